@@ -1,0 +1,50 @@
+# Two commands do everything on a fresh machine with Python 3.11+:
+#   make demo    environment, install, a real defended training with a table and a picture
+#   make test    environment, install, linters, types, all tests
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Tests run in two processes; one BLAS thread each keeps them from fighting over the cores.
+JOBS   ?= 2
+THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+
+.PHONY: demo test lint types bench clean
+.SILENT:
+
+demo: $(VENV)/.demo
+	$(BIN)/floral demo --out demo.png
+
+test: lint types
+	$(THREADS) $(BIN)/python -m pytest -n $(JOBS)
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check --quiet .
+	$(BIN)/ruff format --check --quiet .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy --no-error-summary
+
+bench: $(VENV)/.dev
+	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .hypothesis demo.png
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "floral-learn needs Python 3.11 or newer: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
+	echo "creating the environment in $(VENV)"
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: $(BIN)/python pyproject.toml
+	echo "installing floral-learn (first time only)"
+	$(PIP) -e '.[cli]'
+	touch $@
+
+# torch is pinned to a release, so that the environment is the same everywhere.
+$(VENV)/.dev: $(BIN)/python pyproject.toml
+	echo "installing floral-learn with its test tools (first time only)"
+	$(PIP) torch==2.13.0
+	$(PIP) -e '.[dev]'
+	touch $@ $(VENV)/.demo

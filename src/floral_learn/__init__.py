@@ -1,0 +1,32 @@
+"""floral-learn: train classifiers on labels you do not trust.
+
+The public names below load on first use, so that ``import floral_learn`` stays fast and pulls in
+neither torch, matplotlib, pandas nor dask.
+"""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0.dev0"
+
+# public name -> module that holds it
+_PUBLIC = {
+    "FloralClassifier": "floral_learn.defenses.floral",
+    "HistoryDisplay": "floral_learn.defenses.history_display",
+    "Checkpoint": "floral_learn.defenses.checkpoint",
+    "resume": "floral_learn.defenses.checkpoint",
+    "save": "floral_learn.defenses.persistence",
+    "load": "floral_learn.defenses.persistence",
+}
+
+__all__ = ["__version__", *_PUBLIC]  # noqa: PLE0604 (the names are strings)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PUBLIC:
+        return getattr(import_module(_PUBLIC[name]), name)
+    raise AttributeError(f"module 'floral_learn' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,1 @@
+"""Label attacks on data sets: ``poison(X, y) -> PoisonResult(y, indices, scores)``."""

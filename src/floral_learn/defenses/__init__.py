@@ -1,0 +1,1 @@
+"""The defenses: scikit-learn classifiers that expect poisoned labels."""
