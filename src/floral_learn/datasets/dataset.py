@@ -1,0 +1,56 @@
+"""One data set, split into train, validation and test, as every experiment sees it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Features and labels of the three parts; read-only, so that no attack can change them by accident.
+
+    ``X_*`` is (n, d); ``y_*`` is (n,). ``y_train`` may be poisoned, ``y_val`` and ``y_test`` are
+    always clean; ``y_train_clean`` holds the true training labels. ``info`` says where the rows came
+    from (source, seed, checksum, ...).
+    """
+
+    name: str
+    X_train: np.ndarray
+    y_train: np.ndarray
+    X_val: np.ndarray
+    y_val: np.ndarray
+    X_test: np.ndarray
+    y_test: np.ndarray
+    y_train_clean: np.ndarray
+    info: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in _ARRAYS:
+            view = np.asarray(getattr(self, name)).view()
+            view.flags.writeable = False
+            object.__setattr__(self, name, view)
+        for part in ("train", "val", "test"):
+            X, y = getattr(self, f"X_{part}"), getattr(self, f"y_{part}")
+            if len(X) != len(y):
+                raise ValueError(f"{self.name}: X_{part} has {len(X)} rows, y_{part} has {len(y)}")
+        if len(self.y_train_clean) != len(self.y_train):
+            raise ValueError(f"{self.name}: y_train_clean and y_train differ in length")
+
+    @property
+    def classes(self) -> np.ndarray:
+        """The labels that occur in the clean training part, sorted."""
+        return np.unique(self.y_train_clean)
+
+    @property
+    def poisoned(self) -> np.ndarray:
+        """Indices of training rows whose label is not the clean one."""
+        return np.flatnonzero(self.y_train != self.y_train_clean)
+
+    def with_labels(self, y_train: np.ndarray) -> "Dataset":
+        """Return the same data set with other training labels (the clean ones are kept beside them)."""
+        return replace(self, y_train=np.asarray(y_train))
+
+
+_ARRAYS = ("X_train", "y_train", "X_val", "y_val", "X_test", "y_test", "y_train_clean")

@@ -1,0 +1,80 @@
+"""Find a data file: ``data_home`` -> ``$FLORAL_DATA`` -> the user's cache -> a public download."""
+
+import hashlib
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+
+class DataNotFoundError(FileNotFoundError):
+    """A data file is neither on disk nor downloadable; the message says where it was looked for."""
+
+
+def user_cache() -> Path:
+    """Return the per-user folder that downloads go to (it may not exist yet)."""
+    if sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    elif sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "floral-learn"
+
+
+def search_path(data_home: str | os.PathLike[str] | None = None) -> list[Path]:
+    """Return the folders that are searched, in order; a given ``data_home`` is searched first."""
+    folders = [Path(data_home)] if data_home is not None else []
+    if os.environ.get("FLORAL_DATA"):
+        folders.append(Path(os.environ["FLORAL_DATA"]))
+    return [*folders, user_cache()]
+
+
+def sha256(path: str | os.PathLike[str]) -> str:
+    """Return the SHA-256 of a file, read in blocks."""
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def find_file(
+    name: str,
+    *,
+    checksum: str | None = None,
+    data_home: str | os.PathLike[str] | None = None,
+    download: Callable[[Path], None] | None = None,
+    hint: str = "",
+) -> Path:
+    """Return the path of data file ``name``, downloading it where it is on no searched folder.
+
+    ``checksum`` is the SHA-256 of the file in its published form; a file that differs is refused,
+    since results would silently differ too. ``download(path)`` writes the file; it goes into
+    ``data_home`` or the cache, through a temporary name, so an interrupted download leaves nothing.
+    """
+    folders = search_path(data_home)
+    for folder in folders:
+        path = folder / name
+        if path.is_file():
+            if checksum is not None and (found := sha256(path)) != checksum:
+                raise ValueError(
+                    f"{path} is not the expected file (SHA-256 {found[:12]}, expected {checksum[:12]}): "
+                    "remove it or point data_home elsewhere"
+                )
+            return path
+    searched = ", ".join(str(folder) for folder in folders)
+    if download is None:
+        raise DataNotFoundError(f"{name} not found in {searched}. {hint}".rstrip())
+    target = (Path(data_home) if data_home is not None else user_cache()) / name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{name}.")
+    os.close(handle)
+    try:
+        download(Path(temporary))
+        os.replace(temporary, target)
+    except OSError as error:
+        raise DataNotFoundError(
+            f"{name} not found in {searched}, and the download failed ({error}). {hint}".rstrip()
+        ) from error
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+    return target

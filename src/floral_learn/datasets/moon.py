@@ -1,0 +1,104 @@
+"""Moon: two interleaved half circles in the plane, the paper's small data set."""
+
+import os
+from importlib.resources import files
+from typing import Literal
+
+import numpy as np
+from sklearn.datasets import make_moons
+from sklearn.preprocessing import StandardScaler
+
+from .dataset import Dataset
+from .files import find_file
+
+REFERENCE_FILE = "moon_reference_seed42.npz"
+REFERENCE_SHA256 = "834ded8bd08850f804a90e47966d55fca3863914ad1b026ac4d35c3dae9a7d8b"
+REFERENCE_SEED = 1
+REFERENCE_LABELS = (
+    "farthest-5", "farthest-10", "farthest-15", "farthest-20", "farthest-25", "lfa-5", "lfa-10", "lfa-25",
+)  # fmt: skip
+
+Labels = Literal[
+    "clean",
+    "farthest-5",
+    "farthest-10",
+    "farthest-15",
+    "farthest-20",
+    "farthest-25",
+    "lfa-5",
+    "lfa-10",
+    "lfa-25",
+]
+
+
+def load_moon(
+    seed: int = REFERENCE_SEED,
+    *,
+    n_train: int = 500,
+    n_val: int = 500,
+    n_test: int = 1000,
+    noise: float = 0.2,
+    labels: Labels = "clean",
+    data_home: str | os.PathLike[str] | None = None,
+) -> Dataset:
+    """Return the Moon replication ``seed``: standardised (n, 2) features, labels -1/+1.
+
+    All rows come from one ``make_moons(n_train + n_val + n_test, noise=noise, random_state=seed)``.
+    ``seed=1`` with the default sizes is the authors' published replication, row for row (features
+    to rounding, 1e-14). ``labels`` other than ``"clean"`` are the authors' own poisoned training
+    labels, named by attack and percentage (``"farthest-20"``, ``"lfa-10"``); they exist for that
+    replication only and are read from ``moon_reference_seed42.npz``. Nothing else needs a file.
+    """
+    sizes = (n_train, n_val, n_test)
+    if any(not isinstance(size, (int, np.integer)) or size < 1 for size in sizes):
+        raise ValueError(f"n_train, n_val and n_test must be positive integers, got {sizes}")
+    if labels != "clean" and labels not in REFERENCE_LABELS:
+        raise ValueError(f"labels must be 'clean' or one of {REFERENCE_LABELS}, got {labels!r}")
+    if labels != "clean" and (seed, *sizes, noise) != (REFERENCE_SEED, 500, 500, 1000, 0.2):
+        raise ValueError(
+            f"labels={labels!r} were published for seed={REFERENCE_SEED} with default sizes and noise only"
+        )
+    X, y = make_moons(sum(sizes), noise=noise, random_state=seed)
+    order = split_order(sum(sizes))
+    X = StandardScaler().fit_transform(X)[order]
+    y = np.where(y == 1, 1, -1)[order]
+    train, val, test = np.split(np.arange(len(y)), [n_train, n_train + n_val])
+    clean = y[train]
+    return Dataset(
+        name="moon",
+        X_train=X[train],
+        y_train=clean if labels == "clean" else reference_labels(labels, data_home=data_home),
+        X_val=X[val],
+        y_val=y[val],
+        X_test=X[test],
+        y_test=y[test],
+        y_train_clean=clean,
+        info={"source": "sklearn.datasets.make_moons", "seed": seed, "noise": noise, "labels": labels},
+    )
+
+
+def split_order(n_samples: int) -> np.ndarray:
+    """Return the row order that is cut into train | validation | test.
+
+    The authors shuffled with an unrecorded random state, so their order (2,000 rows) is stored
+    beside this file. ``make_moons`` shuffles its rows already: the same order is as good as any
+    for other seeds, and other sizes need none.
+    """
+    if n_samples != 2000:
+        return np.arange(n_samples)
+    stored = files(__package__).joinpath("moon_split.npy")
+    with stored.open("rb") as stream:
+        return np.load(stream).astype(np.intp)
+
+
+def reference_labels(labels: Labels, *, data_home: str | os.PathLike[str] | None = None) -> np.ndarray:
+    """Return the authors' poisoned training labels, (500,) in {-1, +1}, for example ``"lfa-10"``."""
+    attack, level = labels.split("-")
+    path = find_file(
+        REFERENCE_FILE,
+        checksum=REFERENCE_SHA256,
+        data_home=data_home,
+        hint="It holds the authors' labels; set data_home or FLORAL_DATA to the folder that has it.",
+    )
+    with np.load(path) as stored:
+        return stored[f"y_train_adv_{level}" + ("_lfa" if attack == "lfa" else "")].astype(np.intp)
