@@ -1,0 +1,214 @@
+"""The attacker inside the game: which labels to flip in this round, given the duals of the round before.
+
+An attacker is called as ``attacker(view, counter)`` and answers with `Flips`. Flips are always flips of the GIVEN labels,
+never cumulative. Random choices come from the counter-based stream of core/arrays.py: the draw for a point
+depends on the game's seed, the round and the point alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from floral_learn.core.arrays import INT64_MAX, Array, NumpyBackend, draw
+
+# Streams of one seed: the order among ties (drawn once), which candidates are flipped, and to which class.
+TIES, CHOICE, CLASS = -1, 0, 1
+
+
+@dataclass(frozen=True)
+class View:
+    """What the attacker sees: R games of n points and M columns each."""
+
+    dual: Array  # (n, R * M), the duals of the round before
+    labels: Array  # (n, R), the given labels as class numbers
+    n_classes: int
+    eligible: Array | None  # (n, R) bool, or None: every label may be flipped
+    ties: Array  # (n, R), a random order for equal duals
+    seeds: Array  # (R,)
+    exact: bool  # float64 products: equal duals agree to more digits than in float32
+    backend: NumpyBackend
+    scores: Array | None = None  # (n, R * M), decision values; only for attackers with ``needs_scores``
+
+
+@dataclass(frozen=True)
+class Flips:
+    """Points and their new labels, both (k, R); a negative point is an empty place."""
+
+    points: Array
+    labels: Array
+
+
+class Attacker:
+    """Base: never flips anything."""
+
+    needs_scores = False
+
+    def __call__(self, view: View, counter: int) -> Flips:
+        """The flips of round `counter`."""
+        empty = view.backend.zeros((0, len(view.seeds)), view.backend.int64)
+        return Flips(empty, empty)
+
+
+class NoAttack(Attacker):
+    """Plain projected gradient training."""
+
+
+@dataclass(frozen=True)
+class RandomizedTopK(Attacker):
+    """k points at random among the B largest duals (the paper's Algorithm 1, line 3; Algorithm 3 for M > 1).
+
+    With several classes each class names its own top B_m, k points are drawn from the union, and their classes are
+    redrawn from ``flip_distribution[old]``.
+
+    Parameters
+    ----------
+    budget : array of shape (R, M) or int
+        B, for each game and column.
+    flips : array of shape (R,) or int
+        k, for each game.
+    flip_distribution : ndarray of shape (n_classes, n_classes), optional
+        Row-stochastic; by default uniform over the other classes.
+    """
+
+    budget: Any
+    flips: Any
+    flip_distribution: np.ndarray | None = None
+
+    def __call__(self, view: View, counter: int) -> Flips:
+        """The flips of round `counter`."""
+        games = len(view.seeds)
+        budget = np.broadcast_to(np.asarray(self.budget), (games, view.dual.shape[1] // games))
+        most = int(np.max(self.flips, initial=0))
+        if most == 0 or not budget.any():
+            return Attacker.__call__(self, view, counter)
+        candidates = _largest(_ranking_keys(view.dual, view), budget.reshape(-1), view.backend)
+        return _choose(candidates, np.broadcast_to(self.flips, (games,)), most, view, counter, self.flip_distribution)
+
+
+@dataclass(frozen=True)
+class TopK(Attacker):
+    """The k largest duals, deterministic: the paper's inner problem (eq. 5-7) solved exactly."""
+
+    flips: Any
+    flip_distribution: np.ndarray | None = None
+
+    def __call__(self, view: View, counter: int) -> Flips:
+        """The flips of round `counter`."""
+        budget = np.broadcast_to(self.flips, (len(view.seeds),))[:, None]
+        return RandomizedTopK(budget, self.flips, self.flip_distribution)(view, counter)
+
+
+@dataclass(frozen=True)
+class LargestLoss(Attacker):
+    """The k points whose flipped label has the largest hinge loss: the zero-sum game of the paper's eq. 3.
+
+    These lie farthest on their own side of the boundary. The paper argues that this attacker is too weak to train
+    against; it is here as the foil.
+    """
+
+    flips: Any
+    flip_distribution: np.ndarray | None = None
+    needs_scores = True
+
+    def __call__(self, view: View, counter: int) -> Flips:
+        """The flips of round `counter`."""
+        backend, games = view.backend, len(view.seeds)
+        most = int(np.max(self.flips, initial=0))
+        if most == 0 or view.scores is None:
+            return Attacker.__call__(self, view, counter)
+        if view.dual.shape[1] == games:
+            own = view.scores * (2 * view.labels - 1)
+        else:  # the score of the point's own class, against all others
+            columns = view.labels + backend.array(np.arange(games)) * view.n_classes
+            own = view.scores[backend.array(np.arange(len(view.labels)))[:, None], columns]
+        loss = (1 + own).clip(0, None)
+        candidates = _largest(_ranking_keys(loss, view), np.broadcast_to(self.flips, (games,)), backend)
+        return _choose(candidates, np.broadcast_to(self.flips, (games,)), most, view, counter, self.flip_distribution)
+
+
+def _ranking_keys(values: Array, view: View) -> Array:
+    """Distinct int64 keys that order non-negative `values` (n, c), equal ones by ``view.ties``; -1 where not eligible.
+
+    Values are compared with 24 bits (16 in float32), since the last digits of a sum depend on the order in which
+    threads and devices add: what is equal in exact arithmetic must be a tie everywhere.
+    """
+    backend, xp = view.backend, view.backend.xp
+    bits = backend.cast(backend.cast(values, backend.dtype("float32")).view(backend.dtype("int32")), backend.int64)
+    if not view.exact:
+        bits = (bits + 128) & ~255
+    repeat = values.shape[1] // view.ties.shape[1]
+    ties = view.ties if repeat == 1 else _each(view.ties, repeat, backend)
+    keys = (bits << 31) | ties
+    allowed = values > 0
+    if view.eligible is not None:
+        allowed = allowed & (view.eligible if repeat == 1 else _each(view.eligible, repeat, backend))
+    return xp.where(allowed, keys, -1)
+
+
+def _each(x: Array, times: int, backend: NumpyBackend) -> Array:
+    repeat = backend.xp.repeat_interleave if backend.name == "torch" else np.repeat
+    return repeat(x.T, times, 0).T
+
+
+def _largest(keys: Array, counts: np.ndarray, backend: NumpyBackend) -> Array:
+    """Row numbers of the ``counts[j]`` largest keys of column j, (max count, c), -1 in empty places."""
+    xp = backend.xp
+    if int(counts.max()) == int(counts.min()):
+        rows = backend.largest(keys, int(counts.max()))
+        columns = backend.array(np.arange(keys.shape[1]))[None, :]
+        return xp.where(keys[rows, columns] >= 0, rows, -1)
+    out = np.full((int(counts.max()), keys.shape[1]), -1, dtype=np.int64)
+    result = backend.columns(out)
+    for j, count in enumerate(counts):
+        if count > 0:
+            rows = backend.largest(keys[:, j : j + 1], int(count))[:, 0]
+            result[: len(rows), j] = xp.where(keys[rows, j] >= 0, rows, -1)
+    return result
+
+
+def _choose(
+    candidates: Array, flips: np.ndarray, most: int, view: View, counter: int, distribution: np.ndarray | None
+) -> Flips:
+    """`flips[r]` of game r's candidates at random, (most, R), with their new classes."""
+    backend, xp = view.backend, view.backend.xp
+    games = len(view.seeds)
+    if candidates.shape[1] > games:  # the union over the game's columns
+        candidates = candidates.T.reshape(games, -1).T
+    priority = xp.where(candidates >= 0, draw(view.seeds, 3 * counter + CHOICE, candidates), INT64_MAX)
+    order = xp.argsort(priority, 0)
+    points = _take(candidates, order, backend)
+    if view.dual.shape[1] > games:  # a point named by two columns has the same priority twice: keep the first
+        again = backend.zeros(tuple(points.shape), xp.bool if backend.name == "torch" else bool)
+        again[1:] = points[1:] == points[:-1]
+        points = xp.where(again, -1, points)
+        order = xp.argsort(backend.cast(points < 0, backend.int64), 0, **_stable(backend))
+        points = _take(points, order, backend)
+    points = points[:most]
+    rank = backend.array(np.arange(len(points)))[:, None]
+    points = xp.where(rank < backend.array(np.ascontiguousarray(flips)), points, -1)
+    return Flips(points, _relabel(points, view, counter, distribution))
+
+
+def _relabel(points: Array, view: View, counter: int, distribution: np.ndarray | None) -> Array:
+    """New classes of `points`: the other one of two, else a draw from the row of the old class."""
+    backend = view.backend
+    games = backend.array(np.arange(points.shape[1]))[None, :]
+    old = view.labels[points.clip(0, None), games]
+    if view.n_classes == 2:
+        return 1 - old
+    if distribution is None:
+        distribution = (1 - np.eye(view.n_classes)) / (view.n_classes - 1)
+    edges = backend.array(np.cumsum(distribution, axis=1)[:, :-1])
+    uniform = draw(view.seeds, 3 * counter + CLASS, points) / 2.0**63
+    return backend.cast((edges[old] <= uniform[..., None]).sum(-1), backend.int64)
+
+
+def _take(x: Array, order: Array, backend: NumpyBackend) -> Array:
+    return x[order, backend.array(np.arange(x.shape[1]))[None, :]]
+
+
+def _stable(backend: NumpyBackend) -> dict[str, Any]:
+    return {"stable": True} if backend.name == "torch" else {"kind": "stable"}

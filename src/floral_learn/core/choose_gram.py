@@ -1,0 +1,117 @@
+"""Choose the Gram operator for n rows and a memory cap, and say what was chosen."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import Any
+
+import numpy as np
+
+from floral_learn.core.arrays import NUMPY, NumpyBackend
+from floral_learn.core.gram import ChunkedGram, DenseGram, Gram, format_bytes
+from floral_learn.core.kernels import Kernel
+from floral_learn.core.low_rank import LowRankGram
+
+GRAMS = ("auto", "dense", "chunked", "low_rank")
+DENSE_ROWS = 3000  # up to here the exact matrix is small and fast; float64 costs nothing that shows
+ERROR_TOL = 5e-3  # relative error of a product at which rank="auto" stops
+AUTO_RANK = 512  # rank="auto" stops here at the latest
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+
+
+def parse_bytes(size: str | float) -> int:
+    """Bytes in ``"4GB"``, ``"500 MiB"`` or a number."""
+    if isinstance(size, str):
+        match = re.fullmatch(r"\s*([\d.]+)\s*([KMGT]?I?B|)\s*", size.upper())
+        if match is None or match[2] not in _UNITS or match[1].count(".") > 1:
+            raise ValueError(f"max_memory={size!r} is not a size; use a number of bytes or text such as '4GB', '500MiB'")
+        size = float(match[1]) * _UNITS[match[2]]
+    if not size > 0:
+        raise ValueError(f"max_memory={size!r} must be above 0")
+    return int(size)
+
+
+def resolve_dtype(dtype: str, n: int) -> str:
+    """``"auto"`` is float64 for up to `DENSE_ROWS` rows and float32 above."""
+    return ("float64" if n <= DENSE_ROWS else "float32") if dtype == "auto" else dtype
+
+
+def choose_gram(
+    X: Any,
+    kernel: Kernel,
+    *,
+    gram: str = "auto",
+    rank: int | str = "auto",
+    max_memory: str | float = "4GB",
+    dtype: str = "auto",
+    rng: np.random.Generator | None = None,
+    backend: NumpyBackend = NUMPY,
+) -> Gram:
+    """The Gram operator for the rows of `X`, as `gram` says or, with ``"auto"``, by size.
+
+    Up to 3,000 rows: dense. Above: low rank where the kernel is positive semi-definite, with the rank at which the
+    relative error of a product is about 0.5 % (512 at the most). If that rank does not suffice, dense where it fits in
+    `max_memory` and n is at most 20,000; otherwise the low-rank factor is kept with a warning. Kernels that may be
+    indefinite (sigmoid, callables) are dense where that fits, else chunked.
+
+    Raises
+    ------
+    MemoryError
+        Before any work, if what `gram` names would not fit in `max_memory`.
+    """
+    cap = parse_bytes(max_memory)
+    rng = np.random.default_rng() if rng is None else rng
+    n = X.shape[0]
+    dtype = resolve_dtype(dtype, n)
+    dense_bytes = DenseGram.bytes_for(n, dtype)
+    if gram == "dense" or (gram == "auto" and n <= DENSE_ROWS and dense_bytes <= cap):
+        _check_memory("dense", n, dense_bytes, cap)
+        return DenseGram.from_rows(X, kernel, dtype, backend)
+    if gram == "chunked":
+        return ChunkedGram(X, kernel, cap // 2, dtype, backend)
+    if gram == "low_rank" or kernel.definite:
+        return _low_rank(X, kernel, gram, rank, cap, dtype, rng, backend, dense_bytes)
+    if dense_bytes <= cap:
+        return DenseGram.from_rows(X, kernel, dtype, backend)
+    return ChunkedGram(X, kernel, cap // 2, dtype, backend)
+
+
+def _low_rank(
+    X: Any,
+    kernel: Kernel,
+    gram: str,
+    rank: int | str,
+    cap: int,
+    dtype: str,
+    rng: np.random.Generator,
+    backend: NumpyBackend,
+    dense_bytes: int,
+) -> Gram:
+    n = X.shape[0]
+    column_bytes = n * np.dtype(dtype).itemsize
+    if isinstance(rank, str):
+        # The factor and, while it is built, one block of kernel columns with its temporaries.
+        most = min(AUTO_RANK, n, max(1, cap // column_bytes - 192))
+        made = LowRankGram(X, kernel, most, ERROR_TOL, rng, dtype, backend)
+        if made.error > 2 * ERROR_TOL:
+            if gram == "auto" and dense_bytes <= cap and n <= 20_000:
+                return DenseGram.from_rows(X, kernel, dtype, backend)
+            warnings.warn(
+                f"products with the rank-{made.rank} kernel are off by about {100 * made.error:.2g} %: the fit is that of "
+                f"a smoother kernel. A smaller gamma, a larger rank= or gram='dense' "
+                f"({format_bytes(dense_bytes)}) is closer.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return made
+    _check_memory(f"rank {rank}", n, column_bytes * min(rank, n), cap)
+    return LowRankGram(X, kernel, int(rank), 0.0, rng, dtype, backend)
+
+
+def _check_memory(what: str, n: int, needed: int, cap: int) -> None:
+    if needed > cap:
+        raise MemoryError(
+            f"a {what} Gram of {n:,} rows takes {format_bytes(needed)}, over max_memory={format_bytes(cap)}; "
+            "use gram='low_rank' with a smaller rank, gram='chunked', or raise max_memory"
+        )

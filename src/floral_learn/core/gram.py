@@ -1,0 +1,160 @@
+"""Gram operators: all that a solver sees of the kernel matrix K is a product with columns.
+
+`DenseGram` holds K, `ChunkedGram` computes it again tile by tile within a memory cap at each product, and
+`LowRankGram` (core/low_rank.py) holds a factor F with K ~ F F'. Labels never enter K: it is built once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh_tridiagonal
+
+from floral_learn.core.arrays import NUMPY, Array, NumpyBackend, draw
+from floral_learn.core.kernels import Kernel
+
+
+def format_bytes(count: float) -> str:
+    """``4.2 GB`` and the like."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"
+
+
+class Gram:
+    """What every Gram operator has: its size, its cost, products, and its largest eigenvalue."""
+
+    kind = ""
+    n: int
+    dtype: str
+    nbytes: int
+    backend: NumpyBackend
+
+    def matmat(self, columns: Array) -> Array:
+        """``K @ columns`` for float64 `columns` of shape (n, c); computed in the operator's own type."""
+        raise NotImplementedError
+
+    def expansion(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and coefficients of f(x) = sum_j coef_j k(x, x_rows[j]) for signed duals `weights` (n, c)."""
+        rows = np.flatnonzero(np.any(weights != 0, axis=1))
+        return rows, weights[rows]
+
+    def describe(self) -> str:
+        """One line for people: what was chosen and what it takes."""
+        return f"{self.kind}, {self.n:,} rows, {self.dtype}, {format_bytes(self.nbytes)}"
+
+    def lambda_max(self, steps: int = 30, tol: float = 1e-3, centred: bool = False) -> float:
+        """An estimate, from above, of the largest eigenvalue of K or (centred) of HKH, H = I - 11'/n.
+
+        The signed duals sum to zero, so a projected step sees only HKH: it is stable for eta < 2 / lambda_max(HKH),
+        whatever the labels are. For an rbf kernel with a small gamma K is nearly constant and the centred bound is
+        several times larger.
+        """
+        return self.ritz(steps, tol, centred)[1]
+
+    def ritz(self, steps: int = 30, tol: float = 1e-3, centred: bool = False) -> tuple[float, float]:
+        """The outermost Ritz values (Lanczos): at least the smallest eigenvalue, and about the largest one.
+
+        The second is raised by its own error bound, so that a step size of 1 / lambda_max errs to the safe side.
+        """
+        start = draw(np.zeros(1, np.int64), 0, np.arange(self.n)) / 2.0**63 + 0.5
+        vector = self.backend.columns(start)
+        vector = vector - vector.mean() if centred else vector
+        basis = [vector / (vector * vector).sum() ** 0.5]
+        alphas: list[float] = []
+        betas: list[float] = []
+        for _ in range(min(steps, self.n)):
+            image = self.matmat(basis[-1])
+            image = image - image.mean() if centred else image
+            alphas.append(float((basis[-1] * image).sum()))
+            for _twice in range(2):  # full reorthogonalisation: a dozen vectors, and no ghost eigenvalues
+                for known in basis:
+                    image = image - known * (known * image).sum()
+            beta = float((image * image).sum() ** 0.5)
+            values, vectors = eigh_tridiagonal(alphas, betas)
+            error = beta * abs(vectors[-1, -1])
+            if error <= tol * abs(values[-1]) or beta <= 1e-12 * abs(values[-1]):
+                break
+            betas.append(beta)
+            basis.append(image / beta)
+        return float(values[0]), float(values[-1] + error)
+
+
+class DenseGram(Gram):
+    """The whole matrix in memory: n^2 numbers, exact."""
+
+    kind = "dense"
+
+    def __init__(self, matrix: Array, backend: NumpyBackend = NUMPY) -> None:
+        self.matrix = matrix
+        self.backend = backend
+        self.n = len(matrix)
+        self.dtype = str(matrix.dtype).removeprefix("torch.")
+        self.nbytes = self.n * self.n * matrix.itemsize
+
+    @classmethod
+    def from_rows(cls, X: Any, kernel: Kernel, dtype: str = "float64", backend: NumpyBackend = NUMPY) -> DenseGram:
+        """K for all pairs of rows; each tile serves both triangles."""
+        rows = kernel.prepare(X, backend, dtype)
+        n = rows.shape[0]
+        matrix = backend.xp.empty((n, n), dtype=backend.dtype(dtype), **_on(backend))
+        tile = max(64, min(1024, n))
+        for start in range(0, n, tile):
+            stop = min(start + tile, n)
+            block = kernel(rows[start:stop], rows[start:], backend)
+            matrix[start:stop, start:] = block
+            matrix[stop:, start:stop] = block[:, stop - start :].T
+        return cls(matrix, backend)
+
+    @staticmethod
+    def bytes_for(n: int, dtype: str) -> int:
+        """Memory for n rows."""
+        return n * n * np.dtype(dtype).itemsize
+
+    def matmat(self, columns: Array) -> Array:
+        """``K @ columns``, one pass over the matrix."""
+        product = self.backend.symmetric_product(self.matrix, self.backend.cast(columns, self.matrix.dtype))
+        return self.backend.cast(product, self.backend.float64)
+
+
+class ChunkedGram(Gram):
+    """Tiles of K recomputed at each product, never more than `max_bytes` at once: slow, exact, small."""
+
+    kind = "chunked"
+
+    def __init__(
+        self,
+        X: Any,
+        kernel: Kernel,
+        max_bytes: int = 256_000_000,
+        dtype: str = "float64",
+        backend: NumpyBackend = NUMPY,
+    ) -> None:
+        self.kernel = kernel
+        self.backend = backend
+        self.dtype = dtype
+        self.rows = kernel.prepare(X, backend, dtype)
+        self.n = self.rows.shape[0]
+        # A tile and the temporary it is computed from.
+        row_bytes = 2 * self.n * np.dtype(dtype).itemsize
+        self.tile = max(1, min(self.n, max_bytes // row_bytes))
+        self.nbytes = self.tile * row_bytes
+
+    def matmat(self, columns: Array) -> Array:
+        """``K @ columns``, each tile used for both triangles."""
+        out = self.backend.zeros(tuple(columns.shape), self.backend.float64)
+        columns = self.backend.cast(columns, self.backend.dtype(self.dtype))
+        for start in range(0, self.n, self.tile):
+            stop = min(start + self.tile, self.n)
+            block = self.kernel(self.rows[start:stop], self.rows[start:], self.backend)
+            block = self.backend.cast(block, columns.dtype)
+            out[start:stop] += block @ columns[start:]
+            out[stop:] += block[:, stop - start :].T @ columns[start:stop]
+        return out
+
+
+def _on(backend: NumpyBackend) -> dict[str, Any]:
+    return {} if backend.device is None else {"device": backend.device}

@@ -1,0 +1,117 @@
+"""Kernel functions k(a, b) on numpy arrays, CSR matrices and torch tensors.
+
+    rbf        exp(-gamma |a - b|^2)          laplacian  exp(-gamma |a - b|_1)
+    linear     a'b                            poly       (gamma a'b + coef0)^degree
+    sigmoid    tanh(gamma a'b + coef0)        or any callable k(A, B) -> (len(A), len(B))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.metrics.pairwise import manhattan_distances
+
+from floral_learn.core.arrays import Array, NumpyBackend
+
+KERNELS = ("rbf", "linear", "poly", "sigmoid", "laplacian", "precomputed")
+# Positive semi-definite for any parameters allowed here: a low-rank factor F F' exists.
+_DEFINITE = ("rbf", "linear", "laplacian")
+
+
+def resolve_gamma(gamma: float | str, X: Any) -> float:
+    """The number behind ``gamma``: ``"scale"`` is 1 / (d Var(X)) and ``"auto"`` 1 / d, as in SVC."""
+    if not isinstance(gamma, str):
+        return float(gamma)
+    if gamma == "auto":
+        return 1.0 / X.shape[1]
+    if sparse.issparse(X):
+        variance = X.multiply(X).mean() - X.mean() ** 2
+    else:
+        variance = X.var()
+    return 1.0 / (X.shape[1] * float(variance)) if variance > 0 else 1.0
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel with its numbers: ``kernel(A, B)`` is the (len(A), len(B)) matrix of values.
+
+    ``shift`` is subtracted from every row first (see `prepare`); the rbf and laplacian kernels do not change by it,
+    and distances between rows far from the origin keep their digits in float32.
+    """
+
+    name: str | Callable[..., Any] = "rbf"
+    gamma: float = 1.0
+    degree: int = 3
+    coef0: float = 0.0
+    shift: np.ndarray | None = None
+
+    @property
+    def definite(self) -> bool:
+        """Whether the kernel is known to be positive semi-definite."""
+        return self.name in _DEFINITE or (self.name == "poly" and self.coef0 >= 0 and self.gamma >= 0)
+
+    def prepare(self, X: Any, backend: NumpyBackend, dtype: str) -> Any:
+        """`X` in the type and place where the kernel is computed; CSR and callables stay on numpy."""
+        if sparse.issparse(X):
+            return X.tocsr().astype(dtype, copy=False)
+        X = np.asarray(X)
+        if self.shift is not None:
+            X = X - self.shift
+        X = np.ascontiguousarray(X, dtype=np.float64 if callable(self.name) else dtype)
+        return X if callable(self.name) else backend.array(X)
+
+    def __call__(self, A: Any, B: Any, backend: NumpyBackend) -> Array:
+        """Kernel values between prepared rows, as an array of `backend`."""
+        if callable(self.name):
+            values = np.asarray(self.name(A, B), dtype=np.float64)
+            if values.shape != (A.shape[0], B.shape[0]):
+                raise ValueError(
+                    f"the kernel callable returned shape {values.shape} for {A.shape[0]} and {B.shape[0]} rows"
+                )
+            return backend.array(values)
+        if self.name == "laplacian":
+            return backend.exp_(self._manhattan(A, B, backend) * -self.gamma)
+        inner = A @ B.T
+        if sparse.issparse(inner):
+            inner = inner.toarray()
+        if sparse.issparse(A):
+            inner = backend.array(inner)
+        if self.name == "rbf":
+            inner *= 2 * self.gamma
+            inner -= backend.array(self.gamma * _squares(A))[:, None]
+            inner -= backend.array(self.gamma * _squares(B))[None, :]
+            return backend.exp_(inner.clip(None, 0) if backend.name == "torch" else np.minimum(inner, 0, out=inner))
+        if self.name == "linear":
+            return inner
+        inner = inner * self.gamma + self.coef0
+        return inner**self.degree if self.name == "poly" else backend.xp.tanh(inner)
+
+    def diagonal(self, X: Any, backend: NumpyBackend) -> Array:
+        """k(x, x) for every row, (n,), without the matrix."""
+        if self.name in ("rbf", "laplacian"):
+            return backend.zeros((X.shape[0],), backend.float64) + 1.0
+        if callable(self.name):
+            values = [float(np.squeeze(self.name(X[i : i + 1], X[i : i + 1]))) for i in range(X.shape[0])]
+            return backend.array(np.array(values))
+        squares = backend.cast(backend.array(_squares(X)), backend.float64)
+        if self.name == "linear":
+            return squares
+        squares = squares * self.gamma + self.coef0
+        return squares**self.degree if self.name == "poly" else backend.xp.tanh(squares)
+
+    @staticmethod
+    def _manhattan(A: Any, B: Any, backend: NumpyBackend) -> Array:
+        if backend.name == "torch" and not sparse.issparse(A):
+            return backend.xp.cdist(A, B, p=1)
+        distances = manhattan_distances(A, B)
+        return backend.array(distances.astype(A.dtype, copy=False))
+
+
+def _squares(X: Any) -> Any:
+    if sparse.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    return (X * X).sum(1)
