@@ -17,6 +17,20 @@ _PUBLIC = {
     "resume": "floral_learn.defenses.checkpoint",
     "save": "floral_learn.defenses.persistence",
     "load": "floral_learn.defenses.persistence",
+    "CurieFilter": "floral_learn.defenses.sanitizers",
+    "CurieSVC": "floral_learn.defenses.curie",
+    "KLIDWeightedSVC": "floral_learn.defenses.k_lid",
+    "KLIDWeights": "floral_learn.defenses.sanitizers",
+    "KNNRelabel": "floral_learn.defenses.sanitizers",
+    "LabelNoiseSVC": "floral_learn.defenses.ln_svm",
+    "LabelSanitizedSVC": "floral_learn.defenses.label_sanitation",
+    "PartitionAggregationClassifier": "floral_learn.defenses.partition",
+    "PlainSVC": "floral_learn.defenses.svm",
+    "RSRNNClassifier": "floral_learn.defenses.rsrnn",
+    "RandomizedSmoothingClassifier": "floral_learn.defenses.smoothing",
+    "SanitizeResult": "floral_learn.defenses.sanitizers",
+    "SanitizedClassifier": "floral_learn.defenses.sanitized",
+    "DEFENSES": "floral_learn.defenses",
 }
 
 __all__ = ["__version__", *_PUBLIC]  # noqa: PLE0604 (the names are strings)

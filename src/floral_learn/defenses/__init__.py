@@ -1,1 +1,49 @@
-"""The defenses: scikit-learn classifiers that expect poisoned labels."""
+"""The defenses: scikit-learn classifiers that expect poisoned labels.
+
+``DEFENSES`` maps the short names of the command line to classes. Looking a name up imports its module
+and nothing else, so that listing the names stays cheap.
+"""
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any
+
+
+class _LazyClasses(Mapping[str, Any]):
+    """A read-only dict of classes; each is imported when it is asked for."""
+
+    def __init__(self, where: dict[str, str]) -> None:
+        self._where = where
+
+    def __getitem__(self, name: str) -> Any:
+        try:
+            module, attribute = self._where[name].split(":")
+        except KeyError:
+            raise KeyError(f"{name!r} is no defense; known names: {', '.join(self._where)}") from None
+        return getattr(import_module(f"floral_learn.defenses.{module}"), attribute)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._where)
+
+    def __len__(self) -> int:
+        return len(self._where)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._where  # the mixin's version would import the class
+
+
+DEFENSES: Mapping[str, Any] = _LazyClasses(
+    {
+        "floral": "floral:FloralClassifier",
+        "svm": "svm:PlainSVC",
+        "ln-svm": "ln_svm:LabelNoiseSVC",
+        "curie": "curie:CurieSVC",
+        "ls-svm": "label_sanitation:LabelSanitizedSVC",
+        "k-lid": "k_lid:KLIDWeightedSVC",
+        "rs": "smoothing:RandomizedSmoothingClassifier",
+        "dpa": "partition:PartitionAggregationClassifier",
+        "rsrnn": "rsrnn:RSRNNClassifier",
+    }
+)
+
+__all__ = ["DEFENSES"]

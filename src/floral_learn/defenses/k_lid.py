@@ -1,0 +1,79 @@
+"""K-LID: weigh rows by local intrinsic dimensionality, then train an SVM (Weerasinghe et al., 2021)."""
+
+from typing import Any, ClassVar
+
+from floral_learn.defenses.sanitized import SanitizedSVC
+from floral_learn.defenses.sanitizers import KLIDWeights
+from floral_learn.defenses.svm import FEATURE_SVM_CONSTRAINTS
+
+
+class KLIDWeightedSVC(SanitizedSVC):
+    """SVM with C_i = C w_i, the weights w from :class:`KLIDWeights`.
+
+    It is ``SanitizedClassifier(KLIDWeights(...), PlainSVC(...))`` with one flat list of parameters.
+
+    Parameters
+    ----------
+    n_neighbors, lid_gamma, batch_size, planted, n_plantings
+        As in :class:`KLIDWeights`.
+    kernel, degree, gamma, coef0, C, class_weight, solver, tol, cache_size, max_iter, n_rounds, \
+learning_rate, decay, average
+        As in :class:`PlainSVC`; the kernel needs features, so "precomputed" is not possible.
+    random_state : batches, planted flips and the ``pgd`` solver
+
+    Attributes
+    ----------
+    sample_weight_ : (n,) the weight of each training row
+    sanitizer_, estimator_ : the fitted weighting and SVM
+    """
+
+    _sanitizer_class = KLIDWeights
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **KLIDWeights._parameter_constraints,
+        **FEATURE_SVM_CONSTRAINTS,
+    }
+
+    def __init__(
+        self,
+        n_neighbors=10,
+        lid_gamma="scale",
+        batch_size=100,
+        planted=0.1,
+        n_plantings=3,
+        *,
+        kernel="rbf",
+        degree=3,
+        gamma="scale",
+        coef0=0.0,
+        C=10.0,
+        class_weight=None,
+        solver="libsvm",
+        tol=1e-3,
+        cache_size=200,
+        max_iter=-1,
+        n_rounds=500,
+        learning_rate="auto",
+        decay=None,
+        average=True,
+        random_state=None,
+    ):
+        self.n_neighbors = n_neighbors
+        self.lid_gamma = lid_gamma
+        self.batch_size = batch_size
+        self.planted = planted
+        self.n_plantings = n_plantings
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.C = C
+        self.class_weight = class_weight
+        self.solver = solver
+        self.tol = tol
+        self.cache_size = cache_size
+        self.max_iter = max_iter
+        self.n_rounds = n_rounds
+        self.learning_rate = learning_rate
+        self.decay = decay
+        self.average = average
+        self.random_state = random_state

@@ -1,0 +1,73 @@
+"""LS-SVM: relabel by nearest neighbours, then train an SVM (Paudice, Munoz-Gonzalez and Lupu, 2018)."""
+
+from typing import Any, ClassVar
+
+from floral_learn.defenses.sanitized import SanitizedSVC
+from floral_learn.defenses.sanitizers import KNNRelabel
+from floral_learn.defenses.svm import FEATURE_SVM_CONSTRAINTS
+
+
+class LabelSanitizedSVC(SanitizedSVC):
+    """SVM on labels that :class:`KNNRelabel` cleaned.
+
+    It is ``SanitizedClassifier(KNNRelabel(...), PlainSVC(...))`` with one flat list of parameters.
+    ``fit(X, y, graph=G)`` takes a precomputed sparse neighbour graph in place of the search.
+
+    Parameters
+    ----------
+    n_neighbors, threshold
+        As in :class:`KNNRelabel`. The paper sets ``threshold`` to one minus the share of poisoned labels.
+    kernel, degree, gamma, coef0, C, class_weight, solver, tol, cache_size, max_iter, n_rounds, \
+learning_rate, decay, average, random_state
+        As in :class:`PlainSVC`; the kernel needs features, so "precomputed" is not possible.
+
+    Attributes
+    ----------
+    relabeled_ : mask (n,) of the training rows whose label was replaced
+    sanitizer_, estimator_ : the fitted relabelling and SVM
+    """
+
+    _sanitizer_class = KNNRelabel
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **KNNRelabel._parameter_constraints,
+        **FEATURE_SVM_CONSTRAINTS,
+    }
+
+    def __init__(
+        self,
+        n_neighbors=20,
+        threshold=0.95,
+        *,
+        kernel="rbf",
+        degree=3,
+        gamma="scale",
+        coef0=0.0,
+        C=10.0,
+        class_weight=None,
+        solver="libsvm",
+        tol=1e-3,
+        cache_size=200,
+        max_iter=-1,
+        n_rounds=500,
+        learning_rate="auto",
+        decay=None,
+        average=True,
+        random_state=None,
+    ):
+        self.n_neighbors = n_neighbors
+        self.threshold = threshold
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.C = C
+        self.class_weight = class_weight
+        self.solver = solver
+        self.tol = tol
+        self.cache_size = cache_size
+        self.max_iter = max_iter
+        self.n_rounds = n_rounds
+        self.learning_rate = learning_rate
+        self.decay = decay
+        self.average = average
+        self.random_state = random_state

@@ -1,0 +1,45 @@
+"""Training input as every defense wants it: a float matrix, integer class codes, checked weights."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+
+def encode_labels(y: Any, who: str) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Sorted classes (M,) and the code (n,) of each label; fewer than two classes is an error."""
+    check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"{who} needs labels of at least two classes, and all {len(y)} given labels are {classes[0]!r}."
+        )
+    return classes, codes
+
+
+def training_input(
+    estimator: Any, X: Any, y: Any, sample_weight: Any = None, **check: Any
+) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.float64] | None]:
+    """Validate ``fit`` arguments and set ``classes_`` and ``n_features_in_`` on the estimator.
+
+    Returns X (n, d) as float64, codes (n,) into ``classes_``, and the weights (n,) or None.
+    """
+    X, y = validate_data(estimator, X, y, dtype=np.float64, ensure_min_samples=2, **check)
+    estimator.classes_, codes = encode_labels(y, type(estimator).__name__)
+    if sample_weight is None:
+        return X, codes, None
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    present = np.bincount(codes, weights=weight, minlength=len(estimator.classes_)) > 0
+    if not present.all():
+        missing = estimator.classes_[~present][0]
+        raise ValueError(
+            f"sample_weight is zero on every row of class {missing!r}; each class needs some weight."
+        )
+    return X, codes, weight
+
+
+def query_input(estimator: Any, X: Any) -> NDArray[np.float64]:
+    """Validate the rows of a ``predict``-like call against what ``fit`` saw."""
+    return validate_data(estimator, X, dtype=np.float64, reset=False)

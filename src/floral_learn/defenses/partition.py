@@ -1,0 +1,141 @@
+"""Partition and vote: one classifier a disjoint part of the data, so that a flipped label spoils one vote.
+
+Levine and Feizi, "Deep Partition Aggregation", 2021, in its form for label flips: rows are sorted by their
+features alone and dealt to m parts, so no label can move a row to another part. With votes n_c and ties
+to the lower class, floor((n_c - max_{c' != c} (n_c' + 1[c' < c])) / 2) flips cannot change the winner.
+"""
+
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from floral_learn.defenses.labels import query_input, training_input
+from floral_learn.defenses.svm import PlainSVC
+
+
+def deal_by_features(X: NDArray[np.float64], n_parts: int) -> list[NDArray[np.intp]]:
+    """Row indices of each part: rows in lexicographic order of their features, dealt in turn."""
+    order = np.lexsort(X.T[::-1])
+    return [order[part::n_parts] for part in range(n_parts)]
+
+
+def certified_votes(votes: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Winner (m,) and certified flips (m,) of vote counts (m, M)."""
+    rows = np.arange(len(votes))
+    winner = votes.argmax(axis=1)  # the first maximum: ties to the lower class
+    rival = votes + (np.arange(votes.shape[1]) < winner[:, None])
+    rival[rows, winner] = -1
+    return winner, (votes[rows, winner] - rival.max(axis=1)) // 2
+
+
+class PartitionAggregationClassifier(ClassifierMixin, BaseEstimator):
+    """Majority vote of classifiers trained on disjoint parts of the data, with certified label flips.
+
+    Parameters
+    ----------
+    estimator : classifier or None (a libsvm :class:`PlainSVC`), cloned for every part. Its fit must be
+        deterministic; a free ``random_state`` is set to a fixed seed
+    n_partitions : int, parts and votes (at most n are used). More parts certify more flips, each part
+        learns from fewer rows
+    n_jobs : int or None, joblib workers
+    random_state : seed handed to base estimators that have one
+
+    Attributes
+    ----------
+    classes_ : (M,) the labels
+    n_partitions_ : parts that were used
+    estimators_ : list of fitted base estimators; None where a part holds one class only
+    partition_ : (n,) the part of each training row
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "estimator": [HasMethods(["fit", "predict"]), None],
+        "n_partitions": [Interval(Integral, 1, None, closed="left")],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(self, estimator=None, n_partitions=10, *, n_jobs=None, random_state=None):
+        self.estimator = estimator
+        self.n_partitions = n_partitions
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X, y, sample_weight=None):
+        """Train one base estimator a part on rows X (n, d) and labels y (n,).
+
+        ``sample_weight`` (n,) is passed on; an error where the base estimator takes none.
+        """
+        self._validate_params()
+        X, codes, weight = training_input(self, X, y, sample_weight)
+        base = PlainSVC() if self.estimator is None else self.estimator
+        if weight is not None and not has_fit_parameter(base, "sample_weight"):
+            raise ValueError(
+                f"sample_weight was given, but estimator={type(base).__name__} cannot train with weights."
+            )
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        self.n_partitions_ = min(self.n_partitions, len(X))
+        parts = deal_by_features(X, self.n_partitions_)
+        self.partition_ = np.empty(len(X), dtype=np.intp)
+        for number, rows in enumerate(parts):
+            self.partition_[rows] = number
+        fits = Parallel(n_jobs=self.n_jobs)(
+            delayed(_fit_part)(base, X[rows], codes[rows], None if weight is None else weight[rows], seed)
+            for rows in parts
+        )
+        self.estimators_ = [fitted for fitted, _ in fits]
+        self._single_class = [code for _, code in fits]
+        return self
+
+    def vote_counts(self, X):
+        """Votes (m, M) of the parts for each class."""
+        check_is_fitted(self)
+        X = query_input(self, X)
+        columns = np.arange(len(self.classes_))
+        votes = np.zeros((len(X), len(self.classes_)), dtype=np.intp)
+        for fitted, code in zip(self.estimators_, self._single_class, strict=True):
+            ballots = np.full(len(X), code) if fitted is None else fitted.predict(X)
+            votes += ballots[:, None] == columns
+        return votes
+
+    def predict(self, X):
+        """Class with the most votes, ties to the lower class."""
+        votes = self.vote_counts(X)
+        return self.classes_[votes.argmax(axis=1)]
+
+    def certify(self, X):
+        """Predictions (m,) and the number of training label flips (m,) that cannot change them."""
+        winner, radius = certified_votes(self.vote_counts(X))
+        return self.classes_[winner], radius
+
+    def decision_function(self, X):
+        """Share of the votes (m, M), or the lead of the second class (m,) where there are two."""
+        share = self.vote_counts(X) / self.n_partitions_
+        return share[:, 1] - share[:, 0] if len(self.classes_) == 2 else share
+
+
+def _fit_part(
+    base: Any, X: NDArray[np.float64], codes: NDArray[np.intp], weight: Any, seed: int
+) -> tuple[Any, int]:
+    if weight is not None:
+        # A part may consist of weightless rows of one class; a row without weight is no evidence.
+        keep = weight > 0 if (weight > 0).any() else np.ones(len(codes), bool)
+        X, codes, weight = X[keep], codes[keep], weight[keep]
+    if len(np.unique(codes)) == 1:
+        return None, int(codes[0])
+    model = clone(base)
+    free = [name for name, value in model.get_params().items() if _is_free_seed(name, value)]
+    model.set_params(**dict.fromkeys(free, seed))
+    return model.fit(X, codes, **({} if weight is None else {"sample_weight": weight})), -1
+
+
+def _is_free_seed(name: str, value: Any) -> bool:
+    # Nested seeds too: the certificate asks that a part's vote depends on nothing but its rows.
+    return (name == "random_state" or name.endswith("__random_state")) and not isinstance(value, Integral)

@@ -1,0 +1,137 @@
+"""Weigh rows by how much their kernel LID looks like that of a flipped label.
+
+Weerasinghe, Alpcan, Erfani and Leckie, "Defending Support Vector Machines against Data Poisoning
+Attacks", 2021. For each class two densities of the statistic s (see :mod:`.lid`) are estimated, one for
+benign rows and one for flipped rows; their ratio becomes a weight in [0.1, 1], smoothed by
+w(s) = 0.55 - 0.45 tanh(a s - b). Which labels are flipped is not known: the flipped rows behind the second
+density are flips that this code plants itself in the given labels.
+"""
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import curve_fit
+from scipy.stats import gaussian_kde
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from floral_learn.core.kernels import resolve_gamma
+from floral_learn.defenses.sanitizers.lid import cross_lid
+from floral_learn.defenses.sanitizers.result import SanitizeResult, sanitizer_input
+
+_FEWEST = 5  # values below which a density is not worth estimating
+_GRID = 512
+
+
+class KLIDWeights(BaseEstimator):
+    """Weights in [0.1, 1]: low where a row's neighbourhood looks like that of a flipped label.
+
+    Parameters
+    ----------
+    n_neighbors : int, neighbours in each LID estimate
+    lid_gamma : float, "scale" or "auto"; width of the RBF kernel that measures distances
+    batch_size : int, rows of a class that are compared with each other at a time
+    planted : float in (0, 0.5), share of the labels that is flipped on purpose to learn what flips look like
+    n_plantings : int, independent plantings whose statistics are pooled
+    random_state : batches and plantings
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_neighbors": [Interval(Integral, 2, None, closed="left")],
+        "lid_gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="neither")],
+        "batch_size": [Interval(Integral, 3, None, closed="left")],
+        "planted": [Interval(Real, 0.0, 0.5, closed="neither")],
+        "n_plantings": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self, n_neighbors=10, lid_gamma="scale", batch_size=100, planted=0.1, n_plantings=3, random_state=None
+    ):
+        self.n_neighbors = n_neighbors
+        self.lid_gamma = lid_gamma
+        self.batch_size = batch_size
+        self.planted = planted
+        self.n_plantings = n_plantings
+        self.random_state = random_state
+
+    def fit_sanitize(self, X: Any, y: Any) -> SanitizeResult:
+        """Weigh rows X (n, d) with labels y (n,); sets ``statistic_`` (n,), the s behind each weight.
+
+        Nothing is dropped or relabelled. A class with too few rows for two densities keeps weight one.
+        """
+        features, classes, codes = sanitizer_input(self, X, y)
+        rng = check_random_state(self.random_state)
+        gamma = resolve_gamma(self.lid_gamma, features)
+
+        def statistic(labels: NDArray[np.intp]) -> NDArray[np.float64]:
+            return cross_lid(features, labels, self.n_neighbors, gamma, self.batch_size, rng)
+
+        self.statistic_ = statistic(codes)
+        benign: list[list[NDArray[np.float64]]] = [[] for _ in classes]
+        flipped: list[list[NDArray[np.float64]]] = [[] for _ in classes]
+        for _ in range(self.n_plantings):
+            labels, planted = plant_flips(codes, len(classes), self.planted, rng)
+            s = statistic(labels)
+            for code in range(len(classes)):
+                inside = (labels == code) & np.isfinite(s)
+                benign[code].append(s[inside & ~planted])
+                flipped[code].append(s[inside & planted])
+        weight = np.ones(len(codes))
+        for code in range(len(classes)):
+            rows = (codes == code) & np.isfinite(self.statistic_)
+            weight[rows] = density_ratio_weights(
+                self.statistic_[rows], np.concatenate(benign[code]), np.concatenate(flipped[code])
+            )
+        nothing = np.zeros(len(codes), bool)
+        return SanitizeResult(X, classes[codes], weight, ~nothing, nothing)
+
+
+def plant_flips(
+    codes: NDArray[np.intp], n_classes: int, share: float, rng: np.random.RandomState
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Labels (n,) with a random share replaced by another class, and the mask of the replaced ones."""
+    planted = np.zeros(len(codes), bool)
+    planted[rng.choice(len(codes), size=max(1, round(share * len(codes))), replace=False)] = True
+    labels = codes.copy()
+    labels[planted] = (codes[planted] + rng.randint(1, n_classes, size=planted.sum())) % n_classes
+    return labels, planted
+
+
+def density_ratio_weights(
+    s: NDArray[np.float64], benign: NDArray[np.float64], flipped: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """w(s) in [0.1, 1] from samples of s for benign and for flipped rows.
+
+    r = p_benign / p_flipped, clipped to [0, 2] and scaled to [0.1, 1]: equal densities give 0.55, the
+    middle of the tanh. Then w = 0.55 - 0.45 tanh(a s - b) with a >= 0 is fitted to it by least squares.
+    """
+    if min(len(benign), len(flipped)) < _FEWEST or benign.std() == 0 or flipped.std() == 0:
+        return np.ones(len(s))
+    pooled = np.concatenate([benign, flipped])
+    # The ratio of two LIDs has a heavy right tail; beyond the 99.5 % quantile both densities are empty.
+    grid = np.linspace(pooled.min(), np.quantile(pooled, 0.995), _GRID)
+    p_benign, p_flipped = gaussian_kde(benign)(grid), gaussian_kde(flipped)(grid)
+    ratio = p_benign / np.maximum(p_flipped, 1e-300)
+    target = 0.1 + 0.9 * np.clip(ratio, 0.0, 2.0) / 2.0
+    # Where neither density has mass their ratio is rounding noise, so mass decides how much a point counts.
+    noise = 1.0 / np.sqrt(np.maximum(p_benign + p_flipped, 1e-6 * (p_benign + p_flipped).max()))
+    middle = 0.5 * (np.median(benign) + np.median(flipped))
+    slope = 1.0 / max(pooled.std(), 1e-12)
+    (a, b), _ = curve_fit(
+        _tanh_weight,
+        grid,
+        target,
+        p0=(slope, slope * middle),
+        sigma=noise,
+        bounds=([0, -np.inf], np.inf),
+        max_nfev=2000,
+    )
+    return _tanh_weight(s, a, b)
+
+
+def _tanh_weight(s: NDArray[np.float64], a: float, b: float) -> NDArray[np.float64]:
+    return 0.55 - 0.45 * np.tanh(a * s - b)

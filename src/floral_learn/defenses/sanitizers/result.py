@@ -1,0 +1,57 @@
+"""What a sanitiser returns, and the input checks that all of them share."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_X_y
+
+from floral_learn.defenses.labels import encode_labels
+
+
+@dataclass(frozen=True)
+class SanitizeResult:
+    """A sanitised training set of m <= n rows.
+
+    X (m, d) and y (m,) are what remains, in the given order and container; ``sample_weight`` is (m,), or
+    None where the sanitiser weighs nothing. ``kept`` and ``relabeled`` are masks (n,) over the given rows.
+    """
+
+    X: Any
+    y: NDArray[Any]
+    sample_weight: NDArray[np.float64] | None
+    kept: NDArray[np.bool_]
+    relabeled: NDArray[np.bool_]
+
+
+def sanitizer_input(sanitizer: Any, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.intp]]:
+    """Checked parameters and data: X (n, d) floats, classes (M,), codes (n,)."""
+    sanitizer._validate_params()
+    X, y = check_X_y(X, y, dtype=np.float64, ensure_min_samples=2, estimator=sanitizer)
+    classes, codes = encode_labels(y, type(sanitizer).__name__)
+    return X, classes, codes
+
+
+def drop_rows(X: Any, y: NDArray[Any], kept: NDArray[np.bool_]) -> SanitizeResult:
+    """The result that keeps the masked rows of X, whatever container X is."""
+    return SanitizeResult(
+        _safe_indexing(X, np.flatnonzero(kept)), y[kept], None, kept, np.zeros(len(kept), bool)
+    )
+
+
+def spare_one_of_each_class(
+    change: NDArray[np.bool_], codes: NDArray[np.intp], suspicion: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    """Withdraw the least suspicious change of every class that would lose all of its rows.
+
+    Without it a sanitiser could hand a one-class problem to the classifier behind it, and a class that is
+    wrong as a whole is a matter for a person, not for a filter.
+    """
+    change = change.copy()
+    for code in np.unique(codes):
+        rows = np.flatnonzero(codes == code)
+        if change[rows].all():
+            change[rows[np.argmin(suspicion[rows])]] = False
+    return change

@@ -1,0 +1,145 @@
+"""Plain support vector machine: min_w,b 1/2 |w|^2 + sum_i C_i hinge(y_i f(x_i)), no defense at all.
+
+Two solvers train it. ``libsvm`` goes to the optimum and is what a user wants. ``pgd`` is the projected
+gradient game of FLORAL with the attacker off, stopped after a fixed number of rounds: it is the plain
+SVM of the paper's tables, whose step sizes leave it far from the optimum.
+"""
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.svm import SVC
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from floral_learn.defenses.labels import query_input, training_input
+
+_KERNELS = {"linear", "poly", "rbf", "sigmoid"}
+
+
+class PlainSVC(ClassifierMixin, BaseEstimator):
+    """Support vector machine without a defense, trained by libsvm or by projected gradient rounds.
+
+    Parameters
+    ----------
+    kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable
+    degree, gamma, coef0 : kernel parameters, as in :class:`sklearn.svm.SVC`
+    C : float, cap on each dual weight (times the row's sample weight)
+    class_weight : dict, "balanced" or None
+    solver : {"libsvm", "pgd"}
+        ``"libsvm"`` solves to optimality (several classes: one-vs-one, as SVC does); ``"pgd"`` runs
+        ``FloralClassifier`` with the attacker off (several classes: one-vs-rest).
+    tol, cache_size, max_iter : libsvm only
+    n_rounds, learning_rate, decay, average : pgd only, see ``FloralClassifier``
+    random_state : int, Generator-like or None; pgd only
+
+    Attributes
+    ----------
+    classes_ : (M,) the labels
+    n_iter_ : solver iterations, as the solver counts them
+    estimator_ : the fitted ``SVC`` or ``FloralClassifier``
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "kernel": [StrOptions({*_KERNELS, "precomputed"}), callable],
+        "degree": [Interval(Integral, 0, None, closed="left")],
+        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "C": [Interval(Real, 0.0, None, closed="neither")],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "solver": [StrOptions({"libsvm", "pgd"})],
+        "tol": [Interval(Real, 0.0, None, closed="neither")],
+        "cache_size": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, -1, None, closed="left")],
+        "n_rounds": [Interval(Integral, 1, None, closed="left")],
+        "learning_rate": [StrOptions({"auto"}), Interval(Real, 0.0, None, closed="neither")],
+        "decay": "no_validation",  # FloralClassifier checks it
+        "average": ["boolean"],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        *,
+        kernel="rbf",
+        degree=3,
+        gamma="scale",
+        coef0=0.0,
+        C=10.0,
+        class_weight=None,
+        solver="libsvm",
+        tol=1e-3,
+        cache_size=200,
+        max_iter=-1,
+        n_rounds=500,
+        learning_rate="auto",
+        decay=None,
+        average=True,
+        random_state=None,
+    ):
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.C = C
+        self.class_weight = class_weight
+        self.solver = solver
+        self.tol = tol
+        self.cache_size = cache_size
+        self.max_iter = max_iter
+        self.n_rounds = n_rounds
+        self.learning_rate = learning_rate
+        self.decay = decay
+        self.average = average
+        self.random_state = random_state
+
+    def fit(self, X, y, sample_weight=None):
+        """Train on rows X (n, d) and labels y (n,); ``sample_weight`` (n,) scales C row by row."""
+        self._validate_params()
+        X, codes, weight = training_input(self, X, y, sample_weight)
+        self.estimator_ = build_svm(self).fit(X, self.classes_[codes], sample_weight=weight)
+        self.n_iter_ = self.estimator_.n_iter_
+        return self
+
+    def predict(self, X):
+        """Class of each row of X (m, d)."""
+        check_is_fitted(self)
+        return self.estimator_.predict(query_input(self, X))
+
+    def decision_function(self, X):
+        """Signed distance (m,) for two classes, (m, M) one-vs-rest scores for more."""
+        check_is_fitted(self)
+        return self.estimator_.decision_function(query_input(self, X))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+
+#: What a classifier must own to train its SVM through :func:`build_svm`, with the allowed values.
+SVM_CONSTRAINTS: dict[str, Any] = PlainSVC._parameter_constraints
+#: The same for classifiers that need the features themselves, so no precomputed Gram.
+FEATURE_SVM_CONSTRAINTS: dict[str, Any] = {**SVM_CONSTRAINTS, "kernel": [StrOptions(_KERNELS), callable]}
+
+
+def build_svm(owner: Any, **override: Any) -> Any:
+    """The unfitted SVC or attacker-free FloralClassifier that ``owner``'s parameters describe."""
+    shared = {
+        name: getattr(owner, name) for name in ("kernel", "degree", "gamma", "coef0", "C", "class_weight")
+    }
+    shared.update(override)
+    if owner.solver == "libsvm":
+        return SVC(**shared, tol=owner.tol, cache_size=owner.cache_size, max_iter=owner.max_iter)
+    from floral_learn.defenses.floral import FloralClassifier  # only this solver pays for its import
+
+    return FloralClassifier(
+        **shared,
+        budget=0,
+        n_rounds=owner.n_rounds,
+        learning_rate=owner.learning_rate,
+        decay=owner.decay,
+        average=owner.average,
+        random_state=owner.random_state,
+    )
