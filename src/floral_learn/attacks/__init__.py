@@ -1,1 +1,76 @@
 """Label attacks on data sets: ``poison(X, y) -> PoisonResult(y, indices, scores)``."""
+
+from dataclasses import fields
+from typing import Any
+
+from .alfa import Alfa
+from .alfa_tilt import AlfaTilt
+from .base import LabelAttack, PoisonResult
+from .boundary import Farthest, NearBoundary
+from .class_biased import ClassBiased
+from .display import PoisonDisplay, SecurityCurveDisplay
+from .gradient import Gradient
+from .lfa import LabelFlipping
+from .random_flips import RandomFlips
+from .top_k import RandomizedTopK, TopK
+from .transfer import TransferTable, transfer_table
+
+# name on the command line -> class; a new attack is one file and one line here
+ATTACKS: dict[str, type[LabelAttack]] = {
+    attack.name: attack
+    for attack in (
+        RandomFlips,
+        ClassBiased,
+        Farthest,
+        NearBoundary,
+        TopK,
+        RandomizedTopK,
+        Alfa,
+        AlfaTilt,
+        LabelFlipping,
+        Gradient,
+    )
+}
+
+__all__ = [
+    "ATTACKS",
+    "Alfa",
+    "AlfaTilt",
+    "ClassBiased",
+    "Farthest",
+    "Gradient",
+    "LabelAttack",
+    "LabelFlipping",
+    "NearBoundary",
+    "PoisonDisplay",
+    "PoisonResult",
+    "RandomFlips",
+    "RandomizedTopK",
+    "SecurityCurveDisplay",
+    "TopK",
+    "TransferTable",
+    "poison",
+    "transfer_table",
+]
+
+
+def poison(
+    X: Any,
+    y: Any,
+    attack: str = "farthest",
+    budget: float | int = 0.1,
+    random_state: Any = None,
+    **attack_params: Any,
+) -> PoisonResult:
+    """Flip ``budget`` labels of (X, y) with a published attack, chosen by name from ``ATTACKS``.
+
+    ``attack_params`` go to the attack's class, for example ``C=10, gamma=1`` (alfa, alfa-tilt), ``surrogate=...``
+    (all that need a victim), ``mask=...`` or ``class_limits=...`` (all). The inputs are never modified.
+    """
+    if attack not in ATTACKS:
+        raise ValueError(f"attack={attack!r} is unknown; choose one of {', '.join(ATTACKS)}")
+    cls = ATTACKS[attack]
+    allowed = [field.name for field in fields(cls)]
+    if unknown := sorted(set(attack_params) - set(allowed)):
+        raise TypeError(f"attack {attack!r} has no parameter {', '.join(unknown)}; it has {', '.join(allowed)}")
+    return cls(budget=budget, random_state=random_state, **attack_params).poison(X, y)

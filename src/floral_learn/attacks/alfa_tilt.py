@@ -1,0 +1,163 @@
+"""alfa-tilt: flip the labels that turn the SVM's hyperplane the farthest."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.svm import SVC
+
+from floral_learn.core.choose_gram import DENSE_ROWS
+from floral_learn.core.kernels import Kernel, resolve_gamma
+from floral_learn.core.low_rank import LowRankGram
+
+from .base import Choice, LabelAttack, Problem
+from .batched_dual import solve_duals
+from .kernel_svm import SVMSettings, fit_dual
+
+BATCH = 25
+
+
+@dataclass
+class AlfaTilt(LabelAttack):
+    """argmax_flips angle(w, w')  over ``n_restarts`` random proposals, w' trained on the flipped labels.
+
+    Each proposal draws a random SVM and flips the rows with the smallest
+
+        alpha_i / C - beta1 * s_i - beta2 * q_i,    s = y f(x) / max,    q = y f_random(x) / max,
+
+    that is, non-support vectors that both the trained and the random SVM call easy. The proposal with the
+    largest angle between the clean and the tainted hyperplane in feature space (smallest cosine) wins.
+    Xiao, Biggio, Nelson, Xiao, Eckert and Roli, Neurocomputing 2015; after Biggio, Nelson and Laskov, 2011.
+
+    Cost: n_restarts + 1 SVM fits on one Gram matrix; above 3,000 rows, batches of duals by accelerated
+    projected gradient on K ~ F F' (randomly pivoted Cholesky): O(n * rank) memory and a few seconds.
+
+    Parameters
+    ----------
+    C, kernel, gamma, degree, coef0 : the SVM, as in ``sklearn.svm.SVC``
+    n_restarts : random proposals (2,000 in the original)
+    beta1, beta2 : weights of s and q
+    random_svm : ``"signed"`` draws random duals in [0, C] with random labels, a hyperplane that knows nothing
+        of the data; ``"unsigned"`` leaves the labels out, as the authors' library does, so that all
+        proposals favour rows of one class in dense regions.
+    gram : ``"auto"``, ``"dense"`` or ``"low-rank"``; ``rank`` columns in the last case
+    surrogate : an ``SVC`` whose kernel and C are used instead; other classifiers have no hyperplane
+    """
+
+    C: float = 10.0
+    kernel: str = "rbf"
+    gamma: float | str = "scale"
+    degree: int = 3
+    coef0: float = 0.0
+    n_restarts: int = 100
+    beta1: float = 0.1
+    beta2: float = 0.1
+    random_svm: str = "signed"
+    gram: str = "auto"
+    rank: int = 256
+    surrogate: Any = None
+
+    name: ClassVar[str] = "alfa-tilt"
+    multiclass: ClassVar[bool] = False
+    accept_sparse: ClassVar[bool] = False
+
+    def _choose(self, problem: Problem) -> Choice:
+        self._check()
+        low_rank = self.gram == "low-rank" or (self.gram == "auto" and len(problem.y) > DENSE_ROWS)
+        svm = _LowRankSVM(self, problem) if low_rank else _DenseSVM(self, problem)
+        signs, rng = problem.signs, problem.rng
+        clean = svm.clean
+        base = np.abs(clean.beta) / svm.C - self.beta1 * _normalised(signs * clean.values)
+        best_cosine, best_flips, best_scores, cosines = np.inf, np.empty(0, np.intp), base, []
+        for size in _batch_sizes(self.n_restarts):
+            duals = rng.random((size, len(signs))) * svm.C
+            if self.random_svm == "signed":
+                duals *= rng.choice([-1.0, 1.0], size=duals.shape)
+            proposals = []
+            for values in svm.product(duals.T).T:
+                scores = self.beta2 * _normalised(signs * values) - base
+                proposals.append((problem.constraints.best(scores, problem.flips), scores))
+            tainted = np.repeat(signs[:, None], size, axis=1)
+            for column, (flips, _) in enumerate(proposals):
+                tainted[flips, column] *= -1
+            for (flips, scores), cosine in zip(proposals, svm.cosines(tainted), strict=True):
+                cosines.append(float(cosine))
+                if cosine < best_cosine:
+                    best_cosine, best_flips, best_scores = float(cosine), flips, scores
+                problem.progress(len(cosines), self.n_restarts)
+        angle = float(np.degrees(np.arccos(np.clip(best_cosine, -1, 1))))
+        details = {"cosine": best_cosine, "angle_degrees": angle, "cosines": np.array(cosines), "gram": svm.describe()}
+        return Choice(best_flips, 1 - problem.y[best_flips], best_scores, None, details)
+
+    def _check(self) -> None:
+        if self.surrogate is not None and not isinstance(self.surrogate, SVC):
+            raise ValueError(f"surrogate={self.surrogate!r} has no hyperplane to tilt: alfa-tilt needs an SVC")
+        if self.n_restarts < 1:
+            raise ValueError(f"n_restarts={self.n_restarts!r} must be at least 1")
+        for name, allowed in {"random_svm": ("signed", "unsigned"), "gram": ("auto", "dense", "low-rank")}.items():
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name}={getattr(self, name)!r} must be one of {allowed}")
+
+
+@dataclass(frozen=True)
+class _Clean:
+    beta: np.ndarray
+    values: np.ndarray
+
+
+class _DenseSVM:
+    """Exact fits by libsvm on the whole Gram matrix, one proposal at a time."""
+
+    def __init__(self, attack: AlfaTilt, problem: Problem) -> None:
+        settings = SVMSettings.of(attack)
+        self.C, self.gram = settings.C, settings.gram(problem.X)
+        fit = fit_dual(self.gram, problem.signs, self.C)
+        self.clean, self.norm = _Clean(fit.beta, fit.values), np.sqrt(fit.squared_norm)
+        self.image = fit.values - fit.intercept
+
+    def product(self, columns: np.ndarray) -> np.ndarray:
+        return self.gram @ columns
+
+    def cosines(self, tainted: np.ndarray) -> Iterator[float]:
+        for signs in tainted.T:
+            fit = fit_dual(self.gram, signs, self.C)
+            yield float(fit.beta @ self.image) / (self.norm * np.sqrt(fit.squared_norm))
+
+    def describe(self) -> str:
+        return f"dense, {len(self.gram):,} rows"
+
+
+class _LowRankSVM:
+    """Batches of duals on K ~ F F': all proposals of a batch are columns of the same products."""
+
+    def __init__(self, attack: AlfaTilt, problem: Problem) -> None:
+        settings = SVMSettings.of(attack)
+        gamma = resolve_gamma(settings.gamma, problem.X)
+        kernel = Kernel(settings.kernel, gamma, settings.degree, settings.coef0)
+        if not kernel.definite:
+            raise ValueError(f"kernel={settings.kernel!r} may be indefinite: use gram='dense'")
+        self.C = settings.C
+        self.gram = LowRankGram(problem.X, kernel, attack.rank, 0.0, problem.rng)
+        fit = solve_duals(self.gram, problem.signs[:, None], self.C, max_iter=3000)
+        self.clean = _Clean(fit.beta[:, 0], fit.product[:, 0] + fit.intercept[0])
+        self.image = fit.product[:, 0]
+        self.norm = np.sqrt(self.clean.beta @ self.image)
+
+    def product(self, columns: np.ndarray) -> np.ndarray:
+        return self.gram.matmat(columns)
+
+    def cosines(self, tainted: np.ndarray) -> np.ndarray:
+        fit = solve_duals(self.gram, tainted, self.C)
+        return self.image @ fit.beta / (self.norm * np.sqrt((fit.beta * fit.product).sum(axis=0)))
+
+    def describe(self) -> str:
+        return self.gram.describe()
+
+
+def _normalised(values: np.ndarray) -> np.ndarray:
+    return values / max(float(np.abs(values).max()), 1e-300)
+
+
+def _batch_sizes(total: int) -> list[int]:
+    return [min(BATCH, total - start) for start in range(0, total, BATCH)]

@@ -1,0 +1,191 @@
+"""What every label attack shares: checked input, an exact budget, and a result that says what changed."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils import check_array
+from sklearn.utils.validation import _num_samples
+
+from .constraints import (
+    Constraints,
+    allowed_rows,
+    as_generator,
+    check_flip_matrix,
+    encode_labels,
+    limits_per_class,
+    number_of_flips,
+)
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class PoisonResult:
+    """Poisoned labels and how they came about.
+
+    y: (n,) labels after the attack, of the given dtype; a new array.
+    indices: (m,) rows whose label changed, the attack's first choice first.
+    scores: (n,) the attack's ranking of all rows, larger means more worth flipping.
+    budget: how many flips were asked for; ``m == budget`` unless ``stopped_early``.
+    stopped_early: ``None``, or the reason why fewer labels than ``budget`` were flipped.
+    details: what the attack found on its way (objective, angle, number of fits, ...).
+    """
+
+    y: np.ndarray
+    indices: np.ndarray
+    scores: np.ndarray
+    budget: int
+    stopped_early: str | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def mask(self) -> np.ndarray:
+        """(n,) booleans, true where the label changed."""
+        mask = np.zeros(len(self.y), dtype=bool)
+        mask[self.indices] = True
+        return mask
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One attack's input after validation: labels are codes 0..M-1 into ``classes``."""
+
+    X: Any
+    y: np.ndarray
+    classes: np.ndarray
+    flips: int
+    constraints: Constraints
+    rng: np.random.Generator
+    progress: Progress
+
+    @property
+    def signs(self) -> np.ndarray:
+        """(n,) labels as -1.0 / +1.0 (two classes)."""
+        return 2.0 * self.y - 1.0
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An attack's answer: rows, their new codes and the ranking behind them."""
+
+    indices: np.ndarray
+    codes: np.ndarray
+    scores: np.ndarray
+    stopped_early: str | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class LabelAttack(ABC):
+    """Flip labels of a training set, at most (and, where nothing prevents it, exactly) ``budget`` many.
+
+    Parameters
+    ----------
+    budget : float or int, default=0.1
+        Flips: a float in [0, 1] is a fraction of all rows (rounded down), an int a count.
+    mask : array of n booleans or of row numbers, optional
+        The only rows that may be flipped, for example those of one annotator.
+    class_limits : dict, optional
+        Label -> most flips of rows with that label (count, or float fraction of those rows).
+    flip_matrix : (M, M) array, optional
+        Row m: probabilities of the new label for a row of class m, classes sorted. A row with
+        all weight on its own class is never flipped. ``None``: the attack chooses.
+    random_state : int, Generator, RandomState or None
+        Source of every random choice.
+    progress : callable(done, total), optional
+        Called by long attacks after each unit of work.
+    """
+
+    _: KW_ONLY
+    budget: float | int = 0.1
+    mask: Any = None
+    class_limits: Mapping[Any, float | int] | None = None
+    flip_matrix: Any = None
+    random_state: Any = None
+    progress: Progress | None = field(default=None, repr=False, compare=False)
+
+    name: ClassVar[str]
+    multiclass: ClassVar[bool] = True
+    needs_features: ClassVar[bool] = True
+    accept_sparse: ClassVar[bool] = True
+
+    def poison(self, X: Any, y: Any) -> PoisonResult:
+        """Return poisoned labels for rows ``X`` (n, d) with labels ``y`` (n,); the inputs stay as they are."""
+        labels = np.asarray(y)
+        problem = self._problem(X, labels)
+        if problem.flips == 0:
+            return PoisonResult(labels.copy(), np.empty(0, np.intp), np.zeros(len(labels)), 0)
+        choice = self._choose(problem)
+        poisoned = labels.copy()
+        poisoned[choice.indices] = problem.classes[choice.codes]
+        return PoisonResult(
+            y=poisoned,
+            indices=np.asarray(choice.indices, dtype=np.intp),
+            scores=choice.scores,
+            budget=problem.flips,
+            stopped_early=choice.stopped_early,
+            details=choice.details,
+        )
+
+    @abstractmethod
+    def _choose(self, problem: Problem) -> Choice:
+        """Pick ``problem.flips`` rows and their new classes."""
+
+    def _features(self, X: Any) -> Any:
+        """Check the features; attacks that read none of them take anything with n rows."""
+        if not self.needs_features:
+            return X
+        return check_array(X, accept_sparse="csr" if self.accept_sparse else False, input_name="X")
+
+    def _problem(self, X: Any, labels: np.ndarray) -> Problem:
+        classes, codes = encode_labels(labels)
+        n = len(codes)
+        if (X is not None or self.needs_features) and _num_samples(X) != n:
+            raise ValueError(f"X has {_num_samples(X)} rows, y has {n} labels")
+        if len(classes) > 2 and not self.multiclass:
+            raise ValueError(
+                f"attack {self.name!r} is defined for two classes, y has {len(classes)}; poison two classes at "
+                "a time (mask=...) after selecting their rows, or use 'lfa', 'farthest' or 'gradient'"
+            )
+        flips = number_of_flips(self.budget, n)
+        matrix = check_flip_matrix(self.flip_matrix, len(classes))
+        allowed = allowed_rows(self.mask, n)
+        if matrix is not None:
+            allowed &= (np.diag(matrix) < 1)[codes]
+        limits = limits_per_class(self.class_limits, classes, codes)
+        rng = as_generator(self.random_state)
+        constraints = Constraints(codes, allowed, limits, matrix)
+        if flips > (most := constraints.most()):
+            raise ValueError(
+                f"budget={self.budget!r} asks for {flips} flips of {n} rows, but mask, class_limits and "
+                f"flip_matrix leave at most {most}"
+            )
+        return Problem(
+            X=self._features(X) if flips else X,
+            y=codes,
+            classes=classes,
+            flips=flips,
+            constraints=constraints,
+            rng=rng,
+            progress=self.progress or (lambda done, total: None),
+        )
+
+
+class RankingAttack(LabelAttack):
+    """An attack that scores every row once and flips the best ones."""
+
+    random_ties: ClassVar[bool] = False
+
+    @abstractmethod
+    def _rank(self, problem: Problem) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return scores (n,), larger first, and preferences (n, M) for the new class (``None``: any)."""
+
+    def _choose(self, problem: Problem) -> Choice:
+        scores, preference = self._rank(problem)
+        ties = problem.rng.permutation(len(scores)) if self.random_ties else None
+        indices = problem.constraints.best(scores, problem.flips, ties)
+        codes = problem.constraints.new_codes(indices, problem.rng, preference)
+        return Choice(indices, codes, scores)

@@ -1,0 +1,66 @@
+"""A kernel SVM on a fixed Gram matrix, refitted for many label vectors; libsvm does the solving."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.svm import SVC
+
+from floral_learn.core.kernels import resolve_gamma
+
+
+@dataclass(frozen=True)
+class SVMSettings:
+    """min_w 1/2 |w|^2 + C sum_i hinge(y_i f(x_i)): kernel and cost of the attacked SVM."""
+
+    C: float
+    kernel: str
+    gamma: float | str
+    degree: int
+    coef0: float
+
+    @classmethod
+    def of(cls, owner: Any) -> "SVMSettings":
+        """Read the settings from an attack or, where it has a ``surrogate``, from that SVC; check them."""
+        source = owner if getattr(owner, "surrogate", None) is None else owner.surrogate
+        settings = cls(source.C, source.kernel, source.gamma, source.degree, source.coef0)
+        if not settings.C > 0:
+            raise ValueError(f"C={settings.C!r} must be positive")
+        if settings.kernel not in ("rbf", "linear", "poly", "sigmoid", "laplacian"):
+            raise ValueError(f"kernel={settings.kernel!r} must be rbf, linear, poly, sigmoid or laplacian")
+        if not (settings.gamma in ("scale", "auto") if isinstance(settings.gamma, str) else settings.gamma > 0):
+            raise ValueError(f"gamma={settings.gamma!r} must be 'scale', 'auto' or positive")
+        return settings
+
+    def gram(self, X: np.ndarray) -> np.ndarray:
+        """Return the (n, n) Gram matrix; labels never enter it, so it is built once an attack."""
+        gamma = resolve_gamma(self.gamma, X)
+        parameters = {
+            "linear": {},
+            "rbf": {"gamma": gamma},
+            "laplacian": {"gamma": gamma},
+            "sigmoid": {"gamma": gamma, "coef0": self.coef0},
+            "poly": {"gamma": gamma, "coef0": self.coef0, "degree": self.degree},
+        }[self.kernel]
+        return pairwise_kernels(X, metric=self.kernel, **parameters)
+
+
+@dataclass(frozen=True)
+class SVMFit:
+    """Signed duals ``beta = alpha * y`` (n,), intercept, values f(x_i) (n,) and |w|^2."""
+
+    beta: np.ndarray
+    intercept: float
+    values: np.ndarray
+    squared_norm: float
+
+
+def fit_dual(gram: np.ndarray, signs: np.ndarray, C: float, weights: np.ndarray | None = None) -> SVMFit:
+    """Solve the SVM dual on ``gram`` (n, n) for labels ``signs`` in {-1, +1} and cost C * weights_i."""
+    model = SVC(kernel="precomputed", C=C).fit(gram, signs, sample_weight=weights)
+    beta = np.zeros(len(signs))
+    beta[model.support_] = model.dual_coef_[0]
+    product = gram[:, model.support_] @ model.dual_coef_[0]
+    intercept = float(model.intercept_[0])
+    return SVMFit(beta, intercept, product + intercept, float(beta @ product))

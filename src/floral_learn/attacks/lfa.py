@@ -1,0 +1,203 @@
+"""LFA: greedily flip the label that most raises the validation error after retraining."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import clone
+from sklearn.model_selection import train_test_split
+from sklearn.svm import SVC
+from sklearn.utils import check_array
+
+from .base import Choice, LabelAttack, Problem
+from .lfa_screen import make_screen
+from .surrogates import class_scores, fresh, margins
+
+Candidate = tuple[int, int]
+# (validation error, validation loss, model, class scores on the validation rows)
+Trial = tuple[float, float, Any, np.ndarray]
+
+
+@dataclass
+class LabelFlipping(LabelAttack):
+    """argmax_{i, c} validation error of the surrogate retrained with y_i = c, one flip after the other.
+
+    The error on ``X_val, y_val`` moves in steps of 1 / len(y_val), so that many flips tie: equal errors
+    are decided by the mean hinge loss on the same rows. Each row is flipped at most once. With more
+    classes every other class of every row is a candidate. Paudice, Munoz-Gonzalez and Lupu, 2018.
+
+    Cost, in fits of the surrogate, for n candidate rows and k flips: ``mode="exact"`` k * n (each other
+    class counts), ``mode="fast"`` ``n_first`` + k * ``n_check``. The fast mode estimates the loss after every flip
+    (see ``lfa_screen``: the SVM's own optimality conditions for an ``SVC``, ridge regression for other
+    classifiers), and retrains only for the ``n_check`` most promising.
+
+    Parameters
+    ----------
+    surrogate : classifier, default ``SVC(C=10)``
+    X_val, y_val : validation rows; without them ``validation_fraction`` of the training rows (a stratified
+        draw) plays that part: these rows still may be flipped, but their given labels measure the error.
+    mode : ``"fast"`` or ``"exact"``
+    n_check, n_first : flips retrained for in each step of the fast mode, and in its first step
+    n_jobs : parallel fits, as in joblib
+    """
+
+    surrogate: Any = None
+    X_val: Any = None
+    y_val: Any = None
+    validation_fraction: float = 0.3
+    mode: str = "fast"
+    n_check: int = 12
+    n_first: int = 500
+    n_jobs: int | None = None
+
+    name: ClassVar[str] = "lfa"
+
+    def _choose(self, problem: Problem) -> Choice:
+        if self.mode not in ("fast", "exact"):
+            raise ValueError(f"mode={self.mode!r} must be 'fast' or 'exact'")
+        if self.n_check < 1 or self.n_first < 1:
+            raise ValueError(f"n_check={self.n_check!r} and n_first={self.n_first!r} must be at least 1")
+        X_val, y_val = self._validation(problem)
+        model = fresh(SVC(C=10.0) if self.surrogate is None else self.surrogate, problem.rng)
+        trainer = _Trainer(model, problem.X, X_val, y_val, len(problem.classes))
+        screen = make_screen(model, problem.X, X_val, len(problem.classes))
+        targets = self._targets(problem)
+        codes, current = problem.y.copy(), trainer.fit(problem.y)
+        open_rows, room = problem.constraints.allowed.copy(), problem.constraints.limits.copy()
+        flipped: list[Candidate] = []
+        history, scores, note = [current[0]], np.zeros(len(codes)), None
+        measured, fits = np.full((len(codes), len(problem.classes)), -np.inf), 1
+        with Parallel(n_jobs=self.n_jobs) as parallel:
+            while len(flipped) < problem.flips:
+                rows = np.flatnonzero(open_rows & (room[problem.y] > 0))
+                counts = np.bincount(codes, minlength=len(problem.classes))
+                candidates = [
+                    (row, code)
+                    for row in rows.tolist()
+                    for code in targets[row]
+                    if _keeps_two(counts, codes[row], code)
+                ]
+                if not candidates:
+                    note = f"any further flip leaves one class only, after {len(flipped)} of {problem.flips} flips"
+                    break
+                estimates = screen(current[2], current[3], codes, candidates, y_val)
+                last = np.full(len(codes), -np.inf)
+                np.maximum.at(last, [row for row, _ in candidates], estimates)
+                scores = np.where(np.isfinite(last), last, scores)
+                if self.mode == "fast":
+                    candidates = self._shortlist(candidates, estimates, measured)
+                trials = trainer.try_all(codes, candidates, parallel)
+                fits += len(candidates)
+                for (row, code), trial in zip(candidates, trials, strict=True):
+                    measured[row, code] = trial[0] - current[0] + 1e-3 * (trial[1] - current[1])
+                winner = max(range(len(trials)), key=lambda j: (trials[j][0], trials[j][1]))
+                row, code = candidates[winner]
+                current = trials[winner]
+                codes[row] = code
+                open_rows[row] = False
+                room[problem.y[row]] -= 1
+                flipped.append((row, code))
+                history.append(current[0])
+                problem.progress(len(flipped), problem.flips)
+        indices = np.array([row for row, _ in flipped], dtype=np.intp)
+        details = {"n_fits": fits, "validation_error": np.array(history)}
+        return Choice(indices, codes[indices], _ranking(scores, indices), note, details)
+
+    def _shortlist(self, candidates: list[Candidate], estimates: np.ndarray, measured: np.ndarray) -> list[Candidate]:
+        """Return the flips worth retraining for: half by estimate, half by what retraining last said of them.
+
+        The first step retrains for ``n_first``, so that later ones have measurements to go by: gains
+        change slowly from flip to flip, while the estimates are rough where many duals reach C.
+        """
+        by_estimate = np.argsort(-estimates, kind="stable")
+        if not np.isfinite(measured).any():
+            return [candidates[j] for j in by_estimate[: max(self.n_first, self.n_check)]]
+        known = np.array([measured[candidate] for candidate in candidates])
+        by_measurement = np.argsort(-known, kind="stable")[: (self.n_check + 1) // 2]
+        chosen = dict.fromkeys(by_measurement.tolist())
+        for j in by_estimate:
+            if len(chosen) >= self.n_check:
+                break
+            chosen[int(j)] = None
+        return [candidates[j] for j in chosen]
+
+    def _validation(self, problem: Problem) -> tuple[Any, np.ndarray]:
+        """Return validation rows and codes: the given ones, or a stratified draw of the training rows."""
+        if (self.X_val is None) != (self.y_val is None):
+            raise ValueError("X_val and y_val must be given together")
+        if self.X_val is None:
+            if not 0 < self.validation_fraction < 1:
+                raise ValueError(f"validation_fraction={self.validation_fraction!r} must be in (0, 1)")
+            seed = int(problem.rng.integers(2**31 - 1))
+            smallest = np.bincount(problem.y).min()
+            rows = train_test_split(
+                np.arange(len(problem.y)),
+                test_size=max(self.validation_fraction, len(problem.classes) / len(problem.y)),
+                random_state=seed,
+                stratify=problem.y if smallest > 1 else None,
+            )[1]
+            return problem.X[rows], problem.y[rows]
+        X_val = check_array(self.X_val, accept_sparse="csr", input_name="X_val")
+        labels = np.asarray(self.y_val)
+        if X_val.shape[1] != problem.X.shape[1] or labels.shape != (X_val.shape[0],):
+            raise ValueError(
+                f"X_val {X_val.shape} and y_val {labels.shape} do not fit X with {problem.X.shape[1]} columns"
+            )
+        known = np.isin(labels, problem.classes)
+        if not known.all():
+            raise ValueError(f"y_val has labels that y has not: {np.unique(labels[~known]).tolist()}")
+        return X_val, np.searchsorted(problem.classes, labels)
+
+    def _targets(self, problem: Problem) -> list[Sequence[int]]:
+        """Return the new classes to try for each row: all others, or the one that the flip matrix draws."""
+        everyone = np.arange(len(problem.y))
+        if problem.constraints.flip_matrix is not None:
+            drawn = problem.constraints.new_codes(everyone, problem.rng)
+            return [[int(code)] for code in drawn]
+        others = [[c for c in range(len(problem.classes)) if c != own] for own in range(len(problem.classes))]
+        return [others[own] for own in problem.y]
+
+
+@dataclass(frozen=True)
+class _Trainer:
+    """Retrain the surrogate on changed codes and measure it on the validation rows."""
+
+    model: Any
+    X: Any
+    X_val: Any
+    y_val: np.ndarray
+    n_classes: int
+
+    def fit(self, codes: np.ndarray) -> Trial:
+        model = clone(self.model).fit(self.X, codes)
+        values = class_scores(model, self.X_val, self.n_classes)
+        margin = margins(values, self.y_val)
+        # with two classes the prediction is the sign of the score; it need not be computed again
+        predicted = values.argmax(axis=1) if self.n_classes == 2 else np.asarray(model.predict(self.X_val))
+        error = float((predicted != self.y_val).mean())
+        return error, float(np.maximum(0, 1 - margin).mean()), model, values
+
+    def try_one(self, codes: np.ndarray, candidate: Candidate) -> Trial:
+        changed = codes.copy()
+        changed[candidate[0]] = candidate[1]
+        return self.fit(changed)
+
+    def try_all(self, codes: np.ndarray, candidates: list[Candidate], parallel: Parallel) -> list[Trial]:
+        return parallel(delayed(self.try_one)(codes, candidate) for candidate in candidates)
+
+
+def _keeps_two(counts: np.ndarray, own: int, code: int) -> bool:
+    """Whether at least two classes are left after a flip from ``own`` to ``code``: classifiers need them."""
+    left = np.count_nonzero(counts) - (counts[own] == 1) + (counts[code] == 0)
+    return bool(left > 1)
+
+
+def _ranking(estimates: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """Return scores that rank all rows: flipped rows first, in the order of their flips (integers from 1), then
+    the others by the last estimate, scaled into [0, 1)."""
+    low, high = estimates.min(), estimates.max()
+    scores = (estimates - low) / max(high - low, 1e-300) * (1 - 1e-9)
+    scores[indices] = np.arange(len(indices), 0, -1)
+    return scores
