@@ -122,7 +122,7 @@ class TorchBackend(NumpyBackend):
         self.device = self.xp.device(device)
 
     @cached_property
-    def xp(self) -> Any:  # type: ignore[override]
+    def xp(self) -> Any:
         """The torch module, imported on first use."""
         try:
             import torch

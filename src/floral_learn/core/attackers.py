@@ -1,6 +1,6 @@
 """The attacker inside the game: which labels to flip in this round, given the duals of the round before.
 
-An attacker is called as ``attacker(view, counter)`` and answers with `Flips`. Flips are always flips of the GIVEN labels,
+An attacker is called as ``attacker(view, counter)`` and answers with `Flips`: always flips of the GIVEN labels,
 never cumulative. Random choices come from the counter-based stream of core/arrays.py: the draw for a point
 depends on the game's seed, the round and the point alone.
 """
@@ -197,7 +197,7 @@ def _relabel(points: Array, view: View, counter: int, distribution: np.ndarray |
     backend = view.backend
     games = backend.array(np.arange(points.shape[1]))[None, :]
     old = view.labels[points.clip(0, None), games]
-    if view.n_classes == 2:
+    if distribution is None and view.n_classes == 2:
         return 1 - old
     if distribution is None:
         distribution = (1 - np.eye(view.n_classes)) / (view.n_classes - 1)

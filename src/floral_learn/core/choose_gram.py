@@ -17,7 +17,17 @@ GRAMS = ("auto", "dense", "chunked", "low_rank")
 DENSE_ROWS = 3000  # up to here the exact matrix is small and fast; float64 costs nothing that shows
 ERROR_TOL = 5e-3  # relative error of a product at which rank="auto" stops
 AUTO_RANK = 512  # rank="auto" stops here at the latest
-_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+_UNITS = {
+    "": 1,
+    "B": 1,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KIB": 2**10,
+    "MIB": 2**20,
+    "GIB": 2**30,
+}
 
 
 def parse_bytes(size: str | float) -> int:
@@ -25,7 +35,9 @@ def parse_bytes(size: str | float) -> int:
     if isinstance(size, str):
         match = re.fullmatch(r"\s*([\d.]+)\s*([KMGT]?I?B|)\s*", size.upper())
         if match is None or match[2] not in _UNITS or match[1].count(".") > 1:
-            raise ValueError(f"max_memory={size!r} is not a size; use a number of bytes or text such as '4GB', '500MiB'")
+            raise ValueError(
+                f"max_memory={size!r} is not a size; use a number of bytes or text such as '4GB', '500MiB'"
+            )
         size = float(match[1]) * _UNITS[match[2]]
     if not size > 0:
         raise ValueError(f"max_memory={size!r} must be above 0")
@@ -98,8 +110,8 @@ def _low_rank(
             if gram == "auto" and dense_bytes <= cap and n <= 20_000:
                 return DenseGram.from_rows(X, kernel, dtype, backend)
             warnings.warn(
-                f"products with the rank-{made.rank} kernel are off by about {100 * made.error:.2g} %: the fit is that of "
-                f"a smoother kernel. A smaller gamma, a larger rank= or gram='dense' "
+                f"products with the rank-{made.rank} kernel are off by about {100 * made.error:.2g} %: the fit is that "
+                f"of a smoother kernel. A smaller gamma, a larger rank= or gram='dense' "
                 f"({format_bytes(dense_bytes)}) is closer.",
                 UserWarning,
                 stacklevel=2,

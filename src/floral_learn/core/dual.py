@@ -29,12 +29,18 @@ class Optimality:
 
 
 def optimality(
-    product: Array, dual: Array, signs: Array, cap: Array, backend: NumpyBackend = NUMPY
+    product: Array,
+    dual: Array,
+    signs: Array,
+    cap: Array,
+    backend: NumpyBackend = NUMPY,
+    weight: Array | None = None,
 ) -> Optimality:
     """Bias and KKT residual of ``dual``.
 
     With g_i = y_i - f_i, a bias b is consistent with the KKT conditions if g_i <= b for all points that could move up
-    along y'a = 0 and g_i >= b for all that could move down. Free points can do both: the bias is their mean. Where
+    along y'a = 0 and g_i >= b for all that could move down. Free points can do both: the bias is their mean
+    (weighted by `weight`, if given). Where
     there is none, it is the middle of the interval. The residual is by how much the interval is crossed, as in libsvm.
     """
     xp = backend.xp
@@ -44,8 +50,8 @@ def optimality(
     up = xp.where(positive, below, interior)
     down = xp.where(positive, interior, below)
     free = up & down
-    count = free.sum(0)
-    mean = xp.where(free, gap, 0.0).sum(0) / count.clip(1, None)
+    count = free.sum(0) if weight is None else (free * weight).sum(0)
+    mean = xp.where(free, gap if weight is None else gap * weight, 0.0).sum(0) / xp.where(count > 0, count, 1)
     infinity = float("inf")
     most = xp.amax(xp.where(up, gap, -infinity), 0)
     least = xp.amin(xp.where(down, gap, infinity), 0)

@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.core.arrays import Array, NumpyBackend, draw
+from floral_learn.core.arrays import Array, draw
 from floral_learn.core.attackers import TIES, Attacker, Flips, NoAttack, View
 from floral_learn.core.dual import Optimality, gradient, objective, optimality
 from floral_learn.core.gram import Gram
-from floral_learn.core.history import History
 from floral_learn.core.projections import PROJECTIONS
+from floral_learn.core.state import GameResult, GameState
 
 Callback = Callable[["GameState"], Any]
 
@@ -56,6 +56,8 @@ class Game:
         ``"exact"`` or ``"fixed_point"``.
     eligible : bool ndarray of shape (n,) or (n, R), optional
         Which labels may be flipped; all by default.
+    weight : float ndarray of shape (n,), optional
+        Sample weights, above 0: a row of weight 2 plays as two equal rows (`cap` must hold C * weight).
     one_vs_rest : bool
         Use one column a class even for two classes (for checking: it must not change the model).
     """
@@ -71,6 +73,7 @@ class Game:
     average_from: int | None = None
     projection: str = "exact"
     eligible: np.ndarray | None = None
+    weight: np.ndarray | None = None
     one_vs_rest: bool = False
 
     def __post_init__(self) -> None:
@@ -90,6 +93,8 @@ class Game:
             eligible = np.asarray(self.eligible, dtype=bool)
             eligible = eligible[:, None] if eligible.ndim == 1 else eligible
             fix("eligible", backend.columns(np.broadcast_to(eligible, labels.shape)))
+        if self.weight is not None:
+            fix("weight", backend.columns(self.weight, backend.float64))
         if self.average_from is None:
             fix("average_from", len(steps) // 2)
 
@@ -125,79 +130,6 @@ class Game:
         return 2 * backend.cast(hits.reshape(-1, hits.shape[-1]), backend.float64).T - 1
 
 
-@dataclass
-class GameState:
-    """Where a game stands after a round; `to_arrays` and `from_arrays` carry it through a file unchanged."""
-
-    round: int
-    dual: Array  # (n, columns), lambda_t
-    signs: Array  # (n, columns), the labels of this round, flips included
-    mu: Array  # (columns,), the projection's root: the next one starts there
-    weight_sum: Array  # (n, columns), sum of signs * dual over the averaged rounds
-    bias_sum: Array  # (columns,)
-    averaged: int
-    flip_count: Array  # (n, R), how often each label was flipped
-    history: History
-    closed: bool = False  # whether bias, objective and residual of this round are in the history
-
-    @classmethod
-    def start(cls, game: Game) -> GameState:
-        """Round 0: all duals are zero."""
-        backend, columns, n = game.gram.backend, game.games * game.width, game.gram.n
-        zeros = backend.zeros
-        return cls(
-            round=0,
-            dual=zeros((n, columns), backend.float64),
-            signs=game.signs(),
-            mu=zeros((columns,), backend.float64),
-            weight_sum=zeros((n, columns), backend.float64),
-            bias_sum=zeros((columns,), backend.float64),
-            averaged=0,
-            flip_count=zeros((n, game.games), backend.int64),
-            history=History(),
-            closed=True,
-        )
-
-    def to_arrays(self, backend: NumpyBackend) -> dict[str, np.ndarray]:
-        """The state as plain numpy arrays."""
-        arrays = {name: backend.numpy(getattr(self, name)) for name in _ARRAYS}
-        arrays["signs"] = arrays["signs"].astype(np.int8)
-        arrays["counters"] = np.array([self.round, self.averaged, int(self.closed)])
-        history = {f"history.{k}": v for k, v in self.history.to_arrays(backend).items()}
-        return arrays | history
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, np.ndarray], backend: NumpyBackend) -> GameState:
-        """The state that `to_arrays` wrote."""
-        fields: dict[str, Any] = {name: backend.array(arrays[name]) for name in _ARRAYS}
-        for name in ("dual", "signs", "weight_sum"):
-            fields[name] = backend.columns(fields[name], backend.float64)
-        fields["flip_count"] = backend.columns(fields["flip_count"])
-        rounds, averaged, closed = (int(i) for i in arrays["counters"])
-        history = {k.removeprefix("history."): v for k, v in arrays.items() if k.startswith("history.")}
-        return cls(
-            round=rounds, averaged=averaged, closed=bool(closed), history=History.from_arrays(history), **fields
-        )
-
-
-_ARRAYS = ("dual", "signs", "mu", "weight_sum", "bias_sum", "flip_count")
-
-
-@dataclass(frozen=True)
-class GameResult:
-    """The outcome; arrays are numpy, one column a game (or a class of a game)."""
-
-    dual: np.ndarray  # (n, columns), lambda of the last round
-    weights: np.ndarray  # (n, columns), signs * dual of the last round: f = K @ weights + bias
-    bias: np.ndarray  # (columns,)
-    mean_weights: np.ndarray  # (n, columns), averaged over the rounds after `average_from`
-    mean_bias: np.ndarray  # (columns,)
-    residual: np.ndarray  # (columns,), KKT residual of the last round, under its labels
-    flip_rate: np.ndarray  # (n, R), share of the attacked rounds in which a label was flipped
-    history: dict[str, np.ndarray]
-    state: GameState
-
-
 def step_schedule(eta: float | np.ndarray, rounds: int, decay: tuple[float, int] | None = None) -> np.ndarray:
     """eta_t for t = 1 .. rounds; ``decay=(factor, every)`` multiplies by `factor` after each `every` rounds."""
     shape = np.ones(rounds) if decay is None else decay[0] ** (np.arange(rounds) // decay[1])
@@ -210,8 +142,8 @@ def solve(game: Game, state: GameState | None = None, callback: Callback | None 
     `callback` is called with the state each time a round is closed; a true answer ends the game there. A state saved
     by it, given to `solve` with the same game, continues with the same bits.
     """
-    gram, backend = game.gram, game.gram.backend
-    state = GameState.start(game) if state is None else state
+    backend = game.gram.backend
+    state = GameState.start(game.signs(), game.games, backend) if state is None else state.copy(backend)
     project = PROJECTIONS[game.projection]
     view = _view_of(game)
     while True:
@@ -223,10 +155,11 @@ def solve(game: Game, state: GameState | None = None, callback: Callback | None 
         if state.round >= game.rounds:
             break
         eta = backend.array(np.repeat(game.steps[state.round], game.width))
+        eta = eta if game.weight is None else eta * game.weight
         step = state.dual - eta * gradient(ahead, signs)
-        projected = project(step, signs, game.cap, state.mu, backend)
+        projected = project(step, signs, game.cap, state.mu, backend, game.weight)
         state = _advance(game, state, flips, signs, projected)
-    return _result(game, state, backend.numpy(optimality(now, state.dual, state.signs, game.cap, backend).residual))
+    return result_of(game, state)
 
 
 def _look_ahead(game: Game, view: dict[str, Any], state: GameState) -> tuple[Flips, Array, Array, Array]:
@@ -236,7 +169,7 @@ def _look_ahead(game: Game, view: dict[str, Any], state: GameState) -> tuple[Fli
     scores = None
     if state.round > 0 and game.attacker.needs_scores:
         now = gram.matmat(weights)
-        scores = now + optimality(now, state.dual, state.signs, game.cap, backend).bias
+        scores = now + optimality(now, state.dual, state.signs, game.cap, backend, game.weight).bias
     attacker = NoAttack() if state.round < game.warm_up else game.attacker
     flips = attacker(View(dual=state.dual, scores=scores, **view), state.round + 1)
     signs = game.signs(flips)
@@ -261,7 +194,7 @@ def _advance(game: Game, state: GameState, flips: Flips, signs: Array, projected
 
 def _close(game: Game, state: GameState, product: Array) -> None:
     """Bias, objective and residual of the round just played, and its share in the averaged model."""
-    found: Optimality = optimality(product, state.dual, state.signs, game.cap, game.gram.backend)
+    found: Optimality = optimality(product, state.dual, state.signs, game.cap, game.gram.backend, game.weight)
     state.history.close_round(found, objective(product, state.dual, state.signs))
     if state.round > (game.average_from or 0) or game.average_from == 0:
         state.weight_sum = state.weight_sum + state.signs * state.dual
@@ -286,12 +219,13 @@ def _view_of(game: Game) -> dict[str, Any]:
     }
 
 
-def _result(game: Game, state: GameState, residual: np.ndarray) -> GameResult:
+def result_of(game: Game, state: GameState) -> GameResult:
+    """The outcome as it stands in `state`, which must be closed (as callbacks and `solve` see it)."""
     backend = game.gram.backend
     history = state.history.to_arrays(backend)
     weights = backend.numpy(state.signs * state.dual)
     columns = weights.shape[1]
-    bias = history["bias"][-1] if state.round else np.zeros(columns)
+    bias, residual = (history[name][-1] if state.round else np.zeros(columns) for name in ("bias", "residual"))
     attacked = max(state.round - game.warm_up, 1)
     averaged = state.averaged > 0
     return GameResult(

@@ -46,29 +46,37 @@ class Gram:
         """One line for people: what was chosen and what it takes."""
         return f"{self.kind}, {self.n:,} rows, {self.dtype}, {format_bytes(self.nbytes)}"
 
-    def lambda_max(self, steps: int = 30, tol: float = 1e-3, centred: bool = False) -> float:
+    def lambda_max(
+        self, steps: int = 30, tol: float = 1e-3, centred: bool = False, weight: Array | None = None
+    ) -> float:
         """An estimate, from above, of the largest eigenvalue of K or (centred) of HKH, H = I - 11'/n.
 
         The signed duals sum to zero, so a projected step sees only HKH: it is stable for eta < 2 / lambda_max(HKH),
         whatever the labels are. For an rbf kernel with a small gamma K is nearly constant and the centred bound is
-        several times larger.
+        several times larger. `weight` (n, 1) scales rows and columns by its square root, as sample weights do.
         """
-        return self.ritz(steps, tol, centred)[1]
+        return self.ritz(steps, tol, centred, weight)[1]
 
-    def ritz(self, steps: int = 30, tol: float = 1e-3, centred: bool = False) -> tuple[float, float]:
+    def ritz(
+        self, steps: int = 30, tol: float = 1e-3, centred: bool = False, weight: Array | None = None
+    ) -> tuple[float, float]:
         """The outermost Ritz values (Lanczos): at least the smallest eigenvalue, and about the largest one.
 
         The second is raised by its own error bound, so that a step size of 1 / lambda_max errs to the safe side.
         """
+        root = self.backend.zeros((self.n, 1), self.backend.float64) + 1 if weight is None else weight**0.5
+        normal = root / (root * root).sum() ** 0.5
+
+        def centre(vector: Array) -> Array:
+            return vector - normal * (normal * vector).sum() if centred else vector
+
         start = draw(np.zeros(1, np.int64), 0, np.arange(self.n)) / 2.0**63 + 0.5
-        vector = self.backend.columns(start)
-        vector = vector - vector.mean() if centred else vector
+        vector = centre(self.backend.columns(start) * root)
         basis = [vector / (vector * vector).sum() ** 0.5]
         alphas: list[float] = []
         betas: list[float] = []
-        for _ in range(min(steps, self.n)):
-            image = self.matmat(basis[-1])
-            image = image - image.mean() if centred else image
+        for _ in range(min(steps, self.n - centred)):
+            image = centre(root * self.matmat(root * basis[-1]))
             alphas.append(float((basis[-1] * image).sum()))
             for _twice in range(2):  # full reorthogonalisation: a dozen vectors, and no ghost eigenvalues
                 for known in basis:

@@ -38,6 +38,12 @@ class History:
     def __len__(self) -> int:
         return len(self.rows["step"])
 
+    def copy(self) -> History:
+        """The same rows, in lists of their own."""
+        other = History()
+        other.rows = {name: list(rows) for name, rows in self.rows.items()}
+        return other
+
     def to_arrays(self, backend: NumpyBackend) -> dict[str, np.ndarray]:
         """One numpy array a quantity."""
         out = {}

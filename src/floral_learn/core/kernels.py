@@ -1,8 +1,8 @@
 """Kernel functions k(a, b) on numpy arrays, CSR matrices and torch tensors.
 
-    rbf        exp(-gamma |a - b|^2)          laplacian  exp(-gamma |a - b|_1)
-    linear     a'b                            poly       (gamma a'b + coef0)^degree
-    sigmoid    tanh(gamma a'b + coef0)        or any callable k(A, B) -> (len(A), len(B))
+rbf        exp(-gamma |a - b|^2)          laplacian  exp(-gamma |a - b|_1)
+linear     a'b                            poly       (gamma a'b + coef0)^degree
+sigmoid    tanh(gamma a'b + coef0)        or any callable k(A, B) -> (len(A), len(B))
 """
 
 from __future__ import annotations

@@ -7,12 +7,18 @@ clip(u - mu, l, h), where the scalar mu is a root of
 
 piecewise linear and non-increasing with slope -|I_z|, I_z being the points strictly inside their box. Every
 function here takes one column or a batch of columns, each with its own mu, on numpy or torch.
+
+With a ``weight`` w the projection is the one in the norm sum_i (a_i - z_i)^2 / w_i: mu becomes mu * w_i and the slope
+the sum of w over I_z. A row of weight 2 then moves exactly as two equal rows do together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from floral_learn.core.arrays import NUMPY, Array, NumpyBackend
 
@@ -35,9 +41,14 @@ def _box(signs: Array, cap: Array) -> tuple[Array, Array]:
     return reach.clip(None, 0), reach.clip(0, None)
 
 
-def _scale(clipped: Array, free: Array, mu: Array, xp: NumpyBackend) -> Array:
-    # What rounding alone can leave in phi: the summands, and mu subtracted from every free point.
-    return xp.abs(clipped).sum(0) + free * xp.abs(mu) + 1e-300
+def _evaluate(u: Array, mu: Array, low: Array, high: Array, weight: Array | None, xp: Any) -> tuple[Array, ...]:
+    """The clipped point, phi(mu), minus its slope, and what rounding alone can leave in phi."""
+    moved = u - (mu if weight is None else mu * weight)
+    clipped = moved.clip(low, high)
+    inside = (moved > low) & (moved < high)
+    slope = inside.sum(0) if weight is None else (inside * weight).sum(0)
+    scale = xp.abs(clipped).sum(0) + slope * xp.abs(mu) + 1e-300
+    return clipped, clipped.sum(0), slope, scale
 
 
 def project_exact(
@@ -46,6 +57,7 @@ def project_exact(
     cap: Array,
     mu: Array | float = 0.0,
     backend: NumpyBackend = NUMPY,
+    weight: Array | None = None,
     max_iter: int = 200,
 ) -> Projection:
     """argmin ||a - z||^2 s.t. signs'a = 0, 0 <= a <= cap: safeguarded Newton on the scalar root.
@@ -60,6 +72,8 @@ def project_exact(
         Where to start; the root of the round before saves a pass or two.
     backend : NumpyBackend
         Where the arrays live.
+    weight : array of shape (n, 1), optional
+        Positive; the norm of the projection (see above).
     max_iter : int
         Passes at most; each bisects at the latest every other time, so this is never reached in practice.
 
@@ -70,23 +84,20 @@ def project_exact(
     xp = backend.xp
     u = signs * z
     low, high = _box(signs, cap)
-    left, right = xp.amin(u - high, 0), xp.amax(u - low, 0)  # phi(left) >= 0 >= phi(right)
+    per = 1.0 if weight is None else weight
+    left, right = xp.amin((u - high) / per, 0), xp.amax((u - low) / per, 0)  # phi(left) >= 0 >= phi(right)
     mu = xp.minimum(xp.maximum(mu + left * 0, left), right)
-    for iterations in range(1, max_iter + 1):  # noqa: B007
-        moved = u - mu
-        clipped = moved.clip(low, high)
-        phi = clipped.sum(0)
-        free = ((moved > low) & (moved < high)).sum(0)
-        scale = _scale(clipped, free, mu, xp)
+    for iterations in range(1, max_iter + 1):
+        clipped, phi, slope, scale = _evaluate(u, mu, low, high, weight, xp)
         width = right - left
         done = (xp.abs(phi) <= 32 * _EPS * scale) | (width <= 2 * _EPS * (xp.abs(left) + xp.abs(right)))
         if bool(done.all()):
             break
         left = xp.where(phi > 0, mu, left)
         right = xp.where(phi < 0, mu, right)
-        newton = mu + phi / free.clip(1, None)
+        newton = mu + phi / xp.where(slope > 0, slope, 1)
         # Newton can crawl along many small pieces: past twenty passes every other one halves the bracket.
-        trusted = (free > 0) & (newton > left) & (newton < right) & (iterations <= 20 or iterations % 2 == 0)
+        trusted = (slope > 0) & (newton > left) & (newton < right) & (iterations <= 20 or iterations % 2 == 0)
         mu = xp.where(done, mu, xp.where(trusted, newton, (left + right) / 2))
     return Projection(signs * clipped, mu, iterations, xp.abs(phi), done)
 
@@ -97,6 +108,7 @@ def project_fixed_point(
     cap: Array,
     mu: Array | float = 0.0,
     backend: NumpyBackend = NUMPY,
+    weight: Array | None = None,
     max_iter: int = 1000,
     damping: float = 2.0,
 ) -> Projection:
@@ -112,17 +124,14 @@ def project_fixed_point(
     start = mu + u[0] * 0
     mu = start * 0  # Algorithm 2 starts at zero, whatever round it is
     for iterations in range(1, max_iter + 1):  # noqa: B007
-        moved = u - mu
-        clipped = moved.clip(low, high)
-        phi = clipped.sum(0)
-        free = ((moved > low) & (moved < high)).sum(0)
-        done = xp.abs(phi) <= 64 * _EPS * _scale(clipped, free, mu, xp)
+        clipped, phi, slope, scale = _evaluate(u, mu, low, high, weight, xp)
+        done = xp.abs(phi) <= 64 * _EPS * scale
         if bool(done.all()):
             break
-        mu = xp.where(done, mu, mu + phi / (damping * free.clip(1, None)))
+        mu = xp.where(done, mu, mu + phi / (damping * xp.where(slope > 0, slope, 1)))
     dual, residual = signs * clipped, xp.abs(phi)
     if not bool(done.all()):
-        exact = project_exact(z, signs, cap, start, backend)
+        exact = project_exact(z, signs, cap, start, backend, weight)
         dual = xp.where(done, dual, exact.dual)
         mu = xp.where(done, mu, exact.mu)
         residual = xp.where(done, residual, exact.residual)
@@ -141,8 +150,6 @@ def project(z: Array, y: Array, C: Array | float, method: str = "exact") -> Proj
     A convenience over `project_exact` and `project_fixed_point` that takes plain vectors and scalars and
     returns the dual in the shape of `z`.
     """
-    import numpy as np
-
     z = np.asarray(z, dtype=np.float64)
     flat = z.ndim == 1
     cap = np.broadcast_to(np.asarray(C, dtype=np.float64), z.shape[:1]) if np.ndim(C) < 2 else C
@@ -153,6 +160,4 @@ def project(z: Array, y: Array, C: Array | float, method: str = "exact") -> Proj
     result = PROJECTIONS[method](NUMPY.columns(z), NUMPY.columns(y, np.float64), NUMPY.columns(cap))
     if not flat:
         return result
-    return Projection(
-        result.dual[:, 0], result.mu[0], result.iterations, result.residual[0], result.converged[0]
-    )
+    return Projection(result.dual[:, 0], result.mu[0], result.iterations, result.residual[0], result.converged[0])

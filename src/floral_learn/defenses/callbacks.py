@@ -1,0 +1,97 @@
+"""scikit-learn's callback API where it exists (1.9 on), and the part of it that our fits use where it does not."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # scikit-learn < 1.9: the same names and hooks, for callbacks set on the estimator itself
+    from functools import wraps
+
+    class _Context:
+        def __init__(self, callbacks: list[Any], task_name: str, task_id: int, max_subtasks: int, parent: Any) -> None:
+            self.callbacks = callbacks
+            self.task_name, self.task_id, self.max_subtasks, self.parent = task_name, task_id, max_subtasks, parent
+            self._children = 0
+
+        def subcontext(self, task_name: str = "", max_subtasks: int = 0) -> _Context:
+            """A context for the next subtask."""
+            self._children += 1
+            return _Context(self.callbacks, task_name, self._children - 1, max_subtasks, self)
+
+        def call_on_fit_task_begin(self, *, estimator: Any, **_: Any) -> bool:
+            """Call the hook of every callback."""
+            return self._call("on_fit_task_begin", estimator)
+
+        def call_on_fit_task_end(self, *, estimator: Any, **_: Any) -> bool:
+            """Call the hook of every callback; true if one of them asks to stop."""
+            return self._call("on_fit_task_end", estimator)
+
+        def _call(self, hook: str, estimator: Any) -> bool:
+            answers = [getattr(callback, hook)(estimator, self) for callback in self.callbacks]
+            return any(bool(answer) for answer in answers)
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """``set_callbacks`` and the fit context."""
+
+        def set_callbacks(self, *callbacks: Any) -> Any:
+            """Set the callbacks of this estimator."""
+            hooks = ("setup", "on_fit_task_begin", "on_fit_task_end", "teardown")
+            if not all(hasattr(callback, hook) for callback in callbacks for hook in hooks):
+                raise TypeError(f"callbacks must have the methods {', '.join(hooks)}.")
+            self._skl_callbacks = list(callbacks)
+            return self
+
+        def _init_callback_context(self, task_name: str = "fit", max_subtasks: int = 0) -> _Context:
+            callbacks = getattr(self, "_skl_callbacks", [])
+            self._callback_fit_ctx = _Context(callbacks, task_name, 0, max_subtasks, None)
+            for callback in callbacks:
+                callback.setup(estimator=self, context=self._callback_fit_ctx)
+            return self._callback_fit_ctx
+
+    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:  # type: ignore[no-redef]
+        """Tear callbacks down after `method`, whether it ends well or not."""
+
+        @wraps(method)
+        def managed(estimator: Any, *args: Any, **kwargs: Any) -> Any:
+            try:
+                return method(estimator, *args, **kwargs)
+            finally:
+                if hasattr(estimator, "_callback_fit_ctx"):
+                    for callback in getattr(estimator, "_skl_callbacks", []):
+                        callback.teardown(estimator=estimator, context=estimator._callback_fit_ctx)
+                    del estimator._callback_fit_ctx
+
+        return managed
+
+
+class RoundLog:
+    """Lines on stderr with the round, the objective, the KKT residual and the time left: what ``verbose=1`` shows."""
+
+    def __init__(self, lines: int = 10) -> None:
+        self.lines = lines
+        self.began = time.monotonic()
+        self.first = -1
+
+    def __call__(self, rounds: int, n_rounds: int, history: Any) -> None:
+        """Report the round just closed, if its turn has come."""
+        if self.first < 0:
+            self.first = rounds - 1
+        every = max(1, n_rounds // self.lines)
+        if rounds % every and rounds != n_rounds:
+            return
+        spent = time.monotonic() - self.began
+        left = spent / max(rounds - self.first, 1) * (n_rounds - rounds)
+        objective = float(history.rows["objective"][-1].mean())
+        residual = float(history.rows["residual"][-1].max())
+        sys.stderr.write(
+            f"[floral] round {rounds}/{n_rounds}  objective {objective:.6g}  KKT residual {residual:.3g}  "
+            f"{left:.1f} s left\n"
+        )
+
+
+__all__ = ["CallbackSupportMixin", "RoundLog", "with_callbacks"]

@@ -1,0 +1,539 @@
+"""FLORAL: a kernel SVM trained as a game against an attacker who flips labels."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from floral_learn.core.arrays import NumpyBackend, backend_for
+from floral_learn.core.attackers import Attacker, NoAttack, RandomizedTopK
+from floral_learn.core.choose_gram import DENSE_ROWS, GRAMS, choose_gram, resolve_dtype
+from floral_learn.core.game import Game, result_of, solve, step_schedule
+from floral_learn.core.gram import DenseGram, Gram
+from floral_learn.core.kernels import KERNELS, Kernel, resolve_gamma
+from floral_learn.core.projections import PROJECTIONS
+from floral_learn.core.state import GameState
+from floral_learn.core.suspicion import REASONS, suspicion
+from floral_learn.defenses.callbacks import CallbackSupportMixin, RoundLog, with_callbacks
+from floral_learn.defenses.game_setup import (
+    check_distribution,
+    check_precomputed,
+    check_trusted,
+    resolve_budget,
+)
+
+_TILE_NUMBERS = 2**24  # kernel values held at once while predicting
+
+
+@dataclass
+class RunningFit:
+    """What a callback can see of a fit under way (``estimator._running_fit``)."""
+
+    X: Any
+    y: np.ndarray
+    sample_weight: np.ndarray | None
+    trusted: np.ndarray | None
+    seeds: np.ndarray
+    n_rounds: int
+    backend: NumpyBackend
+    state: GameState | None = None
+
+
+class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+    """Kernel SVM for labels you do not trust: min over duals, against an attacker who flips influential labels.
+
+    In each round an attacker flips the labels of k random points among the B largest dual variables, and the SVM
+    answers with one projected gradient step on its dual (FLORAL, ICLR 2025, Algorithms 1 and 3). A drop-in for
+    :class:`sklearn.svm.SVC`; several classes are trained one against all in a single game.
+
+    Parameters
+    ----------
+    kernel : {"rbf", "linear", "poly", "sigmoid", "laplacian", "precomputed"} or callable, default="rbf"
+        A callable gets two arrays of rows and returns the matrix of kernel values.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Kernel width, as in SVC: "scale" is 1 / (n_features * Var(X)), "auto" is 1 / n_features.
+    degree : int, default=3
+        Degree of the poly kernel.
+    coef0 : float, default=0.0
+        Constant of the poly and sigmoid kernels.
+    C : float, default=10.0
+        Upper bound of the dual variables; row i has C times its sample weight.
+    class_weight : dict, "balanced" or None, default=None
+        Multiplies the sample weights, as in SVC.
+    budget : float, int or dict, default=0.02
+        B, the points among which the attacker chooses: a fraction of the rows (float) or a count (int); for three or
+        more classes also a dict class -> either. Near the number of poisoned labels is best; far above it costs
+        accuracy. Below 2 points the attacker is off.
+    flips : float, int or None, default=None
+        k, the points flipped in a round; None is B // 2.
+    n_rounds : int, default=500
+        T, rounds of the game.
+    learning_rate : "auto" or float, default="auto"
+        Step size eta. "auto" is 1 / lambda_max of the centred Gram matrix, half the largest step that is stable
+        whatever the attacker does. The paper uses absolute values of 1e-4 to 7e-4 for 500 rows.
+    decay : (float, int) or None, default=None
+        ``(factor, every)`` multiplies the step by `factor` after each `every` rounds.
+    warm_up : int, default=1
+        First rounds without an attack.
+    average : bool, default=True
+        Predict with the mean of the models of the last half of the rounds; False is the paper's last iterate, which has
+        the last round's random flips in it.
+    projection : {"exact", "fixed_point"}, default="exact"
+        How the step is projected; "fixed_point" is the paper's Algorithm 2 (corrected and damped).
+    gram : {"auto", "dense", "chunked", "low_rank"}, default="auto"
+        How products with the kernel matrix are computed; what was chosen stands in ``gram_``.
+    rank : "auto" or int, default="auto"
+        Rank of the low-rank kernel.
+    max_memory : str or float, default="4GB"
+        Cap for the kernel matrix or its factor.
+    device : str or None, default=None
+        None computes with numpy; "cpu", "cuda" and so on with torch.
+    dtype : {"auto", "float32", "float64"}, default="auto"
+        Type of the kernel matrix; "auto" is float64 up to 3,000 rows and float32 above. Duals are always float64.
+    flip_distribution : array-like of shape (n_classes, n_classes) or None, default=None
+        Row c holds the probabilities of the classes that a flipped label of class c becomes; by default uniform over
+        the others.
+    random_state : int, RandomState, Generator or None, default=None
+        Draws the flips, the order among ties and the landmarks of the low-rank kernel.
+    verbose : int, default=0
+        1 writes about ten lines a fit to stderr, with the time left.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    dual_coef_ : ndarray of shape (1, n_SV) or (n_classes, n_SV)
+        Dual times label sign (of the flipped labels), averaged where `average`.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+    support_ : ndarray of shape (n_SV,)
+        Rows with a non-zero weight.
+    support_vectors_ : ndarray or CSR matrix of shape (n_SV, n_features)
+    n_support_ : ndarray of shape (n_classes,)
+    n_iter_ : int
+        Rounds played.
+    budget_ : int or dict
+        B in points; 0 when the attacker was off.
+    flips_ : int
+        k in points.
+    gamma_ : float
+    learning_rate_ : float
+        The first step size.
+    gram_ : str
+        The Gram operator that was used, with the bytes it took.
+    flip_rate_ : ndarray of shape (n_samples,)
+        Share of the attacked rounds in which the attacker flipped a row's label.
+    history_ : dict of ndarray
+        ``objective``, ``residual`` (KKT), ``bias``, ``mu``, ``step``, ``flips`` and ``projection_iterations``, each with
+        the round as its first axis.
+    n_features_in_, feature_names_in_
+        As in every scikit-learn estimator.
+
+    Notes
+    -----
+    ``score`` on untrusted labels is misleading: a model that repeats the poison scores best on it.
+
+    There is no ``predict_proba``; wrap the classifier in :class:`sklearn.calibration.CalibratedClassifierCV`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from floral_learn import FloralClassifier
+    >>> X, y = make_moons(300, noise=0.2, random_state=0)
+    >>> untrusted = y.copy()
+    >>> untrusted[:30] = 1 - untrusted[:30]
+    >>> clf = FloralClassifier(gamma=1.0, budget=0.1, random_state=0).fit(X, untrusted)
+    >>> bool(clf.score(X, y) > 0.9)
+    True
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn's own convention)
+        "kernel": [StrOptions(set(KERNELS)), callable],
+        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="neither")],
+        "degree": [Interval(Integral, 1, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "C": [Interval(Real, 0.0, None, closed="neither")],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "budget": [Real, dict],
+        "flips": [Real, None],
+        "n_rounds": [Interval(Integral, 1, None, closed="left")],
+        "learning_rate": [StrOptions({"auto"}), Interval(Real, 0.0, None, closed="neither")],
+        "decay": [tuple, list, None],
+        "warm_up": [Interval(Integral, 0, None, closed="left")],
+        "average": ["boolean"],
+        "projection": [StrOptions(set(PROJECTIONS))],
+        "gram": [StrOptions(set(GRAMS))],
+        "rank": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "max_memory": [str, Interval(Real, 0.0, None, closed="neither")],
+        "device": [str, None],
+        "dtype": [StrOptions({"auto", "float32", "float64"})],
+        "flip_distribution": ["array-like", None],
+        "random_state": ["random_state", np.random.Generator],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        kernel="rbf",
+        gamma="scale",
+        degree=3,
+        coef0=0.0,
+        C=10.0,
+        class_weight=None,
+        budget=0.02,
+        flips=None,
+        n_rounds=500,
+        learning_rate="auto",
+        decay=None,
+        warm_up=1,
+        average=True,
+        projection="exact",
+        gram="auto",
+        rank="auto",
+        max_memory="4GB",
+        device=None,
+        dtype="auto",
+        flip_distribution=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.C = C
+        self.class_weight = class_weight
+        self.budget = budget
+        self.flips = flips
+        self.n_rounds = n_rounds
+        self.learning_rate = learning_rate
+        self.decay = decay
+        self.warm_up = warm_up
+        self.average = average
+        self.projection = projection
+        self.gram = gram
+        self.rank = rank
+        self.max_memory = max_memory
+        self.device = device
+        self.dtype = dtype
+        self.flip_distribution = flip_distribution
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self):
+        """Sparse rows are welcome; a precomputed kernel is pairwise."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.kernel != "precomputed" and not callable(self.kernel)
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y, sample_weight=None, trusted=None):
+        """Play the game on rows `X` with untrusted labels `y`.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features), or (n_samples, n_samples) if precomputed
+        y : array-like of shape (n_samples,)
+            Any labels: numbers, strings, booleans.
+        sample_weight : array-like of shape (n_samples,), optional
+            A row of weight 2 counts as two equal rows; weight 0 leaves a row out.
+        trusted : bool array of shape (n_samples,), optional
+            Labels known to be right: the attacker never flips them.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, sample_weight, trusted)
+
+    def _fit(self, X, y, sample_weight=None, trusted=None, seeds=None, state=None):
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr" if self.kernel != "precomputed" and not callable(self.kernel) else False,
+            dtype=[np.float64, np.float32],
+            ensure_min_samples=2,
+        )
+        check_classification_targets(y)
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"y has only one class ({self.classes_[0]!r}); FloralClassifier needs at least 2 classes")
+        n = X.shape[0]
+        weight = self._row_weights(y, labels, sample_weight, X)
+        eligible = check_trusted(trusted, n)
+        if seeds is None:
+            seeds = _generator(self.random_state).integers(2**62, size=2)
+        running = RunningFit(X, y, sample_weight, trusted, seeds, self.n_rounds, backend_for(self.device))
+        rows = np.flatnonzero(weight > 0)
+        if len(rows) == n:
+            rows = slice(None)
+        elif len(np.unique(labels[rows])) < len(self.classes_):
+            raise ValueError("every row of at least one class has sample_weight 0; each class needs a positive one")
+        game = self._game(X, labels, weight, eligible, rows, running)
+        self._running_fit = running
+        try:
+            solve_callback = self._callback(game, running, rows, X, labels)
+            result = solve(game, state, solve_callback)
+        finally:
+            del self._running_fit
+        for name, value in self._attributes(game, result.state, rows, X, labels).items():
+            setattr(self, name, value)
+        return self
+
+    def _row_weights(self, y, labels, sample_weight, X):
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, copy=True)
+        if (weight < 0).any():
+            raise ValueError("sample_weight must not be negative")
+        if not weight.any():
+            raise ValueError("sample_weight is zero for every row")
+        if self.class_weight is not None:
+            per_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+            weight *= per_class[labels]
+        return weight
+
+    def _game(self, X, labels, weight, eligible, rows, running):
+        """The game for the rows with a positive weight."""
+        backend = running.backend
+        used = X[rows]
+        n = used.shape[0]
+        budget = resolve_budget(self.budget, self.flips, n, self.classes_)
+        distribution = check_distribution(self.flip_distribution, len(self.classes_))
+        decay = _check_decay(self.decay)
+        gram = self._gram(X, used, weight[rows], rows, running)
+        attacker: Attacker = NoAttack()
+        if budget.flips:
+            attacker = RandomizedTopK(budget.columns, budget.flips, distribution)
+        plain = bool((weight[rows] == 1).all())
+        metric = None if plain else weight[rows]
+        eta = self._step(gram, None if plain else backend.columns(metric, backend.float64))
+        self.budget_, self.flips_, self.learning_rate_, self.gram_ = budget.shown, budget.flips, eta, gram.describe()
+        return Game(
+            gram,
+            labels[rows],
+            self.C * weight[rows],
+            step_schedule(eta, self.n_rounds, decay),
+            attacker,
+            n_classes=len(self.classes_),
+            seeds=running.seeds[:1],
+            warm_up=self.warm_up,
+            projection=self.projection,
+            eligible=None if eligible is None else eligible[rows],
+            weight=metric,
+        )
+
+    def _gram(self, X, used, weight, rows, running) -> Gram:
+        backend = running.backend
+        if self.kernel == "precomputed":
+            check_precomputed(X)
+            square = X if isinstance(rows, slice) else X[np.ix_(rows, rows)]
+            dtype = resolve_dtype(self.dtype, len(square))
+            self.gamma_, self._shift = 1.0, None
+            return DenseGram(backend.array(np.ascontiguousarray(square, dtype=dtype)), backend)
+        spread = used
+        if isinstance(self.gamma, str) and not (weight == weight[0]).all():
+            # The variance of the weighted rows, so that a row of weight 2 counts as two.
+            mean = np.asarray(weight @ used).mean() / weight.sum()
+            square_mean = np.asarray(weight @ _square(used)).mean() / weight.sum()
+            variance = square_mean - mean**2
+            self.gamma_ = 1.0 / X.shape[1] if self.gamma == "auto" else 1.0 / (X.shape[1] * variance or 1.0)
+        else:
+            self.gamma_ = resolve_gamma(self.gamma, spread)
+        dtype = resolve_dtype(self.dtype, used.shape[0])
+        distance = self.kernel in ("rbf", "laplacian")
+        self._shift = used.mean(axis=0) if distance and dtype == "float32" and not sparse.issparse(used) else None
+        return choose_gram(
+            used,
+            self._kernel(),
+            gram=self.gram,
+            rank=self.rank,
+            max_memory=self.max_memory,
+            dtype=dtype,
+            rng=np.random.default_rng(running.seeds[1:]),
+            backend=backend,
+        )
+
+    def _kernel(self) -> Kernel:
+        return Kernel(self.kernel, self.gamma_, self.degree, self.coef0, self._shift)
+
+    def _step(self, gram, metric) -> float:
+        # A tight estimate where it is cheap, so that equal games get equal steps.
+        steps, tol = (200, 1e-10) if gram.n <= DENSE_ROWS else (30, 1e-3)
+        largest = gram.lambda_max(steps, tol, centred=True, weight=metric)
+        if self.learning_rate == "auto":
+            return 1.0 / largest if largest > 0 else 1.0
+        if self.learning_rate * largest > 2:
+            warnings.warn(
+                f"learning_rate={self.learning_rate:g} is above 2 / lambda_max = {2 / largest:.3g} for this kernel and "
+                f"these {gram.n:,} rows (lambda_max of the centred Gram matrix: {largest:.4g}): the game will oscillate. "
+                "Use learning_rate='auto' or a smaller one.",
+                UserWarning,
+                stacklevel=5,
+            )
+        return float(self.learning_rate)
+
+    def _callback(self, game, running, rows, X, labels):
+        """What happens after each round: callbacks, if any are set, and lines on stderr if verbose."""
+        log = RoundLog() if self.verbose else None
+        root = None
+        if getattr(self, "_skl_callbacks", None):
+            root = self._init_callback_context(max_subtasks=self.n_rounds)
+            root.call_on_fit_task_begin(estimator=self, X=running.X, y=running.y)
+        if log is None and root is None:
+            return None
+
+        def after_round(state: GameState) -> bool:
+            running.state = state
+            if log is not None:
+                log(state.round, self.n_rounds, state.history)
+            if root is None:
+                return False
+            task = root.subcontext(task_name=f"round {state.round}")
+            task.call_on_fit_task_begin(estimator=self, X=running.X, y=running.y)
+            stop = task.call_on_fit_task_end(
+                estimator=self,
+                X=running.X,
+                y=running.y,
+                reconstruction_attributes=lambda: self._attributes(game, state, rows, X, labels),
+            )
+            if stop or state.round >= self.n_rounds:
+                root.call_on_fit_task_end(estimator=self, X=running.X, y=running.y)
+            return stop
+
+        return after_round
+
+    def _attributes(self, game, state, rows, X, labels) -> dict[str, Any]:
+        """Every fitted attribute, from the state of the game after any closed round."""
+        result = result_of(game, state)
+        weights, bias = (result.mean_weights, result.mean_bias) if self.average else (result.weights, result.bias)
+        n, every = X.shape[0], np.arange(X.shape[0])[rows]
+        support = every[np.any(weights != 0, axis=1)]
+        basis, coef = game.gram.expansion(weights)
+        load = (result.dual / game.gram.backend.numpy(game.cap)).max(axis=1)
+        load = load if load.max(initial=0) >= 0.99 else load / max(load.max(initial=0), 1e-300)
+        scores = game.gram.backend.numpy(game.gram.matmat(game.gram.backend.columns(weights))) + bias
+        history = {
+            k: v[..., 0] if k in ("flips", "step") or v.shape[-1] == 1 else v for k, v in _columns(result.history)
+        }
+        precomputed = self.kernel == "precomputed"
+        return {
+            "dual_coef_": np.ascontiguousarray(weights[np.any(weights != 0, axis=1)].T),
+            "intercept_": np.array(bias),
+            "support_": support,
+            "support_vectors_": np.empty((0, 0)) if precomputed else (X if len(support) == n else X[support]),
+            "n_support_": np.bincount(labels[support], minlength=len(self.classes_)),
+            "n_iter_": state.round,
+            "flip_rate_": _spread(result.flip_rate[:, 0], rows, n),
+            "history_": history,
+            "_basis": every[basis] if precomputed else X[every[basis]],
+            "_coef": coef,
+            "_train_labels": labels,
+            "_train_scores": _spread(scores, rows, n),
+            "_train_load": _spread(load, rows, n),
+        }
+
+    def decision_function(self, X):
+        """Signed distance-like score: positive is ``classes_[1]`` for two classes, largest wins for more.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        sparse_ok = "csr" if self.kernel != "precomputed" and not callable(self.kernel) else False
+        X = validate_data(self, X, accept_sparse=sparse_ok, dtype=[np.float64, np.float32], reset=False)
+        if self.kernel == "precomputed":
+            scores = X[:, self._basis] @ self._coef + self.intercept_
+        else:
+            scores = self._evaluate(X)
+        return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def _evaluate(self, X):
+        kernel, backend = self._kernel(), backend_for(self.device)
+        dtype = resolve_dtype(self.dtype, len(self.flip_rate_))
+        rows = kernel.prepare(X, backend, dtype)
+        basis = kernel.prepare(self._basis, backend, dtype)
+        coef = backend.array(self._coef)
+        tile = max(1, _TILE_NUMBERS // max(1, basis.shape[0]))
+        out = np.empty((X.shape[0], self._coef.shape[1]))
+        for start in range(0, X.shape[0], tile):
+            values = kernel(rows[start : start + tile], basis, backend)
+            # The coefficients stay float64 where there are few columns: landmarks can have large ones of both signs.
+            out[start : start + tile] = backend.numpy(backend.cast(values, backend.float64) @ coef)
+        return out + self.intercept_
+
+    def predict(self, X):
+        """The class of each row.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        scores = self.decision_function(X)
+        chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[chosen]
+
+    def label_issues(self):
+        """Rank the training labels by how suspicious they are.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``row``, ``given``, ``suggested``, ``suspicion`` in [0, 1] (a ranking, not a probability) and ``reasons``,
+            most suspicious first; every training row is listed.
+        """
+        check_is_fitted(self)
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("label_issues() needs pandas: pip install 'floral-learn[pandas]'") from error
+        scores, labels = self._train_scores, self._train_labels
+        score, holds = suspicion(scores, labels, self.flip_rate_, self._train_load)
+        best = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
+        order = np.argsort(-score, kind="stable")
+        return pd.DataFrame(
+            {
+                "row": order,
+                "given": self.classes_[labels[order]],
+                "suggested": self.classes_[best[order]],
+                "suspicion": score[order],
+                "reasons": ["; ".join(r for r, h in zip(REASONS, holds[i]) if h) for i in order],
+            }
+        )
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1, size=4))
+
+
+def _check_decay(decay: Any) -> tuple[float, int] | None:
+    if decay is None:
+        return None
+    if len(decay) != 2 or not 0 < decay[0] <= 1 or not isinstance(decay[1], Integral) or decay[1] < 1:
+        raise ValueError(
+            f"decay={decay!r} must be None or (factor in (0, 1], every so many rounds), such as (0.1, 100)"
+        )
+    return float(decay[0]), int(decay[1])
+
+
+def _square(X: Any) -> Any:
+    return X.multiply(X) if sparse.issparse(X) else X * X
+
+
+def _spread(values: np.ndarray, rows: Any, n: int) -> np.ndarray:
+    out = np.zeros((n, *values.shape[1:]), dtype=values.dtype)
+    out[rows] = values
+    return out
