@@ -1,0 +1,1 @@
+"""Experiments as data: a suite unfolds into cells, cells leave tidy rows, rows become tables, figures and a page."""

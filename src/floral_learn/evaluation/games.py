@@ -1,0 +1,252 @@
+"""All cells that are trained by projected gradient rounds on the same rows, as columns of one game.
+
+FLORAL's grid (k x eta x decay), the plain SVM and the sanitised, weighted or noise-corrected SVMs (eta x decay) differ
+only in labels, caps, budgets and steps; a column each. Test accuracy after every round is one product for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from floral_learn.core.arrays import Array, NumpyBackend, backend_for
+from floral_learn.core.attackers import Attacker, LargestLoss, RandomizedTopK
+from floral_learn.core.choose_gram import choose_gram
+from floral_learn.core.game import Game, solve, step_schedule
+from floral_learn.core.gram import Gram
+from floral_learn.core.kernels import Kernel
+from floral_learn.core.low_rank import LowRankGram
+from floral_learn.core.state import GameState
+from floral_learn.datasets import Dataset
+from floral_learn.evaluation.metrics import recovered_share
+from floral_learn.evaluation.sanitise import Prepared, prepare
+from floral_learn.evaluation.spec import Cell, CellResult, Grid
+
+ATTACKED = ("floral", "largest-loss")
+DECAY = 0.1
+_TRACED = ("accuracy", "balanced_accuracy", "hinge_loss")
+
+
+@dataclass(frozen=True)
+class Column:
+    """One game: a cell at one point of its grid."""
+
+    cell: int
+    config: str
+    budget: int
+    flips: int
+    eta: float
+    decay: int | None
+
+
+def configurations(cell: Cell, n: int) -> list[tuple[str, int, int, float, int | None]]:
+    """(name, B, k, eta, decay) of every point of the cell's grid; methods without an attacker have B = k = 0."""
+    grid = cell.grid or Grid()
+    attackers = [(0, 0)]
+    if cell.method.name in ATTACKED:
+        attackers = [(B, B // 2) for B in grid.budgets] or [(2 * round(s * n), round(s * n)) for s in grid.flips]
+    return [
+        (f"{f'B={budget} k={flips} ' if budget else ''}eta={eta:g} decay={decay or 'none'}", budget, flips, eta, decay)
+        for budget, flips in attackers
+        for eta in grid.etas
+        for decay in grid.decays
+    ]
+
+
+class ScaledGram(Gram):
+    """K with its off-diagonal part times a factor of its own in each column: LN-SVM's expected Gram beside plain ones.
+
+    The diagonal of K is one (rbf). `scale` has one entry a column of the game; wider products repeat it.
+    """
+
+    kind = "scaled"
+
+    def __init__(self, base: Gram, scale: np.ndarray) -> None:
+        self.base, self.backend = base, base.backend
+        self.n, self.dtype, self.nbytes = base.n, base.dtype, base.nbytes
+        self.scale = scale
+
+    def matmat(self, columns: Array) -> Array:
+        """The product, column by column with its own scale."""
+        scale = self.backend.array(np.tile(self.scale, columns.shape[1] // len(self.scale)))
+        return self.base.matmat(columns) * scale + columns * (1 - scale)
+
+
+class TestScores:
+    """Decision values of test rows after each round, from one product for all columns (float32)."""
+
+    __test__ = False  # not a test class, whatever its name suggests to pytest
+
+    def __init__(self, gram: Gram, kernel: Kernel, X: np.ndarray, X_test: np.ndarray) -> None:
+        base = gram.base if isinstance(gram, ScaledGram) else gram
+        self.backend: NumpyBackend = base.backend
+        test = kernel.prepare(X_test, self.backend, "float32")
+        if isinstance(base, LowRankGram):
+            marks = kernel.prepare(X[base.landmarks], self.backend, "float32")
+            values = self.backend.numpy(kernel(test, marks, self.backend))
+            # f = k(test, landmarks) corner^-T (F' w): the triangular solve is done once, here.
+            half = solve_triangular(base.corner, values.T.astype(np.float64), lower=True).T
+            self.inner: Array | None = base.factor
+            self.outer = self.backend.array(np.ascontiguousarray(half, dtype=np.float32))
+        else:
+            self.inner = None
+            self.outer = kernel(test, kernel.prepare(X, self.backend, "float32"), self.backend)
+
+    def __call__(self, weights: Array, bias: Array) -> Array:
+        """f on the test rows, (m, columns)."""
+        weights = self.backend.cast(weights, self.outer.dtype)
+        if self.inner is not None:
+            weights = self.inner.T @ weights
+        return self.outer @ weights + self.backend.cast(bias, self.outer.dtype)
+
+
+def run_games(
+    cells: list[Cell],
+    labels: list[np.ndarray],
+    dataset: Dataset,
+    progress: Callable[[float], None] = lambda share: None,
+    device: str | None = None,
+) -> list[CellResult]:
+    """Run cells that share data, C, gamma and rounds; `labels` are the training labels of each.
+
+    A cell whose preparation fails (a sanitiser that leaves one class, say) is an error of its own.
+    """
+    results = [CellResult(cell) for cell in cells]
+    prepared: dict[int, Prepared] = {}
+    for number, (cell, y) in enumerate(zip(cells, labels, strict=True)):
+        try:
+            prepared[number] = prepare(cell, dataset, y)
+        except Exception as error:
+            results[number].error = f"{type(error).__name__}: {error}"
+    if not prepared:
+        return results
+    n = len(dataset.y_train)
+    columns = [
+        Column(number, *configuration) for number in prepared for configuration in configurations(cells[number], n)
+    ]
+    backend = backend_for(device)
+    first = cells[0]
+    kernel = Kernel("rbf", float(first.gamma or 1.0))
+    gram: Gram = choose_gram(
+        dataset.X_train, kernel, rng=np.random.default_rng(first.seed), backend=backend, max_memory="8GB"
+    )
+    recorder = _play(columns, cells, prepared, gram, kernel, dataset, progress)
+    for number, result in enumerate(results):
+        if result.error is None:
+            own = [j for j, column in enumerate(columns) if column.cell == number]
+            recorder.write(result, own, columns)
+    return results
+
+
+def _play(
+    columns: list[Column],
+    cells: list[Cell],
+    prepared: dict[int, Prepared],
+    gram: Gram,
+    kernel: Kernel,
+    dataset: Dataset,
+    progress: Callable[[float], None],
+) -> _Recorder:
+    parts = [prepared[column.cell] for column in columns]
+    scale = np.array([part.gram_scale for part in parts])
+    gram = gram if np.all(scale == 1) else ScaledGram(gram, scale)
+    rounds = (cells[0].grid or Grid()).rounds
+    steps = np.stack(
+        [step_schedule(c.eta, rounds, None if c.decay is None else (DECAY, c.decay)) for c in columns], axis=1
+    )
+    flips = np.array([column.flips for column in columns])
+    budget = np.array([column.budget for column in columns])
+    name = cells[columns[0].cell].method.name
+    attacker: Attacker = (
+        LargestLoss(flips) if name == "largest-loss" else RandomizedTopK(budget[:, None], flips)
+    )
+    game = Game(
+        gram=gram,
+        labels=np.stack([part.labels for part in parts], axis=1),
+        cap=np.stack([part.cap for part in parts], axis=1),
+        steps=steps,
+        attacker=attacker,
+        # Seeds by replication and place in the grid, so that a column plays the same game in any batch.
+        seeds=np.array([1000 * cells[c.cell].seed + _place(c, cells[c.cell], gram.n) for c in columns]),
+    )
+    poisoned = np.stack([part.poisoned for part in parts], axis=1)
+    positive = dataset.y_test == dataset.classes[1]
+    recorder = _Recorder(TestScores(gram, kernel, dataset.X_train, dataset.X_test), positive, poisoned, rounds)
+
+    def after_round(state: GameState) -> None:
+        recorder.note(state)
+        if state.round % 10 == 0:
+            progress(state.round / rounds)
+
+    result = solve(game, callback=after_round)
+    recorder.close(result.mean_weights, result.mean_bias, result.residual)
+    return recorder
+
+
+def _place(column: Column, cell: Cell, n: int) -> int:
+    return [name for name, *_ in configurations(cell, n)].index(column.config)
+
+
+class _Recorder:
+    """Metrics of every column after every round, and of the averaged model at the end."""
+
+    def __init__(self, scores: TestScores, positive: np.ndarray, poisoned: np.ndarray, rounds: int) -> None:
+        self.scores, self.poisoned = scores, poisoned
+        self.backend = scores.backend
+        self.positive = self.backend.array(positive)
+        width = poisoned.shape[1]
+        self.traces = {name: np.zeros((rounds, width), np.float32) for name in _TRACED}
+        self.recovery = np.full((rounds, width), np.nan, np.float32)
+        self.average: dict[str, np.ndarray] = {}
+        self.residual = np.zeros(width)
+
+    def note(self, state: GameState) -> None:
+        row = state.round - 1
+        bias = state.history.rows["bias"][-1]
+        for name, values in self._metrics(self.scores(state.signs * state.dual, bias)).items():
+            self.traces[name][row] = values
+        flips = self.backend.numpy(state.history.rows["flips"][-1])
+        if len(flips):
+            self.recovery[row] = recovered_share(flips, self.poisoned)
+        # The game keeps every round's flips: at n = 10,000 and k = 2,500 they would outgrow the Gram.
+        state.history.rows["flips"][-1] = state.history.rows["flips"][-1][:0]
+
+    def close(self, weights: np.ndarray, bias: np.ndarray, residual: np.ndarray) -> None:
+        scores = self.scores(self.backend.columns(weights), self.backend.array(bias))
+        self.average = self._metrics(scores)
+        self.residual = residual
+
+    def _metrics(self, scores: Array) -> dict[str, np.ndarray]:
+        xp, cast, single = self.backend.xp, self.backend.cast, self.backend.dtype("float32")
+        positive = self.positive[:, None]
+        hit = cast((scores > 0) == positive, single)
+        up = cast(self.positive, single)
+        share_up = (up @ hit) / up.sum()
+        share_down = ((1 - up) @ hit) / (1 - up).sum()
+        hinge = (1 - xp.where(positive, scores, -scores)).clip(0, None).mean(0)
+        values = {"accuracy": hit.mean(0), "balanced_accuracy": (share_up + share_down) / 2, "hinge_loss": hinge}
+        return {name: self.backend.numpy(value) for name, value in values.items()}
+
+    def write(self, result: CellResult, own: list[int], columns: list[Column]) -> None:
+        """Rows: the peak over rounds ("best"), the last round and the averaged model, for each configuration."""
+        attacked = result.cell.method.name in ATTACKED and result.cell.level > 0
+        for j in own:
+            config = columns[j].config
+            accuracy = self.traces["accuracy"][:, j]
+            peak = int(np.argmax(accuracy))
+            for name in _TRACED:
+                result.add(name, self.traces[name][peak, j], "best", config)
+                result.add(name, self.traces[name][-1, j], "last", config)
+                result.add(name, self.average[name][j], "average", config)
+            result.add("round", peak + 1, "best", config)
+            result.add("kkt_residual", self.residual[j], "last", config)
+            result.traces[config, "accuracy"] = accuracy.astype(np.float16)
+            if attacked:
+                result.add("recovery_rate", float(np.nanmean(self.recovery[:, j])), "average", config)
+                result.traces[config, "recovery"] = self.recovery[:, j].astype(np.float16)
+
+

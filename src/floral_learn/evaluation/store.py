@@ -1,0 +1,175 @@
+"""Rows that survive: an SQLite file into which each finished cell is committed at once.
+
+A cell's rows, arrays and status are one transaction, so that a reader (or the next run, after a kill, a full disk or
+Ctrl-C) sees all of a cell or nothing of it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sqlite3
+import zlib
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from floral_learn.evaluation.spec import Cell, CellResult
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS cells (
+    key TEXT PRIMARY KEY, spec TEXT NOT NULL, status TEXT NOT NULL, error TEXT,
+    seconds REAL NOT NULL, peak_memory REAL NOT NULL, finished TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS results (
+    key TEXT NOT NULL REFERENCES cells(key) ON DELETE CASCADE,
+    config TEXT NOT NULL, statistic TEXT NOT NULL, metric TEXT NOT NULL, value REAL NOT NULL
+);
+CREATE INDEX IF NOT EXISTS results_key ON results(key);
+CREATE TABLE IF NOT EXISTS traces (
+    key TEXT NOT NULL REFERENCES cells(key) ON DELETE CASCADE,
+    config TEXT NOT NULL, name TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (key, config, name)
+);
+CREATE TABLE IF NOT EXISTS runs (
+    id INTEGER PRIMARY KEY, suite TEXT NOT NULL, started TEXT NOT NULL, ended TEXT, seconds REAL,
+    status TEXT NOT NULL, info TEXT NOT NULL
+);
+"""
+
+
+class StoreError(RuntimeError):
+    """The store cannot be read or written; what was committed before is intact."""
+
+
+class Store:
+    """The results file; open it in one process and hand rows to it.
+
+    Two processes may use one file: each write waits for the other's (at most a minute).
+    """
+
+    def __init__(self, path: str | os.PathLike[str], read_only: bool = False) -> None:
+        self.path = Path(path)
+        if read_only and not self.path.is_file():
+            raise StoreError(f"{self.path} does not exist: nothing was run there yet")
+        try:
+            if not read_only:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(self.path, timeout=60, isolation_level=None)
+            self._db.execute("PRAGMA foreign_keys = ON")
+            if not read_only:
+                self._db.execute("PRAGMA journal_mode = WAL")
+                self._db.executescript(_SCHEMA)
+        except (sqlite3.Error, OSError) as error:
+            raise StoreError(f"{self.path} cannot be opened as a results store: {error}") from error
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._db.close()
+
+    def status(self, keys: Iterable[str]) -> dict[str, str]:
+        """``"done"`` or ``"error"`` for each of `keys` that is known."""
+        known = dict(self._query("SELECT key, status FROM cells"))
+        return {key: known[key] for key in keys if key in known}
+
+    def commit(self, result: CellResult) -> None:
+        """Write all of a finished cell, replacing what an earlier try left."""
+        key = result.cell.key
+        spec = json.dumps(result.cell.spec(), sort_keys=True)
+        state = "done" if result.error is None else "error"
+        row = (key, spec, state, result.error, result.seconds, result.peak_memory, _now())
+        self._write(
+            [
+                ("DELETE FROM cells WHERE key = ?", [(key,)]),
+                ("INSERT INTO cells VALUES (?, ?, ?, ?, ?, ?, ?)", [row]),
+                ("INSERT INTO results VALUES (?, ?, ?, ?, ?)", [(key, *values) for values in result.rows]),
+                (
+                    "INSERT INTO traces VALUES (?, ?, ?, ?)",
+                    [(key, config, name, _pack(array)) for (config, name), array in result.traces.items()],
+                ),
+            ]
+        )
+
+    def rows(self, cell: Cell) -> list[tuple[str, str, str, float]]:
+        """(config, statistic, metric, value) of one cell."""
+        return self._query("SELECT config, statistic, metric, value FROM results WHERE key = ?", (cell.key,))
+
+    def all_rows(self, keys: set[str]) -> list[tuple[str, str, str, str, float]]:
+        """(key, config, statistic, metric, value) of many cells."""
+        found = self._query("SELECT key, config, statistic, metric, value FROM results")
+        return [row for row in found if row[0] in keys]
+
+    def trace(self, cell: Cell, name: str, config: str = "") -> np.ndarray | None:
+        """One stored array, or None."""
+        found = self._query(
+            "SELECT data FROM traces WHERE key = ? AND config = ? AND name = ?", (cell.key, config, name)
+        )
+        return _unpack(found[0][0]) if found else None
+
+    def costs(self, keys: Iterable[str]) -> dict[str, tuple[float, float]]:
+        """(seconds, peak memory in bytes) of each finished cell."""
+        known = {row[0]: row[1:] for row in self._query("SELECT key, seconds, peak_memory FROM cells")}
+        return {key: known[key] for key in keys if key in known}
+
+    def errors(self, keys: Iterable[str]) -> list[tuple[str, str]]:
+        """(key, message) of the cells that failed."""
+        wanted = set(keys)
+        return [row for row in self._query("SELECT key, error FROM cells WHERE status = 'error'") if row[0] in wanted]
+
+    def begin_run(self, suite: str, info: dict[str, Any]) -> int:
+        """Note that a run started; `end_run` closes the note."""
+        row = (suite, _now(), "running", json.dumps(info))
+        self._write([("INSERT INTO runs (suite, started, status, info) VALUES (?, ?, ?, ?)", [row])])
+        return int(self._query("SELECT max(id) FROM runs")[0][0])
+
+    def end_run(self, run: int, status: str, seconds: float) -> None:
+        """Note how the run ended."""
+        self._write(
+            [("UPDATE runs SET ended = ?, status = ?, seconds = ? WHERE id = ?", [(_now(), status, seconds, run)])]
+        )
+
+    def runs(self, suite: str | None = None) -> list[dict[str, Any]]:
+        """Notes of past runs, oldest first."""
+        found = self._query("SELECT suite, started, ended, seconds, status, info FROM runs ORDER BY id")
+        names = ("suite", "started", "ended", "seconds", "status", "info")
+        notes = [dict(zip(names, row, strict=True)) for row in found]
+        return [{**note, "info": json.loads(note["info"])} for note in notes if suite in (None, note["suite"])]
+
+    def _query(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
+        try:
+            return self._db.execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.path} cannot be read: {error}") from error
+
+    def _write(self, statements: list[tuple[str, list[tuple[Any, ...]]]]) -> None:
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                for statement, values in statements:
+                    self._db.executemany(statement, values)
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.path} cannot be written ({error}); what was finished before is kept") from error
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _pack(array: Any) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, np.asarray(array), allow_pickle=False)
+    return zlib.compress(buffer.getvalue(), 6)
+
+
+def _unpack(data: bytes) -> np.ndarray:
+    return np.load(io.BytesIO(zlib.decompress(data)), allow_pickle=False)
