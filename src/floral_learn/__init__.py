@@ -31,6 +31,16 @@ _PUBLIC = {
     "SanitizeResult": "floral_learn.defenses.sanitizers",
     "SanitizedClassifier": "floral_learn.defenses.sanitized",
     "DEFENSES": "floral_learn.defenses",
+    "poison": "floral_learn.attacks",
+    "PoisonResult": "floral_learn.attacks",
+    "ATTACKS": "floral_learn.attacks",
+    "PoisonDisplay": "floral_learn.attacks",
+    "SecurityCurveDisplay": "floral_learn.attacks",
+    "transfer_table": "floral_learn.attacks",
+    "DATASETS": "floral_learn.datasets",
+    "Dataset": "floral_learn.datasets",
+    "load_moon": "floral_learn.datasets",
+    "load_mnist": "floral_learn.datasets",
 }
 
 __all__ = ["__version__", *_PUBLIC]  # noqa: PLE0604 (the names are strings)

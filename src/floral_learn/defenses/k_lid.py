@@ -36,7 +36,7 @@ learning_rate, decay, average
     def __init__(
         self,
         n_neighbors=10,
-        lid_gamma="scale",
+        lid_gamma="tuned",
         batch_size=100,
         planted=0.1,
         n_plantings=3,

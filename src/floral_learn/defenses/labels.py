@@ -34,9 +34,7 @@ def training_input(
     present = np.bincount(codes, weights=weight, minlength=len(estimator.classes_)) > 0
     if not present.all():
         missing = estimator.classes_[~present][0]
-        raise ValueError(
-            f"sample_weight is zero on every row of class {missing!r}; each class needs some weight."
-        )
+        raise ValueError(f"sample_weight is zero on every row of class {missing!r}; each class needs some weight.")
     return X, codes, weight
 
 

@@ -127,9 +127,7 @@ learning_rate, decay, average, random_state
             return self.class_weight
         unknown = set(self.class_weight) - set(self.classes_.tolist())
         if unknown:
-            raise ValueError(
-                f"class_weight names {unknown.pop()!r}, which is none of {self.classes_.tolist()}."
-            )
+            raise ValueError(f"class_weight names {unknown.pop()!r}, which is none of {self.classes_.tolist()}.")
         own = self.class_weight.get(self.classes_.tolist()[code], 1.0)
         if len(self.classes_) > 2:
             return {1: own, -1: 1.0}

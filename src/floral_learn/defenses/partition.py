@@ -12,7 +12,6 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
@@ -45,7 +44,8 @@ class PartitionAggregationClassifier(ClassifierMixin, BaseEstimator):
     n_partitions : int, parts and votes (at most n are used). More parts certify more flips, each part
         learns from fewer rows
     n_jobs : int or None, joblib workers
-    random_state : seed handed to base estimators that have one
+    random_state : int, seed handed to base estimators that have a free one. It is a number, not None,
+        because the certificate asks that the same rows and labels always give the same vote
 
     Attributes
     ----------
@@ -59,10 +59,10 @@ class PartitionAggregationClassifier(ClassifierMixin, BaseEstimator):
         "estimator": [HasMethods(["fit", "predict"]), None],
         "n_partitions": [Interval(Integral, 1, None, closed="left")],
         "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
+        "random_state": [Integral],
     }
 
-    def __init__(self, estimator=None, n_partitions=10, *, n_jobs=None, random_state=None):
+    def __init__(self, estimator=None, n_partitions=10, *, n_jobs=None, random_state=0):
         self.estimator = estimator
         self.n_partitions = n_partitions
         self.n_jobs = n_jobs
@@ -77,17 +77,14 @@ class PartitionAggregationClassifier(ClassifierMixin, BaseEstimator):
         X, codes, weight = training_input(self, X, y, sample_weight)
         base = PlainSVC() if self.estimator is None else self.estimator
         if weight is not None and not has_fit_parameter(base, "sample_weight"):
-            raise ValueError(
-                f"sample_weight was given, but estimator={type(base).__name__} cannot train with weights."
-            )
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+            raise ValueError(f"sample_weight was given, but estimator={type(base).__name__} cannot train with weights.")
         self.n_partitions_ = min(self.n_partitions, len(X))
         parts = deal_by_features(X, self.n_partitions_)
         self.partition_ = np.empty(len(X), dtype=np.intp)
         for number, rows in enumerate(parts):
             self.partition_[rows] = number
         fits = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fit_part)(base, X[rows], codes[rows], None if weight is None else weight[rows], seed)
+            delayed(_fit_part)(base, X[rows], codes[rows], None if weight is None else weight[rows], self.random_state)
             for rows in parts
         )
         self.estimators_ = [fitted for fitted, _ in fits]
@@ -121,9 +118,7 @@ class PartitionAggregationClassifier(ClassifierMixin, BaseEstimator):
         return share[:, 1] - share[:, 0] if len(self.classes_) == 2 else share
 
 
-def _fit_part(
-    base: Any, X: NDArray[np.float64], codes: NDArray[np.intp], weight: Any, seed: int
-) -> tuple[Any, int]:
+def _fit_part(base: Any, X: NDArray[np.float64], codes: NDArray[np.intp], weight: Any, seed: int) -> tuple[Any, int]:
     if weight is not None:
         # A part may consist of weightless rows of one class; a row without weight is no evidence.
         keep = weight > 0 if (weight > 0).any() else np.ones(len(codes), bool)

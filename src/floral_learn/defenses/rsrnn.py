@@ -192,9 +192,7 @@ def _prune(
             rest = np.delete(keep, j)
             last_of_class = labels[keep[j]] not in labels[rest]
             trials.append(
-                np.inf
-                if last_of_class
-                else _objective(squared[:, rest], codes, labels[rest], scale, complexity)
+                np.inf if last_of_class else _objective(squared[:, rest], codes, labels[rest], scale, complexity)
             )
         if min(trials) >= current:
             break

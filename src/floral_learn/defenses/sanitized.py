@@ -112,8 +112,7 @@ class SanitizedSVC(SanitizedClassifier):
     def _parts(self) -> tuple[Any, Any]:
         own = self.get_params(deep=False)
         return tuple(
-            part(**{name: own[name] for name in part._get_param_names()})
-            for part in (self._sanitizer_class, PlainSVC)
+            part(**{name: own[name] for name in part._get_param_names()}) for part in (self._sanitizer_class, PlainSVC)
         )  # type: ignore[return-value]
 
     @property

@@ -36,7 +36,8 @@ class RandomizedSmoothingClassifier(ClassifierMixin, BaseEstimator):
     kernel : "linear" or a kernel of :class:`sklearn.kernel_approximation.Nystroem`
     gamma, degree, coef0 : kernel parameters
     n_components : int, Nystroem landmarks (at most n are used); ignored for "linear"
-    random_state : choice of landmarks
+    random_state : choice of landmarks; a number, so that a refit on other labels sees the same features.
+        With None the certificate still holds for the vote on the fitted features
 
     Attributes
     ----------
@@ -67,7 +68,7 @@ class RandomizedSmoothingClassifier(ClassifierMixin, BaseEstimator):
         degree=3,
         coef0=0.0,
         n_components=100,
-        random_state=None,
+        random_state=0,
     ):
         self.flip_probability = flip_probability
         self.ridge = ridge

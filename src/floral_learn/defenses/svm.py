@@ -126,9 +126,7 @@ FEATURE_SVM_CONSTRAINTS: dict[str, Any] = {**SVM_CONSTRAINTS, "kernel": [StrOpti
 
 def build_svm(owner: Any, **override: Any) -> Any:
     """The unfitted SVC or attacker-free FloralClassifier that ``owner``'s parameters describe."""
-    shared = {
-        name: getattr(owner, name) for name in ("kernel", "degree", "gamma", "coef0", "C", "class_weight")
-    }
+    shared = {name: getattr(owner, name) for name in ("kernel", "degree", "gamma", "coef0", "C", "class_weight")}
     shared.update(override)
     if owner.solver == "libsvm":
         return SVC(**shared, tol=owner.tol, cache_size=owner.cache_size, max_iter=owner.max_iter)

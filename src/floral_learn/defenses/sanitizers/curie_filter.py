@@ -146,9 +146,7 @@ class CurieFilter(BaseEstimator):
         return mean
 
 
-def find_clusters(
-    X: NDArray[np.float64], eps: float | str, min_samples: int
-) -> tuple[NDArray[np.intp], float]:
+def find_clusters(X: NDArray[np.float64], eps: float | str, min_samples: int) -> tuple[NDArray[np.intp], float]:
     """DBSCAN labels (n,), -1 for noise, and the radius; memory O(n), see the notes of CurieFilter."""
     n = len(X)
     links = min(max(_LINKS, min_samples), n - 1)

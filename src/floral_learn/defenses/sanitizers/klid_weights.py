@@ -7,12 +7,13 @@ w(s) = 0.55 - 0.45 tanh(a s - b). Which labels are flipped is not known: the fli
 density are flips that this code plants itself in the given labels.
 """
 
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import curve_fit
+from scipy.optimize import least_squares
 from scipy.stats import gaussian_kde
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
@@ -24,6 +25,8 @@ from floral_learn.defenses.sanitizers.result import SanitizeResult, sanitizer_in
 
 _FEWEST = 5  # values below which a density is not worth estimating
 _GRID = 512
+_WIDTHS = (1.0, 1 / 30, 1 / 10, 1 / 3, 3.0, 10.0, 30.0)  # times "scale", which wins where all are equal
+_Samples = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 class KLIDWeights(BaseEstimator):
@@ -32,7 +35,9 @@ class KLIDWeights(BaseEstimator):
     Parameters
     ----------
     n_neighbors : int, neighbours in each LID estimate
-    lid_gamma : float, "scale" or "auto"; width of the RBF kernel that measures distances
+    lid_gamma : "tuned", float, "scale" or "auto"; width of the RBF kernel that measures distances. "tuned"
+        takes, from 1 to 1/30 and 30 times "scale", the one whose two densities differ most (largest
+        Kullback-Leibler divergence, as in the original, but on planted flips)
     batch_size : int, rows of a class that are compared with each other at a time
     planted : float in (0, 0.5), share of the labels that is flipped on purpose to learn what flips look like
     n_plantings : int, independent plantings whose statistics are pooled
@@ -41,7 +46,7 @@ class KLIDWeights(BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_neighbors": [Interval(Integral, 2, None, closed="left")],
-        "lid_gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="neither")],
+        "lid_gamma": [StrOptions({"tuned", "scale", "auto"}), Interval(Real, 0.0, None, closed="neither")],
         "batch_size": [Interval(Integral, 3, None, closed="left")],
         "planted": [Interval(Real, 0.0, 0.5, closed="neither")],
         "n_plantings": [Interval(Integral, 1, None, closed="left")],
@@ -49,7 +54,7 @@ class KLIDWeights(BaseEstimator):
     }
 
     def __init__(
-        self, n_neighbors=10, lid_gamma="scale", batch_size=100, planted=0.1, n_plantings=3, random_state=None
+        self, n_neighbors=10, lid_gamma="tuned", batch_size=100, planted=0.1, n_plantings=3, random_state=None
     ):
         self.n_neighbors = n_neighbors
         self.lid_gamma = lid_gamma
@@ -65,29 +70,44 @@ class KLIDWeights(BaseEstimator):
         """
         features, classes, codes = sanitizer_input(self, X, y)
         rng = check_random_state(self.random_state)
-        gamma = resolve_gamma(self.lid_gamma, features)
+        plantings = [plant_flips(codes, len(classes), self.planted, rng) for _ in range(self.n_plantings)]
+        seed = rng.randint(np.iinfo(np.int32).max)  # every width is judged on the same batches
 
-        def statistic(labels: NDArray[np.intp]) -> NDArray[np.float64]:
-            return cross_lid(features, labels, self.n_neighbors, gamma, self.batch_size, rng)
+        def statistic(labels: NDArray[np.intp], gamma: float) -> NDArray[np.float64]:
+            batches = np.random.RandomState(seed)
+            return cross_lid(features, labels, self.n_neighbors, gamma, self.batch_size, batches)
 
-        self.statistic_ = statistic(codes)
-        benign: list[list[NDArray[np.float64]]] = [[] for _ in classes]
-        flipped: list[list[NDArray[np.float64]]] = [[] for _ in classes]
-        for _ in range(self.n_plantings):
-            labels, planted = plant_flips(codes, len(classes), self.planted, rng)
-            s = statistic(labels)
-            for code in range(len(classes)):
-                inside = (labels == code) & np.isfinite(s)
-                benign[code].append(s[inside & ~planted])
-                flipped[code].append(s[inside & planted])
+        def samples(gamma: float) -> list[_Samples]:
+            return _by_class([(labels, planted, statistic(labels, gamma)) for labels, planted in plantings], classes)
+
+        self.lid_gamma_ = self._choose_gamma(features, samples)
+        self.statistic_ = statistic(codes, self.lid_gamma_)
+        learned = samples(self.lid_gamma_)
         weight = np.ones(len(codes))
         for code in range(len(classes)):
             rows = (codes == code) & np.isfinite(self.statistic_)
-            weight[rows] = density_ratio_weights(
-                self.statistic_[rows], np.concatenate(benign[code]), np.concatenate(flipped[code])
-            )
+            weight[rows] = density_ratio_weights(self.statistic_[rows], *learned[code])
         nothing = np.zeros(len(codes), bool)
         return SanitizeResult(X, classes[codes], weight, ~nothing, nothing)
+
+    def _choose_gamma(self, X: NDArray[np.float64], samples: Callable[[float], list[_Samples]]) -> float:
+        if self.lid_gamma != "tuned":
+            return resolve_gamma(self.lid_gamma, X)
+        widths = resolve_gamma("scale", X) * np.array(_WIDTHS)
+        return float(max(widths, key=lambda gamma: sum(divergence(*pair) for pair in samples(gamma))))
+
+
+def _by_class(
+    seen: list[tuple[NDArray[np.intp], NDArray[np.bool_], NDArray[np.float64]]], classes: NDArray[Any]
+) -> list[_Samples]:
+    """(benign, flipped) values of s for each class, pooled over (labels, planted, s) of every planting."""
+    pooled = []
+    for code in range(len(classes)):
+        inside = [(labels == code) & np.isfinite(s) for labels, _, s in seen]
+        benign = np.concatenate([s[rows & ~planted] for rows, (_, planted, s) in zip(inside, seen)])
+        flipped = np.concatenate([s[rows & planted] for rows, (_, planted, s) in zip(inside, seen)])
+        pooled.append((benign, flipped))
+    return pooled
 
 
 def plant_flips(
@@ -107,31 +127,47 @@ def density_ratio_weights(
     """w(s) in [0.1, 1] from samples of s for benign and for flipped rows.
 
     r = p_benign / p_flipped, clipped to [0, 2] and scaled to [0.1, 1]: equal densities give 0.55, the
-    middle of the tanh. Then w = 0.55 - 0.45 tanh(a s - b) with a >= 0 is fitted to it by least squares.
+    middle of the tanh. Then w = 0.55 - 0.45 tanh(a s - b) is fitted to it by least squares, a of either
+    sign: flips that lie among few of their kind have a small s, flips in a crowd a large one.
     """
-    if min(len(benign), len(flipped)) < _FEWEST or benign.std() == 0 or flipped.std() == 0:
+    if not _enough(benign, flipped):
         return np.ones(len(s))
-    pooled = np.concatenate([benign, flipped])
-    # The ratio of two LIDs has a heavy right tail; beyond the 99.5 % quantile both densities are empty.
-    grid = np.linspace(pooled.min(), np.quantile(pooled, 0.995), _GRID)
-    p_benign, p_flipped = gaussian_kde(benign)(grid), gaussian_kde(flipped)(grid)
+    grid, p_benign, p_flipped = _densities(benign, flipped)
     ratio = p_benign / np.maximum(p_flipped, 1e-300)
     target = 0.1 + 0.9 * np.clip(ratio, 0.0, 2.0) / 2.0
     # Where neither density has mass their ratio is rounding noise, so mass decides how much a point counts.
     noise = 1.0 / np.sqrt(np.maximum(p_benign + p_flipped, 1e-6 * (p_benign + p_flipped).max()))
     middle = 0.5 * (np.median(benign) + np.median(flipped))
-    slope = 1.0 / max(pooled.std(), 1e-12)
-    (a, b), _ = curve_fit(
-        _tanh_weight,
-        grid,
-        target,
-        p0=(slope, slope * middle),
-        sigma=noise,
-        bounds=([0, -np.inf], np.inf),
-        max_nfev=2000,
-    )
+    direction = np.sign(np.median(flipped) - np.median(benign)) or 1.0
+    slope = direction / np.concatenate([benign, flipped]).std()
+    a, b = least_squares(
+        lambda ab: (_tanh_weight(grid, *ab) - target) / noise, x0=(slope, slope * middle), max_nfev=500
+    ).x
     return _tanh_weight(s, a, b)
 
 
 def _tanh_weight(s: NDArray[np.float64], a: float, b: float) -> NDArray[np.float64]:
     return 0.55 - 0.45 * np.tanh(a * s - b)
+
+
+def divergence(benign: NDArray[np.float64], flipped: NDArray[np.float64]) -> float:
+    """Kullback-Leibler divergence of the two densities of s, 0 where there is too little to tell."""
+    if not _enough(benign, flipped):
+        return 0.0
+    _, p, q = _densities(benign, flipped)
+    p, q = np.maximum(p, 1e-12), np.maximum(q, 1e-12)
+    return float(np.sum(p / p.sum() * np.log((p / p.sum()) / (q / q.sum()))))
+
+
+def _enough(benign: NDArray[np.float64], flipped: NDArray[np.float64]) -> bool:
+    return min(len(benign), len(flipped)) >= _FEWEST and benign.std() > 0 and flipped.std() > 0
+
+
+def _densities(
+    benign: NDArray[np.float64], flipped: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """A grid over s and the two kernel density estimates on it."""
+    pooled = np.concatenate([benign, flipped])
+    # The ratio of two LIDs has a heavy right tail; beyond the 99.5 % quantile both densities are empty.
+    grid = np.linspace(pooled.min(), np.quantile(pooled, 0.995), _GRID)
+    return grid, gaussian_kde(benign)(grid), gaussian_kde(flipped)(grid)

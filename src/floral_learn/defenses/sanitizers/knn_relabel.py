@@ -59,9 +59,7 @@ class KNNRelabel(BaseEstimator):
         return SanitizeResult(X, clean, None, np.ones(len(codes), bool), change)
 
 
-def _count_votes(
-    X: NDArray[np.float64], codes: NDArray[np.intp], n_classes: int, n_neighbors: int
-) -> NDArray[np.intp]:
+def _count_votes(X: NDArray[np.float64], codes: NDArray[np.intp], n_classes: int, n_neighbors: int) -> NDArray[np.intp]:
     votes = np.empty((len(codes), n_classes), dtype=np.intp)
     for rows, indices, _ in neighbor_blocks(X, n_neighbors):
         for code in range(n_classes):
@@ -72,20 +70,16 @@ def _count_votes(
 def _count_graph_votes(graph: Any, codes: NDArray[np.intp], n_classes: int) -> NDArray[np.intp]:
     n = len(codes)
     if not sparse.issparse(graph):
-        raise ValueError(
-            f"graph must be a scipy sparse matrix of shape ({n}, {n}), got {type(graph).__name__}."
-        )
+        raise ValueError(f"graph must be a scipy sparse matrix of shape ({n}, {n}), got {type(graph).__name__}.")
     if graph.shape != (n, n):
         raise ValueError(f"graph must have shape ({n}, {n}), one row for each row of X, got {graph.shape}.")
     graph = graph.tocsr()  # keeps explicit zeros: duplicates at distance 0 are neighbours too
     row = np.repeat(np.arange(n), np.diff(graph.indptr))
     other = row != graph.indices
-    votes = np.bincount(
-        row[other] * n_classes + codes[graph.indices[other]], minlength=n * n_classes
-    ).reshape(n, n_classes)
+    votes = np.bincount(row[other] * n_classes + codes[graph.indices[other]], minlength=n * n_classes).reshape(
+        n, n_classes
+    )
     if (votes.sum(axis=1) == 0).any():
         lonely = int(np.flatnonzero(votes.sum(axis=1) == 0)[0])
-        raise ValueError(
-            f"graph gives row {lonely} no neighbour other than itself; every row needs at least one."
-        )
+        raise ValueError(f"graph gives row {lonely} no neighbour other than itself; every row needs at least one.")
     return votes

@@ -46,8 +46,6 @@ def cross_lid(
             np.fill_diagonal(among_own, np.inf)
             others = rng.choice(rest, size=min(batch_size, len(rest)), replace=False)
             inside = lid_from_distances(among_own, min(n_neighbors, len(batch) - 1), gamma)
-            outside = lid_from_distances(
-                euclidean_distances(X[batch], X[others], squared=True), n_neighbors, gamma
-            )
+            outside = lid_from_distances(euclidean_distances(X[batch], X[others], squared=True), n_neighbors, gamma)
             ratio[batch] = inside / outside
     return ratio

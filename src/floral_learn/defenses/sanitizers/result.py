@@ -36,9 +36,7 @@ def sanitizer_input(sanitizer: Any, X: Any, y: Any) -> tuple[NDArray[Any], NDArr
 
 def drop_rows(X: Any, y: NDArray[Any], kept: NDArray[np.bool_]) -> SanitizeResult:
     """The result that keeps the masked rows of X, whatever container X is."""
-    return SanitizeResult(
-        _safe_indexing(X, np.flatnonzero(kept)), y[kept], None, kept, np.zeros(len(kept), bool)
-    )
+    return SanitizeResult(_safe_indexing(X, np.flatnonzero(kept)), y[kept], None, kept, np.zeros(len(kept), bool))
 
 
 def spare_one_of_each_class(
