@@ -22,13 +22,20 @@ KERNELS = ("rbf", "linear", "poly", "sigmoid", "laplacian", "precomputed")
 _DEFINITE = ("rbf", "linear", "laplacian")
 
 
-def resolve_gamma(gamma: float | str, X: Any) -> float:
-    """The number behind ``gamma``: ``"scale"`` is 1 / (d Var(X)) and ``"auto"`` 1 / d, as in SVC."""
+def resolve_gamma(gamma: float | str, X: Any, weight: np.ndarray | None = None) -> float:
+    """The number behind ``gamma``: ``"scale"`` is 1 / (d Var(X)) and ``"auto"`` 1 / d, as in SVC.
+
+    With a `weight` (n,) the variance is that of the weighted rows: a row of weight 2 counts as two.
+    """
     if not isinstance(gamma, str):
         return float(gamma)
     if gamma == "auto":
         return 1.0 / X.shape[1]
-    if sparse.issparse(X):
+    if weight is not None and not (weight == weight[0]).all():
+        share = weight / weight.sum()
+        mean, square = np.mean(share @ X), np.mean(share @ (X.multiply(X) if sparse.issparse(X) else X * X))
+        variance = square - mean**2
+    elif sparse.issparse(X):
         variance = X.multiply(X).mean() - X.mean() ** 2
     else:
         variance = X.var()

@@ -53,7 +53,7 @@ except ImportError:  # scikit-learn < 1.9: the same names and hooks, for callbac
                 callback.setup(estimator=self, context=self._callback_fit_ctx)
             return self._callback_fit_ctx
 
-    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:  # type: ignore[no-redef]
+    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
         """Tear callbacks down after `method`, whether it ends well or not."""
 
         @wraps(method)

@@ -2,52 +2,34 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from floral_learn.core.arrays import NumpyBackend, backend_for
-from floral_learn.core.attackers import Attacker, NoAttack, RandomizedTopK
-from floral_learn.core.choose_gram import DENSE_ROWS, GRAMS, choose_gram, resolve_dtype
-from floral_learn.core.game import Game, result_of, solve, step_schedule
-from floral_learn.core.gram import DenseGram, Gram
-from floral_learn.core.kernels import KERNELS, Kernel, resolve_gamma
+from floral_learn.core.arrays import backend_for
+from floral_learn.core.choose_gram import GRAMS, resolve_dtype
+from floral_learn.core.game import solve
+from floral_learn.core.kernels import KERNELS, Kernel
 from floral_learn.core.projections import PROJECTIONS
 from floral_learn.core.state import GameState
 from floral_learn.core.suspicion import REASONS, suspicion
 from floral_learn.defenses.callbacks import CallbackSupportMixin, RoundLog, with_callbacks
-from floral_learn.defenses.game_setup import (
-    check_distribution,
-    check_precomputed,
-    check_trusted,
-    resolve_budget,
+from floral_learn.defenses.floral_fit import (
+    RunningFit,
+    fitted_attributes,
+    generator,
+    make_game,
+    row_weights,
+    used_rows,
 )
+from floral_learn.defenses.game_setup import check_trusted
 
 _TILE_NUMBERS = 2**24  # kernel values held at once while predicting
-
-
-@dataclass
-class RunningFit:
-    """What a callback can see of a fit under way (``estimator._running_fit``)."""
-
-    X: Any
-    y: np.ndarray
-    sample_weight: np.ndarray | None
-    trusted: np.ndarray | None
-    seeds: np.ndarray
-    n_rounds: int
-    backend: NumpyBackend
-    state: GameState | None = None
 
 
 class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -133,8 +115,8 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     flip_rate_ : ndarray of shape (n_samples,)
         Share of the attacked rounds in which the attacker flipped a row's label.
     history_ : dict of ndarray
-        ``objective``, ``residual`` (KKT), ``bias``, ``mu``, ``step``, ``flips`` and ``projection_iterations``, each with
-        the round as its first axis.
+        ``objective``, ``residual`` (KKT), ``bias``, ``mu``, ``step``, ``flips`` and ``projection_iterations``, each
+        with the round as its first axis.
     n_features_in_, feature_names_in_
         As in every scikit-learn estimator.
 
@@ -271,117 +253,27 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if len(self.classes_) < 2:
             raise ValueError(f"y has only one class ({self.classes_[0]!r}); FloralClassifier needs at least 2 classes")
         n = X.shape[0]
-        weight = self._row_weights(y, labels, sample_weight, X)
+        weight = row_weights(self, X, y, labels, sample_weight)
         eligible = check_trusted(trusted, n)
         if seeds is None:
-            seeds = _generator(self.random_state).integers(2**62, size=2)
+            seeds = generator(self.random_state).integers(2**62, size=2)
         running = RunningFit(X, y, sample_weight, trusted, seeds, self.n_rounds, backend_for(self.device))
-        rows = np.flatnonzero(weight > 0)
-        if len(rows) == n:
-            rows = slice(None)
-        elif len(np.unique(labels[rows])) < len(self.classes_):
-            raise ValueError("every row of at least one class has sample_weight 0; each class needs a positive one")
-        game = self._game(X, labels, weight, eligible, rows, running)
+        rows = used_rows(weight, labels, len(self.classes_))
+        game = make_game(self, X, labels, weight, eligible, rows, running)
         self._running_fit = running
         try:
             solve_callback = self._callback(game, running, rows, X, labels)
             result = solve(game, state, solve_callback)
         finally:
             del self._running_fit
-        for name, value in self._attributes(game, result.state, rows, X, labels).items():
+        for name, value in fitted_attributes(self, game, result.state, rows, X, labels).items():
             setattr(self, name, value)
         return self
 
-    def _row_weights(self, y, labels, sample_weight, X):
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, copy=True)
-        if (weight < 0).any():
-            raise ValueError("sample_weight must not be negative")
-        if not weight.any():
-            raise ValueError("sample_weight is zero for every row")
-        if self.class_weight is not None:
-            per_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
-            weight *= per_class[labels]
-        return weight
-
-    def _game(self, X, labels, weight, eligible, rows, running):
-        """The game for the rows with a positive weight."""
-        backend = running.backend
-        used = X[rows]
-        n = used.shape[0]
-        budget = resolve_budget(self.budget, self.flips, n, self.classes_)
-        distribution = check_distribution(self.flip_distribution, len(self.classes_))
-        decay = _check_decay(self.decay)
-        gram = self._gram(X, used, weight[rows], rows, running)
-        attacker: Attacker = NoAttack()
-        if budget.flips:
-            attacker = RandomizedTopK(budget.columns, budget.flips, distribution)
-        plain = bool((weight[rows] == 1).all())
-        metric = None if plain else weight[rows]
-        eta = self._step(gram, None if plain else backend.columns(metric, backend.float64))
-        self.budget_, self.flips_, self.learning_rate_, self.gram_ = budget.shown, budget.flips, eta, gram.describe()
-        return Game(
-            gram,
-            labels[rows],
-            self.C * weight[rows],
-            step_schedule(eta, self.n_rounds, decay),
-            attacker,
-            n_classes=len(self.classes_),
-            seeds=running.seeds[:1],
-            warm_up=self.warm_up,
-            projection=self.projection,
-            eligible=None if eligible is None else eligible[rows],
-            weight=metric,
-        )
-
-    def _gram(self, X, used, weight, rows, running) -> Gram:
-        backend = running.backend
-        if self.kernel == "precomputed":
-            check_precomputed(X)
-            square = X if isinstance(rows, slice) else X[np.ix_(rows, rows)]
-            dtype = resolve_dtype(self.dtype, len(square))
-            self.gamma_, self._shift = 1.0, None
-            return DenseGram(backend.array(np.ascontiguousarray(square, dtype=dtype)), backend)
-        spread = used
-        if isinstance(self.gamma, str) and not (weight == weight[0]).all():
-            # The variance of the weighted rows, so that a row of weight 2 counts as two.
-            mean = np.asarray(weight @ used).mean() / weight.sum()
-            square_mean = np.asarray(weight @ _square(used)).mean() / weight.sum()
-            variance = square_mean - mean**2
-            self.gamma_ = 1.0 / X.shape[1] if self.gamma == "auto" else 1.0 / (X.shape[1] * variance or 1.0)
-        else:
-            self.gamma_ = resolve_gamma(self.gamma, spread)
-        dtype = resolve_dtype(self.dtype, used.shape[0])
-        distance = self.kernel in ("rbf", "laplacian")
-        self._shift = used.mean(axis=0) if distance and dtype == "float32" and not sparse.issparse(used) else None
-        return choose_gram(
-            used,
-            self._kernel(),
-            gram=self.gram,
-            rank=self.rank,
-            max_memory=self.max_memory,
-            dtype=dtype,
-            rng=np.random.default_rng(running.seeds[1:]),
-            backend=backend,
-        )
+    _resume = with_callbacks(_fit)
 
     def _kernel(self) -> Kernel:
         return Kernel(self.kernel, self.gamma_, self.degree, self.coef0, self._shift)
-
-    def _step(self, gram, metric) -> float:
-        # A tight estimate where it is cheap, so that equal games get equal steps.
-        steps, tol = (200, 1e-10) if gram.n <= DENSE_ROWS else (30, 1e-3)
-        largest = gram.lambda_max(steps, tol, centred=True, weight=metric)
-        if self.learning_rate == "auto":
-            return 1.0 / largest if largest > 0 else 1.0
-        if self.learning_rate * largest > 2:
-            warnings.warn(
-                f"learning_rate={self.learning_rate:g} is above 2 / lambda_max = {2 / largest:.3g} for this kernel and "
-                f"these {gram.n:,} rows (lambda_max of the centred Gram matrix: {largest:.4g}): the game will oscillate. "
-                "Use learning_rate='auto' or a smaller one.",
-                UserWarning,
-                stacklevel=5,
-            )
-        return float(self.learning_rate)
 
     def _callback(self, game, running, rows, X, labels):
         """What happens after each round: callbacks, if any are set, and lines on stderr if verbose."""
@@ -405,43 +297,13 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 estimator=self,
                 X=running.X,
                 y=running.y,
-                reconstruction_attributes=lambda: self._attributes(game, state, rows, X, labels),
+                reconstruction_attributes=lambda: fitted_attributes(self, game, state, rows, X, labels),
             )
             if stop or state.round >= self.n_rounds:
                 root.call_on_fit_task_end(estimator=self, X=running.X, y=running.y)
             return stop
 
         return after_round
-
-    def _attributes(self, game, state, rows, X, labels) -> dict[str, Any]:
-        """Every fitted attribute, from the state of the game after any closed round."""
-        result = result_of(game, state)
-        weights, bias = (result.mean_weights, result.mean_bias) if self.average else (result.weights, result.bias)
-        n, every = X.shape[0], np.arange(X.shape[0])[rows]
-        support = every[np.any(weights != 0, axis=1)]
-        basis, coef = game.gram.expansion(weights)
-        load = (result.dual / game.gram.backend.numpy(game.cap)).max(axis=1)
-        load = load if load.max(initial=0) >= 0.99 else load / max(load.max(initial=0), 1e-300)
-        scores = game.gram.backend.numpy(game.gram.matmat(game.gram.backend.columns(weights))) + bias
-        history = {
-            k: v[..., 0] if k in ("flips", "step") or v.shape[-1] == 1 else v for k, v in _columns(result.history)
-        }
-        precomputed = self.kernel == "precomputed"
-        return {
-            "dual_coef_": np.ascontiguousarray(weights[np.any(weights != 0, axis=1)].T),
-            "intercept_": np.array(bias),
-            "support_": support,
-            "support_vectors_": np.empty((0, 0)) if precomputed else (X if len(support) == n else X[support]),
-            "n_support_": np.bincount(labels[support], minlength=len(self.classes_)),
-            "n_iter_": state.round,
-            "flip_rate_": _spread(result.flip_rate[:, 0], rows, n),
-            "history_": history,
-            "_basis": every[basis] if precomputed else X[every[basis]],
-            "_coef": coef,
-            "_train_labels": labels,
-            "_train_scores": _spread(scores, rows, n),
-            "_train_load": _spread(load, rows, n),
-        }
 
     def decision_function(self, X):
         """Signed distance-like score: positive is ``classes_[1]`` for two classes, largest wins for more.
@@ -511,29 +373,3 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 "reasons": ["; ".join(r for r, h in zip(REASONS, holds[i]) if h) for i in order],
             }
         )
-
-
-def _generator(random_state: Any) -> np.random.Generator:
-    if isinstance(random_state, np.random.Generator):
-        return random_state
-    return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1, size=4))
-
-
-def _check_decay(decay: Any) -> tuple[float, int] | None:
-    if decay is None:
-        return None
-    if len(decay) != 2 or not 0 < decay[0] <= 1 or not isinstance(decay[1], Integral) or decay[1] < 1:
-        raise ValueError(
-            f"decay={decay!r} must be None or (factor in (0, 1], every so many rounds), such as (0.1, 100)"
-        )
-    return float(decay[0]), int(decay[1])
-
-
-def _square(X: Any) -> Any:
-    return X.multiply(X) if sparse.issparse(X) else X * X
-
-
-def _spread(values: np.ndarray, rows: Any, n: int) -> np.ndarray:
-    out = np.zeros((n, *values.shape[1:]), dtype=values.dtype)
-    out[rows] = values
-    return out

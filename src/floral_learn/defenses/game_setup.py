@@ -74,6 +74,18 @@ def check_trusted(trusted: Any, n: int) -> np.ndarray | None:
     return ~mask
 
 
+def check_decay(decay: Any) -> tuple[float, int] | None:
+    """``(factor, every)`` as numbers."""
+    if decay is None:
+        return None
+    fits = len(decay) == 2 and 0 < decay[0] <= 1 and isinstance(decay[1], int | np.integer) and decay[1] >= 1
+    if not fits:
+        raise ValueError(
+            f"decay={decay!r} must be None or (factor in (0, 1], every so many rounds), such as (0.1, 100)"
+        )
+    return float(decay[0]), int(decay[1])
+
+
 def check_distribution(distribution: Any, n_classes: int) -> np.ndarray | None:
     """The flip distribution as a row-stochastic matrix."""
     if distribution is None:

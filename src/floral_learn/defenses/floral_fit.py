@@ -1,0 +1,186 @@
+"""From a FloralClassifier's parameters and its data to a game, and from the game's state to fitted attributes."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_random_state
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.validation import _check_sample_weight
+
+from floral_learn.core.arrays import Array, NumpyBackend
+from floral_learn.core.attackers import Attacker, NoAttack, RandomizedTopK
+from floral_learn.core.choose_gram import DENSE_ROWS, choose_gram, resolve_dtype
+from floral_learn.core.game import Game, result_of, step_schedule
+from floral_learn.core.gram import DenseGram, Gram
+from floral_learn.core.kernels import resolve_gamma
+from floral_learn.core.state import GameState
+from floral_learn.defenses.game_setup import check_decay, check_distribution, check_precomputed, resolve_budget
+
+Rows = np.ndarray | slice
+
+
+@dataclass
+class RunningFit:
+    """What a callback can see of a fit under way (``estimator._running_fit``)."""
+
+    X: Any
+    y: np.ndarray
+    sample_weight: Any
+    trusted: Any
+    seeds: np.ndarray  # of the game and of the landmarks
+    n_rounds: int
+    backend: NumpyBackend
+    state: GameState | None = None
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """One Generator from anything that scikit-learn or numpy call a random state."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1, size=4))
+
+
+def row_weights(clf: Any, X: Any, y: np.ndarray, labels: np.ndarray, sample_weight: Any) -> np.ndarray:
+    """Sample weight times class weight of each row, (n,)."""
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, copy=True)
+    if (weight < 0).any():
+        raise ValueError("sample_weight must not be negative")
+    if not weight.any():
+        raise ValueError("sample_weight is zero for every row")
+    if clf.class_weight is not None:
+        weight *= compute_class_weight(clf.class_weight, classes=clf.classes_, y=y)[labels]
+    return weight
+
+
+def used_rows(weight: np.ndarray, labels: np.ndarray, n_classes: int) -> Rows:
+    """The rows with a positive weight: a row of weight 0 is left out of the game."""
+    rows = np.flatnonzero(weight > 0)
+    if len(rows) == len(weight):
+        return slice(None)
+    if len(np.unique(labels[rows])) < n_classes:
+        raise ValueError("every row of at least one class has sample_weight 0; each class needs a positive one")
+    return rows
+
+
+def make_game(
+    clf: Any,
+    X: Any,
+    labels: np.ndarray,
+    weight: np.ndarray,
+    eligible: np.ndarray | None,
+    rows: Rows,
+    running: RunningFit,
+) -> Game:
+    """The game for the used rows; sets ``budget_``, ``flips_``, ``learning_rate_``, ``gamma_`` and ``gram_``."""
+    weight = weight[rows]
+    # Everything that can be wrong is checked before the kernel is computed.
+    budget = resolve_budget(clf.budget, clf.flips, len(weight), clf.classes_)
+    distribution = check_distribution(clf.flip_distribution, len(clf.classes_))
+    decay = check_decay(clf.decay)
+    gram = _gram(clf, X, weight, rows, running)
+    attacker: Attacker = NoAttack()
+    if budget.flips:
+        attacker = RandomizedTopK(budget.columns, budget.flips, distribution)
+    metric = None if (weight == 1).all() else weight
+    eta = _step(clf, gram, metric)
+    clf.budget_, clf.flips_, clf.learning_rate_, clf.gram_ = budget.shown, budget.flips, eta, gram.describe()
+    return Game(
+        gram,
+        labels[rows],
+        clf.C * weight,
+        step_schedule(eta, clf.n_rounds, decay),
+        attacker,
+        n_classes=len(clf.classes_),
+        seeds=running.seeds[:1],
+        warm_up=clf.warm_up,
+        projection=clf.projection,
+        eligible=None if eligible is None else eligible[rows],
+        weight=metric,
+    )
+
+
+def _gram(clf: Any, X: Any, weight: np.ndarray, rows: Rows, running: RunningFit) -> Gram:
+    if clf.kernel == "precomputed":
+        check_precomputed(X)
+        square = X if isinstance(rows, slice) else X[np.ix_(rows, rows)]
+        square = np.ascontiguousarray(square, dtype=resolve_dtype(clf.dtype, len(square)))
+        clf.gamma_, clf._shift = 1.0, None
+        return DenseGram(running.backend.array(square), running.backend)
+    used = X[rows]
+    clf.gamma_ = resolve_gamma(clf.gamma, used, weight)
+    dtype = resolve_dtype(clf.dtype, used.shape[0])
+    centre = clf.kernel in ("rbf", "laplacian") and dtype == "float32" and not sparse.issparse(used)
+    clf._shift = used.mean(axis=0) if centre else None
+    return choose_gram(
+        used,
+        clf._kernel(),
+        gram=clf.gram,
+        rank=clf.rank,
+        max_memory=clf.max_memory,
+        dtype=dtype,
+        rng=np.random.default_rng(running.seeds[1:]),
+        backend=running.backend,
+    )
+
+
+def _step(clf: Any, gram: Gram, metric: np.ndarray | None) -> float:
+    # A tight estimate where it is cheap, so that equal games get equal steps.
+    steps, tol = (200, 1e-10) if gram.n <= DENSE_ROWS else (30, 1e-3)
+    weight: Array = None if metric is None else gram.backend.columns(metric, gram.backend.float64)
+    largest = gram.lambda_max(steps, tol, centred=True, weight=weight)
+    if clf.learning_rate == "auto":
+        return 1.0 / largest if largest > 0 else 1.0
+    if clf.learning_rate * largest > 2:
+        warnings.warn(
+            f"learning_rate={clf.learning_rate:g} is above 2 / lambda_max = {2 / largest:.3g} for this kernel and "
+            f"these {gram.n:,} rows (lambda_max of the centred Gram: {largest:.4g}): the game will oscillate. "
+            "Use learning_rate='auto' or a smaller one.",
+            UserWarning,
+            stacklevel=6,
+        )
+    return float(clf.learning_rate)
+
+
+def fitted_attributes(clf: Any, game: Game, state: GameState, rows: Rows, X: Any, labels: np.ndarray) -> dict[str, Any]:
+    """Every fitted attribute, from the state of the game after any closed round."""
+    gram, backend = game.gram, game.gram.backend
+    result = result_of(game, state)
+    weights, bias = (result.mean_weights, result.mean_bias) if clf.average else (result.weights, result.bias)
+    n, every = X.shape[0], np.arange(X.shape[0])[rows]
+    active = np.any(weights != 0, axis=1)
+    support = every[active]
+    basis, coef = gram.expansion(weights)
+    load = (result.dual / backend.numpy(game.cap)).max(axis=1)
+    load = load if load.max() >= 0.99 else load / max(load.max(), 1e-300)
+    scores = backend.numpy(gram.matmat(backend.columns(weights))) + bias
+    precomputed = clf.kernel == "precomputed"
+    return {
+        "dual_coef_": np.ascontiguousarray(weights[active].T),
+        "intercept_": np.array(bias),
+        "support_": support,
+        "support_vectors_": np.empty((0, 0)) if precomputed else (X if len(support) == n else X[support]),
+        "n_support_": np.bincount(labels[support], minlength=len(clf.classes_)),
+        "n_iter_": state.round,
+        "flip_rate_": _spread(result.flip_rate[:, 0], rows, n),
+        "history_": {name: _squeeze(values) for name, values in result.history.items()},
+        "_basis": every[basis] if precomputed else X[every[basis]],
+        "_coef": coef,
+        "_train_labels": labels,
+        "_train_scores": _spread(scores, rows, n),
+        "_train_load": _spread(load, rows, n),
+    }
+
+
+def _squeeze(values: np.ndarray) -> np.ndarray:
+    return values[..., 0] if values.ndim > 1 and values.shape[-1] == 1 else values
+
+
+def _spread(values: np.ndarray, rows: Rows, n: int) -> np.ndarray:
+    out = np.zeros((n, *values.shape[1:]), dtype=values.dtype)
+    out[rows] = values
+    return out
