@@ -125,6 +125,8 @@ class _AnyVictim:
 
     def __call__(self, signs: np.ndarray) -> tuple[np.ndarray, float]:
         codes = (signs > 0).astype(np.intp)
+        if codes.min() == codes.max():  # one class left: a constant classifier has no loss
+            return signs, 0.0
         return signs * margins(class_scores(self.model.fit(self.X, codes), self.X, 2), codes), 0.0
 
 

@@ -122,7 +122,7 @@ class _DenseSVM:
     def cosines(self, tainted: np.ndarray) -> Iterator[float]:
         for signs in tainted.T:
             fit = fit_dual(self.gram, signs, self.C)
-            yield float(fit.beta @ self.image) / (self.norm * np.sqrt(fit.squared_norm))
+            yield float(_cosine(fit.beta @ self.image, self.norm, fit.squared_norm))
 
     def describe(self) -> str:
         return f"dense, {len(self.gram):,} rows"
@@ -149,10 +149,16 @@ class _LowRankSVM:
 
     def cosines(self, tainted: np.ndarray) -> np.ndarray:
         fit = solve_duals(self.gram, tainted, self.C)
-        return self.image @ fit.beta / (self.norm * np.sqrt((fit.beta * fit.product).sum(axis=0)))
+        return _cosine(self.image @ fit.beta, self.norm, (fit.beta * fit.product).sum(axis=0))
 
     def describe(self) -> str:
         return self.gram.describe()
+
+
+def _cosine(inner: Any, norm: float, squared_norm: Any) -> Any:
+    """Return <w, w'> / (|w| |w'|); one where w' vanishes, since there is nothing to turn."""
+    length = norm * np.sqrt(np.maximum(squared_norm, 0.0))
+    return np.where(length > 0, inner / np.maximum(length, 1e-300), 1.0)
 
 
 def _normalised(values: np.ndarray) -> np.ndarray:

@@ -57,7 +57,12 @@ class SVMFit:
 
 
 def fit_dual(gram: np.ndarray, signs: np.ndarray, C: float, weights: np.ndarray | None = None) -> SVMFit:
-    """Solve the SVM dual on ``gram`` (n, n) for labels ``signs`` in {-1, +1} and cost C * weights_i."""
+    """Solve the SVM dual on ``gram`` (n, n) for labels ``signs`` in {-1, +1} and cost C * weights_i.
+
+    Where an attack has left one class only, the optimum is w = 0 with that class as intercept.
+    """
+    if (signs == signs[0]).all():
+        return SVMFit(np.zeros(len(signs)), float(signs[0]), np.full(len(signs), float(signs[0])), 0.0)
     model = SVC(kernel="precomputed", C=C).fit(gram, signs, sample_weight=weights)
     beta = np.zeros(len(signs))
     beta[model.support_] = model.dual_coef_[0]

@@ -4,7 +4,7 @@ import sys
 from importlib import import_module
 
 # subcommand modules, in the order of `floral --help`
-COMMANDS = ("demo",)
+COMMANDS = ("demo", "poison")
 
 
 def main() -> None:

@@ -1,0 +1,184 @@
+"""``floral poison``: write a copy of a data file with poisoned labels, and the list of flipped rows."""
+
+import csv
+import io
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+
+from floral_learn.attacks import ATTACKS, PoisonResult
+
+from .tables import Table, TableError, encode_features, read_table, write_all
+
+SURROGATES = ("svc", "logistic", "forest", "mlp", "knn")
+_SHARED = ("budget", "mask", "class_limits", "flip_matrix", "random_state", "progress", "surrogate", "X_val", "y_val")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to ``app``."""
+    app.command(name="poison")(poison)
+
+
+def poison(
+    source: Path = typer.Argument(..., metavar="IN", help="data file: .csv, .tsv or .parquet"),
+    label: str = typer.Option(..., "--label", "-l", help="name of the label column"),
+    out: Path = typer.Option(..., "--out", "-o", help="file to write, of the same kind as IN"),
+    attack: str = typer.Option("farthest", "--attack", "-a", help=f"one of: {', '.join(ATTACKS)}"),
+    budget: str = typer.Option("0.1", "--budget", "-b", help="flips: fraction of the rows (0.1) or count (25)"),
+    seed: int = typer.Option(0, "--seed", "-s", help="random seed"),
+    surrogate: str | None = typer.Option(None, help=f"the attacker's stand-in: {', '.join(SURROGATES)}"),
+    only: str | None = typer.Option(None, help="flip only rows where COLUMN=VALUE, e.g. annotator=ann3"),
+    limit: list[str] = typer.Option([], help="most flips of one label, e.g. spam=10 (repeatable)"),
+    drop: list[str] = typer.Option([], help="feature column that the attack must not use (repeatable)"),
+    param: list[str] = typer.Option([], "--param", "-p", help="parameter of the attack, e.g. C=10 (repeatable)"),
+    sep: str | None = typer.Option(None, help="separator of a text file (default: comma; tab for .tsv)"),
+    encoding: str = typer.Option("utf-8", help="encoding of a text file"),
+) -> None:
+    """Poison the labels of a data file: only the label column of the copy differs.
+
+    Beside OUT, the flipped rows are listed in OUT.flips.csv (row number from 0, old and new label, score).
+    """
+    started = time.perf_counter()
+    try:
+        target_is_safe(source, out)
+        table = read_table(source, sep=sep, encoding=encoding)
+        labels = table.labels(label)
+        settings = attack_settings(attack, param) | {
+            "budget": parse_budget(budget),
+            "random_state": seed,
+            "mask": parse_only(only, table),
+            "class_limits": parse_limits(limit, labels),
+        }
+        if surrogate is not None:
+            settings |= {"surrogate": make_surrogate(surrogate, attack)}
+        for column in drop:
+            table.require(column)
+        features = encode_features(table.frame(), [label, *drop])
+        with progress_bar(attack) as progress:
+            result = ATTACKS[attack](**settings, progress=progress).poison(features.X, labels)
+        flips = out.with_name(out.name + ".flips.csv")
+        poisoned = table.relabelled(label, result.indices, result.y[result.indices])
+        write_all({out: poisoned, flips: flip_list(labels, result)})
+    except (TableError, ValueError, TypeError) as error:
+        typer.echo(f"floral poison: {' '.join(str(error).split())}", err=True)
+        raise typer.Exit(2) from None
+    if ATTACKS[attack].needs_features:
+        typer.echo(features.note)
+    seconds = time.perf_counter() - started
+    note = f" ({result.stopped_early})" if result.stopped_early else ""
+    typer.echo(f"{attack}: flipped {len(result.indices)} of {len(labels)} labels{note} in {seconds:.1f} s")
+    typer.echo(f"wrote {out} and {flips}")
+
+
+def target_is_safe(source: Path, out: Path) -> None:
+    """Refuse an output of another kind, in no folder, or over the input."""
+    if out.suffix.lower() != source.suffix.lower():
+        raise TableError(f"--out {out} must end in {source.suffix}, as the input does")
+    if not out.parent.is_dir():
+        raise TableError(f"the folder of --out {out} does not exist")
+    if out.exists() and source.exists() and out.samefile(source):
+        raise TableError(f"--out {out} is the input itself; the input is never changed")
+
+
+def attack_settings(attack: str, params: list[str]) -> dict[str, Any]:
+    """Return the attack's own parameters from NAME=VALUE texts; values are JSON, or plain text."""
+    if attack not in ATTACKS:
+        raise TableError(f"--attack {attack!r} is unknown; choose one of {', '.join(ATTACKS)}")
+    allowed = [field.name for field in fields(ATTACKS[attack]) if field.name not in _SHARED]
+    settings = {}
+    for text in params:
+        name, equals, value = text.partition("=")
+        if not equals or name not in allowed:
+            raise TableError(f"--param {text!r}: {attack} takes {', '.join(allowed) or 'no parameters'} as NAME=VALUE")
+        try:
+            settings[name] = json.loads(value)
+        except json.JSONDecodeError:
+            settings[name] = value
+    return settings
+
+
+def parse_budget(text: str) -> float | int:
+    """Return 25 as a count, 0.1 or 10% as a fraction."""
+    try:
+        if text.endswith("%"):
+            return float(text[:-1]) / 100
+        return int(text) if text.lstrip("+-").isdigit() else float(text)
+    except ValueError:
+        raise TableError(f"--budget {text!r} must be a fraction (0.1), a percentage (10%) or a count (25)") from None
+
+
+def parse_only(text: str | None, table: Table) -> np.ndarray | None:
+    """Return the mask of rows where COLUMN equals VALUE (compared as text)."""
+    if text is None:
+        return None
+    column, equals, value = text.partition("=")
+    if not equals:
+        raise TableError(f"--only {text!r} must be COLUMN=VALUE")
+    mask = np.array([text == value for text in table.texts(column)])
+    if not mask.any():
+        raise TableError(f"--only {text!r} matches no row")
+    return mask
+
+
+def parse_limits(texts: list[str], labels: np.ndarray) -> dict[Any, float | int] | None:
+    """Return label -> limit from LABEL=LIMIT texts; labels are compared as text."""
+    known = {str(value): value for value in np.unique(labels).tolist()}
+    limits = {}
+    for text in texts:
+        name, equals, value = text.rpartition("=")
+        if not equals or name not in known:
+            raise TableError(f"--limit {text!r} must be LABEL=LIMIT with a label of the file: {', '.join(known)}")
+        limits[known[name]] = parse_budget(value)
+    return limits or None
+
+
+def make_surrogate(name: str, attack: str) -> Any:
+    """Return the classifier behind a surrogate's name."""
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.neural_network import MLPClassifier
+    from sklearn.svm import SVC
+
+    choices = {
+        "svc": SVC(C=10.0),
+        "logistic": LogisticRegression(max_iter=1000),
+        "forest": RandomForestClassifier(),
+        "mlp": MLPClassifier(hidden_layer_sizes=(32, 32), max_iter=500),
+        "knn": KNeighborsClassifier(),
+    }
+    if name not in choices:
+        raise TableError(f"--surrogate {name!r} is unknown; choose one of {', '.join(choices)}")
+    if "surrogate" not in {field.name for field in fields(ATTACKS[attack])}:
+        raise TableError(f"--surrogate: {attack} needs no victim")
+    return choices[name]
+
+
+def flip_list(labels: np.ndarray, result: PoisonResult) -> bytes:
+    """Return the flipped rows as CSV, the attack's first choice first."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(["row", "old_label", "new_label", "score"])
+    for index in result.indices.tolist():
+        writer.writerow([index, labels[index], result.y[index], f"{result.scores[index]:.6g}"])
+    return stream.getvalue().encode()
+
+
+@contextmanager
+def progress_bar(attack: str) -> Iterator[Callable[[int, int], None]]:
+    """Yield a progress callback; a bar with the time left appears on stderr once it is called (terminals only)."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(attack, total=None, visible=False)
+        yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)
