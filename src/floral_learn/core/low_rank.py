@@ -85,7 +85,7 @@ class LowRankGram(Gram):
                 continue
             done = len(landmarks)
             picks = backend.array(drawn)
-            columns = kernel(rows, rows[drawn if backend.name == "numpy" else picks], backend)
+            columns = kernel(rows, rows[drawn], backend)
             columns = backend.cast(columns, storage) - factor[:, :done] @ factor[picks, :done].T
             self.error = self._error(columns, left, drawn, factor[:, :done])
             if self.error <= tol:

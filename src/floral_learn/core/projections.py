@@ -97,7 +97,7 @@ def project_exact(
         right = xp.where(phi < 0, mu, right)
         newton = mu + phi / xp.where(slope > 0, slope, 1)
         # Newton can crawl along many small pieces: past twenty passes every other one halves the bracket.
-        trusted = (slope > 0) & (newton > left) & (newton < right) & (iterations <= 20 or iterations % 2 == 0)
+        trusted = (slope > 0) & (newton >= left) & (newton <= right) & (iterations <= 20 or iterations % 2 == 0)
         mu = xp.where(done, mu, xp.where(trusted, newton, (left + right) / 2))
     return Projection(signs * clipped, mu, iterations, xp.abs(phi), done)
 

@@ -1,0 +1,165 @@
+"""Gram operators agree with the matrix they stand for, and the choice among them says what it does."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from floral_learn.core.arrays import NUMPY
+from floral_learn.core.choose_gram import choose_gram, parse_bytes, resolve_dtype
+from floral_learn.core.gram import ChunkedGram, DenseGram, format_bytes
+from floral_learn.core.kernels import Kernel
+from floral_learn.core.low_rank import LowRankGram
+
+RNG = np.random.default_rng(1)
+X = RNG.normal(size=(300, 4))
+KERNEL = Kernel("rbf", gamma=0.2)
+K = DenseGram.from_rows(X, KERNEL).matrix
+
+
+def operators(backend, dtype="float64"):
+    return {
+        "dense": DenseGram.from_rows(X, KERNEL, dtype, backend),
+        "chunked": ChunkedGram(X, KERNEL, 2 * 37 * 300 * 8, dtype, backend),  # 37 rows a tile: 300 is no multiple
+        "low rank": LowRankGram(X, KERNEL, 300, 0.0, np.random.default_rng(0), dtype, backend),
+    }
+
+
+@pytest.mark.parametrize("columns", [1, 2, 7])
+@pytest.mark.parametrize(("dtype", "atol"), [("float64", 1e-8), ("float32", 2e-3)])
+def test_every_operator_multiplies_like_the_matrix(columns, dtype, atol, backend):
+    V = RNG.normal(size=(300, columns))
+    for name, gram in operators(backend, dtype).items():
+        product = backend.numpy(gram.matmat(backend.columns(V)))
+        np.testing.assert_allclose(product, K @ V, atol=atol, err_msg=name)
+        assert product.dtype == np.float64
+
+
+@pytest.mark.parametrize("name", ["linear", "poly", "laplacian", "sigmoid"])
+def test_dense_and_chunked_for_other_kernels(name, backend):
+    kernel = Kernel(name, gamma=0.1, degree=2, coef0=1.0)
+    V = RNG.normal(size=(300, 3))
+    dense = DenseGram.from_rows(X, kernel, "float64", backend).matmat(backend.columns(V))
+    chunked = ChunkedGram(X, kernel, 100_000, "float64", backend).matmat(backend.columns(V))
+    np.testing.assert_allclose(backend.numpy(dense), backend.numpy(chunked), atol=1e-8)
+
+
+def test_csr_rows_in_every_operator(backend):
+    S = sparse.random(120, 30, density=0.2, random_state=0, format="csr")
+    V = RNG.normal(size=(120, 2))
+    expected = DenseGram.from_rows(S.toarray(), KERNEL).matrix @ V
+    for gram in (
+        DenseGram.from_rows(S, KERNEL, "float64", backend),
+        ChunkedGram(S, KERNEL, 60_000, "float64", backend),
+        LowRankGram(S, KERNEL, 120, 0.0, np.random.default_rng(0), "float64", backend),
+    ):
+        np.testing.assert_allclose(backend.numpy(gram.matmat(backend.columns(V))), expected, atol=1e-8)
+
+
+def test_chunked_stays_within_its_cap():
+    gram = ChunkedGram(X, KERNEL, 50_000)
+    assert gram.nbytes <= 50_000
+    assert gram.tile < 300
+
+
+def test_low_rank_error_is_what_it_says_and_stops_at_its_tolerance():
+    for tol in (0.1, 0.01):
+        gram = LowRankGram(X, KERNEL, 300, tol, np.random.default_rng(0), "float64", block=8)
+        true = np.linalg.norm(K - gram.factor @ gram.factor.T) / np.linalg.norm(K)
+        assert gram.rank < 300
+        assert true <= 1.5 * tol
+        assert gram.missing == pytest.approx((np.trace(K) - (gram.factor**2).sum()) / 300, abs=1e-8)
+
+
+def test_landmarks_are_distinct_and_reproduced_exactly():
+    gram = LowRankGram(X, KERNEL, 60, 0.0, np.random.default_rng(0), "float64")
+    assert len(set(gram.landmarks)) == gram.rank == 60
+    approximation = gram.factor @ gram.factor.T
+    np.testing.assert_allclose(approximation[gram.landmarks], K[gram.landmarks], atol=1e-8)
+
+
+def test_prediction_through_landmarks_is_the_low_rank_function(backend):
+    gram = LowRankGram(X, KERNEL, 60, 0.0, np.random.default_rng(0), "float64", backend)
+    weights = RNG.normal(size=(300, 2))
+    rows, coef = gram.expansion(weights)
+    trained = backend.numpy(gram.matmat(backend.columns(weights)))
+    np.testing.assert_allclose(K[:, rows] @ coef, trained, atol=1e-7)
+
+
+def test_a_rank_deficient_kernel_ends_by_itself():
+    gram = LowRankGram(X, Kernel("linear"), 300, 0.0, np.random.default_rng(0), "float64")
+    assert gram.rank == 4  # four features
+    np.testing.assert_allclose(gram.factor @ gram.factor.T, X @ X.T, atol=1e-9)
+
+
+def test_duplicate_rows_do_not_break_the_factor():
+    doubled = np.repeat(X[:40], 5, axis=0)
+    gram = LowRankGram(doubled, KERNEL, 200, 0.0, np.random.default_rng(0), "float64")
+    assert gram.rank <= 40
+    np.testing.assert_allclose(
+        gram.factor @ gram.factor.T, DenseGram.from_rows(doubled, KERNEL).matrix, atol=1e-8
+    )
+
+
+@pytest.mark.parametrize("centred", [False, True])
+def test_lambda_max_against_the_eigenvalues(centred, backend):
+    weight = RNG.uniform(0.5, 2, size=(300, 1))
+    root = weight**0.5
+    H = np.eye(300) - root @ root.T / (root**2).sum() if centred else np.eye(300)
+    truth = np.linalg.eigvalsh(H @ (root * K * root.T) @ H)
+    gram = DenseGram.from_rows(X, KERNEL, "float64", backend)
+    low, high = gram.ritz(steps=200, tol=1e-10, centred=centred, weight=backend.columns(weight))
+    assert high == pytest.approx(truth[-1], rel=1e-8)
+    assert low >= truth[0] - 1e-9
+    rough = gram.lambda_max(centred=centred, weight=backend.columns(weight))
+    assert truth[-1] * (1 - 1e-9) <= rough <= truth[-1] * 1.01
+
+
+def test_choice_by_size_and_kernel():
+    assert choose_gram(X, KERNEL).kind == "dense"
+    many = np.random.default_rng(0).normal(size=(3200, 3))
+    low = choose_gram(many, Kernel("rbf", gamma=0.05), rng=np.random.default_rng(0))
+    assert low.kind == "low rank"
+    assert low.dtype == "float32"
+    assert low.error <= 0.01
+    for part in (f"low rank {low.rank}", "3,200 rows", "float32", "error"):
+        assert part in low.describe()
+    assert choose_gram(many, Kernel("sigmoid", gamma=0.01)).kind == "dense"
+    assert choose_gram(many, Kernel("sigmoid", gamma=0.01), max_memory="10MB").kind == "chunked"
+
+
+def test_a_kernel_without_low_rank_structure_goes_dense_or_warns():
+    many = np.random.default_rng(0).normal(size=(3200, 20))
+    sharp = Kernel("rbf", gamma=5.0)  # nearly the identity
+    assert choose_gram(many, sharp, rng=np.random.default_rng(0)).kind == "dense"
+    with pytest.warns(UserWarning, match="smoother kernel"):
+        gram = choose_gram(many, sharp, rng=np.random.default_rng(0), max_memory="20MB")
+    assert gram.kind == "low rank"
+    assert gram.nbytes <= 20e6
+
+
+def test_a_gram_over_the_cap_is_refused_before_any_work():
+    with pytest.raises(MemoryError, match=r"720 kB, over max_memory=100 kB; use gram='low_rank'"):
+        choose_gram(X, KERNEL, gram="dense", max_memory=100_000)
+    with pytest.raises(MemoryError, match="rank 200"):
+        choose_gram(X, KERNEL, gram="low_rank", rank=200, max_memory=100_000)
+
+
+def test_sizes_in_words():
+    assert parse_bytes("4GB") == 4_000_000_000
+    assert parse_bytes("1.5 MiB") == 1.5 * 2**20
+    assert parse_bytes(1e6) == 1_000_000
+    for bad in ("four", "4XB", "-1GB", ""):
+        with pytest.raises(ValueError, match="max_memory="):
+            parse_bytes(bad)
+    with pytest.raises(ValueError, match="above 0"):
+        parse_bytes(0)
+    assert format_bytes(4.2e9) == "4.2 GB"
+    assert resolve_dtype("auto", 3000) == "float64"
+    assert resolve_dtype("auto", 3001) == "float32"
+
+
+def test_a_symmetric_product_of_few_columns_matches_many():
+    big = DenseGram.from_rows(np.random.default_rng(0).normal(size=(500, 3)), KERNEL, "float32")
+    V = np.asfortranarray(RNG.normal(size=(500, 8)).astype(np.float32))
+    few = np.hstack([NUMPY.symmetric_product(big.matrix, V[:, j : j + 2]) for j in range(0, 8, 2)])
+    np.testing.assert_allclose(few, big.matrix @ V, atol=1e-3)
