@@ -6,6 +6,7 @@ FLORAL's fixed configuration ("no-peek") is `FloralClassifier` with nothing but 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -58,7 +59,7 @@ def run_fits(
     """Fit and score each cell; an exception is that cell's error."""
     results = []
     for number, (cell, y) in enumerate(zip(cells, labels, strict=True)):
-        result = CellResult(cell)
+        result, started = CellResult(cell), time.perf_counter()
         try:
             model = make_estimator(cell, device).fit(dataset.X_train, y)
             score(result, model, dataset, y)
@@ -66,6 +67,7 @@ def run_fits(
                 result.traces["", "map"] = decision_map(model, dataset)
         except Exception as error:
             result = CellResult(cell, error=f"{type(error).__name__}: {error}")
+        result.seconds = time.perf_counter() - started
         results.append(result)
         progress((number + 1) / len(cells))
     return results

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -16,7 +15,7 @@ from scipy.linalg import solve_triangular
 from floral_learn.core.arrays import Array, NumpyBackend, backend_for
 from floral_learn.core.attackers import Attacker, LargestLoss, RandomizedTopK
 from floral_learn.core.choose_gram import choose_gram
-from floral_learn.core.game import Game, solve, step_schedule
+from floral_learn.core.game import Game, GameResult, solve, step_schedule
 from floral_learn.core.gram import Gram
 from floral_learn.core.kernels import Kernel
 from floral_learn.core.low_rank import LowRankGram
@@ -28,6 +27,7 @@ from floral_learn.evaluation.spec import Cell, CellResult, Grid
 
 ATTACKED = ("floral", "largest-loss")
 DECAY = 0.1
+TRACED_ROWS = 3000  # flip rates of single rows are kept up to here, for the pictures of small data sets
 _TRACED = ("accuracy", "balanced_accuracy", "hinge_loss")
 
 
@@ -161,9 +161,7 @@ def _play(
     flips = np.array([column.flips for column in columns])
     budget = np.array([column.budget for column in columns])
     name = cells[columns[0].cell].method.name
-    attacker: Attacker = (
-        LargestLoss(flips) if name == "largest-loss" else RandomizedTopK(budget[:, None], flips)
-    )
+    attacker: Attacker = LargestLoss(flips) if name == "largest-loss" else RandomizedTopK(budget[:, None], flips)
     game = Game(
         gram=gram,
         labels=np.stack([part.labels for part in parts], axis=1),
@@ -183,7 +181,7 @@ def _play(
             progress(state.round / rounds)
 
     result = solve(game, callback=after_round)
-    recorder.close(result.mean_weights, result.mean_bias, result.residual)
+    recorder.close(result)
     return recorder
 
 
@@ -203,6 +201,7 @@ class _Recorder:
         self.recovery = np.full((rounds, width), np.nan, np.float32)
         self.average: dict[str, np.ndarray] = {}
         self.residual = np.zeros(width)
+        self.flip_rate = np.zeros(poisoned.shape)
 
     def note(self, state: GameState) -> None:
         row = state.round - 1
@@ -215,10 +214,10 @@ class _Recorder:
         # The game keeps every round's flips: at n = 10,000 and k = 2,500 they would outgrow the Gram.
         state.history.rows["flips"][-1] = state.history.rows["flips"][-1][:0]
 
-    def close(self, weights: np.ndarray, bias: np.ndarray, residual: np.ndarray) -> None:
-        scores = self.scores(self.backend.columns(weights), self.backend.array(bias))
+    def close(self, result: GameResult) -> None:
+        scores = self.scores(self.backend.columns(result.mean_weights), self.backend.array(result.mean_bias))
         self.average = self._metrics(scores)
-        self.residual = residual
+        self.residual, self.flip_rate = result.residual, result.flip_rate
 
     def _metrics(self, scores: Array) -> dict[str, np.ndarray]:
         xp, cast, single = self.backend.xp, self.backend.cast, self.backend.dtype("float32")
@@ -248,5 +247,5 @@ class _Recorder:
             if attacked:
                 result.add("recovery_rate", float(np.nanmean(self.recovery[:, j])), "average", config)
                 result.traces[config, "recovery"] = self.recovery[:, j].astype(np.float16)
-
-
+                if len(self.flip_rate) <= TRACED_ROWS:
+                    result.traces[config, "flip_rate"] = self.flip_rate[:, j].astype(np.float16)

@@ -22,10 +22,13 @@ def load(data: Data) -> Dataset:
     """The data set behind a cell; the last few are kept, since cells of one replication follow each other."""
     if data.name not in DATASETS:
         raise ValueError(f"unknown data set {data.name!r}; known: {', '.join(DATASETS)}")
-    return DATASETS[data.name](**{name: value for name, value in data.params if name != "sha256"})
+    loader: Any = DATASETS[data.name]
+    return loader(**{name: value for name, value in data.params if name != "sha256"})
 
 
-def poisoned_labels(data: Data, attack: Attack, levels: list[float], seed: int, progress: Any = None) -> list[np.ndarray]:
+def poisoned_labels(
+    data: Data, attack: Attack, levels: list[float], seed: int, progress: Any = None
+) -> list[np.ndarray]:
     """Training labels after `attack` at each of `levels` (percent of the rows)."""
     dataset = load(data)
     if attack.name == "reference":

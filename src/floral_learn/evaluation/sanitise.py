@@ -29,7 +29,7 @@ def assumed_noise(level: float) -> float:
 def sanitiser_parameters(cell: Cell) -> dict[str, Any]:
     """Settings of the baselines as the paper gives them; the method's own parameters overrule."""
     level = assumed_noise(cell.level)
-    given = {
+    given: dict[str, dict[str, Any]] = {
         "ln-svm": {"noise": level},
         "curie": {"confidence": 1 - level, "n_neighbors": 20, "random_state": cell.seed},
         "ls-svm": {"threshold": 1 - level, "n_neighbors": 20},

@@ -1,0 +1,95 @@
+"""Poisoned labels that the attacker inside the game flips back: per round, on average, and point by point."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from floral_learn.evaluation.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED
+from floral_learn.evaluation.problems import load
+from floral_learn.evaluation.results import Place, Results
+
+_LOOKS = ((BLUE, "-"), (GREEN, "--"), (RED, "-."), (ORANGE, ":"), (BLACK, "-"))
+
+
+def draw(results: Results) -> Figure:
+    """Average rate for every k, traces over the rounds, and which points are recovered."""
+    figure = Figure(figsize=(7.2, 4.6), layout="constrained")
+    places = [p for p, cells in results.cells.items() if p.method.name == "floral" and p.level > 0 and cells]
+    if not places:
+        return figure
+    top, bottom = np.ravel(figure.subfigures(2, 1))
+    average, over_rounds = top.subplots(1, 2)
+    for number, place in enumerate(places):
+        color, dash = _LOOKS[number % len(_LOOKS)]
+        flips, rates, deviations = average_rates(results, place)
+        average.errorbar(range(len(flips)), rates, deviations, color=color, linestyle=dash, marker="o", capsize=2)
+        average.set_xticks(range(len(flips)), [str(k) for k in flips])
+        traces = np.stack(results.traces(place, "recovery", config=matching(results, place)))
+        mean = np.nanmean(traces[:, 1:], axis=0)  # no flips in the warm-up round
+        smooth = np.convolve(mean, np.ones(10) / 10, mode="valid")
+        over_rounds.plot(np.arange(len(smooth)) + 6, smooth, color=color, linestyle=dash, label=f"{place.level:g} %")
+    average.set_xlabel("flips a round, k (budget B = 2k)")
+    average.set_ylabel("share of poisoned labels\nflipped back, mean of a round")
+    over_rounds.set_xlabel("round (mean of ten)")
+    over_rounds.set_title("B nearest to the number of poisoned labels")
+    over_rounds.legend(title="poisoned labels")
+    panels = bottom.subplots(1, len(places), squeeze=False, sharey=True)[0]
+    dots = None
+    for axis, place in zip(panels, places, strict=True):
+        dots = _points(axis, results, place)
+    if dots is not None:
+        bottom.colorbar(dots, ax=list(panels), label="share of rounds\nflipped back", shrink=0.9)
+    return figure
+
+
+def matching(results: Results, place: Place) -> str:
+    """The configuration whose B is nearest to the number of poisoned labels, among those best in the last round."""
+    rows = len(load(results.suite.data[0]).y_train)
+    frame = results.frame
+    last = frame[(frame.method == place.method.title) & (frame.level == place.level) & (frame.statistic == "last")]
+    means = last[last.metric == "accuracy"].groupby("config")["value"].mean()
+    wanted = place.level / 100 * rows
+    nearest = min(abs(_budget(config) - wanted) for config in means.index)
+    return str(means[[abs(_budget(config) - wanted) == nearest for config in means.index]].idxmax())
+
+
+def average_rates(results: Results, place: Place) -> tuple[list[int], list[float], list[float]]:
+    """k, mean recovery rate over rounds and replications, and its deviation, averaged over steps and decays."""
+    frame = results.frame
+    own = frame[(frame.method == place.method.title) & (frame.level == place.level) & (frame.metric == "recovery_rate")]
+    flips = own.config.map(lambda config: _budget(config) // 2)
+    groups = own.groupby([flips, "seed"])["value"].mean().groupby(level=0)
+    ks = sorted(groups.groups)
+    return ks, [float(groups.mean()[k]) for k in ks], [float(groups.std(ddof=0)[k]) for k in ks]
+
+
+def _points(axis: Any, results: Results, place: Place) -> Any:
+    dataset = load(results.suite.data[0])
+    rates = results.traces(place, "flip_rate", config=matching(results, place))
+    rate = rates[0]
+    labels = results.store.trace(_attack_cell(results, place), "labels")
+    poisoned = labels != dataset.y_train_clean
+    X = dataset.X_train
+    axis.scatter(X[~poisoned, 0], X[~poisoned, 1], s=3, c=GREY, linewidths=0, alpha=0.5)
+    dots = axis.scatter(
+        X[poisoned, 0], X[poisoned, 1], s=16, c=rate[poisoned], cmap="viridis", vmin=0, vmax=0.6, edgecolors=BLACK,
+        linewidths=0.3,
+    )  # fmt: skip
+    axis.set_title(f"{place.level:g} % poisoned: {100 * rate[poisoned].mean():.0f} % flipped back")
+    axis.grid(False)
+    return dots
+
+
+def _attack_cell(results: Results, place: Place) -> Any:
+    from floral_learn.evaluation.spec import attack_cell
+
+    cell = results.cells[place][0]
+    assert cell.attack is not None
+    return attack_cell(cell.data, cell.attack, cell.level, cell.seed)
+
+
+def _budget(config: str) -> int:
+    return int(config.split()[0].removeprefix("B="))

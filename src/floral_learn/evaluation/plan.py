@@ -1,0 +1,98 @@
+"""Which cells run together: a job is a batch that shares its data and is faster as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from floral_learn.evaluation.games import configurations
+from floral_learn.evaluation.spec import ATTACK_METHOD, Cell
+
+GAME_METHODS = ("floral", "largest-loss", "svm", "ln-svm", "curie", "ls-svm", "k-lid")
+NETWORK_METHODS = ("nn", "nn-pgd")
+# Columns of a batch of games: on 500 rows the time a column does not fall any further, and a killed run loses less.
+MAX_COLUMNS = 128
+
+
+@dataclass(frozen=True)
+class Job:
+    """Cells that one call computes; `family` names the runner."""
+
+    family: str
+    cells: tuple[Cell, ...]
+    weight: float  # about how long, in arbitrary units: columns times rounds for games
+
+    @property
+    def title(self) -> str:
+        """What is being done, for progress lines."""
+        first = self.cells[0]
+        levels = sorted({cell.level for cell in self.cells})
+        methods = list(dict.fromkeys(cell.method.title for cell in self.cells))
+        names = ", ".join(methods[:3]) + (f" and {len(methods) - 3} more" if len(methods) > 3 else "")
+        span = f"{levels[0]:g} %" if len(levels) == 1 else f"{levels[0]:g}-{levels[-1]:g} %"
+        seeds = sorted({cell.seed for cell in self.cells})
+        setting = "" if first.C is None else f", C={first.C:g} gamma={first.gamma:g}"
+        return f"{names} | {first.data.name} {span}{setting}, seed {','.join(map(str, seeds))}"
+
+
+def family_of(cell: Cell) -> str:
+    """The runner of a cell."""
+    name = cell.method.name
+    if name == ATTACK_METHOD.name:
+        return "attack"
+    if name in GAME_METHODS:
+        return "games"
+    return "networks" if name in NETWORK_METHODS else "fits"
+
+
+def jobs_for(cells: Iterable[Cell], rows: int = 500) -> tuple[list[Job], list[Job]]:
+    """Batches of `cells`: attacks, and what needs their labels. `rows` is about how many rows the data have."""
+    groups: dict[tuple[object, ...], list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault((family_of(cell), *_shared(cell)), []).append(cell)
+    first: list[Job] = []
+    second: list[Job] = []
+    for (family, *_), members in groups.items():
+        if family == "attack":
+            first.append(Job("attack", tuple(members), 4.0 * len(members)))
+        elif family == "games":
+            second += _game_jobs(members, rows)
+        else:
+            weight = 120.0 if family == "networks" else 2.0
+            second.append(Job(str(family), tuple(members), weight * len(members)))
+    # Long jobs first: with several workers the end of the run is then not one long straggler.
+    return first, sorted(second, key=lambda job: -job.weight)
+
+
+def _shared(cell: Cell) -> tuple[object, ...]:
+    family = family_of(cell)
+    if family == "attack":
+        return cell.data, cell.attack, cell.seed
+    if family == "networks":
+        # Networks of all replications and levels train in one batch: their shapes agree, their rows need not.
+        shape = tuple(pair for pair in cell.data.params if pair[0] != "seed")
+        return cell.method, cell.data.name, shape
+    if family == "games":
+        return cell.data, cell.C, cell.gamma, cell.grid, cell.method.name == "largest-loss"
+    return cell.data, cell.C, cell.gamma, cell.attack, cell.level, cell.seed
+
+
+def _game_jobs(members: list[Cell], rows: int) -> list[Job]:
+    jobs: list[Job] = []
+    batch: list[Cell] = []
+    width = 0
+    for cell in sorted(members, key=lambda cell: (cell.seed, cell.level)):  # all methods of a level together
+        columns = len(configurations(cell, rows))
+        if batch and width + columns > MAX_COLUMNS:
+            jobs.append(_game_job(batch, width))
+            batch, width = [], 0
+        batch.append(cell)
+        width += columns
+    jobs.append(_game_job(batch, width))
+    return jobs
+
+
+def _game_job(batch: list[Cell], width: int) -> Job:
+    rounds = batch[0].grid.rounds if batch[0].grid else 500
+    loss = 1.6 if batch[0].method.name == "largest-loss" else 1.0  # that attacker needs a product of its own
+    return Job("games", tuple(batch), loss * width * rounds / 1000)

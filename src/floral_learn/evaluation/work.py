@@ -1,0 +1,102 @@
+"""One job in, results of its cells out; runs in this process, in a joblib worker or on a dask worker."""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from floral_learn.evaluation.fits import run_fits
+from floral_learn.evaluation.games import run_games
+from floral_learn.evaluation.plan import Job
+from floral_learn.evaluation.problems import load, poisoned_labels
+from floral_learn.evaluation.spec import Cell, CellResult
+
+Progress = Callable[[float], None]
+
+
+def run_job(
+    job: Job, labels: dict[str, np.ndarray], progress: Progress | None = None, device: str | None = None
+) -> list[CellResult]:
+    """Compute the cells of a job; `labels` maps the keys of cells to their poisoned training labels.
+
+    Never raises for a failing cell: the error is in its result. The job's time is shared out by the work of each cell.
+    """
+    progress = progress or (lambda share: None)
+    _reset_peak_memory()
+    started = time.perf_counter()
+    try:
+        results = _FAMILIES[job.family](job, labels, progress, device)
+    except Exception as error:
+        results = [CellResult(cell, error=f"{type(error).__name__}: {error}") for cell in job.cells]
+    seconds, memory = time.perf_counter() - started, peak_memory()
+    shares = np.array([max(len(result.traces), 1) for result in results], dtype=float)
+    for result, share in zip(results, shares / shares.sum(), strict=True):
+        result.seconds = result.seconds or float(seconds * share)
+        result.peak_memory = memory
+    return results
+
+
+def _labels_of(cells: tuple[Cell, ...], labels: dict[str, np.ndarray]) -> list[np.ndarray]:
+    return [labels[cell.key] if cell.attack is not None else load(cell.data).y_train_clean for cell in cells]
+
+
+def _attacks(job: Job, labels: dict[str, np.ndarray], progress: Progress, device: str | None) -> list[CellResult]:
+    first = job.cells[0]
+    assert first.attack is not None
+    clean = load(first.data).y_train_clean
+    levels = [cell.level for cell in job.cells]
+    found = poisoned_labels(
+        first.data, first.attack, levels, first.seed, lambda done, total: progress(done / max(total, 1))
+    )
+    results = []
+    for cell, y in zip(job.cells, found, strict=True):
+        result = CellResult(cell)
+        result.add("flips", int((y != clean).sum()))
+        result.add("flip_share", float((y != clean).mean()))
+        result.traces["", "labels"] = y
+        results.append(result)
+    return results
+
+
+def _games(job: Job, labels: dict[str, np.ndarray], progress: Progress, device: str | None) -> list[CellResult]:
+    return run_games(list(job.cells), _labels_of(job.cells, labels), load(job.cells[0].data), progress, device)
+
+
+def _fits(job: Job, labels: dict[str, np.ndarray], progress: Progress, device: str | None) -> list[CellResult]:
+    return run_fits(list(job.cells), _labels_of(job.cells, labels), load(job.cells[0].data), progress, device)
+
+
+def _networks(job: Job, labels: dict[str, np.ndarray], progress: Progress, device: str | None) -> list[CellResult]:
+    try:
+        from floral_learn.evaluation.networks import run_networks
+    except ImportError as error:
+        raise ImportError("nn and nn-pgd need torch: pip install 'floral-learn[torch]'") from error
+    return run_networks(list(job.cells), _labels_of(job.cells, labels), progress, device)
+
+
+# A new kind of cell (a transformer, say) is one function here and one line in `plan.family_of`.
+_FAMILIES: dict[str, Any] = {"attack": _attacks, "games": _games, "fits": _fits, "networks": _networks}
+
+
+def peak_memory() -> float:
+    """The process's largest resident size in bytes, since `_reset_peak_memory` where Linux allows that."""
+    try:
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return float(line.split()[1]) * 1024
+    except OSError:
+        pass
+    unit = 1 if sys.platform == "darwin" else 1024
+    return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit)
+
+
+def _reset_peak_memory() -> None:
+    with contextlib.suppress(OSError):  # elsewhere the peak is that of the process so far
+        Path("/proc/self/clear_refs").write_text("5")

@@ -1,0 +1,1 @@
+"""Networks: batched baselines and FLORAL on learned features (needs torch)."""

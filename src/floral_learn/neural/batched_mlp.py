@@ -1,0 +1,139 @@
+"""Many small networks trained at once: min_theta mean BCE(y, f_theta(x)), and its PGD version on perturbed inputs.
+
+R networks of one shape (other seeds, labels, rows) are one stack of parameters; `torch.func.vmap` of `torch.func.grad`
+takes the gradient of all of them in one call. Every network draws its weights, batches and perturbations from a
+generator of its own, so that it ends the same alone and in any stack (up to the rounding of batched products).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from torch.func import grad, vmap
+
+Parameters = dict[str, torch.Tensor]  # each with the networks as first axis
+
+
+@dataclass(frozen=True)
+class MLPSettings:
+    """Shape and training of the networks.
+
+    From the paper: two hidden layers, SGD with momentum 0.9, batches of 32, binary cross-entropy, and for NN-PGD an
+    L-infinity ball of 8/255 with steps of 2/255. Not given there and fixed here: ReLU, PyTorch's default
+    initialisation, learning rate 0.01, the number of epochs, 7 inner steps from a random start in the ball.
+    """
+
+    hidden: tuple[int, ...] = (32, 32)
+    epochs: int = 100
+    learning_rate: float = 0.01
+    momentum: float = 0.9
+    batch_size: int = 32
+    epsilon: float = 0.0  # radius of the perturbations; 0 is the plain network
+    step: float = 2 / 255
+    inner_steps: int = 7
+    clip: tuple[float, float] | None = None  # range of valid inputs, such as (0, 1) for pixels
+
+
+@dataclass(frozen=True)
+class BatchedMLP:
+    """R trained networks."""
+
+    parameters: Parameters
+    logits: np.ndarray  # (epochs, R, m) on the test rows, after each epoch
+
+    def decision_function(self, X: np.ndarray) -> np.ndarray:
+        """Logits of rows X (R, m, d), each network on its own rows; (R, m)."""
+        device = self.parameters["weight0"].device
+        with torch.no_grad():
+            return _all(self.parameters, torch.as_tensor(X, dtype=torch.float32, device=device)).cpu().numpy()
+
+
+def train_mlps(
+    X: np.ndarray,
+    y: np.ndarray,
+    X_test: np.ndarray,
+    seeds: list[int],
+    settings: MLPSettings = MLPSettings(),  # noqa: B008 (frozen)
+    *,
+    progress: Callable[[float], None] = lambda share: None,
+    device: str | None = None,
+) -> BatchedMLP:
+    """Train R networks on rows X (R, n, d) with labels y (R, n) in {0, 1}; test rows X_test (R, m, d)."""
+    place = torch.device(device or "cpu")
+    rows, labels, test = (torch.as_tensor(a, dtype=torch.float32, device=place) for a in (X, y, X_test))
+    models, n, width = rows.shape
+    streams = [torch.Generator().manual_seed(int(seed)) for seed in seeds]
+    parameters = _initial((width, *settings.hidden, 1), streams, place)
+    velocity = {name: torch.zeros_like(value) for name, value in parameters.items()}
+    logits = np.empty((settings.epochs, models, test.shape[1]), dtype=np.float32)
+    everyone = torch.arange(models, device=place)[:, None]
+    for epoch in range(settings.epochs):
+        order = torch.stack([torch.randperm(n, generator=stream) for stream in streams]).to(place)
+        for start in range(0, n, settings.batch_size):
+            picks = order[:, start : start + settings.batch_size]
+            batch, target = rows[everyone, picks], labels[everyone, picks]
+            if settings.epsilon > 0:
+                batch = _perturbed(parameters, batch, target, settings, streams)
+            gradients = _parameter_gradients(parameters, batch, target)
+            for name, value in parameters.items():
+                velocity[name] = settings.momentum * velocity[name] + gradients[name]
+                parameters[name] = value - settings.learning_rate * velocity[name]
+        with torch.no_grad():
+            logits[epoch] = _all(parameters, test).cpu().numpy()
+        progress((epoch + 1) / settings.epochs)
+    return BatchedMLP(parameters, logits)
+
+
+def _forward(parameters: Parameters, x: torch.Tensor) -> torch.Tensor:
+    """Logits (m,) of one network for rows x (m, d)."""
+    depth = len(parameters) // 2
+    for layer in range(depth):
+        x = x @ parameters[f"weight{layer}"] + parameters[f"bias{layer}"]
+        x = torch.relu(x) if layer < depth - 1 else x
+    return x.squeeze(-1)
+
+
+def _loss(parameters: Parameters, x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.binary_cross_entropy_with_logits(_forward(parameters, x), target)
+
+
+_all: Any = vmap(_forward)
+_parameter_gradients: Any = vmap(grad(_loss))
+_input_gradients: Any = vmap(grad(_loss, argnums=1))
+
+
+def _initial(widths: tuple[int, ...], streams: list[torch.Generator], place: torch.device) -> Parameters:
+    """PyTorch's default for linear layers, uniform within 1 / sqrt(fan-in), one stream a network."""
+    parameters: Parameters = {}
+    for layer, (fan_in, fan_out) in enumerate(pairwise(widths)):
+        bound = fan_in**-0.5
+        for name, shape in ((f"weight{layer}", (fan_in, fan_out)), (f"bias{layer}", (fan_out,))):
+            draws = [(2 * torch.rand(shape, generator=stream) - 1) * bound for stream in streams]
+            parameters[name] = torch.stack(draws).to(place)
+    return parameters
+
+
+def _perturbed(
+    parameters: Parameters,
+    batch: torch.Tensor,
+    target: torch.Tensor,
+    settings: MLPSettings,
+    streams: list[torch.Generator],
+) -> torch.Tensor:
+    """Inputs within epsilon of `batch` that raise the loss: sign steps, projected onto the ball."""
+    start = torch.stack([torch.rand(batch.shape[1:], generator=stream) for stream in streams]).to(batch.device)
+    moved = _valid(batch + (2 * start - 1) * settings.epsilon, settings)
+    for _ in range(settings.inner_steps):
+        direction = _input_gradients(parameters, moved, target).sign()
+        moved = moved + settings.step * direction
+        moved = _valid(batch + (moved - batch).clamp(-settings.epsilon, settings.epsilon), settings)
+    return moved.detach()
+
+
+def _valid(x: torch.Tensor, settings: MLPSettings) -> torch.Tensor:
+    return x if settings.clip is None else x.clamp(*settings.clip)
