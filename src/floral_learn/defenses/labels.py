@@ -14,7 +14,7 @@ def encode_labels(y: Any, who: str) -> tuple[NDArray[Any], NDArray[np.intp]]:
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
-            f"{who} needs labels of at least two classes, and all {len(y)} given labels are {classes[0]!r}."
+            f"{who} needs labels of at least two classes, and all {len(y)} given labels are {classes.tolist()[0]!r}."
         )
     return classes, codes
 
@@ -33,7 +33,7 @@ def training_input(
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     present = np.bincount(codes, weights=weight, minlength=len(estimator.classes_)) > 0
     if not present.all():
-        missing = estimator.classes_[~present][0]
+        missing = estimator.classes_[~present].tolist()[0]
         raise ValueError(f"sample_weight is zero on every row of class {missing!r}; each class needs some weight.")
     return X, codes, weight
 

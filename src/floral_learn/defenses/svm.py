@@ -54,7 +54,7 @@ class PlainSVC(ClassifierMixin, BaseEstimator):
         "max_iter": [Interval(Integral, -1, None, closed="left")],
         "n_rounds": [Interval(Integral, 1, None, closed="left")],
         "learning_rate": [StrOptions({"auto"}), Interval(Real, 0.0, None, closed="neither")],
-        "decay": "no_validation",  # FloralClassifier checks it
+        "decay": [tuple, list, None],
         "average": ["boolean"],
         "random_state": ["random_state"],
     }

@@ -1,0 +1,45 @@
+"""DEFENSES: every name gives its class, and naming them imports nothing."""
+
+import subprocess
+import sys
+
+import pytest
+
+import floral_learn
+from floral_learn.defenses import DEFENSES
+
+FULL_NAMES = {
+    "floral": "FloralClassifier",
+    "svm": "PlainSVC",
+    "ln-svm": "LabelNoiseSVC",
+    "curie": "CurieSVC",
+    "ls-svm": "LabelSanitizedSVC",
+    "k-lid": "KLIDWeightedSVC",
+    "rs": "RandomizedSmoothingClassifier",
+    "dpa": "PartitionAggregationClassifier",
+    "rsrnn": "RSRNNClassifier",
+}
+
+
+@pytest.mark.parametrize(("name", "full"), FULL_NAMES.items())
+def test_each_name_gives_the_public_class(name, full):
+    assert name in DEFENSES
+    assert DEFENSES[name].__name__ == full
+    assert getattr(floral_learn, full) is DEFENSES[name]
+
+
+def test_every_registered_class_is_a_classifier_with_defaults():
+    for name in DEFENSES:
+        model = DEFENSES[name]()
+        assert model.__sklearn_tags__().estimator_type == "classifier", name
+
+
+def test_an_unknown_name_lists_the_known_ones():
+    with pytest.raises(KeyError, match=r"'svn' is no defense; known names: floral, svm"):
+        DEFENSES["svn"]
+
+
+def test_listing_names_imports_neither_sklearn_nor_torch():
+    code = "import sys; from floral_learn.defenses import DEFENSES; list(DEFENSES); 'svm' in DEFENSES;"
+    code += "sys.exit(any(m in sys.modules for m in ('sklearn', 'torch', 'pandas', 'matplotlib')))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
