@@ -34,6 +34,8 @@ def cheapest_flips(
     if costs is None or max_cost is None:
         return constraints.best(values, count)
     rows = np.flatnonzero(constraints.allowed)
+    if not len(rows):
+        return rows
     codes = constraints.codes[rows]
     per_class = (codes == np.arange(len(constraints.limits))[:, None]).astype(float)
     solution = linprog(

@@ -9,7 +9,7 @@ from sklearn.svm import SVC
 from sklearn.utils import check_array
 
 from .base import Problem, RankingAttack
-from .gradient_closed_form import linear_softmax, svc_decision
+from .gradient_closed_form import SMOOTH_KERNELS, linear_softmax, svc_decision
 from .gradient_torch import is_module, module_gradients
 from .surrogates import fresh
 
@@ -68,11 +68,11 @@ class Gradient(RankingAttack):
             surrogate = SVC(C=10.0) if n_classes == 2 else LogisticRegression()
         if isinstance(surrogate, LogisticRegression):
             return self._logistic(fresh(surrogate, problem.rng).fit(problem.X, problem.y), problem)
-        if isinstance(surrogate, SVC) and n_classes == 2:
+        if isinstance(surrogate, SVC) and surrogate.kernel in SMOOTH_KERNELS and n_classes == 2:
             return self._svc(fresh(surrogate, problem.rng).fit(problem.X, problem.y), problem), None
         raise ValueError(
-            f"surrogate={surrogate!r} has no input gradient here: use an SVC (two classes), a LogisticRegression, "
-            "a torch module or an estimator with a module_"
+            f"surrogate={surrogate!r} has no input gradient here: use an SVC (two classes, rbf, linear, poly or "
+            "sigmoid kernel), a LogisticRegression, a torch module or an estimator with a module_"
         )
 
     def _svc(self, model: SVC, problem: Problem) -> np.ndarray:

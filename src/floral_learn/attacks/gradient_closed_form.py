@@ -5,6 +5,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
+SMOOTH_KERNELS = ("rbf", "linear", "poly", "sigmoid")
+
 
 def svc_decision(model: SVC, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return f (n,) and grad f (n, d) of a fitted binary SVC, f(x) = sum_j c_j k(x, x_j) + b.
@@ -23,9 +25,7 @@ def svc_decision(model: SVC, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     inner = gamma * (X @ support.T) + model.coef0
     if model.kernel == "poly":
         return values, (model.degree * gamma * inner ** (model.degree - 1) * weights) @ support
-    if model.kernel == "sigmoid":
-        return values, (gamma * (1 - np.tanh(inner) ** 2) * weights) @ support
-    raise ValueError(f"kernel={model.kernel!r} has no input gradient here: use rbf, linear, poly or sigmoid")
+    return values, (gamma * (1 - np.tanh(inner) ** 2) * weights) @ support
 
 
 def linear_softmax(model: LogisticRegression, X: np.ndarray, codes: np.ndarray) -> np.ndarray:

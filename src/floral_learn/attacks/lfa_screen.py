@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lu_factor, lu_solve
+from scipy.sparse import issparse
 from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 from sklearn.svm import SVC
 
@@ -42,6 +42,12 @@ def make_screen(model: Any, X: Any, X_val: Any, n_classes: int) -> Screen:
     if exact and n_classes == 2:
         return SVCScreen(model, X, X_val)
     return RidgeScreen(X, X_val, n_classes)
+
+
+def signed_duals(fitted: SVC) -> np.ndarray:
+    """Return y * alpha (n_sv,) of a binary SVC, which keeps them sparse after sparse rows."""
+    duals = fitted.dual_coef_
+    return duals.toarray()[0] if issparse(duals) else duals[0]
 
 
 class SVCScreen:
@@ -77,9 +83,10 @@ class SVCScreen:
         """Return (m, r) changes of the validation values when the label of each of ``rows`` flips."""
         free, answer = self._responses(fitted, rows)
         signs = 2.0 * codes - 1.0
+        duals = signed_duals(fitted)
         beta = np.zeros(len(codes))
-        beta[fitted.support_] = fitted.dual_coef_[0]
-        values = self.gram[rows][:, fitted.support_] @ fitted.dual_coef_[0] + fitted.intercept_[0]
+        beta[fitted.support_] = duals
+        values = self.gram[rows][:, fitted.support_] @ duals + fitted.intercept_[0]
         own = self.gram[rows, rows] - answer[0] - (self.gram[np.ix_(free, rows)] * answer[1:]).sum(axis=0)
         stiffness = np.maximum(own, 1e-12)
         # the flipped row wants -y f = 1: solve for its dual with the others' response, then keep it in [0, C]
@@ -89,8 +96,8 @@ class SVCScreen:
         return delta * (self.gram_val[:, rows] - answer[0] - self.gram_val[:, free] @ answer[1:])
 
     def _responses(self, fitted: SVC, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the free support vectors S and M^-1 (1, k(S, x_i))' for each of ``rows``, (|S| + 1, r)."""
-        duals = np.abs(fitted.dual_coef_[0])
+        """Return the free support vectors S and, for each of ``rows``, M^-1 (1, k(S, x_i))' with i left out of S."""
+        duals = np.abs(signed_duals(fitted))
         free = fitted.support_[(duals > 1e-6 * fitted.C) & (duals < (1 - 1e-6) * fitted.C)]
         if len(free) == 0:
             return free, np.zeros((1, len(rows)))
@@ -99,8 +106,16 @@ class SVCScreen:
         system[0, 1:] = system[1:, 0] = 1.0
         system[1:, 1:] = self.gram[np.ix_(free, free)]
         system[1:, 1:].flat[::size] += 1e-8  # duplicate rows make K_SS singular
-        border = np.vstack([np.ones(len(rows)), self.gram[np.ix_(free, rows)]])
-        return free, lu_solve(lu_factor(system), border)
+        inverse = np.linalg.inv(system)
+        answer = inverse @ np.vstack([np.ones(len(rows)), self.gram[np.ix_(free, rows)]])
+        # a row that is free itself answers to the others only: take it out of S by the block inverse
+        place = np.full(len(self.gram), -1)
+        place[free] = np.arange(1, size)
+        own = np.flatnonzero(place[rows] > 0)
+        spot = place[rows[own]]
+        answer[:, own] = -inverse[:, spot] / inverse[spot, spot]
+        answer[spot, own] = 0.0
+        return free, answer
 
 
 class RidgeScreen:

@@ -225,13 +225,16 @@ def encode_features(frame: Any, leave_out: list[str]) -> Features:
         raise TableError("a number column has infinite values")
     missing = int(values.isna().sum().sum())
     values = values.fillna(values.median())
-    indicators = pd.get_dummies(frame[categories].astype(str), dtype=float)
-    X = StandardScaler().fit_transform(np.hstack([values.to_numpy(), indicators.to_numpy()]))
+    blocks = [values.to_numpy()]
+    for column in categories:
+        texts = frame[column].astype(object).where(frame[column].notna(), "(missing)").astype(str)
+        blocks.append(pd.get_dummies(texts, dtype=float).to_numpy())
+    X = StandardScaler().fit_transform(np.hstack(blocks))
     note = f"features for the attack: {len(numbers)} number columns"
     if missing:
         note += f" ({missing} missing values as the median)"
     if categories:
-        note += f", {len(categories)} category columns as {indicators.shape[1]} indicators"
+        note += f", {len(categories)} category columns as {X.shape[1] - len(numbers)} indicators"
     if ignored:
         note += f", ignored: {', '.join(ignored[:6])}{', ...' if len(ignored) > 6 else ''}"
     return Features(X, note + "; standardised")

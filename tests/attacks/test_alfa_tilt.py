@@ -1,0 +1,124 @@
+"""alfa-tilt keeps the largest angle, draws random SVMs, and its low-rank duals agree with libsvm."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_moons
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.svm import SVC
+
+from floral_learn.attacks import AlfaTilt, poison
+from floral_learn.attacks.batched_dual import solve_duals
+from floral_learn.attacks.kernel_svm import fit_dual
+from floral_learn.core.gram import DenseGram
+
+
+@pytest.fixture(scope="module")
+def moons():
+    X, y = make_moons(120, noise=0.2, random_state=0)
+    return X, 2 * y - 1
+
+
+def cosine(X, clean, tainted, C, gamma):
+    """Between the two hyperplanes in feature space, from scikit-learn's own SVMs."""
+    beta = []
+    for labels in (clean, tainted):
+        model = SVC(C=C, gamma=gamma).fit(X, labels)
+        full = np.zeros(len(labels))
+        full[model.support_] = model.dual_coef_[0]
+        beta.append(full)
+    gram = rbf_kernel(X, gamma=gamma)
+    return beta[0] @ gram @ beta[1] / np.sqrt((beta[0] @ gram @ beta[0]) * (beta[1] @ gram @ beta[1]))
+
+
+def test_the_kept_flips_have_the_smallest_cosine_and_it_is_the_true_one(moons):
+    X, y = moons
+    result = AlfaTilt(budget=0.2, C=5.0, gamma=1.0, n_restarts=12, random_state=0).poison(X, y)
+    assert len(result.details["cosines"]) == 12
+    assert np.ptp(result.details["cosines"]) > 1e-3  # the random SVMs matter
+    assert result.details["cosine"] == result.details["cosines"].min()
+    assert result.details["cosine"] == pytest.approx(cosine(X, y, result.y, 5.0, 1.0), abs=1e-3)
+    assert result.details["angle_degrees"] == pytest.approx(np.degrees(np.arccos(result.details["cosine"])))
+
+
+def test_more_restarts_never_tilt_less(moons):
+    X, y = moons
+    angles = [
+        AlfaTilt(budget=0.2, n_restarts=n, random_state=0).poison(X, y).details["angle_degrees"] for n in (25, 50, 100)
+    ]
+    assert angles == sorted(angles)
+
+
+def test_without_random_part_every_proposal_is_the_same_and_scores_are_the_formula(moons):
+    X, y = moons
+    result = AlfaTilt(budget=10, C=2.0, gamma=1.0, n_restarts=3, beta2=0.0, random_state=0).poison(X, y)
+    assert np.ptp(result.details["cosines"]) == 0
+    model = SVC(C=2.0, gamma=1.0).fit(X, y)
+    alpha = np.zeros(len(y))
+    alpha[model.support_] = np.abs(model.dual_coef_[0])
+    margin = y * model.decision_function(X)
+    expected = alpha / 2.0 - 0.1 * margin / np.abs(margin).max()
+    np.testing.assert_allclose(-result.scores, expected, atol=1e-3)
+    assert set(result.indices.tolist()) == set(np.argsort(expected)[:10].tolist())
+
+
+def test_unsigned_random_svms_favour_rows_of_one_class(moons):
+    X, y = moons
+    one_sided = []
+    for kind in ("signed", "unsigned"):
+        result = AlfaTilt(
+            budget=30, n_restarts=20, random_svm=kind, beta1=0.0, beta2=1.0, gamma=1.0, random_state=0
+        ).poison(X, y)
+        one_sided.append(max(np.mean(y[result.indices] == 1), np.mean(y[result.indices] == -1)))
+    assert one_sided[1] == 1.0
+    assert one_sided[0] < 1.0
+
+
+def test_batched_duals_equal_libsvm(moons):
+    X, y = moons
+    gram = rbf_kernel(X, gamma=1.0)
+    rng = np.random.default_rng(0)
+    signs = np.where(rng.random((120, 5)) < 0.15, -y[:, None], y[:, None]).astype(float)
+    found = solve_duals(DenseGram(gram), signs, 2.0, tol=1e-4, max_iter=20000)
+    assert found.residual.max() <= 1e-4
+    for column in range(5):
+        exact = fit_dual(gram, signs[:, column], 2.0)
+        np.testing.assert_allclose(found.product[:, column] + found.intercept[column], exact.values, atol=5e-3)
+        assert found.beta[:, column].sum() == pytest.approx(0, abs=1e-9)
+        assert (np.abs(found.beta[:, column]) <= 2.0 + 1e-12).all()
+
+
+def test_the_low_rank_path_sees_the_angles_that_libsvm_sees(moons):
+    X, y = moons
+    settings = {"budget": 24, "C": 1.0, "gamma": 0.5, "n_restarts": 8, "random_state": 0}
+    low = AlfaTilt(gram="low-rank", rank=120, **settings).poison(X, y)
+    assert "low rank" in low.details["gram"]
+    assert low.details["cosine"] == pytest.approx(cosine(X, y, low.y, 1.0, 0.5), abs=0.02)
+
+
+def test_large_data_take_the_low_rank_path_and_the_budget_holds():
+    X, y = make_moons(3100, noise=0.2, random_state=0)
+    result = AlfaTilt(budget=0.1, C=1.0, gamma=1.0, n_restarts=2, rank=40, random_state=0).poison(X, y)
+    assert "low rank" in result.details["gram"]
+    assert len(result.indices) == 310
+
+
+def test_settings_are_checked(moons):
+    X, y = moons
+    with pytest.raises(ValueError, match="has no hyperplane to tilt"):
+        poison(X, y, "alfa-tilt", 3, surrogate=LogisticRegression())
+    with pytest.raises(ValueError, match="random_svm='odd' must be one of"):
+        poison(X, y, "alfa-tilt", 3, random_svm="odd")
+    with pytest.raises(ValueError, match="gram='sparse' must be one of"):
+        poison(X, y, "alfa-tilt", 3, gram="sparse")
+    with pytest.raises(ValueError, match="n_restarts=0 must be at least 1"):
+        poison(X, y, "alfa-tilt", 3, n_restarts=0)
+    with pytest.raises(ValueError, match="may be indefinite"):
+        poison(X, y, "alfa-tilt", 3, kernel="sigmoid", gram="low-rank")
+
+
+def test_an_svc_surrogate_gives_its_settings(moons):
+    X, y = moons
+    by_surrogate = poison(X, y, "alfa-tilt", 6, 0, surrogate=SVC(C=3.0, gamma=2.0), n_restarts=3)
+    by_settings = poison(X, y, "alfa-tilt", 6, 0, C=3.0, gamma=2.0, n_restarts=3)
+    np.testing.assert_array_equal(by_surrogate.indices, by_settings.indices)

@@ -1,0 +1,109 @@
+"""The choice under limits is the best one, and budgets and labels are read as documented."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from floral_learn.attacks import poison
+from floral_learn.attacks.constraints import Constraints, encode_labels, number_of_flips
+from floral_learn.attacks.flip_costs import cheapest_flips, check_costs
+
+
+@st.composite
+def problems(draw):
+    n = draw(st.integers(2, 8))
+    codes = np.array(draw(st.lists(st.integers(0, 2), min_size=n, max_size=n)))
+    allowed = np.array(draw(st.lists(st.booleans(), min_size=n, max_size=n)))
+    limits = np.array(draw(st.lists(st.integers(0, n), min_size=3, max_size=3)))
+    scores = np.array(draw(st.lists(st.integers(-5, 5), min_size=n, max_size=n)), dtype=float)
+    return Constraints(codes, allowed, limits, None), scores
+
+
+def feasible(constraints, rows):
+    rows = list(rows)
+    used = np.bincount(constraints.codes[rows], minlength=3)
+    return constraints.allowed[rows].all() and (used <= constraints.limits).all()
+
+
+@given(problems(), st.data())
+def test_best_equals_brute_force_over_all_feasible_sets(problem, data):
+    constraints, scores = problem
+    n = len(scores)
+    assert constraints.most() == max(
+        k for k in range(n + 1) if any(feasible(constraints, s) for s in combinations(range(n), k))
+    )
+    count = data.draw(st.integers(0, constraints.most()))
+    chosen = constraints.best(scores, count)
+    assert len(chosen) == count
+    assert feasible(constraints, chosen)
+    best = max(scores[list(s)].sum() for s in combinations(range(n), count) if feasible(constraints, s))
+    assert scores[chosen].sum() == best
+
+
+@settings(deadline=None)
+@given(problems(), st.data())
+def test_cheapest_flips_keep_every_limit_and_leave_nothing_out_that_fits(problem, data):
+    constraints, scores = problem
+    n = len(scores)
+    costs = np.array(data.draw(st.lists(st.integers(1, 5), min_size=n, max_size=n)), dtype=float)
+    count, max_cost = data.draw(st.integers(1, n)), data.draw(st.integers(1, 15))
+    chosen = cheapest_flips(constraints, scores, count, costs, max_cost)
+    assert len(set(chosen.tolist())) == len(chosen) <= count
+    assert feasible(constraints, chosen)
+    assert costs[chosen].sum() <= max_cost
+    # nothing that still fits is left out
+    for row in set(range(n)) - set(chosen.tolist()):
+        grown = [*chosen.tolist(), row]
+        assert len(grown) > count or costs[grown].sum() > max_cost or not feasible(constraints, grown)
+
+
+def test_cheapest_flips_with_equal_costs_are_the_best_flips():
+    rng = np.random.default_rng(0)
+    constraints = Constraints(np.arange(40) % 2, np.ones(40, bool), np.array([12, 20]), None)
+    scores = rng.normal(size=40)
+    paid = cheapest_flips(constraints, scores, 9, np.ones(40), 9.0)
+    np.testing.assert_array_equal(paid, constraints.best(scores, 9))
+
+
+def test_costs_are_checked():
+    assert check_costs(None, None, 3) is None
+    for costs, most in (([1, 2, 3], None), (None, 3.0), ([1, 2], 3.0), ([1, 0, 1], 3.0), ([1, 1, 1], 0.0)):
+        with pytest.raises(ValueError, match=r"cost"):
+            check_costs(costs, most, 3)
+
+
+@given(st.integers(1, 2000), st.integers(0, 100))
+def test_a_percentage_is_rounded_down_without_float_noise(n, percent):
+    assert number_of_flips(percent / 100, n) == percent * n // 100
+
+
+@given(st.lists(st.sampled_from(["a", "b", "é", ""]), min_size=2, max_size=20).filter(lambda v: len(set(v)) > 1))
+def test_encoding_round_trips(labels):
+    classes, codes = encode_labels(np.array(labels))
+    assert classes[codes].tolist() == labels
+
+
+@settings(deadline=None)
+@given(
+    st.integers(2, 40).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(0, 2**32 - 1))),
+    st.integers(2, 4),
+)
+def test_random_flips_always_change_exactly_the_budget(sizes, n_classes):
+    n, budget, seed = sizes
+    y = np.arange(n) % n_classes
+    result = poison(None, y, "random", budget, seed)
+    assert (result.y != y).sum() == budget
+    assert set(result.indices.tolist()) == set(np.flatnonzero(result.y != y).tolist())
+
+
+def test_flip_matrix_frequencies_are_those_of_the_matrix():
+    matrix = np.array([[0.2, 0.6, 0.2], [0.5, 0.0, 0.5], [0.0, 0.0, 1.0]])
+    y = np.repeat([0, 1, 2], 3000)
+    result = poison(None, y, "random", 6000, 0, flip_matrix=matrix)
+    assert (result.y[y == 2] == 2).all()
+    # a flip changes the label: the weight on the own class is shared by the others
+    assert np.mean(result.y[y == 0] == 1) == pytest.approx(0.75, abs=0.03)
+    assert np.mean(result.y[y == 1] == 0) == pytest.approx(0.5, abs=0.03)
