@@ -68,9 +68,9 @@ class NumpyBackend:
         """(n, c1), (n, c2), ... as one (n, c1 + c2 + ...), column by column in memory."""
         return np.concatenate([part.T for part in parts], axis=0).T
 
-    def take_pairs(self, x: Array, rows: Array, columns: Array) -> Array:
-        """``x[rows, columns]``, element by element."""
-        return x[rows, columns]
+    def argsort(self, x: Array) -> Array:
+        """Row order that sorts each column, equal values in the order they stand."""
+        return np.argsort(x, axis=0, kind="stable")
 
     def largest(self, keys: Array, count: int) -> Array:
         """Row numbers of the `count` largest keys of each column, (count, c), in no order.
@@ -162,6 +162,10 @@ class TorchBackend(NumpyBackend):
     def side_by_side(self, *parts: Array) -> Array:
         """(n, c1), (n, c2), ... as one (n, c1 + c2 + ...), column by column in memory."""
         return self.xp.cat([part.T for part in parts], dim=0).T
+
+    def argsort(self, x: Array) -> Array:
+        """Row order that sorts each column, equal values in the order they stand."""
+        return self.xp.argsort(x, dim=0, stable=True)
 
     def largest(self, keys: Array, count: int) -> Array:
         """Row numbers of the `count` largest keys of each column, (count, c), in no order."""

@@ -178,13 +178,13 @@ def _choose(
     if candidates.shape[1] > games:  # the union over the game's columns
         candidates = candidates.T.reshape(games, -1).T
     priority = xp.where(candidates >= 0, draw(view.seeds, 3 * counter + CHOICE, candidates), INT64_MAX)
-    order = xp.argsort(priority, 0)
+    order = backend.argsort(priority)
     points = _take(candidates, order, backend)
     if view.dual.shape[1] > games:  # a point named by two columns has the same priority twice: keep the first
         again = backend.zeros(tuple(points.shape), xp.bool if backend.name == "torch" else bool)
         again[1:] = points[1:] == points[:-1]
         points = xp.where(again, -1, points)
-        order = xp.argsort(backend.cast(points < 0, backend.int64), 0, **_stable(backend))
+        order = backend.argsort(backend.cast(points < 0, backend.int64))
         points = _take(points, order, backend)
     points = points[:most]
     rank = backend.array(np.arange(len(points)))[:, None]
@@ -209,6 +209,3 @@ def _relabel(points: Array, view: View, counter: int, distribution: np.ndarray |
 def _take(x: Array, order: Array, backend: NumpyBackend) -> Array:
     return x[order, backend.array(np.arange(x.shape[1]))[None, :]]
 
-
-def _stable(backend: NumpyBackend) -> dict[str, Any]:
-    return {"stable": True} if backend.name == "torch" else {"kind": "stable"}
