@@ -46,7 +46,7 @@ class Alfa(LabelAttack):
     costs: Any = None
     max_cost: float | None = None
     max_iter: int = 50
-    n_init: int = 5
+    n_init: int = 10
     surrogate: Any = None
 
     name: ClassVar[str] = "alfa"

@@ -48,7 +48,7 @@ class LabelFlipping(LabelAttack):
     y_val: Any = None
     validation_fraction: float = 0.3
     mode: str = "fast"
-    n_check: int = 14
+    n_check: int = 10
     n_first: int = 500
     n_jobs: int | None = None
 
