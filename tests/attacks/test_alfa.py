@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from sklearn.svm import SVC
 
-from floral_learn.attacks import Alfa, poison
+from floral_learn.attacks import Alfa, kernel_svm, poison
 from floral_learn.attacks.kernel_svm import fit_dual
 
 
@@ -118,6 +118,13 @@ def test_costs_limit_what_is_flipped_and_the_result_says_so():
     assert poor.stopped_early == "max_cost=11.0 pays for 5 of 20 flips"
     with pytest.raises(ValueError, match="costs and max_cost must be given together"):
         Alfa(costs=costs).poison(X, y)
+
+
+def test_a_gram_matrix_over_the_memory_limit_is_refused_with_its_size(monkeypatch):
+    X, y = make_moons(100, random_state=0)
+    monkeypatch.setattr(kernel_svm, "MAX_BYTES", 50_000)
+    with pytest.raises(MemoryError, match=r"100 rows takes 0\.0 GB"):
+        Alfa(budget=2).poison(X, y)
 
 
 @pytest.mark.parametrize(

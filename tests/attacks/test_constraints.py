@@ -28,6 +28,7 @@ def feasible(constraints, rows):
     return constraints.allowed[rows].all() and (used <= constraints.limits).all()
 
 
+@settings(deadline=None)
 @given(problems(), st.data())
 def test_best_equals_brute_force_over_all_feasible_sets(problem, data):
     constraints, scores = problem
@@ -75,11 +76,13 @@ def test_costs_are_checked():
             check_costs(costs, most, 3)
 
 
+@settings(deadline=None)
 @given(st.integers(1, 2000), st.integers(0, 100))
 def test_a_percentage_is_rounded_down_without_float_noise(n, percent):
     assert number_of_flips(percent / 100, n) == percent * n // 100
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(["a", "b", "é", ""]), min_size=2, max_size=20).filter(lambda v: len(set(v)) > 1))
 def test_encoding_round_trips(labels):
     classes, codes = encode_labels(np.array(labels))

@@ -155,6 +155,17 @@ class TestTorch:
         direct = poison(X, y, "gradient", 5, surrogate=Wrapped.module_)
         np.testing.assert_array_equal(poison(X, y, "gradient", 5, surrogate=Wrapped()).y, direct.y)
 
+    def test_a_model_on_texts_may_bring_its_own_gradients(self):
+        class Reader:
+            def input_gradient_norms(self, texts, codes):
+                lengths = np.array([len(text) for text in texts], dtype=float)
+                return lengths, np.column_stack([lengths, codes, -lengths])
+
+        texts, y = ["a", "bbbb", "cc", "ddddd"], np.array(["x", "y", "z", "x"])
+        result = poison(texts, y, "gradient", 2, surrogate=Reader())
+        assert result.indices.tolist() == [3, 1]
+        assert result.y.tolist() == ["x", "z", "z", "z"]
+
     def test_wrong_shapes_and_options_are_named(self, moons):
         X, y = moons
         with pytest.raises(ValueError, match=r"logits of shape \(80, 5\), expected \(80, 2\)"):

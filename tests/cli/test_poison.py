@@ -54,7 +54,7 @@ def parse(path):
     return list(csv.reader(io.StringIO(path.read_bytes().decode(), newline="")))
 
 
-def test_the_issue_command_changes_labels_and_nothing_else(run, data, tmp_path):
+def test_the_documented_command_changes_labels_and_nothing_else(run, data, tmp_path):
     before = data.read_bytes()
     result = run("in.csv", "--label", "y", "--attack", "alfa", "--budget", "0.1", "--seed", "0", "--out", "out.csv")
     assert result.exit_code == 0, result.output
@@ -138,7 +138,10 @@ def test_constraints_of_the_red_team(run, data, tmp_path):
 
 WRONG = {
     "no such file": (("nope.csv", "-l", "y", "-o", "o.csv"), "cannot read nope.csv: No such file"),
-    "missing column": (("in.csv", "-l", "label", "-o", "o.csv"), "has no column 'label'; its columns are: id, size"),
+    "missing column": (
+        ("in.csv", "-l", "label", "-o", "o.csv"),
+        "has no column 'label'; its columns are: 'id', 'size'",
+    ),
     "unknown kind": (("in.xlsx", "-l", "y", "-o", "o.xlsx"), "cannot read .xlsx"),
     "other kind out": (("in.csv", "-l", "y", "-o", "o.parquet"), "must end in .csv"),
     "over the input": (("in.csv", "-l", "y", "-o", "in.csv"), "is the input itself"),

@@ -17,12 +17,13 @@ class Farthest(RankingAttack):
     Far rows are those that every model is sure of, so their wrong labels pull the boundary hardest.
     With more classes the distance is best minus second best score, and the new class is the one that
     the surrogate finds least likely. ``surrogate=None`` is a default ``LogisticRegression``, the
-    linear classifier of the FLORAL experiments. One fit. Xiao et al. 2012 (baseline "far").
+    linear classifier of the FLORAL experiments. Equal distances (forests, k-NN) go in random order. One fit. Xiao et al. 2012 (baseline "far").
     """
 
     surrogate: Any = None
 
     name: ClassVar[str] = "farthest"
+    random_ties: ClassVar[bool] = True
 
     def _rank(self, problem: Problem) -> tuple[np.ndarray, np.ndarray | None]:
         scores = _fitted_scores(self.surrogate, problem)
@@ -39,6 +40,7 @@ class NearBoundary(RankingAttack):
     surrogate: Any = None
 
     name: ClassVar[str] = "near-boundary"
+    random_ties: ClassVar[bool] = True
 
     def _rank(self, problem: Problem) -> tuple[np.ndarray, np.ndarray | None]:
         scores = _fitted_scores(self.surrogate, problem)

@@ -31,7 +31,9 @@ class Gradient(RankingAttack):
         - an ``SVC`` (rbf, linear, poly or sigmoid kernel, two classes) or a ``LogisticRegression``: fitted here
           on the given labels, gradients in closed form, no torch;
         - a trained ``torch.nn.Module`` that maps (n, ...) floats to (n,), (n, 1) or (n, M) logits, or a fitted
-          estimator that holds one as ``module_``; rows may then have any shape, such as (tokens, width).
+          estimator that holds one as ``module_``; rows may then have any shape, such as (tokens, width);
+        - any object with ``input_gradient_norms(X, codes) -> norms (n,), scores (n, M)``, for models whose input
+          is no array of floats, such as a transformer on texts; ``codes`` number the sorted classes.
     loss : ``"log"`` or ``"hinge"`` (zero for rows outside the margin; two classes, no torch)
     batch_size : rows of a backward pass (torch)
     """
@@ -44,6 +46,8 @@ class Gradient(RankingAttack):
     accept_sparse: ClassVar[bool] = False
 
     def _features(self, X: Any) -> Any:
+        if hasattr(self.surrogate, "input_gradient_norms"):
+            return X
         if self._module() is not None:
             return check_array(X, allow_nd=True, input_name="X")
         return check_array(X, input_name="X")
@@ -57,6 +61,9 @@ class Gradient(RankingAttack):
         if self.loss not in ("log", "hinge"):
             raise ValueError(f"loss={self.loss!r} must be 'log' or 'hinge'")
         n_classes = len(problem.classes)
+        if hasattr(self.surrogate, "input_gradient_norms"):
+            norms, scores = self.surrogate.input_gradient_norms(problem.X, problem.y)
+            return np.asarray(norms, dtype=float), -np.asarray(scores, dtype=float)
         module = self._module()
         if module is not None:
             if self.loss != "log":

@@ -9,6 +9,8 @@ from sklearn.svm import SVC
 
 from floral_learn.core.kernels import resolve_gamma
 
+MAX_BYTES = 4_000_000_000
+
 
 @dataclass(frozen=True)
 class SVMSettings:
@@ -35,6 +37,11 @@ class SVMSettings:
 
     def gram(self, X: np.ndarray) -> np.ndarray:
         """Return the (n, n) Gram matrix; labels never enter it, so it is built once an attack."""
+        if (needed := 8 * len(X) ** 2) > MAX_BYTES:
+            raise MemoryError(
+                f"the Gram matrix of {len(X):,} rows takes {needed / 1e9:.1f} GB, over {MAX_BYTES / 1e9:.0f} GB; "
+                "attack a subset of the rows, or use 'alfa-tilt' with gram='low-rank'"
+            )
         gamma = resolve_gamma(self.gamma, X)
         parameters = {
             "linear": {},

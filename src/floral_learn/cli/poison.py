@@ -66,7 +66,7 @@ def poison(
         flips = out.with_name(out.name + ".flips.csv")
         poisoned = table.relabelled(label, result.indices, result.y[result.indices])
         write_all({out: poisoned, flips: flip_list(labels, result)})
-    except (TableError, ValueError, TypeError) as error:
+    except (TableError, ValueError, TypeError, MemoryError) as error:
         typer.echo(f"floral poison: {' '.join(str(error).split())}", err=True)
         raise typer.Exit(2) from None
     if ATTACKS[attack].needs_features:

@@ -51,7 +51,7 @@ class Table(ABC):
     def require(self, column: str) -> int:
         """Return the position of ``column``; a missing or repeated one is an error that names the columns."""
         if (times := self.columns.count(column)) != 1:
-            names = ", ".join(self.columns[:12]) + (", ..." if len(self.columns) > 12 else "")
+            names = ", ".join(map(repr, self.columns[:12])) + (", ..." if len(self.columns) > 12 else "")
             problem = f"has no column {column!r}" if not times else f"has {times} columns named {column!r}"
             raise TableError(f"{self.path} {problem}; its columns are: {names}")
         return self.columns.index(column)
