@@ -17,7 +17,8 @@ class Farthest(RankingAttack):
     Far rows are those that every model is sure of, so their wrong labels pull the boundary hardest.
     With more classes the distance is best minus second best score, and the new class is the one that
     the surrogate finds least likely. ``surrogate=None`` is a default ``LogisticRegression``, the
-    linear classifier of the FLORAL experiments. Equal distances (forests, k-NN) go in random order. One fit. Xiao et al. 2012 (baseline "far").
+    linear classifier of the FLORAL experiments. Equal distances (forests, k-NN) go in random order.
+    One fit. Xiao et al. 2012 (baseline "far").
     """
 
     surrogate: Any = None
