@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.kernel_approximation import Nystroem
 
+from floral_learn.datasets import load_moon
 from floral_learn.defenses.smoothing import RandomizedSmoothingClassifier
 from floral_learn.defenses.smoothing_bounds import certified_flips, chernoff_log_failure, flips_to_cross
 
@@ -244,3 +245,10 @@ def test_bad_parameters_are_named_with_value_and_range(parameter, value):
     X, y, _ = small_problem()
     with pytest.raises(ValueError, match=rf"'{parameter}' parameter of Randomized\w+ must be .* Got {value!r}"):
         RandomizedSmoothingClassifier(**{parameter: value}).fit(X, y)
+
+
+@pytest.mark.parametrize(("q", "paper"), [(0.1, 0.557), (0.3, 0.509), (0.4, 0.509)])
+def test_without_intercept_the_authors_clean_moon_split_gives_the_papers_numbers(q, paper):
+    moon = load_moon(1)
+    model = RandomizedSmoothingClassifier(q, ridge=0.01, fit_intercept=False).fit(moon.X_train, moon.y_train)
+    assert model.score(moon.X_test, moon.y_test) == pytest.approx(paper, abs=1e-9)

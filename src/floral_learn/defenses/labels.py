@@ -10,6 +10,10 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 def encode_labels(y: Any, who: str) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Sorted classes (M,) and the code (n,) of each label; fewer than two classes is an error."""
+    y = np.asarray(y)
+    kinds = sorted({type(label).__name__ for label in y.tolist()}) if y.dtype == object else []
+    if len(kinds) > 1:
+        raise ValueError(f"{who} needs labels of one type, and y mixes {' and '.join(kinds)}.")
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:

@@ -78,7 +78,7 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _check_keywords(self, sanitizer: Any, given: dict[str, Any]) -> None:
-        allowed = [name for name in inspect.signature(sanitizer.fit_sanitize).parameters if name not in "Xy"]
+        allowed = [name for name in inspect.signature(sanitizer.fit_sanitize).parameters if name not in ("X", "y")]
         unknown = [name for name in given if name not in allowed]
         if unknown:
             raise TypeError(

@@ -51,7 +51,7 @@ class RandomizedSmoothingClassifier(ClassifierMixin, BaseEstimator):
         "fit_intercept": ["boolean"],
         "kernel": [StrOptions({"linear", "rbf", "poly", "sigmoid", "laplacian"}), callable],
         "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="neither")],
-        "degree": [Interval(Integral, 0, None, closed="left")],
+        "degree": [Interval(Integral, 1, None, closed="left")],
         "coef0": [Interval(Real, None, None, closed="neither")],
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],

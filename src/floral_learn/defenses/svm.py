@@ -43,7 +43,7 @@ class PlainSVC(ClassifierMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "kernel": [StrOptions({*_KERNELS, "precomputed"}), callable],
-        "degree": [Interval(Integral, 0, None, closed="left")],
+        "degree": [Interval(Integral, 1, None, closed="left")],
         "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
         "coef0": [Interval(Real, None, None, closed="neither")],
         "C": [Interval(Real, 0.0, None, closed="neither")],
