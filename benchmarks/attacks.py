@@ -109,9 +109,11 @@ def damage(budget=0.2):
     for seed in SEEDS:
         data = load_moon(seed)
         accuracies["(clean)"].append(MODELS["SVC"].fit(data.X_train, data.y_train).score(data.X_test, data.y_test))
-        for name in ATTACKS:
+        variants = {name: (name, settings(name, data)) for name in ATTACKS}
+        variants["lfa, objective=loss"] = "lfa", settings("lfa", data) | {"objective": "loss"}
+        for name, (attack, params) in variants.items():
             start = time.perf_counter()
-            result = poison(data.X_train, data.y_train, name, budget, seed, **settings(name, data))
+            result = poison(data.X_train, data.y_train, attack, budget, seed, **params)
             seconds.setdefault(name, []).append(time.perf_counter() - start)
             assert len(result.indices) == int(budget * 500)
             score = MODELS["SVC"].fit(data.X_train, result.y).score(data.X_test, data.y_test)

@@ -32,14 +32,18 @@ def retrained(X, y, X_val, y_val, flips):
     return np.mean(np.where(values > 0, 1, -1) != y_val), np.maximum(0, 1 - y_val * values).mean()
 
 
+@pytest.mark.parametrize("objective", ["error", "loss"])
 @pytest.mark.parametrize("seed", range(6))
-def test_exact_mode_is_the_greedy_of_the_definition(seed):
+def test_exact_mode_is_the_greedy_of_the_definition(seed, objective):
     X, y, X_val, y_val = tiny(seed)
+    order = slice(None) if objective == "error" else slice(None, None, -1)
     flips = []
     for _ in range(3):
         rest = [row for row in range(10) if row not in flips]
-        flips.append(max(rest, key=lambda row: retrained(X, y, X_val, y_val, [*flips, row])))
-    result = LabelFlipping(budget=3, mode="exact", surrogate=SVC(C=10.0), X_val=X_val, y_val=y_val).poison(X, y)
+        flips.append(max(rest, key=lambda row: retrained(X, y, X_val, y_val, [*flips, row])[order]))
+    result = LabelFlipping(
+        budget=3, mode="exact", surrogate=SVC(C=10.0), X_val=X_val, y_val=y_val, objective=objective
+    ).poison(X, y)
     assert result.indices.tolist() == flips
     assert result.details["validation_error"][-1] == retrained(X, y, X_val, y_val, flips)[0]
     assert result.details["n_fits"] == 1 + 10 + 9 + 8
@@ -166,6 +170,7 @@ def test_parallel_fits_choose_the_same_flips():
     ("params", "message"),
     [
         ({"mode": "quick"}, "mode='quick' must be"),
+        ({"objective": "auc"}, "objective='auc' must be"),
         ({"n_check": 0}, "n_check=0"),
         ({"validation_fraction": 0.0}, r"validation_fraction=0\.0 must be"),
         ({"X_val": [[0.0, 1.0]]}, "X_val and y_val must be given together"),

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.svm import SVC
 from sklearn.utils import check_array
 
 from .base import Choice, LabelAttack, Problem
-from .lfa_screen import make_screen
+from .lfa_screen import MEASURES, make_screen
 from .surrogates import class_scores, fresh, margins
 
 Candidate = tuple[int, int]
@@ -38,6 +39,7 @@ class LabelFlipping(LabelAttack):
     surrogate : classifier, default ``SVC(C=10)``
     X_val, y_val : validation rows; without them ``validation_fraction`` of the training rows (a stratified
         draw) plays that part: these rows still may be flipped, but their given labels measure the error.
+    objective : ``"error"``, as published, or ``"loss"``: the hinge loss first, a smoother guide
     mode : ``"fast"`` or ``"exact"``
     n_check, n_first : flips retrained for in each step of the fast mode, and in its first step
     n_jobs : parallel fits, as in joblib
@@ -47,6 +49,7 @@ class LabelFlipping(LabelAttack):
     X_val: Any = None
     y_val: Any = None
     validation_fraction: float = 0.3
+    objective: str = "error"
     mode: str = "fast"
     n_check: int = 10
     n_first: int = 500
@@ -57,12 +60,15 @@ class LabelFlipping(LabelAttack):
     def _choose(self, problem: Problem) -> Choice:
         if self.mode not in ("fast", "exact"):
             raise ValueError(f"mode={self.mode!r} must be 'fast' or 'exact'")
+        if self.objective not in MEASURES:
+            raise ValueError(f"objective={self.objective!r} must be 'error' or 'loss'")
         if self.n_check < 1 or self.n_first < 1:
             raise ValueError(f"n_check={self.n_check!r} and n_first={self.n_first!r} must be at least 1")
         X_val, y_val = self._validation(problem)
         model = fresh(SVC(C=10.0) if self.surrogate is None else self.surrogate, problem.rng)
         trainer = _Trainer(model, problem.X, X_val, y_val, len(problem.classes))
-        screen = make_screen(model, problem.X, X_val, len(problem.classes))
+        screen = make_screen(model, problem.X, X_val, len(problem.classes), self.objective)
+        first, second = (itemgetter(0), itemgetter(1)) if self.objective == "error" else (itemgetter(1), itemgetter(0))
         targets = self._targets(problem)
         codes, current = problem.y.copy(), trainer.fit(problem.y)
         open_rows, room = problem.constraints.allowed.copy(), problem.constraints.limits.copy()
@@ -91,8 +97,8 @@ class LabelFlipping(LabelAttack):
                 trials = trainer.try_all(codes, candidates, parallel)
                 fits += len(candidates)
                 for (row, code), trial in zip(candidates, trials, strict=True):
-                    measured[row, code] = trial[0] - current[0] + 1e-3 * (trial[1] - current[1])
-                winner = max(range(len(trials)), key=lambda j: (trials[j][0], trials[j][1]))
+                    measured[row, code] = first(trial) - first(current) + 1e-3 * (second(trial) - second(current))
+                winner = max(range(len(trials)), key=lambda j: (first(trials[j]), second(trials[j])))
                 row, code = candidates[winner]
                 current = trials[winner]
                 codes[row] = code

@@ -32,16 +32,24 @@ def error_then_loss(margin: np.ndarray) -> np.ndarray:
 
     Sorting by it sorts by (error, mean hinge loss), the order in which the attack compares retrained models.
     """
-    loss = np.maximum(0.0, 1.0 - margin).mean(axis=0)
+    loss = mean_hinge(margin)
     return ((margin <= 0).sum(axis=0) + loss / (1.0 + loss)) / len(margin)
 
 
-def make_screen(model: Any, X: Any, X_val: Any, n_classes: int) -> Screen:
-    """Return the estimate that fits the surrogate."""
+def mean_hinge(margin: np.ndarray) -> np.ndarray:
+    """Return the mean hinge loss of each column of margins (m, r)."""
+    return np.maximum(0.0, 1.0 - margin).mean(axis=0)
+
+
+MEASURES = {"error": error_then_loss, "loss": mean_hinge}
+
+
+def make_screen(model: Any, X: Any, X_val: Any, n_classes: int, objective: str) -> Screen:
+    """Return the estimate that fits the surrogate; ``objective`` is ``"error"`` or ``"loss"``."""
     exact = type(model) is SVC and model.class_weight is None and model.kernel in ("rbf", "linear", "poly", "sigmoid")
     if exact and n_classes == 2:
-        return SVCScreen(model, X, X_val)
-    return RidgeScreen(X, X_val, n_classes)
+        return SVCScreen(model, X, X_val, objective)
+    return RidgeScreen(X, X_val, n_classes, objective)
 
 
 def signed_duals(fitted: SVC) -> np.ndarray:
@@ -53,7 +61,8 @@ def signed_duals(fitted: SVC) -> np.ndarray:
 class SVCScreen:
     """Linearised optimality conditions of a binary SVC; one factorisation of the free support vectors a step."""
 
-    def __init__(self, model: SVC, X: Any, X_val: Any) -> None:
+    def __init__(self, model: SVC, X: Any, X_val: Any, objective: str = "error") -> None:
+        self.measure = MEASURES[objective]
         gamma = resolve_gamma(model.gamma, X)
         parameters = {
             "linear": {},
@@ -72,12 +81,12 @@ class SVCScreen:
         candidates: Sequence[tuple[int, int]],
         y_val: np.ndarray,
     ) -> np.ndarray:
-        """Return the estimated validation error after each flip, ties decided by the hinge loss."""
+        """Return the objective on the validation rows after each flip, estimated."""
         rows = np.array([row for row, _ in candidates])
         signs_val = 2.0 * y_val - 1.0
         now = scores[:, 1] - scores[:, 0]
         change = self.value_changes(fitted, codes, rows)
-        return error_then_loss(signs_val[:, None] * (now[:, None] + change))
+        return self.measure(signs_val[:, None] * (now[:, None] + change))
 
     def value_changes(self, fitted: SVC, codes: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Return (m, r) changes of the validation values when the label of each of ``rows`` flips."""
@@ -121,7 +130,8 @@ class SVCScreen:
 class RidgeScreen:
     """Kernel ridge regression on one-hot labels; flipping row i from a to c moves two columns by A[:, i]."""
 
-    def __init__(self, X: Any, X_val: Any, n_classes: int) -> None:
+    def __init__(self, X: Any, X_val: Any, n_classes: int, objective: str = "error") -> None:
+        self.measure = MEASURES[objective]
         gamma = resolve_gamma("scale", X)
         gram = rbf_kernel(X, gamma=gamma)
         gram.flat[:: len(gram) + 1] += RIDGE
@@ -136,7 +146,7 @@ class RidgeScreen:
         candidates: Sequence[tuple[int, int]],
         y_val: np.ndarray,
     ) -> np.ndarray:
-        """Return the stand-in's validation error after each flip, ties decided by its hinge loss."""
+        """Return the objective of the stand-in on the validation rows after each flip."""
         values = 2.0 * self.smoother @ np.eye(self.n_classes)[codes]
         rows = np.array([row for row, _ in candidates])
         new = np.array([code for _, code in candidates])
@@ -155,11 +165,11 @@ class RidgeScreen:
             margin = np.where(y_val == 1, 1.0, -1.0)[:, None] * (
                 (values[:, 1] - values[:, 0])[:, None] + (2 * code - 1) * 2 * step
             )
-            return error_then_loss(margin)
+            return self.measure(margin)
         losses = np.empty(len(rows))
         for position in range(len(rows)):
             changed = values.copy()
             changed[:, own] -= step[:, position]
             changed[:, code] += step[:, position]
-            losses[position] = error_then_loss(margins(changed, y_val)[:, None])[0]
+            losses[position] = self.measure(margins(changed, y_val)[:, None])[0]
         return losses
