@@ -162,7 +162,7 @@ class RandomizedSmoothingClassifier(ClassifierMixin, BaseEstimator):
         for y in self._targets:
             margin = a @ ((1.0 - 2.0 * q) * y + q) - 0.5
             positive = margin >= 0
-            radius = certified_flips(chernoff_log_failure(a, y, q, positive), q)
+            radius = certified_flips(chernoff_log_failure(a, y, q, positive), q, len(y))
             radii.append(np.minimum(radius, flips_to_cross(a, y, q, margin)))
             positives.append(positive)
         smallest = np.min(radii, axis=0)

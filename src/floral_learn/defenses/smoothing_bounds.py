@@ -7,6 +7,7 @@ rows ``a`` (m, n) of weights that do not depend on the labels.
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
+from scipy.stats import binom
 
 _NEWTON_STEPS = 30
 _DOUBLINGS = 40
@@ -53,18 +54,30 @@ def chernoff_log_failure(
     return np.minimum(log_bound, 0.0)
 
 
-def certified_flips(log_failure: NDArray[np.float64], q: float) -> NDArray[np.intp]:
-    """Label flips (m,) that cannot turn a noisy majority that fails with probability <= exp(log_failure).
+def certified_flips(log_failure: NDArray[np.float64], q: float, n: int) -> NDArray[np.intp]:
+    """Label flips (m,), at most n, that cannot turn a noisy majority that fails with probability <= exp(log_failure).
 
-    r = floor(log(4 p (1 - p)) / (2 (1 - 2 q) log(q / (1 - q)))) for p = 1 - exp(log_failure) > 1/2, else -1.
+    -1 where that probability is not below 1/2. After r flips the noisy labels differ in law only on r rows. By
+    Neyman and Pearson the worst vote of a given failure probability fails where most of the r noisy labels equal
+    the flipped ones; it still wins if that set has less than half of the new mass. This is tight for what is
+    known of the vote, and never below the closed form of the paper,
+    r = floor(log(4 p (1 - p)) / (2 (1 - 2 q) log(q / (1 - q)))) with p = 1 - failure.
     """
-    sure = log_failure < np.log(0.5)
-    failure = np.where(sure, log_failure, np.log(0.5))
-    numerator = np.log(4.0) + failure + np.log1p(-np.exp(failure))
-    radius = numerator / (2.0 * (1.0 - 2.0 * q) * np.log(q / (1.0 - q)))
-    # Rounding must never round a certificate up; a sure vote (failure 0) would give an infinite radius.
-    whole = np.clip(np.floor(radius - 1e-9), 0.0, 2.0**31)
-    return np.where(sure, whole, -1.0).astype(np.intp)
+    # Rounding must never round a certificate up: the failure is taken a hair larger than it is.
+    reached = (log_failure[:, None] + 1e-9 < _log_turning_mass(np.arange(1, n + 1), q)[None]).sum(axis=1)
+    return np.where(log_failure < np.log(0.5), reached, -1)
+
+
+def _log_turning_mass(r: NDArray[np.intp], q: float) -> NDArray[np.float64]:
+    """log of the smallest failure probability (len(r),) with which some vote is turned by r flips.
+
+    D, the number of the r noisy labels that equal the flipped ones, is Bin(r, q) before and Bin(r, 1 - q) after
+    the flips. The set that holds half of the mass after is {D > c} and a share of {D = c}; this is its mass before.
+    """
+    c = binom.median(r, 1.0 - q)
+    above, at = binom.sf(c, r, 1.0 - q), binom.pmf(c, r, 1.0 - q)
+    share = np.clip((0.5 - above) / at, np.finfo(float).tiny, 1.0)
+    return np.logaddexp(binom.logsf(c, r, q), np.log(share) + binom.logpmf(c, r, q))
 
 
 def flips_to_cross(
