@@ -12,7 +12,9 @@ N = 40
 def view(dual, backend=NUMPY, labels=None, n_classes=2, games=1, eligible=None, scores=None, seed=5, exact=True):
     dual = backend.columns(np.asarray(dual, float))
     labels = np.zeros((len(dual), games), dtype=np.int64) if labels is None else labels
-    order = np.argsort(np.argsort(np.asarray(draw(np.array([seed]), -3, np.arange(len(dual))[:, None])), axis=0), axis=0)
+    order = np.argsort(
+        np.argsort(np.asarray(draw(np.array([seed]), -3, np.arange(len(dual))[:, None])), axis=0), axis=0
+    )
     return View(
         dual=dual,
         labels=backend.columns(labels),
@@ -77,7 +79,9 @@ def test_duals_that_differ_by_rounding_are_ties():
 def test_rows_that_are_not_eligible_are_never_flipped(backend):
     eligible = np.arange(N)[:, None] % 2 == 0
     for counter in range(1, 20):
-        points = chosen(RandomizedTopK(20, 10)(view(np.arange(1.0, N + 1), backend, eligible=eligible), counter), backend)
+        points = chosen(
+            RandomizedTopK(20, 10)(view(np.arange(1.0, N + 1), backend, eligible=eligible), counter), backend
+        )
         assert points
         assert all(p % 2 == 0 for p in points)
 
@@ -138,7 +142,7 @@ def test_draws_are_the_same_everywhere_and_look_uniform(backend):
     there = backend.numpy(draw(backend.array(np.array([7])), 3, backend.array(rows)))
     assert (here == there).all()
     u = here / 2.0**63
-    assert (0 <= u).all()
+    assert (u >= 0).all()
     assert (u < 1).all()
     assert u.mean() == pytest.approx(0.5, abs=0.01)
     histogram = np.histogram(u, bins=20, range=(0, 1))[0]

@@ -153,7 +153,9 @@ def test_multi_class_relabels_all_columns_of_a_flipped_point():
     play(gram, labels, 12, 6, rounds=30, eta=0.01, n_classes=3, callback=check)
 
 
-@pytest.mark.parametrize("attacker", [RandomizedTopK(20, 10), TopK(10), LargestLoss(10)], ids=lambda a: type(a).__name__)
+@pytest.mark.parametrize(
+    "attacker", [RandomizedTopK(20, 10), TopK(10), LargestLoss(10)], ids=lambda a: type(a).__name__
+)
 def test_a_saved_state_continues_with_the_same_bits(attacker):
     saved = {}
 
@@ -242,9 +244,7 @@ def test_the_fixed_point_projection_plays_the_same_game():
 
 
 def test_decay_multiplies_the_step_for_good():
-    np.testing.assert_allclose(
-        step_schedule(2.0, 7, (0.1, 3)), [2, 2, 2, 0.2, 0.2, 0.2, 0.02]
-    )
+    np.testing.assert_allclose(step_schedule(2.0, 7, (0.1, 3)), [2, 2, 2, 0.2, 0.2, 0.2, 0.02])
     assert step_schedule(np.array([1.0, 2.0]), 4).shape == (4, 2)
 
 

@@ -95,9 +95,7 @@ def test_duplicate_rows_do_not_break_the_factor():
     doubled = np.repeat(X[:40], 5, axis=0)
     gram = LowRankGram(doubled, KERNEL, 200, 0.0, np.random.default_rng(0), "float64")
     assert gram.rank <= 40
-    np.testing.assert_allclose(
-        gram.factor @ gram.factor.T, DenseGram.from_rows(doubled, KERNEL).matrix, atol=1e-8
-    )
+    np.testing.assert_allclose(gram.factor @ gram.factor.T, DenseGram.from_rows(doubled, KERNEL).matrix, atol=1e-8)
 
 
 @pytest.mark.parametrize("centred", [False, True])

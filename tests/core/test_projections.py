@@ -130,9 +130,7 @@ def test_integer_weights_are_repeated_rows(problem, seed):
     times = np.random.default_rng(seed).integers(1, 4, size=len(z))
     many = project(np.repeat(z, times), np.repeat(y, times), np.repeat(cap, times)).dual
     column = lambda a: np.asfortranarray(np.asarray(a, float)[:, None])  # noqa: E731
-    weighted = project_exact(
-        column(z * times), column(y), column(cap * times), weight=column(times)
-    ).dual[:, 0]
+    weighted = project_exact(column(z * times), column(y), column(cap * times), weight=column(times)).dual[:, 0]
     starts = np.cumsum(times) - times
     np.testing.assert_allclose(weighted, np.add.reduceat(many, starts), atol=1e-9 * max(1, np.abs(z).max()))
 
@@ -143,9 +141,7 @@ def test_a_batch_is_its_columns_on_every_backend(method, backend):
     z, y = rng.normal(size=(40, 5)), rng.choice([-1.0, 1.0], size=(40, 5))
     z[:, 0], y[:, 0] = np.resize(CYCLE_Z, 40), np.resize(CYCLE_Y, 40)
     cap = rng.uniform(0, 1, size=40)
-    batch = PROJECTIONS[method](
-        backend.columns(z), backend.columns(y), backend.columns(cap), backend=backend
-    )
+    batch = PROJECTIONS[method](backend.columns(z), backend.columns(y), backend.columns(cap), backend=backend)
     for j in range(5):
         alone = project(z[:, j], y[:, j], cap, method="exact")
         np.testing.assert_allclose(backend.numpy(batch.dual)[:, j], alone.dual, atol=1e-9)

@@ -84,19 +84,22 @@ class NumpyBackend:
         return np.stack([_largest(column, count) for column in keys.T], axis=1)
 
     def symmetric_product(self, matrix: Array, columns: Array) -> Array:
-        """``matrix @ columns`` for a symmetric `matrix`.
+        """``matrix @ columns`` for a symmetric `matrix`, column by column in memory.
 
         For few columns the time is that of reading the matrix, and the symmetric routine reads half of it.
         """
         if columns.shape[1] > 3 or len(matrix) < 64 or not matrix.flags.c_contiguous:
-            return matrix @ columns
+            return (columns.T @ matrix).T
         symv = blas.ssymv if matrix.dtype == np.float32 else blas.dsymv
         return np.stack([symv(1.0, matrix.T, np.ascontiguousarray(column)) for column in columns.T]).T
 
     def product(self, matrix: Array, columns: Array) -> Array:
-        """``matrix @ columns``; a few columns go one by one, which reads the matrix without repacking it."""
+        """``matrix @ columns``, column by column in memory.
+
+        A few columns go one by one, which reads the matrix without repacking it.
+        """
         if columns.shape[1] > 3:
-            return matrix @ columns
+            return (columns.T @ matrix.T).T
         return np.stack([matrix @ np.ascontiguousarray(column) for column in columns.T]).T
 
     def exp_(self, x: Array) -> Array:
@@ -173,11 +176,11 @@ class TorchBackend(NumpyBackend):
 
     def symmetric_product(self, matrix: Array, columns: Array) -> Array:
         """``matrix @ columns`` for a symmetric `matrix`."""
-        return matrix @ columns
+        return (columns.T @ matrix).T
 
     def product(self, matrix: Array, columns: Array) -> Array:
         """``matrix @ columns``."""
-        return matrix @ columns
+        return (columns.T @ matrix.T).T
 
     def exp_(self, x: Array) -> Array:
         """``exp(x)``, in place."""
@@ -195,6 +198,11 @@ def backend_for(device: str | None) -> NumpyBackend:
     if backend.device is not None and backend.device.type == "cuda" and not backend.xp.cuda.is_available():
         raise ValueError(f"device={device!r} was asked for, but torch sees no CUDA device; use device=None or 'cpu'")
     return backend
+
+
+def outer(rows: Array, columns: Array) -> Array:
+    """rows (n, 1) times columns (c,), as (n, c) column by column in memory."""
+    return (rows.T * columns[:, None]).T
 
 
 def _shift(x: Array, bits: int) -> Array:

@@ -208,4 +208,3 @@ def _relabel(points: Array, view: View, counter: int, distribution: np.ndarray |
 
 def _take(x: Array, order: Array, backend: NumpyBackend) -> Array:
     return x[order, backend.array(np.arange(x.shape[1]))[None, :]]
-

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.core.arrays import Array, draw
+from floral_learn.core.arrays import Array, draw, outer
 from floral_learn.core.attackers import TIES, Attacker, Flips, NoAttack, View
 from floral_learn.core.dual import Optimality, gradient, objective, optimality
 from floral_learn.core.gram import Gram
@@ -155,7 +155,7 @@ def solve(game: Game, state: GameState | None = None, callback: Callback | None 
         if state.round >= game.rounds:
             break
         eta = backend.array(np.repeat(game.steps[state.round], game.width))
-        eta = eta if game.weight is None else eta * game.weight
+        eta = eta if game.weight is None else outer(game.weight, eta)
         step = state.dual - eta * gradient(ahead, signs)
         projected = project(step, signs, game.cap, state.mu, backend, game.weight)
         state = _advance(game, state, flips, signs, projected)

@@ -82,11 +82,10 @@ class Kernel:
             return backend.array(values)
         if self.name == "laplacian":
             return backend.exp_(self._manhattan(A, B, backend) * -self.gamma)
-        inner = A @ B.T
-        if sparse.issparse(inner):
-            inner = inner.toarray()
-        if sparse.issparse(A):
-            inner = backend.array(inner)
+        if sparse.issparse(A) or sparse.issparse(B):
+            inner = backend.array(_dense(_host(A, backend) @ _host(B, backend).T))
+        else:
+            inner = A @ B.T
         if self.name == "rbf":
             inner *= 2 * self.gamma
             inner -= backend.array(self.gamma * _squares(A))[:, None]
@@ -112,10 +111,18 @@ class Kernel:
 
     @staticmethod
     def _manhattan(A: Any, B: Any, backend: NumpyBackend) -> Array:
-        if backend.name == "torch" and not sparse.issparse(A):
+        if backend.name == "torch" and not sparse.issparse(A) and not sparse.issparse(B):
             return backend.xp.cdist(A, B, p=1)
-        distances = manhattan_distances(A, B)
-        return backend.array(distances.astype(A.dtype, copy=False))
+        A, B = _host(A, backend), _host(B, backend)
+        return backend.array(manhattan_distances(A, B).astype(A.dtype, copy=False))
+
+
+def _host(X: Any, backend: NumpyBackend) -> Any:
+    return X if sparse.issparse(X) else backend.numpy(X)
+
+
+def _dense(X: Any) -> np.ndarray:
+    return X.toarray() if sparse.issparse(X) else np.asarray(X)
 
 
 def _squares(X: Any) -> Any:

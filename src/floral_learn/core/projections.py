@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.core.arrays import NUMPY, Array, NumpyBackend
+from floral_learn.core.arrays import NUMPY, Array, NumpyBackend, outer
 
 _EPS = 2.0**-52
 
@@ -43,7 +43,7 @@ def _box(signs: Array, cap: Array) -> tuple[Array, Array]:
 
 def _evaluate(u: Array, mu: Array, low: Array, high: Array, weight: Array | None, xp: Any) -> tuple[Array, ...]:
     """The clipped point, phi(mu), minus its slope, and what rounding alone can leave in phi."""
-    moved = u - (mu if weight is None else mu * weight)
+    moved = u - (mu if weight is None else outer(weight, mu))
     clipped = moved.clip(low, high)
     inside = (moved > low) & (moved < high)
     slope = inside.sum(0) if weight is None else (inside * weight).sum(0)

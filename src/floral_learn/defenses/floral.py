@@ -25,6 +25,7 @@ from floral_learn.defenses.floral_fit import (
     generator,
     make_game,
     row_weights,
+    threads_for,
     used_rows,
 )
 from floral_learn.defenses.game_setup import check_trusted
@@ -262,8 +263,9 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         game = make_game(self, X, labels, weight, eligible, rows, running)
         self._running_fit = running
         try:
-            solve_callback = self._callback(game, running, rows, X, labels)
-            result = solve(game, state, solve_callback)
+            callback = self._callback(game, running, rows, X, labels)
+            with threads_for(n):
+                result = solve(game, state, callback)
         finally:
             del self._running_fit
         for name, value in fitted_attributes(self, game, result.state, rows, X, labels).items():

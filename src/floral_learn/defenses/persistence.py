@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import skops.io
-
 import floral_learn
 
 _FORMAT = 1
-# Types of our own that a model file may name; scikit-learn's and numpy's are known to skops.
+# Types that a model file may name beside those of scikit-learn and numpy, which skops knows: ours, and sparse rows.
 _OWN = "floral_learn."
+_ROWS = ("scipy.sparse._csr.csr_matrix", "scipy.sparse._csr.csr_array")
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -28,10 +27,11 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     ValueError
         If the model holds something that cannot be saved without pickle, such as a callable kernel.
     """
+    skops_io = _skops()
     _refuse_callables(model)
     stamp = {"format": _FORMAT, "floral_learn": floral_learn.__version__, "model": model}
     try:
-        payload = skops.io.dumps(stamp)
+        payload = skops_io.dumps(stamp)
     except Exception as error:
         raise ValueError(f"this model cannot be saved: {error}") from error
     write_atomically(path, payload)
@@ -55,15 +55,15 @@ def load(path: str | os.PathLike[str], trusted: Sequence[str] = ()) -> Any:
     if not path.is_file():
         raise FileNotFoundError(f"no model file at {path}")
     try:
-        found = skops.io.get_untrusted_types(file=path)
+        found = _skops().get_untrusted_types(file=path)
     except Exception as error:
         raise ValueError(f"{path} is not a floral-learn model file") from error
-    unknown = [name for name in found if not name.startswith(_OWN) and name not in trusted]
+    unknown = [name for name in found if not name.startswith(_OWN) and name not in (*_ROWS, *trusted)]
     if unknown:
         raise ValueError(
             f"{path} holds types that are not trusted: {', '.join(sorted(unknown))}; see load(trusted=...)"
         )
-    stamp = skops.io.load(path, trusted=list(found))
+    stamp = _skops().load(path, trusted=list(found))
     if not isinstance(stamp, dict) or "model" not in stamp or "format" not in stamp:
         raise ValueError(f"{path} is not a floral-learn model file")
     if stamp["format"] > _FORMAT:
@@ -78,6 +78,13 @@ def load(path: str | os.PathLike[str], trusted: Sequence[str] = ()) -> Any:
             stacklevel=2,
         )
     return stamp["model"]
+
+
+def _skops() -> Any:
+    # Imported on use: skops looks for pandas and torch and loads them where they are installed.
+    import skops.io
+
+    return skops.io
 
 
 def write_atomically(path: str | os.PathLike[str], payload: bytes) -> None:
@@ -103,6 +110,8 @@ def _umask() -> int:
 
 
 def _refuse_callables(model: Any) -> None:
-    for name, value in (model.get_params(deep=True) if hasattr(model, "get_params") else {}).items():
+    found = model.values() if isinstance(model, dict) else [model]
+    params = [item.get_params(deep=True).items() for item in found if hasattr(item, "get_params")]
+    for name, value in (pair for items in params for pair in items):
         if callable(value) and name.split("__")[-1] == "kernel":
             raise ValueError(f"{name} is a function, which cannot be saved without pickle; use a named kernel")

@@ -1,0 +1,350 @@
+"""FloralClassifier: a good scikit-learn citizen that plays the game it is asked to play."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_digits, make_blobs, make_moons
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from floral_learn import FloralClassifier
+from floral_learn.core.attackers import RandomizedTopK
+from floral_learn.core.game import Game, solve, step_schedule
+from floral_learn.core.gram import DenseGram
+from floral_learn.core.kernels import Kernel
+
+X, Y = make_moons(200, noise=0.2, random_state=0)
+NAMES = np.array(["no", "yes"])[Y]
+CONVERGED = {"budget": 0, "n_rounds": 20_000, "average": False}
+
+# Random flips fall on other rows when rows are repeated: with the attacker on, weights cannot equal repetition.
+_RANDOM = "flips are drawn by row: a repeated row is two rows to the attacker; exact with the attacker off (budget=0)"
+EXPLAINED = {
+    "check_sample_weight_equivalence_on_dense_data": _RANDOM,
+    "check_sample_weight_equivalence_on_sparse_data": _RANDOM,
+}
+
+
+def explained(estimator):
+    return EXPLAINED if estimator.budget == 0.3 else {}
+
+
+@parametrize_with_checks(
+    [
+        FloralClassifier(n_rounds=100),
+        FloralClassifier(n_rounds=100, budget=0),
+        FloralClassifier(n_rounds=100, budget=0.3),
+        FloralClassifier(n_rounds=100, kernel="linear", average=False, gram="low_rank"),
+        FloralClassifier(n_rounds=60, device="cpu", gram="chunked"),
+    ],
+    expected_failed_checks=explained,
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_the_estimator_is_the_game():
+    clf = FloralClassifier(gamma=1.0, budget=20, random_state=np.random.default_rng(0)).fit(X, Y)
+    seeds = np.random.default_rng(0).integers(2**62, size=2)
+    gram = DenseGram.from_rows(X, Kernel("rbf", gamma=1.0))
+    eta = 1 / gram.lambda_max(200, 1e-10, centred=True)
+    game = Game(gram, Y, np.full(200, 10.0), step_schedule(eta, 500), RandomizedTopK(20, 10), seeds=seeds[:1])
+    result = solve(game)
+    np.testing.assert_array_equal(clf.dual_coef_[0], result.mean_weights[clf.support_, 0])
+    np.testing.assert_array_equal(clf.intercept_, result.mean_bias)
+    np.testing.assert_allclose(
+        clf.decision_function(X), gram.matrix @ result.mean_weights[:, 0] + result.mean_bias, atol=1e-9
+    )
+    np.testing.assert_array_equal(clf.flip_rate_, result.flip_rate[:, 0])
+
+
+@pytest.mark.parametrize("weights", [None, "sample", "class"])
+def test_with_the_attacker_off_it_converges_to_svc(weights):
+    sample = np.random.default_rng(0).uniform(0.2, 2, size=200) if weights == "sample" else None
+    balance = {0: 0.5, 1: 2.0} if weights == "class" else None
+    svc = SVC(C=1.0, gamma=1.0, class_weight=balance, tol=1e-8).fit(X, Y, sample_weight=sample)
+    clf = FloralClassifier(C=1.0, gamma=1.0, class_weight=balance, **CONVERGED).fit(X, Y, sample_weight=sample)
+    np.testing.assert_allclose(clf.decision_function(X), svc.decision_function(X), atol=2e-3)
+
+
+def test_integer_weights_are_repeated_rows_with_the_attacker_off():
+    times = np.arange(200) % 3
+    plain = FloralClassifier(budget=0).fit(np.repeat(X, times, axis=0), np.repeat(Y, times))
+    weighted = FloralClassifier(budget=0).fit(X, Y, sample_weight=times)
+    np.testing.assert_allclose(weighted.decision_function(X), plain.decision_function(X), atol=1e-8)
+    assert not set(weighted.support_) & set(np.flatnonzero(times == 0))
+
+
+def test_rows_of_weight_zero_are_never_flipped():
+    weight = np.ones(200)
+    weight[:60] = 0
+    clf = FloralClassifier(budget=0.3).fit(X, Y, sample_weight=weight)
+    assert clf.flip_rate_[:60].max() == 0
+    assert clf.flip_rate_.max() > 0
+
+
+def test_attributes_are_those_of_svc():
+    clf = FloralClassifier(budget=0.1, random_state=0).fit(X, NAMES)
+    assert list(clf.classes_) == ["no", "yes"]
+    assert clf.dual_coef_.shape == (1, len(clf.support_))
+    assert clf.support_vectors_.shape == (len(clf.support_), 2)
+    np.testing.assert_array_equal(clf.support_vectors_, X[clf.support_])
+    assert clf.n_support_.sum() == len(clf.support_)
+    assert clf.intercept_.shape == (1,)
+    assert (clf.n_iter_, clf.budget_, clf.flips_) == (500, 20, 10)
+    assert "dense, 200 rows, float64, 320 kB" in clf.gram_
+    by_hand = np.exp(-clf.gamma_ * ((X[:, None] - clf.support_vectors_[None]) ** 2).sum(-1))
+    np.testing.assert_allclose(by_hand @ clf.dual_coef_[0] + clf.intercept_, clf.decision_function(X), atol=1e-9)
+    assert set(clf.history_) >= {"objective", "residual", "bias", "mu", "step", "flips"}
+    assert all(len(v) == 500 for v in clf.history_.values())
+
+
+@pytest.mark.parametrize("labels", [Y, Y.astype(bool), NAMES, NAMES.astype(object), np.where(Y, 7.0, -3.0)], ids=str)
+def test_any_labels(labels):
+    clf = FloralClassifier(n_rounds=100, random_state=0).fit(X, labels)
+    assert clf.predict(X).dtype == np.asarray(labels).dtype
+    assert clf.score(X, labels) > 0.9
+
+
+def test_pandas_pipeline_grid_search_and_clone():
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    clf = FloralClassifier(n_rounds=60, random_state=0)
+    fitted = clone(clf).fit(frame, pd.Series(NAMES))
+    assert list(fitted.feature_names_in_) == ["a", "b"]
+    with pytest.raises(ValueError, match="feature names"):
+        fitted.predict(frame[["b", "a"]])
+    pipe = make_pipeline(StandardScaler(), clf)
+    assert cross_val_score(pipe, frame, NAMES, cv=3).mean() > 0.85
+    search = GridSearchCV(pipe, {"floralclassifier__gamma": [0.01, 1.0], "floralclassifier__budget": [0, 10]}, cv=3)
+    assert search.fit(frame, NAMES).best_params_["floralclassifier__gamma"] == 1.0
+
+
+def test_trusted_labels_are_never_flipped():
+    trusted = np.arange(200) % 3 == 0
+    clf = FloralClassifier(budget=0.3, random_state=0).fit(X, Y, trusted=trusted)
+    assert clf.flip_rate_[trusted].max() == 0
+    assert clf.flip_rate_[~trusted].max() > 0
+
+
+def test_average_false_is_the_last_iterate():
+    last = FloralClassifier(budget=0.2, average=False, random_state=0).fit(X, Y)
+    mean = FloralClassifier(budget=0.2, average=True, random_state=0).fit(X, Y)
+    assert last.intercept_[0] == last.history_["bias"][-1]
+    assert mean.intercept_[0] == pytest.approx(mean.history_["bias"][250:].mean())
+
+
+def test_budget_below_two_points_turns_the_attacker_off():
+    clf = FloralClassifier(budget=1, n_rounds=50).fit(X, Y)
+    assert (clf.budget_, clf.flips_) == (0, 0)
+    assert not clf.flip_rate_.any()
+
+
+def test_random_state_decides_the_flips():
+    runs = [FloralClassifier(budget=0.2, n_rounds=60, random_state=s).fit(X, Y).dual_coef_ for s in (0, 0, 1)]
+    np.testing.assert_array_equal(runs[0], runs[1])
+    assert runs[0].shape != runs[2].shape or (runs[0] != runs[2]).any()
+
+
+def test_it_defends_moon_against_flipped_labels():
+    rng = np.random.default_rng(0)
+    poisoned = Y.copy()
+    far = np.argsort(-np.abs(SVC(kernel="linear").fit(X, Y).decision_function(X)))[:20]
+    poisoned[far] = 1 - poisoned[far]
+    P, truth = make_moons(1000, noise=0.2, random_state=int(rng.integers(1000)))
+    plain = SVC(C=10, gamma=1.0).fit(X, poisoned).score(P, truth)
+    floral = FloralClassifier(gamma=1.0, budget=0.2, random_state=0).fit(X, poisoned).score(P, truth)
+    assert floral > plain + 0.02
+
+
+class TestMultiClass:
+    P, labels = make_blobs(240, centers=4, cluster_std=1.5, random_state=0)
+
+    def test_four_classes(self):
+        clf = FloralClassifier(random_state=0).fit(self.P, np.array(list("wxyz"))[self.labels])
+        assert clf.decision_function(self.P).shape == (240, 4)
+        assert clf.dual_coef_.shape == (4, len(clf.support_))
+        assert clf.score(self.P, np.array(list("wxyz"))[self.labels]) > 0.85
+
+    def test_digits_beside_svc(self):
+        D, digits = load_digits(return_X_y=True)
+        train, test = np.arange(0, 1200), np.arange(1200, len(digits))
+        svc = SVC(C=10).fit(D[train], digits[train]).score(D[test], digits[test])
+        clf = FloralClassifier(random_state=0).fit(D[train], digits[train])
+        assert clf.score(D[test], digits[test]) > svc - 0.02
+
+    def test_budget_for_each_class(self):
+        budget = {0: 10, 1: 0.05, 2: 0, 3: 4}
+        clf = FloralClassifier(budget=budget, flips=4, n_rounds=60, random_state=0).fit(self.P, self.labels)
+        assert clf.budget_ == {0: 10, 1: 12, 2: 0, 3: 4}
+        with pytest.raises(ValueError, match="exactly the classes"):
+            FloralClassifier(budget={0: 10}).fit(self.P, self.labels)
+        with pytest.raises(ValueError, match="three or more classes"):
+            FloralClassifier(budget={0: 1, 1: 2}).fit(X, Y)
+
+    def test_flip_distribution(self):
+        q = np.roll(np.eye(4), 1, axis=1)
+        FloralClassifier(budget=0.1, flip_distribution=q, n_rounds=30).fit(self.P, self.labels)
+        with pytest.raises(ValueError, match=r"shape \(4, 4\)"):
+            FloralClassifier(flip_distribution=np.eye(3)).fit(self.P, self.labels)
+        with pytest.raises(ValueError, match="row-stochastic"):
+            FloralClassifier(flip_distribution=np.ones((4, 4))).fit(self.P, self.labels)
+
+
+@pytest.mark.parametrize("gram", ["dense", "chunked", "low_rank"])
+@pytest.mark.parametrize("device", [None, "cpu"])
+def test_every_operator_and_device_gives_the_same_model(gram, device):
+    rank = 200 if gram == "low_rank" else "auto"
+    clf = FloralClassifier(gamma=1.0, budget=0.1, gram=gram, rank=rank, device=device, random_state=0).fit(X, Y)
+    reference = FloralClassifier(gamma=1.0, budget=0.1, random_state=0).fit(X, Y)
+    np.testing.assert_allclose(clf.decision_function(X), reference.decision_function(X), atol=1e-4)
+    np.testing.assert_array_equal(clf.flip_rate_, reference.flip_rate_)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly", "sigmoid", "laplacian"])
+def test_kernels_and_csr_rows(kernel):
+    S = sparse.csr_matrix(np.where(np.abs(X) > 0.3, X, 0))
+    params = {"kernel": kernel, "gamma": 0.5, "degree": 2, "coef0": 1.0, "n_rounds": 100, "random_state": 0}
+    dense, csr = (FloralClassifier(**params).fit(rows, Y) for rows in (S.toarray(), S))
+    np.testing.assert_allclose(csr.decision_function(S), dense.decision_function(S.toarray()), atol=1e-8)
+
+
+def test_callable_and_precomputed_equal_the_named_kernel():
+    reference = FloralClassifier(gamma=1.0, random_state=0).fit(X, Y)
+
+    def rbf(A, B):
+        return np.exp(-((A[:, None] - B[None]) ** 2).sum(-1))
+
+    called = FloralClassifier(kernel=rbf, random_state=0).fit(X, Y)
+    given = FloralClassifier(kernel="precomputed", random_state=0).fit(rbf(X, X), Y)
+    P = X[:50] + 0.01
+    np.testing.assert_allclose(called.decision_function(P), reference.decision_function(P), atol=1e-7)
+    np.testing.assert_allclose(given.decision_function(rbf(P, X)), reference.decision_function(P), atol=1e-7)
+
+
+def test_larger_data_goes_low_rank_and_agrees_with_dense():
+    P, labels = make_moons(3500, noise=0.25, random_state=1)
+    low = FloralClassifier(budget=0.05, random_state=0).fit(P, labels)
+    assert low.gram_.startswith("low rank")
+    dense = FloralClassifier(budget=0.05, gram="dense", random_state=0).fit(P, labels)
+    T, _ = make_moons(2000, noise=0.25, random_state=2)
+    assert np.mean(low.predict(T) == dense.predict(T)) > 0.995
+
+
+def test_a_step_over_the_bound_warns_and_names_it():
+    with pytest.warns(UserWarning, match=r"learning_rate=1 is above 2 / lambda_max = 0\.0\d+"):
+        FloralClassifier(gamma=1.0, learning_rate=1.0, n_rounds=5).fit(X, Y)
+
+
+def test_label_issues_rank_planted_flips_first():
+    poisoned = Y.copy()
+    planted = np.random.default_rng(1).choice(200, 20, replace=False)
+    poisoned[planted] = 1 - poisoned[planted]
+    issues = (
+        FloralClassifier(gamma=1.0, budget=0.1, random_state=0).fit(X, np.array(["a", "b"])[poisoned]).label_issues()
+    )
+    assert list(issues.columns) == ["row", "given", "suggested", "suspicion", "reasons"]
+    assert sorted(issues["row"]) == list(range(200))
+    assert issues["suspicion"].is_monotonic_decreasing
+    assert issues["suspicion"].between(0, 1).all()
+    assert np.isin(issues["row"][:20], planted).mean() > 0.6
+    top = issues.iloc[0]
+    assert top["given"] != top["suggested"]
+    assert "model disagrees" in top["reasons"]
+
+
+BAD = [
+    ({"budget": 1.5}, r"budget=1.5 is a fraction of the rows and must lie in \[0, 1\]"),
+    ({"budget": 500}, "budget=500 is more than the 200 rows there are"),
+    ({"budget": -3}, "budget=-3 must not be negative"),
+    ({"budget": "auto"}, "'budget' parameter of FloralClassifier must be"),
+    ({"budget": 10, "flips": 11}, "flips=11 is 11 points, more than the budget of 10"),
+    ({"C": 0}, "'C' parameter of FloralClassifier must be"),
+    ({"kernel": "rfb"}, "'kernel' parameter of FloralClassifier must be"),
+    ({"gamma": -1.0}, "'gamma' parameter"),
+    ({"decay": (0.1,)}, r"decay=\(0.1,\) must be None or"),
+    ({"decay": (2.0, 100)}, "decay="),
+    ({"max_memory": "lots"}, "max_memory='lots' is not a size"),
+    ({"gram": "sparse"}, "'gram' parameter"),
+    ({"n_rounds": 0}, "'n_rounds' parameter"),
+    ({"learning_rate": 0.0}, "'learning_rate' parameter"),
+    ({"projection": "newton"}, "'projection' parameter"),
+]
+
+
+@pytest.mark.parametrize(("params", "message"), BAD, ids=lambda v: str(v)[:30])
+def test_a_wrong_parameter_is_named_with_its_value(params, message):
+    with pytest.raises(ValueError, match=message):
+        FloralClassifier(**params).fit(X, Y)
+
+
+def test_wrong_data_is_refused_with_a_reason():
+    clf = FloralClassifier()
+    with pytest.raises(ValueError, match="NaN"):
+        clf.fit(np.where(X > 1, np.nan, X), Y)
+    with pytest.raises(ValueError, match="infinity"):
+        clf.fit(np.where(X > 1, np.inf, X), Y)
+    with pytest.raises(ValueError, match="only one class"):
+        clf.fit(X, np.zeros(200))
+    with pytest.raises(ValueError, match="minimum of 2"):
+        clf.fit(X[:1], Y[:1])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        clf.fit(X, Y[:-1])
+    with pytest.raises(ValueError, match="Unknown label type"):
+        clf.fit(X, X[:, 0])
+    with pytest.raises(ValueError, match="sample_weight must not be negative"):
+        clf.fit(X, Y, sample_weight=-np.ones(200))
+    with pytest.raises(ValueError, match="zero for every row|at least one non-zero"):
+        clf.fit(X, Y, sample_weight=np.zeros(200))
+    with pytest.raises(ValueError, match="each class needs a positive one"):
+        clf.fit(X, Y, sample_weight=Y)
+    with pytest.raises(ValueError, match=r"trusted= must be a boolean mask with one entry a row \(200\)"):
+        clf.fit(X, Y, trusted=[1, 2, 3])
+    with pytest.raises(ValueError, match="2 features"):
+        clf.fit(X, Y).predict(X[:, :1])
+
+
+def test_a_matrix_that_is_no_gram_matrix_is_refused():
+    K = np.exp(-((X[:, None] - X[None]) ** 2).sum(-1))
+    clf = FloralClassifier(kernel="precomputed")
+    with pytest.raises(ValueError, match="square"):
+        clf.fit(K[:, :50], Y)
+    lopsided = K.copy()
+    lopsided[0, 1] += 0.1
+    with pytest.raises(ValueError, match="not symmetric"):
+        clf.fit(lopsided, Y)
+    with pytest.raises(ValueError, match=r"not positive semi-definite: it has an eigenvalue of -"):
+        clf.fit(K - 0.5 * np.eye(200), Y)
+
+
+def test_a_gram_over_the_cap_is_a_memory_error_with_its_size():
+    with pytest.raises(MemoryError, match=r"takes 320 kB, over max_memory=1 kB"):
+        FloralClassifier(gram="dense", max_memory="1kB").fit(X, Y)
+
+
+def test_a_device_that_is_not_there_is_named():
+    import torch
+
+    if not torch.cuda.is_available():
+        with pytest.raises(ValueError, match="device='cuda' was asked for"):
+            FloralClassifier(device="cuda").fit(X, Y)
+
+
+def test_nothing_is_left_half_fitted_by_a_refused_fit():
+    clf = FloralClassifier(n_rounds=30, random_state=0).fit(X, Y)
+    before = clf.predict(X)
+    with pytest.raises(ValueError, match="budget"):
+        clf.set_params(budget=999).fit(X, Y)
+    np.testing.assert_array_equal(clf.predict(X), before)
+
+
+def test_verbose_writes_lines_with_time_left(capsys):
+    FloralClassifier(n_rounds=40, verbose=1).fit(X, Y)
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 10
+    assert lines[-1].startswith("[floral] round 40/40")
+    assert all("s left" in line for line in lines)

@@ -1,0 +1,91 @@
+"""The rules of the house: which room may import which, and what importing the package costs."""
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import floral_learn
+
+SOURCE = Path(floral_learn.__file__).parent
+# What each room may import, itself aside. `cli` may import everything; nothing imports `cli`.
+ALLOWED = {
+    "core": set(),
+    "datasets": {"core"},
+    "attacks": {"core"},
+    "theory": {"core"},
+    "defenses": {"core"},
+    "neural": {"core", "defenses"},
+    "audit": {"core", "datasets", "attacks", "theory", "defenses", "neural"},
+    "evaluation": {"core", "datasets", "attacks", "theory", "defenses", "neural"},
+    "cli": {"core", "datasets", "attacks", "theory", "defenses", "neural", "audit", "evaluation"},
+}
+FILES = sorted(SOURCE.rglob("*.py"))
+
+
+def imported(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            package = ["floral_learn", *path.relative_to(SOURCE).parts[:-1]]
+            base = package[: len(package) + 1 - node.level] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            yield module
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_imports_point_down(path):
+    room = path.relative_to(SOURCE).parts[0]
+    if room.endswith(".py"):
+        return  # the package's own __init__ names modules as text only
+    for module in imported(path):
+        parts = module.split(".")
+        if parts[0] == "floral_learn" and len(parts) > 1 and (SOURCE / parts[1]).is_dir():
+            assert parts[1] == room or parts[1] in ALLOWED[room], f"{room} must not import {module}"
+
+
+def test_every_room_is_known():
+    rooms = {p.name for p in SOURCE.iterdir() if p.is_dir() and p.name != "__pycache__"}
+    assert rooms <= set(ALLOWED)
+
+
+def loaded_after(statement):
+    code = f"{statement}; import sys, json; print(json.dumps(sorted(m.split('.')[0] for m in sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(json.loads(done.stdout))
+
+
+def test_importing_loads_nothing_heavy():
+    assert not loaded_after("import floral_learn") & {"torch", "matplotlib", "pandas", "dask", "transformers", "typer"}
+
+
+def test_using_the_names_loads_nothing_heavy_of_our_own():
+    names = "FloralClassifier, save, load, Checkpoint, resume, poison"
+    # pandas is not in this list: scikit-learn itself loads it where it is installed.
+    heavy = {"torch", "matplotlib", "dask", "transformers", "typer"}
+    assert not loaded_after(f"from floral_learn import {names}") & heavy
+
+
+def test_the_bare_package_loads_no_scikit_learn_either():
+    assert not loaded_after("import floral_learn") & {"sklearn", "scipy", "numpy"}
+
+
+def test_every_public_name_exists_and_has_a_docstring():
+    for name in floral_learn.__all__:
+        value = getattr(floral_learn, name)
+        assert name == "__version__" or (value.__doc__ or "").strip(), name
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = floral_learn.nothing
+
+
+def test_the_package_is_marked_as_typed():
+    assert (SOURCE / "py.typed").exists()
+
+
+def test_no_file_is_a_room_without_a_name():
+    assert not [p for p in FILES if p.name in ("utils.py", "helpers.py", "misc.py", "common.py")]
