@@ -103,6 +103,19 @@ def test_large_data_take_the_low_rank_path_and_the_budget_holds():
     assert len(result.indices) == 310
 
 
+def test_costs_limit_what_is_flipped_and_the_result_says_so(moons):
+    X, y = moons
+    costs = np.where(y == 1, 5.0, 1.0)
+    result = AlfaTilt(budget=20, costs=costs, max_cost=30.0, n_restarts=3, random_state=0).poison(X, y)
+    assert costs[result.indices].sum() <= 30.0
+    poor = AlfaTilt(budget=20, costs=np.full(120, 2.0), max_cost=11.0, n_restarts=3, random_state=0).poison(X, y)
+    assert len(poor.indices) == 5
+    assert poor.stopped_early == "max_cost=11.0 pays for 5 of 20 flips"
+    rich = AlfaTilt(budget=20, costs=costs, max_cost=1e6, n_restarts=3, random_state=0).poison(X, y)
+    free = AlfaTilt(budget=20, n_restarts=3, random_state=0).poison(X, y)
+    np.testing.assert_array_equal(np.sort(rich.indices), np.sort(free.indices))
+
+
 def test_settings_are_checked(moons):
     X, y = moons
     with pytest.raises(ValueError, match="has no hyperplane to tilt"):

@@ -194,6 +194,4 @@ def test_dataset_arrays_cannot_be_written_and_lengths_must_match():
 def test_every_data_set_takes_seed_and_data_home(name):
     import inspect
 
-    assert {"seed", "data_home", "n_train", "n_val", "n_test"} <= set(
-        inspect.signature(DATASETS[name]).parameters
-    )
+    assert {"seed", "data_home", "n_train", "n_val", "n_test"} <= set(inspect.signature(DATASETS[name]).parameters)

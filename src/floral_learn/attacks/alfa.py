@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.svm import SVC
 
 from .base import Choice, LabelAttack, Problem
-from .flip_costs import cheapest_flips, check_costs
+from .flip_costs import cheapest_flips, check_costs, cost_note
 from .kernel_svm import SVMSettings, fit_dual
 from .surrogates import class_scores, fresh, margins
 
@@ -92,9 +92,7 @@ class Alfa(LabelAttack):
             gap = _flip_gap(signs, values)
         assert best is not None
         objective, indices, scores = best
-        note = None
-        if len(indices) < problem.flips:
-            note = f"max_cost={self.max_cost} pays for {len(indices)} of {problem.flips} flips"
+        note = cost_note(len(indices), problem.flips, self.max_cost)
         details = {"objective": objective, "history": history, "n_iter": len(history), "converged": converged}
         return Choice(indices, 1 - problem.y[indices], scores, note, details)
 

@@ -13,6 +13,7 @@ from floral_learn.core.low_rank import LowRankGram
 
 from .base import Choice, LabelAttack, Problem
 from .batched_dual import solve_duals
+from .flip_costs import cheapest_flips, check_costs, cost_note
 from .kernel_svm import SVMSettings, fit_dual
 
 BATCH = 25
@@ -41,6 +42,7 @@ class AlfaTilt(LabelAttack):
     random_svm : ``"signed"`` draws random duals in [0, C] with random labels, a hyperplane that knows nothing
         of the data; ``"unsigned"`` leaves the labels out, as the authors' library does, so that all
         proposals favour rows of one class in dense regions.
+    costs, max_cost : price of each flip (n,) and most that all may cost, as in ``Alfa``
     gram : ``"auto"``, ``"dense"`` or ``"low-rank"``; ``rank`` columns in the last case
     surrogate : an ``SVC`` whose kernel and C are used instead; other classifiers have no hyperplane
     """
@@ -54,6 +56,8 @@ class AlfaTilt(LabelAttack):
     beta1: float = 0.1
     beta2: float = 0.1
     random_svm: str = "signed"
+    costs: Any = None
+    max_cost: float | None = None
     gram: str = "auto"
     rank: int = 256
     surrogate: Any = None
@@ -64,6 +68,7 @@ class AlfaTilt(LabelAttack):
 
     def _choose(self, problem: Problem) -> Choice:
         self._check()
+        costs = check_costs(self.costs, self.max_cost, len(problem.y))
         low_rank = self.gram == "low-rank" or (self.gram == "auto" and len(problem.y) > DENSE_ROWS)
         svm = _LowRankSVM(self, problem) if low_rank else _DenseSVM(self, problem)
         signs, rng = problem.signs, problem.rng
@@ -77,7 +82,8 @@ class AlfaTilt(LabelAttack):
             proposals = []
             for values in svm.product(duals.T).T:
                 scores = self.beta2 * _normalised(signs * values) - base
-                proposals.append((problem.constraints.best(scores, problem.flips), scores))
+                flips = cheapest_flips(problem.constraints, scores, problem.flips, costs, self.max_cost)
+                proposals.append((flips, scores))
             tainted = np.repeat(signs[:, None], size, axis=1)
             for column, (flips, _) in enumerate(proposals):
                 tainted[flips, column] *= -1
@@ -88,7 +94,8 @@ class AlfaTilt(LabelAttack):
                 problem.progress(len(cosines), self.n_restarts)
         angle = float(np.degrees(np.arccos(np.clip(best_cosine, -1, 1))))
         details = {"cosine": best_cosine, "angle_degrees": angle, "cosines": np.array(cosines), "gram": svm.describe()}
-        return Choice(best_flips, 1 - problem.y[best_flips], best_scores, None, details)
+        note = cost_note(len(best_flips), problem.flips, self.max_cost)
+        return Choice(best_flips, 1 - problem.y[best_flips], best_scores, note, details)
 
     def _check(self) -> None:
         if self.surrogate is not None and not isinstance(self.surrogate, SVC):

@@ -22,6 +22,11 @@ def check_costs(costs: Any, max_cost: Any, n: int) -> np.ndarray | None:
     return costs
 
 
+def cost_note(flips: int, budget: int, max_cost: float | None) -> str | None:
+    """Return why fewer flips than the budget were made, or None where they were not."""
+    return None if flips == budget else f"max_cost={max_cost} pays for {flips} of {budget} flips"
+
+
 def cheapest_flips(
     constraints: Constraints, values: np.ndarray, count: int, costs: np.ndarray | None, max_cost: float | None
 ) -> np.ndarray:
