@@ -4,7 +4,7 @@ import sys
 from importlib import import_module
 
 # subcommand modules, in the order of `floral --help`
-COMMANDS = ("demo", "poison")
+COMMANDS = ("demo", "train", "predict", "poison", "bench", "report")
 
 
 def main() -> None:

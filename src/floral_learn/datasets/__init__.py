@@ -2,10 +2,12 @@
 
 from .dataset import Dataset
 from .files import DataNotFoundError
+from .from_csv import from_csv
+from .imdb import load_imdb
 from .mnist import load_mnist
 from .moon import load_moon
 
 # name on the command line -> loader
-DATASETS = {"moon": load_moon, "mnist": load_mnist}
+DATASETS = {"moon": load_moon, "mnist": load_mnist, "imdb": load_imdb, "csv": from_csv}
 
-__all__ = ["DATASETS", "DataNotFoundError", "Dataset", "load_mnist", "load_moon"]
+__all__ = ["DATASETS", "DataNotFoundError", "Dataset", "from_csv", "load_imdb", "load_mnist", "load_moon"]

@@ -225,6 +225,7 @@ SUITES: dict[str, Suite] = {
             settings=((5, 0.02),),
             methods=(
                 Method("floral-multiclass", label="floral (no-peek)"),
+                MATCHED,
                 Method("floral-multiclass", params(budget=0.0), label="one-vs-rest PGD SVM (attacker off)"),
                 Method("svc"),
             ),

@@ -124,9 +124,25 @@ def _mark(rows: list[Row], metric: str) -> list[Row]:
     return out
 
 
+def leading(table: Table) -> dict[str, list[str]]:
+    """The columns before the numbers; attack and setting only where they differ between rows."""
+    places = [row.place for row in table.rows]
+    columns = {
+        "attack": [place.attack if place.level else "none" for place in places],
+        "C, gamma": [f"{place.setting[0]:g}, {place.setting[1]:g}" for place in places],
+        "poisoned": [f"{place.level:g} %" for place in places],
+        "method": [place.method.title for place in places],
+    }
+    if len({place.attack for place in places}) < 2:
+        del columns["attack"]
+    if len({place.setting for place in places}) < 2:
+        del columns["C, gamma"]
+    return columns
+
+
 def header(table: Table) -> list[str]:
     """Column names of the printed forms."""
-    names = ["attack", "C, gamma", "poisoned", "method"]
+    names = list(leading(table))
     for statistic in table.statistics:
         if any(row.entries[statistic].paper is not None for row in table.rows if statistic in row.entries):
             names += [f"{statistic}: paper", f"{statistic}: ours", f"{statistic}: difference"]
@@ -139,19 +155,18 @@ def lines(table: Table, bold: str = "**{}**") -> list[list[str]]:
     """The cells of the printed forms as text; the best of each group goes through `bold`."""
     names = header(table)
     out = []
-    for row in table.rows:
-        place = row.place
-        setting = f"{place.setting[0]:g}, {place.setting[1]:g}"
-        line = [place.attack if place.level else "none", setting, f"{place.level:g} %", place.method.title]
+    for row, *start in zip(table.rows, *leading(table).values(), strict=True):
+        line = list(start)
         for statistic in table.statistics:
             entry = row.entries.get(statistic)
             ours = "" if entry is None else entry.text()
             ours = bold.format(ours) if entry is not None and entry.best else ours
-            if f"{statistic}: paper" in names:
-                known = entry is not None and entry.paper is not None
-                line += [f"{entry.paper:.3f}" if known else "", ours, f"{entry.difference:+.3f}" if known else ""]  # type: ignore[union-attr]
-            else:
+            if f"{statistic}: paper" not in names:
                 line.append(ours)
+            elif entry is None or entry.paper is None:
+                line += ["", ours, ""]
+            else:
+                line += [f"{entry.paper:.3f}", ours, f"{entry.difference:+.3f}"]
         out.append(line)
     return out
 
@@ -195,7 +210,8 @@ def to_latex(table: Table) -> str:
             body.append(r"\midrule")
         previous = group
         body.append(" & ".join(_latex(text) for text in line) + r" \\")
-    columns = "l" * 4 + "r" * (len(names) - 4)
+    start = len(leading(table))
+    columns = "l" * start + "r" * (len(names) - start)
     head = " & ".join(_latex(name) for name in names) + r" \\"
     return "\n".join(
         [

@@ -20,7 +20,8 @@ def draw(results: Results) -> Figure:
     places = [p for p, cells in results.cells.items() if p.method.name == "floral" and p.level > 0 and cells]
     if not places:
         return figure
-    top, bottom = np.ravel(figure.subfigures(2, 1))
+    pair: Any = figure.subfigures(2, 1)
+    top, bottom = pair
     average, over_rounds = top.subplots(1, 2)
     for number, place in enumerate(places):
         color, dash = _LOOKS[number % len(_LOOKS)]

@@ -1,0 +1,190 @@
+"""``floral bench``: run one of the paper's experiments, or the same comparison on a file of one's own."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import typer
+
+RUNS = Path("runs")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to ``app``."""
+    app.command(name="bench")(bench)
+
+
+def bench(
+    name: str | None = typer.Argument(None, metavar="[SUITE]", help="name of a suite; --list shows them"),
+    list_suites: bool = typer.Option(False, "--list", help="list the suites with the time each took last"),
+    data: Path | None = typer.Option(None, help="compare on your own .csv, .tsv or .parquet file instead"),
+    label: str | None = typer.Option(None, help="label column of --data"),
+    attack: str = typer.Option("farthest,random", help="attacks on --data, separated by commas"),
+    quick: bool = typer.Option(False, help="a small version that ends within a minute"),
+    reps: int | None = typer.Option(None, help="replications (the suites have 5)"),
+    jobs: int = typer.Option(1, "--jobs", "-j", help="processes; -1 for all cores"),
+    methods: str = typer.Option("", help="only these methods, separated by commas"),
+    levels: str = typer.Option("", help="only these poisoning levels in percent, separated by commas"),
+    seed: int | None = typer.Option(None, help="seed of the first replication"),
+    labels: str = typer.Option("own", help="own | reference: the authors' published Moon labels"),
+    out: Path = typer.Option(RUNS, help="folder of results; finished cells found there are not run again"),
+    retry_errors: bool = typer.Option(False, "--retry-errors", help="run failed cells again"),
+    device: str | None = typer.Option(None, help="torch device for games and networks, such as cuda"),
+) -> None:
+    """Run an experiment of the paper and show its table beside ours.
+
+    A run that was stopped continues where it was: the same command does only what is missing.
+    """
+    from floral_learn.datasets import DataNotFoundError
+    from floral_learn.evaluation.store import StoreError
+
+    from .tables import TableError
+
+    try:
+        if list_suites:
+            show_list(out)
+            return
+        suite = chosen_suite(name, data, label, attack, quick, reps, methods, levels, seed, labels)
+        if jobs == 0 or jobs < -1:
+            raise ValueError(f"--jobs {jobs} must be a number of processes, or -1 for all cores")
+        run(suite, out, jobs, retry_errors, device)
+    except (TableError, DataNotFoundError, ValueError, ImportError) as error:
+        fail(error, 2)
+    except StoreError as error:
+        fail(error, 1)
+    except KeyboardInterrupt:
+        fail("stopped; finished cells are kept, and the same command continues", 130)
+
+
+def fail(message: Any, code: int) -> None:
+    """One line on stderr, and the exit code."""
+    typer.echo(f"floral bench: {' '.join(str(message).split())}", err=True)
+    raise typer.Exit(code) from None
+
+
+def chosen_suite(
+    name: str | None,
+    data: Path | None,
+    label: str | None,
+    attack: str,
+    quick: bool,
+    reps: int | None,
+    methods: str,
+    levels: str,
+    seed: int | None,
+    labels: str,
+) -> Any:
+    """The suite that the options describe; a ValueError names a wrong one."""
+    from floral_learn.evaluation.options import adapt
+    from floral_learn.evaluation.suites import SUITES
+
+    if labels not in ("own", "reference"):
+        raise ValueError(f"--labels {labels!r} must be 'own' or 'reference'")
+    if (name is None) == (data is None):
+        raise ValueError("give the name of a suite (see --list), or --data FILE --label COLUMN")
+    try:
+        numbers = [float(text) for text in levels.split(",") if text.strip()]
+    except ValueError:
+        raise ValueError(f"--levels {levels!r} must be percentages separated by commas, such as 0,10,25") from None
+    names = [text.strip() for text in methods.split(",") if text.strip()]
+    if data is not None:
+        from .bench_data import suite_for_file
+
+        if label is None:
+            raise ValueError("--data needs --label, the name of the label column")
+        suite = suite_for_file(data, label, [text.strip() for text in attack.split(",")])
+    elif name not in SUITES:
+        raise ValueError(f"{name!r} is no suite; known: {', '.join(SUITES)}")
+    else:
+        suite = SUITES[str(name)]
+    reference = labels == "reference"
+    return adapt(suite, quick=quick, reps=reps, methods=names, levels=numbers, seed=seed, reference=reference)
+
+
+def run(suite: Any, out: Path, jobs: int, retry_errors: bool, device: str | None) -> None:
+    """Run, write tables and figures, print the table and where the time went."""
+    from rich.console import Console
+
+    from floral_learn.evaluation.environment import environment
+    from floral_learn.evaluation.outputs import write_outputs
+    from floral_learn.evaluation.results import Results
+    from floral_learn.evaluation.runner import run_suite
+    from floral_learn.evaluation.store import Store
+
+    from .bench_progress import LiveProgress, LogProgress, duration
+    from .bench_show import print_costs, print_table
+
+    # A log or a pipe has no width of its own: lines there are as long as the table needs.
+    console = Console() if sys.stdout.isatty() else Console(width=150)
+    errors = Console(stderr=True)
+    watcher = LiveProgress(errors) if errors.is_terminal else LogProgress(_log_line)
+    command = shlex.join(["floral", *sys.argv[1:]])
+    typer.echo(f"{suite.name}: {suite.title}")
+    with Store(out / "store.sqlite") as store:
+        note = {"command": command, "environment": environment(), "seeds": list(suite.seeds)}
+        number, started = store.begin_run(suite.name, note), time.perf_counter()
+        status = "stopped"
+        try:
+            report = run_suite(suite, store, jobs=jobs, retry_errors=retry_errors, watcher=watcher, device=device)
+            status = "done"
+        finally:
+            # A store that cannot be written any more has said so already.
+            _note_end(store, number, status, time.perf_counter() - started)
+        computed = time.perf_counter()
+        results = Results(suite, store)
+        folder = out / suite.name
+        write_outputs(results, folder, {**note, "seconds": report.seconds, "split": report.split})
+        report.split["tables and figures"] = time.perf_counter() - computed
+        print_table(console, results)
+        print_costs(console, report)
+        known = f"{report.reused} of {report.cells} cells were known" if report.reused else f"{report.cells} cells"
+        failed = f", {report.failed} failed (see above; --retry-errors runs them again)" if report.failed else ""
+        typer.echo(f"{known}, {report.computed} computed in {duration(report.seconds)}{failed}")
+        old = len(store.errors(cell.key for cell in suite.cells())) - report.failed
+        if old:
+            typer.echo(f"{old} cells failed in an earlier run: --retry-errors runs them again", err=True)
+        typer.echo(f"wrote tables and figures to {folder}; a page: floral report {folder}")
+
+
+def _note_end(store: Any, number: int, status: str, seconds: float) -> None:
+    from floral_learn.evaluation.store import StoreError
+
+    try:
+        store.end_run(number, status, seconds)
+    except StoreError:
+        if status == "done":
+            raise
+
+
+def _log_line(text: str) -> None:
+    typer.echo(f"{time.strftime('%H:%M:%S')} {text}", err=True)
+
+
+def show_list(out: Path) -> None:
+    """The suites, their sizes and the time each took last under `out`."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from floral_learn.evaluation.store import Store
+    from floral_learn.evaluation.suites import SUITES
+
+    from .bench_progress import duration
+
+    last: dict[str, float] = {}
+    if (out / "store.sqlite").is_file():
+        with Store(out / "store.sqlite", read_only=True) as store:
+            for note in store.runs():
+                if note["status"] == "done" and note["seconds"] is not None:
+                    # A run that found everything known says nothing about the time that the suite takes.
+                    last[note["suite"]] = max(note["seconds"], last.get(note["suite"], 0.0))
+    table = Table(box=None, pad_edge=False)
+    for column in ("suite", "what", "cells", "took"):
+        table.add_column(column, overflow="fold")
+    for name, suite in SUITES.items():
+        took = duration(last[name]) if name in last else "-"
+        table.add_row(name, suite.title, str(len(suite.cells())), took)
+    Console().print(table)

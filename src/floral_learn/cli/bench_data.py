@@ -1,0 +1,57 @@
+"""The comparison of defenses on a file of the user's own, as a suite."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from floral_learn.evaluation.spec import Attack, Data, Method, Suite, params
+
+LEVELS = (0, 5, 10, 20)
+SEEDS = (1, 2, 3)
+C = 10.0
+
+
+def suite_for_file(path: Path, label: str, attacks: list[str]) -> Suite:
+    """Every defense that needs no clean labels, under `attacks`, on three splits of the file."""
+    from floral_learn.attacks import ATTACKS
+    from floral_learn.core.kernels import resolve_gamma
+    from floral_learn.datasets import from_csv
+    from floral_learn.datasets.files import sha256
+    from floral_learn.evaluation.suites import MATCHED, NETWORKS, NO_PEEK, OPTIMAL
+
+    from .tables import read_table
+
+    if unknown := [name for name in attacks if name not in ATTACKS]:
+        raise ValueError(f"--attack {unknown[0]!r} is unknown; choose among {', '.join(ATTACKS)}")
+    read_table(path).labels(label)  # its errors name lines and columns
+    first = from_csv(path, label, seed=SEEDS[0])
+    binary = len(first.classes) == 2
+    if not binary and (needs_two := [name for name in attacks if not ATTACKS[name].multiclass]):
+        raise ValueError(f"--attack {needs_two[0]}: it is defined for two classes, {label!r} has {len(first.classes)}")
+    # Four digits: the number stands in tables and commands.
+    gamma = float(f"{resolve_gamma('scale', first.X_train):.4g}")
+    methods: tuple[Method, ...] = (NO_PEEK, MATCHED, *OPTIMAL, Method("dpa", per_setting=False))
+    if binary and _has_torch():
+        methods = (*methods, *NETWORKS)
+    # The content is part of the key: an edited file is another data set.
+    content = sha256(path)
+    return Suite(
+        name=path.stem,
+        title=f"{path.name}, {len(first.y_train) + len(first.y_test)} rows; {first.info['encoding']}",
+        data=tuple(
+            Data("csv", params(path=str(path.resolve()), label=label, seed=seed, sha256=content)) for seed in SEEDS
+        ),
+        attacks=tuple(Attack(name) for name in attacks),
+        levels=LEVELS,
+        settings=((C, gamma),),
+        methods=methods,
+        seeds=SEEDS,
+        figures=("security",),
+        notes=("The given labels count as clean: they are poisoned by the attack and judged against.",),
+    )
+
+
+def _has_torch() -> bool:
+    from importlib.util import find_spec
+
+    return find_spec("torch") is not None

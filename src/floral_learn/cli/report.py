@@ -1,0 +1,42 @@
+"""``floral report``: one HTML page about a run, with everything in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to ``app``."""
+    app.command(name="report")(report)
+
+
+def report(
+    folder: Path = typer.Argument(..., metavar="RUN", help="folder that floral bench named, such as runs/moon"),
+    out: Path | None = typer.Option(None, "--out", "-o", help="page to write (default: RUN/report.html)"),
+) -> None:
+    """Write a self-contained page: sortable tables, figures, settings, versions, seeds, how to repeat it."""
+    from floral_learn.evaluation.store import StoreError
+
+    try:
+        target = write_page(folder, out or folder / "report.html")
+    except (ValueError, OSError, StoreError, ImportError) as error:
+        typer.echo(f"floral report: {' '.join(str(error).split())}", err=True)
+        raise typer.Exit(2) from None
+    typer.echo(f"wrote {target} ({target.stat().st_size / 1e6:.1f} MB)")
+
+
+def write_page(folder: Path, out: Path) -> Path:
+    """Read a run's store and note, and write its page."""
+    from floral_learn.evaluation.files import write_atomic
+    from floral_learn.evaluation.outputs import read_note, suite_from
+    from floral_learn.evaluation.page import render
+    from floral_learn.evaluation.results import Results
+    from floral_learn.evaluation.store import Store
+
+    note = read_note(folder)
+    if not out.parent.is_dir():
+        raise ValueError(f"the folder of --out {out} does not exist")
+    with Store(folder.parent / "store.sqlite", read_only=True) as store:
+        return write_atomic(out, render(Results(suite_from(note["suite"]), store), note))

@@ -1,0 +1,70 @@
+"""Everything a run leaves for people: tables in three forms, figures, and a note of how it was made."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from floral_learn.evaluation.figures import write_figures
+from floral_learn.evaluation.files import write_atomic
+from floral_learn.evaluation.results import Results
+from floral_learn.evaluation.spec import Attack, Data, Grid, Method, Suite
+from floral_learn.evaluation.tables import METRICS, Table, comparison, to_csv, to_latex, to_markdown
+
+NOTE = "run.json"
+
+
+def write_outputs(results: Results, folder: Path, note: dict[str, Any]) -> list[Path]:
+    """Write tables, figures and the note; returns what was written."""
+    written = []
+    for table in tables_of(results):
+        for kind, text in (("md", to_markdown(table)), ("csv", to_csv(table)), ("tex", to_latex(table))):
+            written.append(write_atomic(folder / "tables" / f"{table.metric}.{kind}", text))
+    written += write_figures(results, folder / "figures")
+    content = {**note, "suite": asdict(results.suite)}
+    written.append(write_atomic(folder / NOTE, json.dumps(content, indent=1) + "\n"))
+    return written
+
+
+def tables_of(results: Results) -> list[Table]:
+    """One table a metric that the results have."""
+    if not len(results.frame):
+        return []
+    made = [comparison(results, metric) for metric in METRICS if metric not in ("seconds", "peak_memory_mb")]
+    return [table for table in made if table.rows]
+
+
+def read_note(folder: Path) -> dict[str, Any]:
+    """The note that `write_outputs` left; a ValueError where there is none."""
+    path = folder / NOTE
+    try:
+        note = json.loads(path.read_text(encoding="utf-8"))
+        suite_from(note["suite"])
+    except OSError:
+        raise ValueError(f"{folder} is not the folder of a run: it has no {NOTE}") from None
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(f"{path} is not a note of a run") from None
+    return note
+
+
+def suite_from(plain: dict[str, Any]) -> Suite:
+    """The suite behind its JSON form."""
+
+    def pairs(value: Any) -> Any:
+        return tuple((name, tuple(v) if isinstance(v, list) else v) for name, v in value)
+
+    def grid(value: Any) -> Grid:
+        values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in value.items()}
+        return Grid(**values)
+
+    fields = dict(plain)
+    fields["data"] = tuple(Data(d["name"], pairs(d["params"])) for d in plain["data"])
+    fields["attacks"] = tuple(Attack(a["name"], pairs(a["params"])) for a in plain["attacks"])
+    fields["methods"] = tuple(Method(**{**m, "params": pairs(m["params"])}) for m in plain["methods"])
+    fields["grid"] = None if plain["grid"] is None else grid(plain["grid"])
+    fields["settings"] = tuple(tuple(setting) for setting in plain["settings"])
+    for name in ("levels", "seeds", "figures", "notes"):
+        fields[name] = tuple(plain[name])
+    return Suite(**fields)

@@ -1,0 +1,106 @@
+"""One self-contained HTML page about a run: no network, no other file."""
+
+from __future__ import annotations
+
+import base64
+import io
+from typing import Any
+
+from floral_learn.evaluation.figures import draw
+from floral_learn.evaluation.figures.style import print_style
+from floral_learn.evaluation.outputs import tables_of
+from floral_learn.evaluation.results import Results
+from floral_learn.evaluation.tables import Table, costs, header, leading
+
+_CAPTIONS = {
+    "rounds": "Test accuracy over the rounds; lines are means, bands one deviation over replications. The "
+    "configuration is that of the last column. Epochs of networks are stretched to the same axis.",
+    "security": "Test accuracy against the share of poisoned labels.",
+    "sensitivity": "FLORAL's accuracy for each budget B of the attacker inside the game; B = 0 is the plain SVM.",
+    "recovery": "Poisoned labels that the attacker inside the game flips back.",
+    "boundaries": "Decision boundaries; flipped training labels are ringed; the number is test accuracy.",
+    "datasets": "Training sets; flipped labels are ringed.",
+}
+_TITLES = {
+    "accuracy": "Test accuracy",
+    "balanced_accuracy": "Balanced accuracy",
+    "hinge_loss": "Hinge loss on the test set (lower is better)",
+    "recovery_rate": "Recovery rate: poisoned labels flipped back, mean over rounds",
+}
+
+
+def render(results: Results, note: dict[str, Any]) -> str:
+    """The page as text; everything that comes from data is escaped."""
+    try:
+        from jinja2 import Environment, PackageLoader
+    except ImportError as error:
+        raise ImportError("the page needs jinja2: pip install 'floral-learn[cli]'") from error
+    loader = PackageLoader("floral_learn.evaluation", "templates")
+    template = Environment(loader=loader, autoescape=True, trim_blocks=True).get_template("report.html.j2")
+    suite = results.suite
+    return template.render(
+        suite=suite,
+        note=note,
+        tables=[_view(table) for table in tables_of(results)],
+        costs=costs(results) if len(results.frame) else [],
+        figures=_figures(results),
+        errors=_errors(results),
+        grid=suite.grid,
+        attacks=[attack.name for attack in suite.attacks],
+        data=suite.data[0].name,
+    )
+
+
+def _view(table: Table) -> dict[str, Any]:
+    names = header(table)
+    rows = []
+    for row, *start in zip(table.rows, *leading(table).values(), strict=True):
+        cells: list[tuple[str, Any, bool]] = [(text, "", False) for text in start]
+        cells[-2] = (cells[-2][0], row.place.level, False)
+        for statistic in table.statistics:
+            entry = row.entries.get(statistic)
+            ours = ("", "", False) if entry is None else (entry.text(), entry.mean, entry.best)
+            if f"{statistic}: paper" in names:
+                paper = None if entry is None else entry.paper
+                difference = None if entry is None else entry.difference
+                cells += [
+                    ("" if paper is None else f"{paper:.3f}", "" if paper is None else paper, False),
+                    ours,
+                    (
+                        "" if difference is None else f"{difference:+.3f}",
+                        "" if difference is None else difference,
+                        False,
+                    ),
+                ]
+            else:
+                cells.append(ours)
+        rows.append(cells)
+    return {
+        "title": _TITLES.get(table.metric, table.metric),
+        "names": names,
+        "rows": rows,
+        "metric": table.metric,
+        "start": len(leading(table)),
+    }
+
+
+def _figures(results: Results) -> list[dict[str, str]]:
+    out = []
+    for name in results.suite.figures:
+        with print_style():
+            figure = draw(name, results)
+            if not figure.axes:
+                continue
+            stream = io.BytesIO()
+            figure.savefig(stream, format="png", dpi=150, bbox_inches="tight")
+        data = base64.b64encode(stream.getvalue()).decode()
+        out.append({"name": name, "caption": _CAPTIONS[name], "data": data})
+    return out
+
+
+def _errors(results: Results) -> list[tuple[str, str]]:
+    cells = {cell.key: cell for cell in results.suite.cells()}
+    return [
+        (f"{cells[key].method.title}, {cells[key].level:g} %, seed {cells[key].seed}", message)
+        for key, message in results.store.errors(cells)
+    ]
