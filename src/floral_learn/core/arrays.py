@@ -22,7 +22,7 @@ class NumpyBackend:
     """Arrays in main memory, products through BLAS."""
 
     name = "numpy"
-    device = None
+    device: Any = None
     xp: Any = np
 
     @property
@@ -56,6 +56,10 @@ class NumpyBackend:
         """Zeros, column by column in memory."""
         return np.zeros(shape, dtype=dtype, order="F")
 
+    def empty_square(self, n: int, dtype: str) -> Array:
+        """Room for an n x n matrix; a MemoryError that names the size where there is none."""
+        return np.empty((n, n), dtype=dtype)
+
     def copy(self, x: Array) -> Array:
         """A copy in the same memory order."""
         return x.copy(order="K")
@@ -63,6 +67,32 @@ class NumpyBackend:
     def numpy(self, x: Array) -> np.ndarray:
         """`x` as a numpy array."""
         return np.asarray(x)
+
+    def arange(self, n: int) -> Array:
+        """0 .. n - 1."""
+        return np.arange(n)
+
+    def constant(self, x: np.ndarray) -> Array:
+        """A small array that is the same in every round; a device keeps it after the first."""
+        return x
+
+    def assign(self, x: Array, rows: Array, values: Array) -> Array:
+        """A copy of `x` (n, R) with ``x[rows[i, r], r] = values[i, r]``; negative rows are left out."""
+        x = self.copy(x)
+        valid = rows >= 0
+        games = np.broadcast_to(np.arange(x.shape[1]), rows.shape)
+        x[rows[valid], games[valid]] = values[valid]
+        return x
+
+    def count(self, x: Array, rows: Array) -> None:
+        """Add 1 to ``x[rows[i, r], r]``, in place; the rows of a column are distinct, negative ones are left out."""
+        valid = rows >= 0
+        games = np.broadcast_to(np.arange(x.shape[1]), rows.shape)
+        x[rows[valid], games[valid]] += 1
+
+    def project(self, z: Array, signs: Array, cap: Array, mu: Array) -> tuple[Array, ...] | None:
+        """The projection of core/projections.py in one launch, where the device has one: dual, mu, residual, passes."""
+        return None
 
     def side_by_side(self, *parts: Array) -> Array:
         """(n, c1), (n, c2), ... as one (n, c1 + c2 + ...), column by column in memory."""
@@ -84,10 +114,11 @@ class NumpyBackend:
         return np.stack([_largest(column, count) for column in keys.T], axis=1)
 
     def symmetric_product(self, matrix: Array, columns: Array) -> Array:
-        """``matrix @ columns`` for a symmetric `matrix`, column by column in memory.
+        """``matrix @ columns`` for a symmetric `matrix`, column by column in memory, in the type of the matrix.
 
         For few columns the time is that of reading the matrix, and the symmetric routine reads half of it.
         """
+        columns = self.cast(columns, matrix.dtype)
         if columns.shape[1] > 3 or len(matrix) < 64 or not matrix.flags.c_contiguous:
             return (columns.T @ matrix).T
         symv = blas.ssymv if matrix.dtype == np.float32 else blas.dsymv
@@ -123,6 +154,7 @@ class TorchBackend(NumpyBackend):
 
     def __init__(self, device: str) -> None:
         self.device = self.xp.device(device)
+        self._constants: dict[tuple[Any, ...], Array] = {}
 
     @cached_property
     def xp(self) -> Any:
@@ -154,6 +186,17 @@ class TorchBackend(NumpyBackend):
         out = self.xp.zeros(tuple(reversed(shape)), dtype=dtype, device=self.device)
         return out.T if len(shape) == 2 else out
 
+    def empty_square(self, n: int, dtype: str) -> Array:
+        """Room for an n x n matrix; a MemoryError that names the size where there is none."""
+        try:
+            return self.xp.empty((n, n), dtype=self.dtype(dtype), device=self.device)
+        except RuntimeError as error:  # torch's own out-of-memory errors are RuntimeErrors
+            size = n * n * np.dtype(dtype).itemsize / 1e9
+            raise MemoryError(
+                f"a dense Gram of {n:,} rows takes {size:.3g} GB, more than is free on {self.device}; "
+                "use gram='low_rank' or gram='chunked', or dtype='float32'"
+            ) from error
+
     def copy(self, x: Array) -> Array:
         """A copy in the same memory order."""
         return x.clone(memory_format=self.xp.preserve_format)
@@ -161,6 +204,52 @@ class TorchBackend(NumpyBackend):
     def numpy(self, x: Array) -> np.ndarray:
         """`x` as a numpy array in main memory."""
         return x.detach().cpu().numpy() if hasattr(x, "detach") else np.asarray(x)
+
+    def arange(self, n: int) -> Array:
+        """0 .. n - 1."""
+        return self.xp.arange(n, device=self.device)
+
+    def constant(self, x: np.ndarray) -> Array:
+        """A small array that is the same in every round: a copy to a device makes the host wait, so it is made once."""
+        key = (x.tobytes(), x.shape, x.dtype.str)
+        if key not in self._constants:
+            self._constants[key] = self.array(np.ascontiguousarray(x))
+        return self._constants[key]
+
+    def assign(self, x: Array, rows: Array, values: Array) -> Array:
+        """A copy of `x` (n, R) with ``x[rows[i, r], r] = values[i, r]``; negative rows are left out."""
+        xp, games = self.xp, self.arange(x.shape[1])
+        # Picking out the valid entries would make the host wait for their number: the others repeat the column's first
+        # entry instead, or write row 0 as it is where there is none.
+        first, valid = rows[0] >= 0, rows >= 0
+        row = xp.where(first, rows[0], 0)
+        value = xp.where(first, values[0], x[0])
+        out = self.copy(x)
+        out[xp.where(valid, rows, row), games.expand(rows.shape)] = xp.where(valid, values, value)
+        return out
+
+    def count(self, x: Array, rows: Array) -> None:
+        """Add 1 to ``x[rows[i, r], r]``, in place; negative rows are left out."""
+        games = self.arange(x.shape[1]).expand(rows.shape)
+        x.index_put_((rows.clip(0, None), games), self.cast(rows >= 0, x.dtype), accumulate=True)
+
+    @cached_property
+    def kernels(self) -> Any:
+        """The Triton kernels of core/cuda.py, or None where there is no CUDA device or no Triton."""
+        if self.device.type != "cuda":
+            return None
+        try:
+            from floral_learn.core import cuda
+        except ImportError:
+            return None
+        return cuda
+
+    def project(self, z: Array, signs: Array, cap: Array, mu: Array) -> tuple[Array, ...] | None:
+        """The projection of core/projections.py in one launch, where the device has one: dual, mu, residual, passes."""
+        if self.kernels is None or len(z) > self.kernels.MOST_ROWS:
+            return None
+        columns = [self.columns(x) for x in (z, signs, cap)]
+        return self.kernels.project(*columns, mu)
 
     def side_by_side(self, *parts: Array) -> Array:
         """(n, c1), (n, c2), ... as one (n, c1 + c2 + ...), column by column in memory."""
@@ -175,8 +264,11 @@ class TorchBackend(NumpyBackend):
         return self.xp.topk(keys.T, min(count, len(keys)), dim=1, sorted=False).indices.T
 
     def symmetric_product(self, matrix: Array, columns: Array) -> Array:
-        """``matrix @ columns`` for a symmetric `matrix`."""
-        return (columns.T @ matrix).T
+        """``matrix @ columns`` for a symmetric `matrix`, column by column in memory; bfloat16 adds up in float32."""
+        short = matrix.dtype != self.xp.float64 and len(matrix) >= 1024
+        if short and self.kernels is not None and columns.shape[1] <= self.kernels.MOST_COLUMNS:
+            return self.columns(self.kernels.skinny_product(matrix, columns))
+        return (self.cast(columns, matrix.dtype).T @ matrix).T
 
     def product(self, matrix: Array, columns: Array) -> Array:
         """``matrix @ columns``."""

@@ -122,8 +122,8 @@ class LargestLoss(Attacker):
         if view.dual.shape[1] == games:
             own = view.scores * (2 * view.labels - 1)
         else:  # the score of the point's own class, against all others
-            columns = view.labels + backend.array(np.arange(games)) * view.n_classes
-            own = view.scores[backend.array(np.arange(len(view.labels)))[:, None], columns]
+            columns = view.labels + backend.arange(games) * view.n_classes
+            own = view.scores[backend.arange(len(view.labels))[:, None], columns]
         loss = (1 + own).clip(0, None)
         candidates = _largest(_ranking_keys(loss, view), np.broadcast_to(self.flips, (games,)), backend)
         return _choose(candidates, np.broadcast_to(self.flips, (games,)), most, view, counter, self.flip_distribution)
@@ -158,10 +158,9 @@ def _largest(keys: Array, counts: np.ndarray, backend: NumpyBackend) -> Array:
     xp = backend.xp
     if int(counts.max()) == int(counts.min()):
         rows = backend.largest(keys, int(counts.max()))
-        columns = backend.array(np.arange(keys.shape[1]))[None, :]
+        columns = backend.arange(keys.shape[1])[None, :]
         return xp.where(keys[rows, columns] >= 0, rows, -1)
-    out = np.full((int(counts.max()), keys.shape[1]), -1, dtype=np.int64)
-    result = backend.columns(out)
+    result = backend.zeros((int(counts.max()), keys.shape[1]), backend.int64) - 1
     for j, count in enumerate(counts):
         if count > 0:
             rows = backend.largest(keys[:, j : j + 1], int(count))[:, 0]
@@ -187,24 +186,24 @@ def _choose(
         order = backend.argsort(backend.cast(points < 0, backend.int64))
         points = _take(points, order, backend)
     points = points[:most]
-    rank = backend.array(np.arange(len(points)))[:, None]
-    points = xp.where(rank < backend.array(np.ascontiguousarray(flips)), points, -1)
+    rank = backend.arange(len(points))[:, None]
+    points = xp.where(rank < backend.constant(flips), points, -1)
     return Flips(points, _relabel(points, view, counter, distribution))
 
 
 def _relabel(points: Array, view: View, counter: int, distribution: np.ndarray | None) -> Array:
     """New classes of `points`: the other one of two, else a draw from the row of the old class."""
     backend = view.backend
-    games = backend.array(np.arange(points.shape[1]))[None, :]
+    games = backend.arange(points.shape[1])[None, :]
     old = view.labels[points.clip(0, None), games]
     if distribution is None and view.n_classes == 2:
         return 1 - old
     if distribution is None:
         distribution = (1 - np.eye(view.n_classes)) / (view.n_classes - 1)
-    edges = backend.array(np.cumsum(distribution, axis=1)[:, :-1])
+    edges = backend.constant(np.cumsum(distribution, axis=1)[:, :-1])
     uniform = draw(view.seeds, 3 * counter + CLASS, points) / 2.0**63
     return backend.cast((edges[old] <= uniform[..., None]).sum(-1), backend.int64)
 
 
 def _take(x: Array, order: Array, backend: NumpyBackend) -> Array:
-    return x[order, backend.array(np.arange(x.shape[1]))[None, :]]
+    return x[order, backend.arange(x.shape[1])[None, :]]

@@ -75,6 +75,7 @@ class Game:
     eligible: np.ndarray | None = None
     weight: np.ndarray | None = None
     one_vs_rest: bool = False
+    eta: Array = field(init=False, repr=False)  # steps for each column, where the game is played
 
     def __post_init__(self) -> None:
         backend = self.gram.backend
@@ -88,7 +89,9 @@ class Game:
         fix("labels", backend.columns(labels, backend.int64))
         fix("cap", backend.columns(self.cap, backend.float64))
         steps = np.asarray(self.steps, dtype=float)
-        fix("steps", np.broadcast_to(steps[:, None] if steps.ndim == 1 else steps, (len(steps), games)))
+        steps = np.broadcast_to(steps[:, None] if steps.ndim == 1 else steps, (len(steps), games))
+        fix("steps", steps)
+        fix("eta", backend.array(np.repeat(steps, self.width, axis=1)))
         if self.eligible is not None:
             eligible = np.asarray(self.eligible, dtype=bool)
             eligible = eligible[:, None] if eligible.ndim == 1 else eligible
@@ -117,14 +120,11 @@ class Game:
         """-1 / +1 labels of every column, (n, R * M), with `flips` applied to the given labels."""
         backend, labels = self.gram.backend, self.labels
         if flips is not None and len(flips.points):
-            game = backend.array(np.arange(self.games))[None, :] + flips.points * 0
-            valid = flips.points >= 0
-            labels = backend.copy(labels)
-            labels[flips.points[valid], game[valid]] = flips.labels[valid]
+            labels = backend.assign(labels, flips.points, flips.labels)
         labels = backend.cast(labels, backend.float64)
         if self.width == 1:
             return 2 * labels - 1
-        classes = backend.array(np.arange(self.n_classes, dtype=float))
+        classes = backend.arange(self.n_classes)
         # (R, M, n) in memory is (n, R * M) column by column.
         hits = labels.T[:, None, :] == classes[None, :, None]
         return 2 * backend.cast(hits.reshape(-1, hits.shape[-1]), backend.float64).T - 1
@@ -154,7 +154,7 @@ def solve(game: Game, state: GameState | None = None, callback: Callback | None 
                 break
         if state.round >= game.rounds:
             break
-        eta = backend.array(np.repeat(game.steps[state.round], game.width))
+        eta = game.eta[state.round]
         eta = eta if game.weight is None else outer(game.weight, eta)
         step = state.dual - eta * gradient(ahead, signs)
         projected = project(step, signs, game.cap, state.mu, backend, game.weight)
@@ -181,11 +181,8 @@ def _look_ahead(game: Game, view: dict[str, Any], state: GameState) -> tuple[Fli
 
 
 def _advance(game: Game, state: GameState, flips: Flips, signs: Array, projected: Any) -> GameState:
-    backend = game.gram.backend
     if len(flips.points):
-        game_of = backend.array(np.arange(game.games))[None, :] + flips.points * 0
-        valid = flips.points >= 0
-        state.flip_count[flips.points[valid], game_of[valid]] += 1
+        game.gram.backend.count(state.flip_count, flips.points)
     state.round += 1
     state.dual, state.signs, state.mu, state.closed = projected.dual, signs, projected.mu, False
     state.history.open_round(game.steps[state.round - 1], projected, flips.points)

@@ -108,7 +108,7 @@ class DenseGram(Gram):
         """K for all pairs of rows; each tile serves both triangles."""
         rows = kernel.prepare(X, backend, dtype)
         n = rows.shape[0]
-        matrix = backend.xp.empty((n, n), dtype=backend.dtype(dtype), **_on(backend))
+        matrix = backend.empty_square(n, dtype)
         tile = max(64, min(1024, n))
         for start in range(0, n, tile):
             stop = min(start + tile, n)
@@ -124,7 +124,7 @@ class DenseGram(Gram):
 
     def matmat(self, columns: Array) -> Array:
         """``K @ columns``, one pass over the matrix."""
-        product = self.backend.symmetric_product(self.matrix, self.backend.cast(columns, self.matrix.dtype))
+        product = self.backend.symmetric_product(self.matrix, columns)
         return self.backend.cast(product, self.backend.float64)
 
 
@@ -162,7 +162,3 @@ class ChunkedGram(Gram):
             out[start:stop] += block @ columns[start:]
             out[stop:] += block[:, stop - start :].T @ columns[start:stop]
         return out
-
-
-def _on(backend: NumpyBackend) -> dict[str, Any]:
-    return {} if backend.device is None else {"device": backend.device}

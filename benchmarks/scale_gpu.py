@@ -1,0 +1,223 @@
+"""The game on one CUDA device: correctness beside numpy, rounds a second, bytes a second against the card's own copy.
+
+    python benchmarks/scale_gpu.py [--quick]
+
+Prints Markdown. Bytes of a dense round count K once; the ceiling is a device-to-device copy measured in the same run,
+counting bytes read and written. Data are synthetic (a mixture of Gaussians, d = 100).
+"""
+
+import argparse
+import subprocess
+import time
+import warnings
+
+import numpy as np
+import torch
+from sklearn.svm import SVC
+
+from floral_learn import FloralClassifier
+from floral_learn.core.arrays import NUMPY, TorchBackend
+from floral_learn.core.attackers import RandomizedTopK
+from floral_learn.core.game import Game, solve, step_schedule
+from floral_learn.core.gram import DenseGram
+from floral_learn.core.kernels import Kernel
+from floral_learn.core.low_rank import LowRankGram
+from floral_learn.core.projections import project_exact
+
+GPU = TorchBackend("cuda")
+C = 10.0
+
+
+def row(*cells):
+    print("| " + " | ".join(str(c) for c in cells) + " |", flush=True)
+
+
+def header(title, *columns):
+    print(f"\n### {title}\n")
+    row(*columns)
+    row(*["---"] * len(columns))
+
+
+def seconds(call, repeat=3):
+    times = []
+    for _ in range(repeat):
+        torch.cuda.synchronize()
+        began = time.perf_counter()
+        call()
+        torch.cuda.synchronize()
+        times.append(time.perf_counter() - began)
+    return float(np.median(times))
+
+
+def data(n, d=100, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, size=n)
+    centres = rng.normal(size=(2, d), scale=0.35)
+    X = rng.standard_normal((n, d), dtype=np.float32) + centres[y].astype(np.float32)
+    return X, np.where(rng.random(n) < 0.05, 1 - y, y)
+
+
+def copy_bandwidth():
+    source = torch.randn(2**30, device="cuda")
+    target = torch.empty_like(source)
+    target.copy_(source)
+    return 2 * source.nbytes / seconds(lambda: target.copy_(source), 20)
+
+
+def play(gram, y, rounds, games=1, eta=None, budget=None):
+    n = gram.n
+    eta = 1 / gram.lambda_max(centred=True) if eta is None else eta
+    budget = n // 50 if budget is None else budget
+    steps = step_schedule(np.full(games, eta), rounds)
+    game = Game(gram, y, np.full(n, C), steps, RandomizedTopK(budget, budget // 2), seeds=np.arange(games))
+    return solve(game)
+
+
+def round_seconds(gram, y, rounds, games=1):
+    eta = 1 / gram.lambda_max(centred=True)
+    play(gram, y, 5, games, eta)  # compiles the kernels
+    few, many = (seconds(lambda r=r: play(gram, y, r, games, eta)) for r in (5, 5 + rounds))
+    return (many - few) / rounds
+
+
+def check():
+    """The same game on both, and the kernels against plain arithmetic."""
+    rng = np.random.default_rng(0)
+    for n, c in ((1, 1), (7, 3), (5000, 4)):
+        z, signs = rng.normal(size=(n, c)), rng.choice([-1.0, 1.0], size=(n, c))
+        cap = rng.uniform(0, 1, size=(n, 1)) * (rng.random((n, 1)) < 0.9)
+        here = project_exact(*(NUMPY.columns(v) for v in (z, signs, cap)))
+        there = project_exact(*(GPU.columns(v) for v in (z, signs, cap)), backend=GPU)
+        np.testing.assert_allclose(GPU.numpy(there.dual), here.dual, atol=1e-12)
+        assert bool(there.converged.all())
+    matrix = torch.randn(3001, 3001, device="cuda")
+    for c in (1, 2, 3, 8):
+        V = torch.randn(3001, c, device="cuda")
+        for stored in (matrix, matrix.bfloat16()):
+            exact = stored.double() @ V.double()
+            error = (GPU.symmetric_product(stored, V).double() - exact).norm() / exact.norm()
+            assert error < 1e-5, error
+    X, y = data(3000)
+    kernel = Kernel("rbf", gamma=0.005)
+    reference = play(DenseGram.from_rows(X, kernel), y, 200)
+    agreement = {}
+    for dtype in ("float64", "float32"):
+        result = play(DenseGram.from_rows(X, kernel, dtype, GPU), y, 200)
+        pairs = zip(reference.history["flips"][1:, :, 0], result.history["flips"][1:, :, 0])
+        same = np.mean([len(np.intersect1d(a, b)) for a, b in pairs]) / reference.history["flips"].shape[1]
+        agreement[dtype] = (same, np.abs(result.weights - reference.weights).max())
+    assert agreement["float64"][0] == 1.0
+    assert agreement["float32"][0] >= 0.99
+    print("\nSame flips as numpy in float64 (n = 3,000, 200 rounds): "
+          + ", ".join(f"{d} {s:.4f} (largest dual difference {w:.1e})" for d, (s, w) in agreement.items()))  # fmt: skip
+
+
+def dense(sizes, ceiling, rounds):
+    header(
+        "Dense games, float32 and bfloat16 storage",
+        "n", "storage", "K GB", "build s", "ms a round", "rounds/s", "TB/s of K", "share of copy", "10 games ms a round",
+    )  # fmt: skip
+    for n in sizes:
+        X, y = data(n)
+        for storage in ("float32", "bfloat16"):
+            began = time.perf_counter()
+            gram = DenseGram.from_rows(X, Kernel("rbf", gamma=0.005), "float32", GPU)
+            torch.cuda.synchronize()
+            build = time.perf_counter() - began
+            if storage == "bfloat16":
+                small = gram.matrix.bfloat16()
+                del gram
+                gram = DenseGram(small, GPU)
+            each = round_seconds(gram, y, rounds)
+            ten = round_seconds(gram, y, max(2, rounds // 4), 10)
+            rate = gram.nbytes / each
+            row(f"{n:,}", storage, f"{gram.nbytes / 1e9:.1f}", f"{build:.2f}", f"{1e3 * each:.2f}", f"{1 / each:,.0f}",
+                f"{rate / 1e12:.2f}", f"{rate / ceiling:.0%}", f"{1e3 * ten:.2f}")  # fmt: skip
+            del gram
+            torch.cuda.empty_cache()
+
+
+def bfloat16_keeps_accuracy(n):
+    X, y = data(n)
+    T, truth = data(5000, seed=0)
+    kernel = Kernel("rbf", gamma=0.005)
+    full = DenseGram.from_rows(X, kernel, "float32", GPU)
+    test = kernel(kernel.prepare(T, GPU, "float32"), kernel.prepare(X, GPU, "float32"), GPU).double()
+    eta = 1 / full.lambda_max(centred=True)
+
+    def predict(gram):
+        result = play(gram, y, 500, eta=eta)
+        return GPU.numpy(test @ GPU.columns(result.mean_weights))[:, 0] + result.mean_bias[0] > 0
+
+    a, b = predict(full), predict(DenseGram(full.matrix.bfloat16(), GPU))
+    print(f"\nbfloat16 storage, n = {n:,}, 500 rounds: same predictions as float32 on {np.mean(a == b):.4f} of rows; "
+          f"agreement with the given labels {np.mean(a == truth):.4f} (float32), {np.mean(b == truth):.4f} (bfloat16)")  # fmt: skip
+
+
+def low_rank(sizes, ceiling, rounds):
+    header("Low-rank games, rank 256, float32", "n", "factor GB", "build s", "ms a round", "rounds/s",
+           "TB/s of F (read twice)", "share of copy")  # fmt: skip
+    for n in sizes:
+        X, y = data(n)
+        began = time.perf_counter()
+        gram = LowRankGram(X, Kernel("rbf", gamma=0.005), 256, 0.0, np.random.default_rng(0), "float32", GPU)
+        torch.cuda.synchronize()
+        build = time.perf_counter() - began
+        each = round_seconds(gram, y, rounds)
+        rate = 2 * gram.nbytes / each
+        row(f"{n:,}", f"{gram.nbytes / 1e9:.2f}", f"{build:.1f}", f"{1e3 * each:.2f}", f"{1 / each:,.0f}",
+            f"{rate / 1e12:.2f}", f"{rate / ceiling:.0%}")  # fmt: skip
+        del gram
+        torch.cuda.empty_cache()
+
+
+def whole_fits(n):
+    X, y = data(n)
+    T, _ = data(10_000, seed=0)
+    header(f"Whole fits, n = {n:,}, d = 100, predictions on 10,000 rows", "what", "s", "same predictions as dense GPU")
+    params = {"C": C, "gamma": 0.005, "random_state": 0}
+    FloralClassifier(device="cuda", gram="dense", n_rounds=5, **params).fit(X, y)
+    predictions = {}
+    fits = {
+        "FLORAL dense on the GPU, 1,000 rounds": {"device": "cuda", "gram": "dense", "n_rounds": 1000},
+        "FLORAL low rank on the GPU, 1,000 rounds": {
+            "device": "cuda",
+            "gram": "low_rank",
+            "rank": 256,
+            "n_rounds": 1000,
+        },
+        "FLORAL low rank on the CPU, 1,000 rounds": {"gram": "low_rank", "rank": 256, "n_rounds": 1000},
+    }
+    for name, more in fits.items():
+        began = time.perf_counter()
+        clf = FloralClassifier(**params, **more).fit(X, y)
+        spent = time.perf_counter() - began
+        predictions[name] = clf.predict(T)
+        row(name, f"{spent:.2f}", f"{np.mean(predictions[name] == next(iter(predictions.values()))):.4f}")
+    gram = DenseGram.from_rows(X, Kernel("rbf", gamma=0.005), "float32", GPU)
+    row("ten dense games of 500 rounds in one batch", f"{seconds(lambda: play(gram, y, 500, 10), 1):.2f}", "")
+    began = time.perf_counter()
+    svc = SVC(C=C, gamma=0.005).fit(X, y)
+    row("scikit-learn SVC on the CPU", f"{time.perf_counter() - began:.2f}",
+        f"{np.mean(svc.predict(T) == next(iter(predictions.values()))):.4f}")  # fmt: skip
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    quick = parser.parse_args().quick
+    warnings.simplefilter("ignore", UserWarning)
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    print(f"{time.strftime('%Y-%m-%d')}, commit {commit.stdout.strip() or '(no repository here)'}, "
+          f"{torch.cuda.get_device_name()}, torch {torch.__version__}")  # fmt: skip
+    check()
+    ceiling = copy_bandwidth()
+    print(f"\nDevice-to-device copy: {ceiling / 1e12:.2f} TB/s (bytes read and written)")
+    dense((10_000, 20_000) if quick else (10_000, 20_000, 50_000, 100_000), ceiling, 20 if quick else 60)
+    bfloat16_keeps_accuracy(5000 if quick else 20_000)
+    low_rank((100_000,) if quick else (1_000_000, 10_000_000), ceiling, 10 if quick else 30)
+    whole_fits(4000 if quick else 20_000)
+
+
+if __name__ == "__main__":
+    main()
