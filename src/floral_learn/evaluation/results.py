@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # Statistics that look at the test set, in the order of the tables; single fits have "final" alone.
-STATISTICS = ("best", "last", "final")
+STATISTICS = ("best", "last", "average", "final")
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Results:
         found = {}
         for place in self.cells:
             start = (place.attack, place.level, *place.setting, place.method.title)
-            for statistic in (*STATISTICS, "average"):
+            for statistic in STATISTICS:
                 if (*start, statistic) in by_values:
                     found[place, statistic] = by_values[(*start, statistic)]
         return found

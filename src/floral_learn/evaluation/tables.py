@@ -72,8 +72,6 @@ def comparison(results: Results, metric: str = "accuracy") -> Table:
         for statistic in STATISTICS:
             config = results.chosen.get((place, statistic), "")
             values = results.values(place, statistic, metric, config)
-            if metric == "recovery_rate" and not len(values):
-                values = results.values(place, "average", metric, config) if statistic == "last" else values
             if not len(values):
                 continue
             entries[statistic] = _entry(results, place, metric, statistic, values, config)

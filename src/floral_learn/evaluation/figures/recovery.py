@@ -79,7 +79,7 @@ def _points(axis: Any, results: Results, place: Place) -> Any:
         X[poisoned, 0], X[poisoned, 1], s=16, c=rate[poisoned], cmap="viridis", vmin=0, vmax=0.6, edgecolors=BLACK,
         linewidths=0.3,
     )  # fmt: skip
-    axis.set_title(f"{place.level:g} % poisoned: {100 * rate[poisoned].mean():.0f} % flipped back")
+    axis.set_title(f"{place.level:g} %: mean rate {rate[poisoned].mean():.2f}")
     axis.grid(False)
     return dots
 

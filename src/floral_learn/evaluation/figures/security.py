@@ -11,9 +11,10 @@ from floral_learn.evaluation.figures.style import line_style
 from floral_learn.evaluation.results import Results
 
 _TITLES = {
-    "best": "best round (peeks at the test set)",
-    "last": "last round (grid chosen on the test set)",
-    "final": "one fit, nothing chosen",
+    "best": "best round\n(chosen on the test set)",
+    "last": "last round\n(grid chosen on the test set)",
+    "average": "averaged model\n(grid chosen on the test set)",
+    "final": "one fit\n(nothing chosen)",
 }
 
 

@@ -1,0 +1,5 @@
+import sys
+from pathlib import Path
+
+# The tiny suite is shared by tests here and in tests/cli.
+sys.path.insert(0, str(Path(__file__).parent))
