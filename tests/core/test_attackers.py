@@ -9,7 +9,7 @@ from floral_learn.core.attackers import LargestLoss, NoAttack, RandomizedTopK, T
 N = 40
 
 
-def view(dual, backend=NUMPY, labels=None, n_classes=2, games=1, eligible=None, scores=None, seed=5, exact=True):
+def view(dual, backend=NUMPY, labels=None, n_classes=2, games=1, eligible=None, scores=None, seed=5):
     dual = backend.columns(np.asarray(dual, float))
     labels = np.zeros((len(dual), games), dtype=np.int64) if labels is None else labels
     order = np.argsort(
@@ -22,7 +22,6 @@ def view(dual, backend=NUMPY, labels=None, n_classes=2, games=1, eligible=None, 
         eligible=None if eligible is None else backend.columns(eligible),
         ties=backend.columns(np.repeat(order, games, axis=1)),
         seeds=backend.array(np.full(games, seed)),
-        exact=exact,
         backend=backend,
         scores=None if scores is None else backend.columns(scores),
     )
@@ -70,10 +69,11 @@ def test_ties_break_by_one_order_on_every_backend(backend):
 
 
 def test_duals_that_differ_by_rounding_are_ties():
-    noisy = 1 + np.random.default_rng(0).normal(size=N) * 1e-14
-    assert chosen(TopK(5)(view(noisy), 1)) == chosen(TopK(5)(view(np.ones(N)), 1))
-    noisy = 1 + np.random.default_rng(0).normal(size=N) * 1e-6
-    assert chosen(TopK(5)(view(noisy, exact=False), 1)) == chosen(TopK(5)(view(np.ones(N)), 1))
+    for rounding in (1e-14, 1e-6):  # of float64 and of float32
+        noisy = 1 + np.random.default_rng(0).normal(size=N) * rounding
+        assert chosen(TopK(5)(view(noisy), 1)) == chosen(TopK(5)(view(np.ones(N)), 1))
+    apart = 1 + np.arange(N) * 1e-3
+    assert chosen(TopK(5)(view(apart), 1)) == list(range(N - 5, N))
 
 
 def test_rows_that_are_not_eligible_are_never_flipped(backend):

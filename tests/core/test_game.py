@@ -217,12 +217,20 @@ def test_every_backend_and_operator_plays_the_same_game_in_float64(backend):
         np.testing.assert_allclose(result.weights, reference.weights, atol=1e-8, err_msg=gram.kind)
 
 
-def test_float32_stays_close_on_every_backend(backend):
-    reference = play(seeds=9)
-    result = play(DenseGram.from_rows(X, KERNEL, "float32", backend), seeds=9)
+@pytest.mark.parametrize("gamma", [1.0, 0.02])
+@pytest.mark.parametrize("dimension", [2, 60])
+def test_float32_stays_close_on_every_backend(backend, gamma, dimension):
+    rng = np.random.default_rng(dimension)
+    rows = rng.normal(size=(400, dimension))
+    labels = (rows[:, 0] + rng.normal(size=400) * 0.5 > 0).astype(int)
+    kernel = Kernel("rbf", gamma=gamma / dimension)
+    exact = DenseGram.from_rows(rows, kernel)
+    eta = 1 / exact.lambda_max(centred=True)
+    reference = play(exact, labels, seeds=9, rounds=300, eta=eta)
+    result = play(DenseGram.from_rows(rows, kernel, "float32", backend), labels, seeds=9, rounds=300, eta=eta)
     assert same_flips(reference, result) >= 0.99
-    f64 = GRAM.matrix @ reference.mean_weights[:, 0] + reference.mean_bias[0]
-    f32 = GRAM.matrix @ result.mean_weights[:, 0] + result.mean_bias[0]
+    f64 = exact.matrix @ reference.mean_weights[:, 0] + reference.mean_bias[0]
+    f32 = exact.matrix @ result.mean_weights[:, 0] + result.mean_bias[0]
     assert np.mean((f64 > 0) == (f32 > 0)) >= 0.99
     assert np.abs(f64 - f32).max() < 0.02  # the stated distance
 

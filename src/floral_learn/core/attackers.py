@@ -28,7 +28,6 @@ class View:
     eligible: Array | None  # (n, R) bool, or None: every label may be flipped
     ties: Array  # (n, R), a random order for equal duals
     seeds: Array  # (R,)
-    exact: bool  # float64 products: equal duals agree to more digits than in float32
     backend: NumpyBackend
     scores: Array | None = None  # (n, R * M), decision values; only for attackers with ``needs_scores``
 
@@ -132,13 +131,13 @@ class LargestLoss(Attacker):
 def _ranking_keys(values: Array, view: View) -> Array:
     """Distinct int64 keys that order non-negative `values` (n, c), equal ones by ``view.ties``; -1 where not eligible.
 
-    Values are compared with 24 bits (16 in float32), since the last digits of a sum depend on the order in which
-    threads and devices add: what is equal in exact arithmetic must be a tie everywhere.
+    Values are compared with 16 bits: the last digits of a sum depend on the type and on the order in which threads and
+    devices add, and what is equal in exact arithmetic must be a tie everywhere. One differing choice is enough to send
+    two games apart, so that float32 follows float64 only because both look at the same digits.
     """
     backend, xp = view.backend, view.backend.xp
     bits = backend.cast(backend.cast(values, backend.dtype("float32")).view(backend.dtype("int32")), backend.int64)
-    if not view.exact:
-        bits = (bits + 128) & ~255
+    bits = (bits + 128) & ~255
     repeat = values.shape[1] // view.ties.shape[1]
     ties = view.ties if repeat == 1 else _each(view.ties, repeat, backend)
     keys = (bits << 31) | ties

@@ -211,7 +211,6 @@ def _view_of(game: Game) -> dict[str, Any]:
         "eligible": game.eligible,
         "ties": backend.columns(ranks),
         "seeds": game.seeds,
-        "exact": game.gram.dtype == "float64",
         "backend": backend,
     }
 
