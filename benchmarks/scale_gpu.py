@@ -16,13 +16,14 @@ import torch
 from sklearn.svm import SVC
 
 from floral_learn import FloralClassifier
-from floral_learn.core.arrays import NUMPY, TorchBackend
+from floral_learn.core.arrays import NUMPY
 from floral_learn.core.attackers import RandomizedTopK
 from floral_learn.core.game import Game, solve, step_schedule
 from floral_learn.core.gram import DenseGram
 from floral_learn.core.kernels import Kernel
 from floral_learn.core.low_rank import LowRankGram
 from floral_learn.core.projections import project_exact
+from floral_learn.core.torch_arrays import TorchBackend
 
 GPU = TorchBackend("cuda")
 C = 10.0

@@ -2,7 +2,8 @@
 
 import pytest
 
-from floral_learn.core.arrays import NUMPY, TorchBackend
+from floral_learn.core.arrays import NUMPY
+from floral_learn.core.torch_arrays import TorchBackend
 
 
 def _backends():

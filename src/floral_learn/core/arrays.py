@@ -8,7 +8,6 @@ above uses ``backend.xp`` directly; only what differs between the two stands her
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -147,138 +146,6 @@ def _largest(keys: np.ndarray, count: int) -> np.ndarray:
     return open_rows[np.argpartition(keys[open_rows], len(open_rows) - count)[len(open_rows) - count :]]
 
 
-class TorchBackend(NumpyBackend):
-    """The same operations on torch tensors, on any device with 64-bit floats."""
-
-    name = "torch"
-
-    def __init__(self, device: str) -> None:
-        self.device = self.xp.device(device)
-        self._constants: dict[tuple[Any, ...], Array] = {}
-
-    @cached_property
-    def xp(self) -> Any:
-        """The torch module, imported on first use."""
-        try:
-            import torch
-        except ImportError as error:
-            raise ImportError(
-                "device= runs the game on torch, which is not installed: pip install 'floral-learn[torch]'"
-            ) from error
-        return torch
-
-    def array(self, x: Array, dtype: Any = None) -> Array:
-        """`x` as a tensor on this device."""
-        return self.xp.as_tensor(x, dtype=dtype, device=self.device)
-
-    def cast(self, x: Array, dtype: Any) -> Array:
-        """`x` in another type."""
-        return x.to(dtype)
-
-    def columns(self, x: Array, dtype: Any = None) -> Array:
-        """`x` of shape (n,) or (n, c) as (n, c), column by column in memory."""
-        x = self.array(x, dtype)
-        x = x[:, None] if x.ndim == 1 else x
-        return x.T.contiguous().T
-
-    def zeros(self, shape: tuple[int, ...], dtype: Any) -> Array:
-        """Zeros, column by column in memory."""
-        out = self.xp.zeros(tuple(reversed(shape)), dtype=dtype, device=self.device)
-        return out.T if len(shape) == 2 else out
-
-    def empty_square(self, n: int, dtype: str) -> Array:
-        """Room for an n x n matrix; a MemoryError that names the size where there is none."""
-        try:
-            return self.xp.empty((n, n), dtype=self.dtype(dtype), device=self.device)
-        except RuntimeError as error:  # torch's own out-of-memory errors are RuntimeErrors
-            size = n * n * np.dtype(dtype).itemsize / 1e9
-            raise MemoryError(
-                f"a dense Gram of {n:,} rows takes {size:.3g} GB, more than is free on {self.device}; "
-                "use gram='low_rank' or gram='chunked', or dtype='float32'"
-            ) from error
-
-    def copy(self, x: Array) -> Array:
-        """A copy in the same memory order."""
-        return x.clone(memory_format=self.xp.preserve_format)
-
-    def numpy(self, x: Array) -> np.ndarray:
-        """`x` as a numpy array in main memory."""
-        return x.detach().cpu().numpy() if hasattr(x, "detach") else np.asarray(x)
-
-    def arange(self, n: int) -> Array:
-        """0 .. n - 1."""
-        return self.xp.arange(n, device=self.device)
-
-    def constant(self, x: np.ndarray) -> Array:
-        """A small array that is the same in every round: a copy to a device makes the host wait, so it is made once."""
-        key = (x.tobytes(), x.shape, x.dtype.str)
-        if key not in self._constants:
-            self._constants[key] = self.array(np.ascontiguousarray(x))
-        return self._constants[key]
-
-    def assign(self, x: Array, rows: Array, values: Array) -> Array:
-        """A copy of `x` (n, R) with ``x[rows[i, r], r] = values[i, r]``; negative rows are left out."""
-        xp, games = self.xp, self.arange(x.shape[1])
-        # Picking out the valid entries would make the host wait for their number: the others repeat the column's first
-        # entry instead, or write row 0 as it is where there is none.
-        first, valid = rows[0] >= 0, rows >= 0
-        row = xp.where(first, rows[0], 0)
-        value = xp.where(first, values[0], x[0])
-        out = self.copy(x)
-        out[xp.where(valid, rows, row), games.expand(rows.shape)] = xp.where(valid, values, value)
-        return out
-
-    def count(self, x: Array, rows: Array) -> None:
-        """Add 1 to ``x[rows[i, r], r]``, in place; negative rows are left out."""
-        games = self.arange(x.shape[1]).expand(rows.shape)
-        x.index_put_((rows.clip(0, None), games), self.cast(rows >= 0, x.dtype), accumulate=True)
-
-    @cached_property
-    def kernels(self) -> Any:
-        """The Triton kernels of core/cuda.py, or None where there is no CUDA device or no Triton."""
-        if self.device.type != "cuda":
-            return None
-        try:
-            from floral_learn.core import cuda
-        except ImportError:
-            return None
-        return cuda
-
-    def project(self, z: Array, signs: Array, cap: Array, mu: Array) -> tuple[Array, ...] | None:
-        """The projection of core/projections.py in one launch, where the device has one: dual, mu, residual, passes."""
-        if self.kernels is None or len(z) > self.kernels.MOST_ROWS:
-            return None
-        columns = [self.columns(x) for x in (z, signs, cap)]
-        return self.kernels.project(*columns, mu)
-
-    def side_by_side(self, *parts: Array) -> Array:
-        """(n, c1), (n, c2), ... as one (n, c1 + c2 + ...), column by column in memory."""
-        return self.xp.cat([part.T for part in parts], dim=0).T
-
-    def argsort(self, x: Array) -> Array:
-        """Row order that sorts each column, equal values in the order they stand."""
-        return self.xp.argsort(x, dim=0, stable=True)
-
-    def largest(self, keys: Array, count: int) -> Array:
-        """Row numbers of the `count` largest keys of each column, (count, c), in no order."""
-        return self.xp.topk(keys.T, min(count, len(keys)), dim=1, sorted=False).indices.T
-
-    def symmetric_product(self, matrix: Array, columns: Array) -> Array:
-        """``matrix @ columns`` for a symmetric `matrix`, column by column in memory; bfloat16 adds up in float32."""
-        short = matrix.dtype != self.xp.float64 and len(matrix) >= 1024
-        if short and self.kernels is not None and columns.shape[1] <= self.kernels.MOST_COLUMNS:
-            return self.columns(self.kernels.skinny_product(matrix, columns))
-        return (self.cast(columns, matrix.dtype).T @ matrix).T
-
-    def product(self, matrix: Array, columns: Array) -> Array:
-        """``matrix @ columns``."""
-        return (columns.T @ matrix.T).T
-
-    def exp_(self, x: Array) -> Array:
-        """``exp(x)``, in place."""
-        return x.exp_()
-
-
 NUMPY = NumpyBackend()
 
 
@@ -286,6 +153,8 @@ def backend_for(device: str | None) -> NumpyBackend:
     """numpy for ``None``, torch on `device` otherwise; a device that is not there is an error here."""
     if device is None:
         return NUMPY
+    from floral_learn.core.torch_arrays import TorchBackend
+
     backend = TorchBackend(device)
     if backend.device is not None and backend.device.type == "cuda" and not backend.xp.cuda.is_available():
         raise ValueError(f"device={device!r} was asked for, but torch sees no CUDA device; use device=None or 'cpu'")
