@@ -65,6 +65,7 @@ def test_precomputed_and_callable_kernels_agree_with_the_named_one(noisy_moons):
     named = LabelNoiseSVC(0.1, gamma=0.5).fit(X, y).decision_function(X)
     K = rbf_kernel(X, gamma=0.5)
     given = LabelNoiseSVC(0.1, kernel="precomputed").fit(K, y)
+    np.testing.assert_array_equal(K, rbf_kernel(X, gamma=0.5))  # the caller's matrix is left alone
     np.testing.assert_allclose(given.decision_function(K), named, atol=1e-9)
     called = LabelNoiseSVC(0.1, kernel=lambda A, B: rbf_kernel(A, B, gamma=0.5)).fit(X, y)
     np.testing.assert_allclose(called.decision_function(X), named, atol=1e-9)

@@ -23,9 +23,14 @@ from floral_learn.defenses.svm import SVM_CONSTRAINTS, build_svm
 
 def correct_gram(gram: NDArray[np.float64], noise: float) -> NDArray[np.float64]:
     """Expected label-flipped Gram (n, n): off the diagonal times 1 - 4 noise (1 - noise)."""
-    corrected = gram * (1.0 - 4.0 * noise * (1.0 - noise))
-    np.fill_diagonal(corrected, np.diagonal(gram))
-    return corrected
+    return _correct_in_place(gram.copy(), noise)
+
+
+def _correct_in_place(gram: NDArray[np.float64], noise: float) -> NDArray[np.float64]:
+    diagonal = np.diagonal(gram).copy()
+    gram *= 1.0 - 4.0 * noise * (1.0 - noise)
+    np.fill_diagonal(gram, diagonal)
+    return gram
 
 
 class LabelNoiseSVC(ClassifierMixin, BaseEstimator):
@@ -102,7 +107,9 @@ learning_rate, decay, average, random_state
         if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
             raise ValueError(f"kernel='precomputed' needs a square Gram matrix, got shape {X.shape}.")
         self.gamma_ = resolve_gamma(self.gamma, X) if self.kernel != "precomputed" else None
-        gram = correct_gram(self._kernel(X, X), self.noise)
+        # A second n x n matrix costs more than the correction: only a Gram that the caller owns is copied.
+        gram = self._kernel(X, X)
+        gram = correct_gram(gram, self.noise) if gram is X else _correct_in_place(gram, self.noise)
         n_classes = len(self.classes_)
         sides = range(1, 2) if n_classes == 2 else range(n_classes)
         dual = np.zeros((len(sides), len(X)))
@@ -134,10 +141,10 @@ learning_rate, decay, average, random_state
         return {1: own, -1: self.class_weight.get(self.classes_.tolist()[1 - code], 1.0)}
 
     def _check_memory(self, n: int) -> None:
-        needed = 2 * 8 * n * n  # the plain Gram and its correction live at the same time
+        needed = 8 * n * n
         if needed > parse_bytes(self.max_memory):
             raise MemoryError(
-                f"LabelNoiseSVC needs two Gram matrices of {n:,} rows, {needed / 1e9:.1f} GB, over "
+                f"LabelNoiseSVC needs a Gram matrix of {n:,} rows, {needed / 1e9:.1f} GB, over "
                 f"max_memory={self.max_memory!r}; raise max_memory or train on fewer rows."
             )
 
@@ -145,7 +152,7 @@ learning_rate, decay, average, random_state
         if self.kernel == "precomputed":
             return A
         if callable(self.kernel):
-            return np.asarray(self.kernel(A, B), dtype=np.float64)
+            return np.array(self.kernel(A, B), dtype=np.float64)  # a copy: it is corrected in place
         return pairwise_kernels(
             A,
             B,
