@@ -102,10 +102,12 @@ def check_precomputed(K: np.ndarray) -> None:
     """Refuse a matrix that is no Gram matrix: not square, not symmetric, or with a negative eigenvalue."""
     if K.shape[0] != K.shape[1]:
         raise ValueError(f"a precomputed kernel must be a square matrix for fit; got shape {K.shape}")
-    scale = float(np.abs(K).max()) or 1.0
-    if not np.allclose(K, K.T, rtol=0, atol=1e-6 * scale):
-        raise ValueError("the precomputed kernel is not symmetric")
-    n = len(K)
+    n, tile = len(K), 512
+    scale = max(abs(float(K.max())), abs(float(K.min()))) or 1.0
+    for start in range(0, n, tile):  # tile by tile: the transpose of a large matrix does not fit in a cache
+        stop = start + tile
+        if np.abs(K[start:stop, start:] - K[start:, start:stop].T).max() > 1e-6 * scale:
+            raise ValueError("the precomputed kernel is not symmetric")
     tolerance = 1e-6 * max(float(np.trace(K)), scale)
     if n <= 4000:
         try:
