@@ -154,7 +154,7 @@ def test_a_full_disk_is_one_message_and_keeps_what_is_finished(tmp_path, whole):
         resource.setrlimit(resource.RLIMIT_FSIZE, (90_000, 90_000))  # no file may grow beyond
 
     process = start(path, preexec_fn=small_disk)
-    out, err = process.communicate(timeout=120)
+    _, err = process.communicate(timeout=120)
     assert process.returncode != 0
     assert "cannot be written" in err
     assert "what was finished before is kept" in err

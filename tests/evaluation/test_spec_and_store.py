@@ -42,7 +42,9 @@ def test_a_name_for_people_does_not_change_the_key():
 
 
 def test_cells_shared_by_two_suites_have_one_key():
-    keys = [{cell.key for cell in SUITES[name].cells() if cell.method.name == "floral"} for name in ("moon-rs", "moon-alfa")]
+    keys = [
+        {cell.key for cell in SUITES[name].cells() if cell.method.name == "floral"} for name in ("moon-rs", "moon-alfa")
+    ]
     assert keys[0] == keys[1]
 
 

@@ -12,6 +12,9 @@ import typer
 
 from .tables import TableError, read_table, write_all
 
+# What the encoders of scikit-learn hold beside types that skops knows: the type of an array, no code.
+TRUSTED = ("numpy.dtype",)
+
 
 def register(app: typer.Typer) -> None:
     """Add the command to ``app``."""
@@ -33,7 +36,7 @@ def predict(
             raise TableError(f"--out {out} is an input; inputs are never overwritten")
         from floral_learn import load
 
-        model = load(model_file)
+        model = load(model_file, trusted=TRUSTED)
         frame = read_table(source, sep=sep, encoding=encoding).frame()
         content, count = predictions(model, frame, source)
         write_all({out: content})

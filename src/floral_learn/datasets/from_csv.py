@@ -44,7 +44,7 @@ def from_csv(
         raise ValueError(f"{path}: column {label!r} has {int(frame[label].isna().sum())} missing labels")
     labels = frame[label].to_numpy()
     classes, counts = np.unique(labels.astype(str), return_counts=True)
-    if len(classes) < 2 or len(classes) > len(labels) // 4:
+    if len(classes) < 2 or len(classes) > max(20, len(labels) // 4):
         raise ValueError(f"{path}: column {label!r} has {len(classes)} different values: not the labels of classes")
     if counts.min() < 4:
         raise ValueError(
@@ -53,11 +53,12 @@ def from_csv(
     if labels.dtype == object:
         labels = labels.astype(str)
     roles = roles_of(frame, (label, *drop))
-    rest, test = train_test_split(np.arange(len(labels)), test_size=test_size, random_state=seed, stratify=labels)
+    rows = np.arange(len(labels))
+    rest, test = train_test_split(rows, test_size=round(test_size * len(rows)), random_state=seed, stratify=labels)
     train, val = rest, rest[:0]
     if val_size > 0:
-        share = val_size / (1 - test_size)
-        train, val = train_test_split(rest, test_size=share, random_state=seed, stratify=labels[rest])
+        count = round(val_size * len(rows))
+        train, val = train_test_split(rest, test_size=count, random_state=seed, stratify=labels[rest])
     prepared = prepare(frame, roles)
     encoder = make_encoder(prepared.iloc[train], roles, seed).fit(prepared.iloc[train])
     X = encoder.transform(prepared)

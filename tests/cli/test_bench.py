@@ -1,0 +1,235 @@
+"""``floral bench`` as a user types it."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from floral_learn.cli import bench, report
+from floral_learn.cli.bench_progress import Clock, LogProgress, duration
+from floral_learn.evaluation.options import adapt
+from floral_learn.evaluation.plan import Job
+from floral_learn.evaluation.suites import SUITES
+
+FAST = ("--methods", "svm-libsvm,no-peek", "--reps", "1", "--levels", "0,10")
+
+
+def floral(*arguments, cwd, timeout=120):
+    command = [sys.executable, "-c", "from floral_learn.cli import main; main()", *map(str, arguments)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "120"}
+    return subprocess.run(
+        command, capture_output=True, text=True, cwd=cwd, env=environment, timeout=timeout, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bench")
+    return folder, floral("bench", "moon", *FAST, cwd=folder)
+
+
+def test_a_run_prints_the_table_and_leaves_files(finished):
+    folder, done = finished
+    assert done.returncode == 0, done.stderr
+    for text in (
+        "floral (no-peek)",
+        "svm (libsvm)",
+        "10 %",
+        "time: ",
+        "5 cells, 5 computed",
+        "floral report runs/moon",
+    ):
+        assert text in done.stdout
+    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    assert {"runs/store.sqlite", "runs/moon/run.json", "runs/moon/tables/accuracy.md", "runs/moon/tables/accuracy.tex",
+            "runs/moon/tables/hinge_loss.csv", "runs/moon/figures/security.png", "runs/moon/figures/security.svg"} <= names  # fmt: skip
+
+
+def test_progress_is_plain_lines_where_there_is_no_terminal(finished):
+    _, done = finished
+    assert "\x1b" not in done.stdout + done.stderr
+    assert re.search(r"\d\d:\d\d:\d\d 2/2 .* 100 % done, about", done.stderr)
+
+
+def test_the_same_command_again_computes_nothing(finished):
+    folder, _ = finished
+    again = floral("bench", "moon", *FAST, cwd=folder)
+    assert "5 of 5 cells were known, 0 computed" in again.stdout
+
+
+def test_the_list_has_every_suite_and_the_time_of_the_last_run(finished):
+    folder, _ = finished
+    shown = floral("bench", "--list", cwd=folder).stdout
+    for name in SUITES:
+        assert re.search(rf"^ *{name} ", shown, re.MULTILINE), name
+    assert re.search(r"^ *moon .* s *$", shown, re.MULTILINE)
+    assert not list(folder.glob("*.sqlite"))
+
+
+def test_the_report_of_a_run_is_one_page(finished):
+    folder, _ = finished
+    done = floral("report", "runs/moon", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    page = (folder / "runs/moon/report.html").read_text(encoding="utf-8")
+    assert "floral bench moon --methods" in page
+    assert "numpy" in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["bench", "mon"], "'mon' is no suite; known: moon,"),
+        (["bench"], "give the name of a suite"),
+        (["bench", "moon", "--methods", "svm,nope"], "--methods 'nope' is not in suite 'moon'; it has: floral"),
+        (["bench", "moon", "--levels", "ten"], "--levels 'ten' must be percentages"),
+        (["bench", "moon", "--levels", "60"], "--levels 60 is not a percentage"),
+        (["bench", "moon", "--reps", "0"], "--reps 0 must be at least 1"),
+        (["bench", "moon", "--jobs", "0"], "--jobs 0 must be a number of processes"),
+        (["bench", "mnist", "--labels", "reference"], "--labels reference exists for Moon"),
+        (["bench", "moon", "--labels", "theirs"], "--labels 'theirs' must be 'own' or 'reference'"),
+        (["bench", "--data", "none.csv", "--label", "y"], "cannot read none.csv"),
+        (["bench", "--data", "few.csv", "--label", "y"], "few.csv"),
+        (["bench", "--data", "good.csv"], "--data needs --label"),
+        (["bench", "--data", "good.csv", "--label", "z"], "has no column 'z'; its columns are"),
+        (["bench", "--data", "good.csv", "--label", "y", "--attack", "hope"], "--attack 'hope' is unknown"),
+        (["report", "nowhere"], "nowhere is not the folder of a run"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_wrong_input_is_one_line_exit_2_and_no_file(tmp_path, monkeypatch, arguments, message):
+    (tmp_path / "good.csv").write_text("a,y\n" + "".join(f"{i % 7},{'ab'[i % 2]}\n" for i in range(40)))
+    (tmp_path / "few.csv").write_text("a,y\n1,x\n2,z\n")
+    app = typer.Typer()
+    bench.register(app)
+    report.register(app)
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert message in done.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"good.csv", "few.csv"}
+
+
+def test_a_users_file_is_compared_under_attack(tmp_path):
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(90, 2)), []
+    lines = ["age,city,y"]
+    for row in x:
+        y.append("yes" if row.sum() > 0 else "no")
+        lines.append(f"{row[0]:.3f},{'north' if row[1] > 0 else 'south'},{y[-1]}")
+    (tmp_path / "mine.csv").write_text("\n".join(lines) + "\n")
+    methods = ("--methods", "no-peek,svm-libsvm,curie-libsvm", "--levels", "0,10", "--reps", "2")
+    done = floral("bench", "--data", "mine.csv", "--label", "y", "--attack", "random", *methods, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "age as numbers" in done.stdout
+    assert "city as categories" in done.stdout
+    assert (tmp_path / "runs/mine/tables/accuracy.md").read_text().count("| 10 %") == 3
+    # An edited file is another data set: nothing of the old one is reused.
+    (tmp_path / "mine.csv").write_text("\n".join(lines[:-1]) + "\n")
+    again = floral("bench", "--data", "mine.csv", "--label", "y", "--attack", "random", *methods, cwd=tmp_path)
+    assert "were known" not in again.stdout
+
+
+def test_ctrl_c_is_one_line_and_the_run_continues(tmp_path):
+    code = "from floral_learn.cli import main; main()"
+    command = [
+        sys.executable,
+        "-c",
+        code,
+        "bench",
+        "moon",
+        "--methods",
+        "floral,svm",
+        "--reps",
+        "2",
+        "--levels",
+        "0,5,10",
+    ]
+    process = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    line = ""
+    while "1/" not in line or "floral" not in line:
+        line = process.stderr.readline()
+        assert line, "the run ended before its first batch did"
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors.splitlines()[-1] == "floral bench: stopped; finished cells are kept, and the same command continues"
+    assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize("name", list(SUITES))
+def test_quick_makes_every_suite_small(name):
+    full, quick = SUITES[name], adapt(SUITES[name], quick=True)
+    assert quick.name == f"{name}-quick"
+    assert len(quick.cells()) <= len(full.cells())
+    assert len(quick.seeds) <= 2
+    assert max(quick.levels) <= 10
+    assert {method.title for method in quick.methods} == {method.title for method in full.methods}
+    if full.grid:
+        assert quick.grid.rounds <= 100
+
+
+def test_reference_labels_are_the_authors_one_replication():
+    suite = adapt(SUITES["moon"], reference=True)
+    attacks = [cell for cell in suite.cells() if cell.method.name == "attack"]
+    assert [cell.level for cell in attacks] == [5, 10, 15, 20, 25]  # one file, whatever the number of seeds
+    assert {dict(data.params)["seed"] for data in suite.data} == {1}
+    assert suite.seeds == (1, 2, 3, 4, 5)
+
+
+def test_seed_and_reps_choose_the_replications():
+    suite = adapt(SUITES["mnist"], seed=7, reps=3)
+    assert suite.seeds == (7, 8, 9)
+    assert [dict(data.params)["seed"] for data in suite.data] == [7, 8, 9]
+    assert dict(suite.data[0].params)["n_train"] == 10_000
+
+
+def test_durations_read_well():
+    assert [duration(s) for s in (0.34, 12.3, 130, 3900)] == ["0.3 s", "12 s", "2 min 10 s", "1 h 05 min"]
+
+
+def test_time_left_comes_from_the_weight_of_what_is_done(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    cells = tuple(SUITES["moon"].cells()[:1])
+    shares = np.zeros(2)
+    clock = Clock([Job("fits", cells, 1.0), Job("fits", cells, 3.0)], shares)
+    assert clock.overall() == (0.0, None)
+    clock.done.add(0)
+    now[0] += 10  # a quarter of the weight took ten seconds
+    share, left = clock.overall()
+    assert (share, left) == (0.25, pytest.approx(30.0))
+    shares[1] = 0.1
+    clock.running()
+    now[0] += 10
+    shares[1] = 0.5
+    ((number, part, rest),) = clock.running()
+    assert (number, part, rest) == (1, 0.5, pytest.approx(10.0))
+
+
+def test_a_failed_cell_is_named_in_the_log():
+    from floral_learn.evaluation.spec import CellResult
+
+    cell = SUITES["moon"].cells()[-1]
+    lines = []
+    log = LogProgress(lines.append)
+    job = Job("fits", (cell,), 1.0)
+    log.start([job], np.zeros(1))
+    log.finished(0, job, [CellResult(cell, error="ValueError: broken")])
+    log.stop()
+    assert any("failed: " in line and "broken" in line and "25 %" in line for line in lines)

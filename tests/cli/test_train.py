@@ -1,0 +1,117 @@
+"""``floral train``: files in, a model file out, or one line that says why not."""
+
+import numpy as np
+import pytest
+import typer
+from sklearn.datasets import make_moons
+from typer.testing import CliRunner
+
+from floral_learn import load
+from floral_learn.cli import predict, train
+
+app = typer.Typer()
+
+
+@app.callback()
+def root() -> None:
+    """Several commands, as in the real program."""
+
+
+train.register(app)
+predict.register(app)
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Numbers (some missing), a category, a text column, an identifier; the label follows the text and the numbers."""
+    X, y = make_moons(160, noise=0.15, random_state=0)
+    rng = np.random.default_rng(0)
+    words = {
+        0: ["awful dull boring film", "dull and awful plot"],
+        1: ["lovely bright film", "bright lovely funny plot"],
+    }
+    lines = ["id,x1,x2,colour,review,constant,verdict"]
+    for i, (row, label) in enumerate(zip(X, y, strict=True)):
+        x2 = "" if i % 20 == 0 else f"{row[1]:.4f}"
+        review = f"{words[label][i % 2]} number{i} seen{i % 5}"
+        colour = rng.choice(["red", "green", ""])
+        lines.append(f"u{i},{row[0]:.4f},{x2},{colour},{review},7,{'good' if label else 'bad'}")
+    path = tmp_path / "data.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_training_says_what_it_encoded_and_the_model_works(tmp_path, table):
+    done = run("train", table, "--label", "verdict", "--out", tmp_path / "model.skops")
+    assert done.exit_code == 0, done.output
+    for text in (
+        "x1, x2 as numbers",
+        "colour as categories",
+        "review as text",
+        "id, constant ignored",
+        "bad (80), good (80)",
+    ):
+        assert text in done.output
+    out = run("predict", tmp_path / "model.skops", table, "--out", tmp_path / "p.csv")
+    assert out.exit_code == 0, out.output
+    found = [line.split(",")[1] for line in (tmp_path / "p.csv").read_text().splitlines()[1:]]
+    truth = [line.split(",")[-1] for line in table.read_text().splitlines()[1:]]
+    assert np.mean(np.array(found) == np.array(truth)) > 0.95
+    assert load(tmp_path / "model.skops", trusted=predict.TRUSTED).named_steps["classifier"].C == 10.0
+
+
+def test_options_reach_the_classifier(tmp_path, table):
+    options = ("--method", "floral", "--budget", "0.1", "--C", "3", "--gamma", "0.5", "--seed", "4", "--drop", "review")
+    done = run("train", table, "--label", "verdict", "--out", tmp_path / "m.skops", *options)
+    assert done.exit_code == 0, done.output
+    classifier = load(tmp_path / "m.skops", trusted=predict.TRUSTED).named_steps["classifier"]
+    assert (classifier.budget, classifier.C, classifier.gamma, classifier.random_state) == (0.1, 3.0, 0.5, 4)
+    assert "review" not in done.output
+
+
+@pytest.mark.parametrize("method", ["svm", "ls-svm", "rsrnn"])
+def test_other_defenses_can_be_trained(tmp_path, table, method):
+    done = run("train", table, "--label", "verdict", "--out", tmp_path / "m.skops", "--method", method)
+    assert done.exit_code == 0, done.output
+    assert run("predict", tmp_path / "m.skops", table, "--out", tmp_path / "p.csv").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        (None, (), "cannot read"),
+        ("a,b\n1,2\n", (), "has no column 'y'; its columns are"),
+        ("a,y\n1,x\n2\n", (), "line 3"),
+        ("a,y\n1,1\n2,x\n3,1\n", (), "mixes numbers and text"),
+        ("a,y\n1,\n2,x\n", (), "1 missing labels"),
+        ("a,y\n1,x\n2,x\n3,x\n", (), "one value only"),
+        ("a,y\n" + "".join(f"{i},{i}.5\n" for i in range(60)), (), "60 different values"),
+        ("a,y\n1,x\n1,z\n1,x\n1,z\n", (), "no usable feature column"),
+        ("a,y\n1,x\ninf,z\n2,x\n3,z\n", (), "infinite values"),
+        ("a,y\n1,x\n2,z\n3,x\n4,z\n", ("--method", "hope"), "--method 'hope' is unknown"),
+        ("a,y\n1,x\n2,z\n3,x\n4,z\n", ("--gamma", "wide"), "--gamma 'wide' must be a number"),
+        ("a,y\n1,x\n2,z\n3,x\n4,z\n", ("--budget", "2.5"), "budget=2.5"),
+        ("a,y\n1,x\n2,z\n3,x\n4,z\n", ("--method", "svm", "--budget", "0.1"), "--budget is for floral"),
+        ("a,y\n1,x\n2,z\n3,x\n4,z\n", ("--drop", "q"), "has no column 'q'"),
+    ],
+)
+def test_a_bad_file_or_option_is_one_line_exit_2_and_no_model(tmp_path, content, options, message):
+    path = tmp_path / "data.csv"
+    if content is not None:
+        path.write_text(content)
+    done = run("train", path, "--label", "y", "--out", tmp_path / "m.skops", *options)
+    assert done.exit_code == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert message in done.stderr
+    assert not (tmp_path / "m.skops").exists()
+
+
+def test_the_data_file_is_never_overwritten(tmp_path, table):
+    before = table.read_bytes()
+    assert run("train", table, "--label", "verdict", "--out", table).exit_code == 2
+    assert run("train", table, "--label", "verdict", "--out", tmp_path / "no" / "m.skops").exit_code == 2
+    assert table.read_bytes() == before

@@ -1,0 +1,135 @@
+import csv
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tiny import GRID, TINY
+
+from floral_learn.evaluation import tables
+from floral_learn.evaluation.figures import FIGURES, write_figures
+from floral_learn.evaluation.paper import paper_value, paper_values
+from floral_learn.evaluation.results import Results
+from floral_learn.evaluation.runner import run_suite
+from floral_learn.evaluation.spec import CellResult, params
+from floral_learn.evaluation.store import Store
+from floral_learn.evaluation.suites import NO_PEEK, PGD
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    with Store(tmp_path_factory.mktemp("results") / "store.sqlite") as store:
+        run_suite(TINY, store)
+        yield store
+
+
+@pytest.fixture(scope="module")
+def results(store):
+    return Results(TINY, store)
+
+
+def test_the_papers_numbers_are_all_there():
+    assert len(paper_values()) == 816
+    assert paper_value("comp-moon", 10, (10, 1), "floral", "accuracy", "best") == 0.924
+    assert paper_value("comp-moon", 10, (10, 1), "no such method", "accuracy", "best") is None
+
+
+def planted(tmp_path, numbers):
+    """A store in which FLORAL has two configurations with the given (best, last) for two seeds."""
+    suite = replace(TINY, methods=PGD[:1], levels=(0,), paper_table="comp-moon")
+    store = Store(tmp_path / "s.sqlite")
+    for cell, values in zip(suite.cells(), numbers, strict=True):
+        result = CellResult(cell)
+        for config, (best, last) in values.items():
+            result.add("accuracy", best, "best", config)
+            result.add("accuracy", last, "last", config)
+        store.commit(result)
+    return Results(suite, store)
+
+
+def test_each_column_shows_the_configuration_with_the_highest_mean(tmp_path):
+    results = planted(
+        tmp_path,
+        [{"a": (0.9, 0.5), "b": (0.8, 0.7)}, {"a": (0.8, 0.6), "b": (0.7, 0.9)}],
+    )
+    (row,) = tables.comparison(results).rows
+    assert row.entries["best"].config == "a"
+    assert row.entries["best"].mean == pytest.approx(0.85)
+    assert row.entries["last"].config == "b"
+    assert row.entries["last"].mean == pytest.approx(0.8)
+    assert row.entries["last"].deviation == pytest.approx(np.std([0.7, 0.9], ddof=1))
+    assert row.entries["last"].paper == 0.966
+    assert row.entries["last"].difference == pytest.approx(0.8 - 0.966)
+
+
+def test_the_best_of_each_level_is_marked(results):
+    table = tables.comparison(results)
+    for level in TINY.levels:
+        rows = [row for row in table.rows if row.place.level == level and "final" in row.entries]
+        top = max(round(row.entries["final"].mean, 3) for row in rows)
+        assert [row.entries["final"].best for row in rows] == [
+            round(row.entries["final"].mean, 3) == top for row in rows
+        ]
+
+
+def test_for_losses_the_smallest_is_marked(results):
+    table = tables.comparison(results, "hinge_loss")
+    rows = [row for row in table.rows if row.place.level == 0 and "final" in row.entries]
+    marked = [row.entries["final"].mean for row in rows if row.entries["final"].best]
+    assert min(row.entries["final"].mean for row in rows) in marked
+
+
+def test_markdown_csv_and_latex_agree(results):
+    table = tables.comparison(results)
+    markdown, latex = tables.to_markdown(table), tables.to_latex(table)
+    rows = list(csv.DictReader(io.StringIO(tables.to_csv(table))))
+    assert len(rows) == sum(len(row.entries) for row in table.rows)
+    for row in rows:
+        assert f"{float(row['mean']):.3f}" in markdown
+        assert f"{float(row['mean']):.3f}" in latex
+    widths = {line.count(" & ") for line in latex.splitlines() if " & " in line}
+    assert len(widths) == 1
+    assert r"10 \%" in latex
+    assert len({line.count("|") for line in markdown.splitlines()}) == 1
+
+
+def test_attack_and_setting_are_columns_only_where_they_differ(results):
+    assert "C, gamma" not in tables.header(tables.comparison(results))
+    two = replace(TINY, settings=((10, 1), (1, 1)), methods=TINY.methods[-1:])
+    run_suite(two, results.store)
+    assert "C, gamma" in tables.header(tables.comparison(Results(two, results.store)))
+
+
+def test_time_and_memory_of_every_method_are_known(results):
+    found = tables.costs(results)
+    assert [name for name, _, _ in found] == [method.title for method in TINY.methods]
+    assert all(seconds > 0 and memory > 1 for _, seconds, memory in found)
+
+
+def test_every_figure_is_drawn_and_is_not_empty(tmp_path):
+    from matplotlib.image import imread
+
+    suite = replace(
+        TINY,
+        methods=(PGD[0], PGD[1], NO_PEEK, replace(NO_PEEK, params=params(map=True), label="mapped")),
+        figures=FIGURES,
+        data=TINY.data[:1],
+        seeds=TINY.seeds[:1],
+        grid=replace(GRID, rounds=15),
+    )
+    with Store(tmp_path / "s.sqlite") as store:
+        assert run_suite(suite, store).failed == 0
+        written = write_figures(Results(suite, store), tmp_path / "figures")
+    assert {path.name for path in written} == {f"{name}.{kind}" for name in FIGURES for kind in ("png", "svg")}
+    for path in written:
+        if path.suffix == ".png":
+            picture = imread(path)
+            assert picture.shape[1] > 400
+            assert picture[..., :3].std() > 0.05
+        else:
+            assert path.read_text().startswith("<?xml")
+
+
+def test_figures_without_results_are_left_out(tmp_path):
+    with Store(tmp_path / "s.sqlite") as store:
+        assert write_figures(Results(replace(TINY, figures=("rounds", "security")), store), tmp_path) == []
