@@ -190,3 +190,12 @@ def test_progress_reaches_one_for_every_job(tmp_path):
         run_suite(TINY, store, watcher=Watcher())
     assert len(seen) >= 5
     assert all(share > 0 for share in seen.values())
+
+
+def test_a_dask_client_of_the_user_does_the_work(tmp_path, whole):
+    distributed = pytest.importorskip("distributed", reason="dask is not installed")
+    with distributed.Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None) as client:
+        with Store(tmp_path / "s.sqlite") as store:
+            run_suite(TINY, store)
+        assert client.cluster.scheduler.transition_counter > 0  # tasks went through the user's scheduler
+    assert finished_rows(tmp_path / "s.sqlite") == whole

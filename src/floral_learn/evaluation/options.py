@@ -9,8 +9,8 @@ from floral_learn.evaluation.spec import Attack, Data, Grid, Method, Suite, para
 
 REFERENCE_ATTACKS = {"farthest": (5, 10, 15, 20, 25), "lfa": (5, 10, 25)}
 QUICK_GRID = Grid(rounds=100, flips=(0.02, 0.1), etas=(3e-4, 7e-4), decays=(None,))
-QUICK_ATTACKS = {"alfa-tilt": {"n_restarts": 10}, "alfa": {"n_init": 1}}
-QUICK_ROWS = {"mnist": {"n_train": 1000, "n_val": 200, "n_test": 1000}}
+QUICK_ATTACKS = {"alfa-tilt": {"n_restarts": 10}, "alfa": {"n_init": 1}, "lfa": {"n_check": 2}}
+QUICK_ROWS = {"mnist": {"n_train": 600, "n_val": 100, "n_test": 600}}
 
 
 def adapt(

@@ -142,8 +142,10 @@ def _results(
         return
     import joblib
 
-    backend = {"backend": "dask"} if _dask_client() else {"backend": "loky", "inner_max_num_threads": 1}
-    with joblib.parallel_config(n_jobs=jobs, **backend):
+    backend: dict[str, Any] = {"backend": "loky", "n_jobs": jobs, "inner_max_num_threads": 1}
+    if _dask_client():  # one job would be run here, not there
+        backend = {"backend": "dask", "n_jobs": jobs if jobs != 1 else -1}
+    with joblib.parallel_config(**backend):
         parallel = joblib.Parallel(return_as="generator_unordered", pre_dispatch="n_jobs")
         yield from parallel(joblib.delayed(_in_worker)(*task) for task in list(tasks()))
 

@@ -36,7 +36,8 @@ def draw(results: Results) -> Figure:
         values = results.traces(place, "map", config="")
         if values:
             field = np.clip(values[0], -2, 2)
-            axis.contourf(first, second, field, levels=np.linspace(-2, 2, 9), cmap="PuOr_r", alpha=0.7)
+            filled = axis.contourf(first, second, field, levels=np.linspace(-2, 2, 9), cmap="PuOr_r", alpha=0.7)
+            filled.set_rasterized(True)  # as paths, the SVG would have ten megabytes
             axis.contour(first, second, field, levels=[0], colors=BLACK, linewidths=1.1)
         scatter(axis, dataset.X_train, labels, labels != dataset.y_train_clean, size=1.6)
         statistic = "final" if (place, "final") in results.chosen else "last"

@@ -42,7 +42,7 @@ def scatter(axis: Any, X: np.ndarray, labels: np.ndarray, flipped: np.ndarray, s
     classes = np.unique(labels)
     for label, color, marker in zip(classes, (BLUE, ORANGE), ("o", "^"), strict=False):
         rows = labels == label
-        axis.scatter(X[rows, 0], X[rows, 1], s=size, c=color, marker=marker, linewidths=0, alpha=0.8)
+        axis.scatter(X[rows, 0], X[rows, 1], s=size, c=color, marker=marker, linewidths=0, alpha=0.8, rasterized=True)
     axis.scatter(X[flipped, 0], X[flipped, 1], s=3 * size, facecolors="none", edgecolors=BLACK, linewidths=0.6)
     axis.grid(False)
     axis.tick_params(length=2)
