@@ -9,13 +9,13 @@ PIP    := $(BIN)/python -m pip install -qq --disable-pip-version-check
 JOBS   ?= 2
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test lint types bench clean
+.PHONY: demo test lint types bench browser clean
 .SILENT:
 
 demo: $(VENV)/.demo
 	$(BIN)/floral demo --out demo.png
 
-test: lint types
+test: lint types browser
 	$(THREADS) $(BIN)/python -m pytest -n $(JOBS)
 
 lint: $(VENV)/.dev
@@ -24,6 +24,14 @@ lint: $(VENV)/.dev
 
 types: $(VENV)/.dev
 	$(BIN)/mypy --no-error-summary
+
+# Pages are tested in Chromium. Where it is missing and Debian's packages can be installed, install it; elsewhere those
+# tests are skipped and say so.
+browser:
+	if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "installing Chromium for the tests of pages (first time only)"; \
+	  { apt-get -qq update && apt-get -qq install -y chromium chromium-driver; } >/dev/null 2>&1 || true; \
+	fi
 
 bench: $(VENV)/.dev
 	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
