@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,13 @@ from floral_learn.core.arrays import NUMPY, NumpyBackend
 from floral_learn.core.gram import ChunkedGram, DenseGram, Gram, format_bytes
 from floral_learn.core.kernels import Kernel
 from floral_learn.core.low_rank import LowRankGram
+from floral_learn.core.probe import Probe, sample_rows
 
 GRAMS = ("auto", "dense", "chunked", "low_rank")
 DENSE_ROWS = 3000  # up to here the exact matrix is small and fast; float64 costs nothing that shows
 ERROR_TOL = 5e-3  # relative error of a product at which rank="auto" stops
 AUTO_RANK = 512  # rank="auto" stops here at the latest
+DENSE_FALLBACK_ROWS = 20_000  # up to here a dense matrix replaces a factor that is not good enough
 _UNITS = {
     "": 1,
     "B": 1,
@@ -59,13 +62,16 @@ def choose_gram(
     dtype: str = "auto",
     rng: np.random.Generator | None = None,
     backend: NumpyBackend = NUMPY,
+    labels: np.ndarray | None = None,
+    progress: Callable[[int, int], Any] | None = None,
 ) -> Gram:
-    """The Gram operator for the rows of `X`, as `gram` says or, with ``"auto"``, by size.
+    """The Gram operator for the rows of `X` (in memory, RowBlocks or Parts), as `gram` says or, with ``"auto"``, by size.
 
-    Up to 3,000 rows: dense. Above: low rank where the kernel is positive semi-definite, with the rank at which the
-    relative error of a product is about 0.5 % (512 at the most). If that rank does not suffice, dense where it fits in
-    `max_memory` and n is at most 20,000; otherwise the low-rank factor is kept with a warning. Kernels that may be
-    indefinite (sigmoid, callables) are dense where that fits, else chunked.
+    Up to 3,000 rows: dense. Above: low rank where the kernel is positive semi-definite. ``rank="auto"`` stops at the
+    rank at which the relative error of a product is about 0.5 % or, with the class numbers `labels` of the rows,
+    where more rank no longer changes predictions on a probe set (see core/probe.py), and at 512 at the latest. If that
+    does not suffice, dense where it fits in `max_memory` and n is at most 20,000; otherwise the low-rank factor is kept
+    with a warning. Kernels that may be indefinite (sigmoid, callables) are dense where that fits, else chunked.
 
     Raises
     ------
@@ -83,42 +89,36 @@ def choose_gram(
     if gram == "chunked":
         return ChunkedGram(X, kernel, cap // 2, dtype, backend)
     if gram == "low_rank" or kernel.definite:
-        return _low_rank(X, kernel, gram, rank, cap, dtype, rng, backend, dense_bytes)
+        column = n * np.dtype(dtype).itemsize
+        if not isinstance(rank, str):
+            _check_memory(f"rank {rank}", n, column * min(rank, n), cap)
+            return LowRankGram(X, kernel, int(rank), 0.0, rng, dtype, backend, progress=progress)
+        # The factor and, while it is built, one block of kernel columns with its temporaries.
+        most = min(AUTO_RANK, n, max(1, cap // column - 192))
+        probe = None
+        if labels is not None:
+            rows = sample_rows(n, rng)
+            probe = Probe(rows, labels[rows], int(labels.max()) + 1)
+        made = LowRankGram(X, kernel, most, ERROR_TOL, rng, dtype, backend, probe=probe, progress=progress)
+        enough = made.error <= 2 * ERROR_TOL or (probe is not None and probe.settled)
+        if not enough and gram == "auto" and dense_bytes <= cap and n <= DENSE_FALLBACK_ROWS:
+            return DenseGram.from_rows(X, kernel, dtype, backend)
+        if not enough:
+            _warn_of_error(made, dense_bytes)
+        return made
     if dense_bytes <= cap:
         return DenseGram.from_rows(X, kernel, dtype, backend)
     return ChunkedGram(X, kernel, cap // 2, dtype, backend)
 
 
-def _low_rank(
-    X: Any,
-    kernel: Kernel,
-    gram: str,
-    rank: int | str,
-    cap: int,
-    dtype: str,
-    rng: np.random.Generator,
-    backend: NumpyBackend,
-    dense_bytes: int,
-) -> Gram:
-    n = X.shape[0]
-    column_bytes = n * np.dtype(dtype).itemsize
-    if isinstance(rank, str):
-        # The factor and, while it is built, one block of kernel columns with its temporaries.
-        most = min(AUTO_RANK, n, max(1, cap // column_bytes - 192))
-        made = LowRankGram(X, kernel, most, ERROR_TOL, rng, dtype, backend)
-        if made.error > 2 * ERROR_TOL:
-            if gram == "auto" and dense_bytes <= cap and n <= 20_000:
-                return DenseGram.from_rows(X, kernel, dtype, backend)
-            warnings.warn(
-                f"products with the rank-{made.rank} kernel are off by about {100 * made.error:.2g} %: the fit is that "
-                f"of a smoother kernel. A smaller gamma, a larger rank= or gram='dense' "
-                f"({format_bytes(dense_bytes)}) is closer.",
-                UserWarning,
-                stacklevel=2,
-            )
-        return made
-    _check_memory(f"rank {rank}", n, column_bytes * min(rank, n), cap)
-    return LowRankGram(X, kernel, int(rank), 0.0, rng, dtype, backend)
+def _warn_of_error(made: LowRankGram, dense_bytes: int) -> None:
+    warnings.warn(
+        f"products with the rank-{made.rank} kernel are off by about {100 * made.error:.2g} %: the fit is that "
+        f"of a smoother kernel. A smaller gamma, a larger rank= or gram='dense' "
+        f"({format_bytes(dense_bytes)}) is closer.",
+        UserWarning,
+        stacklevel=2,
+    )
 
 
 def _check_memory(what: str, n: int, needed: int, cap: int) -> None:

@@ -3,18 +3,46 @@
 Pivots are drawn with probability proportional to the diagonal of what is still missing; a drawn point is kept
 with the share of it that the points drawn before it in the same block have left over. Memory is n * rank, a product
 costs 2 n * rank a column, and prediction goes through the landmarks: k(x, landmarks) @ coef.
+
+The rows may lie in one process or in many (`Parts`): a block of pivots exchanges their features, their rows of F
+and sums, never a column.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy import sparse
+from scipy.linalg import eigvalsh, solve_triangular
 
 from floral_learn.core.arrays import NUMPY, Array, NumpyBackend
+from floral_learn.core.factor_part import FactorPart, Picked, PivotBlock
 from floral_learn.core.gram import Gram, format_bytes
 from floral_learn.core.kernels import Kernel
+from floral_learn.core.probe import Probe
+
+
+class Parts(Protocol):
+    """Where the `FactorPart` objects are: here, or on workers."""
+
+    bounds: np.ndarray  # part p holds rows bounds[p] .. bounds[p + 1]
+
+    def each(self, method: str, *shared: Any, own: Sequence[tuple[Any, ...]] | None = None) -> list[Any]:
+        """Answers of ``part.method(*own[p], *shared)``, one a part."""
+
+
+class OnePart:
+    """All rows in this process."""
+
+    def __init__(self, part: FactorPart) -> None:
+        self.part = part
+        self.bounds = np.array([0, part.n])
+
+    def each(self, method: str, *shared: Any, own: Sequence[tuple[Any, ...]] | None = None) -> list[Any]:
+        """The one answer."""
+        return [getattr(self.part, method)(*(own[0] if own else ()), *shared)]
 
 
 class LowRankGram(Gram):
@@ -22,7 +50,8 @@ class LowRankGram(Gram):
 
     Parameters
     ----------
-    X : array or CSR matrix of shape (n, d)
+    X : array, CSR matrix or RowBlocks of shape (n, d), or Parts
+        Parts are rows that lie in other processes.
     kernel : Kernel
         Positive semi-definite.
     rank : int
@@ -36,6 +65,10 @@ class LowRankGram(Gram):
         Type and place of F.
     block : int
         Pivots drawn at a time.
+    probe : Probe, optional
+        Stop also when it is settled: when more columns no longer change its predictions.
+    progress : callable, optional
+        Called with the columns made so far and `rank`, after each block.
 
     Attributes
     ----------
@@ -45,6 +78,8 @@ class LowRankGram(Gram):
         Estimate of ||K - F F'|| / ||F F'|| in the Frobenius norm, before the last block was added.
     missing : float
         Share of the trace of K that F F' does not have.
+    blocks : list of PivotBlock
+        What a part needs to grow its rows of F again.
     """
 
     kind = "low rank"
@@ -59,80 +94,139 @@ class LowRankGram(Gram):
         dtype: str = "float32",
         backend: NumpyBackend = NUMPY,
         block: int = 64,
+        probe: Probe | None = None,
+        progress: Callable[[int, int], Any] | None = None,
     ) -> None:
-        self.backend = backend
-        self.dtype = dtype
-        rows = kernel.prepare(X, backend, dtype)
-        self.n = rows.shape[0]
+        self.backend, self.dtype, self.kernel, self.probe = backend, dtype, kernel, probe
+        self.parts: Parts = X if hasattr(X, "each") else OnePart(FactorPart(X, backend))
+        self.n = int(self.parts.bounds[-1])
+        self.rank, self.error = 0, float("inf")
+        self.blocks: list[PivotBlock] = []
         rank = min(rank, self.n)
-        storage = backend.dtype(dtype)
-        diagonal = kernel.diagonal(rows, backend)
-        trace = float(diagonal.sum())
-        floor = float(diagonal.max()) * (1e-5 if dtype == "float32" else 1e-12)
-        factor = backend.zeros((self.n, rank), storage)
-        corner = np.zeros((rank, rank))  # F at the landmarks: lower triangular, in float64
+        starts = [(int(start),) for start in self.parts.bounds[:-1]]
+        sample = None if probe is None else probe.rows
+        begun = self.parts.each("begin_factor", kernel, rank, dtype, sample, own=starts)
+        left = np.array([total for total, _ in begun])
+        largest = max(most for _, most in begun)
+        trace, floor = float(left.sum()), largest * (1e-5 if dtype == "float32" else 1e-12)
+        self.corner = np.zeros((rank, rank))  # F at the landmarks: lower triangular, in float64
+        self.square = np.zeros((rank, rank))  # F'F
         landmarks: list[int] = []
-        self.error = float("inf")
-        while len(landmarks) < rank:
-            left = backend.numpy(diagonal)
-            if left.max() <= floor:
+        while self.rank < rank:
+            if largest <= floor:
                 self.error = 0.0
                 break
-            drawn = rng.choice(self.n, size=min(block, rank - len(landmarks)), p=left / left.sum())
-            drawn = drawn[np.sort(np.unique(drawn, return_index=True)[1])]
-            drawn = drawn[left[drawn] > floor]
-            if not len(drawn):
+            drawn = self._draw(left, min(block, rank - self.rank), floor, rng)
+            if not len(drawn.rows):
                 continue
-            done = len(landmarks)
-            picks = backend.array(drawn)
-            columns = kernel(rows, rows[drawn], backend)
-            columns = backend.cast(columns, storage) - factor[:, :done] @ factor[picks, :done].T
-            self.error = self._error(columns, left, drawn, factor[:, :done])
+            found = self.parts.each("columns", drawn.features, drawn.factor, drawn.rows)
+            squares = np.sum([part for part, _ in found], axis=0)
+            self.error = self._error(squares * left.sum() / drawn.left)
             if self.error <= tol:
                 break
-            core = np.asarray(backend.numpy(columns[picks]), dtype=np.float64)
-            kept, triangle = _accept(core, left[drawn], floor, rng)
-            new = done + len(kept)
+            core = self._in_order([entries for _, entries in found], drawn.rows)
+            kept, triangle = _accept(core.astype(np.float64), drawn.left, floor, rng)
             inverse = solve_triangular(triangle, np.eye(len(kept)), lower=True)
-            factor[:, done:new] = columns[:, backend.array(kept)] @ backend.cast(backend.array(inverse.T), storage)
-            corner[done:new, :done] = backend.numpy(factor[picks[backend.array(kept)], :done])
-            corner[done:new, done:new] = triangle
-            landmarks += drawn[kept].tolist()
-            fresh = backend.cast(factor[:, done:new], backend.float64)
-            diagonal = (diagonal - (fresh * fresh).sum(1)).clip(0, None)
-            diagonal[backend.array(np.array(landmarks[done:]))] = 0
-        self.rank = len(landmarks)
-        self.factor = factor[:, : self.rank]
+            self.blocks.append(PivotBlock(drawn.features, drawn.factor, drawn.rows, kept, inverse))
+            grown = self.parts.each("extend", self.blocks[-1])
+            self._append(drawn.factor[kept], triangle, np.sum([product for product, *_ in grown], axis=0))
+            landmarks += drawn.rows[kept].tolist()
+            left, largest = np.array([total for _, total, *_ in grown]), max(most for _, _, most, _ in grown)
+            if progress is not None:
+                progress(self.rank, rank)
+            if probe is not None:
+                probe.extend(self._in_order([entries for *_, entries in grown], probe.rows))
+                if probe.settled:
+                    break
         self.landmarks = np.array(landmarks, dtype=np.int64)
-        self.corner = corner[: self.rank, : self.rank]
-        self.missing = float(diagonal.sum()) / trace if trace > 0 else 0.0
+        self.corner, self.square = self.corner[: self.rank, : self.rank], self.square[: self.rank, : self.rank]
+        self.missing = float(left.sum()) / trace if trace > 0 else 0.0
         self.nbytes = self.n * self.rank * np.dtype(dtype).itemsize
 
-    def _error(self, columns: Array, left: np.ndarray, drawn: np.ndarray, factor: Array) -> float:
-        # E |R e_s|^2 / p_s = |R|_F^2 when s is drawn with probability p_s = left_s / sum(left).
-        squares = self.backend.numpy((columns * columns).sum(0))
-        residual = float(np.mean(squares * left.sum() / left[drawn])) ** 0.5
-        square = self.backend.numpy(factor.T @ factor)
-        return residual / max(float(np.linalg.norm(square)), 1e-300)
+    @property
+    def factor(self) -> Array:
+        """F, where all rows are in this process."""
+        if not isinstance(self.parts, OnePart):
+            raise AttributeError("the factor lies on the workers")
+        return self.parts.part.factor[:, : self.rank]
+
+    def _draw(self, left: np.ndarray, count: int, floor: float, rng: np.random.Generator) -> Picked:
+        """Up to `count` distinct pivots, in the order in which they were drawn."""
+        ends = np.cumsum(left)
+        positions = rng.random(count) * ends[-1]
+        part = np.minimum(np.searchsorted(ends, positions, side="right"), len(left) - 1)
+        own = [(positions[part == p] - (ends[p] - left[p]),) for p in range(len(left))]
+        picked: list[Picked] = self.parts.each("pick", own=own)
+        order = np.argsort(np.argsort(part, kind="stable"), kind="stable")
+        rows, amount = (np.concatenate([getattr(p, name) for p in picked])[order] for name in ("rows", "left"))
+        features = [p.features for p in picked]
+        stacked = sparse.vstack(features).tocsr() if sparse.issparse(features[0]) else np.concatenate(features)
+        factor = np.concatenate([p.factor for p in picked])[order]
+        first = np.sort(np.unique(rows, return_index=True)[1])
+        first = first[amount[first] > floor]
+        return Picked(rows[first], amount[first], stacked[order][first], factor[first])
+
+    def _in_order(self, entries: list[np.ndarray], rows: np.ndarray) -> np.ndarray:
+        """What the parts said about their own of `rows`, in the order of `rows`."""
+        part = np.searchsorted(self.parts.bounds, rows, side="right") - 1
+        order = np.argsort(part, kind="stable")
+        out = np.concatenate(entries)
+        out[order] = out.copy()
+        return out
+
+    def _error(self, squares: np.ndarray) -> float:
+        # E |R e_s|^2 / p_s = |R|_F^2 when s is drawn with probability p_s, the share of row s in the diagonal left.
+        return float(np.mean(squares)) ** 0.5 / max(float(np.linalg.norm(self.square)), 1e-300)
+
+    def _append(self, factor: np.ndarray, triangle: np.ndarray, product: np.ndarray) -> None:
+        done, new = self.rank, self.rank + len(triangle)
+        self.corner[done:new, :done], self.corner[done:new, done:new] = factor, triangle
+        self.square[:new, done:new], self.square[done:new, :new] = product, product.T
+        self.rank = new
+
+    def _shares(self, columns: Array) -> list[tuple[Array, ...]]:
+        bounds = self.parts.bounds
+        return [(columns[start:stop],) for start, stop in zip(bounds[:-1], bounds[1:])]
+
+    def _inner(self, columns: Array) -> Array:
+        found = self.parts.each("inner", own=self._shares(columns))
+        return found[0] if len(found) == 1 else np.sum(found, axis=0, dtype=np.float64)
 
     def matmat(self, columns: Array) -> Array:
         """``F (F' columns)``."""
-        columns = self.backend.cast(columns, self.factor.dtype)
-        product = self.backend.product(self.factor, self.backend.product(self.factor.T, columns))
-        return self.backend.cast(product, self.backend.float64)
+        found = self.parts.each("outer", self._inner(columns))
+        return found[0] if len(found) == 1 else np.concatenate(found)
+
+    def lambda_max(
+        self, steps: int = 30, tol: float = 1e-3, centred: bool = False, weight: Array | None = None
+    ) -> float:
+        """The largest eigenvalue of F F' or, centred, of H F F' H: that of a matrix of the size of the rank."""
+        if not self.rank:
+            return 0.0
+        square = self.square
+        if centred or weight is not None:
+            rows = None if weight is None else self.backend.numpy(weight)[:, 0]
+            shares = self._shares(rows) if rows is not None else [(None,)] * (len(self.parts.bounds) - 1)
+            found = self.parts.each("weighted_square", own=shares)
+            square = square if rows is None else np.sum([part for part, _ in found], axis=0)
+            sums = np.sum([part for _, part in found], axis=0)
+            if centred:
+                square = square - np.outer(sums, sums) / (self.n if rows is None else rows.sum())
+        last = self.rank - 1
+        return max(float(eigvalsh(square, subset_by_index=(last, last))[0]), 0.0)
 
     def expansion(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Landmarks and their coefficients: the same f at O(rank) a row."""
-        columns = self.backend.cast(self.backend.columns(weights), self.factor.dtype)
-        inner = np.asarray(self.backend.numpy(self.factor.T @ columns), dtype=np.float64)
-        return self.landmarks, solve_triangular(self.corner, inner, lower=True, trans="T")
+        inner = self.backend.numpy(self._inner(self.backend.columns(weights)))
+        return self.landmarks, solve_triangular(self.corner, inner.astype(np.float64), lower=True, trans="T")
 
     def describe(self) -> str:
-        """One line for people: what was chosen and what it takes."""
-        return (
+        """One line for people: what was chosen, why, and what it takes."""
+        line = (
             f"low rank {self.rank} of {self.n:,} rows, {self.dtype}, {format_bytes(self.nbytes)}, "
             f"error {100 * self.error:.2g} %"
         )
+        return line if self.probe is None else f"{line}; {self.probe.describe()}"
 
 
 def _accept(

@@ -17,7 +17,7 @@ from floral_learn.core.game import solve
 from floral_learn.core.kernels import KERNELS, Kernel
 from floral_learn.core.projections import PROJECTIONS
 from floral_learn.core.state import GameState
-from floral_learn.core.suspicion import REASONS, suspicion
+from floral_learn.core.suspicion import own_kernel, predicted, reason_texts, suspicion, without_own
 from floral_learn.defenses.callbacks import CallbackSupportMixin, RoundLog, with_callbacks
 from floral_learn.defenses.floral_fit import (
     RunningFit,
@@ -29,6 +29,7 @@ from floral_learn.defenses.floral_fit import (
     used_rows,
 )
 from floral_learn.defenses.game_setup import check_trusted
+from floral_learn.defenses.large_input import is_large, open_features, open_training
 
 _TILE_NUMBERS = 2**24  # kernel values held at once while predicting
 
@@ -77,7 +78,8 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     gram : {"auto", "dense", "chunked", "low_rank"}, default="auto"
         How products with the kernel matrix are computed; what was chosen stands in ``gram_``.
     rank : "auto" or int, default="auto"
-        Rank of the low-rank kernel.
+        Rank of the low-rank kernel; "auto" stops where more rank no longer changes predictions on a probe set, and
+        ``gram_`` says so.
     max_memory : str or float, default="4GB"
         Cap for the kernel matrix or its factor.
     device : str or None, default=None
@@ -101,6 +103,7 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     support_ : ndarray of shape (n_SV,)
         Rows with a non-zero weight.
     support_vectors_ : ndarray or CSR matrix of shape (n_SV, n_features)
+        Empty where X was a file or lay on workers: the model then has landmarks of its own.
     n_support_ : ndarray of shape (n_classes,)
     n_iter_ : int
         Rounds played.
@@ -227,8 +230,10 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features), or (n_samples, n_samples) if precomputed
+            Also a path to a .npy or Parquet file (or a folder of the latter) or a numpy memory map, which are read in
+            blocks, or a dask array or dataframe, whose rows stay on the workers of the current client.
         y : array-like of shape (n_samples,)
-            Any labels: numbers, strings, booleans.
+            Any labels: numbers, strings, booleans. For a Parquet file also the name of its label column.
         sample_weight : array-like of shape (n_samples,), optional
             A row of weight 2 counts as two equal rows; weight 0 leaves a row out.
         trusted : bool array of shape (n_samples,), optional
@@ -241,14 +246,21 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return self._fit(X, y, sample_weight, trusted)
 
     def _fit(self, X, y, sample_weight=None, trusted=None, seeds=None, state=None):
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr" if self.kernel != "precomputed" and not callable(self.kernel) else False,
-            dtype=[np.float64, np.float32],
-            ensure_min_samples=2,
-        )
+        if hasattr(X, "__dask_graph__"):
+            from floral_learn.defenses.dask_fit import fit_on_workers
+
+            return fit_on_workers(self, X, y, sample_weight, trusted)
+        if is_large(X):
+            X, y = open_training(self, X, y)
+        else:
+            X, y = validate_data(
+                self,
+                X,
+                y,
+                accept_sparse="csr" if self.kernel != "precomputed" and not callable(self.kernel) else False,
+                dtype=[np.float64, np.float32],
+                ensure_min_samples=2,
+            )
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
@@ -315,6 +327,13 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
         check_is_fitted(self)
+        if hasattr(X, "__dask_graph__"):
+            from floral_learn.defenses.dask_predict import decision_function
+
+            return decision_function(self, X)
+        if is_large(X):
+            blocks = open_features(self, X).blocks()
+            return np.concatenate([self.decision_function(block) for _, block in blocks])
         sparse_ok = "csr" if self.kernel != "precomputed" and not callable(self.kernel) else False
         X = validate_data(self, X, accept_sparse=sparse_ok, dtype=[np.float64, np.float32], reset=False)
         if self.kernel == "precomputed":
@@ -344,34 +363,45 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples,)
         """
+        if hasattr(X, "__dask_graph__"):
+            from floral_learn.defenses.dask_predict import predict
+
+            return predict(self, X)
         scores = self.decision_function(X)
         chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[chosen]
 
     def label_issues(self):
-        """Rank the training labels by how suspicious they are.
+        """Rank the training labels by how likely they are to be wrong.
+
+        Each label is judged by the model without that row's own term, and by how often the attacker chose it; see
+        :mod:`floral_learn.core.suspicion`. For a calibration on the data at hand, neighbours, groups of annotators and
+        a page, use ``floral_learn.audit.audit``.
 
         Returns
         -------
         pandas.DataFrame
-            ``row``, ``given``, ``suggested``, ``suspicion`` in [0, 1] (a ranking, not a probability) and ``reasons``,
-            most suspicious first; every training row is listed.
+            ``row``, ``given``, ``suggested`` (the given label where the model agrees with it), ``suspicion`` (an
+            estimate of the probability that the label is wrong) and ``reasons``, most suspicious first; every training
+            row is listed.
         """
         check_is_fitted(self)
         try:
             import pandas as pd
         except ImportError as error:
             raise ImportError("label_issues() needs pandas: pip install 'floral-learn[pandas]'") from error
-        scores, labels = self._train_scores, self._train_labels
+        weights = np.zeros_like(self._train_scores)
+        weights[self.support_] = self.dual_coef_.T
+        diagonal = own_kernel(self._kernel(), self.support_, self.support_vectors_, len(weights))
+        scores, labels = without_own(self._train_scores, weights, diagonal), self._train_labels
         score, holds = suspicion(scores, labels, self.flip_rate_, self._train_load)
-        best = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
         order = np.argsort(-score, kind="stable")
         return pd.DataFrame(
             {
                 "row": order,
                 "given": self.classes_[labels[order]],
-                "suggested": self.classes_[best[order]],
+                "suggested": self.classes_[predicted(scores)[order]],
                 "suspicion": score[order],
-                "reasons": ["; ".join(r for r, h in zip(REASONS, holds[i]) if h) for i in order],
+                "reasons": reason_texts(holds[order]),
             }
         )

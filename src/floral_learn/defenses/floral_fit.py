@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from floral_learn.core.choose_gram import DENSE_ROWS, choose_gram, resolve_dtype
 from floral_learn.core.game import Game, result_of, step_schedule
 from floral_learn.core.gram import DenseGram, Gram
 from floral_learn.core.kernels import resolve_gamma
+from floral_learn.core.row_blocks import RowBlocks, gamma_of
 from floral_learn.core.state import GameState
 from floral_learn.defenses.game_setup import check_decay, check_distribution, check_precomputed, resolve_budget
 
@@ -93,7 +95,7 @@ def make_game(
     budget = resolve_budget(clf.budget, clf.flips, len(weight), clf.classes_)
     distribution = check_distribution(clf.flip_distribution, len(clf.classes_))
     decay = check_decay(clf.decay)
-    gram = _gram(clf, X, weight, rows, running)
+    gram = _gram(clf, X, labels[rows], weight, rows, running)
     attacker: Attacker = NoAttack()
     if budget.flips:
         attacker = RandomizedTopK(budget.columns, budget.flips, distribution)
@@ -115,28 +117,39 @@ def make_game(
     )
 
 
-def _gram(clf: Any, X: Any, weight: np.ndarray, rows: Rows, running: RunningFit) -> Gram:
+def _gram(clf: Any, X: Any, labels: np.ndarray, weight: np.ndarray, rows: Rows, running: RunningFit) -> Gram:
     if clf.kernel == "precomputed":
         check_precomputed(X)
         square = X if isinstance(rows, slice) else X[np.ix_(rows, rows)]
         square = np.ascontiguousarray(square, dtype=resolve_dtype(clf.dtype, len(square)))
         clf.gamma_, clf._shift = 1.0, None
         return DenseGram(running.backend.array(square), running.backend)
-    used = X[rows]
-    clf.gamma_ = resolve_gamma(clf.gamma, used, weight)
-    dtype = resolve_dtype(clf.dtype, used.shape[0])
-    centre = clf.kernel in ("rbf", "laplacian") and dtype == "float32" and not sparse.issparse(used)
-    clf._shift = used.mean(axis=0) if centre else None
+    used = X
+    if not isinstance(rows, slice):
+        used = X.keep(rows) if isinstance(X, RowBlocks) else X[rows]
+    centre = clf.kernel in ("rbf", "laplacian") and resolve_dtype(clf.dtype, used.shape[0]) == "float32"
+    if isinstance(used, RowBlocks):  # one pass for both numbers
+        found = used.moments(weight)
+        clf.gamma_, clf._shift = gamma_of(clf.gamma, found), found.mean if centre and not used.sparse else None
+    else:
+        clf.gamma_ = resolve_gamma(clf.gamma, used, weight)
+        clf._shift = used.mean(axis=0) if centre and not sparse.issparse(used) else None
     return choose_gram(
         used,
         clf._kernel(),
-        gram=clf.gram,
+        gram="low_rank" if hasattr(used, "each") else clf.gram,  # rows on workers have no other
         rank=clf.rank,
         max_memory=clf.max_memory,
-        dtype=dtype,
+        dtype=resolve_dtype(clf.dtype, used.shape[0]),
         rng=np.random.default_rng(running.seeds[1:]),
         backend=running.backend,
+        labels=labels,
+        progress=_factor_log if clf.verbose else None,
     )
+
+
+def _factor_log(made: int, most: int) -> None:
+    sys.stderr.write(f"[floral] low-rank kernel: {made} columns of at most {most}\n")
 
 
 def _step(clf: Any, gram: Gram, metric: np.ndarray | None) -> float:
@@ -174,17 +187,27 @@ def fitted_attributes(clf: Any, game: Game, state: GameState, rows: Rows, X: Any
         "dual_coef_": np.ascontiguousarray(weights[active].T),
         "intercept_": np.array(bias),
         "support_": support,
-        "support_vectors_": np.empty((0, 0)) if precomputed else (X if len(support) == n else X[support]),
+        "support_vectors_": np.empty((0, 0)) if precomputed else _vectors(X, support),
         "n_support_": np.bincount(labels[support], minlength=len(clf.classes_)),
         "n_iter_": state.round,
         "flip_rate_": _spread(result.flip_rate[:, 0], rows, n),
         "history_": {name: _squeeze(values) for name, values in result.history.items()},
-        "_basis": every[basis] if precomputed else X[every[basis]],
+        "_basis": every[basis] if precomputed else _rows(X, every[basis]),
         "_coef": coef,
         "_train_labels": labels,
         "_train_scores": _spread(scores, rows, n),
         "_train_load": _spread(load, rows, n),
     }
+
+
+def _rows(X: Any, rows: np.ndarray) -> Any:
+    return X.take(rows) if isinstance(X, RowBlocks) else X[rows]
+
+
+def _vectors(X: Any, support: np.ndarray) -> Any:
+    if isinstance(X, RowBlocks):  # they may not fit in memory; `support_` says which rows they are
+        return np.empty((0, X.shape[1]))
+    return X if len(support) == X.shape[0] else X[support]
 
 
 def _squeeze(values: np.ndarray) -> np.ndarray:

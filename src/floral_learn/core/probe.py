@@ -1,0 +1,79 @@
+"""When is the rank enough? When more of it no longer changes predictions on a probe set.
+
+A small classifier (ridge regression on the rows of F) is trained on a sample of rows at every rank that is reached
+and predicts another sample. The share of those predictions that a block of columns changed is what more rank would
+still buy; it is judged with the given labels, so that directions in which labels do not vary are not paid for.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, eigh
+
+SAMPLE = 4000  # rows of the sample: half trains, half is predicted
+# Ridge, relative to the largest eigenvalue of the centred sample Gram: a game of T rounds with the automatic step
+# cannot follow directions much below 1 / T of that eigenvalue.
+RIDGE = 1e-3
+TOL = 2e-3  # share of the predictions that a block may change once the rank is enough
+
+
+class Probe:
+    """Changes of the predictions on a sample while the factor grows.
+
+    Parameters
+    ----------
+    rows : int ndarray of shape (m,)
+        The sample, numbers among all rows.
+    labels : int ndarray of shape (m,)
+        Their class numbers.
+    n_classes : int
+    """
+
+    def __init__(self, rows: np.ndarray, labels: np.ndarray, n_classes: int) -> None:
+        self.rows = rows
+        self.factor = np.zeros((len(rows), 0))
+        self.train = len(rows) // 2
+        classes = np.arange(1, 2) if n_classes == 2 else np.arange(n_classes)
+        self.targets = 2.0 * (labels[: self.train, None] == classes) - 1
+        self.answers: np.ndarray | None = None
+        self.changed: list[float] = []  # share of the predictions that each block of columns changed
+
+    @property
+    def size(self) -> int:
+        """Rows whose predictions are compared."""
+        return len(self.rows) - self.train
+
+    @property
+    def settled(self) -> bool:
+        """Whether the last two blocks changed next to nothing."""
+        return len(self.changed) > 1 and max(self.changed[-2:]) <= TOL
+
+    def extend(self, columns: np.ndarray) -> None:
+        """Append columns of F at the sample and predict again."""
+        self.factor = np.hstack([self.factor, columns])
+        answers = self._predict()
+        self.changed.append(1.0 if self.answers is None else float(np.mean(answers != self.answers)))
+        self.answers = answers
+
+    def describe(self) -> str:
+        """What the last columns changed."""
+        if not self.changed:
+            return "no rank was needed"
+        verb = "settled" if self.settled else "not settled"
+        return f"{verb}: the last columns changed {100 * self.changed[-1]:.2g} % of {self.size:,} probe predictions"
+
+    def _predict(self) -> np.ndarray:
+        seen, unseen = self.factor[: self.train], self.factor[self.train :]
+        mean, middle = seen.mean(axis=0), self.targets.mean(axis=0)
+        square = seen.T @ seen - self.train * np.outer(mean, mean)
+        last = len(square) - 1
+        top = float(eigh(square, eigvals_only=True, subset_by_index=(last, last))[0])
+        square[np.diag_indices_from(square)] += max(RIDGE * top, 1e-12)
+        coef = cho_solve(cho_factor(square), seen.T @ (self.targets - middle))
+        scores = (unseen - mean) @ coef + middle
+        return scores[:, 0] > 0 if scores.shape[1] == 1 else scores.argmax(axis=1)
+
+
+def sample_rows(n: int, rng: np.random.Generator) -> np.ndarray:
+    """The rows of a probe, at random: all where there are few."""
+    return rng.permutation(n) if n <= SAMPLE else rng.choice(n, SAMPLE, replace=False, shuffle=True)

@@ -1,0 +1,164 @@
+"""``FloralClassifier.fit`` on a cluster: dask arrays or dataframes in, an ordinary fitted classifier out."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from floral_learn.core.arrays import NUMPY
+from floral_learn.defenses.dask_game import solve_on_workers
+from floral_learn.defenses.dask_rows import ClusterRows
+from floral_learn.defenses.floral_fit import RunningFit, fitted_attributes, generator, make_game, row_weights
+from floral_learn.defenses.game_setup import check_trusted
+
+_INSTALL = "fitting on a cluster needs dask: pip install 'floral-learn[dask]'"
+
+
+def fit_on_workers(clf: Any, X: Any, y: Any, sample_weight: Any = None, trusted: Any = None) -> Any:
+    """Fit `clf` with the rows of X (dask array or dataframe) and of y (or the name of a column) left on the workers.
+
+    The game is the one of a single machine with ``gram="low_rank"`` and the same seed. A worker that dies is replaced
+    by the others, from the last checkpoint (each 25 rounds or 30 seconds, held by this process).
+    """
+    _refuse(clf)
+    rows = ClusterRows(_current_client(), *_chunks(X, y))
+    if rows.shape[0] < 2:
+        raise ValueError(f"X has {rows.shape[0]} rows; FloralClassifier needs at least 2")
+    clf.classes_ = rows.labels_found
+    if len(clf.classes_) < 2:
+        raise ValueError(f"y has only one class ({clf.classes_[0]!r}); FloralClassifier needs at least 2 classes")
+    labels = rows.recovering(lambda: rows.encode(clf.classes_))
+    clf.n_features_in_ = rows.shape[1]
+    if hasattr(clf, "feature_names_in_"):
+        del clf.feature_names_in_
+    if rows.names is not None:
+        clf.feature_names_in_ = np.array(rows.names, dtype=object)
+    weight = row_weights(clf, labels, clf.classes_[labels], labels, _in_memory(sample_weight))
+    if not weight.all():
+        raise ValueError("a row has weight 0: leave such rows out of X and y when fitting on a cluster")
+    eligible = check_trusted(_in_memory(trusted), len(labels))
+    every = slice(None)
+    seeds = generator(clf.random_state).integers(2**62, size=2)
+    running = RunningFit(X, y, sample_weight, trusted, seeds, clf.n_rounds, NUMPY)
+    game = rows.recovering(lambda: make_game(clf, rows, labels, weight, eligible, every, running))
+    rows.recovering(lambda: rows.begin(game))
+    clf._running_fit = running
+    try:
+        callback = clf._callback(game, running, every, rows, labels)
+        state = rows.recovering(lambda: solve_on_workers(game, rows, callback))
+    finally:
+        del clf._running_fit
+    rows.checkpoint = state
+    found = rows.recovering(lambda: fitted_attributes(clf, game, state, every, rows, labels))
+    for name, value in found.items():
+        setattr(clf, name, value)
+    return clf
+
+
+def fit_on_cluster(address: str, clf: Any, source: Any, label: Any, **fit: Any) -> Any:
+    """Fit `clf` on the dask cluster at `address` with the files `source`, which all of its workers can read.
+
+    Parameters
+    ----------
+    address : str
+        Of the scheduler, such as ``tcp://10.0.0.1:8786``.
+    clf : FloralClassifier
+    source : str or dask collection
+        A .parquet or .csv file, a folder of Parquet files, a pattern such as ``part-*.csv``, or a .npy file.
+    label : str or array
+        The label column; for a .npy file a .npy file of labels or an array.
+    **fit
+        Passed on to ``fit``.
+    """
+    try:
+        from dask.distributed import Client
+    except ImportError as error:
+        raise ImportError(_INSTALL) from error
+    with Client(address, set_as_default=False) as client, client.as_current():
+        X, y = open_collection(source, label)
+        return clf.fit(X, y, **fit)
+
+
+def open_collection(source: Any, label: Any) -> tuple[Any, Any]:
+    """Files as a dask dataframe and the name of its label column, or a .npy file as dask arrays."""
+    if hasattr(source, "__dask_graph__"):
+        return source, label
+    name = os.fspath(source)
+    if Path(name).suffix == ".npy":
+        import dask.array as da
+
+        X = np.load(name, mmap_mode="r")
+        y = np.load(label) if isinstance(label, str | os.PathLike) else np.asarray(label)
+        rows = max(1, 2**26 // max(1, X.shape[1] * X.itemsize))
+        return da.from_array(X, chunks=(rows, X.shape[1])), da.from_array(y, chunks=rows)
+    import dask.dataframe as dd
+
+    frame = dd.read_csv(name) if name.endswith((".csv", ".csv.gz")) else dd.read_parquet(name)
+    if label not in frame.columns:
+        raise ValueError(f"{name} has no column {label!r}; it has {', '.join(map(str, frame.columns))}")
+    return frame, label
+
+
+def _refuse(clf: Any) -> None:
+    """What a cluster cannot do, before any work."""
+    if clf.kernel == "precomputed" or callable(clf.kernel):
+        raise ValueError("dask input needs a named kernel other than 'precomputed'")
+    if clf.gram not in ("auto", "low_rank"):
+        raise ValueError(f"gram={clf.gram!r} cannot be spread over workers; use gram='low_rank' or 'auto'")
+    if clf.kernel == "sigmoid":
+        raise ValueError("the sigmoid kernel may be indefinite and has no low-rank factor, which a cluster needs")
+    if clf.projection != "exact":
+        raise ValueError(f"projection={clf.projection!r} runs on one machine only; use projection='exact'")
+    if clf.device is not None:
+        raise ValueError(f"device={clf.device!r}: workers compute with numpy; use device=None")
+
+
+def _current_client() -> Any:
+    try:
+        from dask.distributed import default_client
+    except ImportError as error:
+        raise ImportError(_INSTALL) from error
+    try:
+        return default_client()
+    except ValueError as error:
+        raise ValueError(
+            "dask input is fitted on a dask.distributed cluster: make a client first, such as "
+            "dask.distributed.Client() for this machine or Client('tcp://...:8786')"
+        ) from error
+
+
+def _chunks(X: Any, y: Any) -> tuple[list[tuple[Any, Any]], list[str] | None]:
+    """Blocks of X and y side by side, and the names of the columns if X is a dataframe."""
+    names = None
+    if hasattr(X, "columns"):
+        if isinstance(y, str):
+            X, y = X.drop(columns=y), X[y]
+        names = [str(name) for name in X.columns]
+        X = X.to_dask_array()
+    if hasattr(y, "to_dask_array"):
+        y = y.to_dask_array()
+    if X.ndim != 2:
+        raise ValueError(f"X must have two dimensions; it has {X.ndim}")
+    if X.numblocks[1] > 1:
+        X = X.rechunk({1: -1})
+    known = not np.isnan(X.shape[0])
+    if not hasattr(y, "__dask_graph__"):
+        import dask.array as da
+
+        if not known:
+            raise ValueError("y must be a dask collection like X where the lengths of X's blocks are not known")
+        y = da.from_array(np.asarray(y), chunks=(X.chunks[0],))
+    if known and not np.isnan(y.shape[0]):
+        if X.shape[0] != y.shape[0]:
+            raise ValueError(f"X has {X.shape[0]:,} rows and y has {y.shape[0]:,}; y needs one label a row")
+        y = y.reshape(-1).rechunk((X.chunks[0],))
+    if X.numblocks[0] != y.numblocks[0]:
+        raise ValueError(f"X has {X.numblocks[0]} blocks of rows and y has {y.numblocks[0]}; they must match")
+    return list(zip(X.to_delayed().ravel(), y.to_delayed().ravel())), names
+
+
+def _in_memory(values: Any) -> Any:
+    return values.compute() if hasattr(values, "__dask_graph__") else values
