@@ -48,8 +48,9 @@ def test_a_run_prints_the_table_and_leaves_files(finished):
     ):
         assert text in done.stdout
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-    assert {"runs/store.sqlite", "runs/moon/run.json", "runs/moon/tables/accuracy.md", "runs/moon/tables/accuracy.tex",
-            "runs/moon/tables/hinge_loss.csv", "runs/moon/figures/security.png", "runs/moon/figures/security.svg"} <= names  # fmt: skip
+    tables = {f"runs/moon/tables/{name}" for name in ("accuracy.md", "accuracy.tex", "hinge_loss.csv")}
+    figures = {f"runs/moon/figures/security.{kind}" for kind in ("png", "svg")}
+    assert {"runs/store.sqlite", "runs/moon/run.json", *tables, *figures} <= names
 
 
 def test_progress_is_plain_lines_where_there_is_no_terminal(finished):

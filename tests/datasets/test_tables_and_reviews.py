@@ -83,7 +83,7 @@ def test_without_file_and_network_the_places_searched_are_named(tmp_path, monkey
     monkeypatch.setenv("FLORAL_DATA", str(tmp_path / "empty"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr("urllib.request.urlopen", _offline)
-    with pytest.raises(DataNotFoundError, match="empty.*set FLORAL_DATA"):
+    with pytest.raises(DataNotFoundError, match=r"empty.*set FLORAL_DATA"):
         load_imdb()
     assert not list((tmp_path / "cache").rglob("*.xz"))
 

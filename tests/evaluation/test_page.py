@@ -71,7 +71,8 @@ def test_in_a_browser_columns_sort_and_rows_filter(page, tmp_path):
       document.body.dataset.sorted = shown.join(",");
       const filter = document.getElementById('filter');
       filter.value = 'libsvm'; filter.dispatchEvent(new Event('input'));
-      document.body.dataset.left = [...document.querySelectorAll('#table-accuracy tbody tr')].filter(r => !r.hidden).length;
+      const rows = [...document.querySelectorAll('#table-accuracy tbody tr')];
+      document.body.dataset.left = rows.filter(row => !row.hidden).length;
       document.body.dataset.pictures = [...document.images].filter(i => i.complete && i.naturalWidth > 300).length;
       document.body.dataset.name = document.title;
     </script></body>"""

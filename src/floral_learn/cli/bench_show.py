@@ -19,6 +19,8 @@ def print_table(console: Any, results: Results) -> None:
     if not results.suite.methods or not len(results.frame):
         return
     table = comparison(results)
+    if not table.rows:
+        return
     start = len(leading(table))
     shown = Table(
         title=f"test accuracy: {table.title}", title_justify="left", caption=CAPTION, caption_justify="left",

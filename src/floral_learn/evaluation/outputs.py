@@ -11,6 +11,7 @@ from floral_learn.evaluation.figures import write_figures
 from floral_learn.evaluation.files import write_atomic
 from floral_learn.evaluation.results import Results
 from floral_learn.evaluation.spec import Attack, Data, Grid, Method, Suite
+from floral_learn.evaluation.stability import stability_rows
 from floral_learn.evaluation.tables import METRICS, Table, comparison, to_csv, to_latex, to_markdown
 
 NOTE = "run.json"
@@ -22,6 +23,13 @@ def write_outputs(results: Results, folder: Path, note: dict[str, Any]) -> list[
     for table in tables_of(results):
         for kind, text in (("md", to_markdown(table)), ("csv", to_csv(table)), ("tex", to_latex(table))):
             written.append(write_atomic(folder / "tables" / f"{table.metric}.{kind}", text))
+    if any(method.name == "stability" for method in results.suite.methods) and len(results.frame):
+        names, rows = stability_rows(results)
+        texts = [[text if isinstance(text, str) else f"{text:.4g}" for text in row] for row in rows]
+        markdown = "\n".join("| " + " | ".join(row) + " |" for row in (names, ["---"] * len(names), *texts))
+        written.append(write_atomic(folder / "tables" / "stability.md", markdown + "\n"))
+        plain = "\n".join(",".join(map(str, row)) for row in (names, *rows))
+        written.append(write_atomic(folder / "tables" / "stability.csv", plain + "\n"))
     written += write_figures(results, folder / "figures")
     content = {**note, "suite": asdict(results.suite)}
     written.append(write_atomic(folder / NOTE, json.dumps(content, indent=1) + "\n"))

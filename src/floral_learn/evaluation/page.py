@@ -19,6 +19,7 @@ _CAPTIONS = {
     "sensitivity": "FLORAL's accuracy for each budget B of the attacker inside the game; B = 0 is the plain SVM.",
     "recovery": "Poisoned labels that the attacker inside the game flips back.",
     "boundaries": "Decision boundaries; flipped training labels are ringed; the number is test accuracy.",
+    "stability": "How much two runs approach each other in a round; above 1 they move apart.",
     "datasets": "Training sets; flipped labels are ringed.",
 }
 _TITLES = {

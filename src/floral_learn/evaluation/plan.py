@@ -12,6 +12,9 @@ GAME_METHODS = ("floral", "largest-loss", "svm", "ln-svm", "curie", "ls-svm", "k
 NETWORK_METHODS = ("nn", "nn-pgd")
 # Columns of a batch of games: on 500 rows the time a column does not fall any further, and a killed run loses less.
 MAX_COLUMNS = 128
+# Measured on Moon, in units of 1000 column-rounds of a game (about 0.08 s): what a cell weighs in the time left.
+_WEIGHTS = {"nn": 2.0, "nn-pgd": 10.0}
+_ATTACK_WEIGHTS = {"lfa": 70.0, "alfa-tilt": 3.0, "alfa": 1.5}
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,8 @@ def family_of(cell: Cell) -> str:
         return "attack"
     if name in GAME_METHODS:
         return "games"
+    if name == "stability":
+        return "stability"
     return "networks" if name in NETWORK_METHODS else "fits"
 
 
@@ -54,14 +59,17 @@ def jobs_for(cells: Iterable[Cell], rows: int = 500) -> tuple[list[Job], list[Jo
     second: list[Job] = []
     for (family, *_), members in groups.items():
         if family == "attack":
-            first.append(Job("attack", tuple(members), 4.0 * len(members)))
+            first.append(Job("attack", tuple(members), _attack_weight(members[0]) * len(members)))
         elif family == "games":
             second += _game_jobs(members, rows)
         else:
-            weight = 120.0 if family == "networks" else 2.0
-            second.append(Job(str(family), tuple(members), weight * len(members)))
+            second.append(Job(str(family), tuple(members), _WEIGHTS.get(members[0].method.name, 1.5) * len(members)))
     # Long jobs first: with several workers the end of the run is then not one long straggler.
     return first, sorted(second, key=lambda job: -job.weight)
+
+
+def _attack_weight(cell: Cell) -> float:
+    return 0.5 if cell.attack is None else _ATTACK_WEIGHTS.get(cell.attack.name, 0.5)
 
 
 def _shared(cell: Cell) -> tuple[object, ...]:

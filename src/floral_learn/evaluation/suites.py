@@ -216,6 +216,16 @@ SUITES: dict[str, Suite] = {
             paper_table=None,
             figures=("datasets",),
         ),
+        replace(
+            MOON,
+            name="stability",
+            title="Moon: the constants of Lemma 1, and whether real steps contract",
+            levels=(0, 10, 25),
+            methods=(Method("stability", needs_grid=True),),
+            grid=Grid(rounds=500, flips=(), decays=(None,)),
+            paper_table=None,
+            figures=("stability",),
+        ),
         Suite(
             name="mnist-multiclass",
             title="MNIST, ten digits, 5,000 rows, randomized top-k: FLORAL multi-class beside SVC",

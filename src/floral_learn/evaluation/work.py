@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
+from floral_learn.core.choose_gram import DENSE_ROWS
 from floral_learn.evaluation.fits import run_fits
 from floral_learn.evaluation.games import run_games
 from floral_learn.evaluation.plan import Job
 from floral_learn.evaluation.problems import load, poisoned_labels
 from floral_learn.evaluation.spec import Cell, CellResult
+from floral_learn.evaluation.stability import run_stability
 
 Progress = Callable[[float], None]
 
@@ -32,7 +35,10 @@ def run_job(
     _reset_peak_memory()
     started = time.perf_counter()
     try:
-        results = _FAMILIES[job.family](job, labels, progress, device)
+        # On matrices this small a second BLAS thread costs more than it brings, on a busy machine many times more.
+        small = len(load(job.cells[0].data).y_train) <= DENSE_ROWS
+        with threadpool_limits(1 if small else None):
+            results = _FAMILIES[job.family](job, labels, progress, device)
     except Exception as error:
         results = [CellResult(cell, error=f"{type(error).__name__}: {error}") for cell in job.cells]
     seconds, memory = time.perf_counter() - started, peak_memory()
@@ -81,8 +87,18 @@ def _networks(job: Job, labels: dict[str, np.ndarray], progress: Progress, devic
     return run_networks(list(job.cells), _labels_of(job.cells, labels), progress, device)
 
 
+def _stability(job: Job, labels: dict[str, np.ndarray], progress: Progress, device: str | None) -> list[CellResult]:
+    return run_stability(list(job.cells), _labels_of(job.cells, labels), load(job.cells[0].data), progress)
+
+
 # A new kind of cell (a transformer, say) is one function here and one line in `plan.family_of`.
-_FAMILIES: dict[str, Any] = {"attack": _attacks, "games": _games, "fits": _fits, "networks": _networks}
+_FAMILIES: dict[str, Any] = {
+    "attack": _attacks,
+    "games": _games,
+    "fits": _fits,
+    "networks": _networks,
+    "stability": _stability,
+}
 
 
 def peak_memory() -> float:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # name in a suite -> module with `draw(results) -> Figure`
-FIGURES = ("rounds", "security", "sensitivity", "recovery", "boundaries", "datasets")
+FIGURES = ("rounds", "security", "sensitivity", "recovery", "boundaries", "datasets", "stability")
 
 
 def draw(name: str, results: Results) -> Figure:
