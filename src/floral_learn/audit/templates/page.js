@@ -1,0 +1,283 @@
+"use strict";
+(() => {
+  const D = JSON.parse(document.getElementById("data").textContent);
+  const n = D.given.length;
+  const $ = (id) => document.getElementById(id);
+  const has = (v) => v !== null && v !== undefined;
+  // All text from the data goes through textContent: markup in it stays text.
+  const el = (tag, props, ...children) => {
+    const node = document.createElement(tag);
+    for (const [k, v] of Object.entries(props || {})) {
+      if (k === "class") node.className = v;
+      else if (k.startsWith("on")) node.addEventListener(k.slice(2), v);
+      else if (v !== false && has(v)) node.setAttribute(k, v === true ? "" : v);
+    }
+    for (const c of children) if (has(c)) node.append(c);
+    return node;
+  };
+  const idOf = (r) => (D.ids ? D.ids[r] : String(r));
+  const groupOf = (r) => (D.group ? D.groupNames[D.group[r]] : "");
+  const percent = (v) => (v >= 0.995 ? "99+ %" : v < 0.005 ? "< 1 %" : Math.round(100 * v) + " %");
+
+  // ---- marks: row -> {mark, label}, kept in this browser ----
+  const store = "floral-audit-" + D.key;
+  const marks = new Map();
+  try { for (const [r, m] of JSON.parse(localStorage.getItem(store) || "[]")) if (r < n) marks.set(r, m); } catch (e) { /* private mode */ }
+  const keep = () => { try { localStorage.setItem(store, JSON.stringify([...marks])); } catch (e) { /* private mode */ } };
+  const setMark = (r, mark) => {
+    const old = marks.get(r);
+    if (!mark || (old && old.mark === mark)) marks.delete(r);
+    else marks.set(r, { mark, label: old ? old.label : D.suggested[r] });
+    keep(); drawTable();
+  };
+
+  // ---- filter and sort ----
+  const state = { sort: "suspicion", down: true, page: 0, open: -1, selected: -1 };
+  let list = new Uint32Array(0), listed = new Uint8Array(n);
+  let hay = null;
+  const haystack = () => {
+    if (hay) return hay;
+    hay = new Array(n);
+    for (let r = 0; r < n; r++) {
+      let t = idOf(r) + "\n" + D.classes[D.given[r]] + "\n" + D.classes[D.suggested[r]] + "\n" + groupOf(r);
+      for (const c of D.cells) t += "\n" + c[r];
+      hay[r] = t.toLowerCase();
+    }
+    return hay;
+  };
+  const collator = new Intl.Collator(undefined, { numeric: true });
+  let ranks = {};
+  const rankOf = (key) => {  // one number a row, so that sorting compares numbers only
+    if (ranks[key]) return ranks[key];
+    let v;
+    if (key === "row") {
+      if (!D.ids) v = Float64Array.from({ length: n }, (_, r) => r);
+      else {
+        const order = [...Array(n).keys()].sort((a, b) => collator.compare(D.ids[a], D.ids[b]) || a - b);
+        v = new Float64Array(n);
+        order.forEach((r, i) => { v[r] = i; });
+      }
+    } else if (key === "why") v = Float64Array.from(D.why, (w) => { let c = 0; for (; w; w >>= 1) c += w & 1; return c; });
+    else v = Float64Array.from(D[key]);
+    return (ranks[key] = v);
+  };
+  const value = (id) => ($(id) ? $(id).value : "");
+  const select = () => {
+    const words = $("search").value.toLowerCase().split(/\s+/).filter(Boolean);
+    const given = value("f-given"), suggested = value("f-suggested"), reason = value("f-reason"), group = value("f-group"), mark = value("f-mark");
+    const h = words.length ? haystack() : null;
+    const out = [];
+    listed = new Uint8Array(n);
+    for (let r = 0; r < n; r++) {
+      if (given !== "" && D.given[r] !== +given) continue;
+      if (suggested !== "" && D.suggested[r] !== +suggested) continue;
+      if (reason !== "" && !(D.why[r] & (1 << +reason))) continue;
+      if (group !== "" && D.group[r] !== +group) continue;
+      if (mark !== "") { const m = marks.get(r); if (mark === "none" ? m : !m || m.mark !== mark) continue; }
+      if (h && !words.every((w) => h[r].includes(w))) continue;
+      out.push(r); listed[r] = 1;
+    }
+    const key = rankOf(state.sort), s = D.suspicion, sign = state.down ? -1 : 1;
+    list = Uint32Array.from(out).sort((a, b) => sign * (key[a] - key[b]) || s[b] - s[a] || a - b);
+    state.page = 0; state.open = -1; state.selected = list.length ? list[0] : -1;
+    drawTable(); drawMap();
+  };
+
+  // ---- table ----
+  const body = document.querySelector("#table tbody");
+  const size = () => +$("size").value;
+  const pages = () => Math.max(1, Math.ceil(list.length / size()));
+  const shown = () => list.subarray(state.page * size(), (state.page + 1) * size());
+  const chips = (w) => { const f = document.createDocumentFragment(); D.reasons.forEach((t, i) => { if (w & (1 << i)) f.append(el("span", { class: "chip" }, t)); }); return f; };
+  const markCell = (r) => {
+    const m = marks.get(r);
+    const button = (mark, text, cls) => el("button", { type: "button", class: cls, "aria-pressed": String(!!m && m.mark === mark), onclick: (e) => { e.stopPropagation(); state.selected = r; setMark(r, mark); } }, text);
+    return el("td", { class: "mark wide", "data-name": "mark" }, button("wrong", "wrong", "w"), " ", button("right", "right", "r"));
+  };
+  const rowNode = (r) => {
+    const m = marks.get(r), s = D.suspicion[r];
+    const tr = el("tr", { class: "row" + (m ? " " + m.mark : "") + (r === state.selected ? " selected" : ""), "data-row": r, onclick: () => { state.selected = r; state.open = state.open === r ? -1 : r; drawTable(); } },
+      el("td", { "data-name": "row" }, idOf(r)),
+      el("td", { "data-name": "given" }, D.classes[D.given[r]]),
+      el("td", { "data-name": "suggested" }, D.classes[m && m.mark === "wrong" ? m.label : D.suggested[r]]),
+      el("td", { "data-name": "suspicion" }, el("span", { class: "meter" }, el("b", null, percent(s)), el("i", { style: "width:" + Math.round(60 * s) + "px" }))),
+      el("td", { "data-name": "reasons", class: "wide" }, chips(D.why[r])));
+    if (D.group) tr.append(el("td", { "data-name": "source" }, groupOf(r)));
+    tr.append(markCell(r));
+    return tr;
+  };
+  const cellsOf = (r) => { const dl = el("dl"); D.columns.forEach((c, i) => dl.append(el("dt", null, c), el("dd", null, D.cells[i][r]))); return dl; };
+  const brief = (r) => { const t = D.cells.map((c) => c[r]).join(" · "); return t.length > 160 ? t.slice(0, 159) + "…" : t; };
+  const detailNode = (r) => {
+    const near = el("table", null, el("thead", null, el("tr", null, ...["neighbour", "label", "suspicion", D.columns.length ? "content" : null].filter(Boolean).map((t) => el("th", null, t)))));
+    const rows = el("tbody");
+    for (const j of D.neighbours[r]) {
+      const other = D.given[j] !== D.given[r];
+      rows.append(el("tr", null, el("td", null, idOf(j)), el("td", { class: other ? "other" : "" }, D.classes[D.given[j]]), el("td", null, percent(D.suspicion[j])), D.columns.length ? el("td", null, brief(j)) : null));
+    }
+    near.append(rows);
+    const m = marks.get(r);
+    const pick = el("select", { "aria-label": "label to put in its place", onchange: (e) => { marks.set(r, { mark: "wrong", label: +e.target.value }); keep(); drawTable(); }, onclick: (e) => e.stopPropagation() });
+    D.classes.forEach((c, i) => { if (i !== D.given[r]) pick.append(el("option", { value: i, selected: i === (m ? m.label : D.suggested[r]) }, c)); });
+    const td = el("td", { colspan: D.group ? 7 : 6 },
+      el("p", null, "The model disputes this label with ", el("strong", null, percent(D.model[r])), "; ", el("strong", null, percent(D.near[r])), " of the neighbours carry another one. If wrong, it should be ", pick),
+      D.columns.length ? cellsOf(r) : null, el("h3", null, "Nearest rows"), el("div", { class: "scroll" }, near));
+    return el("tr", { class: "detail" }, td);
+  };
+  const drawTable = () => {
+    const part = document.createDocumentFragment();
+    for (const r of shown()) { part.append(rowNode(r)); if (r === state.open) part.append(detailNode(r)); }
+    if (!list.length) part.append(el("tr", null, el("td", { colspan: 7 }, "No row fits these filters.")));
+    body.replaceChildren(part);
+    $("count").textContent = list.length.toLocaleString("en") + " of " + n.toLocaleString("en") + " rows";
+    $("page").textContent = "page " + (state.page + 1) + " of " + pages();
+    for (const id of ["first", "prev"]) $(id).disabled = state.page === 0;
+    for (const id of ["next", "last"]) $(id).disabled = state.page >= pages() - 1;
+    let wrong = 0; for (const m of marks.values()) wrong += m.mark === "wrong";
+    $("marks").textContent = marks.size ? wrong + " marked wrong, " + (marks.size - wrong) + " right" : "nothing marked yet";
+    $("download").disabled = $("forget").disabled = !marks.size;
+    document.querySelectorAll("#table th[data-key]").forEach((th) => {
+      if (th.dataset.key === state.sort) th.setAttribute("aria-sort", state.down ? "descending" : "ascending"); else th.removeAttribute("aria-sort");
+    });
+  };
+  const turn = (page) => { state.page = Math.min(Math.max(page, 0), pages() - 1); state.open = -1; const s = shown(); state.selected = s.length ? s[0] : -1; drawTable(); };
+  const move = (by) => {
+    if (!list.length) return;
+    let at = list.indexOf(state.selected) + by;
+    at = Math.min(Math.max(at, 0), list.length - 1);
+    state.selected = list[at]; state.page = Math.floor(at / size()); state.open = state.open >= 0 ? state.selected : -1;
+    drawTable();
+    const node = body.querySelector("tr.selected"); if (node) node.scrollIntoView({ block: "nearest" });
+  };
+
+  // ---- map ----
+  const canvas = $("map"), tip = $("tip");
+  const colour = (s) => { const stops = [[127, 155, 179], [224, 160, 60], [201, 40, 28]], f = s < 0.5 ? 0 : 1, t = s < 0.5 ? 2 * s : 2 * s - 1; return "rgb(" + [0, 1, 2].map((i) => Math.round(stops[f][i] + t * (stops[f + 1][i] - stops[f][i]))).join(",") + ")"; };
+  const byS = Uint32Array.from(D.suspicion.keys()).sort((a, b) => D.suspicion[a] - D.suspicion[b]);
+  let W = 0, H = 0, grid = null;
+  const px = (r) => 12 + D.x[r] * (W - 24), py = (r) => H - 12 - D.y[r] * (H - 24);
+  const drawMap = () => {
+    const ratio = window.devicePixelRatio || 1;
+    W = canvas.clientWidth; H = canvas.clientHeight;
+    canvas.width = W * ratio; canvas.height = H * ratio;
+    const g = canvas.getContext("2d"); g.scale(ratio, ratio); g.clearRect(0, 0, W, H);
+    const small = n > 5000 ? 1.2 : n > 1000 ? 1.8 : 2.6;
+    for (const r of byS) {
+      const s = D.suspicion[r]; g.globalAlpha = listed[r] ? 0.45 + 0.5 * s : 0.07; g.fillStyle = colour(s);
+      const size = small * (1 + s); g.fillRect(px(r) - size, py(r) - size, 2 * size, 2 * size);
+    }
+    grid = new Map();
+    for (let r = 0; r < n; r++) { const k = (px(r) >> 4) * 4096 + (py(r) >> 4); const c = grid.get(k); if (c) c.push(r); else grid.set(k, [r]); }
+    if (state.selected >= 0) { g.globalAlpha = 1; g.strokeStyle = getComputedStyle(document.body).color; g.lineWidth = 2; g.beginPath(); g.arc(px(state.selected), py(state.selected), 7, 0, 7); g.stroke(); }
+  };
+  const nearest = (mx, my) => {
+    let best = -1, dist = 14 * 14;
+    for (let i = (mx >> 4) - 1; i <= (mx >> 4) + 1; i++) for (let j = (my >> 4) - 1; j <= (my >> 4) + 1; j++)
+      for (const r of grid.get(i * 4096 + j) || []) { const d = (px(r) - mx) ** 2 + (py(r) - my) ** 2 - (listed[r] ? 20 : 0) - 10 * D.suspicion[r]; if (d < dist) { dist = d; best = r; } }
+    return best;
+  };
+  canvas.addEventListener("mousemove", (e) => {
+    const box = canvas.getBoundingClientRect(), r = nearest(e.clientX - box.left, e.clientY - box.top);
+    tip.hidden = r < 0; if (r < 0) return;
+    tip.textContent = "row " + idOf(r) + ": " + D.classes[D.given[r]] + (D.suspicion[r] >= D.threshold ? " → " + D.classes[D.suggested[r]] : "") + ", suspicion " + percent(D.suspicion[r]) + (D.columns.length ? ". " + brief(r).slice(0, 90) : "");
+    tip.style.left = Math.min(px(r) + 12, Math.max(0, W - 270)) + "px"; tip.style.top = py(r) + 14 + "px"; tip.dataset.row = r;
+  });
+  canvas.addEventListener("mouseleave", () => { tip.hidden = true; });
+  canvas.addEventListener("click", (e) => {
+    const box = canvas.getBoundingClientRect(), r = nearest(e.clientX - box.left, e.clientY - box.top);
+    if (r < 0) return;
+    let at = list.indexOf(r); if (at < 0) { clear(); at = list.indexOf(r); }
+    state.page = Math.floor(at / size()); state.selected = state.open = r; drawTable(); drawMap();
+    const node = body.querySelector("tr.selected"); if (node) node.scrollIntoView({ block: "center" });
+  });
+  $("map-note").textContent = "Every row as a dot, placed by " + D.map + ". Choose a dot to open its row.";
+
+  // ---- side panels ----
+  const choose = (id, v) => { $(id).value = v; };
+  const confusion = () => {
+    const t = $("confusion"), m = D.classes.length; let most = 1;
+    for (const row of D.confusion) for (const c of row) most = Math.max(most, c);
+    // Many classes: only those that occur among flagged rows.
+    let used = [...Array(m).keys()].filter((i) => m <= 12 || D.confusion[i].some(Boolean) || D.confusion.some((row) => row[i]));
+    if (!used.length) used = [...Array(Math.min(m, 12)).keys()];
+    t.append(el("thead", null, el("tr", null, el("th", null, ""), ...used.map((j) => el("th", null, D.classes[j])))));
+    const b = el("tbody");
+    for (const i of used) b.append(el("tr", null, el("th", null, D.classes[i]), ...used.map((j) => {
+      const c = D.confusion[i][j]; if (i === j) return el("td", null, "·");
+      return el("td", { style: c ? "background: color-mix(in srgb, var(--hot) " + Math.round(10 + 45 * c / most) + "%, transparent)" : "" }, el("button", { type: "button", "data-cell": i + "-" + j, onclick: () => { clear(); choose("f-given", i); choose("f-suggested", j); select(); $("ranked").scrollIntoView(); } }, String(c)));
+    })));
+    t.append(b);
+  };
+  const path = () => {
+    const P = D.path; if (!P.length) return;
+    const w = 480, h = 220, L = 46, R = 46, T = 12, B = 34, NS = "http://www.w3.org/2000/svg";
+    const s = (tag, a, text) => { const e = document.createElementNS(NS, tag); for (const k in a) e.setAttribute(k, a[k]); if (text !== undefined) e.textContent = text; return e; };
+    const top = Math.max(...P.map((p) => p.issues), 1), low = Math.min(...P.map((p) => p.agreement)) - 0.02, X = (i) => L + i * (w - L - R) / (P.length - 1);
+    const Y1 = (v) => T + (1 - v / top) * (h - T - B), Y2 = (v) => T + (1 - (v - low) / (1 - low)) * (h - T - B);
+    const svg = s("svg", { viewBox: "0 0 " + w + " " + h, role: "img", "aria-label": "Flagged labels and agreement with the given labels by budget" });
+    svg.append(s("line", { class: "axis", x1: L, x2: w - R, y1: h - B, y2: h - B }));
+    P.forEach((p, i) => svg.append(s("text", { x: X(i), y: h - B + 16, "text-anchor": "middle" }, Math.round(100 * p.budget) + " %")));
+    const draw = (f, key, stroke, dash) => { svg.append(s("polyline", { fill: "none", stroke, "stroke-width": 2, "stroke-dasharray": dash, points: P.map((p, i) => X(i) + "," + f(p[key])).join(" ") })); P.forEach((p, i) => { const c = s("circle", { cx: X(i), cy: f(p[key]), r: 3.5, fill: stroke }); c.append(s("title", {}, key + " at " + Math.round(100 * p.budget) + " %: " + (key === "issues" ? p.issues : Math.round(1000 * p.agreement) / 10 + " %"))); svg.append(c); }); };
+    draw(Y1, "issues", "var(--hot)", ""); draw(Y2, "agreement", "var(--main)", "6 4");
+    svg.append(s("text", { x: L - 6, y: T + 10, "text-anchor": "end" }, String(top)), s("text", { x: L - 6, y: h - B, "text-anchor": "end" }, "0"), s("text", { x: w - R + 6, y: T + 10 }, "100 %"), s("text", { x: w - R + 6, y: h - B }, Math.round(100 * low) + " %"), s("text", { x: (w) / 2, y: h - 4, "text-anchor": "middle" }, "budget of the attacker, share of the rows"));
+    $("path").append(svg, el("p", { class: "hint" }, el("span", { style: "color: var(--hot)" }, "— flagged labels"), "   ", el("span", { style: "color: var(--main)" }, "- - agreement with the given labels")));
+  };
+  const groups = () => {
+    if (!D.groups) return;
+    const b = el("tbody");
+    D.groups.slice(0, 200).forEach((g) => b.append(el("tr", null, el("td", null, el("button", { type: "button", onclick: () => { clear(); choose("f-group", D.groupNames.indexOf(g.group)); select(); $("ranked").scrollIntoView(); } }, g.group)), el("td", null, g.rows.toLocaleString("en")), el("td", null, String(g.flagged)), el("td", null, g.wrong.toFixed(1)), el("td", null, (100 * g.rate).toFixed(1) + " %"), el("td", null, g.ratio.toFixed(2) + " ×"))));
+    $("groups").append(el("thead", null, el("tr", null, ...["source", "rows", "flagged", "expected wrong", "rate", "against average"].map((t) => el("th", null, t)))), b);
+  };
+
+  // ---- download ----
+  const quote = (t) => (/[",\r\n]/.test(t) ? '"' + t.replaceAll('"', '""') + '"' : t);
+  // A spreadsheet must not run an id as a formula; rows are found again by number.
+  const safe = (t) => (/^[=+\-@\t]/.test(t) ? "'" + t : t);
+  const decisions = () => ["row,id,given,decision,label", ...[...marks].sort((a, b) => a[0] - b[0]).map(([r, m]) => [r, quote(safe(idOf(r))), quote(D.classes[D.given[r]]), m.mark, quote(D.classes[m.mark === "wrong" ? m.label : D.given[r]])].join(","))].join("\n") + "\n";
+  $("download").addEventListener("click", () => {
+    const a = el("a", { href: URL.createObjectURL(new Blob([decisions()], { type: "text/csv" })), download: "decisions.csv" });
+    document.body.append(a); a.click(); a.remove(); setTimeout(() => URL.revokeObjectURL(a.href), 5000);
+  });
+  $("forget").addEventListener("click", () => { if (confirm("Forget all " + marks.size + " marks?")) { marks.clear(); keep(); select(); } });
+  $("mark-all").addEventListener("click", () => {
+    const rows = [...list].filter((r) => D.suspicion[r] >= D.threshold && !marks.has(r));
+    if (!rows.length) { alert("No unmarked row in this list has a suspicion of " + percent(D.threshold) + " or more."); return; }
+    if (confirm("Mark " + rows.length + " rows as wrong?")) { for (const r of rows) marks.set(r, { mark: "wrong", label: D.suggested[r] }); keep(); drawTable(); }
+  });
+
+  // ---- controls ----
+  const fill = (id, names) => { const s = $(id); if (!s) return; s.append(el("option", { value: "" }, "any")); names.forEach((t, i) => s.append(el("option", { value: i }, t))); };
+  fill("f-given", D.classes); fill("f-suggested", D.classes); fill("f-reason", D.reasons); if (D.groupNames) fill("f-group", D.groupNames);
+  const filters = ["f-given", "f-suggested", "f-reason", "f-group", "f-mark"].filter($);
+  const clear = () => { $("search").value = ""; for (const id of filters) $(id).value = ""; select(); };
+  for (const id of filters) $(id).addEventListener("change", select);
+  let wait = 0;
+  $("search").addEventListener("input", () => { clearTimeout(wait); wait = setTimeout(select, 120); });
+  $("clear").addEventListener("click", clear);
+  $("size").addEventListener("change", () => turn(0));
+  $("first").addEventListener("click", () => turn(0)); $("prev").addEventListener("click", () => turn(state.page - 1));
+  $("next").addEventListener("click", () => turn(state.page + 1)); $("last").addEventListener("click", () => turn(pages() - 1));
+  document.querySelectorAll("#table th[data-key] button").forEach((b) => b.addEventListener("click", () => {
+    const key = b.parentNode.dataset.key;
+    if (state.sort === key) state.down = !state.down; else { state.sort = key; state.down = key === "suspicion" || key === "why"; }
+    select();
+  }));
+  document.addEventListener("keydown", (e) => {
+    if (e.ctrlKey || e.metaKey || e.altKey) return;
+    const typing = /INPUT|SELECT|TEXTAREA/.test(e.target.tagName);
+    if (e.key === "Escape") { if (typing) e.target.blur(); state.open = -1; drawTable(); return; }
+    if (typing) return;
+    const onButton = e.target.tagName === "BUTTON" || e.target.tagName === "SUMMARY";
+    const act = { j: () => move(1), k: () => move(-1), ArrowDown: () => move(1), ArrowUp: () => move(-1), n: () => turn(state.page + 1), p: () => turn(state.page - 1), "/": () => $("search").focus(),
+      w: () => state.selected >= 0 && setMark(state.selected, "wrong"), r: () => state.selected >= 0 && setMark(state.selected, "right"), u: () => state.selected >= 0 && setMark(state.selected, null),
+      Enter: onButton ? null : () => { state.open = state.open === state.selected ? -1 : state.selected; drawTable(); } }[e.key];
+    if (act) { e.preventDefault(); act(); }
+  });
+  const theme = (t) => { document.documentElement.dataset.theme = t; $("theme").textContent = t === "dark" ? "Light" : "Dark"; };
+  theme(window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+  $("theme").addEventListener("click", () => { theme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"); drawMap(); });
+  let again = 0;
+  window.addEventListener("resize", () => { clearTimeout(again); again = setTimeout(drawMap, 100); });
+  confusion(); path(); groups(); select();
+  document.documentElement.dataset.ready = "yes";
+})();
