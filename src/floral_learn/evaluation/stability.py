@@ -3,7 +3,8 @@
 Two runs of the SVM's projected gradient steps on the same labels, one from zero and one from random feasible duals, are
 compared after every round: ratio_t = |a_t - b_t| / |a_{t-1} - b_{t-1}|. The lemma bounds it in the infinity norm by
 kappa = |I - eta Q|_inf; the projection's own Jacobian I - yy'/m has infinity norm 2 - 2/m, so that the composed step is
-only bounded by their product. In the spectral norm the projection is nonexpansive and the bound is max |1 - eta lambda_i|.
+only bounded by their product. In the spectral norm the projection is nonexpansive and the bound is
+max |1 - eta lambda_i|.
 """
 
 from __future__ import annotations

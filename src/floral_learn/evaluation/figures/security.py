@@ -11,9 +11,9 @@ from floral_learn.evaluation.figures.style import line_style
 from floral_learn.evaluation.results import Results
 
 _TITLES = {
-    "best": "best round\n(chosen on the test set)",
-    "last": "last round\n(grid chosen on the test set)",
-    "average": "averaged model\n(grid chosen on the test set)",
+    "best": "best round\n(chosen on test labels)",
+    "last": "last round\n(grid: test labels)",
+    "average": "averaged model\n(grid: test labels)",
     "final": "one fit\n(nothing chosen)",
 }
 
