@@ -1,0 +1,239 @@
+"""Say, for one fitted classifier, which of the paper's guarantees apply, and which step size would make them apply."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from floral_learn.core.arrays import NUMPY
+from floral_learn.theory.constants import (
+    Constants,
+    constants,
+    kappa_prime_y_worst,
+    kappa_y_printed,
+    kappa_z,
+    multiplier,
+    projected,
+)
+from floral_learn.theory.equilibrium import Equilibrium, find_equilibrium
+from floral_learn.theory.words import report
+
+MOST_ROWS = 3000
+
+
+@dataclass(frozen=True)
+class Premise:
+    """One condition of a statement."""
+
+    statement: str  # "Lemma 2", "Theorem", ...
+    condition: str
+    holds: bool
+    measured: str
+    remedy: str  # what would make it hold; empty where nothing is needed
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """The paper's constants for a fit; ``print(diagnosis)`` is text for people."""
+
+    n: int
+    n_fit: int  # rows of the fit; more than n where only the support vectors were at hand
+    k: int
+    budget: int
+    constants: Constants
+    kappa_z: float  # of Lemma 1 as proven (printed: 1)
+    kappa_y: float  # as printed, at the equilibrium
+    kappa_y_proven: float  # at the equilibrium
+    kappa_prime_y: float  # largest over all labels
+    gap: float  # delta'
+    equilibrium: Equilibrium
+    proposition_left: float  # 2 (kappa_y + kappa'_y) k / (1 - kappa_lambda); inf where kappa_lambda >= 1
+    proposition_best: tuple[float, float] | None  # (eta, smallest left side over step sizes), None if none is below 1
+    premises: list[Premise]
+    distances: np.ndarray | None  # (rounds,), ||lam_t - lh||_inf; None where the game cannot be replayed
+    flips_differ: np.ndarray | None  # (rounds,), how many labels differ from the equilibrium's
+
+    def __str__(self) -> str:
+        return report(self)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the distance to equilibrium over the rounds on `ax` and return it."""
+        if self.distances is None:
+            raise ValueError("there are no distances: pass X and y to diagnose")
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            ax = plt.gca()
+        ax.semilogy(np.maximum(self.distances, 1e-16), label="distance to equilibrium")
+        if np.isfinite(self.gap) and self.gap > 0:
+            ax.axhline(self.gap, linestyle=":", color="0.4", label="delta': below, the flips no longer change")
+        ax.set(xlabel="round", ylabel="largest difference of a dual")
+        ax.legend()
+        return ax
+
+
+def diagnose(clf: Any, X: Any = None, y: Any = None) -> Diagnosis:
+    """Compute the constants and premises of Lemmas 1 and 2, the Theorem and the Proposition for a fitted classifier.
+
+    Parameters
+    ----------
+    clf : FloralClassifier
+        Fitted, two classes, at most 3,000 rows.
+    X, y : the data of the fit, optional
+        A classifier keeps its support vectors only. Without `X` the constants are those of the support rows: a premise
+        that fails there fails for all rows too, one that holds may not; and the game cannot be replayed.
+
+    Returns
+    -------
+    Diagnosis
+    """
+    K, signs, everything = _problem(clf, X, y)
+    n, k, eta, C = len(K), int(clf.flips_), float(clf.learning_rate_), float(clf.C)
+    known = constants(K, eta)
+    rest = find_equilibrium(K, signs, C, k)
+    z = rest.dual - eta * (rest.signs * (K @ (rest.signs * rest.dual)) - 1)
+    mu = multiplier(z, rest.signs, C)
+    kappa_y = kappa_y_printed(C, rest.dual, mu)
+    prime = kappa_prime_y_worst(K, rest.dual, eta)
+    distances, differ = _replay(clf, K, signs, rest, C) if everything else (None, None)
+    left = _left(kappa_y, prime, k, known.kappa_infinity)
+    best = _best_step(K, rest, C, k, known)
+    return Diagnosis(
+        n=n,
+        n_fit=len(clf.flip_rate_),
+        k=k,
+        budget=int(clf.budget_),
+        constants=known,
+        kappa_z=kappa_z(n),
+        kappa_y=kappa_y,
+        kappa_y_proven=abs(mu),
+        kappa_prime_y=prime,
+        gap=rest.gap,
+        equilibrium=rest,
+        proposition_left=left,
+        proposition_best=best,
+        premises=_premises(known, rest, k, int(clf.budget_), prime, left, best, n),
+        distances=distances,
+        flips_differ=differ,
+    )
+
+
+def _problem(clf: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, bool]:
+    """K, labels as -1/+1, and whether these are all rows of the fit."""
+    if not hasattr(clf, "history_"):
+        raise ValueError("diagnose needs a fitted FloralClassifier: call fit first")
+    if len(clf.classes_) != 2:
+        raise ValueError(f"the paper's analysis is for two classes; this fit has {len(clf.classes_)}")
+    if clf.kernel == "precomputed":
+        if X is None:
+            raise ValueError("a precomputed kernel is not kept by the classifier: pass the matrix as X")
+        rows, K = np.arange(len(clf.flip_rate_)), np.asarray(X, dtype=float)
+    else:
+        rows = np.arange(len(clf.flip_rate_)) if X is not None else clf.support_
+        vectors = clf.support_vectors_ if X is None else X
+        vectors = vectors.toarray() if hasattr(vectors, "toarray") else np.asarray(vectors, dtype=float)
+        if len(vectors) > MOST_ROWS:
+            raise ValueError(f"diagnose forms K and its eigenvalues: at most {MOST_ROWS:,} rows, got {len(vectors):,}")
+        kernel = clf._kernel()
+        prepared = kernel.prepare(vectors, NUMPY, "float64")
+        K = np.asarray(kernel(prepared, prepared, NUMPY), dtype=float)
+    if len(K) != len(rows) or K.shape[0] != K.shape[1]:
+        raise ValueError(f"X has {len(K)} rows; the fit had {len(rows)}")
+    labels = clf._train_labels[rows]
+    if y is not None and X is not None and not np.array_equal(np.asarray(y), clf.classes_[labels]):
+        raise ValueError("y differs from the labels of the fit")
+    return (K + K.T) / 2, 2.0 * labels - 1, len(rows) == len(clf.flip_rate_)
+
+
+def _replay(
+    clf: Any, K: np.ndarray, given: np.ndarray, rest: Equilibrium, C: float
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Distances of every round's duals from the equilibrium, from the recorded flips and steps."""
+    flips = np.asarray(clf.history_["flips"]).reshape(clf.n_iter_, -1)
+    steps = np.asarray(clf.history_["step"]).reshape(clf.n_iter_)
+    dual = np.zeros(len(K))
+    far, differ = np.empty(len(steps)), np.empty(len(steps), dtype=int)
+    for t, (points, eta) in enumerate(zip(flips, steps)):
+        signs = given.copy()
+        signs[points[points >= 0]] *= -1
+        dual = projected(dual - eta * (signs * (K @ (signs * dual)) - 1), signs, C)
+        far[t], differ[t] = np.abs(dual - rest.dual).max(), (signs != rest.signs).sum()
+    ended = 0.5 * dual @ (signs * (K @ (signs * dual))) - dual.sum()
+    recorded = float(np.ravel(clf.history_["objective"])[-1])
+    # Sample weights change the game and are not recorded: then the replay is another game.
+    if abs(ended - recorded) > 1e-3 * max(1.0, abs(recorded)):
+        return None, None
+    return far, differ
+
+
+def _left(kappa_y: float, prime: float, k: int, kappa: float) -> float:
+    if k == 0:
+        return 0.0
+    return 2 * (kappa_y + prime) * k / (1 - kappa) if kappa < 1 else float("inf")
+
+
+def _best_step(K: np.ndarray, rest: Equilibrium, C: float, k: int, known: Constants) -> tuple[float, float] | None:
+    """The step size with the smallest left side of the Proposition: kappa_y stays while 1 - kappa_lambda vanishes."""
+    if known.eta_infinity is None:
+        return None
+    best = (0.0, float("inf"))
+    for eta in known.eta_infinity * np.geomspace(1e-4, 0.999, 40):
+        z = rest.dual - eta * (rest.signs * (K @ (rest.signs * rest.dual)) - 1)
+        kappa_y = kappa_y_printed(C, rest.dual, multiplier(z, rest.signs, C))
+        diagonal = np.diag(K)
+        kappa = float((np.abs(1 - eta * diagonal) + eta * (np.abs(K).sum(axis=1) - np.abs(diagonal))).max())
+        left = _left(kappa_y, kappa_prime_y_worst(K, rest.dual, eta), k, kappa)
+        if left < best[1]:
+            best = (float(eta), left)
+    return best
+
+
+def _premises(
+    known: Constants,
+    rest: Equilibrium,
+    k: int,
+    budget: int,
+    prime: float,
+    left: float,
+    best: tuple[float, float] | None,
+    n: int,
+) -> list[Premise]:
+    no_step = "no step size: K is not strictly diagonally dominant"
+    infinity = "" if known.kappa_infinity < 1 else no_step
+    if known.eta_infinity is not None and known.kappa_infinity >= 1:
+        infinity = f"a step size below {known.eta_infinity:.3g}"
+    spectral = "" if known.kappa_spectral < 1 else "no step size: K is numerically singular"
+    if known.eta_spectral is not None and known.kappa_spectral >= 1:
+        spectral = f"a step size below {known.eta_spectral:.3g}"
+    settled = "no step size: the best answers go round in a circle"
+    reach = "" if left < rest.gap else "no step size makes it hold"
+    if left >= rest.gap and best is not None and best[1] < rest.gap:
+        reach = f"a step size of {best[0]:.3g}"
+    small_prime = f"a step size below {known.eta / prime:.3g}" if prime >= 1 else ""
+    factor = kappa_z(n) * known.kappa_infinity
+    printed = "use the proven constants: the printed bound is violated in practice (see the stability check)"
+    random_flips = "budget = flips; with B > k the flips are random in every round"
+    ties = "a larger C or another k: several duals share the value at the cut"
+    dominant = "a kernel that is more diagonally dominant (a larger gamma)"
+    kappa, tight = known.kappa_infinity, known.kappa_spectral
+    rows: list[tuple[str, str, bool, str, str]] = [
+        ("all", "an equilibrium exists", rest.exists, f"{rest.tries} best answers tried", settled),
+        ("all", "the attacker is deterministic top-k", budget <= k, f"k = {k} of B = {budget}", random_flips),
+        ("Lemma 1", "as printed (kappa_z = 1)", n <= 2, f"the proof gives kappa_z = {kappa_z(n):.3f}", printed),
+        ("Lemma 2", "kappa_lambda < 1 in the infinity norm", kappa < 1, f"{kappa:.4g}", infinity),
+        ("Lemma 2", "kappa'_y < 1", prime < 1, f"at most {prime:.4g}", small_prime),
+        ("Theorem", "kappa_lambda < 1 (as printed)", kappa < 1, f"{kappa:.4g}", infinity),
+        ("Theorem", "kappa_z kappa_lambda < 1 (Lemma 1 as proven)", factor < 1, f"{factor:.4g}", dominant),
+        ("Theorem", "||I - eta Q||_2 < 1 (in the Euclidean norm)", tight < 1, f"{tight:.6g}", spectral),
+        ("Theorem", "no ties among the largest duals", rest.gap > 0, f"delta' = {rest.gap:.3g}", ties),
+        (
+            "Proposition",
+            "2 (kappa_y + kappa'_y) k / (1 - kappa_lambda) < delta'",
+            left < rest.gap,
+            f"{left:.3g} against {rest.gap:.3g}",
+            reach,
+        ),
+    ]
+    return [Premise(name, text, bool(holds), seen, "" if holds else remedy) for name, text, holds, seen, remedy in rows]
