@@ -55,4 +55,4 @@ def test_the_table_and_the_figure_are_written(results, tmp_path):
     assert names[:3] == ["poisoned", "step", "kappa_inf"]
     assert len(rows) == len(SUITE.levels) * len(ETAS)
     written = {path.name for path in write_outputs(results, tmp_path, {})}
-    assert {"stability.md", "stability.csv", "stability.png", "stability.svg", "run.json"} <= written
+    assert {"costs.md", "stability.md", "stability.csv", "stability.png", "stability.svg", "run.json"} <= written

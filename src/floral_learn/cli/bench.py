@@ -54,7 +54,7 @@ def bench(
         run(suite, out, jobs, retry_errors, device)
     except (TableError, DataNotFoundError, ValueError, ImportError) as error:
         fail(error, 2)
-    except StoreError as error:
+    except (StoreError, OSError) as error:
         fail(error, 1)
     except KeyboardInterrupt:
         fail("stopped; finished cells are kept, and the same command continues", 130)

@@ -12,7 +12,7 @@ from floral_learn.evaluation.files import write_atomic
 from floral_learn.evaluation.results import Results
 from floral_learn.evaluation.spec import Attack, Data, Grid, Method, Suite
 from floral_learn.evaluation.stability import stability_rows
-from floral_learn.evaluation.tables import METRICS, Table, comparison, to_csv, to_latex, to_markdown
+from floral_learn.evaluation.tables import METRICS, Table, comparison, costs, to_csv, to_latex, to_markdown
 
 NOTE = "run.json"
 
@@ -23,6 +23,8 @@ def write_outputs(results: Results, folder: Path, note: dict[str, Any]) -> list[
     for table in tables_of(results):
         for kind, text in (("md", to_markdown(table)), ("csv", to_csv(table)), ("tex", to_latex(table))):
             written.append(write_atomic(folder / "tables" / f"{table.metric}.{kind}", text))
+    if len(results.frame):
+        written += [write_atomic(folder / "tables" / name, text) for name, text in _cost_tables(results).items()]
     if any(method.name == "stability" for method in results.suite.methods) and len(results.frame):
         names, rows = stability_rows(results)
         texts = [[text if isinstance(text, str) else f"{text:.4g}" for text in row] for row in rows]
@@ -34,6 +36,14 @@ def write_outputs(results: Results, folder: Path, note: dict[str, Any]) -> list[
     content = {**note, "suite": asdict(results.suite)}
     written.append(write_atomic(folder / NOTE, json.dumps(content, indent=1) + "\n"))
     return written
+
+
+def _cost_tables(results: Results) -> dict[str, str]:
+    rows = [(method, f"{seconds:.3f}", f"{memory:.0f}") for method, seconds, memory in costs(results)]
+    names = ("method", "seconds a cell", "peak memory (MB)")
+    markdown = "\n".join("| " + " | ".join(row) + " |" for row in (names, ("---", "---:", "---:"), *rows))
+    plain = "\n".join(f'"{method}",{seconds},{memory}' for method, seconds, memory in rows)
+    return {"costs.md": markdown + "\n", "costs.csv": "method,seconds,peak_memory_mb\n" + plain + "\n"}
 
 
 def tables_of(results: Results) -> list[Table]:
