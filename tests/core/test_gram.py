@@ -6,9 +6,11 @@ from scipy import sparse
 
 from floral_learn.core.arrays import NUMPY
 from floral_learn.core.choose_gram import choose_gram, parse_bytes, resolve_dtype
+from floral_learn.core.factor_part import FactorPart
 from floral_learn.core.gram import ChunkedGram, DenseGram, format_bytes
 from floral_learn.core.kernels import Kernel
 from floral_learn.core.low_rank import LowRankGram
+from floral_learn.core.probe import Probe
 
 RNG = np.random.default_rng(1)
 X = RNG.normal(size=(300, 4))
@@ -161,3 +163,82 @@ def test_a_symmetric_product_of_few_columns_matches_many():
     V = np.asfortranarray(RNG.normal(size=(500, 8)).astype(np.float32))
     few = np.hstack([NUMPY.symmetric_product(big.matrix, V[:, j : j + 2]) for j in range(0, 8, 2)])
     np.testing.assert_allclose(few, big.matrix @ V, atol=1e-3)
+
+
+class ThreeParts:
+    """Rows in three parts, as three machines would hold them."""
+
+    def __init__(self, rows):
+        self.bounds = np.array([0, 70, 71, 300])
+        self.parts = [FactorPart(rows[a:b]) for a, b in zip(self.bounds[:-1], self.bounds[1:])]
+
+    def each(self, method, *shared, own=None):
+        return [getattr(part, method)(*(own[p] if own else ()), *shared) for p, part in enumerate(self.parts)]
+
+
+@pytest.mark.parametrize("rows", [X, sparse.csr_matrix(X)], ids=["dense", "csr"])
+def test_a_factor_in_parts_is_the_factor_of_all_rows(rows):
+    one = LowRankGram(rows, KERNEL, 80, 0.0, np.random.default_rng(5), "float64", block=16)
+    many = LowRankGram(ThreeParts(rows), KERNEL, 80, 0.0, np.random.default_rng(5), "float64", block=16)
+    np.testing.assert_array_equal(many.landmarks, one.landmarks)
+    assert many.describe() == one.describe()
+    V = RNG.normal(size=(300, 2))
+    np.testing.assert_allclose(many.matmat(V), one.matmat(V), atol=1e-9)
+    np.testing.assert_allclose(many.expansion(V)[1], one.expansion(V)[1], rtol=1e-5, atol=1e-5)
+    weight = RNG.uniform(0.5, 2, size=(300, 1))
+    for given in (None, weight):
+        expected = one.lambda_max(centred=True, weight=given)
+        assert many.lambda_max(centred=True, weight=given) == pytest.approx(expected, rel=1e-10)
+    with pytest.raises(AttributeError, match="on the workers"):
+        _ = many.factor
+
+
+def test_a_lost_part_grows_its_rows_again():
+    gram = LowRankGram(X, KERNEL, 50, 0.0, np.random.default_rng(5), "float64", block=16)
+    part = FactorPart(X[100:180])
+    part.begin_factor(100, KERNEL, gram.rank, "float64")
+    part.replay(gram.blocks)
+    np.testing.assert_allclose(part.factor, gram.factor[100:180], atol=1e-10)
+    landmarks = gram.landmarks[(gram.landmarks >= 100) & (gram.landmarks < 180)]
+    assert len(landmarks)
+    assert not part.left[landmarks - 100].any()
+
+
+@pytest.mark.parametrize("centred", [False, True])
+def test_lambda_max_of_a_factor_against_the_eigenvalues(centred, backend):
+    gram = LowRankGram(X, KERNEL, 60, 0.0, np.random.default_rng(0), "float64", backend)
+    F = backend.numpy(gram.factor)
+    weight = RNG.uniform(0.5, 2, size=(300, 1))
+    for given in (None, weight):
+        root = np.ones((300, 1)) if given is None else given**0.5
+        H = np.eye(300) - root @ root.T / (root**2).sum() if centred else np.eye(300)
+        truth = np.linalg.eigvalsh(H @ (root * (F @ F.T) * root.T) @ H)[-1]
+        found = gram.lambda_max(centred=centred, weight=None if given is None else backend.columns(given))
+        assert found == pytest.approx(truth, rel=1e-9)
+
+
+def test_rank_auto_stops_where_predictions_settle_and_says_so():
+    rng = np.random.default_rng(0)
+    many = rng.normal(size=(3200, 8))
+    kernel = Kernel("rbf", gamma=0.05)
+    easy = (many[:, 0] > 0).astype(int)  # one direction decides: far less rank than for the kernel itself
+    plain = choose_gram(many, kernel, rng=np.random.default_rng(0), gram="low_rank")
+    probed = choose_gram(many, kernel, rng=np.random.default_rng(0), gram="low_rank", labels=easy)
+    assert probed.probe.settled
+    assert probed.rank < plain.rank / 1.5
+    assert f"rank {probed.rank} is enough: the last columns changed" in probed.describe()
+    assert "of 1,600 probe predictions" in probed.describe()
+
+
+def test_the_probe_is_not_settled_while_predictions_change():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(2, size=400)
+    probe = Probe(np.arange(400), labels, 2)
+    for _ in range(4):
+        probe.extend(rng.normal(size=(400, 30)))  # every block brings something new
+        assert not probe.settled
+    for _ in range(2):
+        probe.extend(np.zeros((400, 30)))
+    assert probe.settled
+    assert probe.changed[-2:] == [0.0, 0.0]
+    assert probe.size == 200

@@ -65,7 +65,7 @@ def choose_gram(
     labels: np.ndarray | None = None,
     progress: Callable[[int, int], Any] | None = None,
 ) -> Gram:
-    """The Gram operator for the rows of `X` (in memory, RowBlocks or Parts), as `gram` says or, with ``"auto"``, by size.
+    """The Gram operator for the rows of `X` (a matrix, RowBlocks or Parts), as `gram` says or by size (``"auto"``).
 
     Up to 3,000 rows: dense. Above: low rank where the kernel is positive semi-definite. ``rank="auto"`` stops at the
     rank at which the relative error of a product is about 0.5 % or, with the class numbers `labels` of the rows,

@@ -96,7 +96,7 @@ class FactorPart:
         inverse = backend.cast(backend.array(np.ascontiguousarray(block.inverse.T)), storage)
         kept = backend.array(block.kept)
         step = self.n if self.prepared is not None and backend.name == "torch" else _TILE
-        product = 0.0
+        product = np.zeros((new, new - done))
         for start in range(0, self.n, step):  # tiles: no second copy of the columns
             here = slice(start, min(start + step, self.n))
             added = self.fresh[here][:, kept] @ inverse
@@ -104,7 +104,7 @@ class FactorPart:
             exact = backend.cast(added, backend.float64)
             self.left[here] = (self.left[here] - (exact * exact).sum(1)).clip(0, None)
             tile = self.factor[here, :new]
-            product = product + np.asarray(backend.numpy(tile.T @ added), dtype=np.float64)
+            product += backend.numpy(tile.T @ added)
         self.left[backend.array(self._own(block.rows[block.kept]))] = 0
         self.rank = new
         del self.fresh

@@ -11,6 +11,7 @@ and sums, never a column.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -185,8 +186,7 @@ class LowRankGram(Gram):
         self.rank = new
 
     def _shares(self, columns: Array) -> list[tuple[Array, ...]]:
-        bounds = self.parts.bounds
-        return [(columns[start:stop],) for start, stop in zip(bounds[:-1], bounds[1:])]
+        return [(columns[start:stop],) for start, stop in pairwise(self.parts.bounds)]
 
     def _inner(self, columns: Array) -> Array:
         found = self.parts.each("inner", own=self._shares(columns))
@@ -226,7 +226,7 @@ class LowRankGram(Gram):
             f"low rank {self.rank} of {self.n:,} rows, {self.dtype}, {format_bytes(self.nbytes)}, "
             f"error {100 * self.error:.2g} %"
         )
-        return line if self.probe is None else f"{line}; {self.probe.describe()}"
+        return line if self.probe is None else f"{line}; {self.probe.describe(self.rank)}"
 
 
 def _accept(

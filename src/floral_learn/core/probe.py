@@ -55,12 +55,14 @@ class Probe:
         self.changed.append(1.0 if self.answers is None else float(np.mean(answers != self.answers)))
         self.answers = answers
 
-    def describe(self) -> str:
-        """What the last columns changed."""
-        if not self.changed:
-            return "no rank was needed"
-        verb = "settled" if self.settled else "not settled"
-        return f"{verb}: the last columns changed {100 * self.changed[-1]:.2g} % of {self.size:,} probe predictions"
+    def describe(self, rank: int) -> str:
+        """What the last columns changed, and whether the search for a rank ended because of it."""
+        if len(self.changed) < 2:
+            return f"rank {rank} was reached in one step"
+        share = f"{100 * self.changed[-1]:.2g} % of {self.size:,} probe predictions"
+        if self.settled:
+            return f"rank {rank} is enough: the last columns changed {share}"
+        return f"the last columns changed {share}"
 
     def _predict(self) -> np.ndarray:
         seen, unseen = self.factor[: self.train], self.factor[self.train :]

@@ -130,13 +130,15 @@ class ArrayBlocks(RowBlocks):
 class ParquetBlocks(RowBlocks):
     """The numeric columns of a Parquet file, or of all Parquet files of a folder, in order of their names."""
 
-    def __init__(self, path: str | os.PathLike[str], without: Sequence[str] = ()) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], without: Sequence[str] = (), columns: Sequence[str] | None = None
+    ) -> None:
         self.files = [_parquet().ParquetFile(name) for name in parquet_files(path)]
         schema = self.files[0].schema_arrow
-        missing = [name for name in without if name not in schema.names]
+        missing = [name for name in (*without, *(columns or ())) if name not in schema.names]
         if missing:
             raise ValueError(f"{path} has no column {missing[0]!r}; it has {', '.join(schema.names)}")
-        self.names = [name for name in schema.names if name not in without]
+        self.names = [name for name in columns or schema.names if name not in without]
         types = [np.dtype(_numeric(schema.field(name), path)) for name in self.names]
         self.dtype = np.result_type(np.float32, *types)
         self.starts = np.cumsum([0, *(file.metadata.num_rows for file in self.files)])
@@ -187,10 +189,10 @@ class _Kept(RowBlocks):
         return self.whole.take(self.rows[rows])
 
 
-def open_rows(source: Any, without: Sequence[str] = ()) -> RowBlocks:
+def open_rows(source: Any, without: Sequence[str] = (), columns: Sequence[str] | None = None) -> RowBlocks:
     """`RowBlocks` of a path (.npy, .parquet or a folder of Parquet files), a memory map or an array.
 
-    `without` names columns of a Parquet file that are no features.
+    Of Parquet files, `columns` are the features, in that order (all by default), less those in `without`.
     """
     if isinstance(source, RowBlocks):
         return source
@@ -199,7 +201,7 @@ def open_rows(source: Any, without: Sequence[str] = ()) -> RowBlocks:
         if not path.exists():
             raise FileNotFoundError(f"no file or folder {path}")
         if path.is_dir() or path.suffix in (".parquet", ".pq"):
-            return ParquetBlocks(path, without)
+            return ParquetBlocks(path, without, columns)
         if path.suffix != ".npy":
             raise ValueError(f"{path} cannot be read in blocks; use .npy, .parquet or a folder of Parquet files")
         source = np.load(path, mmap_mode="r")

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from floral_learn.core.arrays import NUMPY
+from floral_learn.core.game import Callback
+from floral_learn.core.state import GameState
 from floral_learn.defenses.dask_game import solve_on_workers
 from floral_learn.defenses.dask_rows import ClusterRows
 from floral_learn.defenses.floral_fit import RunningFit, fitted_attributes, generator, make_game, row_weights
@@ -47,7 +49,7 @@ def fit_on_workers(clf: Any, X: Any, y: Any, sample_weight: Any = None, trusted:
     rows.recovering(lambda: rows.begin(game))
     clf._running_fit = running
     try:
-        callback = clf._callback(game, running, every, rows, labels)
+        callback = _once(clf._callback(game, running, every, rows, labels))
         state = rows.recovering(lambda: solve_on_workers(game, rows, callback))
     finally:
         del clf._running_fit
@@ -132,32 +134,67 @@ def _current_client() -> Any:
 
 def _chunks(X: Any, y: Any) -> tuple[list[tuple[Any, Any]], list[str] | None]:
     """Blocks of X and y side by side, and the names of the columns if X is a dataframe."""
-    names = None
-    if hasattr(X, "columns"):
-        if isinstance(y, str):
-            X, y = X.drop(columns=y), X[y]
-        names = [str(name) for name in X.columns]
-        X = X.to_dask_array()
-    if hasattr(y, "to_dask_array"):
-        y = y.to_dask_array()
+    return _frame_chunks(X, y) if hasattr(X, "columns") else (_array_chunks(X, y), None)
+
+
+def _frame_chunks(X: Any, y: Any) -> tuple[list[tuple[Any, Any]], list[str]]:
+    from dask import delayed
+
+    label = y
+    if not isinstance(y, str):
+        if not hasattr(y, "to_frame"):
+            raise ValueError("y must be a dask series or the name of a column where X is a dask dataframe")
+        # One table: two that are read apart may be cut into different partitions.
+        label = "untrusted label"
+        X = X.assign(**{label: y})
+    names = [str(name) for name in X.columns if name != label]
+    features, labels = delayed(_features, pure=True), delayed(_labels, pure=True)
+    return [(features(part, label), labels(part, label)) for part in X.to_delayed()], names
+
+
+def _features(part: Any, label: str) -> np.ndarray:
+    return part.drop(columns=label).to_numpy()
+
+
+def _labels(part: Any, label: str) -> np.ndarray:
+    return np.asarray(part[label].to_numpy())
+
+
+def _array_chunks(X: Any, y: Any) -> list[tuple[Any, Any]]:
     if X.ndim != 2:
         raise ValueError(f"X must have two dimensions; it has {X.ndim}")
     if X.numblocks[1] > 1:
         X = X.rechunk({1: -1})
     known = not np.isnan(X.shape[0])
+    if hasattr(y, "to_dask_array"):
+        y = y.to_dask_array()
     if not hasattr(y, "__dask_graph__"):
         import dask.array as da
 
         if not known:
             raise ValueError("y must be a dask collection like X where the lengths of X's blocks are not known")
-        y = da.from_array(np.asarray(y), chunks=(X.chunks[0],))
+        y = da.from_array(np.asarray(y), chunks=-1)
     if known and not np.isnan(y.shape[0]):
         if X.shape[0] != y.shape[0]:
             raise ValueError(f"X has {X.shape[0]:,} rows and y has {y.shape[0]:,}; y needs one label a row")
         y = y.reshape(-1).rechunk((X.chunks[0],))
     if X.numblocks[0] != y.numblocks[0]:
         raise ValueError(f"X has {X.numblocks[0]} blocks of rows and y has {y.numblocks[0]}; they must match")
-    return list(zip(X.to_delayed().ravel(), y.to_delayed().ravel())), names
+    return list(zip(X.to_delayed().ravel(), y.to_delayed().ravel()))
+
+
+def _once(callback: Callback | None) -> Callback | None:
+    """`callback` for rounds that it has not seen: those after a checkpoint are played again when a worker is lost."""
+    seen = 0
+
+    def after_round(state: GameState) -> bool:
+        nonlocal seen
+        if callback is None or state.round <= seen:
+            return False
+        seen = state.round
+        return bool(callback(state))
+
+    return after_round if callback is not None else None
 
 
 def _in_memory(values: Any) -> Any:

@@ -125,13 +125,23 @@ class ClusterRows(RowBlocks):
             raise RuntimeError("the dask cluster has no workers" + (" left" if self.losses else ""))
         groups = np.array_split(np.arange(len(self.chunks)), min(len(workers), len(self.chunks)))
         self.workers = workers[: len(groups)]
-        self.parts: list[Any] = []
-        made = []
-        for worker, group in zip(self.workers, groups):
-            here = {"workers": [worker], "allow_other_workers": False}
-            rows = self.client.compute([self.chunks[i][0] for i in group], **here)
-            labels = self.client.compute([self.chunks[i][1] for i in group], **here)
-            made.append(self.client.submit(GamePart, rows, labels, actor=True, pure=False, **here))
+        self.parts: list[Any] = []  # what is left of parts that were here before is let go first
+        # Chunks are bound to no worker: a chunk that is lost with its worker is computed again elsewhere.
+        count = len(self.chunks)
+        futures = self.client.compute([chunk[side] for side in (0, 1) for chunk in self.chunks])
+        rows, labels = futures[:count], futures[count:]
+        made = [
+            self.client.submit(
+                GamePart,
+                [rows[i] for i in group],
+                [labels[i] for i in group],
+                actor=True,
+                pure=False,
+                workers=[worker],
+                allow_other_workers=False,
+            )
+            for worker, group in zip(self.workers, groups)
+        ]
         self.parts = [self._answer(future, worker) for future, worker in zip(made, self.workers)]
         counts, widths, types, sparse_parts, labels_found = zip(*self.each("overview"))
         if len(set(widths)) > 1:

@@ -332,8 +332,10 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
             return decision_function(self, X)
         if is_large(X):
-            blocks = open_features(self, X).blocks()
-            return np.concatenate([self.decision_function(block) for _, block in blocks])
+            scores = np.concatenate([self._evaluate(block) for _, block in open_features(self, X).blocks()])
+            if not np.isfinite(scores).all():
+                raise ValueError("Input X contains NaN or infinity")
+            return scores[:, 0] if len(self.classes_) == 2 else scores
         sparse_ok = "csr" if self.kernel != "precomputed" and not callable(self.kernel) else False
         X = validate_data(self, X, accept_sparse=sparse_ok, dtype=[np.float64, np.float32], reset=False)
         if self.kernel == "precomputed":

@@ -6,6 +6,7 @@ import sys
 import warnings
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -49,13 +50,39 @@ def generator(random_state: Any) -> np.random.Generator:
     return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1, size=4))
 
 
+class _OneThread:
+    """One BLAS thread while at least one small game is played, then the caller's setting again.
+
+    The setting belongs to the whole process: games played in several Python threads share it, so that the first one in
+    sets it and the last one out restores it.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._players, self._limits = Lock(), 0, None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._players += 1
+            if self._players == 1:
+                self._limits = threadpool_limits(1, user_api="blas")
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._players -= 1
+            if self._players == 0 and self._limits is not None:
+                self._limits.restore_original_limits()
+
+
+_ONE_THREAD = _OneThread()
+
+
 def threads_for(n: int) -> AbstractContextManager[Any]:
     """The caller's BLAS threads, but one for small games.
 
     A product with 1,000 rows takes less time than waking a second thread, and on a busy machine waiting for it costs
     many times the product.
     """
-    return threadpool_limits(1, user_api="blas") if n <= 1000 else nullcontext()
+    return _ONE_THREAD if n <= 1000 else nullcontext()
 
 
 def row_weights(clf: Any, X: Any, y: np.ndarray, labels: np.ndarray, sample_weight: Any) -> np.ndarray:

@@ -43,14 +43,8 @@ def open_training(clf: Any, X: Any, y: Any) -> tuple[RowBlocks, np.ndarray]:
 
 def open_features(clf: Any, X: Any) -> RowBlocks:
     """The rows to predict, as blocks; columns of a Parquet file are those of the fit, by name."""
-    rows = open_rows(X)
     names = getattr(clf, "feature_names_in_", None)
-    if rows.names is not None and names is not None:
-        missing = [name for name in names if name not in rows.names]
-        if missing:
-            raise ValueError(f"{X} has no column {missing[0]!r}, which the model was trained with")
-        rows = open_rows(X, without=[name for name in rows.names if name not in set(names)])
-        rows.names = list(names)
+    rows = open_rows(X, columns=None if names is None else list(names))
     if rows.shape[1] != clf.n_features_in_:
         raise ValueError(f"X has {rows.shape[1]} features, but the model expects {clf.n_features_in_}")
     return rows
