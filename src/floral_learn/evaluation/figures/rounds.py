@@ -15,7 +15,7 @@ def draw(results: Results) -> Figure:
     """Curves of the configuration behind the "last" column; epochs of networks are stretched to the same length."""
     groups = list(dict.fromkeys((place.attack, place.setting) for place in results.cells))
     levels = list(dict.fromkeys(place.level for place in results.cells))
-    wide = min(len(levels), 3)
+    wide = len(levels) if len(levels) <= 4 else 3
     tall = -(-len(levels) // wide)
     figure = Figure(figsize=(7.2, 0.5 + 2.0 * tall * len(groups)), layout="constrained")
     if not any(results.cells.values()):
