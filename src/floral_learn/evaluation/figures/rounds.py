@@ -28,7 +28,7 @@ def draw(results: Results) -> Figure:
             places = [p for p in results.cells if (p.attack, p.setting) == group and p.level == level]
             for order, place in enumerate(places):
                 _curve(axis, results, place, order, handles)
-            setting = f", C={group[1][0]:g}, γ={group[1][1]:g}" if len(groups) > 1 else ""
+            setting = f"\nC={group[1][0]:g}, γ={group[1][1]:g}" if len(groups) > 1 else ""
             axis.set_title(title_of(level) + setting)
             axis.set_ylim(bottom=max(0.4, axis.get_ylim()[0]))  # the first rounds are far below all else
         for axis in panels[number * tall : (number + 1) * tall].flat[len(levels) :]:
