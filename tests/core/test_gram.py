@@ -218,12 +218,12 @@ def test_lambda_max_of_a_factor_against_the_eigenvalues(centred, backend):
 
 
 def test_rank_auto_stops_where_predictions_settle_and_says_so():
-    rng = np.random.default_rng(0)
-    many = rng.normal(size=(3200, 8))
-    kernel = Kernel("rbf", gamma=0.05)
-    easy = (many[:, 0] > 0).astype(int)  # one direction decides: far less rank than for the kernel itself
+    many = np.random.default_rng(0).normal(size=(3200, 8))
+    many[:, 0] += 2 * np.sign(many[:, 0])  # two clouds apart: far less rank than for the kernel itself
+    labels = (many[:, 0] > 0).astype(int)
+    kernel = Kernel("rbf", gamma=0.07)
     plain = choose_gram(many, kernel, rng=np.random.default_rng(0), gram="low_rank")
-    probed = choose_gram(many, kernel, rng=np.random.default_rng(0), gram="low_rank", labels=easy)
+    probed = choose_gram(many, kernel, rng=np.random.default_rng(0), gram="low_rank", labels=labels)
     assert probed.probe.settled
     assert probed.rank < plain.rank / 1.5
     assert f"rank {probed.rank} is enough: the last columns changed" in probed.describe()

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import typer
 
+from .cluster import fit_table_on_cluster
 from .tables import TableError, read_table
 
 
@@ -29,6 +30,9 @@ def train(
     drop: list[str] = typer.Option([], help="column to leave out (repeatable)"),
     sep: str | None = typer.Option(None, help="separator of a text file (default: comma; tab for .tsv)"),
     encoding: str = typer.Option("utf-8", help="encoding of a text file"),
+    cluster: str | None = typer.Option(
+        None, metavar="ADDRESS", help="floral: dask scheduler, such as tcp://host:8786; its workers read DATA"
+    ),
 ) -> None:
     """Train on untrusted labels; `floral predict` uses the model file."""
     started = time.perf_counter()
@@ -37,13 +41,17 @@ def train(
             raise TableError(f"the folder of --out {out} does not exist")
         if out.exists() and source.exists() and out.samefile(source):
             raise TableError(f"--out {out} is the data file itself; it is never overwritten")
-        table = read_table(source, sep=sep, encoding=encoding)
-        labels = table.labels(label)
-        check_classes(labels, source, label)
-        for column in drop:
-            table.require(column)
         classifier = make_classifier(method, penalty, gamma, budget, seed)
-        model, note = fit_pipeline(table.frame(), labels, [label, *drop], classifier, seed)
+        if cluster is None:
+            table = read_table(source, sep=sep, encoding=encoding)
+            labels = table.labels(label)
+            check_classes(labels, source, label)
+            for column in drop:
+                table.require(column)
+            model, note = fit_pipeline(table.frame(), labels, [label, *drop], classifier, seed)
+        else:
+            model, note = fit_table_on_cluster(cluster, source, label, drop, classifier, seed, sep, encoding)
+            labels = classifier.classes_[classifier._train_labels]
         from floral_learn import save
 
         save(model, out)

@@ -1,0 +1,78 @@
+"""``floral train --cluster``: the pipeline of floral train, fitted on a dask cluster whose workers read the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from .tables import TableError
+
+SAMPLE_ROWS = 20_000  # first rows from which columns are understood: their roles, means, categories and words
+
+
+def fit_table_on_cluster(
+    address: str,
+    source: Path,
+    label: str,
+    leave_out: list[str],
+    classifier: Any,
+    seed: int,
+    sep: str | None = None,
+    encoding: str = "utf-8",
+) -> tuple[Any, str]:
+    """The fitted pipeline (encoder, classifier) and one line on what was encoded; rows stay on the workers."""
+    from sklearn.pipeline import Pipeline
+
+    from floral_learn.datasets.columns import make_encoder, prepare, roles_of
+    from floral_learn.defenses.floral import FloralClassifier
+
+    if not isinstance(classifier, FloralClassifier):
+        raise TableError(f"--cluster is for --method floral; {type(classifier).__name__} runs on one machine")
+    try:
+        import dask.array as da
+        import dask.dataframe as dd
+        from dask import delayed
+        from dask.distributed import Client
+    except ImportError as error:
+        raise ImportError("--cluster needs dask: pip install 'floral-learn[dask]'") from error
+    if not source.exists():
+        raise TableError(f"cannot read {source}: no such file or folder")
+    text = source.suffix.lower() in (".csv", ".tsv", ".txt")
+    separator = sep or ("\t" if source.suffix.lower() == ".tsv" else ",")
+    try:
+        client = Client(address, timeout=10, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise TableError(f"no dask scheduler answers at --cluster {address}") from error
+    with client, client.as_current():
+        table = dd.read_csv(str(source), sep=separator, encoding=encoding) if text else dd.read_parquet(str(source))
+        for name in (label, *leave_out):
+            if name not in table.columns:
+                raise TableError(f"{source} has no column {name!r}; its columns are: {', '.join(table.columns[:12])}")
+        sample = table.head(SAMPLE_ROWS, npartitions=-1)
+        roles = roles_of(sample, [label, *leave_out])
+        encoder = make_encoder(prepare(sample, roles), roles, seed)
+        width = encoder.fit_transform(prepare(sample, roles)).shape[1]
+        encoded, given = delayed(_encode, pure=True), delayed(_labels, pure=True)
+        parts = table.to_delayed()
+        shared = delayed(encoder)
+        rows = [da.from_delayed(encoded(part, shared, roles), (np.nan, width), dtype=float) for part in parts]
+        labels = [da.from_delayed(given(part, label), (np.nan,), dtype=object) for part in parts]
+        joined = (da.concatenate(blocks, allow_unknown_chunksizes=True) for blocks in (rows, labels))
+        classifier.fit(*joined)
+    return Pipeline([("columns", encoder), ("classifier", classifier)]), roles.describe()
+
+
+def _encode(part: Any, encoder: Any, roles: Any) -> np.ndarray:
+    from floral_learn.datasets.columns import prepare
+
+    matrix = encoder.transform(prepare(part, roles))
+    return matrix.toarray() if sparse.issparse(matrix) else np.asarray(matrix)
+
+
+def _labels(part: Any, label: str) -> np.ndarray:
+    if part[label].isna().any():
+        raise ValueError(f"column {label!r} has rows without a label")
+    return np.asarray(part[label].to_numpy())
