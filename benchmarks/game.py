@@ -2,7 +2,7 @@
 
     python benchmarks/game.py [--quick]
 
-Prints Markdown tables. MNIST is read from $FLORAL_DATA (or ../shared/data); every ratio is measured within this run.
+Prints Markdown tables. MNIST is read from $FLORAL_DATA; every ratio is measured within this run.
 """
 
 import argparse
@@ -12,7 +12,6 @@ import platform
 import resource
 import subprocess
 import time
-from pathlib import Path
 
 import numpy as np
 from reference_round import reference_round
@@ -25,9 +24,6 @@ from floral_learn.core.game import Game, solve, step_schedule
 from floral_learn.core.gram import DenseGram
 from floral_learn.core.kernels import Kernel
 
-BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
-if "FLORAL_DATA" not in os.environ and BESIDE.is_dir():
-    os.environ["FLORAL_DATA"] = str(BESIDE)
 C, GAMMA = 5.0, 0.005
 
 
@@ -81,6 +77,8 @@ def against_svc(n, rounds):
         ratio = plain * rounds / ours
         row(name, f"{svc:.2f}", f"{ours:.2f}", f"{ours / svc:.2f}", f"{plain:.2f}", f"{ratio:,.0f}", f"{agree:.4f}")
     print(f"\n{clf.gram_}; budget {clf.budget_}, flips {clf.flips_}; dense: {dense.gram_}")
+    gram = DenseGram.from_rows(X, Kernel("rbf", gamma=GAMMA), "float32")
+    print(f"\nlambda_max: {gram.lambda_max():,.0f} for K, {gram.lambda_max(centred=True):,.0f} for HKH")
 
 
 def plain_round(X, signs):

@@ -37,13 +37,14 @@ _PUBLIC = {
     "PoisonDisplay": "floral_learn.attacks",
     "SecurityCurveDisplay": "floral_learn.attacks",
     "transfer_table": "floral_learn.attacks",
+    "diagnose": "floral_learn.theory.diagnose",
     "DATASETS": "floral_learn.datasets",
     "Dataset": "floral_learn.datasets",
     "load_moon": "floral_learn.datasets",
     "load_mnist": "floral_learn.datasets",
 }
 
-__all__ = ["__version__", *_PUBLIC]  # noqa: PLE0604 (the names are strings)
+__all__ = ["__version__", *_PUBLIC]
 
 
 def __getattr__(name: str) -> Any:

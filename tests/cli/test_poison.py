@@ -226,3 +226,36 @@ def test_encoding_of_features_fills_and_marks(tmp_path):
     assert "1 missing values as the median" in features.note
     assert "1 category columns as 3 indicators" in features.note
     assert "ignored: same, gone" in features.note
+
+
+def test_labels_that_a_float_would_merge_stay_apart(run, tmp_path):
+    big = ["9007199254740992", "9007199254740993"]
+    (tmp_path / "big.csv").write_text("x,y\n" + "".join(f"{i},{big[i % 2]}\n" for i in range(20)))
+    assert run("big.csv", "-l", "y", "-b", 4, "-o", "o.csv").exit_code == 0
+    before, after = parse(tmp_path / "big.csv"), parse(tmp_path / "o.csv")
+    assert sum(a != b for a, b in zip(before, after, strict=True)) == 4
+    assert {row[1] for row in after[1:]} == set(big)
+    huge = ["12345678901234567890", "12345678901234567891"]  # beyond 64 bits: text
+    (tmp_path / "huge.csv").write_text("x,y\n" + "".join(f"{i},{huge[i % 2]}\n" for i in range(20)))
+    assert run("huge.csv", "-l", "y", "-b", 4, "-o", "h.csv").exit_code == 0
+    assert {row[1] for row in parse(tmp_path / "h.csv")[1:]} == set(huge)
+
+
+@pytest.mark.parametrize("wrong", [["-p", "C=abc"], ["-p", "n_init=x"], ["-p", "gamma=[1]"], ["--seed", "-1"]])
+def test_a_wrong_option_is_named_and_nothing_is_written(run, data, tmp_path, wrong):
+    result = run("in.csv", "-l", "y", "-a", "alfa", "-b", 4, "-o", "o.csv", *wrong)
+    assert result.exit_code == 2
+    name = wrong[1].split("=")[0] if wrong[0] == "-p" else wrong[0]
+    assert name in result.output
+    assert not (tmp_path / "o.csv").exists()
+
+
+def test_columns_of_lists_are_left_out_and_named(run, tmp_path):
+    import pandas as pd
+
+    rows = range(20)
+    frame = pd.DataFrame({"x": [i * 1.0 for i in rows], "tags": [["a", "b"] for _ in rows], "y": [i % 2 for i in rows]})
+    frame.to_parquet(tmp_path / "lists.parquet")
+    result = run("lists.parquet", "-l", "y", "-b", 4, "-o", "o.parquet")
+    assert result.exit_code == 0, result.output
+    assert "tags (lists)" in result.output

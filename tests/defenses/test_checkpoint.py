@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.datasets import make_blobs, make_moons
 
-from floral_learn import Checkpoint, FloralClassifier, resume
+from floral_learn import Checkpoint, FloralClassifier, load, resume, save
 
 X, Y = make_moons(120, noise=0.2, random_state=0)
 NAMES = np.array(["no", "yes"], dtype=object)[Y]
@@ -111,6 +111,24 @@ def test_an_unfinished_fit_is_not_overwritten_by_accident(tmp_path):
         FloralClassifier(n_rounds=10).set_callbacks(Checkpoint(path)).fit(X, Y)
     FloralClassifier(n_rounds=10).set_callbacks(Checkpoint(path, overwrite=True)).fit(X, Y)
     assert resume(path).n_iter_ == 10
+
+
+def test_a_resumed_model_can_be_saved_and_loaded(tmp_path):
+    interrupted(tmp_path / "run.ckpt", 60)
+    clf = resume(tmp_path / "run.ckpt")
+    save(clf, tmp_path / "model.skops")
+    np.testing.assert_array_equal(load(tmp_path / "model.skops").predict(X), clf.predict(X))
+    watched = FloralClassifier(n_rounds=10).set_callbacks(Checkpoint(tmp_path / "other")).fit(X, Y)
+    save(watched, tmp_path / "watched.skops")
+    load(tmp_path / "watched.skops")
+    assert watched._skl_callbacks  # saving does not take them away
+
+
+def test_a_state_of_another_fit_is_not_played_on(tmp_path):
+    whole = interrupted(tmp_path / "a", 60)
+    interrupted(tmp_path / "b", 60, labels=np.roll(NAMES, 7))
+    (tmp_path / "a" / "state.npz").write_bytes((tmp_path / "b" / "state.npz").read_bytes())
+    assert_same(whole, resume(tmp_path / "a"))  # from the start
 
 
 def test_errors_say_what_is_wrong(tmp_path):

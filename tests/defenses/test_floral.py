@@ -268,6 +268,8 @@ BAD = [
     ({"gamma": -1.0}, "'gamma' parameter"),
     ({"decay": (0.1,)}, r"decay=\(0.1,\) must be None or"),
     ({"decay": (2.0, 100)}, "decay="),
+    ({"decay": ("a", 1)}, "decay="),
+    ({"device": "foo"}, "device='foo' is not a torch device"),
     ({"max_memory": "lots"}, "max_memory='lots' is not a size"),
     ({"gram": "sparse"}, "'gram' parameter"),
     ({"n_rounds": 0}, "'n_rounds' parameter"),
@@ -288,7 +290,7 @@ def test_wrong_data_is_refused_with_a_reason():
         clf.fit(np.where(X > 1, np.nan, X), Y)
     with pytest.raises(ValueError, match="infinity"):
         clf.fit(np.where(X > 1, np.inf, X), Y)
-    with pytest.raises(ValueError, match="only one class"):
+    with pytest.raises(ValueError, match="at least two classes"):
         clf.fit(X, np.zeros(200))
     with pytest.raises(ValueError, match="minimum of 2"):
         clf.fit(X[:1], Y[:1])
@@ -319,6 +321,55 @@ def test_a_matrix_that_is_no_gram_matrix_is_refused():
         clf.fit(lopsided, Y)
     with pytest.raises(ValueError, match=r"not positive semi-definite: it has an eigenvalue of -"):
         clf.fit(K - 0.5 * np.eye(200), Y)
+
+
+def test_a_function_that_is_no_kernel_is_refused():
+    with pytest.raises(ValueError, match="kernel callable is not symmetric"):
+        FloralClassifier(kernel=lambda A, B: A @ B.T + A[:, :1]).fit(X, Y)
+    with pytest.raises(ValueError, match="not finite"):
+        FloralClassifier(kernel=lambda A, B: np.full((len(A), len(B)), np.nan)).fit(X, Y)
+    with pytest.raises(ValueError, match="not finite: check the kernel and the scale of X"):
+        FloralClassifier(kernel="linear").fit(X * 1e200, Y)
+
+
+def test_mixed_labels_are_named():
+    mixed = NAMES.astype(object)
+    mixed[0] = 1
+    with pytest.raises(ValueError, match="y mixes int and str"):
+        FloralClassifier().fit(X, mixed)
+
+
+def test_label_issues_of_rows_left_out_are_the_models_own():
+    weight = np.ones(200)
+    weight[:40] = 0
+    clf = FloralClassifier(gamma=1.0, random_state=0).fit(X, Y, sample_weight=weight)
+    suggested = clf.label_issues().set_index("row")["suggested"]
+    np.testing.assert_array_equal(suggested.loc[range(40)], clf.predict(X[:40]))
+
+
+def test_fits_in_threads_leave_the_callers_blas_threads_alone():
+    from joblib import Parallel, delayed
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    def threads():
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    with threadpool_limits(2, user_api="blas"):
+        before = threads()
+        clf = FloralClassifier(n_rounds=40, random_state=0)
+        Parallel(4, backend="threading")(delayed(clone(clf).fit)(X, Y) for _ in range(8))
+        assert threads() == before
+        assert max(before) == 2
+
+
+def test_csr_rows_far_from_the_origin_keep_their_digits():
+    P, labels = make_moons(600, noise=0.2, random_state=0)
+    far = P + 3000.0
+    params = {"gamma": 1.0, "dtype": "float32", "n_rounds": 150, "random_state": 0}
+    for gram in ("dense", "low_rank"):
+        dense = FloralClassifier(gram=gram, **params).fit(far, labels)
+        csr = FloralClassifier(gram=gram, **params).fit(sparse.csr_matrix(far), labels)
+        assert csr.score(sparse.csr_matrix(far), labels) > dense.score(far, labels) - 0.01
 
 
 def test_a_gram_over_the_cap_is_a_memory_error_with_its_size():

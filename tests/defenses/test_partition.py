@@ -126,3 +126,11 @@ def test_weights_reach_the_base_and_are_refused_where_it_has_none(noisy_moons):
     assert (tilted.predict(X) == 0).sum() > (plain.predict(X) == 0).sum() + 10
     with pytest.raises(ValueError, match="KNeighborsClassifier cannot train with weights"):
         PartitionAggregationClassifier(KNeighborsClassifier(1)).fit(X, y, sample_weight=weight)
+
+
+def test_a_regressor_cannot_vote(noisy_blobs):
+    from sklearn.linear_model import LinearRegression
+
+    X, y, _ = noisy_blobs()
+    with pytest.raises(ValueError, match="estimator=LinearRegression must be a classifier"):
+        PartitionAggregationClassifier(LinearRegression()).fit(X, y)

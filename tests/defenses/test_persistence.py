@@ -1,9 +1,14 @@
 """Models go through a file unchanged, and a file runs no code."""
 
+import json
+import zipfile
+
 import numpy as np
 import pytest
 import skops.io
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_blobs, make_moons
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
@@ -53,6 +58,44 @@ def test_foreign_types_are_not_created_unless_trusted(tmp_path):
     with pytest.raises(ValueError, match=r"not trusted: numpy\.sinc"):
         load(path)
     assert load(path, trusted=["numpy.sinc"]).predict(X).shape == Y.shape
+
+
+def test_a_file_cannot_call_a_function_of_ours(tmp_path):
+    target, path = tmp_path / "written.txt", tmp_path / "model.skops"
+    save({"model": (str(target), b"by load")}, path)
+    with zipfile.ZipFile(path) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    schema = json.loads(files["schema.json"])
+    call = schema["content"]["model"]["content"]["model"]
+    arguments = dict(call)
+    nothing = {"__class__": "dict", "__module__": "builtins", "__loader__": "DictNode", "content": {}, "__id__": 1}
+    nothing["key_types"] = {"__class__": "list", "__module__": "builtins", "__loader__": "ListNode", "content": []}
+    call.clear()
+    call.update(
+        {
+            "__class__": "write_atomically",
+            "__module__": "floral_learn.defenses.persistence",
+            "__loader__": "LossNode",
+            "__reduce__": {"args": arguments},
+            "content": nothing,
+            "__id__": 2,
+        }
+    )
+    files["schema.json"] = json.dumps(schema).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    with pytest.raises(ValueError, match=r"not trusted: floral_learn\.defenses\.persistence\.write_atomically"):
+        load(path)
+    assert not target.exists()
+
+
+def test_searches_and_calibrated_classifiers_come_back(tmp_path):
+    search = GridSearchCV(FloralClassifier(n_rounds=20, random_state=0), {"C": [1.0, 10.0]}, cv=3).fit(X, Y)
+    calibrated = CalibratedClassifierCV(FloralClassifier(n_rounds=20, random_state=0), cv=3).fit(X, Y)
+    for model in (search, calibrated):
+        save(model, tmp_path / "model.skops")
+        np.testing.assert_array_equal(load(tmp_path / "model.skops").predict(X), model.predict(X))
 
 
 class _Bomb:

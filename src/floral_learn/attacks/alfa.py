@@ -1,6 +1,7 @@
 """alfa: flip the labels on which the clean SVM is worst and a newly trained one is best."""
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -54,8 +55,9 @@ class Alfa(LabelAttack):
     accept_sparse: ClassVar[bool] = False
 
     def _choose(self, problem: Problem) -> Choice:
-        if self.max_iter < 1 or self.n_init < 1:
-            raise ValueError(f"max_iter={self.max_iter!r} and n_init={self.n_init!r} must be at least 1")
+        counts = (self.max_iter, self.n_init)
+        if not all(isinstance(count, Integral) and count >= 1 for count in counts):
+            raise ValueError(f"max_iter={self.max_iter!r} and n_init={self.n_init!r} must be whole numbers from 1 on")
         costs = check_costs(self.costs, self.max_cost, len(problem.y))
         victim = _victim(self, problem)
         clean, _ = victim(problem.signs)

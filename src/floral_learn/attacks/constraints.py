@@ -109,6 +109,8 @@ def allowed_rows(mask: Any, n: int) -> np.ndarray:
     if mask is None:
         return np.ones(n, dtype=bool)
     mask = np.asarray(mask)
+    if mask.ndim == 1 and not mask.size:
+        return np.zeros(n, dtype=bool)
     if mask.ndim == 1 and mask.dtype == bool and len(mask) == n:
         return mask.copy()
     if mask.ndim == 1 and mask.dtype.kind in "iu" and (mask.size == 0 or (mask.min() >= 0 and mask.max() < n)):

@@ -1,6 +1,7 @@
 """A kernel SVM on a fixed Gram matrix, refitted for many label vectors; libsvm does the solving."""
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -27,11 +28,12 @@ class SVMSettings:
         """Read the settings from an attack or, where it has a ``surrogate``, from that SVC; check them."""
         source = owner if getattr(owner, "surrogate", None) is None else owner.surrogate
         settings = cls(source.C, source.kernel, source.gamma, source.degree, source.coef0)
-        if not settings.C > 0:
+        if not isinstance(settings.C, Real) or not settings.C > 0:
             raise ValueError(f"C={settings.C!r} must be positive")
         if settings.kernel not in ("rbf", "linear", "poly", "sigmoid", "laplacian"):
             raise ValueError(f"kernel={settings.kernel!r} must be rbf, linear, poly, sigmoid or laplacian")
-        if not (settings.gamma in ("scale", "auto") if isinstance(settings.gamma, str) else settings.gamma > 0):
+        named = settings.gamma in ("scale", "auto") if isinstance(settings.gamma, str) else False
+        if not named and not (isinstance(settings.gamma, Real) and settings.gamma > 0):
             raise ValueError(f"gamma={settings.gamma!r} must be 'scale', 'auto' or positive")
         return settings
 

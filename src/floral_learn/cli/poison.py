@@ -32,7 +32,7 @@ def poison(
     out: Path = typer.Option(..., "--out", "-o", help="file to write, of the same kind as IN"),
     attack: str = typer.Option("farthest", "--attack", "-a", help=f"one of: {', '.join(ATTACKS)}"),
     budget: str = typer.Option("0.1", "--budget", "-b", help="flips: fraction of the rows (0.1) or count (25)"),
-    seed: int = typer.Option(0, "--seed", "-s", help="random seed"),
+    seed: int = typer.Option(0, "--seed", "-s", min=0, help="random seed"),
     surrogate: str | None = typer.Option(None, help=f"the attacker's stand-in: {', '.join(SURROGATES)}"),
     only: str | None = typer.Option(None, help="flip only rows where COLUMN=VALUE, e.g. annotator=ann3"),
     limit: list[str] = typer.Option([], help="most flips of one label, e.g. spam=10 (repeatable)"),

@@ -104,8 +104,7 @@ class CSVTable(Table):
             )
         numeric = [bool(_NUMBER.fullmatch(text)) for text in texts]
         if all(numeric) and not any(_LEADING_ZERO.match(text) for text in texts):
-            values = np.array([float(text) for text in texts])
-            return values.astype(np.int64) if (values == np.floor(values)).all() else values
+            return _numbers(texts)
         if any(numeric) and not all(numeric):
             odd = Counter(numeric).most_common()[-1][0]
             row = numeric.index(odd)
@@ -208,16 +207,33 @@ class Features:
     note: str
 
 
+def _numbers(texts: list[str]) -> np.ndarray:
+    """Labels that are all numbers: exact integers, else floats, else text where a float would merge or lose labels."""
+    try:
+        exact = [int(text) for text in texts]
+    except ValueError:
+        values = np.array([float(text) for text in texts])
+        if not np.isfinite(values).all():
+            return np.array(texts)
+        whole = (values == np.floor(values)).all() and np.abs(values).max() < 2**53
+        return values.astype(np.int64) if whole else values
+    if max(exact) < 2**63 and min(exact) >= -(2**63):
+        return np.array(exact, dtype=np.int64)
+    return np.array(texts)
+
+
 def encode_features(frame: Any, leave_out: list[str]) -> Features:
     """Return standardised numbers: missing ones become the median, categories become indicator columns."""
     import pandas as pd
     from sklearn.preprocessing import StandardScaler
 
     frame = frame.drop(columns=leave_out)
+    nested = [c for c in frame if frame[c].map(lambda value: isinstance(value, list | dict | np.ndarray)).any()]
+    frame = frame.drop(columns=nested)
     numbers = [c for c in frame if pd.api.types.is_numeric_dtype(frame[c]) and not frame[c].isna().all()]
     others = [c for c in frame if c not in numbers]
     categories = [c for c in others if 1 < frame[c].nunique() <= MANY_VALUES]
-    ignored = [str(c) for c in others if c not in categories]
+    ignored = [str(c) for c in others if c not in categories] + [f"{c} (lists)" for c in nested]
     if not numbers and not categories:
         raise TableError("there is no usable feature column beside the label")
     values = frame[numbers].astype(float)

@@ -155,7 +155,10 @@ def backend_for(device: str | None) -> NumpyBackend:
         return NUMPY
     from floral_learn.core.torch_arrays import TorchBackend
 
-    backend = TorchBackend(device)
+    try:
+        backend = TorchBackend(device)
+    except RuntimeError as error:
+        raise ValueError(f"device={device!r} is not a torch device; use None, 'cpu', 'cuda' or 'cuda:0'") from error
     if backend.device is not None and backend.device.type == "cuda" and not backend.xp.cuda.is_available():
         raise ValueError(f"device={device!r} was asked for, but torch sees no CUDA device; use device=None or 'cpu'")
     return backend

@@ -78,6 +78,8 @@ class Gram:
         for _ in range(min(steps, self.n - centred)):
             image = centre(root * self.matmat(root * basis[-1]))
             alphas.append(float((basis[-1] * image).sum()))
+            if not np.isfinite(alphas[-1]):
+                raise ValueError("the kernel has values that are not finite: check the kernel and the scale of X")
             for _twice in range(2):  # full reorthogonalisation: a dozen vectors, and no ghost eigenvalues
                 for known in basis:
                     image = image - known * (known * image).sum()

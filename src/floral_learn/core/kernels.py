@@ -62,9 +62,12 @@ class Kernel:
         return self.name in _DEFINITE or (self.name == "poly" and self.coef0 >= 0 and self.gamma >= 0)
 
     def prepare(self, X: Any, backend: NumpyBackend, dtype: str) -> Any:
-        """`X` in the type and place where the kernel is computed; CSR and callables stay on numpy."""
+        """`X` in the type and place where the kernel is computed; CSR and callables stay on numpy.
+
+        CSR rows stay in float64: a shift would fill them, and without one distances need the digits.
+        """
         if sparse.issparse(X):
-            return X.tocsr().astype(dtype, copy=False)
+            return X.tocsr().astype(np.float64, copy=False)
         X = np.asarray(X)
         if self.shift is not None:
             X = X - self.shift

@@ -102,7 +102,9 @@ def project_exact(
         # Newton can crawl along many small pieces: past twenty passes every other one halves the bracket.
         trusted = (slope > 0) & (newton >= left) & (newton <= right) & (iterations <= 20 or iterations % 2 == 0)
         mu = xp.where(done, mu, xp.where(trusted, newton, (left + right) / 2))
-    return Projection(signs * clipped, mu, iterations, xp.abs(phi), done)
+    # A bracket can end on neighbouring numbers while y'a is still as large as the duals (caps of 1e-16 |z|): say so.
+    balanced = xp.abs(phi) <= 1e-9 * xp.abs(clipped).sum(0) + 32 * _EPS * scale
+    return Projection(signs * clipped, mu, iterations, xp.abs(phi), done & balanced)
 
 
 def project_fixed_point(

@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import os
 import time
+import uuid
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from floral_learn.core.arrays import backend_for
 from floral_learn.core.state import GameState
@@ -65,15 +67,20 @@ class Checkpoint:
             raise TypeError(f"Checkpoint works with FloralClassifier, not with {type(estimator).__name__}")
         self._written = time.monotonic()
         if getattr(estimator, "_resumed_from", None) == self.path:
+            self._fit_id = estimator._resumed_id
             return
+        if not isinstance(running.X, np.ndarray) and not sparse.issparse(running.X):
+            raise TypeError("Checkpoint stores rows that are in memory (arrays, CSR matrices), not files or clusters")
         if not self.overwrite and _unfinished(self.path):
             raise ValueError(
                 f"{self.path} holds a fit that has not ended: continue it with resume({str(self.path)!r}), or pass "
                 "overwrite=True to start anew"
             )
         self.path.mkdir(parents=True, exist_ok=True)
-        (self.path / _STATE).unlink(missing_ok=True)
+        # The two files carry the same id: a state of another fit is as good as none.
+        self._fit_id = uuid.uuid4().hex
         record = {
+            "id": self._fit_id,
             "estimator": FloralClassifier(**estimator.get_params(deep=False)),
             "X": running.X,
             "y": running.y,
@@ -102,7 +109,7 @@ class Checkpoint:
 
     def _write(self, running: Any) -> None:
         buffer = io.BytesIO()
-        np.savez(buffer, n_rounds=running.n_rounds, **running.state.to_arrays(running.backend))
+        np.savez(buffer, id=self._fit_id, n_rounds=running.n_rounds, **running.state.to_arrays(running.backend))
         write_atomically(self.path / _STATE, buffer.getvalue())
         self._written = time.monotonic()
 
@@ -126,10 +133,10 @@ def resume(path: str | os.PathLike[str], every: int = 50, seconds: float = 60.0)
     estimator: FloralClassifier = record["estimator"]
     arrays = _read_state(path)
     state = None
-    if arrays is not None:
+    if arrays is not None and str(arrays["id"]) == record["id"]:
         state = GameState.from_arrays(arrays, backend_for(estimator.device))
     estimator.set_callbacks(Checkpoint(path, every, seconds))
-    estimator._resumed_from = path
+    estimator._resumed_from, estimator._resumed_id = path, record["id"]
     try:
         estimator._resume(
             record["X"],
@@ -140,7 +147,8 @@ def resume(path: str | os.PathLike[str], every: int = 50, seconds: float = 60.0)
             state=state,
         )
     finally:
-        del estimator._resumed_from
+        del estimator._resumed_from, estimator._resumed_id
+        estimator.set_callbacks()
     if record["feature_names"] is not None:
         estimator.feature_names_in_ = record["feature_names"]
     return estimator
@@ -157,5 +165,9 @@ def _read_state(path: Path) -> dict[str, np.ndarray] | None:
 
 
 def _unfinished(path: Path) -> bool:
-    arrays = _read_state(path) if path.is_dir() else None
-    return arrays is not None and int(arrays["counters"][0]) < int(arrays["n_rounds"])
+    if not (path / _FIT).is_file():
+        return False
+    arrays = _read_state(path)
+    if arrays is None or str(arrays["id"]) != load(path / _FIT)["id"]:
+        return False
+    return int(arrays["counters"][0]) < int(arrays["n_rounds"])

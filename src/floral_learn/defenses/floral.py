@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from floral_learn.core.arrays import backend_for
@@ -25,10 +24,12 @@ from floral_learn.defenses.floral_fit import (
     generator,
     make_game,
     row_weights,
+    take_rows,
     threads_for,
     used_rows,
 )
 from floral_learn.defenses.game_setup import check_trusted
+from floral_learn.defenses.labels import encode_labels
 from floral_learn.defenses.large_input import is_large, open_features, open_training
 
 _TILE_NUMBERS = 2**24  # kernel values held at once while predicting
@@ -57,7 +58,7 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         Multiplies the sample weights, as in SVC.
     budget : float, int or dict, default=0.02
         B, the points among which the attacker chooses: a fraction of the rows (float) or a count (int); for three or
-        more classes also a dict class -> either. Near the number of poisoned labels is best; far above it costs
+        more classes also a dict class -> either. Near twice the number of poisoned labels is best; far above it costs
         accuracy. Below 2 points the attacker is off.
     flips : float, int or None, default=None
         k, the points flipped in a round; None is B // 2.
@@ -261,10 +262,7 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 dtype=[np.float64, np.float32],
                 ensure_min_samples=2,
             )
-        check_classification_targets(y)
-        self.classes_, labels = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(f"y has only one class ({self.classes_[0]!r}); FloralClassifier needs at least 2 classes")
+        self.classes_, labels = encode_labels(y, type(self).__name__)
         n = X.shape[0]
         weight = row_weights(self, X, y, labels, sample_weight)
         eligible = check_trusted(trusted, n)
@@ -282,6 +280,8 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             del self._running_fit
         for name, value in fitted_attributes(self, game, result.state, rows, X, labels).items():
             setattr(self, name, value)
+        if len(left_out := np.setdiff1d(np.arange(n), np.arange(n)[rows])):
+            self._train_scores[left_out] = self._scores(take_rows(X, left_out))
         return self
 
     _resume = with_callbacks(_fit)
@@ -338,11 +338,13 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             return scores[:, 0] if len(self.classes_) == 2 else scores
         sparse_ok = "csr" if self.kernel != "precomputed" and not callable(self.kernel) else False
         X = validate_data(self, X, accept_sparse=sparse_ok, dtype=[np.float64, np.float32], reset=False)
-        if self.kernel == "precomputed":
-            scores = X[:, self._basis] @ self._coef + self.intercept_
-        else:
-            scores = self._evaluate(X)
+        scores = self._scores(X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def _scores(self, X):
+        if self.kernel == "precomputed":
+            return X[:, self._basis] @ self._coef + self.intercept_
+        return self._evaluate(X)
 
     def _evaluate(self, X):
         kernel, backend = self._kernel(), backend_for(self.device)

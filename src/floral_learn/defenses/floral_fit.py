@@ -24,7 +24,13 @@ from floral_learn.core.gram import DenseGram, Gram
 from floral_learn.core.kernels import resolve_gamma
 from floral_learn.core.row_blocks import RowBlocks, gamma_of
 from floral_learn.core.state import GameState
-from floral_learn.defenses.game_setup import check_decay, check_distribution, check_precomputed, resolve_budget
+from floral_learn.defenses.game_setup import (
+    check_callable,
+    check_decay,
+    check_distribution,
+    check_precomputed,
+    resolve_budget,
+)
 
 Rows = np.ndarray | slice
 
@@ -154,6 +160,8 @@ def _gram(clf: Any, X: Any, labels: np.ndarray, weight: np.ndarray, rows: Rows, 
     used = X
     if not isinstance(rows, slice):
         used = X.keep(rows) if isinstance(X, RowBlocks) else X[rows]
+    if callable(clf.kernel):
+        check_callable(clf.kernel, used)
     centre = clf.kernel in ("rbf", "laplacian") and resolve_dtype(clf.dtype, used.shape[0]) == "float32"
     if isinstance(used, RowBlocks):  # one pass for both numbers
         found = used.moments(weight)
@@ -219,7 +227,7 @@ def fitted_attributes(clf: Any, game: Game, state: GameState, rows: Rows, X: Any
         "n_iter_": state.round,
         "flip_rate_": _spread(result.flip_rate[:, 0], rows, n),
         "history_": {name: _squeeze(values) for name, values in result.history.items()},
-        "_basis": every[basis] if precomputed else _rows(X, every[basis]),
+        "_basis": every[basis] if precomputed else take_rows(X, every[basis]),
         "_coef": coef,
         "_train_labels": labels,
         "_train_scores": _spread(scores, rows, n),
@@ -227,7 +235,8 @@ def fitted_attributes(clf: Any, game: Game, state: GameState, rows: Rows, X: Any
     }
 
 
-def _rows(X: Any, rows: np.ndarray) -> Any:
+def take_rows(X: Any, rows: np.ndarray) -> Any:
+    """Rows of an array, a CSR matrix or a file of rows, in memory."""
     return X.take(rows) if isinstance(X, RowBlocks) else X[rows]
 
 

@@ -78,8 +78,8 @@ def check_decay(decay: Any) -> tuple[float, int] | None:
     """``(factor, every)`` as numbers."""
     if decay is None:
         return None
-    fits = len(decay) == 2 and 0 < decay[0] <= 1 and isinstance(decay[1], int | np.integer) and decay[1] >= 1
-    if not fits:
+    numbers_ = len(decay) == 2 and isinstance(decay[0], numbers.Real) and isinstance(decay[1], int | np.integer)
+    if not numbers_ or not 0 < decay[0] <= 1 or decay[1] < 1:
         raise ValueError(
             f"decay={decay!r} must be None or (factor in (0, 1], every so many rounds), such as (0.1, 100)"
         )
@@ -96,6 +96,17 @@ def check_distribution(distribution: Any, n_classes: int) -> np.ndarray | None:
     if (q < 0).any() or not np.allclose(q.sum(axis=1), 1):
         raise ValueError("flip_distribution must be row-stochastic: no negative entries, every row summing to 1")
     return q
+
+
+def check_callable(kernel: Any, rows: np.ndarray) -> None:
+    """Refuse a function that is no kernel on a first few rows: not symmetric, or not finite."""
+    values = np.asarray(kernel(rows[:64], rows[:64]), dtype=float)
+    if values.shape != (len(rows[:64]),) * 2:
+        raise ValueError(f"the kernel callable returned shape {values.shape} for {len(rows[:64])} and as many rows")
+    if not np.isfinite(values).all():
+        raise ValueError("the kernel callable returned values that are not finite")
+    if not np.allclose(values, values.T, rtol=0, atol=1e-6 * (np.abs(values).max() or 1.0)):
+        raise ValueError("the kernel callable is not symmetric: kernel(A, A) differs from its transpose")
 
 
 def check_precomputed(K: np.ndarray) -> None:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
@@ -76,6 +76,8 @@ class PartitionAggregationClassifier(ClassifierMixin, BaseEstimator):
         self._validate_params()
         X, codes, weight = training_input(self, X, y, sample_weight)
         base = PlainSVC() if self.estimator is None else self.estimator
+        if not is_classifier(base):
+            raise ValueError(f"estimator={type(base).__name__} must be a classifier: its predictions are the votes.")
         if weight is not None and not has_fit_parameter(base, "sample_weight"):
             raise ValueError(f"sample_weight was given, but estimator={type(base).__name__} cannot train with weights.")
         self.n_partitions_ = min(self.n_partitions, len(X))

@@ -1,20 +1,38 @@
-"""Save and load fitted models without pickle: loading runs no code from the file."""
+"""Save and load fitted models without pickle: loading creates known types and calls nothing that the file names."""
 
 from __future__ import annotations
 
 import os
 import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+from sklearn.base import BaseEstimator
 
 import floral_learn
 
 _FORMAT = 1
-# Types that a model file may name beside those of scikit-learn and numpy, which skops knows: ours, and sparse rows.
-_OWN = "floral_learn."
-_ROWS = ("scipy.sparse._csr.csr_matrix", "scipy.sparse._csr.csr_array")
+# Types that a model file may name beside those that skops knows: sparse rows, what scikit-learn's searches and
+# calibrated classifiers hold, and our own estimators (`_is_own_estimator`). Never a function: skops would call it.
+_KNOWN = frozenset(
+    {
+        "scipy.sparse._csr.csr_matrix",
+        "scipy.sparse._csr.csr_array",
+        "sklearn.calibration._CalibratedClassifier",
+        "sklearn.calibration._SigmoidCalibration",
+        "sklearn.model_selection._split.StratifiedKFold",
+        "sklearn.model_selection._split.KFold",
+        "sklearn.metrics._scorer._PassthroughScorer",
+        "sklearn.metrics._scorer._Scorer",
+        "sklearn.metrics._scorer._PredictScorer",
+        "sklearn.utils._bunch.Bunch",
+        "numpy.ma.MaskedArray",
+    }
+)
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -29,12 +47,17 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     """
     skops_io = _skops()
     _refuse_callables(model)
+    with _without_callbacks(model):
+        payload = _dump(skops_io, model)
+    write_atomically(path, payload)
+
+
+def _dump(skops_io: Any, model: Any) -> bytes:
     stamp = {"format": _FORMAT, "floral_learn": floral_learn.__version__, "model": model}
     try:
-        payload = skops_io.dumps(stamp)
+        return skops_io.dumps(stamp)
     except Exception as error:
         raise ValueError(f"this model cannot be saved: {error}") from error
-    write_atomically(path, payload)
 
 
 def load(path: str | os.PathLike[str], trusted: Sequence[str] = ()) -> Any:
@@ -58,7 +81,7 @@ def load(path: str | os.PathLike[str], trusted: Sequence[str] = ()) -> Any:
         found = _skops().get_untrusted_types(file=path)
     except Exception as error:
         raise ValueError(f"{path} is not a floral-learn model file") from error
-    unknown = [name for name in found if not name.startswith(_OWN) and name not in (*_ROWS, *trusted)]
+    unknown = [n for n in found if n not in _KNOWN and n not in trusted and not _is_own_estimator(n)]
     if unknown:
         raise ValueError(
             f"{path} holds types that are not trusted: {', '.join(sorted(unknown))}; see load(trusted=...)"
@@ -78,6 +101,44 @@ def load(path: str | os.PathLike[str], trusted: Sequence[str] = ()) -> Any:
             stacklevel=2,
         )
     return stamp["model"]
+
+
+def _is_own_estimator(name: str) -> bool:
+    """Whether `name` is, by its full name, an estimator or sanitiser class of ours: no function, no imported name."""
+    module, _, attribute = name.rpartition(".")
+    if not module.startswith("floral_learn."):
+        return False
+    try:
+        found = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError):
+        return False
+    return isinstance(found, type) and issubclass(found, BaseEstimator) and found.__module__ == module
+
+
+@contextmanager
+def _without_callbacks(model: Any) -> Iterator[None]:
+    """Callbacks (a Checkpoint, a progress bar) belong to a fit, not to the model: leave them out of the file."""
+    owners = [o for o in _parts(model) if "_skl_callbacks" in getattr(o, "__dict__", {})]
+    taken = [(o, o.__dict__.pop("_skl_callbacks")) for o in owners]
+    try:
+        yield
+    finally:
+        for owner, callbacks in taken:
+            owner._skl_callbacks = callbacks
+
+
+def _parts(model: Any) -> list[Any]:
+    """`model` and every estimator among its parameters and fitted attributes."""
+    seen: list[Any] = []
+    waiting = list(model.values()) if isinstance(model, dict) else [model]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, list | tuple):
+            waiting.extend(item)
+        elif isinstance(item, BaseEstimator) and not any(item is known for known in seen):
+            seen.append(item)
+            waiting.extend(vars(item).values())
+    return seen
 
 
 def _skops() -> Any:
@@ -110,8 +171,6 @@ def _umask() -> int:
 
 
 def _refuse_callables(model: Any) -> None:
-    found = model.values() if isinstance(model, dict) else [model]
-    params = [item.get_params(deep=True).items() for item in found if hasattr(item, "get_params")]
-    for name, value in (pair for items in params for pair in items):
-        if callable(value) and name.split("__")[-1] == "kernel":
-            raise ValueError(f"{name} is a function, which cannot be saved without pickle; use a named kernel")
+    for part in _parts(model):
+        if callable(getattr(part, "kernel", None)):
+            raise ValueError("kernel is a function, which cannot be saved without pickle; use a named kernel")

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.kernel_approximation import Nystroem
 from sklearn.utils import gen_batches
@@ -172,4 +172,9 @@ class RandomizedSmoothingClassifier(ClassifierMixin, BaseEstimator):
 
 
 def _solve_normal(normal: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
-    return cho_solve(cho_factor(normal), right)
+    try:
+        return cho_solve(cho_factor(normal), right)
+    except LinAlgError as error:
+        raise ValueError(
+            "the features are linearly dependent and ridge= is too small to tell them apart; raise it"
+        ) from error
