@@ -198,8 +198,8 @@ def reliability(args):
                     error = sum(abs(p[bins == b].sum() - wrong[bins == b].sum()) for b in range(len(edges))) / len(p)
                     high = p >= 0.5
                     hit = f"{100 * wrong[high].mean():.0f} %" if high.any() else "-"
-                    print(f"| {data} | {attack} | {level} % | {p.sum():.0f} | {wrong.sum()} | {high.sum()} | {hit} | {error:.3f} |",
-                          flush=True)  # fmt: skip
+                    cells = [data, attack, f"{level} %", f"{p.sum():.0f}", wrong.sum(), high.sum(), hit, f"{error:.3f}"]
+                    print("| " + " | ".join(map(str, cells)) + " |", flush=True)
                     pooled_p.append(p)
                     pooled_w.append(wrong)
             p, wrong = np.concatenate(pooled_p), np.concatenate(pooled_w)
@@ -222,8 +222,10 @@ def recovery_figure(args):
         budget = 2 * {5: 25, 10: 50, 25: 125}[level]
         clf = FloralClassifier(gamma=1.0, C=10.0, budget=budget, learning_rate=5e-4, random_state=0)
         found = recovery(clf.fit(data.X_train, data.y_train), data.poisoned)
-        print(f"{level} %: B = {budget}, {100 * found.mean:.1f} % of the poisoned labels flipped back a round, "
-              f"{100 * found.ever[-1]:.0f} % at least once, precision {100 * np.nanmean(found.precision):.0f} %")  # fmt: skip
+        print(
+            f"{level} %: B = {budget}, {100 * found.mean:.1f} % of the poisoned labels flipped back a round,", end=" "
+        )
+        print(f"{100 * found.ever[-1]:.0f} % at least once, precision {100 * np.nanmean(found.precision):.0f} %")
         RecoveryDisplay(found).plot(axes[0, column], label="flipped back")
         RecoveryDisplay(found).plot_points(data.X_train, axes[1, column])
         axes[0, column].set_title(f"Moon, {level} % poisoned (authors' labels)")

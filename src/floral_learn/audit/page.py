@@ -106,7 +106,7 @@ def page_data(result: AuditResult, *, frame: Any, ids: list[str] | None, thresho
         "ids": ids,
         "given": result.given.tolist(),
         "suggested": result.suggested.tolist(),
-        "suspicion": np.round(result.suspicion, 6).tolist(),
+        "suspicion": np.round(result.suspicion, 8).tolist(),
         "model": np.round(result.disagreement, 3).tolist(),
         "near": np.round(result.neighbour_disagreement, 3).tolist(),
         "why": bits,

@@ -13,9 +13,10 @@ from threadpoolctl import threadpool_limits
 from floral_learn.audit.calibrate import Calibration, calibrate, plant
 from floral_learn.audit.neighbours import SHOWN, Neighbours, find_neighbours
 from floral_learn.audit.result import THRESHOLD, AuditResult
-from floral_learn.audit.views import PATH, Progress, Views, build_grams, look
+from floral_learn.audit.views import PATH, Grams, Progress, Views, build_grams, look
 from floral_learn.core.suspicion import best_other, margins, relative
 
+ENOUGH_ROWS, MOST_PLANTINGS = 2000, 5
 _STAGES = {"kernel": 0.05, "neighbours": 0.15, "games": 0.65, "calibration": 0.97, "map": 1.0}
 
 
@@ -64,15 +65,8 @@ def audit(
         near = find_neighbours(X, rng)
         views = look(grams, given, m, seed, trusted=sure, with_path=True, progress=tell)
         raw = _raw(views, near, given)
-        rows = plant(given, np.ones(n, bool) if sure is None else ~sure, m, rng)
-        labels = given.copy()
-        labels[rows] = (given[rows] + rng.integers(1, m, size=len(rows))) % m
         tell.stage = "calibration"
-        again = look(grams, labels, m, seed + 1000, trusted=sure, progress=tell)
-        planted = np.zeros(n, dtype=bool)
-        planted[rows] = True
-        known = slice(None) if sure is None else ~sure
-        fitted = calibrate(_raw(again, near, labels)[known], planted[known])
+        fitted = _calibrated(grams, near, given, m, sure, seed, rng, tell)
         suspicion = fitted(raw)
         if sure is not None:
             suspicion[sure] = 0.0
@@ -109,6 +103,30 @@ def audit(
     )
 
 
+def _calibrated(
+    grams: Grams,
+    near: Neighbours,
+    given: np.ndarray,
+    m: int,
+    sure: np.ndarray | None,
+    seed: int,
+    rng: np.random.Generator,
+    tell: _Teller,
+) -> Calibration:
+    """Plant flips, play again and compare; small data several times over, so that a few hundred flips are planted."""
+    n = len(given)
+    unsure = np.ones(n, dtype=bool) if sure is None else ~sure
+    scores, planted = [], []
+    for number in range(min(MOST_PLANTINGS, 1 + ENOUGH_ROWS // n)):
+        rows = plant(given, unsure, m, rng)
+        labels = given.copy()
+        labels[rows] = (given[rows] + rng.integers(1, m, size=len(rows))) % m
+        views = look(grams, labels, m, seed + 1000 * (number + 1), trusted=sure, progress=tell)
+        scores.append(_raw(views, near, labels)[unsure])
+        planted.append(np.isin(np.arange(n), rows)[unsure])
+    return calibrate(np.concatenate(scores), np.concatenate(planted), m)
+
+
 def _raw(views: Views, near: Neighbours, labels: np.ndarray) -> np.ndarray:
     return (views.disagreement + near.disagreement(labels)) / 2
 
@@ -132,7 +150,7 @@ class _Teller:
     """Turn the stages' own shares into one share of the whole."""
 
     def __init__(self, progress: Progress | None) -> None:
-        self.progress, self.stage = progress, "games"
+        self.progress, self.stage, self.told = progress, "games", 0.0
 
     def __call__(self, stage: str, share: float) -> None:
         if self.progress is None:
@@ -140,7 +158,9 @@ class _Teller:
         stage = self.stage if stage == "games" else stage
         names = list(_STAGES)
         start = _STAGES[names[names.index(stage) - 1]] if stage != names[0] else 0.0
-        self.progress(stage, start + share * (_STAGES[stage] - start))
+        # A stage may start over (two widths, several plantings); what has been told stays told.
+        self.told = max(self.told, start + share * (_STAGES[stage] - start))
+        self.progress(stage, self.told)
 
 
 def _place(X: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, str]:
@@ -168,7 +188,6 @@ def _check(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         raise ValueError(f"y has shape {y.shape}; X has {X.shape[0]} rows, so it must be ({X.shape[0]},)")
     if y.dtype == object and any(value is None or value != value for value in y):  # NaN differs from itself
         raise ValueError("y has missing labels; drop those rows or label them first")
-    check_classification_targets(y)
     classes, given = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(f"y has only one class ({classes[0]!r}); an audit needs at least 2")
@@ -176,6 +195,7 @@ def _check(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         raise ValueError(
             f"y has {len(classes)} different labels in {len(y)} rows; an audit needs at least 5 rows a class"
         )
+    check_classification_targets(y)
     if issparse(X):
         from sklearn.decomposition import TruncatedSVD
 

@@ -70,4 +70,5 @@ def gap(dual: np.ndarray, k: int) -> float:
     if k == 0 or k >= len(dual):
         return float("inf")
     ranked = np.sort(dual)[::-1]
-    return float(ranked[k - 1] - ranked[k]) / 2
+    difference = float(ranked[k - 1] - ranked[k])
+    return difference / 2 if difference > 1e-7 * ranked[0] else 0.0  # libsvm's own error is not a gap

@@ -23,18 +23,19 @@ def report(found: Diagnosis) -> str:
         verdict = "This game settles once it is close to its balance point; nothing is promised from far away."
     elif local:
         verdict = (
-            "The balance point of this game is stable, but the attacker draws its flips at random in every round, so the "
-            "training keeps moving around it. That is expected: the averaged model is what you use."
+            "The balance point of this game is stable, but the attacker draws its flips at random in every round: the "
+            "training keeps moving around it. That is expected, and why predictions use the averaged model."
         )
     else:
         verdict = (
-            "No convergence guarantee of the paper covers this fit. That is common and says nothing about accuracy."
+            "No convergence guarantee of the paper covers this fit. That is common, and says nothing about accuracy: "
+            "the iterates are bounded all the same, and predictions use their average."
         )
     lines = [verdict, "", *_meaning(found), "", "Conditions:"]
     for p in found.premises:
         lines.append(f"  [{'holds' if p.holds else 'FAILS'}] {p.statement}: {p.condition} ({p.measured})")
         if p.remedy:
-            lines.append(f"          to make it hold: {p.remedy}" if not p.holds else f"          {p.remedy}")
+            lines.append(f"          to make it hold: {p.remedy}")
     lines += [
         "",
         "Numbers:",
@@ -45,8 +46,8 @@ def report(found: Diagnosis) -> str:
     ]
     if found.n < found.n_fit:
         lines.append(
-            f"  Only the {found.n:,} support vectors of {found.n_fit:,} rows were at hand: what fails here fails for all "
-            "rows, what holds may not. Pass X and y for all of them."
+            f"  Only the {found.n:,} support vectors of {found.n_fit:,} rows were at hand: what fails here fails for "
+            "all rows, what holds may not. Pass X and y for all of them."
         )
     return "\n".join(lines)
 
@@ -56,8 +57,8 @@ def _meaning(found: Diagnosis) -> list[str]:
     out = []
     if known.kappa_infinity >= 1 and known.eta_infinity is None:
         out.append(
-            "Rows are so similar that one row's label moves many others: the paper's 'small enough step' does not exist "
-            "for this kernel. A larger gamma makes rows more independent."
+            "Rows are so similar that one row's label moves many others: the paper's 'small enough step' does not "
+            "exist for this kernel. A larger gamma makes rows more independent."
         )
     elif known.kappa_infinity >= 1:
         out.append(f"The step is too large for the guarantee; below {known.eta_infinity:.3g} it would be small enough.")
@@ -69,8 +70,9 @@ def _meaning(found: Diagnosis) -> list[str]:
         first, last = found.distances[0], found.distances[-1]
         tail = found.distances[-max(1, len(found.distances) // 4) :]
         moving = float(np.ptp(tail))
+        goal = "the balance point" if found.equilibrium.exists else "the last pair of that circle"
         out.append(
-            f"Over {len(found.distances)} rounds the distance to the balance point went from {first:.3g} to {last:.3g}; in "
-            f"the last quarter it still moved by {moving:.2g}."
+            f"Over {len(found.distances)} rounds the distance to {goal} went from {first:.3g} to {last:.3g}; in the "
+            f"last quarter it still moved by {moving:.2g}."
         )
     return out

@@ -1,0 +1,147 @@
+"""audit(): it finds planted errors, says how sure it is, ranks sources, and refuses what it cannot audit."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.metrics import average_precision_score
+
+from floral_learn.audit import audit
+from floral_learn.core.suspicion import REASONS
+
+
+def test_planted_flips_come_first_and_get_their_true_label_back(found, moons):
+    _, y, wrong = moons
+    issues = found.label_issues()
+    assert list(issues.columns) == ["row", "given", "suggested", "suspicion", "reasons"]
+    assert sorted(issues["row"]) == list(range(400))
+    assert issues["suspicion"].is_monotonic_decreasing
+    assert average_precision_score(wrong[issues["row"]], issues["suspicion"]) > 0.9
+    true = np.array(["no", "yes"])[np.where(wrong, 1 - y, y)]
+    cleaned = found.cleaned()
+    assert (cleaned == true).mean() > (np.array(["no", "yes"])[y] == true).mean() + 0.05
+
+
+def test_suspicion_is_about_the_share_of_wrong_labels(found, moons):
+    wrong = moons[2]
+    assert abs(found.suspicion.sum() - wrong.sum()) < 0.4 * wrong.sum()
+    flagged = found.flagged()
+    assert abs(found.suspicion[flagged].mean() - wrong[flagged].mean()) < 0.15
+    assert found.suspicion.min() >= 0
+    assert found.suspicion.max() <= 1
+
+
+def test_clean_labels_raise_few_alarms():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 150)
+    X = rng.normal(size=(300, 3)) + 4 * y[:, None]
+    assert len(audit(X, y, random_state=0).flagged()) <= 3
+
+
+def test_reasons_of_flagged_rows_are_named(found):
+    issues = found.label_issues()
+    top = issues.head(10)["reasons"]
+    assert all(set(text.split("; ")) <= set(REASONS) for text in top)
+    assert all("model disagrees" in text and "neighbours disagree" in text for text in top)
+
+
+def test_sources_are_ranked_by_their_wrong_labels(found):
+    ranking = found.group_ranking()
+    assert ranking["group"][0] == "careless"
+    assert ranking["ratio"][0] > 3
+    assert ranking["rows"].sum() == 400
+    np.testing.assert_allclose(ranking["wrong"].sum(), found.suspicion.sum())
+
+
+def test_a_source_of_two_rows_does_not_lead_the_ranking(moons):
+    X, y, wrong = moons
+    groups = np.full(400, "many", dtype=object)
+    groups[np.flatnonzero(wrong)[:20]] = "bad"
+    groups[np.flatnonzero(wrong)[20:22]] = "tiny"
+    ranking = audit(X, y, groups=groups, random_state=0).group_ranking()
+    assert list(ranking["group"]) == ["bad", "tiny", "many"]
+    assert ranking["score"][1] < ranking["rate"][1] / 2
+
+
+def test_three_classes_are_suggested_correctly(blobs):
+    X, given, true, wrong = blobs
+    result = audit(X, given, random_state=0)
+    flagged = result.flagged()
+    assert wrong[flagged].mean() > 0.9
+    assert len(flagged) > 20
+    assert (result.classes[result.suggested][wrong] == true[wrong]).mean() > 0.95
+    confusion = result.confusion()
+    assert confusion.sum() == len(flagged)
+    assert np.trace(confusion) == 0
+    assert result.group_ranking() is None
+
+
+def test_trusted_labels_are_never_suspected(moons):
+    X, y, wrong = moons
+    trusted = np.zeros(400, dtype=bool)
+    trusted[np.flatnonzero(wrong)[:15]] = True
+    result = audit(X, y, trusted=trusted, random_state=0)
+    assert (result.suspicion[trusted] == 0).all()
+    assert result.suspicion[wrong & ~trusted].mean() > 0.4
+
+
+def test_the_same_seed_gives_the_same_audit_and_progress_only_grows(moons):
+    X, y, _ = moons
+    seen = []
+    first = audit(X, y, random_state=3, progress=lambda stage, share: seen.append((stage, share)))
+    second = audit(X, y, random_state=3)
+    np.testing.assert_array_equal(first.suspicion, second.suspicion)
+    shares = [share for _, share in seen]
+    assert shares == sorted(shares)
+    assert 0 <= shares[0] < 0.1
+    assert shares[-1] > 0.95
+
+
+def test_the_budget_path_ranges_from_a_plain_model_to_a_strong_defense(found):
+    assert [row["budget"] for row in found.path] == [0.0, 0.02, 0.05, 0.1, 0.2, 0.3]
+    at = {row["budget"]: row for row in found.path}
+    assert at[0.1]["issues"] == len(found.flagged())
+    # The attacker keeps the model from repeating the given labels, wrong ones among them.
+    assert at[0.3]["agreement"] < at[0.0]["agreement"]
+
+
+def test_more_rows_than_fit_densely_are_audited_with_a_low_rank_kernel():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 3500)
+    X = rng.normal(size=(3500, 4)) + 3 * y[:, None]
+    wrong = rng.random(3500) < 0.05
+    result = audit(X, np.where(wrong, 1 - y, y), random_state=0)
+    assert average_precision_score(wrong, result.suspicion) > 0.9
+
+
+def test_sparse_rows_and_wide_rows_are_welcome(moons):
+    X, y, wrong = moons
+    wide = np.hstack([X, np.zeros((400, 80))])
+    for rows in (sparse.csr_matrix(wide), wide):
+        assert average_precision_score(wrong, audit(rows, y, random_state=0).suspicion) > 0.8
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X, y: (X, y[:-1]), "X has 400 rows"),
+        (lambda X, y: (X, np.zeros(400)), "only one class"),
+        (lambda X, y: (X, np.arange(400)), "400 different labels in 400 rows"),
+        (lambda X, y: (np.where(X > 1, np.nan, X), y), "NaN"),
+        (lambda X, y: (X, np.array([None, *y[1:]], dtype=object)), "missing labels"),
+        (lambda X, y: (X[:5], y[:5]), "minimum of 20"),
+    ],
+)
+def test_bad_data_are_refused_with_a_reason(moons, change, message):
+    X, y = change(*moons[:2])
+    with pytest.raises(ValueError, match=message):
+        audit(X, y)
+
+
+def test_bad_masks_and_groups_are_refused(moons):
+    X, y, _ = moons
+    with pytest.raises(ValueError, match="trusted= must be a boolean mask"):
+        audit(X, y, trusted=[1, 2])
+    with pytest.raises(ValueError, match="nothing to audit"):
+        audit(X, y, trusted=np.ones(400, bool))
+    with pytest.raises(ValueError, match="groups= must hold one name a row"):
+        audit(X, y, groups=["a"])

@@ -1,0 +1,278 @@
+"""The page in a real browser: sorting, filtering, marking, download, hostile text, 50,000 rows."""
+
+import csv
+import io
+import shutil
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from floral_learn.audit import audit
+from floral_learn.audit.page import render
+from floral_learn.audit.result import AuditResult
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+CHROME = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+DRIVER = shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(
+    not (CHROME and DRIVER), reason="no Chromium with its driver on this machine (Debian: chromium chromium-driver)"
+)
+HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">'
+FLAGS = (
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-dev-shm-usage",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--window-size=1200,900",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROME
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    downloads = tmp_path_factory.mktemp("downloads")
+    options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    driver.downloads = downloads
+    yield driver
+    driver.quit()
+
+
+class Page:
+    """What a person does with the page."""
+
+    def __init__(self, browser, path):
+        self.browser = browser
+        browser.get(path.as_uri())
+        self.wait(lambda: self.js("return document.documentElement.dataset.ready") == "yes")
+
+    def js(self, code, *args):
+        return self.browser.execute_script(code, *args)
+
+    def wait(self, true, seconds=20):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if true():
+                return
+            time.sleep(0.05)
+        raise AssertionError("the page did not get there")
+
+    def find(self, selector):
+        return self.browser.find_element("css selector", selector)
+
+    def rows(self):
+        return self.js("return [...document.querySelectorAll('#table tr.row')].map(r => +r.dataset.row)")
+
+    def column(self, name):
+        cells = f"document.querySelectorAll('#table tr.row td[data-name={name}]')"
+        return self.js(f"return [...{cells}].map(c => c.innerText)")
+
+    def choose(self, selector, text):
+        self.js(
+            "const s = document.querySelector(arguments[0]);"
+            "s.value = [...s.options].find(o => o.text === arguments[1]).value; s.dispatchEvent(new Event('change'))",
+            selector, text,
+        )  # fmt: skip
+
+    def press(self, keys):
+        from selenium.webdriver.common.action_chains import ActionChains
+
+        ActionChains(self.browser).send_keys(keys).perform()
+
+    def count(self):
+        return int(self.find("#count").text.split(" of ")[0].replace(",", ""))
+
+
+@pytest.fixture
+def page(browser, found, moons, tmp_path):
+    frame = pd.DataFrame(moons[0], columns=["east", "north"])
+    frame["note"] = [f"note number {i}" for i in range(len(frame))]
+    path = tmp_path / "page.html"
+    found.to_html(path, title="moons", frame=frame, ids=[f"id{i}" for i in range(400)])
+    return Page(browser, path)
+
+
+def test_rows_come_ranked_and_headings_sort_them(page, found):
+    assert page.rows() == found.order[:50].tolist()
+    page.find("th[data-key=row] button").click()
+    assert page.column("row")[:3] == ["id0", "id1", "id2"]
+    page.find("th[data-key=row] button").click()
+    assert page.column("row")[0] == "id399"
+    page.find("th[data-key=given] button").click()
+    assert set(page.column("given")) == {"no"}
+    page.find("th[data-key=suspicion] button").click()
+    assert page.rows()[0] == found.order[0]
+
+
+def test_filters_search_and_paging(page, found):
+    page.choose("#f-given", "yes")
+    assert page.count() == (found.given == 1).sum()
+    page.choose("#f-reason", "neighbours disagree")
+    assert page.count() == ((found.given == 1) & found.holds[:, 3]).sum()
+    page.find("#clear").click()
+    assert page.count() == 400
+    page.choose("#f-group", "careless")
+    assert page.count() == (found.groups == "careless").sum()
+    page.find("#clear").click()
+    page.find("#search").send_keys("note id37")
+    page.wait(lambda: page.count() == 11)  # id37 and id370 to id379
+    page.find("#clear").click()
+    assert page.find("#page").text == "page 1 of 8"
+    page.find("#next").click()
+    assert page.rows() == found.order[50:100].tolist()
+    page.find("#last").click()
+    assert page.find("#page").text == "page 8 of 8"
+    assert not page.find("#next").is_enabled()
+    page.find("#search").send_keys("nothing has this")
+    page.wait(lambda: page.count() == 0)
+    assert "No row fits" in page.find("#table tbody").text
+
+
+def test_a_row_opens_with_its_content_and_neighbours(page, found):
+    first = int(found.order[0])
+    page.find("#table tr.row").click()
+    text = page.find("tr.detail").text
+    assert f"note number {first}" in text
+    assert all(f"id{j}" in text for j in found.neighbours[first])
+    page.press("\ue00c")  # Escape
+    assert not page.browser.find_elements("css selector", "tr.detail")
+
+
+def test_marks_by_mouse_and_keyboard_go_into_the_download_and_survive_a_reload(page, found):
+    page.js("localStorage.clear()")
+    page.browser.refresh()
+    for old in page.browser.downloads.iterdir():
+        old.unlink()
+    first, second, third = found.order[:3].tolist()
+    page.find("#table tr.row td.mark button.w").click()
+    page.press("j")
+    page.press("r")
+    page.press("jw")
+    page.press("jwu")  # marked and unmarked again
+    assert page.find("#marks").text == "2 marked wrong, 1 right"
+    page.choose("#f-mark", "wrong")
+    assert sorted(page.rows()) == sorted([first, third])
+    page.find("#download").click()
+    target = page.browser.downloads / "decisions.csv"
+    page.wait(target.exists)
+    page.wait(lambda: target.read_text().count("\n") == 4)
+    lines = {int(line["row"]): line for line in csv.DictReader(io.StringIO(target.read_text()))}
+    assert {row: line["decision"] for row, line in lines.items()} == {first: "wrong", second: "right", third: "wrong"}
+    assert lines[first]["id"] == f"id{first}"
+    assert lines[first]["given"] == found.classes[found.given[first]]
+    assert lines[first]["label"] == found.classes[found.suggested[first]]
+    assert lines[second]["label"] == lines[second]["given"]
+    page.browser.refresh()
+    page.wait(lambda: page.find("#marks").text == "2 marked wrong, 1 right")
+
+
+def test_confusion_cells_and_sources_list_their_rows(page, found):
+    page.find("#confusion button[data-cell='0-1']").click()
+    assert page.count() == ((found.given == 0) & (found.suggested == 1)).sum()
+    page.find("#groups tbody button").click()
+    assert page.count() == (found.groups == "careless").sum()
+
+
+def test_the_map_names_the_row_under_the_pointer_and_opens_it(page, found):
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    canvas = page.find("#map")
+    page.js("arguments[0].scrollIntoView({block: 'center'})", canvas)
+    target = int(found.order[0])
+    x, y = page.js(
+        "const D = JSON.parse(document.getElementById('data').textContent), r = arguments[0], c = arguments[1];"
+        "const W = c.clientWidth, H = c.clientHeight;"
+        "return [12 + D.x[r] * (W - 24) - W / 2, H / 2 - 12 - D.y[r] * (H - 24)]",
+        target, canvas,
+    )  # fmt: skip
+    ActionChains(page.browser).move_to_element_with_offset(canvas, int(x), int(y)).perform()
+    page.wait(lambda: page.find("#tip").is_displayed())
+    assert page.find("#tip").text.startswith("row id")
+    canvas_row = page.js("return +document.getElementById('tip').dataset.row")
+    assert np.linalg.norm(found.place[canvas_row] - found.place[target]) < 0.2
+    ActionChains(page.browser).click().perform()
+    assert page.find("tr.detail").is_displayed()
+    assert page.js("return +document.querySelector('tr.selected').dataset.row") == canvas_row
+
+
+def test_light_and_dark_and_phone_width(page):
+    page.browser.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+    )
+    page.browser.refresh()
+    dark = page.js("return getComputedStyle(document.body).backgroundColor")
+    page.find("#theme").click()
+    light = page.js("return getComputedStyle(document.body).backgroundColor")
+    assert sum(map(int, dark[4:-1].split(","))) < 150 < 600 < sum(map(int, light[4:-1].split(",")))
+    size = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    page.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    page.browser.refresh()
+    assert page.js("return document.documentElement.scrollWidth") <= 390
+    assert page.find("#table tr.row td.mark button").size["height"] >= 28
+    page.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def test_hostile_text_stays_text(browser, blobs, tmp_path):
+    X, given, _, _ = blobs
+    labels = np.where(given == "red", HOSTILE, given)
+    result = audit(X, labels, groups=np.full(300, HOSTILE), random_state=0)
+    frame = pd.DataFrame({HOSTILE: [HOSTILE] * 300})
+    path = tmp_path / "page.html"
+    path.write_text(render(result, title=HOSTILE, frame=frame, ids=[HOSTILE] * 300, notes=[HOSTILE]), encoding="utf-8")
+    page = Page(browser, path)
+    page.find("#table tr.row").click()
+    page.find("#notes summary").click()
+    assert page.js("return window.hacked") is None
+    assert not browser.find_elements("css selector", "img")
+    assert HOSTILE in page.find("h1").text
+    assert HOSTILE in page.find("tr.detail dd").get_property("textContent")
+    assert HOSTILE in page.find("#confusion").get_property("textContent")
+
+
+@pytest.fixture(scope="module")
+def large():
+    """A made-up result of 50,000 rows: the page does not care where numbers come from."""
+    rng = np.random.default_rng(0)
+    n = 50_000
+    given = rng.integers(0, 5, n)
+    suspicion = rng.beta(0.2, 4, n)
+    return AuditResult(
+        classes=np.array(list("abcde")),
+        given=given,
+        suggested=(given + 1) % 5,
+        suspicion=suspicion,
+        raw=suspicion,
+        disagreement=suspicion,
+        neighbour_disagreement=suspicion,
+        flip_rate=suspicion,
+        holds=rng.random((n, 4)) < 0.2,
+        neighbours=rng.integers(0, n, (n, 6)),
+        place=rng.normal(size=(n, 2)),
+        map_name="chance",
+        wrong_share=0.05,
+        path=[],
+    )
+
+
+def test_50_000_rows_stay_responsive(browser, large, tmp_path):
+    frame = pd.DataFrame({"text": [f"review number {i} of a long list of things" for i in range(50_000)]})
+    path = tmp_path / "page.html"
+    large.to_html(path, frame=frame)
+    page = Page(browser, path)
+    # Only a page of rows is ever in the document: that, and not luck, keeps it responsive.
+    nodes = page.js("return document.querySelectorAll('*').length")
+    assert nodes < 2500
+    page.find("th[data-key=given] button").click()
+    assert page.rows()[0] == np.lexsort((np.arange(50_000), -np.round(large.suspicion, 8), large.given))[0]
+    page.find("#search").send_keys("number 4999")
+    page.wait(lambda: page.count() == sum("4999" in str(i) for i in range(50_000)))
+    page.find("#clear").click()
+    page.find("#last").click()
+    assert page.find("#page").text == "page 1000 of 1000"
+    page.press("k")
+    assert page.js("return document.querySelectorAll('*').length") < 2500

@@ -1,0 +1,76 @@
+"""The page as text: self-contained, with the right numbers, and with data that cannot break out of it."""
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+
+from floral_learn.audit import audit
+from floral_learn.audit.page import page_data, render, script_json, summary
+
+HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">'
+
+
+def data_of(html):
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.S)[1])
+
+
+def test_json_in_a_script_element_cannot_close_it():
+    text = script_json({"a": HOSTILE, "b": "<!-- & \u2028"})
+    assert "<" not in text
+    assert "&" not in text
+    assert "\u2028" not in text
+    assert json.loads(text) == {"a": HOSTILE, "b": "<!-- & \u2028"}
+
+
+def test_nothing_is_loaded_from_anywhere(found):
+    html = render(found)
+    assert not re.search(r"""(src|href)\s*=\s*["']?(https?:)?//""", html)
+    assert "@import" not in html
+    assert "default-src 'none'" in html
+
+
+def test_the_page_holds_every_row_and_the_summary_counts_them(found):
+    html = found.to_html(title="moons & stars", notes=["2 number columns <standardised>"])
+    data = data_of(html)
+    assert len(data["given"]) == len(data["x"]) == 400
+    assert data["classes"] == ["no", "yes"]
+    np.testing.assert_allclose(data["suspicion"], found.suspicion, atol=1e-6)
+    assert "moons &amp; stars" in html
+    assert "2 number columns &lt;standardised&gt;" in html
+    numbers = summary(found)
+    assert f"<strong>{numbers['flagged']}</strong> of 400 labels" in html
+    assert numbers["flagged"] == len(found.flagged())
+    assert sum(map(sum, data["confusion"])) == numbers["flagged"]
+    assert data["groups"][0]["group"] == "careless"
+
+
+def test_hostile_labels_ids_titles_and_cells_stay_data(blobs):
+    X, given, _, _ = blobs
+    labels = np.where(given == "red", HOSTILE, given)
+    result = audit(X, labels, groups=np.full(300, HOSTILE), random_state=0)
+    frame = pd.DataFrame({HOSTILE: [HOSTILE] * 300})
+    html = render(result, title=HOSTILE, frame=frame, ids=[HOSTILE] * 300, notes=[HOSTILE])
+    assert html.count("<script") == 2  # the data and our own code
+    assert html.count("</script>") == 2
+    assert "<img" not in html
+    data = data_of(html)
+    assert HOSTILE in data["classes"]
+    assert data["cells"][0][0] == HOSTILE
+
+
+def test_long_texts_are_cut_where_there_are_many_rows(found):
+    frame = pd.DataFrame({"text": ["word " * 1000] * 400, "number": np.linspace(0, 1, 400)})
+    data = page_data(found, frame=frame, ids=None, threshold=0.5)
+    assert len(data["cells"][0][0]) == 2000
+    assert data["cells"][0][0].endswith("…")
+    assert data["cells"][1][-1] == "1"
+
+
+def test_a_page_without_flagged_rows_says_so():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 60)
+    result = audit(rng.normal(size=(120, 2)) + 9 * y[:, None], y, random_state=0)
+    assert len(result.flagged()) == 0
+    assert "<strong>No label</strong>" in render(result)

@@ -1,0 +1,140 @@
+"""The parts of an audit: neighbours, calibration, encoding, recovery."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import make_moons
+
+from floral_learn import FloralClassifier
+from floral_learn.audit import RecoveryDisplay, recovery
+from floral_learn.audit.calibrate import calibrate, plant
+from floral_learn.audit.encode import encode
+from floral_learn.audit.neighbours import find_neighbours
+
+
+def test_neighbours_match_a_plain_loop_and_leave_the_row_itself_out():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    X[7] = X[3]  # equal rows: each is the other's neighbour, not its own
+    near = find_neighbours(X, rng)
+    distance = np.linalg.norm(X[:, None] - X[None], axis=2)
+    np.fill_diagonal(distance, np.inf)
+    for i in range(60):
+        np.testing.assert_allclose(distance[i, near.rows[i]], np.sort(distance[i])[: near.rows.shape[1]])
+    labels = rng.integers(0, 3, 60)
+    votes = near.votes(labels, 3)
+    np.testing.assert_allclose(votes.sum(axis=1), 1)
+    np.testing.assert_allclose(near.disagreement(labels), 1 - votes[np.arange(60), labels])
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.3])
+def test_calibration_recovers_the_share_and_the_posterior_of_a_known_mixture(share):
+    rng = np.random.default_rng(1)
+    n = 20_000
+    wrong = rng.random(n) < share
+    raw = np.where(wrong, rng.beta(6, 2, n), rng.beta(1.5, 6, n))
+    # Planted flips of right labels score as wrong ones do; a wrong label that is flipped is right.
+    planted = rng.random(n) < 0.1
+    second = np.where(planted ^ wrong, rng.beta(6, 2, n), rng.beta(1.5, 6, n))
+    fitted = calibrate(second, planted)
+    p = fitted(raw)
+    assert abs(fitted.wrong_share - share) < 0.35 * share + 0.01
+    for low, high in ((0.2, 0.5), (0.5, 0.8), (0.8, 1.01)):
+        inside = (p >= low) & (p < high)
+        if inside.sum() > 100:
+            assert abs(p[inside].mean() - wrong[inside].mean()) < 0.17
+    assert (np.diff(p[np.argsort(raw)]) >= 0).all()
+
+
+def test_a_class_never_loses_all_rows_to_planting():
+    labels = np.array([0] * 50 + [1])
+    for seed in range(30):
+        chosen = plant(labels, np.ones(51, bool), 2, np.random.default_rng(seed))
+        assert 50 not in chosen
+    allowed = np.arange(51) < 10
+    assert (plant(labels, allowed, 2, np.random.default_rng(0)) < 10).all()
+
+
+def test_encoding_says_what_it_did_with_every_column():
+    rng = np.random.default_rng(0)
+    words = np.array(["good film", "bad film", "long plot", "short plot"])
+    frame = pd.DataFrame(
+        {
+            "size": rng.normal(100, 5, 80),
+            "count": rng.integers(0, 9, 80),
+            "site": rng.choice(["n", "s"], 80),
+            "code": [f"c{i}" for i in range(80)],
+            "empty": np.nan,
+            "fixed": 1,
+            "text": words[rng.integers(0, 4, 80)],
+            "y": 0,
+        }
+    )
+    frame.loc[:4, "size"] = np.nan
+    frame.loc[5, "size"] = np.inf
+    frame.loc[:2, "site"] = None
+    made = encode(frame, leave_out=["y"], text=["text"])
+    notes = "\n".join(made.notes)
+    assert np.isfinite(made.X).all()
+    assert "2 number columns standardised (6 missing or infinite values became the median): size, count" in notes
+    assert "1 category column as 3 indicators: site" in notes
+    assert "text column text: tf-idf" in notes
+    assert "no language model" in notes
+    assert "code (80 different values)" in notes
+    assert "empty (constant)" in notes
+    assert "fixed (constant)" in notes
+    np.testing.assert_allclose(made.X[:, :2].std(axis=0), 1)
+
+
+def test_encoding_without_a_usable_column_says_what_to_do():
+    prose = [f"a rather long and unique piece of prose, number {i}, about nothing" for i in range(80)]
+    frame = pd.DataFrame({"review": prose, "y": 0})
+    with pytest.raises(ValueError, match="name it with --text"):
+        encode(frame, leave_out=["y"], text=[])
+    with pytest.raises(ValueError, match="holds no words"):
+        encode(pd.DataFrame({"t": [""] * 30}), leave_out=[], text=["t"])
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = make_moons(120, noise=0.2, random_state=0)
+    rows = np.arange(0, 120, 10)
+    given = y.copy()
+    given[rows] = 1 - given[rows]
+    return X, rows, FloralClassifier(gamma=1.0, budget=20, n_rounds=60, random_state=0).fit(X, given)
+
+
+def test_recovery_counts_flips_as_a_plain_loop_does(fitted):
+    _, rows, clf = fitted
+    found = recovery(clf, rows)
+    flips = clf.history_["flips"].reshape(60, -1)
+    expected = [len(set(f[f >= 0]) & set(rows)) / len(rows) for f in flips]
+    np.testing.assert_allclose(found.per_round, expected)
+    np.testing.assert_allclose(found.per_label, clf.flip_rate_[rows])
+    assert found.per_round[0] == 0  # the warm-up
+    assert np.isnan(found.precision[0])
+    assert (np.diff(found.ever) >= 0).all()
+    assert 0 < found.mean < 1
+    mask = np.isin(np.arange(120), rows)
+    np.testing.assert_array_equal(recovery(clf, mask).per_round, found.per_round)
+
+
+def test_recovery_refuses_rows_that_do_not_exist(fitted):
+    _, _, clf = fitted
+    with pytest.raises(ValueError, match="names row 500"):
+        recovery(clf, [500])
+    with pytest.raises(ValueError, match="names no row"):
+        recovery(clf, np.zeros(120, bool))
+    with pytest.raises(ValueError, match="call fit first"):
+        recovery(FloralClassifier(), [0])
+
+
+def test_recovery_display_draws_what_was_found(fitted):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    X, rows, clf = fitted
+    found = recovery(clf, rows)
+    _, axes = plt.subplots(1, 2)
+    RecoveryDisplay(found).plot(axes[0]).plot_points(X, axes[1])
+    np.testing.assert_allclose(axes[0].lines[1].get_ydata(), 100 * found.ever)
+    np.testing.assert_allclose(axes[1].collections[1].get_array(), 100 * found.per_label)
+    plt.close("all")
