@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -42,9 +43,9 @@ def run_networks(
     X = np.stack([dataset.X_train for dataset in sets])
     X_test = np.stack([dataset.X_test for dataset in sets])
     targets = np.stack([y == dataset.classes[1] for dataset, y in zip(sets, labels, strict=True)])
-    trained = train_mlps(
-        X, targets, X_test, [cell.seed for cell in cells], settings_of(cells[0]), progress=progress, device=device
-    )
+    seeds = [cell.seed for cell in cells]
+    with _one_thread():
+        trained = train_mlps(X, targets, X_test, seeds, settings_of(cells[0]), progress=progress, device=device)
     results = []
     for j, (cell, dataset) in enumerate(zip(cells, sets, strict=True)):
         result = CellResult(cell)
@@ -59,6 +60,19 @@ def run_networks(
     if dict(cells[0].method.params).get("map"):
         _add_maps(results, trained, sets)
     return results
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Layers this small gain nothing from a second thread, and lose much on a busy machine."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _add_maps(results: list[CellResult], trained: BatchedMLP, sets: list[Dataset]) -> None:
