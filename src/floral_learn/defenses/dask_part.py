@@ -23,7 +23,7 @@ from floral_learn.core.projections import _box, _evaluate
 from floral_learn.core.row_blocks import ArrayBlocks, Moments
 from floral_learn.core.state import GameState
 
-_RANKED_AT_ONCE = 2**20  # rows whose random order is sorted at a time
+_RANKED_AT_ONCE = 2**20  # rows whose random order is looked up at a time
 
 
 @dataclass(frozen=True)
@@ -173,10 +173,14 @@ def tie_ranks(seeds: np.ndarray, start: int, stop: int, n: int) -> np.ndarray:
     The draws of other parts are made again here, a million at a time: they depend on the seed and the row alone.
     """
     own = draw(seeds, 3 * TIES, np.arange(start, stop)[:, None])[:, 0]
-    ranks = np.zeros(stop - start, dtype=np.int64)
+    order = np.argsort(own, kind="stable")
+    ordered = own[order]
+    smaller = np.zeros(stop - start + 1, dtype=np.int64)  # entry i: draws that have exactly i of our own below them
     for first in range(0, n, _RANKED_AT_ONCE):
         some = np.sort(draw(seeds, 3 * TIES, np.arange(first, min(first + _RANKED_AT_ONCE, n))[:, None])[:, 0])
-        ranks += np.searchsorted(some, own)
+        smaller += np.bincount(np.searchsorted(ordered, some, side="right"), minlength=len(smaller))
+    ranks = np.empty(stop - start, dtype=np.int64)
+    ranks[order] = np.cumsum(smaller)[:-1]
     return ranks[:, None]
 
 
