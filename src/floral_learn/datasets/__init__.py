@@ -8,6 +8,6 @@ from .mnist import load_mnist
 from .moon import load_moon
 
 # name on the command line -> loader
-DATASETS = {"moon": load_moon, "mnist": load_mnist, "imdb": load_imdb, "csv": from_csv}
+DATASETS = {"moon": load_moon, "mnist": load_mnist, "imdb": load_imdb}
 
 __all__ = ["DATASETS", "DataNotFoundError", "Dataset", "from_csv", "load_imdb", "load_mnist", "load_moon"]

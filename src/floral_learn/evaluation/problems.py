@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.svm import SVC
 
-from floral_learn.datasets import DATASETS, Dataset
+from floral_learn.datasets import DATASETS, Dataset, from_csv
 from floral_learn.evaluation.spec import Attack, Data
 
+LOADERS: dict[str, Any] = {**DATASETS, "csv": from_csv}  # a user's file is not a data set with a name
 # Attacks whose flips are chosen one after the other: a smaller budget is the beginning of a larger one.
 GREEDY = ("lfa",)
 # Attacks with an SVM inside take C and gamma by themselves, the others take a classifier.
@@ -20,9 +21,9 @@ _OWN_SVM = ("alfa", "alfa-tilt")
 @lru_cache(maxsize=4)
 def load(data: Data) -> Dataset:
     """The data set behind a cell; the last few are kept, since cells of one replication follow each other."""
-    if data.name not in DATASETS:
-        raise ValueError(f"unknown data set {data.name!r}; known: {', '.join(DATASETS)}")
-    loader: Any = DATASETS[data.name]
+    if data.name not in LOADERS:
+        raise ValueError(f"unknown data set {data.name!r}; known: {', '.join(LOADERS)}")
+    loader = LOADERS[data.name]
     return loader(**{name: value for name, value in data.params if name != "sha256"})
 
 
