@@ -52,7 +52,7 @@ def table(tmp_path):
 @pytest.mark.parametrize("source", ["data.csv", "parts"])
 def test_a_cluster_trains_what_predict_can_use(address, table, source, monkeypatch):
     make = train.make_classifier
-    monkeypatch.setattr(train, "make_classifier", lambda *options: make(*options).set_params(n_rounds=60))
+    monkeypatch.setattr(train, "make_classifier", lambda *options: make(*options).set_params(n_rounds=25))
     out = table / "model.skops"
     done = run("train", table / source, "--label", "verdict", "--out", out, "--gamma", "1.0", "--cluster", address)
     assert done.exit_code == 0, done.output

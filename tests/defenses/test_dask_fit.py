@@ -119,6 +119,26 @@ def test_a_killed_worker_does_not_lose_the_fit(after):
     assert_same_game(many, one)
 
 
+def test_a_worker_killed_while_the_factor_grows_is_replaced(monkeypatch):
+    params = PARAMS | {"rank": 120, "n_rounds": 5}
+    one = FloralClassifier(**params).fit(X, TWO)
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
+    with LocalCluster(**options) as cluster, Client(cluster) as client:
+        before = set(client.scheduler_info(n_workers=-1)["workers"])
+        grown = []
+
+        def kill(made, most):
+            grown.append(made)
+            if len(grown) == 1:
+                os.kill(client.run(os.getpid)[min(before)], signal.SIGKILL)
+
+        monkeypatch.setattr("floral_learn.defenses.floral_fit._factor_log", kill)
+        many = FloralClassifier(**params, verbose=1).fit(*spread(TWO))
+        assert min(before) not in client.scheduler_info(n_workers=-1)["workers"]
+    assert grown.count(grown[0]) == 2  # the factor was begun twice
+    assert_same_game(many, one)
+
+
 def test_csv_and_parquet_through_dataframes(client, tmp_path):
     frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(5)]).assign(label=TWO)
     for i in range(3):

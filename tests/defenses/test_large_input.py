@@ -1,6 +1,8 @@
 """A fit that reads X from a file is the fit of the matrix, without the matrix in memory."""
 
+import re
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -111,3 +113,14 @@ def test_the_features_are_never_in_memory_at_once(tmp_path, monkeypatch):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < wide.nbytes / 4
+
+
+def test_the_page_on_scale_runs(tmp_path, monkeypatch):
+    page = (Path(__file__).resolve().parents[2] / "docs" / "scale.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", page, re.S)
+    assert blocks
+    monkeypatch.chdir(tmp_path)
+    for block in blocks:
+        names = {}
+        exec(compile(block, "<document>", "exec"), names)
+        assert (names["labels"] == names["y"]).mean() > 0.8
