@@ -35,6 +35,7 @@ class Calibration:
     ratios: np.ndarray  # (m,), g / f at the scores
     wrong_share: float  # pi
     n_classes: int
+    most: float  # no probability is above this: some hundred planted flips cannot show more
 
     def __call__(self, raw: np.ndarray) -> np.ndarray:
         """P(wrong) for raw scores; a thousandth of the raw score is mixed in, which keeps the ranking within steps."""
@@ -42,7 +43,7 @@ class Calibration:
         pi = self.wrong_share
         back = pi / (self.n_classes - 1)
         p = pi * ((1 - pi) * ratio - back) / (1 - pi - back)
-        return 0.999 * np.clip(p, 0, 1) + 0.001 * np.clip(raw, 0, 1)
+        return 0.999 * np.clip(p, 0, self.most) + 0.001 * np.clip(raw, 0, 1)
 
 
 def plant(labels: np.ndarray, allowed: np.ndarray, n_classes: int, rng: np.random.Generator) -> np.ndarray:
@@ -60,7 +61,7 @@ def calibrate(raw_planted: np.ndarray, planted: np.ndarray, n_classes: int = 2) 
     s, hit = raw_planted[order], planted[order].astype(float)
     rho = hit.mean()
     if not 0 < rho < 1:
-        return Calibration(np.array([0.0, 1.0]), np.array([0.0, 1.0]), 0.0, n_classes)
+        return Calibration(np.array([0.0, 1.0]), np.array([0.0, 1.0]), 0.0, n_classes, 0.0)
     steps = IsotonicRegression(y_min=0.0, y_max=1.0).fit_transform(s, hit)
     _, step, count = np.unique(steps, return_inverse=True, return_counts=True)
     # A step of m planted rows and no other does not prove that no other can lie there: one more is counted.
@@ -77,4 +78,5 @@ def calibrate(raw_planted: np.ndarray, planted: np.ndarray, n_classes: int = 2) 
     # The mean over these tails, since the smallest of many noisy ratios is too small. One more row than seen: an empty
     # tail must not read as a certainty.
     share = float(((tail_others[enough] + 1 / (1 - hit).sum()) / tail_planted[enough]).mean())
-    return Calibration(knots, ratios, min(share / (1 + share / (n_classes - 1)), MOST_WRONG), n_classes)
+    pi = min(share / (1 + share / (n_classes - 1)), MOST_WRONG)
+    return Calibration(knots, ratios, pi, n_classes, 1 - 1 / np.sqrt(1 + hit.sum()))

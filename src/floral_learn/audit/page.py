@@ -81,7 +81,7 @@ def summary(result: AuditResult, threshold: float = THRESHOLD) -> dict[str, Any]
         "flagged": len(rows),
         "flagged_percent": 100 * len(rows) / result.n,
         "expected": float(result.suspicion.sum()),
-        "hit": round(10 * float(result.suspicion[rows].mean())) if len(rows) else 0,
+        "hit": int(10 * float(result.suspicion[rows].mean())) if len(rows) else 0,
         "both": int(both.sum()),
     }
 

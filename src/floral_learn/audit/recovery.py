@@ -76,8 +76,8 @@ class RecoveryDisplay:
         smooth = np.convolve(self.found.per_round, window, mode="same") / count
         (line,) = ax.plot(100 * smooth, label=f"{label}: {100 * self.found.mean:.0f} % a round")
         ax.plot(100 * self.found.ever, linestyle=":", color=line.get_color(), label="at least once so far")
-        ax.set(xlabel="round", ylabel="poisoned labels (%)", ylim=(0, 102))
-        ax.legend()
+        ax.set(xlabel="round", ylabel="poisoned labels (%)", ylim=(0, 130), yticks=range(0, 101, 20))
+        ax.legend(fontsize="small", frameon=False, loc="upper left")
         return self
 
     def plot_points(self, X: np.ndarray, ax: Any = None) -> RecoveryDisplay:
