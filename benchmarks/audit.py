@@ -190,7 +190,7 @@ def reliability(args):
 
     figure, axes = plt.subplots(1, 2, figsize=(9, 4), sharey=True, layout="constrained")
     edges = np.array([0, 0.05, 0.2, 0.4, 0.6, 0.8, 0.95, 1.0001])
-    print("| data | attack | flips | expected wrong | truly wrong | flagged | of these wrong | ECE |\n" + "|---|" * 8)
+    print("| data | attack | flips | expected wrong | truly wrong | flagged | of these wrong | ECE |\n|" + "---|" * 8)
     for ax, attacks in zip(axes, (("random",), ("farthest", "near-boundary", "alfa", "gradient"))):
         for data in args.data.split(","):
             pooled_p, pooled_w = [], []
@@ -211,7 +211,8 @@ def reliability(args):
             used = [b for b in range(len(edges)) if (bins == b).sum() >= 10]
             ax.plot([p[bins == b].mean() for b in used], [wrong[bins == b].mean() for b in used], "o-", label=data)
         ax.plot([0, 1], [0, 1], color="0.6", linestyle=":")
-        ax.set(xlabel="suspicion", title=f"planted flips: {', '.join(attacks)}", xlim=(0, 1.02), ylim=(0, 1.02))
+        ax.set(xlabel="suspicion", xlim=(0, 1.02), ylim=(0, 1.02))
+        ax.set_title(", ".join(attacks) + " flips", fontsize=10)
     axes[0].set_ylabel("share of labels that are wrong")
     axes[0].legend(frameon=False)
     figure.savefig(DOCS / "images" / "audit_reliability.png", dpi=100)
