@@ -14,6 +14,7 @@ import pyarrow.parquet as pq  # noqa: E402
 import typer  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
+from floral_learn import atomic_files  # noqa: E402
 from floral_learn.attacks import ATTACKS  # noqa: E402
 from floral_learn.cli import poison as command  # noqa: E402
 from floral_learn.cli import tables  # noqa: E402
@@ -202,7 +203,7 @@ def test_a_failed_write_leaves_nothing(run, data, tmp_path, monkeypatch):
         os.close(handle)
         raise OSError(28, "No space left on device", "o.csv")
 
-    monkeypatch.setattr(tables.os, "fdopen", full)
+    monkeypatch.setattr(atomic_files.os, "fdopen", full)
     result = run("in.csv", "-l", "y", "-o", "o.csv")
     assert result.exit_code == 2
     assert "No space left on device" in result.stderr

@@ -13,8 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import floral_learn
-from floral_learn import FloralClassifier, load, save
-from floral_learn.defenses import persistence
+from floral_learn import FloralClassifier, atomic_files, load, save
 
 X, Y = make_moons(120, noise=0.2, random_state=0)
 
@@ -74,7 +73,7 @@ def test_a_file_cannot_call_a_function_of_ours(tmp_path):
     call.update(
         {
             "__class__": "write_atomically",
-            "__module__": "floral_learn.defenses.persistence",
+            "__module__": "floral_learn.atomic_files",
             "__loader__": "LossNode",
             "__reduce__": {"args": arguments},
             "content": nothing,
@@ -85,7 +84,7 @@ def test_a_file_cannot_call_a_function_of_ours(tmp_path):
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in files.items():
             archive.writestr(name, content)
-    with pytest.raises(ValueError, match=r"not trusted: floral_learn\.defenses\.persistence\.write_atomically"):
+    with pytest.raises(ValueError, match=r"not trusted: floral_learn\.atomic_files\.write_atomically"):
         load(path)
     assert not target.exists()
 
@@ -134,7 +133,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "model.skops"
     save(FloralClassifier(n_rounds=5).fit(X, Y), path)
     before = path.read_bytes()
-    monkeypatch.setattr(persistence.os, "fsync", lambda fd: (_ for _ in ()).throw(OSError("no space left")))
+    monkeypatch.setattr(atomic_files.os, "fsync", lambda fd: (_ for _ in ()).throw(OSError("no space left")))
     with pytest.raises(OSError, match="no space left"):
         save(FloralClassifier(n_rounds=9).fit(X, Y), path)
     assert path.read_bytes() == before

@@ -29,7 +29,7 @@ def report(
 
 def write_page(folder: Path, out: Path) -> Path:
     """Read a run's store and note, and write its page."""
-    from floral_learn.evaluation.files import write_atomic
+    from floral_learn.atomic_files import write_atomically
     from floral_learn.evaluation.outputs import read_note, suite_from
     from floral_learn.evaluation.page import render
     from floral_learn.evaluation.results import Results
@@ -39,4 +39,4 @@ def write_page(folder: Path, out: Path) -> Path:
     if not out.parent.is_dir():
         raise ValueError(f"the folder of --out {out} does not exist")
     with Store(folder.parent / "store.sqlite", read_only=True) as store:
-        return write_atomic(out, render(Results(suite_from(note["suite"]), store), note))
+        return write_atomically(out, render(Results(suite_from(note["suite"]), store), note))

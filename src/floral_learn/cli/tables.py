@@ -5,9 +5,7 @@ A CSV file is kept as text: every field's place is known, so that changed labels
 """
 
 import io
-import os
 import re
-import tempfile
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator
@@ -16,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from floral_learn import atomic_files
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _LEADING_ZERO = re.compile(r"[+-]?0\d")
@@ -257,28 +257,11 @@ def encode_features(frame: Any, leave_out: list[str]) -> Features:
 
 
 def write_all(files: dict[Path, bytes]) -> None:
-    """Write all files beside their targets, then rename; an error before the renames leaves nothing behind."""
-    temporary: dict[Path, Path] = {}
+    """Write all files or none; what goes wrong is one line for the user."""
     try:
-        for path, content in files.items():
-            handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-            temporary[path] = Path(name)
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(content)
-        for path, written in temporary.items():
-            written.chmod(0o666 & ~_umask())
-            os.replace(written, path)
+        atomic_files.write_all(files)
     except OSError as error:
         raise TableError(f"cannot write {error.filename or 'the output'}: {error.strerror}") from None
-    finally:
-        for written in temporary.values():
-            written.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
 
 
 def _records(text: str, sep: str, start: int) -> Iterator[list[tuple[int, int]]]:

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from floral_learn.atomic_files import write_atomically
 from floral_learn.core.arrays import backend_for
 from floral_learn.core.state import GameState
 from floral_learn.defenses.floral import FloralClassifier
-from floral_learn.defenses.persistence import load, save, write_atomically
+from floral_learn.defenses.persistence import load, save
 
 _FIT, _STATE = "fit.skops", "state.npz"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 import floral_learn
+from floral_learn.atomic_files import write_atomically
 
 _FORMAT = 1
 # Types that a model file may name beside those that skops knows: sparse rows, what scikit-learn's searches and
@@ -146,28 +146,6 @@ def _skops() -> Any:
     import skops.io
 
     return skops.io
-
-
-def write_atomically(path: str | os.PathLike[str], payload: bytes) -> None:
-    """Write bytes to `path`, whole or not at all: a reader sees the old file or the new one."""
-    path = Path(path)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(payload)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _refuse_callables(model: Any) -> None:

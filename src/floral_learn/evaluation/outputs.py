@@ -7,8 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from floral_learn.atomic_files import write_atomically
 from floral_learn.evaluation.figures import write_figures
-from floral_learn.evaluation.files import write_atomic
 from floral_learn.evaluation.results import Results
 from floral_learn.evaluation.spec import Attack, Data, Grid, Method, Suite
 from floral_learn.evaluation.stability import stability_rows
@@ -20,21 +20,22 @@ NOTE = "run.json"
 def write_outputs(results: Results, folder: Path, note: dict[str, Any]) -> list[Path]:
     """Write tables, figures and the note; returns what was written."""
     written = []
+    (folder / "tables").mkdir(parents=True, exist_ok=True)
     for table in tables_of(results):
         for kind, text in (("md", to_markdown(table)), ("csv", to_csv(table)), ("tex", to_latex(table))):
-            written.append(write_atomic(folder / "tables" / f"{table.metric}.{kind}", text))
+            written.append(write_atomically(folder / "tables" / f"{table.metric}.{kind}", text))
     if len(results.frame):
-        written += [write_atomic(folder / "tables" / name, text) for name, text in _cost_tables(results).items()]
+        written += [write_atomically(folder / "tables" / name, text) for name, text in _cost_tables(results).items()]
     if any(method.name == "stability" for method in results.suite.methods) and len(results.frame):
         names, rows = stability_rows(results)
         texts = [[text if isinstance(text, str) else f"{text:.4g}" for text in row] for row in rows]
         markdown = "\n".join("| " + " | ".join(row) + " |" for row in (names, ["---"] * len(names), *texts))
-        written.append(write_atomic(folder / "tables" / "stability.md", markdown + "\n"))
+        written.append(write_atomically(folder / "tables" / "stability.md", markdown + "\n"))
         plain = "\n".join(",".join(map(str, row)) for row in (names, *rows))
-        written.append(write_atomic(folder / "tables" / "stability.csv", plain + "\n"))
+        written.append(write_atomically(folder / "tables" / "stability.csv", plain + "\n"))
     written += write_figures(results, folder / "figures")
     content = {**note, "suite": asdict(results.suite)}
-    written.append(write_atomic(folder / NOTE, json.dumps(content, indent=1) + "\n"))
+    written.append(write_atomically(folder / NOTE, json.dumps(content, indent=1) + "\n"))
     return written
 
 

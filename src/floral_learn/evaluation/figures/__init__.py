@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from floral_learn.evaluation.files import write_atomic
+from floral_learn.atomic_files import write_atomically
 from floral_learn.evaluation.results import Results
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def write_figures(results: Results, folder: Path) -> list[Path]:
     from floral_learn.evaluation.figures.style import print_style
 
     written = []
+    folder.mkdir(parents=True, exist_ok=True)
     for name in results.suite.figures:
         with print_style():
             figure = draw(name, results)
@@ -40,5 +41,5 @@ def write_figures(results: Results, folder: Path) -> list[Path]:
                 # Without a date and with fixed ids the same results give the same bytes.
                 metadata = {"Date": None} if kind == "svg" else None
                 figure.savefig(stream, format=kind, dpi=160, bbox_inches="tight", metadata=metadata)
-                written.append(write_atomic(folder / f"{name}.{kind}", stream.getvalue()))
+                written.append(write_atomically(folder / f"{name}.{kind}", stream.getvalue()))
     return written
