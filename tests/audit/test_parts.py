@@ -1,4 +1,7 @@
-"""The parts of an audit: neighbours, calibration, encoding, recovery."""
+"""The parts of an audit: neighbours, calibration, encoding, the map, recovery."""
+
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +13,7 @@ from floral_learn.audit import RecoveryDisplay, recovery
 from floral_learn.audit.calibrate import calibrate, plant
 from floral_learn.audit.encode import encode
 from floral_learn.audit.neighbours import find_neighbours
+from floral_learn.audit.run import _place
 
 
 def test_neighbours_match_a_plain_loop_and_leave_the_row_itself_out():
@@ -138,3 +142,22 @@ def test_recovery_display_draws_what_was_found(fitted):
     np.testing.assert_allclose(axes[0].lines[1].get_ydata(), 100 * found.ever)
     np.testing.assert_allclose(axes[1].collections[1].get_array(), 100 * found.per_label)
     plt.close("all")
+
+
+def test_umap_draws_the_map_where_it_is_installed(monkeypatch):
+    class UMAP:
+        def __init__(self, random_state):
+            self.random_state = random_state
+
+        def fit_transform(self, X):
+            return X[:, 1:3]
+
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    monkeypatch.setitem(sys.modules, "umap", SimpleNamespace(UMAP=UMAP))
+    place, name = _place(X, np.random.default_rng(0))
+    assert name == "UMAP"
+    np.testing.assert_array_equal(place, X[:, 1:3])
+    monkeypatch.setitem(sys.modules, "umap", None)  # as if it were not installed
+    place, name = _place(X, np.random.default_rng(0))
+    assert name.startswith("two principal components")
+    assert place.shape == (30, 2)
