@@ -19,8 +19,8 @@ test: lint types browser
 	$(THREADS) $(BIN)/python -m pytest -n $(JOBS)
 
 lint: $(VENV)/.dev
-	$(BIN)/ruff check --quiet .
-	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet src tests benchmarks
+	$(BIN)/ruff format --check --quiet src tests benchmarks
 
 types: $(VENV)/.dev
 	$(BIN)/mypy --no-error-summary
