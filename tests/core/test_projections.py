@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from qpsolvers import solve_qp
+from scipy import sparse
 
 from floral_learn.core.projections import PROJECTIONS, project, project_exact
 
@@ -38,8 +39,10 @@ def problems(draw, max_n=25):
 
 def oracle(z, y, cap):
     precise = {"tol_gap_abs": 1e-13, "tol_gap_rel": 1e-13, "tol_feas": 1e-13}
-    A, b = y[None, :].astype(float), np.zeros(1)
-    return solve_qp(np.eye(len(z)), -z, A=A, b=b, lb=np.zeros(len(z)), ub=cap, solver="clarabel", **precise)
+    A, b = sparse.csc_matrix(y[None, :].astype(float)), np.zeros(1)
+    return solve_qp(
+        sparse.eye(len(z), format="csc"), -z, A=A, b=b, lb=np.zeros(len(z)), ub=cap, solver="clarabel", **precise
+    )
 
 
 @settings(max_examples=150, deadline=None)

@@ -323,6 +323,7 @@ def test_a_matrix_that_is_no_gram_matrix_is_refused():
         clf.fit(K - 0.5 * np.eye(200), Y)
 
 
+@pytest.mark.filterwarnings("ignore:overflow")
 def test_a_function_that_is_no_kernel_is_refused():
     with pytest.raises(ValueError, match="kernel callable is not symmetric"):
         FloralClassifier(kernel=lambda A, B: A @ B.T + A[:, :1]).fit(X, Y)

@@ -31,7 +31,9 @@ class TorchBackend(NumpyBackend):
         return torch
 
     def array(self, x: Array, dtype: Any = None) -> Array:
-        """`x` as a tensor on this device."""
+        """`x` as a tensor on this device; an array that may not be written to is copied, as torch has no such thing."""
+        if isinstance(x, np.ndarray) and not x.flags.writeable:
+            x = x.copy()
         return self.xp.as_tensor(x, dtype=dtype, device=self.device)
 
     def cast(self, x: Array, dtype: Any) -> Array:
