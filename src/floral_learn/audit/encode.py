@@ -9,6 +9,7 @@ import numpy as np
 
 MANY_VALUES = 50
 TEXT_COMPONENTS = 64
+_MANY_CHARACTERS = 20_000_000  # above, pairs of words would take minutes and gigabytes
 _LONG = 40  # characters: a column of longer texts is prose, not a category
 
 
@@ -101,8 +102,10 @@ def _text(name: str, column: Any, random_state: int) -> tuple[np.ndarray, str]:
 
     texts = column.astype(object).where(column.notna(), "").astype(str)
     empty = int((texts.str.strip() == "").sum())
+    brief = int(texts.str.len().sum()) > _MANY_CHARACTERS
     try:
-        words = TfidfVectorizer(sublinear_tf=True, min_df=2, max_df=0.5, max_features=50_000, ngram_range=(1, 2))
+        longest = 1 if brief else 2
+        words = TfidfVectorizer(sublinear_tf=True, min_df=2, max_df=0.5, max_features=50_000, ngram_range=(1, longest))
         table = words.fit_transform(texts)
     except ValueError:
         try:
@@ -115,7 +118,8 @@ def _text(name: str, column: Any, random_state: int) -> tuple[np.ndarray, str]:
     X = TruncatedSVD(rank, random_state=random_state).fit_transform(table)
     length = np.linalg.norm(X, axis=1, keepdims=True)
     X = X / np.where(length > 0, length, 1)
-    note = f"text column {name}: tf-idf of {table.shape[1]:,} words and pairs, {rank} components (no language model)"
+    what = "words" if brief else "words and pairs"
+    note = f"text column {name}: tf-idf of {table.shape[1]:,} {what}, {rank} components (no language model)"
     if empty:
         note += f", {empty:,} empty texts"
     # A text counts as much as a handful of standardised numbers.

@@ -92,8 +92,8 @@ def suspicion(
     """An estimate of P(label is wrong) for each row and which of `REASONS` hold, (n,) and bool (n, 4).
 
     It is a logistic function of the margin and the flip rate with fixed coefficients (`INTERCEPT`, `SLOPE`,
-    `FLIPPED`): right on average for data with 5 to 30 % of scattered flips. ``floral_learn.audit.audit``
-    calibrates on the data at hand instead and looks at neighbours too.
+    `FLIPPED`): about right where up to a tenth of the labels are wrong and scattered, too low above that.
+    ``floral_learn.audit.audit`` calibrates on the data at hand instead and looks at neighbours too.
 
     Parameters
     ----------
