@@ -60,12 +60,17 @@ def test_hostile_labels_ids_titles_and_cells_stay_data(blobs):
     assert data["cells"][0][0] == HOSTILE
 
 
-def test_long_texts_are_cut_where_there_are_many_rows(found):
+def test_long_texts_are_cut_where_there_are_many_rows(found, monkeypatch):
     frame = pd.DataFrame({"text": ["word " * 1000] * 400, "number": np.linspace(0, 1, 400)})
     data = page_data(found, frame=frame, ids=None, threshold=0.5)
     assert len(data["cells"][0][0]) == 2000
     assert data["cells"][0][0].endswith("…")
     assert data["cells"][1][-1] == "1"
+    monkeypatch.setattr("floral_learn.audit.page._DETAIL_CHARACTERS", 60_000)
+    shorter = page_data(found, frame=frame, ids=None, threshold=0.5)["cells"]
+    assert sum(map(len, shorter[0] + shorter[1])) <= 60_000
+    assert len(shorter[0][0]) == 120
+    assert shorter[1][-1] == "1"
 
 
 def test_a_page_without_flagged_rows_says_so():

@@ -13,7 +13,8 @@ from floral_learn.audit.result import THRESHOLD, AuditResult
 from floral_learn.core.suspicion import REASONS
 
 MOST_COLUMNS = 30
-_DETAIL_BYTES = 25_000_000  # of cells in the page; longer texts are cut where there are many rows
+_DETAIL_CHARACTERS = 25_000_000  # of cells in the page: longer texts are cut where there are many rows
+_CUTS = (2000, 1000, 500, 250, 120, 60, 30)
 
 
 def render(
@@ -88,7 +89,7 @@ def summary(result: AuditResult, threshold: float = THRESHOLD) -> dict[str, Any]
 
 def page_data(result: AuditResult, *, frame: Any, ids: list[str] | None, threshold: float) -> dict[str, Any]:
     """Return everything that the page's script reads, one list a column."""
-    columns, cells = _cells(frame, result.n)
+    columns, cells = _cells(frame)
     names, codes = (None, None)
     if result.groups is not None:
         names, codes = np.unique(result.groups, return_inverse=True)
@@ -124,20 +125,18 @@ def page_data(result: AuditResult, *, frame: Any, ids: list[str] | None, thresho
     }
 
 
-def _cells(frame: Any, n: int) -> tuple[list[str], list[list[str]]]:
+def _cells(frame: Any) -> tuple[list[str], list[list[str]]]:
     """Names and texts of the columns to show; texts are cut so that the page stays a size that browsers open."""
     if frame is None:
         return [], []
     names = list(frame.columns)[:MOST_COLUMNS]
-    room = int(_DETAIL_BYTES / max(1, n * len(names)))
-    longest = 2000 if n * len(names) * 400 < _DETAIL_BYTES else max(24, min(2000, 4 * room))
-    return [str(name) for name in names], [_texts(frame[name], longest) for name in names]
+    texts = [_texts(frame[name]) for name in names]
+    lengths = np.array([[len(text) for text in column] for column in texts])
+    longest = next((most for most in _CUTS if np.minimum(lengths, most).sum() <= _DETAIL_CHARACTERS), _CUTS[-1])
+    cut = [[t if len(t) <= longest else t[: longest - 1] + "…" for t in column] for column in texts]
+    return [str(name) for name in names], cut
 
 
-def _texts(column: Any, longest: int) -> list[str]:
-    texts = column.astype(object).where(column.notna(), "").tolist()
-    out = []
-    for value in texts:
-        text = f"{value:.6g}" if isinstance(value, float) else str(value)
-        out.append(text if len(text) <= longest else text[: longest - 1] + "…")
-    return out
+def _texts(column: Any) -> list[str]:
+    values = column.astype(object).where(column.notna(), "").tolist()
+    return [f"{value:.6g}" if isinstance(value, float) else str(value) for value in values]
