@@ -119,7 +119,7 @@ class NumpyBackend:
         """
         columns = self.cast(columns, matrix.dtype)
         if columns.shape[1] > 3 or len(matrix) < 64 or not matrix.flags.c_contiguous:
-            return (columns.T @ matrix).T
+            return np.asfortranarray(matrix @ np.ascontiguousarray(columns))
         symv = blas.ssymv if matrix.dtype == np.float32 else blas.dsymv
         return np.stack([symv(1.0, matrix.T, np.ascontiguousarray(column)) for column in columns.T]).T
 
@@ -129,7 +129,7 @@ class NumpyBackend:
         A few columns go one by one, which reads the matrix without repacking it.
         """
         if columns.shape[1] > 3:
-            return (columns.T @ matrix.T).T
+            return np.asfortranarray(matrix @ np.ascontiguousarray(columns))
         return np.stack([matrix @ np.ascontiguousarray(column) for column in columns.T]).T
 
     def exp_(self, x: Array) -> Array:
