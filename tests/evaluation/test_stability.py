@@ -56,3 +56,7 @@ def test_the_table_and_the_figure_are_written(results, tmp_path):
     assert len(rows) == len(SUITE.levels) * len(ETAS)
     written = {path.name for path in write_outputs(results, tmp_path, {})}
     assert {"costs.md", "stability.md", "stability.csv", "stability.png", "stability.svg", "run.json"} <= written
+    bounds = (tmp_path / "tables" / "bounds.md").read_text()
+    violated = {line.split(" | ")[0].strip("| "): line.split(" | ")[-3] for line in bounds.splitlines()[2:]}
+    assert violated["lemma 1 printed"] != "0"  # the paper's Lemma 1 fails on real rounds
+    assert violated["lemma 1 proven"] == violated["lemma 2 printed"] == "0"

@@ -33,6 +33,7 @@ def write_outputs(results: Results, folder: Path, note: dict[str, Any]) -> list[
         written.append(write_atomically(folder / "tables" / "stability.md", markdown + "\n"))
         plain = "\n".join(",".join(map(str, row)) for row in (names, *rows))
         written.append(write_atomically(folder / "tables" / "stability.csv", plain + "\n"))
+        written.append(write_atomically(folder / "tables" / "bounds.md", _bounds()))
     written += write_figures(results, folder / "figures")
     content = {**note, "suite": asdict(results.suite)}
     written.append(write_atomically(folder / NOTE, json.dumps(content, indent=1) + "\n"))
@@ -87,3 +88,18 @@ def suite_from(plain: dict[str, Any]) -> Suite:
     for name in ("levels", "seeds", "figures", "notes"):
         fields[name] = tuple(plain[name])
     return Suite(**fields)
+
+
+def _bounds(n_games: int = 100, rounds: int = 100) -> str:
+    """The bounds of both lemmas held against every round of random games, as a Markdown table."""
+    from floral_learn.theory import stability, summarise
+
+    lines = [
+        "| bound | says | rounds checked | rounds violated | games violated | worst |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in summarise(stability(n_games, rounds, random_state=0)):
+        says = row["says"].replace("|", "\\|")
+        counts = f"{row['rounds']:,} | {row['violated']:,} | {row['games']} | {row['worst']:.3f}"
+        lines.append(f"| {row['bound']} | {says} | {counts} |")
+    return "\n".join(lines) + "\n"
