@@ -42,6 +42,8 @@ _PUBLIC = {
     "Dataset": "floral_learn.datasets",
     "load_moon": "floral_learn.datasets",
     "load_mnist": "floral_learn.datasets",
+    "load_imdb": "floral_learn.datasets",
+    "from_csv": "floral_learn.datasets",
 }
 
 __all__ = ["__version__", *_PUBLIC]

@@ -242,3 +242,8 @@ def test_the_probe_is_not_settled_while_predictions_change():
     assert probe.settled
     assert probe.changed[-2:] == [0.0, 0.0]
     assert probe.size == 200
+
+
+def test_low_rank_of_a_kernel_that_may_be_indefinite_warns():
+    with pytest.warns(UserWarning, match="sigmoid kernel may have negative eigenvalues"):
+        choose_gram(X, Kernel("sigmoid", gamma=0.01), gram="low_rank", rank=5, rng=np.random.default_rng(0))

@@ -131,6 +131,15 @@ def test_a_state_of_another_fit_is_not_played_on(tmp_path):
     assert_same(whole, resume(tmp_path / "a"))  # from the start
 
 
+def test_memory_maps_survive_and_paths_are_refused(tmp_path):
+    np.save(tmp_path / "X.npy", X)
+    whole = interrupted(tmp_path / "run.ckpt", 60, np.load(tmp_path / "X.npy", mmap_mode="r"))
+    assert_same(whole, resume(tmp_path / "run.ckpt"))
+    clf = FloralClassifier(n_rounds=10).set_callbacks(Checkpoint(tmp_path / "other"))
+    with pytest.raises(TypeError, match="rows that are in memory"):
+        clf.fit(str(tmp_path / "X.npy"), Y)
+
+
 def test_errors_say_what_is_wrong(tmp_path):
     with pytest.raises(FileNotFoundError, match="no checkpoint in"):
         resume(tmp_path / "nothing")

@@ -89,6 +89,13 @@ def choose_gram(
     if gram == "chunked":
         return ChunkedGram(X, kernel, cap // 2, dtype, backend)
     if gram == "low_rank" or kernel.definite:
+        if not kernel.definite and not callable(kernel.name):
+            warnings.warn(
+                f"the {kernel.name} kernel may have negative eigenvalues, which a low-rank factor F F' leaves out: the "
+                "fit is that of another kernel. Use gram='dense' or gram='chunked'.",
+                UserWarning,
+                stacklevel=2,
+            )
         column = n * np.dtype(dtype).itemsize
         if not isinstance(rank, str):
             _check_memory(f"rank {rank}", n, column * min(rank, n), cap)

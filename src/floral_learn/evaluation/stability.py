@@ -20,6 +20,7 @@ from floral_learn.core.kernels import Kernel
 from floral_learn.core.projections import PROJECTIONS
 from floral_learn.datasets import Dataset
 from floral_learn.evaluation.spec import Cell, CellResult, Grid
+from floral_learn.theory.constants import constants, kappa_z
 
 if TYPE_CHECKING:
     from floral_learn.evaluation.results import Results
@@ -50,24 +51,22 @@ def _measure(result: CellResult, dataset: Dataset, codes: np.ndarray) -> None:
     cell = result.cell
     grid = cell.grid or Grid()
     gram = DenseGram.from_rows(dataset.X_train, Kernel("rbf", float(cell.gamma or 1.0)))
-    K = gram.matrix
-    values = np.linalg.eigvalsh(K)
-    rows = np.abs(K).sum(1) - np.diag(K)
     signs = 2.0 * codes - 1
     distances = _distances(gram, signs, float(cell.C or 1.0), grid, cell.seed)
     for j, eta in enumerate(grid.etas):
         config = f"eta={eta:g}"
-        kappa = float((np.abs(1 - eta * np.diag(K)) + eta * rows).max())
+        known = constants(gram.matrix, eta)
+        kappa = known.kappa_infinity
         ratios = {norm: d[1:, j] / np.maximum(d[:-1, j], 1e-300) for norm, d in distances.items()}
         numbers = {
             "kappa_inf": kappa,
-            "induced_bound": (2 - 2 / len(K)) * kappa,
+            "induced_bound": kappa_z(gram.n) * kappa,
             "largest_ratio_inf": ratios["inf"].max(),
             "share_above_kappa_inf": float((ratios["inf"] > kappa * (1 + 1e-9)).mean()),
-            "kappa_2": max(abs(1 - eta * values[-1]), abs(1 - eta * values[0])),
+            "kappa_2": known.kappa_spectral,
             "largest_ratio_2": ratios["2"].max(),
-            "lambda_max": values[-1],
-            "lambda_min": values[0],
+            "lambda_max": known.lambda_max,
+            "lambda_min": known.lambda_min,
         }
         for name, value in numbers.items():
             result.add(name, float(value), config=config)
