@@ -30,6 +30,8 @@ _KNOWN = frozenset(
         "sklearn.metrics._scorer._Scorer",
         "sklearn.metrics._scorer._PredictScorer",
         "sklearn.utils._bunch.Bunch",
+        "sklearn.utils._metadata_requests.MetadataRequest",
+        "sklearn.utils._metadata_requests.MethodMetadataRequest",
         "numpy.ma.MaskedArray",
     }
 )
