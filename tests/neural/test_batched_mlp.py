@@ -35,7 +35,7 @@ def test_training_is_plain_torch_sgd_with_momentum():
     X, y, test, _ = problem(1)
     ours = train_mlps(X, y, test, [3], SHORT)
     stream = torch.Generator().manual_seed(3)
-    start = batched_mlp._initial((2, 8, 4, 1), [stream], torch.device("cpu"))
+    start = batched_mlp.initial_parameters((2, 8, 4, 1), [stream], torch.device("cpu"))
     layers = []
     for layer in range(3):
         linear = torch.nn.Linear(*start[f"weight{layer}"].shape[1:])
@@ -61,7 +61,7 @@ def test_perturbations_stay_in_the_ball_and_raise_the_loss():
     X, y, _, _ = problem(2, 40)
     settings = replace(SHORT, epsilon=0.3, step=0.1, clip=(-1.0, 1.5))
     streams = [torch.Generator().manual_seed(seed) for seed in (0, 1)]
-    parameters = batched_mlp._initial((2, 8, 4, 1), streams, torch.device("cpu"))
+    parameters = batched_mlp.initial_parameters((2, 8, 4, 1), streams, torch.device("cpu"))
     rows, labels = torch.tensor(X).clamp(-1.0, 1.5), torch.tensor(y, dtype=torch.float32)
     moved = batched_mlp._perturbed(parameters, rows, labels, settings, streams)
     assert (moved - rows).abs().max() <= 0.3 + 1e-6

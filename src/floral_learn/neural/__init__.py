@@ -1,1 +1,27 @@
-"""Networks: batched baselines and FLORAL on learned features (needs torch)."""
+"""Networks as baselines, FLORAL as the robust head of a network or a transformer (needs torch).
+
+The public names load on first use: text models need transformers, networks only torch.
+"""
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+if find_spec("torch") is None:  # once for the whole room: every file of it imports torch
+    raise ImportError("networks need torch: pip install 'floral-learn[torch]'")
+
+# public name -> module of this room that holds it
+_PUBLIC = {
+    "FloralHead": "head",
+    "NeuralFloralClassifier": "floral_net",
+    "NeuralNetClassifier": "mlp",
+    "PGDNeuralNetClassifier": "mlp",
+}
+
+__all__ = list(_PUBLIC)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PUBLIC:
+        return getattr(import_module(f"{__name__}.{_PUBLIC[name]}"), name)
+    raise AttributeError(f"module 'floral_learn.neural' has no attribute {name!r}")

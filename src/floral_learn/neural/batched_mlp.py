@@ -68,7 +68,7 @@ def train_mlps(
     rows, labels, test = (torch.as_tensor(a, dtype=torch.float32, device=place) for a in (X, y, X_test))
     models, n, width = rows.shape
     streams = [torch.Generator().manual_seed(int(seed)) for seed in seeds]
-    parameters = _initial((width, *settings.hidden, 1), streams, place)
+    parameters = initial_parameters((width, *settings.hidden, 1), streams, place)
     velocity = {name: torch.zeros_like(value) for name, value in parameters.items()}
     logits = np.empty((settings.epochs, models, test.shape[1]), dtype=np.float32)
     everyone = torch.arange(models, device=place)[:, None]
@@ -107,7 +107,7 @@ _parameter_gradients: Any = vmap(grad(_loss))
 _input_gradients: Any = vmap(grad(_loss, argnums=1))
 
 
-def _initial(widths: tuple[int, ...], streams: list[torch.Generator], place: torch.device) -> Parameters:
+def initial_parameters(widths: tuple[int, ...], streams: list[torch.Generator], place: torch.device) -> Parameters:
     """PyTorch's default for linear layers, uniform within 1 / sqrt(fan-in), one stream a network."""
     parameters: Parameters = {}
     for layer, (fan_in, fan_out) in enumerate(pairwise(widths)):

@@ -1,0 +1,122 @@
+"""Multi-layer perceptrons and what is read off any trained module: logits, input gradients, where it runs."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+
+from floral_learn.core.arrays import backend_for
+from floral_learn.neural.batched_mlp import initial_parameters
+
+_ROWS = 4096  # rows of a forward pass while predicting
+
+
+def torch_device(device: str | None) -> torch.device:
+    """The torch device behind a `device` parameter; one that is not there is a ValueError."""
+    return backend_for(device or "cpu").device
+
+
+def empty_mlp(widths: tuple[int, ...]) -> torch.nn.Sequential:
+    """Linear layers of the given widths with ReLU between them, weights still to be set."""
+    layers: list[torch.nn.Module] = []
+    for fan_in, fan_out in pairwise(widths):
+        # skip_init: torch would draw weights from its global generator, which is not ours to move.
+        layers += [torch.nn.utils.skip_init(torch.nn.Linear, fan_in, fan_out), torch.nn.ReLU()]
+    return torch.nn.Sequential(*layers[:-1])
+
+
+def build_mlp(widths: tuple[int, ...], stream: torch.Generator) -> torch.nn.Sequential:
+    """An `empty_mlp` with weights drawn as `batched_mlp` draws them: uniform within 1 / sqrt(fan-in)."""
+    module = empty_mlp(widths)
+    start = initial_parameters(widths, [stream], torch.device("cpu"))
+    with torch.no_grad():
+        for number, layer in enumerate(part for part in module if isinstance(part, torch.nn.Linear)):
+            layer.weight.copy_(start[f"weight{number}"][0].T)
+            layer.bias.copy_(start[f"bias{number}"][0])
+    return module
+
+
+def state_arrays(module: torch.nn.Module) -> dict[str, np.ndarray]:
+    """Parameters as plain arrays: what a model file keeps of a network."""
+    return {name: value.detach().cpu().numpy().copy() for name, value in module.state_dict().items()}
+
+
+def mlp_from_arrays(widths: tuple[int, ...], arrays: dict[str, np.ndarray]) -> torch.nn.Sequential:
+    """The network behind `state_arrays`, on the CPU."""
+    module = empty_mlp(widths)
+    module.load_state_dict({name: torch.tensor(value) for name, value in arrays.items()})
+    return module.eval()
+
+
+def place_of(module: torch.nn.Module) -> tuple[torch.device, torch.dtype]:
+    """Where a module's parameters lie and their type; the CPU and 32-bit floats where it has none."""
+    first = next((p for p in module.parameters() if p.is_floating_point()), None)
+    return (torch.device("cpu"), torch.float32) if first is None else (first.device, first.dtype)
+
+
+@contextmanager
+def evaluating(module: torch.nn.Module) -> Iterator[None]:
+    """Evaluation mode for the time of a block, then whatever every part was in before."""
+    before = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, mode in before:
+            part.training = mode
+
+
+def batches_of(X: Any, size: int, device: torch.device, dtype: torch.dtype) -> Iterator[torch.Tensor]:
+    """Rows of X as tensors, `size` at a time."""
+    for start in range(0, len(X), size):
+        yield torch.tensor(X[start : start + size], dtype=dtype, device=device)
+
+
+def logits(module: torch.nn.Module, X: np.ndarray, batch_size: int = _ROWS) -> np.ndarray:
+    """What `module` gives for rows X, computed in 64 bits so that a row scores the same alone and in any batch."""
+    exact = copy.deepcopy(module).double().eval()
+    device, dtype = place_of(exact)
+    with torch.no_grad():
+        return np.concatenate([exact(rows).cpu().numpy() for rows in batches_of(X, batch_size, device, dtype)])
+
+
+def soft_loss(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """Cross entropy (n,) of class probabilities `target` (n, M); one logit is the log-odds of class 1."""
+    if output.ndim == 1 or output.shape[1] == 1:
+        odds = output.reshape(-1)
+        return torch.nn.functional.binary_cross_entropy_with_logits(odds, target[:, 1], reduction="none")
+    return torch.nn.functional.cross_entropy(output, target, reduction="none")
+
+
+def class_columns(output: torch.Tensor) -> torch.Tensor:
+    """Logits (n, M); a single log-odds column f becomes (0, f)."""
+    if output.ndim == 1 or output.shape[1] == 1:
+        odds = output.reshape(-1, 1)
+        return torch.cat([torch.zeros_like(odds), odds], dim=1)
+    return output
+
+
+def input_gradient_norms(
+    module: torch.nn.Module, X: np.ndarray, codes: np.ndarray, n_classes: int, batch_size: int = 256
+) -> tuple[np.ndarray, np.ndarray]:
+    """|d loss_i / d x_i| (n,) and logits (n, M) at rows X with labels `codes`; the module stays as it was."""
+    device, dtype = place_of(module)
+    target = np.eye(n_classes)[codes]
+    norms, scores = [], []
+    with evaluating(module):
+        for start, rows in enumerate(batches_of(X, batch_size, device, dtype)):
+            rows.requires_grad_()
+            wanted = torch.tensor(target[start * batch_size :][: len(rows)], dtype=dtype, device=device)
+            with torch.enable_grad():
+                output = module(rows)
+                # Rows do not see each other in evaluation mode: the gradient of the sum is every row's own.
+                (gradient,) = torch.autograd.grad(soft_loss(output, wanted).sum(), rows)
+            norms.append(gradient.flatten(1).norm(dim=1).double().cpu().numpy())
+            scores.append(class_columns(output).detach().double().cpu().numpy())
+    return np.concatenate(norms), np.concatenate(scores)
