@@ -67,6 +67,10 @@ class NumpyBackend:
         """`x` as a numpy array."""
         return np.asarray(x)
 
+    def numpy_rows(self, rows: list[Array]) -> list[np.ndarray]:
+        """Each of `rows` as a numpy array."""
+        return [np.asarray(row) for row in rows]
+
     def arange(self, n: int) -> Array:
         """0 .. n - 1."""
         return np.arange(n)
@@ -101,8 +105,8 @@ class NumpyBackend:
         """Row order that sorts each column, equal values in the order they stand."""
         return np.argsort(x, axis=0, kind="stable")
 
-    def largest(self, keys: Array, count: int) -> Array:
-        """Row numbers of the `count` largest keys of each column, (count, c), in no order.
+    def largest(self, keys: Array, count: int, ordered: bool = False) -> Array:
+        """Row numbers of the `count` largest keys of each column, (count, c), in no order (`ordered` is for torch).
 
         Non-negative keys are distinct within a column, so that the set is the same on every backend; the places
         that too few of them leave are taken by rows with negative keys.
@@ -186,8 +190,13 @@ def mix(x: Array) -> Array:
     return x ^ _shift(x, 31)
 
 
-def draw(seed: Array, counter: int, rows: Array) -> Array:
-    """Non-negative random 63-bit integers for `rows`, the same for the same (seed, counter, row)."""
-    offset = ((counter + 1) * 0x9E3779B97F4A7C15 + (1 << 63)) % (1 << 64) - (1 << 63)  # wrapped to signed
+def draw(seed: Array, counter: int | Array, rows: Array) -> Array:
+    """Non-negative random 63-bit integers for `rows`, the same for the same (seed, counter, row).
+
+    A counter that lies on a device is multiplied there, where integers wrap by themselves.
+    """
+    offset = (counter + 1) * (0x9E3779B97F4A7C15 - (1 << 64))
+    if isinstance(counter, int):
+        offset = (offset + (1 << 63)) % (1 << 64) - (1 << 63)  # wrapped to signed
     stream = mix(seed + offset)
     return mix(stream ^ mix(rows + 1)) & INT64_MAX

@@ -159,6 +159,11 @@ def _largest(keys: Array, counts: np.ndarray, backend: NumpyBackend) -> Array:
         rows = backend.largest(keys, int(counts.max()))
         columns = backend.arange(keys.shape[1])[None, :]
         return xp.where(keys[rows, columns] >= 0, rows, -1)
+    if backend.name == "torch":  # one launch for all columns; the shorter ones end where their count does
+        rows = backend.largest(keys, int(counts.max()), ordered=True)
+        rank, columns = backend.arange(len(rows))[:, None], backend.arange(keys.shape[1])[None, :]
+        wanted = (rank < backend.constant(counts)) & (keys[rows, columns] >= 0)
+        return xp.where(wanted, rows, -1)
     result = backend.zeros((int(counts.max()), keys.shape[1]), backend.int64) - 1
     for j, count in enumerate(counts):
         if count > 0:

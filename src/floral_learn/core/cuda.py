@@ -1,78 +1,145 @@
-"""Two Triton kernels for CUDA: the product that reads K once, and the whole projection in one launch.
+"""Two Triton kernels for CUDA: the product that reads half of K, and the whole projection in one launch.
 
-A round of a dense game is a product of K with two columns, then a few dozen small operations. cuBLAS reads K at a
-fraction of the card's bandwidth for so few columns, and a projection that asks "converged?" after each pass makes the
-host wait for the device every time. Neither happens here.
+A round of a dense game is a product of K with two columns, then a few dozen small operations. A library product reads
+all of K, at a fraction of the card's bandwidth for so few columns; K is symmetric, so that a tile below the diagonal
+serves two tiles. A projection that asks "converged?" after each pass makes the host wait for the device every time;
+here the blocks of one launch agree on that among themselves.
+
+Sums are added in a fixed order: the same game gives the same bits.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 
-MOST_COLUMNS = 8  # above, the matrix product of the library is as fast
-MOST_ROWS = 300_000  # above, one block for each column is slower than many small launches
+MOST_COLUMNS = 4  # above, the matrix product of the library is as fast
+LEAST_ROWS = 2048  # below, a product is a matter of microseconds
+EDGE = 256  # rows and columns of a tile
 
 
 @triton.jit
-def _skinny_product(
-    matrix, columns, out, n, stride, C: tl.constexpr, ROWS: tl.constexpr, DEPTH: tl.constexpr
+def _half_product(
+    matrix, columns, partial, n, stride, tiles, C: tl.constexpr, EDGE: tl.constexpr, ROWS: tl.constexpr
 ):  # pragma: no cover (compiled)
-    rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
-    lanes = tl.arange(0, DEPTH)
-    which = tl.arange(0, C)
-    total = tl.zeros((ROWS, DEPTH, C), dtype=tl.float32)
-    inside = rows < n
-    for start in range(0, n, DEPTH):
-        at = start + lanes
+    # Row r of tiles below the diagonal has r + 1 of them, and row `tiles - 1 - r` the rest of `tiles + 1`: one program
+    # line for both.
+    line = tl.program_id(1)
+    place = tl.program_id(0)
+    mirror = tiles - 1 - line
+    if (mirror == line) & (place > line):
+        return
+    I = tl.where(place <= line, line, mirror).to(tl.int64)  # noqa: E741
+    J = tl.where(place <= line, place, place - line - 1).to(tl.int64)
+    cols = J * EDGE + tl.arange(0, EDGE)
+    live = cols < n
+    x0 = tl.load(columns + cols, mask=live, other=0.0)
+    down0 = tl.zeros((ROWS, EDGE), dtype=tl.float32)
+    if C > 1:
+        x1 = tl.load(columns + n + cols, mask=live, other=0.0)
+        down1 = tl.zeros((ROWS, EDGE), dtype=tl.float32)
+    if C > 2:
+        x2 = tl.load(columns + 2 * n + cols, mask=live, other=0.0)
+        down2 = tl.zeros((ROWS, EDGE), dtype=tl.float32)
+    if C > 3:
+        x3 = tl.load(columns + 3 * n + cols, mask=live, other=0.0)
+        down3 = tl.zeros((ROWS, EDGE), dtype=tl.float32)
+    across = partial + J * C * n
+    for start in range(0, EDGE, ROWS):
+        rows = I * EDGE + start + tl.arange(0, ROWS)
+        inside = rows < n
         tile = tl.load(
-            matrix + rows[:, None] * stride + at[None, :],
-            mask=inside[:, None] & (at < n)[None, :],
+            matrix + rows[:, None] * stride + cols[None, :],
+            mask=inside[:, None] & live[None, :],
             other=0.0,
             eviction_policy="evict_first",
         ).to(tl.float32)
-        vector = tl.load(columns + at[:, None] * C + which[None, :], mask=(at < n)[:, None], other=0.0)
-        total += tile[:, :, None] * vector[None, :, :]
-    sums = tl.sum(total, axis=1)
-    tl.store(out + rows[:, None] * C + which[None, :], sums, mask=inside[:, None])
+        down0 += tile * tl.load(columns + rows, mask=inside, other=0.0)[:, None]
+        tl.store(across + rows, tl.sum(tile * x0[None, :], axis=1), mask=inside)
+        if C > 1:
+            down1 += tile * tl.load(columns + n + rows, mask=inside, other=0.0)[:, None]
+            tl.store(across + n + rows, tl.sum(tile * x1[None, :], axis=1), mask=inside)
+        if C > 2:
+            down2 += tile * tl.load(columns + 2 * n + rows, mask=inside, other=0.0)[:, None]
+            tl.store(across + 2 * n + rows, tl.sum(tile * x2[None, :], axis=1), mask=inside)
+        if C > 3:
+            down3 += tile * tl.load(columns + 3 * n + rows, mask=inside, other=0.0)[:, None]
+            tl.store(across + 3 * n + rows, tl.sum(tile * x3[None, :], axis=1), mask=inside)
+    if I != J:
+        below = partial + I * C * n + cols
+        tl.store(below, tl.sum(down0, axis=0), mask=live)
+        if C > 1:
+            tl.store(below + n, tl.sum(down1, axis=0), mask=live)
+        if C > 2:
+            tl.store(below + 2 * n, tl.sum(down2, axis=0), mask=live)
+        if C > 3:
+            tl.store(below + 3 * n, tl.sum(down3, axis=0), mask=live)
 
 
-def skinny_product(matrix: Any, columns: Any) -> Any:
-    """``matrix @ columns`` for a square row-major matrix (float32 or bfloat16) and up to eight columns, float32."""
+def half_product(matrix: Any, columns: Any, rows: int = 16, warps: int = 4, edge: int = EDGE) -> Any:
+    """``matrix @ columns`` for a symmetric row-major matrix (float32 or bfloat16) and up to four columns, float64.
+
+    Entry (b, c, i) of `partial` is what tile column b adds to row i of column c; each is written once.
+    """
     n, c = columns.shape
-    width = triton.next_power_of_2(c)
-    vector = torch.zeros((n, width), dtype=torch.float32, device=matrix.device)
-    vector[:, :c] = columns
-    out = torch.empty((n, width), dtype=torch.float32, device=matrix.device)
-    rows, depth = (16, 512) if width <= 2 else (8, 256)
-    grid = (triton.cdiv(n, rows),)
-    _skinny_product[grid](matrix, vector, out, n, matrix.stride(0), C=width, ROWS=rows, DEPTH=depth, num_warps=8)
-    return out[:, :c]
+    tiles = triton.cdiv(n, edge)
+    vectors = columns.T.to(torch.float32, memory_format=torch.contiguous_format).contiguous()
+    partial = torch.empty((tiles, c, n), dtype=torch.float32, device=matrix.device)
+    _half_product[(tiles + 1, (tiles + 1) // 2)](
+        matrix, vectors, partial, n, matrix.stride(0), tiles, C=c, EDGE=edge, ROWS=rows, num_warps=warps
+    )
+    return partial.sum(0, dtype=torch.float64).T
+
+
+@triton.jit
+def _together(counter, goal):  # pragma: no cover (compiled)
+    """Wait until every block of this column has come as far as this one."""
+    tl.debug_barrier()
+    seen = tl.atomic_add(counter, 1, sem="acq_rel", scope="gpu") + 1
+    while seen < goal:
+        seen = tl.atomic_add(counter, 0, sem="acquire", scope="gpu")
+    tl.debug_barrier()
 
 
 @triton.jit
 def _project(
-    z, signs, cap, mu_in, dual, mu_out, residual, passes, n, cap_stride, MAX: tl.constexpr, BLOCK: tl.constexpr
-):  # pragma: no cover (compiled)
-    column = tl.program_id(0).to(tl.int64)
+    z, signs, cap, mu_in, dual, mu_out, residual, passes, sums, counters, n, share, cap_stride,
+    MAX: tl.constexpr, BLOCK: tl.constexpr, BLOCKS: tl.constexpr,
+):  # pragma: no cover (compiled)  # fmt: skip
+    column = tl.program_id(1).to(tl.int64)
+    me = tl.program_id(0)
     lanes = tl.arange(0, BLOCK)
+    peers = tl.arange(0, BLOCKS)
+    begin = me * share
+    end = tl.minimum(begin + share, n)
     z += column * n
     signs += column * n
     dual += column * n
     cap += column * cap_stride
+    counters += column
+    sums += column * 6 * BLOCKS  # two sets of three numbers a block, used in turn
     left = tl.full((), float("inf"), tl.float64)
     right = tl.full((), float("-inf"), tl.float64)
-    for start in range(0, n, BLOCK):
+    for start in range(begin, end, BLOCK):
         at = start + lanes
-        live = at < n
+        live = at < end
         s = tl.load(signs + at, mask=live, other=1.0)
         u = s * tl.load(z + at, mask=live, other=0.0)
         reach = s * tl.load(cap + at, mask=live, other=0.0)
         left = tl.minimum(left, tl.min(tl.where(live, u - tl.maximum(reach, 0.0), float("inf"))))
         right = tl.maximum(right, tl.max(tl.where(live, u - tl.minimum(reach, 0.0), float("-inf"))))
+    meetings = 0
+    if BLOCKS > 1:
+        tl.store(sums + me, left)
+        tl.store(sums + BLOCKS + me, right)
+        meetings += 1
+        _together(counters, meetings * BLOCKS)
+        left = tl.min(tl.load(sums + peers, cache_modifier=".cg"))
+        right = tl.max(tl.load(sums + BLOCKS + peers, cache_modifier=".cg"))
     mu = tl.minimum(tl.maximum(tl.load(mu_in + column), left), right)
     done = 0
     count = 0
@@ -82,9 +149,9 @@ def _project(
         phi = tl.full((), 0.0, tl.float64)
         size = tl.full((), 0.0, tl.float64)
         slope = tl.full((), 0.0, tl.float64)
-        for start in range(0, n, BLOCK):
+        for start in range(begin, end, BLOCK):
             at = start + lanes
-            live = at < n
+            live = at < end
             s = tl.load(signs + at, mask=live, other=1.0)
             u = s * tl.load(z + at, mask=live, other=0.0)
             reach = s * tl.load(cap + at, mask=live, other=0.0)
@@ -95,6 +162,17 @@ def _project(
             phi += tl.sum(clipped)
             size += tl.sum(tl.abs(clipped))
             slope += tl.sum(tl.where(live & (moved > low) & (moved < high), 1.0, 0.0))
+        if BLOCKS > 1:
+            # The other set of places: a block that is late may still be reading the last one.
+            here = sums + (count % 2) * 3 * BLOCKS
+            tl.store(here + me, phi)
+            tl.store(here + BLOCKS + me, size)
+            tl.store(here + 2 * BLOCKS + me, slope)
+            meetings += 1
+            _together(counters, meetings * BLOCKS)
+            phi = tl.sum(tl.load(here + peers, cache_modifier=".cg"))
+            size = tl.sum(tl.load(here + BLOCKS + peers, cache_modifier=".cg"))
+            slope = tl.sum(tl.load(here + 2 * BLOCKS + peers, cache_modifier=".cg"))
         tolerance = 32 * 2.220446049250313e-16
         close = tl.abs(phi) <= tolerance * (size + slope * tl.abs(mu) + 1e-300)
         narrow = right - left <= 4.440892098500626e-16 * (tl.abs(left) + tl.abs(right))
@@ -105,20 +183,35 @@ def _project(
         # The same safeguards as in core/projections.py, pass for pass.
         trusted = (slope > 0) & (newton >= left) & (newton <= right) & ((count <= 20) | (count % 2 == 0))
         mu = tl.where(done == 1, mu, tl.where(trusted, newton, (left + right) / 2))
-    for start in range(0, n, BLOCK):
+    for start in range(begin, end, BLOCK):
         at = start + lanes
-        live = at < n
+        live = at < end
         s = tl.load(signs + at, mask=live, other=1.0)
         u = s * tl.load(z + at, mask=live, other=0.0)
         reach = s * tl.load(cap + at, mask=live, other=0.0)
         clipped = tl.minimum(tl.maximum(u - mu, tl.minimum(reach, 0.0)), tl.maximum(reach, 0.0))
         tl.store(dual + at, s * clipped, mask=live)
-    tl.store(mu_out + column, mu)
-    tl.store(residual + column, tl.abs(phi))
-    tl.store(passes + column, count)
+    if me == 0:
+        tl.store(mu_out + column, mu)
+        tl.store(residual + column, tl.abs(phi))
+        tl.store(passes + column, count)
 
 
-def project(z: Any, signs: Any, cap: Any, mu: Any, max_iter: int = 200) -> tuple[Any, Any, Any, Any]:
+@cache
+def _multiprocessors(device: Any) -> int:
+    return torch.cuda.get_device_properties(device).multi_processor_count
+
+
+def blocks_for(n: int, columns: int, device: Any) -> int:
+    """How many blocks share a column: one for each 4,096 rows, and never more than run at the same time."""
+    wanted = triton.next_power_of_2(triton.cdiv(n, 4096))
+    room = max(_multiprocessors(device) // columns, 1)
+    return min(wanted, 2 ** (room.bit_length() - 1), 128)
+
+
+def project(
+    z: Any, signs: Any, cap: Any, mu: Any, max_iter: int = 200, blocks: int | None = None
+) -> tuple[Any, Any, Any, Any]:
     """The exact projection of every column of `z` (n, c): dual, mu, residual and passes, without waiting for the host.
 
     Arrays are float64, column by column in memory; `cap` is (n, 1) or (n, c).
@@ -127,9 +220,14 @@ def project(z: Any, signs: Any, cap: Any, mu: Any, max_iter: int = 200) -> tuple
     dual = torch.empty((c, n), dtype=torch.float64, device=z.device).T
     mu_out, residual = torch.empty_like(mu), torch.empty_like(mu)
     passes = torch.empty(c, dtype=torch.int32, device=z.device)
-    block = min(triton.next_power_of_2(n), 4096)
+    blocks = blocks_for(n, c, z.device) if blocks is None else blocks
+    share = triton.cdiv(n, blocks)
+    block = min(triton.next_power_of_2(share), 2048)
+    sums = torch.empty((c, 6 * blocks), dtype=torch.float64, device=z.device)
+    counters = torch.zeros(c, dtype=torch.int32, device=z.device)
     cap_stride = n if cap.shape[1] == c and c > 1 else 0
-    _project[(c,)](
-        z, signs, cap, mu, dual, mu_out, residual, passes, n, cap_stride, MAX=max_iter, BLOCK=block, num_warps=16
-    )
+    _project[(blocks, c)](
+        z, signs, cap, mu, dual, mu_out, residual, passes, sums, counters, n, share, cap_stride,
+        MAX=max_iter, BLOCK=block, BLOCKS=blocks, num_warps=8,
+    )  # fmt: skip
     return dual, mu_out, residual, passes

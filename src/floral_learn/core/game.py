@@ -18,12 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.core.arrays import Array, draw, outer
+from floral_learn.core.arrays import Array, draw
 from floral_learn.core.attackers import TIES, Attacker, Flips, NoAttack, View
-from floral_learn.core.dual import Optimality, gradient, objective, optimality
 from floral_learn.core.gram import Gram
-from floral_learn.core.projections import PROJECTIONS
+from floral_learn.core.projections import Projection
+from floral_learn.core.recorded import LEAST, OPENING, play_recorded, recordable
 from floral_learn.core.state import GameResult, GameState
+from floral_learn.core.turn import answer, averages, judge, look_ahead
 
 Callback = Callable[["GameState"], Any]
 
@@ -140,13 +141,16 @@ def solve(game: Game, state: GameState | None = None, callback: Callback | None 
     """Play `game` from `state` (or from the start) to its last round.
 
     `callback` is called with the state each time a round is closed; a true answer ends the game there. A state saved
-    by it, given to `solve` with the same game, continues with the same bits.
+    by it (`GameState.to_arrays`), given to `solve` with the same game, continues with the same bits.
     """
     backend = game.gram.backend
     state = GameState.start(game.signs(), game.games, backend) if state is None else state.copy(backend)
-    project = PROJECTIONS[game.projection]
     view = _view_of(game)
+    record_at = max(state.round + OPENING, game.warm_up + OPENING) if recordable(game) else game.rounds
     while True:
+        recorded = not state.closed and record_at <= state.round <= game.rounds - LEAST
+        if recorded and play_recorded(game, view, state, callback):
+            break
         flips, signs, now, ahead = _look_ahead(game, view, state)
         if not state.closed:
             _close(game, state, now)
@@ -154,46 +158,39 @@ def solve(game: Game, state: GameState | None = None, callback: Callback | None 
                 break
         if state.round >= game.rounds:
             break
-        eta = game.eta[state.round]
-        eta = eta if game.weight is None else outer(game.weight, eta)
-        step = state.dual - eta * gradient(ahead, signs)
-        projected = project(step, signs, game.cap, state.mu, backend, game.weight)
+        projected = answer(game, state.dual, signs, ahead, game.eta[state.round], state.mu)
         state = _advance(game, state, flips, signs, projected)
     return result_of(game, state)
 
 
 def _look_ahead(game: Game, view: dict[str, Any], state: GameState) -> tuple[Flips, Array, Array, Array]:
     """The attacker's next flips, the labels they give, and one pass over K: for this round and for the next."""
-    gram, backend = game.gram, game.gram.backend
-    weights = state.signs * state.dual
+    attacker = NoAttack() if state.round < game.warm_up else game.attacker
     scores = None
     if state.round > 0 and game.attacker.needs_scores:
-        now = gram.matmat(weights)
-        scores = now + optimality(now, state.dual, state.signs, game.cap, backend, game.weight).bias
-    attacker = NoAttack() if state.round < game.warm_up else game.attacker
-    flips = attacker(View(dual=state.dual, scores=scores, **view), state.round + 1)
-    signs = game.signs(flips)
-    if state.round == 0:
-        return flips, signs, weights, weights  # all zero: K need not be asked
-    columns = weights.shape[1]
-    both = gram.matmat(backend.side_by_side(weights, signs * state.dual))
-    return flips, signs, both[:, :columns], both[:, columns:]
+        now = game.gram.matmat(state.signs * state.dual)
+        scores = now + judge(game, now, state.dual, state.signs)[0].bias
+    seen = View(dual=state.dual, scores=scores, **view)
+    if state.round == 0 and not bool((state.dual != 0).any()):  # nothing to ask K about
+        flips = attacker(seen, 1)
+        return flips, game.signs(flips), state.dual, state.dual
+    return look_ahead(game, attacker, seen, state.signs, state.round + 1)
 
 
-def _advance(game: Game, state: GameState, flips: Flips, signs: Array, projected: Any) -> GameState:
+def _advance(game: Game, state: GameState, flips: Flips, signs: Array, projected: Projection) -> GameState:
     if len(flips.points):
         game.gram.backend.count(state.flip_count, flips.points)
     state.round += 1
     state.dual, state.signs, state.mu, state.closed = projected.dual, signs, projected.mu, False
-    state.history.open_round(game.steps[state.round - 1], projected, flips.points)
+    state.history.open_round(game.steps[state.round - 1], projected.mu, projected.iterations, flips.points)
     return state
 
 
 def _close(game: Game, state: GameState, product: Array) -> None:
     """Bias, objective and residual of the round just played, and its share in the averaged model."""
-    found: Optimality = optimality(product, state.dual, state.signs, game.cap, game.gram.backend, game.weight)
-    state.history.close_round(found, objective(product, state.dual, state.signs))
-    if state.round > (game.average_from or 0) or game.average_from == 0:
+    found, value = judge(game, product, state.dual, state.signs)
+    state.history.close_round(found.bias, found.residual, value)
+    if averages(game, state.round):
         state.weight_sum = state.weight_sum + state.signs * state.dual
         state.bias_sum = state.bias_sum + found.bias
         state.averaged += 1

@@ -28,6 +28,7 @@ class Gram:
     """What every Gram operator has: its size, its cost, products, and its largest eigenvalue."""
 
     kind = ""
+    recordable = True  # whether a product stays on the device from beginning to end
     n: int
     dtype: str
     nbytes: int
@@ -134,6 +135,7 @@ class ChunkedGram(Gram):
     """Tiles of K recomputed at each product, never more than `max_bytes` at once: slow, exact, small."""
 
     kind = "chunked"
+    recordable = False
 
     def __init__(
         self,

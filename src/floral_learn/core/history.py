@@ -22,17 +22,17 @@ class History:
     def __init__(self) -> None:
         self.rows: dict[str, list[Any]] = {name: [] for name in (*_OPENED, *_CLOSED)}
 
-    def open_round(self, step: np.ndarray, projected: Any, flips: Array) -> None:
+    def open_round(self, step: np.ndarray, mu: Array, iterations: Any, flips: Array) -> None:
         """What is known once the step is made."""
         self.rows["step"].append(step)
-        self.rows["mu"].append(projected.mu)
-        self.rows["projection_iterations"].append(projected.iterations)
+        self.rows["mu"].append(mu)
+        self.rows["projection_iterations"].append(iterations)
         self.rows["flips"].append(flips)
 
-    def close_round(self, found: Any, objective: Array) -> None:
+    def close_round(self, bias: Array, residual: Array, objective: Array) -> None:
         """What the next pass over K tells about the step."""
-        self.rows["bias"].append(found.bias)
-        self.rows["residual"].append(found.residual)
+        self.rows["bias"].append(bias)
+        self.rows["residual"].append(residual)
         self.rows["objective"].append(objective)
 
     def __len__(self) -> int:
@@ -48,10 +48,7 @@ class History:
         """One numpy array a quantity."""
         out = {}
         for name, rows in self.rows.items():
-            if name == "flips":
-                out[name] = _pad([backend.numpy(row) for row in rows])
-            else:
-                out[name] = np.array([backend.numpy(row) for row in rows])
+            out[name] = _pad(backend.numpy_rows(rows)) if name == "flips" else np.array(backend.numpy_rows(rows))
         return out
 
     @classmethod

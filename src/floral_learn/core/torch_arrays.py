@@ -70,6 +70,20 @@ class TorchBackend(NumpyBackend):
         """`x` as a numpy array in main memory."""
         return x.detach().cpu().numpy() if hasattr(x, "detach") else np.asarray(x)
 
+    def numpy_rows(self, rows: list[Array]) -> list[np.ndarray]:
+        """Each of `rows` as a numpy array; those of one shape come over in one piece, as each copy makes one wait."""
+        out: list[Any] = list(rows)
+        alike: dict[tuple[Any, ...], list[int]] = {}
+        for i, row in enumerate(rows):
+            if hasattr(row, "detach"):
+                alike.setdefault((tuple(row.shape), row.dtype), []).append(i)
+            else:
+                out[i] = np.asarray(row)
+        for places in alike.values():
+            for i, row in zip(places, self.numpy(self.xp.stack([rows[i] for i in places]))):
+                out[i] = row
+        return out
+
     def arange(self, n: int) -> Array:
         """0 .. n - 1."""
         return self.xp.arange(n, device=self.device)
@@ -83,20 +97,19 @@ class TorchBackend(NumpyBackend):
 
     def assign(self, x: Array, rows: Array, values: Array) -> Array:
         """A copy of `x` (n, R) with ``x[rows[i, r], r] = values[i, r]``; negative rows are left out."""
-        xp, games = self.xp, self.arange(x.shape[1])
+        xp = self.xp
         # Picking out the valid entries would make the host wait for their number: the others repeat the column's first
         # entry instead, or write row 0 as it is where there is none.
         first, valid = rows[0] >= 0, rows >= 0
         row = xp.where(first, rows[0], 0)
         value = xp.where(first, values[0], x[0])
         out = self.copy(x)
-        out[xp.where(valid, rows, row), games.expand(rows.shape)] = xp.where(valid, values, value)
+        out.T.scatter_(1, xp.where(valid, rows, row).T, xp.where(valid, values, value).T)
         return out
 
     def count(self, x: Array, rows: Array) -> None:
         """Add 1 to ``x[rows[i, r], r]``, in place; negative rows are left out."""
-        games = self.arange(x.shape[1]).expand(rows.shape)
-        x.index_put_((rows.clip(0, None), games), self.cast(rows >= 0, x.dtype), accumulate=True)
+        x.T.scatter_add_(1, rows.clip(0, None).T, self.cast(rows >= 0, x.dtype).T)
 
     @cached_property
     def kernels(self) -> Any:
@@ -111,7 +124,7 @@ class TorchBackend(NumpyBackend):
 
     def project(self, z: Array, signs: Array, cap: Array, mu: Array) -> tuple[Array, ...] | None:
         """The projection of core/projections.py in one launch, where the device has one: dual, mu, residual, passes."""
-        if self.kernels is None or len(z) > self.kernels.MOST_ROWS:
+        if self.kernels is None:
             return None
         columns = [self.columns(x) for x in (z, signs, cap)]
         return self.kernels.project(*columns, mu)
@@ -124,15 +137,15 @@ class TorchBackend(NumpyBackend):
         """Row order that sorts each column, equal values in the order they stand."""
         return self.xp.argsort(x, dim=0, stable=True)
 
-    def largest(self, keys: Array, count: int) -> Array:
-        """Row numbers of the `count` largest keys of each column, (count, c), in no order."""
-        return self.xp.topk(keys.T, min(count, len(keys)), dim=1, sorted=False).indices.T
+    def largest(self, keys: Array, count: int, ordered: bool = False) -> Array:
+        """Row numbers of the `count` largest keys of each column, (count, c), in no order or the largest first."""
+        return self.xp.topk(keys.T, min(count, len(keys)), dim=1, sorted=ordered).indices.T
 
     def symmetric_product(self, matrix: Array, columns: Array) -> Array:
         """``matrix @ columns`` for a symmetric `matrix`, column by column in memory; bfloat16 adds up in float32."""
-        short = matrix.dtype != self.xp.float64 and len(matrix) >= 1024
-        if short and self.kernels is not None and columns.shape[1] <= self.kernels.MOST_COLUMNS:
-            return self.columns(self.kernels.skinny_product(matrix, columns))
+        kernels = self.kernels if matrix.dtype != self.xp.float64 and matrix.stride(1) == 1 else None
+        if kernels is not None and columns.shape[1] <= kernels.MOST_COLUMNS and len(matrix) >= kernels.LEAST_ROWS:
+            return kernels.half_product(matrix, columns)
         return (self.cast(columns, matrix.dtype).T @ matrix).T
 
     def product(self, matrix: Array, columns: Array) -> Array:

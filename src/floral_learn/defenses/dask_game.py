@@ -15,7 +15,6 @@ import numpy as np
 
 from floral_learn.core.arrays import NUMPY
 from floral_learn.core.attackers import Flips, NoAttack, RandomizedTopK, View, _choose
-from floral_learn.core.dual import Optimality
 from floral_learn.core.game import Callback, Game
 from floral_learn.core.history import History
 from floral_learn.core.projections import Projection
@@ -49,7 +48,7 @@ def solve_on_workers(game: Game, rows: ClusterRows, callback: Callback | None = 
             break
         projected = _project(rows, state.mu, [first for _, first in answers])
         state.round, state.mu, state.closed = state.round + 1, projected.mu, False
-        state.history.open_round(game.steps[state.round - 1], projected, flips.points)
+        state.history.open_round(game.steps[state.round - 1], projected.mu, projected.iterations, flips.points)
     return _collect(rows, state)
 
 
@@ -101,7 +100,7 @@ def _close(state: GameState, parts: list[Closing], average: bool) -> None:
     bias = np.where(free > 0, mean, (lower + upper) / 2)
     both = (most > -np.inf) & (least < np.inf)
     residual = np.where(both, lower - upper, 0.0).clip(0, None)
-    state.history.close_round(Optimality(bias, residual), np.sum([part.objective for part in parts], axis=0))
+    state.history.close_round(bias, residual, np.sum([part.objective for part in parts], axis=0))
     if average:
         state.bias_sum = state.bias_sum + bias
         state.averaged += 1

@@ -72,7 +72,7 @@ class ScaledGram(Gram):
 
     def matmat(self, columns: Array) -> Array:
         """The product, column by column with its own scale."""
-        scale = self.backend.array(np.tile(self.scale, columns.shape[1] // len(self.scale)))
+        scale = self.backend.constant(np.tile(self.scale, columns.shape[1] // len(self.scale)))
         return self.base.matmat(columns) * scale + columns * (1 - scale)
 
 
