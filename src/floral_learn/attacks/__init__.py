@@ -64,8 +64,36 @@ def poison(
 ) -> PoisonResult:
     """Flip ``budget`` labels of (X, y) with a published attack, chosen by name from ``ATTACKS``.
 
-    ``attack_params`` go to the attack's class, for example ``C=10, gamma=1`` (alfa, alfa-tilt), ``surrogate=...``
-    (all that need a victim), ``mask=...`` or ``class_limits=...`` (all). The inputs are never modified.
+    Parameters
+    ----------
+    X : array-like or CSR matrix of shape (n, d)
+        Rows; the attacks that look at labels only take ``None`` too.
+    y : array-like of shape (n,)
+        Labels of any kind; never modified.
+    attack : str, default="farthest"
+        One of ``ATTACKS``: random, class-biased, farthest, near-boundary, top-k, randomized-top-k, alfa, alfa-tilt,
+        lfa, gradient.
+    budget : float or int, default=0.1
+        Flips: a float in [0, 1] is a fraction of all rows (rounded down), an int a count.
+    random_state : int, Generator, RandomState or None
+        Source of every random choice.
+    **attack_params : dict
+        Parameters of the attack's class, for example ``C=10, gamma=1`` (alfa, alfa-tilt), ``surrogate=...`` (all that
+        need a victim), ``mask=...`` or ``class_limits=...`` (all).
+
+    Returns
+    -------
+    PoisonResult
+        The poisoned labels, which rows changed, and the attack's ranking of all rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from floral_learn import poison
+    >>> X, y = make_moons(100, noise=0.2, random_state=0)
+    >>> result = poison(X, y, attack="farthest", budget=0.1)
+    >>> len(result.indices), int((result.y != y).sum())
+    (10, 10)
     """
     if attack not in ATTACKS:
         raise ValueError(f"attack={attack!r} is unknown; choose one of {', '.join(ATTACKS)}")

@@ -15,7 +15,7 @@ from .surrogates import class_scores, fresh, margins
 
 @dataclass
 class Alfa(LabelAttack):
-    """argmin_{q, w} 1/2 |w|^2 + C sum_i q_i (e_i(w) - x_i)  over the doubled set {(x, y), (x, -y)}.
+    """argmin_{q, w} ``1/2 |w|^2 + C sum_i q_i (e_i(w) - x_i)`` over the doubled set {(x, y), (x, -y)}.
 
     q in {0, 1}^2n picks one copy of each row, at most ``budget`` of them flipped; e is the hinge loss
     of the tainted SVM w, x that of the SVM trained on the given labels. The two steps alternate until
@@ -28,15 +28,32 @@ class Alfa(LabelAttack):
 
     Parameters
     ----------
-    C, kernel, gamma, degree, coef0 : the SVM, as in ``sklearn.svm.SVC``
+    C, kernel, gamma, degree, coef0 : float, str, float or str, int, float
+        The SVM, as in ``sklearn.svm.SVC``.
     costs : (n,) positive array, optional
         What it costs the attacker to flip each row; needs ``max_cost``.
     max_cost : float, optional
         Most that all flips together may cost. Fewer than ``budget`` flips may fit; the result says so.
-    max_iter, n_init : most rounds of one start, and starts
+    max_iter : int, default=50
+        Most rounds of one start.
+    n_init : int, default=10
+        Starts.
     surrogate : classifier, optional
         Another stand-in for the victim. An ``SVC`` gives its kernel and C; any other classifier is
-        refitted each round and judged by the hinge loss alone (there is no |w|).
+        refitted each round and judged by the hinge loss alone (a model without weights has no norm).
+
+    Notes
+    -----
+    The other parameters are those of :class:`LabelAttack`. Two classes.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from floral_learn.attacks import Alfa
+    >>> X, y = make_moons(100, noise=0.2, random_state=0)
+    >>> result = Alfa(budget=0.1, gamma=1.0, n_init=2, random_state=0).poison(X, y)
+    >>> len(result.indices), "objective" in result.details
+    (10, True)
     """
 
     C: float = 10.0

@@ -23,7 +23,7 @@ BATCH = 25
 class AlfaTilt(LabelAttack):
     """argmax_flips angle(w, w')  over ``n_restarts`` random proposals, w' trained on the flipped labels.
 
-    Each proposal draws a random SVM and flips the rows with the smallest
+    Each proposal draws a random SVM and flips the rows with the smallest ::
 
         alpha_i / C - beta1 * s_i - beta2 * q_i,    s = y f(x) / max,    q = y f_random(x) / max,
 
@@ -36,15 +36,37 @@ class AlfaTilt(LabelAttack):
 
     Parameters
     ----------
-    C, kernel, gamma, degree, coef0 : the SVM, as in ``sklearn.svm.SVC``
-    n_restarts : random proposals (2,000 in the original)
-    beta1, beta2 : weights of s and q
-    random_svm : ``"signed"`` draws random duals in [0, C] with random labels, a hyperplane that knows nothing
+    C, kernel, gamma, degree, coef0 : float, str, float or str, int, float
+        The SVM, as in ``sklearn.svm.SVC``.
+    n_restarts : int, default=100
+        Random proposals (2,000 in the original).
+    beta1, beta2 : float, default=0.1
+        Weights of s and q.
+    random_svm : {"signed", "unsigned"}, default="signed"
+        ``"signed"`` draws random duals in [0, C] with random labels, a hyperplane that knows nothing
         of the data; ``"unsigned"`` leaves the labels out, as the authors' library does, so that all
         proposals favour rows of one class in dense regions.
-    costs, max_cost : price of each flip (n,) and most that all may cost, as in ``Alfa``
-    gram : ``"auto"``, ``"dense"`` or ``"low-rank"``; ``rank`` columns in the last case
-    surrogate : an ``SVC`` whose kernel and C are used instead; other classifiers have no hyperplane
+    costs, max_cost : array of shape (n,) and float, optional
+        Price of each flip and most that all may cost, as in ``Alfa``.
+    gram : {"auto", "dense", "low-rank"}, default="auto"
+        How the kernel matrix is held.
+    rank : int, default=256
+        Columns of a low-rank factor.
+    surrogate : SVC, optional
+        Its kernel and C are used instead; other classifiers have no hyperplane.
+
+    Notes
+    -----
+    The other parameters are those of :class:`LabelAttack`. Two classes.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from floral_learn.attacks import AlfaTilt
+    >>> X, y = make_moons(100, noise=0.2, random_state=0)
+    >>> result = AlfaTilt(budget=0.1, gamma=1.0, n_restarts=5, random_state=0).poison(X, y)
+    >>> len(result.indices)
+    10
     """
 
     C: float = 10.0

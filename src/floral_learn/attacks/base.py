@@ -26,12 +26,27 @@ Progress = Callable[[int, int], None]
 class PoisonResult:
     """Poisoned labels and how they came about.
 
-    y: (n,) labels after the attack, of the given dtype; a new array.
-    indices: (m,) rows whose label changed, the attack's first choice first.
-    scores: (n,) the attack's ranking of all rows, larger means more worth flipping.
-    budget: how many flips were asked for; ``m == budget`` unless ``stopped_early``.
-    stopped_early: ``None``, or the reason why fewer labels than ``budget`` were flipped.
-    details: what the attack found on its way (objective, angle, number of fits, ...).
+    Attributes
+    ----------
+    y : ndarray of shape (n,)
+        Labels after the attack, of the given dtype; a new array.
+    indices : ndarray of shape (m,)
+        Rows whose label changed, the attack's first choice first.
+    scores : ndarray of shape (n,)
+        The attack's ranking of all rows, larger means more worth flipping.
+    budget : int
+        How many flips were asked for; ``m == budget`` unless ``stopped_early``.
+    stopped_early : str or None
+        The reason why fewer labels than ``budget`` were flipped.
+    details : dict
+        What the attack found on its way (objective, angle, number of fits, ...).
+
+    Examples
+    --------
+    >>> from floral_learn import poison
+    >>> result = poison(None, ["spam", "ham"] * 50, attack="random", budget=5, random_state=0)
+    >>> result.budget, int(result.mask.sum()), result.stopped_early is None
+    (5, 5, True)
     """
 
     y: np.ndarray
@@ -97,6 +112,19 @@ class LabelAttack(ABC):
         Source of every random choice.
     progress : callable(done, total), optional
         Called by long attacks after each unit of work.
+
+    Examples
+    --------
+    One method makes a new attack; see "Add an attack" in the documentation.
+
+    >>> import numpy as np
+    >>> from floral_learn.attacks.base import RankingAttack
+    >>> class First(RankingAttack):
+    ...     name = "first"
+    ...     def _rank(self, problem):
+    ...         return -np.arange(len(problem.y)), None
+    >>> First(budget=2).poison([[0.0]] * 4, ["a", "a", "b", "b"]).y.tolist()
+    ['b', 'b', 'b', 'b']
     """
 
     _: KW_ONLY

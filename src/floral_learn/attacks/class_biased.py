@@ -13,9 +13,24 @@ from .base import Choice, LabelAttack, Problem
 class ClassBiased(LabelAttack):
     """Flip random rows with a fixed share for each class: asymmetric label noise. O(n).
 
-    ``class_weights`` maps label -> weight: classes not named are left alone, and the flips are shared
-    in proportion (largest remainders, so that they add up). ``None`` takes all flips from the most
-    frequent class and goes on to the next only once that one is used up.
+    Parameters
+    ----------
+    class_weights : dict or None, default=None
+        Label -> weight: classes not named are left alone, and the flips are shared in proportion (largest remainders,
+        so that they add up). ``None`` takes all flips from the most frequent class and goes on to the next only once
+        that one is used up.
+
+    Notes
+    -----
+    The other parameters are those of :class:`LabelAttack`.
+
+    Examples
+    --------
+    >>> from floral_learn.attacks import ClassBiased
+    >>> y = ["cat"] * 20 + ["dog"] * 20
+    >>> result = ClassBiased(budget=6, class_weights={"cat": 2, "dog": 1}, random_state=0).poison(None, y)
+    >>> sum(y[row] == "cat" for row in result.indices)
+    4
     """
 
     class_weights: Mapping[Any, float] | None = None

@@ -13,7 +13,28 @@ from .surrogates import fresh
 
 @dataclass
 class PoisonDisplay:
-    """A 2-D scatter of the labels, flipped rows marked. Build it with ``from_result``, draw with ``plot``."""
+    """A 2-D scatter of the labels, flipped rows marked.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, 2)
+        Rows.
+    y : ndarray of shape (n,)
+        Labels after the attack.
+    flipped : bool ndarray of shape (n,)
+        Where the label changed.
+    title : str
+        Title of the axis.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from floral_learn import PoisonDisplay, poison
+    >>> X, y = make_moons(100, noise=0.2, random_state=0)
+    >>> ax = PoisonDisplay.from_result(X, poison(X, y, budget=0.1)).plot()
+    >>> ax.get_title()
+    '10 of 100 labels flipped'
+    """
 
     X: np.ndarray
     y: np.ndarray
@@ -49,7 +70,28 @@ class PoisonDisplay:
 class SecurityCurveDisplay:
     """Test accuracy of a victim against the number of flips, one curve an attack: mean and standard deviation.
 
-    ``accuracies`` maps an attack's name to an (n_repeats, n_budgets) array.
+    Parameters
+    ----------
+    budgets : ndarray of shape (n_budgets,)
+        Shares (floats) or counts (ints) of flipped labels.
+    accuracies : dict
+        Attack's name -> array of shape (n_repeats, n_budgets).
+    victim : str
+        Name for the title.
+
+    Examples
+    --------
+    >>> from sklearn.svm import SVC
+    >>> from floral_learn import SecurityCurveDisplay, load_moon
+    >>> from floral_learn.attacks import Farthest, RandomFlips
+    >>> moon = load_moon(n_train=100, n_val=1, n_test=200)
+    >>> curves = SecurityCurveDisplay.from_estimator(
+    ...     SVC(C=10, gamma=1), moon.X_train, moon.y_train, moon.X_test, moon.y_test,
+    ...     attacks={"random": RandomFlips(), "farthest": Farthest()}, budgets=(0.0, 0.2), random_state=0,
+    ... )
+    >>> bool(curves.accuracies["farthest"][0, 1] < curves.accuracies["random"][0, 1])
+    True
+    >>> ax = curves.plot()
     """
 
     budgets: np.ndarray

@@ -16,9 +16,9 @@ from .surrogates import fresh
 
 @dataclass
 class Gradient(RankingAttack):
-    """Flip the rows with the largest |d loss(f(x_i), y_i) / d x_i|, the input-gradient norm of a network.
+    """Flip the rows with the largest ``|d loss(f(x_i), y_i) / d x_i|``, the input-gradient norm of a network.
 
-    With the log loss and two classes this is sigmoid(-y f) |grad f|; the new class is the least likely
+    With the log loss and two classes this is ``sigmoid(-y f) |grad f|``; the new class is the least likely
     one. The attack of the FLORAL paper on language models, where x is the embedding.
 
     Cost: one fit (unless the surrogate is fitted already) and one backward pass over the rows; closed form
@@ -26,7 +26,9 @@ class Gradient(RankingAttack):
 
     Parameters
     ----------
-    surrogate : one of
+    surrogate : object, optional
+        One of
+
         - ``None``: ``SVC(C=10)`` for two classes, else ``LogisticRegression()``;
         - an ``SVC`` (rbf, linear, poly or sigmoid kernel, two classes) or a ``LogisticRegression``: fitted here
           on the given labels, gradients in closed form, no torch;
@@ -34,8 +36,22 @@ class Gradient(RankingAttack):
           estimator that holds one as ``module_``; rows may then have any shape, such as (tokens, width);
         - any object with ``input_gradient_norms(X, codes) -> norms (n,), scores (n, M)``, for models whose input
           is no array of floats, such as a transformer on texts; ``codes`` number the sorted classes.
-    loss : ``"log"`` or ``"hinge"`` (zero for rows outside the margin; two classes, no torch)
-    batch_size : rows of a backward pass (torch)
+    loss : {"log", "hinge"}, default="log"
+        The hinge loss is zero for rows outside the margin (two classes, no torch).
+    batch_size : int, default=256
+        Rows of a backward pass (torch).
+
+    Notes
+    -----
+    The other parameters are those of :class:`LabelAttack`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from floral_learn.attacks import Gradient
+    >>> X, y = load_iris(return_X_y=True)
+    >>> len(Gradient(budget=0.1).poison(X / X.max(), y).indices)
+    15
     """
 
     surrogate: Any = None

@@ -36,13 +36,37 @@ class LabelFlipping(LabelAttack):
 
     Parameters
     ----------
-    surrogate : classifier, default ``SVC(C=10)``
-    X_val, y_val : validation rows; without them ``validation_fraction`` of the training rows (a stratified
+    surrogate : classifier, optional
+        The victim, ``SVC(C=10)`` by default.
+    X_val, y_val : array-like, optional
+        Validation rows. Without them ``validation_fraction`` of the training rows (a stratified
         draw) plays that part: these rows still may be flipped, but their given labels measure the error.
-    objective : ``"error"``, as published, or ``"loss"``: the hinge loss first, a smoother guide
-    mode : ``"fast"`` or ``"exact"``
-    n_check, n_first : flips retrained for in each step of the fast mode, and in its first step
-    n_jobs : parallel fits, as in joblib
+    validation_fraction : float, default=0.3
+        See above.
+    objective : {"error", "loss"}, default="error"
+        ``"error"``, as published, or ``"loss"``: the hinge loss first, a smoother guide.
+    mode : {"fast", "exact"}, default="fast"
+        Whether every candidate is retrained for.
+    n_check : int, default=10
+        Flips retrained for in each step of the fast mode.
+    n_first : int, default=500
+        The same in its first step.
+    n_jobs : int or None
+        Parallel fits, as in joblib.
+
+    Notes
+    -----
+    The other parameters are those of :class:`LabelAttack`.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.datasets import make_moons
+    >>> from floral_learn.attacks import LabelFlipping
+    >>> X, y = make_moons(60, noise=0.2, random_state=0)
+    >>> attack = LabelFlipping(LogisticRegression(), budget=2, n_first=10, n_check=3, random_state=0)
+    >>> len(attack.poison(X, y).indices)
+    2
     """
 
     surrogate: Any = None

@@ -14,9 +14,26 @@ from .surrogates import class_scores, dual_weights, fresh
 class TopK(RankingAttack):
     """Flip the rows with the largest dual variable lambda_i: the support vectors that hold the model up.
 
-    ``surrogate=None`` is ``SVC(C=10)``; other classifiers use the dual of their loss (see
-    ``dual_weights``). Many rows share lambda = C, and equal ones are taken in random order. The new
-    class is the least likely one. One fit. FLORAL (Bal et al. 2025), the attacker of the game.
+    Many rows share lambda = C, and equal ones are taken in random order. The new class is the least likely one. One
+    fit. FLORAL (Bal et al. 2025), the attacker of the game.
+
+    Parameters
+    ----------
+    surrogate : classifier, optional
+        By default ``SVC(C=10)``; other classifiers use the dual of their loss (see ``dual_weights``).
+
+    Notes
+    -----
+    The other parameters are those of :class:`LabelAttack`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from floral_learn.attacks import TopK
+    >>> X, y = make_moons(100, noise=0.2, random_state=0)
+    >>> result = TopK(budget=5, random_state=0).poison(X, y)
+    >>> bool(result.scores[result.indices].min() >= result.scores[~result.mask].max())
+    True
     """
 
     surrogate: Any = None
@@ -38,6 +55,25 @@ class RandomizedTopK(TopK):
     """Flip k rows drawn at random from the B largest dual variables, B = ``pool`` * k (at most all rows).
 
     The randomised attacker of FLORAL's game (B = 2k there), applied once to a data set. One fit.
+
+    Parameters
+    ----------
+    surrogate : classifier, optional
+        As for :class:`TopK`.
+    pool : float, default=2.0
+        B over k, at least 1.
+
+    Notes
+    -----
+    The other parameters are those of :class:`LabelAttack`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from floral_learn.attacks import RandomizedTopK
+    >>> X, y = make_moons(100, noise=0.2, random_state=0)
+    >>> len(RandomizedTopK(budget=5, random_state=0).poison(X, y).indices)
+    5
     """
 
     pool: float = 2.0

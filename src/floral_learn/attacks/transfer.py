@@ -13,7 +13,22 @@ from .surrogates import fresh
 
 @dataclass(frozen=True)
 class TransferTable:
-    """Test accuracies: ``clean`` (victim -> accuracy) and ``poisoned`` (surrogate -> victim -> accuracy)."""
+    """Test accuracies of victims that were trained on labels poisoned against other models.
+
+    Attributes
+    ----------
+    clean : dict
+        Victim -> accuracy.
+    poisoned : dict
+        Surrogate -> victim -> accuracy.
+
+    Examples
+    --------
+    >>> from floral_learn.attacks import TransferTable
+    >>> table = TransferTable(clean={"svc": 0.75}, poisoned={"logistic": {"svc": 0.5}})
+    >>> table.drops()
+    {'logistic': {'svc': 0.25}}
+    """
 
     clean: Mapping[str, float]
     poisoned: Mapping[str, Mapping[str, float]]
@@ -52,8 +67,37 @@ def transfer_table(
 ) -> TransferTable:
     """Poison (X, y) with every attack (named after its surrogate) and train every victim on the result.
 
-    ``attacks`` maps a row name to an attack that has its surrogate set, ``victims`` a column name to an
-    unfitted classifier. Accuracies are on the clean ``X_test, y_test``.
+    Parameters
+    ----------
+    X, y : array-like
+        Training rows and clean labels.
+    X_test, y_test : array-like
+        Clean rows on which accuracies are measured.
+    attacks : dict
+        Row name -> an attack that has its surrogate set.
+    victims : dict
+        Column name -> an unfitted classifier.
+    random_state : int, Generator, RandomState or None
+        For victims that left theirs open.
+
+    Returns
+    -------
+    TransferTable
+        Accuracies on clean and on poisoned labels.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.svm import SVC
+    >>> from floral_learn import load_moon, transfer_table
+    >>> from floral_learn.attacks import Farthest
+    >>> moon = load_moon(n_train=100, n_val=1, n_test=200)
+    >>> table = transfer_table(
+    ...     moon.X_train, moon.y_train, moon.X_test, moon.y_test,
+    ...     attacks={"logistic": Farthest(budget=0.2)}, victims={"svc": SVC(), "logistic": LogisticRegression()},
+    ... )
+    >>> [row["victim"] for row in table.rows() if row["drop"] > 0.05]
+    ['svc', 'logistic']
     """
     rng = as_generator(random_state)
     models = {name: fresh(victim, rng) for name, victim in victims.items()}

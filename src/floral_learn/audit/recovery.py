@@ -14,7 +14,32 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Recovery:
-    """Recovery of m poisoned labels over the rounds of a fit."""
+    """Recovery of m poisoned labels over the rounds of a fit.
+
+    Attributes
+    ----------
+    poisoned : int ndarray of shape (m,)
+        Row numbers.
+    per_round : ndarray of shape (rounds,)
+        Share of the poisoned labels flipped back in a round.
+    ever : ndarray of shape (rounds,)
+        Share flipped back at least once so far.
+    per_label : ndarray of shape (m,)
+        Share of the attacked rounds in which each was flipped back.
+    precision : ndarray of shape (rounds,)
+        Share of a round's flips that hit a poisoned label (NaN without flips).
+
+    Examples
+    --------
+    >>> from floral_learn import FloralClassifier, load_moon, poison
+    >>> from floral_learn.audit import recovery
+    >>> moon = load_moon(n_train=200, n_val=1, n_test=1)
+    >>> bad = poison(moon.X_train, moon.y_train, budget=0.1, random_state=0)
+    >>> clf = FloralClassifier(gamma=1.0, budget=0.2, n_rounds=100, random_state=0).fit(moon.X_train, bad.y)
+    >>> found = recovery(clf, bad.indices)
+    >>> found.per_label.shape, bool(0 < found.mean < 1)
+    ((20,), True)
+    """
 
     poisoned: np.ndarray  # (m,), row numbers
     per_round: np.ndarray  # (rounds,), share of the poisoned labels flipped back in a round
@@ -30,9 +55,31 @@ class Recovery:
 
 
 def recovery(clf: Any, poisoned: Any) -> Recovery:
-    """Compute the recovery of the labels `poisoned` (row numbers, or a boolean mask) for a fitted FloralClassifier.
+    """Compute how often known poisoned labels were flipped back in a fit.
 
     For more than two classes "flipped" counts whatever the new class is: the game does not keep it.
+
+    Parameters
+    ----------
+    clf : FloralClassifier
+        Fitted.
+    poisoned : array
+        Row numbers of the poisoned labels, or a boolean mask.
+
+    Returns
+    -------
+    Recovery
+        The shares a round and a label.
+
+    Examples
+    --------
+    >>> from floral_learn import FloralClassifier, load_moon, poison
+    >>> from floral_learn.audit import recovery
+    >>> moon = load_moon(n_train=200, n_val=1, n_test=1)
+    >>> bad = poison(moon.X_train, moon.y_train, budget=0.1, random_state=0)
+    >>> clf = FloralClassifier(gamma=1.0, budget=0.2, n_rounds=100, random_state=0).fit(moon.X_train, bad.y)
+    >>> recovery(clf, bad.mask).per_round.shape
+    (100,)
     """
     if not hasattr(clf, "history_"):
         raise ValueError("recovery needs a fitted FloralClassifier: call fit first")
@@ -63,7 +110,24 @@ def recovery(clf: Any, poisoned: Any) -> Recovery:
 
 
 class RecoveryDisplay:
-    """Draw a `Recovery`: its course over the rounds, or (``plot_points``) which points were flipped back how often."""
+    """Draw a `Recovery`: its course over the rounds, or (``plot_points``) which points were flipped back how often.
+
+    Parameters
+    ----------
+    found : Recovery
+        What to draw.
+
+    Examples
+    --------
+    >>> from floral_learn import FloralClassifier, load_moon, poison
+    >>> from floral_learn.audit import RecoveryDisplay, recovery
+    >>> moon = load_moon(n_train=200, n_val=1, n_test=1)
+    >>> bad = poison(moon.X_train, moon.y_train, budget=0.1, random_state=0)
+    >>> clf = FloralClassifier(gamma=1.0, budget=0.2, n_rounds=100, random_state=0).fit(moon.X_train, bad.y)
+    >>> display = RecoveryDisplay(recovery(clf, bad.indices)).plot()
+    >>> display.ax_.get_xlabel()
+    'round'
+    """
 
     def __init__(self, found: Recovery) -> None:
         self.found = found

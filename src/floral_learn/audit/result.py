@@ -25,7 +25,49 @@ def pandas() -> Any:
 
 @dataclass(frozen=True)
 class AuditResult:
-    """Every label's suspicion and the evidence for it; rows are in the order of the data."""
+    """Every label's suspicion and the evidence for it; rows are in the order of the data.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (M,)
+        The labels.
+    given, suggested : int ndarray of shape (n,)
+        Class numbers of the given label and of the best other one.
+    suspicion : ndarray of shape (n,)
+        Estimate of the probability that a label is wrong.
+    raw : ndarray of shape (n,)
+        The score before calibration.
+    disagreement, neighbour_disagreement, flip_rate : ndarray of shape (n,)
+        What the score is made of: the games' models, the neighbours, the attacker.
+    holds : bool ndarray of shape (n, 4)
+        Which reasons hold.
+    neighbours : int ndarray of shape (n, shown)
+        Row numbers of the nearest rows.
+    place : ndarray of shape (n, 2)
+        Positions on a map.
+    map_name : str
+        How the map was made.
+    wrong_share : float
+        Estimated share of wrong labels.
+    path : list of dict
+        Budget, issues and agreement along a path of budgets.
+    groups : ndarray of shape (n,) or None
+        Who gave each label.
+    notes : list of str
+        What was done to the columns.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from floral_learn.audit import audit
+    >>> X, y = make_moons(200, noise=0.15, random_state=0)
+    >>> y[:15] = 1 - y[:15]
+    >>> found = audit(X, y, groups=["ann", "bob"] * 100, random_state=0)
+    >>> list(found.label_issues().columns)
+    ['row', 'given', 'suggested', 'suspicion', 'reasons']
+    >>> len(found.group_ranking()), found.cleaned(threshold=0.5).shape
+    (2, (200,))
+    """
 
     classes: np.ndarray  # (M,)
     given: np.ndarray  # (n,), class numbers

@@ -50,6 +50,19 @@ def audit(
     Returns
     -------
     AuditResult
+        Suspicion and evidence for every row, as tables and as a page.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_moons
+    >>> from floral_learn.audit import audit
+    >>> X, y = make_moons(200, noise=0.15, random_state=0)
+    >>> given = y.copy()
+    >>> given[:15] = 1 - given[:15]
+    >>> found = audit(X, given, random_state=0)
+    >>> bool(np.isin(found.order[:10], np.arange(15)).mean() >= 0.8)
+    True
     """
     X, given, classes = _check(X, y)
     n, m = len(given), len(classes)

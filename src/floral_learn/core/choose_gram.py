@@ -77,6 +77,15 @@ def choose_gram(
     ------
     MemoryError
         Before any work, if what `gram` names would not fit in `max_memory`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.core.choose_gram import choose_gram
+    >>> from floral_learn.core.kernels import Kernel
+    >>> X = np.random.default_rng(0).normal(size=(100, 3))
+    >>> choose_gram(X, Kernel("rbf", gamma=0.3)).describe()
+    'dense, 100 rows, float64, 80 kB'
     """
     cap = parse_bytes(max_memory)
     rng = np.random.default_rng() if rng is None else rng

@@ -11,12 +11,52 @@ from floral_learn.core.arrays import NUMPY, Array, NumpyBackend
 
 
 def gradient(product: Array, signs: Array) -> Array:
-    """dD/da = y * K (y * a) - 1 (the paper's eq. 8), (n, c)."""
+    """dD/da = y * K (y * a) - 1 (the paper's eq. 8), (n, c).
+
+    Parameters
+    ----------
+    product : array of shape (n, c)
+        K (y * a).
+    signs : array of shape (n, c)
+        y, -1 or +1.
+
+    Returns
+    -------
+    array of shape (n, c)
+        The gradient.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.core.dual import gradient
+    >>> gradient(np.array([[0.5], [-0.5]]), np.array([[1.0], [-1.0]])).tolist()
+    [[-0.5], [-0.5]]
+    """
     return signs * product - 1
 
 
 def objective(product: Array, dual: Array, signs: Array) -> Array:
-    """D(a) for each column, (c,)."""
+    """D(a) for each column, (c,).
+
+    Parameters
+    ----------
+    product : array of shape (n, c)
+        K (y * a).
+    dual, signs : array of shape (n, c)
+        a and y.
+
+    Returns
+    -------
+    array of shape (c,)
+        The value that training lowers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.core.dual import objective
+    >>> objective(np.array([[1.0], [-1.0]]), np.array([[1.0], [1.0]]), np.array([[1.0], [-1.0]])).tolist()
+    [-1.0]
+    """
     return 0.5 * (dual * signs * product).sum(0) - dual.sum(0)
 
 
@@ -42,6 +82,31 @@ def optimality(
     along y'a = 0 and g_i >= b for all that could move down. Free points can do both: the bias is their mean
     (weighted by `weight`, if given). Where
     there is none, it is the middle of the interval. The residual is by how much the interval is crossed, as in libsvm.
+
+    Parameters
+    ----------
+    product, dual, signs : array of shape (n, c)
+        K (y * a), a and y.
+    cap : array of shape (n, 1) or (n, c)
+        Upper bounds.
+    backend : NumpyBackend
+        Where the arrays live.
+    weight : array of shape (n, 1), optional
+        Sample weights.
+
+    Returns
+    -------
+    Optimality
+        ``bias`` and ``residual``, (c,) each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.core.dual import optimality
+    >>> one = np.ones((2, 1))
+    >>> found = optimality(np.array([[1.0], [-1.0]]), one, np.array([[1.0], [-1.0]]), 2 * one)
+    >>> found.bias.tolist(), found.residual.tolist()
+    ([0.0], [0.0])
     """
     xp = backend.xp
     gap = signs - product

@@ -81,6 +81,16 @@ class LowRankGram(Gram):
         Share of the trace of K that F F' does not have.
     blocks : list of PivotBlock
         What a part needs to grow its rows of F again.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.core.kernels import Kernel
+    >>> from floral_learn.core.low_rank import LowRankGram
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
+    >>> gram = LowRankGram(X, Kernel("rbf", gamma=0.5), rank=64, tol=1e-3, rng=np.random.default_rng(0))
+    >>> gram.matmat(np.ones((500, 1))).shape, bool(gram.error < 0.1)
+    ((500, 1), True)
     """
 
     kind = "low rank"

@@ -27,7 +27,29 @@ _EPS = 2.0**-52
 
 @dataclass(frozen=True)
 class Projection:
-    """A projected point and how exact it is."""
+    """A projected point and how exact it is.
+
+    Attributes
+    ----------
+    dual : array of shape (n, c)
+        Feasible.
+    mu : array of shape (c,)
+        Multiplier of y'a = 0.
+    iterations : int
+        Passes over the data, the most of any column.
+    residual : array of shape (c,)
+        ``|y'a|``.
+    converged : bool array of shape (c,)
+        Whether the tolerance was met.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.core.projections import project
+    >>> found = project(np.array([2.0, 0.5, 0.2]), np.array([1.0, -1.0, -1.0]), C=1.0)
+    >>> bool(found.converged.all()), float(found.residual.max()) < 1e-12
+    (True, True)
+    """
 
     dual: Array  # (n, c), feasible
     mu: Array  # (c,), multiplier of y'a = 0
@@ -150,10 +172,35 @@ PROJECTIONS: dict[str, Callable[..., Projection]] = {
 
 
 def project(z: Array, y: Array, C: Array | float, method: str = "exact") -> Projection:
-    """argmin ||a - z||^2 s.t. y'a = 0, 0 <= a <= C, for numpy input of shape (n,) or (n, c).
+    """argmin ``||a - z||^2`` s.t. y'a = 0, 0 <= a <= C, for numpy input of shape (n,) or (n, c).
 
     A convenience over `project_exact` and `project_fixed_point` that takes plain vectors and scalars and
     returns the dual in the shape of `z`.
+
+    Parameters
+    ----------
+    z : ndarray of shape (n,) or (n, c)
+        What to project.
+    y : ndarray of the same shape
+        Labels, -1 or +1.
+    C : float or ndarray
+        Upper bounds.
+    method : {"exact", "fixed_point"}, default="exact"
+        How the multiplier is found.
+
+    Returns
+    -------
+    Projection
+        The point, its multiplier and its residual.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.core.projections import project
+    >>> z, y = np.array([1.5] * 8 + [5.0] * 4), np.array([1.0] * 8 + [-1.0] * 4)
+    >>> found = project(z, y, C=1.0)
+    >>> float(found.mu), found.dual.tolist()[:1], found.dual.tolist()[-1:]
+    (1.0, [0.5], [1.0])
     """
     z = np.asarray(z, dtype=np.float64)
     flat = z.ndim == 1

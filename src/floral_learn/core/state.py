@@ -13,7 +13,36 @@ from floral_learn.core.history import History
 
 @dataclass
 class GameState:
-    """Where a game stands after a round; `to_arrays` and `from_arrays` carry it through a file unchanged."""
+    """Where a game stands after a round; `to_arrays` and `from_arrays` carry it through a file unchanged.
+
+    Attributes
+    ----------
+    round : int
+        Rounds played.
+    dual, signs : array of shape (n, columns)
+        lambda_t, and the labels of this round, flips included.
+    mu : array of shape (columns,)
+        The projection's root: the next one starts there.
+    weight_sum, bias_sum : array
+        Sums over the averaged rounds.
+    averaged : int
+        How many rounds these are.
+    flip_count : array of shape (n, R)
+        How often each label was flipped.
+    history : History
+        The record.
+    closed : bool
+        Whether bias, objective and residual of this round are in the history.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.core.game import Game, solve
+    >>> from floral_learn.core.gram import DenseGram
+    >>> game = Game(gram=DenseGram(np.eye(4)), labels=np.array([0, 0, 1, 1]), cap=np.ones(4), steps=np.full(10, 0.5))
+    >>> solve(game).state.round
+    10
+    """
 
     round: int
     dual: Array  # (n, columns), lambda_t
@@ -79,7 +108,32 @@ _ARRAYS = ("dual", "signs", "mu", "weight_sum", "bias_sum", "flip_count")
 
 @dataclass(frozen=True)
 class GameResult:
-    """The outcome; arrays are numpy, one column a game (or a class of a game)."""
+    """The outcome; arrays are numpy, one column a game (or a class of a game).
+
+    Attributes
+    ----------
+    dual, weights : ndarray of shape (n, columns)
+        The last duals, and these times the labels of the last round.
+    bias, residual : ndarray of shape (columns,)
+        Of the last round; the residual is that of the KKT conditions.
+    mean_weights, mean_bias : ndarray
+        The averaged model.
+    flip_rate : ndarray of shape (n, R)
+        Share of the attacked rounds in which each label was flipped.
+    history : dict of ndarray
+        One array a quantity, first axis the round.
+    state : GameState
+        Where the game ended; it can be played on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.core.game import Game, solve
+    >>> from floral_learn.core.gram import DenseGram
+    >>> game = Game(gram=DenseGram(np.eye(4)), labels=np.array([0, 0, 1, 1]), cap=np.ones(4), steps=np.full(50, 0.5))
+    >>> solve(game).dual[:, 0].round(3).tolist()
+    [1.0, 1.0, 1.0, 1.0]
+    """
 
     dual: np.ndarray  # (n, columns), lambda of the last round
     weights: np.ndarray  # (n, columns), signs * dual of the last round: f = K @ weights + bias

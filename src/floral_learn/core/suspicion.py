@@ -29,7 +29,27 @@ INTERCEPT, SLOPE, FLIPPED = -9.3, 9.6, 3.2
 
 
 def margins(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """y f(x) for one column of scores; own score minus the best other one, halved, for several, (n,)."""
+    """y f(x) for one column of scores; own score minus the best other one, halved, for several, (n,).
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n, columns)
+        Decision values.
+    labels : int ndarray of shape (n,)
+        Class numbers.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Negative where the model prefers another label.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.core.suspicion import margins
+    >>> margins(np.array([[2.0], [-1.0]]), np.array([1, 1])).tolist()
+    [2.0, -1.0]
+    """
     rows = np.arange(len(scores))
     if scores.shape[1] == 1:
         return scores[:, 0] * (2 * labels - 1)
@@ -77,7 +97,27 @@ def best_other(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 def disagreement(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """sigma(-2 margin): 0 where the model is sure of the label, 1 where it is sure of another one, (n,)."""
+    """sigma(-2 margin): 0 where the model is sure of the label, 1 where it is sure of another one, (n,).
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n, columns)
+        Decision values.
+    labels : int ndarray of shape (n,)
+        Class numbers.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        In [0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.core.suspicion import disagreement
+    >>> disagreement(np.array([[0.0]]), np.array([1])).tolist()
+    [0.5]
+    """
     return expit(-2 * margins(scores, labels))
 
 
@@ -100,11 +140,28 @@ def suspicion(
     scores : ndarray of shape (n, columns)
         Decision values on the training rows, best without their own terms (`without_own`).
     labels : int ndarray of shape (n,)
+        Class numbers.
     flip_rate : ndarray of shape (n,)
         Share of the attacked rounds in which the label was flipped.
     load : ndarray of shape (n,)
         The dual relative to its cap or, where no dual reaches its cap, to the largest dual: a reason, not a part of the
         score, since every hard point carries a large dual.
+
+    Returns
+    -------
+    suspicion : ndarray of shape (n,)
+        In [0, 1].
+    holds : bool ndarray of shape (n, 4)
+        Which reasons hold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.core.suspicion import suspicion
+    >>> scores, labels = np.array([[2.0], [-2.0]]), np.array([1, 1])
+    >>> found, holds = suspicion(scores, labels, flip_rate=np.array([0.0, 0.5]), load=np.array([0.0, 1.0]))
+    >>> bool(found[0] < 0.01), bool(found[1] > 0.9), holds[1].tolist()
+    (True, True, [True, True, True, False])
     """
     margin = margins(scores, labels)
     flipped = relative(flip_rate)

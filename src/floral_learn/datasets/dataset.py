@@ -11,9 +11,26 @@ import numpy as np
 class Dataset:
     """Features and labels of the three parts; read-only, so that no attack can change them by accident.
 
-    ``X_*`` is (n, d); ``y_*`` is (n,). ``y_train`` may be poisoned, ``y_val`` and ``y_test`` are
-    always clean; ``y_train_clean`` holds the true training labels. ``info`` says where the rows came
-    from (source, seed, checksum, ...).
+    Parameters
+    ----------
+    name : str
+        Name of the data set.
+    X_train, y_train : ndarray of shape (n, d) and (n,)
+        Training rows; their labels may be poisoned.
+    X_val, y_val, X_test, y_test : ndarray
+        The other parts; their labels are always clean.
+    y_train_clean : ndarray of shape (n,)
+        The true training labels.
+    info : dict
+        Where the rows came from (source, seed, checksum, ...).
+
+    Examples
+    --------
+    >>> from floral_learn import load_moon, poison
+    >>> moon = load_moon()
+    >>> bad = moon.with_labels(poison(moon.X_train, moon.y_train, budget=0.1).y)
+    >>> len(bad.poisoned), len(moon.poisoned), bad.classes.tolist()
+    (50, 0, [-1, 1])
     """
 
     name: str

@@ -9,7 +9,21 @@ from pathlib import Path
 
 
 class DataNotFoundError(FileNotFoundError):
-    """A data file is neither on disk nor downloadable; the message says where it was looked for."""
+    """A data file is neither on disk nor downloadable; the message says where it was looked for.
+
+    Examples
+    --------
+    >>> import os
+    >>> from unittest.mock import patch
+    >>> from floral_learn import load_moon
+    >>> from floral_learn.datasets import DataNotFoundError
+    >>> with patch.dict(os.environ, {"FLORAL_DATA": "", "XDG_CACHE_HOME": "/nowhere"}):
+    ...     try:
+    ...         load_moon(labels="lfa-10", data_home="/nowhere")
+    ...     except DataNotFoundError as error:
+    ...         print(str(error)[:46])
+    moon_reference_seed42.npz not found in /nowher
+    """
 
 
 def user_cache() -> Path:

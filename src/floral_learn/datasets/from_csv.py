@@ -21,10 +21,41 @@ def from_csv(
     drop: Sequence[str] = (),
     sep: str | None = None,
 ) -> Dataset:
-    """Return the rows of a .csv, .tsv or .parquet file, split by ``seed`` with equal shares of each class.
+    r"""Return the rows of a .csv, .tsv or .parquet file, split by ``seed`` with equal shares of each class.
 
-    The encoding (see `columns`) is learned on the training rows alone. ``test_size`` and ``val_size`` are shares of all
-    rows. ``info["encoding"]`` says what became of each column. A ValueError says what is wrong with a file.
+    The encoding (see `columns`) is learned on the training rows alone. ``info["encoding"]`` says what became of each
+    column. A ValueError says what is wrong with a file.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    label : str
+        Name of the label column.
+    test_size, val_size : float
+        Shares of all rows.
+    seed : int, default=0
+        Draws the split.
+    drop : sequence of str
+        Columns to leave out.
+    sep : str, optional
+        Separator of a text file; comma by default, tab for .tsv.
+
+    Returns
+    -------
+    Dataset
+        The three parts, encoded as numbers.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from floral_learn import from_csv
+    >>> path = os.path.join(tempfile.mkdtemp(), "my.csv")
+    >>> with open(path, "w") as file:
+    ...     _ = file.write("size,colour,y\n" + "1.5,red,no\n2.5,blue,yes\n" * 10)
+    >>> data = from_csv(path, "y")
+    >>> data.X_train.shape, data.classes.tolist()
+    ((14, 3), ['no', 'yes'])
     """
     import pandas as pd
 

@@ -31,6 +31,28 @@ def load_imdb(
 
     Training and validation rows are drawn by ``seed`` from the 25,000 official training reviews, test rows from the
     official test reviews (all of them by default). 123 texts occur in both official parts.
+
+    Parameters
+    ----------
+    n_train, n_val, n_test : int, default=20,000, 5,000, 25,000
+        Reviews of each part.
+    seed : int, default=0
+        Draws the reviews.
+    data_home : path, optional
+        Where ``imdb.jsonl.xz`` is looked for first; then ``$FLORAL_DATA``, the user's cache, and a public download.
+
+    Returns
+    -------
+    Dataset
+        The three parts.
+
+    Examples
+    --------
+    Reading the file takes seconds, so this example is not run:
+
+    >>> from floral_learn import load_imdb
+    >>> reviews = load_imdb(n_train=200, n_val=0, n_test=200)  # doctest: +SKIP
+    >>> reviews.X_train[0][:40]  # doctest: +SKIP
     """
     path = find_file(
         FILE,

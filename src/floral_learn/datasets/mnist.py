@@ -32,10 +32,36 @@ def load_mnist(
 ) -> Dataset:
     """Return MNIST images of ``digits`` as (n, 784) pixels in [0, 1]; two digits become -1/+1.
 
-    ``digits=(a, b)`` labels a as -1 and b as +1; ``None`` or more than two keeps the digits as
-    labels. Validation rows are taken from the official training images, test rows from the official
-    test images. Rows are drawn by ``seed`` only where fewer than all are asked for; ``n_train=None``
-    takes all that are left after validation (1 vs 7: 13,007 in all), ``n_test=None`` all.
+    Validation rows are taken from the official training images, test rows from the official test images. Rows are
+    drawn by ``seed`` only where fewer than all are asked for.
+
+    Parameters
+    ----------
+    digits : sequence of int or None, default=(1, 7)
+        ``(a, b)`` labels a as -1 and b as +1; ``None`` or more than two keeps the digits as labels.
+    n_train, n_val, n_test : int or None
+        Rows of each part. ``n_train=None`` takes all that are left after validation (1 vs 7: 13,007 in all),
+        ``n_test=None`` all.
+    seed : int, default=0
+        Draws the rows.
+    dtype : type, default=numpy.float32
+        Of the pixels.
+    data_home : path, optional
+        Where ``mnist.npz`` is looked for first; then ``$FLORAL_DATA``, the user's cache, and a public download.
+
+    Returns
+    -------
+    Dataset
+        The three parts.
+
+    Examples
+    --------
+    The file may have to be downloaded, so this example is not run:
+
+    >>> from floral_learn import load_mnist
+    >>> images = load_mnist(digits=(1, 7), n_train=100, n_test=50)  # doctest: +SKIP
+    >>> images.X_train.shape  # doctest: +SKIP
+    (100, 784)
     """
     digits = tuple(range(10)) if digits is None else tuple(digits)
     if len(set(digits)) < 2 or len(set(digits)) != len(digits) or not set(digits) <= set(range(10)):

@@ -44,10 +44,34 @@ def load_moon(
     """Return the Moon replication ``seed``: standardised (n, 2) features, labels -1/+1.
 
     All rows come from one ``make_moons(n_train + n_val + n_test, noise=noise, random_state=seed)``.
-    ``seed=1`` with the default sizes is the authors' published replication, row for row (features
-    to rounding, 1e-14). ``labels`` other than ``"clean"`` are the authors' own poisoned training
-    labels, named by attack and percentage (``"farthest-20"``, ``"lfa-10"``); they exist for that
-    replication only and are read from ``moon_reference_seed42.npz``. Nothing else needs a file.
+
+    Parameters
+    ----------
+    seed : int, default=1
+        The replication; 1 with the default sizes is the authors' published one, row for row (features to rounding,
+        1e-14).
+    n_train, n_val, n_test : int, default=500, 500, 1000
+        Rows of each part.
+    noise : float, default=0.2
+        As in ``make_moons``.
+    labels : str, default="clean"
+        Others are the authors' own poisoned training labels, named by attack and percentage (``"farthest-20"``,
+        ``"lfa-10"``); they exist for that replication only and are read from ``moon_reference_seed42.npz``. Nothing
+        else needs a file.
+    data_home : path, optional
+        Where that file is looked for first.
+
+    Returns
+    -------
+    Dataset
+        The three parts.
+
+    Examples
+    --------
+    >>> from floral_learn import load_moon
+    >>> moon = load_moon()
+    >>> moon.X_train.shape, moon.X_test.shape
+    ((500, 2), (1000, 2))
     """
     sizes = (n_train, n_val, n_test)
     if any(not isinstance(size, (int, np.integer)) or size < 1 for size in sizes):

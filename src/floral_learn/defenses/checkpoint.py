@@ -122,10 +122,30 @@ def resume(path: str | os.PathLike[str], every: int = 50, seconds: float = 60.0)
     checkpoint goes on being written, so that a resumed fit can be killed and resumed again; a fit that had ended is
     returned as it is.
 
+    Parameters
+    ----------
+    path : path
+        The folder.
+    every : int, default=50
+        Rounds between two writes.
+    seconds : float, default=60
+        Seconds between two writes.
+
     Returns
     -------
     FloralClassifier
         Fitted.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sklearn.datasets import make_moons
+    >>> from floral_learn import Checkpoint, FloralClassifier, resume
+    >>> X, y = make_moons(100, noise=0.2, random_state=0)
+    >>> folder = tempfile.mkdtemp()
+    >>> clf = FloralClassifier(n_rounds=60, random_state=0).set_callbacks(Checkpoint(folder)).fit(X, y)
+    >>> bool((resume(folder).decision_function(X) == clf.decision_function(X)).all())
+    True
     """
     path = Path(path)
     if not (path / _FIT).is_file():

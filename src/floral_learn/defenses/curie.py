@@ -16,15 +16,28 @@ class CurieSVC(SanitizedSVC):
     ----------
     confidence, n_neighbors, compare, label_weight, eps, min_samples, n_components
         As in :class:`CurieFilter`. The paper sets ``confidence`` to one minus the share of poisoned labels.
-    kernel, degree, gamma, coef0, C, class_weight, solver, tol, cache_size, max_iter, n_rounds, \
-learning_rate, decay, average
+    kernel, degree, gamma, coef0, C, class_weight
         As in :class:`PlainSVC`; the kernel needs features, so "precomputed" is not possible.
-    random_state : random comparisons of the filter and the ``pgd`` solver
+    solver, tol, cache_size, max_iter, n_rounds, learning_rate, decay, average
+        How the SVM is trained, as in :class:`PlainSVC`.
+    random_state : int, Generator-like or None
+        Random comparisons of the filter and the ``pgd`` solver.
 
     Attributes
     ----------
-    kept_ : mask (n,) of the training rows that were used
-    sanitizer_, estimator_ : the fitted filter and SVM
+    kept_ : bool ndarray of shape (n,)
+        The training rows that were used.
+    sanitizer_, estimator_ : CurieFilter, PlainSVC
+        Fitted.
+
+    Examples
+    --------
+    >>> from floral_learn import CurieSVC, load_moon, poison
+    >>> moon = load_moon()
+    >>> bad = poison(moon.X_train, moon.y_train, attack="random", budget=0.1, random_state=0)
+    >>> clf = CurieSVC(confidence=0.9, gamma=1.0).fit(moon.X_train, bad.y)
+    >>> bool((~clf.kept_[bad.indices]).mean() > 0.8)  # most of the flipped rows are left out
+    True
     """
 
     _sanitizer_class = CurieFilter

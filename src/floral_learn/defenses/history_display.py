@@ -22,6 +22,7 @@ class HistoryDisplay:
     Parameters
     ----------
     values : ndarray of shape (n_rounds, n_curves)
+        The quantity.
     labels : list of str
         One a curve.
     quantity : str
@@ -38,6 +39,8 @@ class HistoryDisplay:
     >>> from floral_learn import FloralClassifier, HistoryDisplay
     >>> X, y = make_moons(100, noise=0.2, random_state=0)
     >>> display = HistoryDisplay.from_estimator(FloralClassifier(n_rounds=50).fit(X, y), "residual").plot()
+    >>> display.ax_.get_ylabel()
+    'KKT residual'
     """
 
     def __init__(self, values: np.ndarray, labels: list[str], quantity: str) -> None:

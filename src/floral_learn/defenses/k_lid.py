@@ -16,15 +16,28 @@ class KLIDWeightedSVC(SanitizedSVC):
     ----------
     n_neighbors, lid_gamma, batch_size, planted, n_plantings
         As in :class:`KLIDWeights`.
-    kernel, degree, gamma, coef0, C, class_weight, solver, tol, cache_size, max_iter, n_rounds, \
-learning_rate, decay, average
+    kernel, degree, gamma, coef0, C, class_weight
         As in :class:`PlainSVC`; the kernel needs features, so "precomputed" is not possible.
-    random_state : batches, planted flips and the ``pgd`` solver
+    solver, tol, cache_size, max_iter, n_rounds, learning_rate, decay, average
+        How the SVM is trained, as in :class:`PlainSVC`.
+    random_state : int, Generator-like or None
+        Batches, planted flips and the ``pgd`` solver.
 
     Attributes
     ----------
-    sample_weight_ : (n,) the weight of each training row
-    sanitizer_, estimator_ : the fitted weighting and SVM
+    sample_weight_ : ndarray of shape (n,)
+        The weight of each training row.
+    sanitizer_, estimator_ : KLIDWeights, PlainSVC
+        Fitted.
+
+    Examples
+    --------
+    >>> from floral_learn import KLIDWeightedSVC, load_moon, poison
+    >>> moon = load_moon()
+    >>> bad = poison(moon.X_train, moon.y_train, attack="random", budget=0.1, random_state=0)
+    >>> clf = KLIDWeightedSVC(gamma=1.0, random_state=0).fit(moon.X_train, bad.y)
+    >>> bool(clf.sample_weight_[bad.mask].mean() < clf.sample_weight_[~bad.mask].mean())
+    True
     """
 
     _sanitizer_class = KLIDWeights

@@ -17,14 +17,26 @@ class LabelSanitizedSVC(SanitizedSVC):
     ----------
     n_neighbors, threshold
         As in :class:`KNNRelabel`. The paper sets ``threshold`` to one minus the share of poisoned labels.
-    kernel, degree, gamma, coef0, C, class_weight, solver, tol, cache_size, max_iter, n_rounds, \
-learning_rate, decay, average, random_state
+    kernel, degree, gamma, coef0, C, class_weight
         As in :class:`PlainSVC`; the kernel needs features, so "precomputed" is not possible.
+    solver, tol, cache_size, max_iter, n_rounds, learning_rate, decay, average, random_state
+        How the SVM is trained, as in :class:`PlainSVC`.
 
     Attributes
     ----------
-    relabeled_ : mask (n,) of the training rows whose label was replaced
-    sanitizer_, estimator_ : the fitted relabelling and SVM
+    relabeled_ : bool ndarray of shape (n,)
+        The training rows whose label was replaced.
+    sanitizer_, estimator_ : KNNRelabel, PlainSVC
+        Fitted.
+
+    Examples
+    --------
+    >>> from floral_learn import LabelSanitizedSVC, load_moon, poison
+    >>> moon = load_moon()
+    >>> bad = poison(moon.X_train, moon.y_train, attack="random", budget=0.1, random_state=0)
+    >>> clf = LabelSanitizedSVC(threshold=0.7, gamma=1.0).fit(moon.X_train, bad.y)
+    >>> bool(clf.relabeled_[bad.indices].mean() > 0.8)
+    True
     """
 
     _sanitizer_class = KNNRelabel

@@ -38,20 +38,38 @@ class LabelNoiseSVC(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    noise : float in [0, 0.5), mu of the paper: the expected share of flipped labels
-    kernel, degree, gamma, coef0, C, class_weight, solver, tol, cache_size, max_iter, n_rounds, \
-learning_rate, decay, average, random_state
+    noise : float in [0, 0.5), default=0.05
+        mu of the paper: the expected share of flipped labels.
+    kernel, degree, gamma, coef0, C, class_weight
         As in :class:`PlainSVC`. Several classes are trained one-vs-rest on the same corrected Gram.
-    max_memory : str or number of bytes; a Gram matrix over it is a MemoryError before any work
+    solver, tol, cache_size, max_iter, n_rounds, learning_rate, decay, average, random_state
+        How the SVM is trained, as in :class:`PlainSVC`.
+    max_memory : str or float, default="4GB"
+        A Gram matrix over it is a MemoryError before any work.
 
     Attributes
     ----------
-    classes_ : (M,) the labels
-    support_ : (n_sv,) training rows with a dual weight in any of the problems
-    support_vectors_ : (n_sv, d), absent for a precomputed kernel
-    dual_coef_ : (1, n_sv) for two classes, (M, n_sv) for more
-    intercept_ : (1,) or (M,)
-    n_iter_ : solver iterations, the most that any of the problems took
+    classes_ : ndarray of shape (M,)
+        The labels.
+    support_ : ndarray of shape (n_sv,)
+        Training rows with a dual weight in any of the problems.
+    support_vectors_ : ndarray of shape (n_sv, d)
+        Absent for a precomputed kernel.
+    dual_coef_ : ndarray of shape (1, n_sv) or (M, n_sv)
+        Signed dual weights; one row for two classes.
+    intercept_ : ndarray of shape (1,) or (M,)
+        One a problem.
+    n_iter_ : int
+        Solver iterations, the most that any of the problems took.
+
+    Examples
+    --------
+    >>> from floral_learn import LabelNoiseSVC, load_moon, poison
+    >>> moon = load_moon()
+    >>> bad = poison(moon.X_train, moon.y_train, attack="random", budget=0.1, random_state=0).y
+    >>> clf = LabelNoiseSVC(noise=0.1, gamma=1.0).fit(moon.X_train, bad)
+    >>> bool(clf.score(moon.X_test, moon.y_test) > 0.93)
+    True
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

@@ -39,20 +39,36 @@ class PartitionAggregationClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    estimator : classifier or None (a libsvm :class:`PlainSVC`), cloned for every part. Its fit must be
-        deterministic; a free ``random_state`` is set to a fixed seed
-    n_partitions : int, parts and votes (at most n are used). More parts certify more flips, each part
-        learns from fewer rows
-    n_jobs : int or None, joblib workers
-    random_state : int, seed handed to base estimators that have a free one. It is a number, not None,
-        because the certificate asks that the same rows and labels always give the same vote
+    estimator : classifier or None
+        Cloned for every part; None is a libsvm :class:`PlainSVC`. Its fit must be deterministic; a free
+        ``random_state`` is set to a fixed seed.
+    n_partitions : int, default=10
+        Parts and votes (at most n are used). More parts certify more flips, each part learns from fewer rows.
+    n_jobs : int or None
+        joblib workers.
+    random_state : int, default=0
+        Seed handed to base estimators that have a free one. It is a number, not None, because the certificate asks that
+        the same rows and labels always give the same vote.
 
     Attributes
     ----------
-    classes_ : (M,) the labels
-    n_partitions_ : parts that were used
-    estimators_ : list of fitted base estimators; None where a part holds one class only
-    partition_ : (n,) the part of each training row
+    classes_ : ndarray of shape (M,)
+        The labels.
+    n_partitions_ : int
+        Parts that were used.
+    estimators_ : list
+        Fitted base estimators; None where a part holds one class only.
+    partition_ : ndarray of shape (n,)
+        The part of each training row.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from floral_learn import PartitionAggregationClassifier
+    >>> X, y = make_moons(300, noise=0.2, random_state=0)
+    >>> prediction, radius = PartitionAggregationClassifier(n_partitions=20).fit(X, y).certify(X)
+    >>> int(radius.max())
+    10
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

@@ -42,10 +42,28 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
     The file is a skops archive with the version of floral-learn that wrote it. Callbacks are not part of the model.
 
+    Parameters
+    ----------
+    model : estimator
+        Fitted: a defense of this library, or a pipeline or search around one.
+    path : path
+        File to write, such as ``model.skops``.
+
     Raises
     ------
     ValueError
         If the model holds something that cannot be saved without pickle, such as a callable kernel.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from sklearn.datasets import make_moons
+    >>> from floral_learn import FloralClassifier, load, save
+    >>> X, y = make_moons(100, noise=0.2, random_state=0)
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.skops")
+    >>> save(FloralClassifier(n_rounds=50).fit(X, y), path)
+    >>> load(path).n_iter_
+    50
     """
     skops_io = _skops()
     _refuse_callables(model)
@@ -68,13 +86,31 @@ def load(path: str | os.PathLike[str], trusted: Sequence[str] = ()) -> Any:
     Parameters
     ----------
     path : path
+        The file.
     trusted : sequence of str
         Full names of further types that may be created, such as a transformer of your own in a pipeline.
+
+    Returns
+    -------
+    estimator
+        As it was saved.
 
     Raises
     ------
     ValueError
         If the file is no model file, comes from a newer format, or names a type that is not trusted.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from sklearn.datasets import make_moons
+    >>> from floral_learn import PlainSVC, load, save
+    >>> X, y = make_moons(100, noise=0.2, random_state=0)
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.skops")
+    >>> model = PlainSVC().fit(X, y)
+    >>> save(model, path)
+    >>> bool((load(path).predict(X) == model.predict(X)).all())
+    True
     """
     path = Path(path)
     if not path.is_file():

@@ -46,18 +46,36 @@ class RSRNNClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    n_centroids : int, K at the start, shared evenly among the classes (at least one each)
-    penalty : float, lambda: weight of the squared distance to the centroid
-    complexity : float, alpha: cost of one centroid
-    max_iter : int, rounds at most
-    random_state : k-means within each class, where the centroids start
+    n_centroids : int, default=10
+        K at the start, shared evenly among the classes (at least one each).
+    penalty : float, default=0.1
+        lambda: weight of the squared distance to the centroid.
+    complexity : float, default=0.01
+        alpha: cost of one centroid.
+    max_iter : int
+        Rounds at most.
+    random_state : int, Generator-like or None
+        k-means within each class, where the centroids start.
 
     Attributes
     ----------
-    classes_ : (M,) the labels
-    centroids_, centroid_labels_ : (K, d) and (K,)
-    flipped_ : (n,) mask of training rows judged to be flipped
-    history_ : objective of every round; ``objective_`` is the smallest
+    classes_ : ndarray of shape (M,)
+        The labels.
+    centroids_, centroid_labels_ : ndarray of shape (K, d) and (K,)
+        The model.
+    flipped_ : bool ndarray of shape (n,)
+        Training rows judged to be flipped.
+    history_ : list of float
+        Objective of every round; ``objective_`` is the smallest.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from floral_learn import RSRNNClassifier
+    >>> X, y = make_moons(300, noise=0.2, random_state=0)
+    >>> clf = RSRNNClassifier(random_state=0).fit(X, y)
+    >>> bool(clf.score(X, y) > 0.9), len(clf.centroids_) <= 10
+    (True, True)
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

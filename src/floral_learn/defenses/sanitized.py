@@ -25,15 +25,31 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    sanitizer : object with ``fit_sanitize(X, y) -> SanitizeResult``
-    estimator : classifier; it must accept ``sample_weight`` if the sanitiser (or the caller) gives weights
+    sanitizer : object
+        Has ``fit_sanitize(X, y) -> SanitizeResult``.
+    estimator : classifier
+        It must accept ``sample_weight`` if the sanitiser (or the caller) gives weights.
 
     Attributes
     ----------
-    classes_ : (M,) the given labels
-    sanitizer_, estimator_ : the fitted parts
-    kept_, relabeled_ : masks (n,) over the training rows
-    sample_weight_ : (m,) weights of the kept rows, or None
+    classes_ : ndarray of shape (M,)
+        The given labels.
+    sanitizer_, estimator_ : object, classifier
+        The fitted parts.
+    kept_, relabeled_ : bool ndarray of shape (n,)
+        Masks over the training rows.
+    sample_weight_ : ndarray of shape (m,) or None
+        Weights of the kept rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from floral_learn import KNNRelabel, SanitizedClassifier
+    >>> X, y = make_moons(200, noise=0.2, random_state=0)
+    >>> clf = SanitizedClassifier(KNNRelabel(threshold=0.8), LogisticRegression()).fit(X, y)
+    >>> clf.predict(X[:2]).shape
+    (2,)
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

@@ -29,20 +29,39 @@ class RandomizedSmoothingClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    flip_probability : float in (0, 0.5), q: how often each label flips in the vote. Larger means larger
-        certificates for points far from the boundary and fewer certified points
-    ridge : float, l: penalty on the weights (not on the intercept)
-    fit_intercept : bool; the paper's Moon numbers correspond to False
-    kernel : "linear" or a kernel of :class:`sklearn.kernel_approximation.Nystroem`
-    gamma, degree, coef0 : kernel parameters
-    n_components : int, Nystroem landmarks (at most n are used); ignored for "linear"
-    random_state : choice of landmarks; a number, so that a refit on other labels sees the same features.
-        With None the certificate still holds for the vote on the fitted features
+    flip_probability : float in (0, 0.5), default=0.1
+        q: how often each label flips in the vote. Larger means larger certificates for points far from the boundary and
+        fewer certified points.
+    ridge : float, default=0.01
+        l: penalty on the weights (not on the intercept).
+    fit_intercept : bool, default=True
+        The paper's Moon numbers correspond to False.
+    kernel : str, default="linear"
+        "linear" or a kernel of :class:`sklearn.kernel_approximation.Nystroem`.
+    gamma, degree, coef0 : float or None
+        Kernel parameters.
+    n_components : int, default=100
+        Nystroem landmarks (at most n are used); ignored for "linear".
+    random_state : int or None, default=0
+        Choice of landmarks; a number, so that a refit on other labels sees the same features. With None the certificate
+        still holds for the vote on the fitted features.
 
     Attributes
     ----------
-    classes_ : (M,) the labels; several classes are voted one-vs-rest
-    coef_ : (P, p) ridge weights of the expected noisy labels, P = 1 for two classes, else M
+    classes_ : ndarray of shape (M,)
+        The labels; several classes are voted one-vs-rest.
+    coef_ : ndarray of shape (P, p)
+        Ridge weights of the expected noisy labels, P = 1 for two classes, else M.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from floral_learn import RandomizedSmoothingClassifier
+    >>> X, y = make_moons(300, noise=0.2, random_state=0)
+    >>> clf = RandomizedSmoothingClassifier(kernel="rbf", gamma=1.0, ridge=1.0).fit(X, y)
+    >>> prediction, radius = clf.certify(X)
+    >>> bool(radius.max() > 5)  # no 5 changed labels can change that prediction
+    True
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

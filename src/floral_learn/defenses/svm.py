@@ -23,22 +23,40 @@ class PlainSVC(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable
-    degree, gamma, coef0 : kernel parameters, as in :class:`sklearn.svm.SVC`
-    C : float, cap on each dual weight (times the row's sample weight)
+    kernel : {"rbf", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
+        As in :class:`sklearn.svm.SVC`.
+    degree, gamma, coef0 : int, float or str, float
+        Kernel parameters, as in :class:`sklearn.svm.SVC`.
+    C : float, default=10.0
+        Cap on each dual weight (times the row's sample weight).
     class_weight : dict, "balanced" or None
-    solver : {"libsvm", "pgd"}
+        Multiplies the sample weights.
+    solver : {"libsvm", "pgd"}, default="libsvm"
         ``"libsvm"`` solves to optimality (several classes: one-vs-one, as SVC does); ``"pgd"`` runs
         ``FloralClassifier`` with the attacker off (several classes: one-vs-rest).
-    tol, cache_size, max_iter : libsvm only
-    n_rounds, learning_rate, decay, average : pgd only, see ``FloralClassifier``
-    random_state : int, Generator-like or None; pgd only
+    tol, cache_size, max_iter : float, float, int
+        libsvm only.
+    n_rounds, learning_rate, decay, average : int, float or str, tuple or None, bool
+        pgd only, see ``FloralClassifier``.
+    random_state : int, Generator-like or None
+        pgd only.
 
     Attributes
     ----------
-    classes_ : (M,) the labels
-    n_iter_ : solver iterations, as the solver counts them
-    estimator_ : the fitted ``SVC`` or ``FloralClassifier``
+    classes_ : ndarray of shape (M,)
+        The labels.
+    n_iter_ : int or ndarray
+        Solver iterations, as the solver counts them.
+    estimator_ : estimator
+        The fitted ``SVC`` or ``FloralClassifier``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from floral_learn import PlainSVC
+    >>> X, y = make_moons(200, noise=0.2, random_state=0)
+    >>> bool(PlainSVC(gamma=1.0).fit(X, y).score(X, y) > 0.95)
+    True
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

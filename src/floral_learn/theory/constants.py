@@ -27,7 +27,28 @@ from floral_learn.core.projections import Projection, project_exact
 
 @dataclass(frozen=True)
 class Constants:
-    """kappa_lambda in two norms, and what step sizes would bring it below 1."""
+    """kappa_lambda in two norms, and what step sizes would bring it below 1.
+
+    Attributes
+    ----------
+    eta : float
+        The step.
+    kappa_infinity, kappa_spectral : float
+        The norms of I - eta Q.
+    lambda_min, lambda_max : float
+        Outermost eigenvalues of K.
+    dominance : float
+        min_i of K_ii minus the other absolute entries of its row: above 0, K is strictly diagonally dominant.
+    eta_infinity, eta_spectral : float or None
+        Steps below this bring the norm below 1; None where no step does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.theory import constants
+    >>> constants(np.eye(3), eta=0.5).kappa_infinity
+    0.5
+    """
 
     eta: float
     kappa_infinity: float  # ||I - eta Q||_inf
@@ -40,7 +61,28 @@ class Constants:
 
 
 def constants(K: np.ndarray, eta: float) -> Constants:
-    """Compute kappa_lambda for a Gram matrix `K` (n, n); labels change neither norm of I - eta diag(y) K diag(y)."""
+    """Compute kappa_lambda for a Gram matrix; labels change neither norm of I - eta diag(y) K diag(y).
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        Symmetric.
+    eta : float
+        The step.
+
+    Returns
+    -------
+    Constants
+        Both norms and the steps that would bring them below 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.theory import constants
+    >>> found = constants(np.array([[1.0, 0.9], [0.9, 1.0]]), eta=0.1)
+    >>> round(found.kappa_infinity, 2), round(found.eta_infinity, 2)
+    (0.99, 1.05)
+    """
     diagonal = np.diag(K)
     rest = np.abs(K).sum(axis=1) - np.abs(diagonal)
     values = np.linalg.eigvalsh(K)

@@ -25,7 +25,30 @@ MOST_ROWS = 3000
 
 @dataclass(frozen=True)
 class Premise:
-    """One condition of a statement."""
+    """One condition of a statement.
+
+    Attributes
+    ----------
+    statement : str
+        "Lemma 2", "Theorem", ...
+    condition : str
+        What must hold.
+    holds : bool
+        Whether it does.
+    measured : str
+        The number behind it.
+    remedy : str
+        What would make it hold; empty where nothing is needed.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from floral_learn import FloralClassifier, diagnose
+    >>> X, y = make_moons(80, noise=0.2, random_state=0)
+    >>> found = diagnose(FloralClassifier(gamma=1.0, budget=0.05, random_state=0).fit(X, y), X, y)
+    >>> found.premises[0].holds in (True, False)
+    True
+    """
 
     statement: str  # "Lemma 2", "Theorem", ...
     condition: str
@@ -36,7 +59,46 @@ class Premise:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The paper's constants for a fit; ``print(diagnosis)`` is text for people."""
+    """The paper's constants for a fit; ``print(diagnosis)`` is text for people.
+
+    Attributes
+    ----------
+    n, n_fit : int
+        Rows at hand and rows of the fit; fewer at hand where only the support vectors were.
+    k, budget : int
+        Flips a round and candidates.
+    constants : Constants
+        kappa_lambda in two norms.
+    kappa_z : float
+        Of Lemma 1 as proven (printed: 1).
+    kappa_y, kappa_y_proven : float
+        At the equilibrium, as printed and as proven.
+    kappa_prime_y : float
+        Largest over all labels.
+    gap : float
+        delta'.
+    equilibrium : Equilibrium
+        What the game is compared with.
+    proposition_left : float
+        2 (kappa_y + kappa'_y) k / (1 - kappa_lambda); inf where kappa_lambda >= 1.
+    proposition_best : (float, float) or None
+        Step and smallest left side over step sizes; None if no step brings kappa_lambda below 1.
+    premises : list of Premise
+        Every condition, with what was measured.
+    distances : ndarray of shape (rounds,) or None
+        Distance to the equilibrium after each round; None where the game cannot be replayed.
+    flips_differ : ndarray of shape (rounds,) or None
+        How many labels differ from the equilibrium's.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from floral_learn import FloralClassifier, diagnose
+    >>> X, y = make_moons(80, noise=0.2, random_state=0)
+    >>> found = diagnose(FloralClassifier(gamma=1.0, budget=0.05, random_state=0).fit(X, y), X, y)
+    >>> found.n, found.k, len(found.distances)
+    (80, 2, 500)
+    """
 
     n: int
     n_fit: int  # rows of the fit; more than n where only the support vectors were at hand
@@ -81,13 +143,24 @@ def diagnose(clf: Any, X: Any = None, y: Any = None) -> Diagnosis:
     ----------
     clf : FloralClassifier
         Fitted, two classes, at most 3,000 rows.
-    X, y : the data of the fit, optional
-        A classifier keeps its support vectors only. Without `X` the constants are those of the support rows: a premise
-        that fails there fails for all rows too, one that holds may not; and the game cannot be replayed.
+    X, y : array-like, optional
+        The data of the fit. A classifier keeps its support vectors only. Without `X` the constants are those of the
+        support rows: a premise that fails there fails for all rows too, one that holds may not; and the game cannot
+        be replayed.
 
     Returns
     -------
     Diagnosis
+        Constants, premises and distances; printed, it is text for people.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from floral_learn import FloralClassifier, diagnose
+    >>> X, y = make_moons(80, noise=0.2, random_state=0)
+    >>> found = diagnose(FloralClassifier(gamma=1.0, budget=0.05, random_state=0).fit(X, y), X, y)
+    >>> "kappa_lambda < 1 in the infinity norm" in [p.condition for p in found.premises if not p.holds]
+    True
     """
     K, signs, everything = _problem(clf, X, y)
     n, k, eta, C = len(K), int(clf.flips_), float(clf.learning_rate_), float(clf.C)

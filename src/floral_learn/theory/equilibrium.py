@@ -15,7 +15,29 @@ from floral_learn.theory.constants import projected
 
 @dataclass(frozen=True)
 class Equilibrium:
-    """An equilibrium (lh, yh), or the best that was seen and the word that it is none."""
+    """An equilibrium (lh, yh), or the best that was seen and the word that it is none.
+
+    Attributes
+    ----------
+    dual, signs : ndarray of shape (n,)
+        lh, and the labels after the attack.
+    gap : float
+        Half the distance of the k-th and the next dual, the paper's delta'.
+    residual : float
+        How far lh is from its own projected step with eta = 1 / lambda_max; 0 at an exact solution.
+    exists : bool
+        Whether the attacker's answer to lh is yh.
+    tries : int
+        Best answers computed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.theory import find_equilibrium
+    >>> rest = find_equilibrium(np.eye(4), np.array([1.0, 1, -1, -1]), C=1.0, k=0)
+    >>> rest.exists, rest.dual.round(6).tolist()
+    (True, [1.0, 1.0, 1.0, 1.0])
+    """
 
     dual: np.ndarray  # (n,)
     signs: np.ndarray  # (n,), labels after the attack
@@ -49,6 +71,32 @@ def find_equilibrium(K: np.ndarray, given: np.ndarray, C: float, k: int, max_tri
 
     Best replies need not settle: an attacker who flips a label takes away the reason to flip it. `exists` says whether
     they did.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        Gram matrix.
+    given : ndarray of shape (n,)
+        Labels, -1 or +1.
+    C : float
+        Cap of the duals.
+    k : int
+        Flips.
+    max_tries : int, default=50
+        Best answers at most.
+
+    Returns
+    -------
+    Equilibrium
+        It, or the last answer with ``exists=False``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.theory import find_equilibrium
+    >>> K = np.array([[1.0, 0.5, 0, 0], [0.5, 1, 0, 0], [0, 0, 1, 0.5], [0, 0, 0.5, 1]])
+    >>> find_equilibrium(K, np.array([1.0, 1, -1, -1]), C=1.0, k=0).exists
+    True
     """
     signs, seen = given.copy(), set()
     eta = 1 / max(float(np.linalg.eigvalsh(K)[-1]), 1e-300)

@@ -49,17 +49,37 @@ def check_game(
     Parameters
     ----------
     K : ndarray of shape (n, n)
-    given : ndarray of shape (n,), -1 or +1
-    C, k, eta, rounds : the cap, flips a round, the step and how many rounds
+        Gram matrix.
+    given : ndarray of shape (n,)
+        Labels, -1 or +1.
+    C : float
+        The cap.
+    k : int
+        Flips a round.
+    eta : float
+        The step.
+    rounds : int
+        How many are played.
     budget : int, optional
         B > k: the randomised attacker of Algorithm 1; by default the top-k attacker of the analysis.
     start : ndarray of shape (n,), optional
         lam_0; zeros by default.
+    rng : numpy.random.Generator
+        Draws the flips.
 
     Returns
     -------
     dict
         ``checked``, ``violated`` and ``worst`` (left side over right side) for each name in `BOUNDS`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.theory import check_game
+    >>> y, rng = np.array([1.0, 1, -1, -1]), np.random.default_rng(0)
+    >>> row = check_game(np.eye(4), y, C=1.0, k=0, eta=0.5, rounds=5, rng=rng)
+    >>> row["lemma 1 proven: checked"], row["lemma 1 proven: violated"]
+    (5, 0)
     """
     n = len(K)
     rest = find_equilibrium(K, given, C, k)
@@ -115,10 +135,33 @@ def check_game(
 def stability(
     n_games: int = 300, rounds: int = 60, random_state: int | np.random.Generator = 0, progress: Any = None
 ) -> list[dict[str, Any]]:
-    """Check `n_games` random games and return one row each; games without an equilibrium have ``found = False``.
+    """Check random games and return one row each; games without an equilibrium have ``found = False``.
 
     Games differ in size (10 to 60 rows), noise, kernel width, C, step size, k, attacker (top-k, or randomised with
     B = 2k) and starting point (zero, or near the equilibrium).
+
+    Parameters
+    ----------
+    n_games : int, default=300
+        Games.
+    rounds : int, default=60
+        Rounds of each.
+    random_state : int or numpy.random.Generator, default=0
+        Draws the games.
+    progress : callable(done, total), optional
+        Called after each game.
+
+    Returns
+    -------
+    list of dict
+        For `summarise`.
+
+    Examples
+    --------
+    >>> from floral_learn.theory import stability
+    >>> rows = stability(n_games=5, rounds=10)
+    >>> len(rows)
+    5
     """
     rng = np.random.default_rng(random_state)
     rows = []
@@ -148,7 +191,24 @@ def stability(
 
 
 def summarise(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return one row a bound: rounds checked, rounds and games violated, the worst ratio of left to right side."""
+    """Return one row a bound: rounds checked, rounds and games violated, the worst ratio of left to right side.
+
+    Parameters
+    ----------
+    rows : list of dict
+        From `stability`.
+
+    Returns
+    -------
+    list of dict
+        One for each name in `BOUNDS`.
+
+    Examples
+    --------
+    >>> from floral_learn.theory import stability, summarise
+    >>> [row["violated"] for row in summarise(stability(n_games=10, rounds=10)) if row["bound"] == "lemma 1 proven"]
+    [0]
+    """
     found = [row for row in rows if row["found"]]
     out = []
     for name, text in BOUNDS.items():

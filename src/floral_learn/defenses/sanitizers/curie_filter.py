@@ -37,19 +37,23 @@ class CurieFilter(BaseEstimator):
 
     Parameters
     ----------
-    confidence : float in (0.5, 1), rows whose standardised score exceeds this normal quantile are dropped
-    n_neighbors : int, rows of the same cluster that a row is compared with
+    confidence : float in (0.5, 1)
+        Rows whose standardised score exceeds this normal quantile are dropped.
+    n_neighbors : int
+        Rows of the same cluster that a row is compared with.
     compare : {"nearest", "random", "all"}
         The ``n_neighbors`` nearest rows of the cluster in feature space, as many drawn at random, or the
         whole cluster (the original definition; it needs clusters that hold one class each).
-    label_weight : float, distance between two different labels, in units of the features' root mean
-        square distance from their mean
-    eps : float or "auto"; DBSCAN radius. "auto" is the 90 % quantile of the distance to the
-        ``min_samples``-th nearest row
-    min_samples : int, rows within ``eps`` (the row itself included) that make a core row
-    n_components : "auto", None, int or float; PCA before clustering. "auto" keeps 95 % of the variance
-        where there are more than 50 features
-    random_state : used by ``compare="random"``
+    label_weight : float
+        Distance between two different labels, in units of the features' root mean square distance from their mean.
+    eps : float or "auto"
+        DBSCAN radius. "auto" is the 90 % quantile of the distance to the ``min_samples``-th nearest row.
+    min_samples : int
+        Rows within ``eps`` (the row itself included) that make a core row.
+    n_components : "auto", None, int or float
+        PCA before clustering. "auto" keeps 95 % of the variance where there are more than 50 features.
+    random_state : int, Generator-like or None
+        Used by ``compare="random"``.
 
     Notes
     -----
@@ -57,6 +61,16 @@ class CurieFilter(BaseEstimator):
     DBSCAN sees each row's 50 nearest neighbours (or ``min_samples``, if more) within ``eps``, so memory is
     O(n); core rows are exact, and clusters differ from unlimited DBSCAN only where two dense groups
     touch through no such pair. A class never loses all of its rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from floral_learn import CurieFilter
+    >>> X, y = make_moons(200, noise=0.1, random_state=0)
+    >>> y[:5] = 1 - y[:5]
+    >>> result = CurieFilter(confidence=0.95).fit_sanitize(X, y)
+    >>> bool((~result.kept[:5]).sum() >= 4)
+    True
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

@@ -22,8 +22,19 @@ class KNNRelabel(BaseEstimator):
 
     Parameters
     ----------
-    n_neighbors : int, neighbours that vote (the row itself does not); at most n - 1 are used
-    threshold : float in [0.5, 1], share of the votes that the winning label needs
+    n_neighbors : int, default=20
+        Neighbours that vote (the row itself does not); at most n - 1 are used.
+    threshold : float in [0.5, 1], default=0.95
+        Share of the votes that the winning label needs.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from floral_learn import KNNRelabel
+    >>> X, y = make_moons(200, noise=0.1, random_state=0)
+    >>> y[:5] = 1 - y[:5]
+    >>> int(KNNRelabel(threshold=0.8).fit_sanitize(X, y).relabeled[:5].sum())
+    5
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

@@ -15,8 +15,24 @@ from floral_learn.defenses.labels import encode_labels
 class SanitizeResult:
     """A sanitised training set of m <= n rows.
 
-    X (m, d) and y (m,) are what remains, in the given order and container; ``sample_weight`` is (m,), or
-    None where the sanitiser weighs nothing. ``kept`` and ``relabeled`` are masks (n,) over the given rows.
+    Attributes
+    ----------
+    X, y : array-like of shape (m, d) and (m,)
+        What remains, in the given order and container.
+    sample_weight : ndarray of shape (m,) or None
+        None where the sanitiser weighs nothing.
+    kept, relabeled : bool ndarray of shape (n,)
+        Masks over the given rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from floral_learn import KNNRelabel
+    >>> X, y = make_moons(200, noise=0.1, random_state=0)
+    >>> y[:5] = 1 - y[:5]
+    >>> result = KNNRelabel(threshold=0.8).fit_sanitize(X, y)
+    >>> result.relabeled[:5].all(), result.kept.all(), result.sample_weight is None
+    (np.True_, np.True_, True)
     """
 
     X: Any
