@@ -1,0 +1,88 @@
+"""The documentation site: `make docs` builds it, warnings are errors, nothing is fetched from the network."""
+
+import os
+import sys
+import warnings
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE / "_ext"))
+os.environ.setdefault("MPLBACKEND", "Agg")
+_BESIDE = HERE.parents[1] / "shared" / "data"
+if "FLORAL_DATA" not in os.environ and _BESIDE.is_dir():
+    os.environ["FLORAL_DATA"] = str(_BESIDE)
+
+import floral_learn  # noqa: E402
+
+project = "floral-learn"
+author = "The floral-learn developers"
+copyright = author
+version = release = floral_learn.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+    "mathml",
+    "own_members",
+    "suite_pages",
+]
+templates_path = ["_templates"]
+exclude_patterns = ["_build", "README.md", "api/backreferences"]
+# Tables that `floral bench` writes have no title of their own; _ext/suite_pages.py puts them on one page a suite.
+exclude_patterns += [
+    f"results/*/{table}.md" for table in ("hinge_loss", "balanced_accuracy", "recovery_rate", "costs", "bounds")
+]
+
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+suppress_warnings = ["myst.header"]  # pages that benchmark scripts write may skip a level
+
+autosummary_generate = True
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "within_subsection_order": "FileNameSortKey",
+    "backreferences_dir": "api/backreferences",
+    "doc_module": ("floral_learn",),
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "remove_config_comments": True,
+    "show_memory": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "min_reported_time": 1,
+    "matplotlib_animations": False,
+    "parallel": int(os.environ.get("GALLERY_JOBS", "1")),
+    "plot_gallery": os.environ.get("GALLERY", "1") != "0",
+}
+warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
+
+html_theme = "pydata_sphinx_theme"
+html_title = "floral-learn"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sourcelink = False
+html_math_renderer = "mathml"
+html_last_updated_fmt = None
+html_theme_options = {
+    "logo": {"text": "floral-learn", "image_light": "_static/logo.svg", "image_dark": "_static/logo.svg"},
+    "navbar_align": "left",
+    "navbar_end": ["theme-switcher"],
+    "navigation_with_keys": False,
+    "show_prev_next": True,
+    "header_links_before_dropdown": 7,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "secondary_sidebar_items": ["page-toc"],
+}
+html_favicon = "_static/logo.svg"
+html_sidebars = {"index": [], "getting-started": [], "changelog": []}
