@@ -20,7 +20,9 @@ class _LazyClasses(Mapping[str, Any]):
             module, attribute = self._where[name].split(":")
         except KeyError:
             raise KeyError(f"{name!r} is no defense; known names: {', '.join(self._where)}") from None
-        return getattr(import_module(f"floral_learn.defenses.{module}"), attribute)
+        # A full path is a class of a room above this one: named here, imported only when it is asked for.
+        full = module if module.startswith("floral_learn.") else f"floral_learn.defenses.{module}"
+        return getattr(import_module(full), attribute)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._where)
@@ -43,6 +45,7 @@ DEFENSES: Mapping[str, Any] = _LazyClasses(
         "rs": "smoothing:RandomizedSmoothingClassifier",
         "dpa": "partition:PartitionAggregationClassifier",
         "rsrnn": "rsrnn:RSRNNClassifier",
+        "roberta": "floral_learn.neural.text:TextClassifier",
     }
 )
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from floral_learn.datasets import Dataset
 from floral_learn.evaluation.metrics import binary_scores, label_scores, multiclass_hinge
-from floral_learn.evaluation.sanitise import sanitiser_parameters
+from floral_learn.evaluation.sanitise import NOT_SETTINGS, sanitiser_parameters
 from floral_learn.evaluation.spec import Cell, CellResult
 
 # methods whose estimator is DEFENSES[name] with C and gamma, trained by libsvm
@@ -29,9 +29,9 @@ def make_estimator(cell: Cell, device: str | None = None) -> Any:
 
     name = cell.method.name
     settings = {"C": cell.C, "gamma": cell.gamma} if cell.C is not None else {}
-    given = {key: value for key, value in cell.method.params if key != "map"}
+    given = {key: value for key, value in cell.method.params if key not in NOT_SETTINGS}
     if name in LIBSVM:
-        own = {key: value for key, value in sanitiser_parameters(cell).items() if key != "map"}
+        own = sanitiser_parameters(cell)
         room = {"max_memory": "8GB"} if name == "ln-svm-libsvm" else {}
         return DEFENSES[name.removesuffix("-libsvm")](**settings, **own, **room, cache_size=1000)
     if name in ("no-peek", "floral-multiclass"):

@@ -6,6 +6,7 @@ only in labels, caps, budgets and steps; a column each. Test accuracy after ever
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -21,7 +22,6 @@ from floral_learn.core.kernels import Kernel
 from floral_learn.core.low_rank import LowRankGram
 from floral_learn.core.state import GameState
 from floral_learn.datasets import Dataset
-from floral_learn.evaluation.metrics import recovered_share
 from floral_learn.evaluation.sanitise import Prepared, prepare
 from floral_learn.evaluation.spec import Cell, CellResult, Grid
 
@@ -110,10 +110,12 @@ def run_games(
     dataset: Dataset,
     progress: Callable[[float], None] = lambda share: None,
     device: str | None = None,
+    traced: tuple[str, ...] = ("accuracy",),
 ) -> list[CellResult]:
     """Run cells that share data, C, gamma and rounds; `labels` are the training labels of each.
 
-    A cell whose preparation fails (a sanitiser that leaves one class, say) is an error of its own.
+    A cell whose preparation fails (a sanitiser that leaves one class, say) is an error of its own. `traced` are the
+    metrics of which every round is kept.
     """
     results = [CellResult(cell) for cell in cells]
     prepared: dict[int, Prepared] = {}
@@ -134,12 +136,29 @@ def run_games(
     gram: Gram = choose_gram(
         dataset.X_train, kernel, rng=np.random.default_rng(first.seed), backend=backend, max_memory="8GB"
     )
+    steepest = gram.lambda_max(30, 1e-3, centred=True)
+    _warn_of_steps(columns, steepest, n)
     recorder = _play(columns, cells, prepared, gram, kernel, dataset, progress)
     for number, result in enumerate(results):
         if result.error is None:
             own = [j for j, column in enumerate(columns) if column.cell == number]
-            recorder.write(result, own, columns)
+            recorder.write(result, own, columns, traced)
+            for j in own:
+                if columns[j].eta * steepest > 2:
+                    result.add("eta_lambda_max", columns[j].eta * steepest, "last", columns[j].config)
     return results
+
+
+def _warn_of_steps(columns: list[Column], steepest: float, n: int) -> None:
+    """Absolute step sizes do not carry from 500 rows to 20,000: lambda_max grows with n."""
+    wild = sorted({column.eta for column in columns if column.eta * steepest > 2})
+    if wild:
+        names = ", ".join(f"{eta:g}" for eta in wild)
+        warnings.warn(
+            f"eta = {names} is above 2 / lambda_max = {2 / steepest:.3g} of these {n:,} rows: those games oscillate",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _play(
@@ -197,29 +216,40 @@ class _Recorder:
         self.backend = scores.backend
         self.positive = self.backend.array(positive)
         width = poisoned.shape[1]
-        self.traces = {name: np.zeros((rounds, width), np.float32) for name in _TRACED}
+        # What a round gives stays on the device until the end: a copy to the host would make it wait in every round.
+        self._seen: list[dict[str, Array]] = []
+        self._hits: dict[int, Array] = {}
+        self._mask = self.backend.array(poisoned)
+        self._columns = self.backend.arange(width)
+        self.traces: dict[str, np.ndarray] = {}
         self.recovery = np.full((rounds, width), np.nan, np.float32)
         self.average: dict[str, np.ndarray] = {}
         self.residual = np.zeros(width)
         self.flip_rate = np.zeros(poisoned.shape)
 
     def note(self, state: GameState) -> None:
-        row = state.round - 1
         bias = state.history.rows["bias"][-1]
-        for name, values in self._metrics(self.scores(state.signs * state.dual, bias)).items():
-            self.traces[name][row] = values
-        flips = self.backend.numpy(state.history.rows["flips"][-1])
+        self._seen.append(self._metrics(self.scores(state.signs * state.dual, bias)))
+        flips = self.backend.cast(state.history.rows["flips"][-1], self.backend.int64)
         if len(flips):
-            self.recovery[row] = recovered_share(flips, self.poisoned)
+            # a row of -1 is an empty place
+            found = (flips >= 0) & self._mask[flips.clip(0, None), self._columns]
+            self._hits[state.round - 1] = found.sum(0)
         # The game keeps every round's flips: at n = 10,000 and k = 2,500 they would outgrow the Gram.
         state.history.rows["flips"][-1] = state.history.rows["flips"][-1][:0]
 
     def close(self, result: GameResult) -> None:
         scores = self.scores(self.backend.columns(result.mean_weights), self.backend.array(result.mean_bias))
-        self.average = self._metrics(scores)
+        self.average = {name: self.backend.numpy(value) for name, value in self._metrics(scores).items()}
+        for name in _TRACED:
+            self.traces[name] = np.stack([self.backend.numpy(seen[name]) for seen in self._seen]).astype(np.float32)
+        total = self.poisoned.sum(0)
+        for row, hits in self._hits.items():
+            share = self.backend.numpy(hits) / np.maximum(total, 1)
+            self.recovery[row] = np.where(total > 0, share, np.nan)
         self.residual, self.flip_rate = result.residual, result.flip_rate
 
-    def _metrics(self, scores: Array) -> dict[str, np.ndarray]:
+    def _metrics(self, scores: Array) -> dict[str, Array]:
         xp, cast, single = self.backend.xp, self.backend.cast, self.backend.dtype("float32")
         positive = self.positive[:, None]
         hit = cast((scores > 0) == positive, single)
@@ -227,10 +257,9 @@ class _Recorder:
         share_up = (up @ hit) / up.sum()
         share_down = ((1 - up) @ hit) / (1 - up).sum()
         hinge = (1 - xp.where(positive, scores, -scores)).clip(0, None).mean(0)
-        values = {"accuracy": hit.mean(0), "balanced_accuracy": (share_up + share_down) / 2, "hinge_loss": hinge}
-        return {name: self.backend.numpy(value) for name, value in values.items()}
+        return {"accuracy": hit.mean(0), "balanced_accuracy": (share_up + share_down) / 2, "hinge_loss": hinge}
 
-    def write(self, result: CellResult, own: list[int], columns: list[Column]) -> None:
+    def write(self, result: CellResult, own: list[int], columns: list[Column], traced: tuple[str, ...]) -> None:
         """Rows: the peak over rounds ("best"), the last round and the averaged model, for each configuration."""
         attacked = result.cell.method.name in ATTACKED and result.cell.level > 0
         for j in own:
@@ -243,7 +272,8 @@ class _Recorder:
                 result.add(name, self.average[name][j], "average", config)
             result.add("round", peak + 1, "best", config)
             result.add("kkt_residual", self.residual[j], "last", config)
-            result.traces[config, "accuracy"] = accuracy.astype(np.float16)
+            for name in traced:
+                result.traces[config, name] = self.traces[name][:, j].clip(0, 6e4).astype(np.float16)
             if attacked:
                 result.add("recovery_rate", float(np.nanmean(self.recovery[:, j])), "average", config)
                 result.traces[config, "recovery"] = self.recovery[:, j].astype(np.float16)

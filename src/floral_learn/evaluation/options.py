@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,7 +11,10 @@ from floral_learn.evaluation.spec import Attack, Data, Grid, Method, Suite, para
 REFERENCE_ATTACKS = {"farthest": (5, 10, 15, 20, 25), "lfa": (5, 10, 25)}
 QUICK_GRID = Grid(rounds=100, flips=(0.02, 0.1), etas=(3e-4, 7e-4), decays=(None,))
 QUICK_ATTACKS = {"alfa-tilt": {"n_restarts": 10}, "alfa": {"n_init": 1}, "lfa": {"n_check": 2}}
-QUICK_ROWS = {"mnist": {"n_train": 600, "n_val": 100, "n_test": 600}}
+QUICK_ROWS = {
+    "mnist": {"n_train": 600, "n_val": 100, "n_test": 600},
+    "imdb": {"n_train": 160, "n_val": 20, "n_test": 160, "max_length": 24, "epochs": 1},
+}
 
 
 def adapt(
@@ -24,6 +28,8 @@ def adapt(
     reference: bool = False,
 ) -> Suite:
     """`suite` with the given changes; a ValueError names what is not possible."""
+    if suite.data[0].name == "imdb":
+        suite = _encoder(suite)
     if quick:
         suite = _quick(suite, reps)
     if seed is not None or reps is not None:
@@ -33,10 +39,22 @@ def adapt(
     if levels:
         if bad := [level for level in levels if not 0 <= level < 50]:
             raise ValueError(f"--levels {bad[0]:g} is not a percentage of poisoned labels from 0 to below 50")
-        suite = replace(suite, levels=tuple(sorted(set(levels))))
+        # 10 and 10.0 are one level, and must have one key
+        suite = replace(suite, levels=tuple(int(v) if v == int(v) else v for v in sorted(set(levels))))
     if methods:
         suite = replace(suite, methods=_select(suite, methods))
     return suite
+
+
+def _encoder(suite: Suite) -> Suite:
+    """The encoder that ``$FLORAL_TEXT_MODEL`` names becomes part of the cells; MiniLM is MiniLM in any folder."""
+    from floral_learn.neural.encoders import default_encoder, encoder_name
+
+    if "FLORAL_TEXT_MODEL" not in os.environ:
+        return suite
+    name = encoder_name(default_encoder())
+    data = tuple(Data(d.name, params(**(dict(d.params) | {"encoder": name}))) for d in suite.data)
+    return replace(suite, data=data)
 
 
 def _select(suite: Suite, names: Sequence[str]) -> tuple[Method, ...]:

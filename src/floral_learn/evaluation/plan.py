@@ -43,6 +43,8 @@ def family_of(cell: Cell) -> str:
     name = cell.method.name
     if name == ATTACK_METHOD.name:
         return "attack"
+    if cell.data.name == "imdb":
+        return "text"
     if name in GAME_METHODS:
         return "games"
     if name == "stability":
@@ -76,6 +78,8 @@ def _shared(cell: Cell) -> tuple[object, ...]:
     family = family_of(cell)
     if family == "attack":
         return cell.data, cell.attack, cell.seed
+    if family == "text":  # the encoder of a draw and level is trained once for all of its cells
+        return cell.data, cell.attack, cell.level, cell.seed
     if family == "networks":
         # Networks of all replications and levels train in one batch: their shapes agree, their rows need not.
         shape = tuple(pair for pair in cell.data.params if pair[0] != "seed")

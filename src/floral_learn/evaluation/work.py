@@ -36,7 +36,8 @@ def run_job(
     started = time.perf_counter()
     try:
         # On matrices this small a second BLAS thread costs more than it brings, on a busy machine many times more.
-        small = len(load(job.cells[0].data).y_train) <= DENSE_ROWS
+        texts = job.cells[0].data.name == "imdb"  # these have a loader of their own, and sizes in their name
+        small = not texts and len(load(job.cells[0].data).y_train) <= DENSE_ROWS
         with threadpool_limits(1 if small else None):
             results = _FAMILIES[job.family](job, labels, progress, device)
     except Exception as error:
@@ -56,11 +57,17 @@ def _labels_of(cells: tuple[Cell, ...], labels: dict[str, np.ndarray]) -> list[n
 def _attacks(job: Job, labels: dict[str, np.ndarray], progress: Progress, device: str | None) -> list[CellResult]:
     first = job.cells[0]
     assert first.attack is not None
-    clean = load(first.data).y_train_clean
     levels = [cell.level for cell in job.cells]
-    found = poisoned_labels(
-        first.data, first.attack, levels, first.seed, lambda done, total: progress(done / max(total, 1))
-    )
+    if first.data.name == "imdb":
+        from floral_learn.evaluation.text_work import clean_labels, gradient_labels
+
+        found = gradient_labels(first.data, first.attack, levels, first.seed, device, progress)
+        clean = clean_labels(first.data)
+    else:
+        clean = load(first.data).y_train_clean
+        found = poisoned_labels(
+            first.data, first.attack, levels, first.seed, lambda done, total: progress(done / max(total, 1))
+        )
     results = []
     for cell, y in zip(job.cells, found, strict=True):
         result = CellResult(cell)
@@ -91,13 +98,22 @@ def _stability(job: Job, labels: dict[str, np.ndarray], progress: Progress, devi
     return run_stability(list(job.cells), _labels_of(job.cells, labels), load(job.cells[0].data), progress)
 
 
-# A new kind of cell (a transformer, say) is one function here and one line in `plan.family_of`.
+def _text(job: Job, labels: dict[str, np.ndarray], progress: Progress, device: str | None) -> list[CellResult]:
+    from floral_learn.evaluation.text_work import clean_labels, run_text
+
+    first = job.cells[0]
+    y = labels[first.key] if first.attack is not None else clean_labels(first.data)
+    return run_text(list(job.cells), y, progress, device)
+
+
+# A new kind of cell is one function here and one line in `plan.family_of`.
 _FAMILIES: dict[str, Any] = {
     "attack": _attacks,
     "games": _games,
     "fits": _fits,
     "networks": _networks,
     "stability": _stability,
+    "text": _text,
 }
 
 

@@ -7,7 +7,6 @@ w(s) = 0.55 - 0.45 tanh(a s - b). Which labels are flipped is not known: the fli
 density are flips that this code plants itself in the given labels.
 """
 
-from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -73,16 +72,21 @@ class KLIDWeights(BaseEstimator):
         plantings = [plant_flips(codes, len(classes), self.planted, rng) for _ in range(self.n_plantings)]
         seed = rng.randint(np.iinfo(np.int32).max)  # every width is judged on the same batches
 
-        def statistic(labels: NDArray[np.intp], gamma: float) -> NDArray[np.float64]:
+        def statistic(labels: NDArray[np.intp], gamma: Any) -> NDArray[np.float64]:
             batches = np.random.RandomState(seed)
             return cross_lid(features, labels, self.n_neighbors, gamma, self.batch_size, batches)
 
-        def samples(gamma: float) -> list[_Samples]:
-            return _by_class([(labels, planted, statistic(labels, gamma)) for labels, planted in plantings], classes)
+        widths = self._widths(features)
+        found = [statistic(labels, widths) for labels, _ in plantings]  # (widths, n) each
 
-        self.lid_gamma_ = self._choose_gamma(features, samples)
+        def samples(number: int) -> list[_Samples]:
+            return _by_class([(*planting, s[number]) for planting, s in zip(plantings, found, strict=True)], classes)
+
+        candidates = [samples(number) for number in range(len(widths))]
+        spread = [sum(divergence(*pair) for pair in pairs) for pairs in candidates] if len(widths) > 1 else [0.0]
+        best = int(np.argmax(spread))
+        self.lid_gamma_, learned = float(widths[best]), candidates[best]
         self.statistic_ = statistic(codes, self.lid_gamma_)
-        learned = samples(self.lid_gamma_)
         weight = np.ones(len(codes))
         for code in range(len(classes)):
             rows = (codes == code) & np.isfinite(self.statistic_)
@@ -90,11 +94,11 @@ class KLIDWeights(BaseEstimator):
         nothing = np.zeros(len(codes), bool)
         return SanitizeResult(X, classes[codes], weight, ~nothing, nothing)
 
-    def _choose_gamma(self, X: NDArray[np.float64], samples: Callable[[float], list[_Samples]]) -> float:
+    def _widths(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The kernel widths among which the data choose."""
         if self.lid_gamma != "tuned":
-            return resolve_gamma(self.lid_gamma, X)
-        widths = resolve_gamma("scale", X) * np.array(_WIDTHS)
-        return float(max(widths, key=lambda gamma: sum(divergence(*pair) for pair in samples(gamma))))
+            return np.array([resolve_gamma(self.lid_gamma, X)])
+        return resolve_gamma("scale", X) * np.array(_WIDTHS)
 
 
 def _by_class(

@@ -14,8 +14,15 @@ _FLATTEST = 1e-6  # of the mean log ratio: k equal distances would give an infin
 
 def lid_from_distances(squared: NDArray[np.float64], n_neighbors: int, gamma: float) -> NDArray[np.float64]:
     """LID (b,) of rows with squared distances (b, m) to m candidates, by the min(k, m) nearest."""
+    return _lid_of_nearest(_nearest(squared, n_neighbors), gamma)
+
+
+def _nearest(squared: NDArray[np.float64], n_neighbors: int) -> NDArray[np.float64]:
     k = min(n_neighbors, squared.shape[1])
-    nearest = np.sort(np.partition(squared, k - 1, axis=1)[:, :k], axis=1)
+    return np.sort(np.partition(squared, k - 1, axis=1)[:, :k], axis=1)
+
+
+def _lid_of_nearest(nearest: NDArray[np.float64], gamma: float) -> NDArray[np.float64]:
     scaled = np.maximum(gamma * nearest, _SMALLEST)
     log_t = scaled + np.log(-np.expm1(-scaled))  # log(exp(s) - 1) without overflow
     mean_log_ratio = (log_t[:, -1:] - log_t).mean(axis=1)
@@ -26,7 +33,7 @@ def cross_lid(
     X: NDArray[np.float64],
     codes: NDArray[np.intp],
     n_neighbors: int,
-    gamma: float,
+    gamma: float | NDArray[np.float64],
     batch_size: int,
     rng: np.random.RandomState,
 ) -> NDArray[np.float64]:
@@ -34,8 +41,10 @@ def cross_lid(
 
     Each class is dealt at random into batches of about ``batch_size`` rows; a row's own-class neighbours
     come from its batch, the others from as many rows drawn from the rest. A row alone in its class gets nan.
+    Several widths ``gamma`` (g,) share distances and neighbours; the result is then (g, n).
     """
-    ratio = np.full(len(X), np.nan)
+    widths = np.atleast_1d(gamma)
+    ratio = np.full((len(widths), len(X)), np.nan)
     for code in np.unique(codes):
         own = rng.permutation(np.flatnonzero(codes == code))
         rest = np.flatnonzero(codes != code)
@@ -45,7 +54,8 @@ def cross_lid(
             among_own = euclidean_distances(X[batch], squared=True)
             np.fill_diagonal(among_own, np.inf)
             others = rng.choice(rest, size=min(batch_size, len(rest)), replace=False)
-            inside = lid_from_distances(among_own, min(n_neighbors, len(batch) - 1), gamma)
-            outside = lid_from_distances(euclidean_distances(X[batch], X[others], squared=True), n_neighbors, gamma)
-            ratio[batch] = inside / outside
-    return ratio
+            inside = _nearest(among_own, min(n_neighbors, len(batch) - 1))
+            outside = _nearest(euclidean_distances(X[batch], X[others], squared=True), n_neighbors)
+            for row, width in zip(ratio, widths, strict=True):
+                row[batch] = _lid_of_nearest(inside, width) / _lid_of_nearest(outside, width)
+    return ratio[0] if np.ndim(gamma) == 0 else ratio

