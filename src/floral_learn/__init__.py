@@ -30,6 +30,8 @@ _PUBLIC = {
     "RandomizedSmoothingClassifier": "floral_learn.defenses.smoothing",
     "SanitizeResult": "floral_learn.defenses.sanitizers",
     "SanitizedClassifier": "floral_learn.defenses.sanitized",
+    "FloralHead": "floral_learn.neural.head",
+    "NeuralFloralClassifier": "floral_learn.neural.floral_net",
     "NeuralNetClassifier": "floral_learn.neural.mlp",
     "PGDNeuralNetClassifier": "floral_learn.neural.mlp",
     "DEFENSES": "floral_learn.defenses",

@@ -29,9 +29,8 @@ def _expected_failures(estimator):
 
 @parametrize_with_checks(
     [
-        NeuralNetClassifier(epochs=30, learning_rate=0.05),
-        NeuralNetClassifier(epochs=30, learning_rate=0.05, early_stopping=True, validation_fraction=0.2),
-        PGDNeuralNetClassifier(epochs=20, learning_rate=0.05, inner_steps=1),
+        NeuralNetClassifier(epochs=15, learning_rate=0.05, early_stopping=True, validation_fraction=0.2),
+        PGDNeuralNetClassifier(epochs=15, learning_rate=0.05, inner_steps=1),
     ],
     expected_failed_checks=_expected_failures,
 )

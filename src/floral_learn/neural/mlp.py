@@ -24,9 +24,9 @@ from floral_learn.neural.mlp_network import (
     build_mlp,
     input_gradient_norms,
     logits,
-    mlp_from_arrays,
-    state_arrays,
+    packed,
     torch_device,
+    unpacked,
 )
 from floral_learn.neural.mlp_training import History, Rows, train
 
@@ -43,6 +43,14 @@ TRAINING_CONSTRAINTS: dict[str, Any] = {
     "random_state": ["random_state", np.random.Generator],
     "verbose": ["verbose"],
 }
+
+
+def hidden_sizes(given: Any) -> tuple[int, ...]:
+    """Widths of the hidden layers; a ValueError where they are none."""
+    sizes = tuple(given)
+    if not sizes or any(not isinstance(size, Integral) or size < 1 for size in sizes):
+        raise ValueError(f"hidden_layer_sizes={given!r} must be positive integers, one a layer, such as (32,)")
+    return sizes
 
 
 class NeuralNetClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -181,13 +189,8 @@ class NeuralNetClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return self
 
     def _settings(self) -> MLPSettings:
-        sizes = tuple(self.hidden_layer_sizes)
-        if not sizes or any(not isinstance(size, Integral) or size < 1 for size in sizes):
-            raise ValueError(
-                f"hidden_layer_sizes={self.hidden_layer_sizes!r} must be positive integers, one a layer, such as (32,)"
-            )
         return MLPSettings(
-            hidden=sizes,
+            hidden=hidden_sizes(self.hidden_layer_sizes),
             epochs=self.epochs,
             learning_rate=self.learning_rate,
             momentum=self.momentum,
@@ -281,20 +284,11 @@ class NeuralNetClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def __getstate__(self):
         """Keep the network as plain arrays, so that a model file needs no pickle."""
-        state = dict(super().__getstate__())
-        if "module_" in state:
-            module = state.pop("module_")
-            layers = [layer for layer in module if isinstance(layer, torch.nn.Linear)]
-            state["_widths"] = [layers[0].in_features, *(layer.out_features for layer in layers)]
-            state["_weights"] = state_arrays(module)
-        return state
+        return packed(super().__getstate__())
 
     def __setstate__(self, state):
         """Build the network again, on the CPU."""
-        state = dict(state)
-        if "_weights" in state:
-            state["module_"] = mlp_from_arrays(tuple(state.pop("_widths")), state.pop("_weights"))
-        super().__setstate__(state)
+        super().__setstate__(unpacked(state))
 
 
 def log_epoch(done: int, epochs: int, history: History, lines: int = 10) -> None:

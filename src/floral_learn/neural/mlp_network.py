@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
@@ -22,19 +22,22 @@ def torch_device(device: str | None) -> torch.device:
     return backend_for(device or "cpu").device
 
 
-def empty_mlp(widths: tuple[int, ...]) -> torch.nn.Sequential:
+class MLP(torch.nn.Sequential):
     """Linear layers of the given widths with ReLU between them, weights still to be set."""
-    layers: list[torch.nn.Module] = []
-    for fan_in, fan_out in pairwise(widths):
-        # skip_init: torch would draw weights from its global generator, which is not ours to move.
-        layers += [torch.nn.utils.skip_init(torch.nn.Linear, fan_in, fan_out), torch.nn.ReLU()]
-    return torch.nn.Sequential(*layers[:-1])
+
+    def __init__(self, widths: Sequence[int]) -> None:
+        layers: list[torch.nn.Module] = []
+        for fan_in, fan_out in pairwise(widths):
+            # skip_init: torch would draw weights from its global generator, which is not ours to move.
+            layers += [torch.nn.utils.skip_init(torch.nn.Linear, fan_in, fan_out), torch.nn.ReLU()]
+        super().__init__(*layers[:-1])
+        self.widths = tuple(int(width) for width in widths)
 
 
-def build_mlp(widths: tuple[int, ...], stream: torch.Generator) -> torch.nn.Sequential:
-    """An `empty_mlp` with weights drawn as `batched_mlp` draws them: uniform within 1 / sqrt(fan-in)."""
-    module = empty_mlp(widths)
-    start = initial_parameters(widths, [stream], torch.device("cpu"))
+def build_mlp(widths: Sequence[int], stream: torch.Generator) -> MLP:
+    """An `MLP` with weights drawn as `batched_mlp` draws them: uniform within 1 / sqrt(fan-in)."""
+    module = MLP(widths)
+    start = initial_parameters(module.widths, [stream], torch.device("cpu"))
     with torch.no_grad():
         for number, layer in enumerate(part for part in module if isinstance(part, torch.nn.Linear)):
             layer.weight.copy_(start[f"weight{number}"][0].T)
@@ -42,16 +45,25 @@ def build_mlp(widths: tuple[int, ...], stream: torch.Generator) -> torch.nn.Sequ
     return module
 
 
-def state_arrays(module: torch.nn.Module) -> dict[str, np.ndarray]:
-    """Parameters as plain arrays: what a model file keeps of a network."""
-    return {name: value.detach().cpu().numpy().copy() for name, value in module.state_dict().items()}
+def packed(state: dict[str, Any]) -> dict[str, Any]:
+    """The state of a fitted estimator with an `MLP` as ``module_`` in plain arrays: a model file needs no pickle."""
+    module = state.get("module_")
+    if not isinstance(module, MLP):
+        return state
+    arrays = {name: value.detach().cpu().numpy().copy() for name, value in module.state_dict().items()}
+    rest = {name: value for name, value in state.items() if name != "module_"}
+    return {**rest, "_network": {"widths": list(module.widths), "arrays": arrays}}
 
 
-def mlp_from_arrays(widths: tuple[int, ...], arrays: dict[str, np.ndarray]) -> torch.nn.Sequential:
-    """The network behind `state_arrays`, on the CPU."""
-    module = empty_mlp(widths)
-    module.load_state_dict({name: torch.tensor(value) for name, value in arrays.items()})
-    return module.eval()
+def unpacked(state: dict[str, Any]) -> dict[str, Any]:
+    """The state behind `packed`, its network on the CPU."""
+    if "_network" not in state:
+        return state
+    kept = state["_network"]
+    module = MLP(kept["widths"])
+    module.load_state_dict({name: torch.tensor(value) for name, value in kept["arrays"].items()})
+    rest = {name: value for name, value in state.items() if name != "_network"}
+    return {**rest, "module_": module.eval()}
 
 
 def place_of(module: torch.nn.Module) -> tuple[torch.device, torch.dtype]:
@@ -78,9 +90,14 @@ def batches_of(X: Any, size: int, device: torch.device, dtype: torch.dtype) -> I
         yield torch.tensor(X[start : start + size], dtype=dtype, device=device)
 
 
+def in_64_bits(module: torch.nn.Module) -> torch.nn.Module:
+    """A copy that computes in 64-bit floats."""
+    return copy.deepcopy(module).double()
+
+
 def logits(module: torch.nn.Module, X: np.ndarray, batch_size: int = _ROWS) -> np.ndarray:
     """What `module` gives for rows X, computed in 64 bits so that a row scores the same alone and in any batch."""
-    exact = copy.deepcopy(module).double().eval()
+    exact = in_64_bits(module).eval()
     device, dtype = place_of(exact)
     with torch.no_grad():
         return np.concatenate([exact(rows).cpu().numpy() for rows in batches_of(X, batch_size, device, dtype)])

@@ -1,0 +1,175 @@
+"""FLORAL as the last layer of a trained network: the game is played on its features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from floral_learn.defenses.floral import FloralClassifier
+from floral_learn.defenses.floral_fit import generator
+from floral_learn.neural.head_features import check_rows, find_layer, layer_features
+
+
+def build_head(head: Any, random_state: Any) -> Any:
+    """The unfitted estimator behind a `head` parameter; it draws from `random_state` unless it has its own."""
+    if head is None:
+        head = {}
+    if isinstance(head, dict):
+        if unknown := sorted(set(head) - set(FloralClassifier().get_params())):
+            raise ValueError(f"head={head!r}: {unknown[0]!r} is no parameter of FloralClassifier")
+        made = FloralClassifier(**head)
+    else:
+        made = clone(head)
+    if random_state is not None and made.get_params().get("random_state", 0) is None:
+        made.set_params(random_state=int(generator(random_state).integers(2**31 - 1)))
+    made._validate_params()  # now, not after the network has been trained
+    return made
+
+
+def fit_head(head: Any, features: np.ndarray, y: Any, sample_weight: Any, trusted: Any) -> Any:
+    """Train `head` on features; weights and trusted labels are handed on only where they are given."""
+    given = {"sample_weight": sample_weight, "trusted": trusted}
+    return head.fit(features, y, **{name: value for name, value in given.items() if value is not None})
+
+
+def head_has(method: str) -> Any:
+    """A check for ``available_if``: whether the head, fitted or not yet, has `method`."""
+
+    def check(estimator: Any) -> bool:
+        head = getattr(estimator, "head_", estimator.head)
+        getattr(FloralClassifier if head is None or isinstance(head, dict) else head, method)
+        return True
+
+    return check
+
+
+class HeadMixin(TransformerMixin):
+    """What every estimator does that has a network ``module_`` below a classifier ``head_``."""
+
+    module_: Any
+    head_: Any
+    layer: str | None
+    _rows_at_once: Callable[[], int]  # rows of a forward pass
+
+    def transform(self, X):
+        """Features (m, width) that the head sees of rows X."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, allow_nd=True, dtype=[np.float64, np.float32])
+        return layer_features(self.module_, X, self.layer, self._rows_at_once())
+
+    def predict(self, X):
+        """Class of each row of X."""
+        features = self.transform(X)
+        return self.head_.predict(features)
+
+    @available_if(head_has("decision_function"))
+    def decision_function(self, X):
+        """The head's scores: positive is ``classes_[1]`` for two classes, the largest wins for more."""
+        features = self.transform(X)
+        return self.head_.decision_function(features)
+
+    @available_if(head_has("label_issues"))
+    def label_issues(self):
+        """Training labels by how likely they are to be wrong, as ``FloralClassifier.label_issues``."""
+        check_is_fitted(self)
+        return self.head_.label_issues()
+
+    @property
+    def classes_(self):
+        """The labels, sorted."""
+        try:
+            return self.head_.classes_
+        except AttributeError:
+            raise AttributeError(f"this {type(self).__name__} is not fitted: it has no classes_ yet") from None
+
+
+class FloralHead(HeadMixin, ClassifierMixin, BaseEstimator):
+    """FLORAL on the last-layer features of a trained network, for labels you do not trust.
+
+    The network stays as it is. Its features are read in batches by a hook, on the device where it lies, and
+    :class:`FloralClassifier` plays its game on them (the paper's integration with neural networks).
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        A trained network that takes rows (n, ...) of floats.
+    layer : str or None, default=None
+        Name of the layer whose output is the features, as in ``module.named_modules()``; None is what goes into the
+        last linear layer.
+    head : estimator, dict or None, default=None
+        What is trained on the features; a dict holds parameters of ``FloralClassifier``, None is its defaults.
+    batch_size : int, default=256
+        Rows of a forward pass.
+    random_state : int, RandomState, Generator or None, default=None
+        Given to the head if that has none of its own.
+
+    Attributes
+    ----------
+    head_ : FloralClassifier
+        The fitted head, with ``flip_rate_``, ``history_`` and all else.
+    module_ : torch.nn.Module
+        `module`.
+    classes_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
+        Width of the rows, where they are vectors.
+
+    Notes
+    -----
+    A module is code, so ``floral_learn.save`` refuses this estimator; save ``head_`` and the module's ``state_dict``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from floral_learn import FloralHead, NeuralNetClassifier
+    >>> X, y = make_moons(300, noise=0.2, random_state=0)
+    >>> network = NeuralNetClassifier(epochs=30, random_state=0).fit(X, y).module_
+    >>> head = FloralHead(network, head={"budget": 0.1}, random_state=0).fit(X, y)
+    >>> head.transform(X).shape
+    (300, 32)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "module": [torch.nn.Module],
+        "layer": [str, None],
+        "head": [dict, BaseEstimator, None],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    def __init__(self, module, layer=None, *, head=None, batch_size=256, random_state=None):
+        self.module = module
+        self.layer = layer
+        self.head = head
+        self.batch_size = batch_size
+        self.random_state = random_state
+
+    def fit(self, X, y, sample_weight=None, trusted=None):
+        """Train the head on the features of rows X with untrusted labels y.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, ...)
+        y : array-like of shape (n_samples,)
+        sample_weight, trusted : array-like of shape (n_samples,), optional
+            As in ``FloralClassifier.fit``.
+        """
+        self._validate_params()
+        find_layer(self.module, self.layer)
+        head = build_head(self.head, self.random_state)
+        X, y = validate_data(self, X, y, allow_nd=True, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        check_rows(self.module, X)
+        features = layer_features(self.module, X, self.layer, self.batch_size)
+        self.module_ = self.module
+        self.head_ = fit_head(head, features, y, sample_weight, trusted)
+        return self
+
+    def _rows_at_once(self) -> int:
+        return self.batch_size

@@ -1,0 +1,83 @@
+"""Features of a trained network: what one of its layers gives, read by a hook, in batches, on the network's device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from floral_learn.neural.mlp_network import MLP, batches_of, evaluating, in_64_bits, place_of
+
+_NAMES = 20  # names listed in an error
+
+
+def layer_features(module: torch.nn.Module, X: np.ndarray, layer: str | None = None, batch_size: int = 256) -> Any:
+    """Features (n, width) of rows X (n, ...), as 64-bit floats; more axes than two are flattened.
+
+    ``layer=None`` reads what goes into the last linear layer, a name what comes out of that layer. The module is run in
+    evaluation mode on the device where it lies, and is left as it was.
+    """
+    if isinstance(module, MLP):
+        module = in_64_bits(module)  # small: a row has the same features alone and in any batch
+    device, dtype = place_of(module)
+    part, before = find_layer(module, layer)
+    caught: list[Any] = []
+    if before:
+        hook = part.register_forward_pre_hook(lambda _, given: caught.append(given[0]))
+    else:
+        hook = part.register_forward_hook(lambda _, given, output: caught.append(output))
+    found = []
+    try:
+        with evaluating(module), torch.no_grad():
+            for rows in batches_of(X, batch_size, device, dtype):
+                caught.clear()
+                _run(module, rows)
+                if not caught:
+                    raise ValueError(f"layer={layer!r} takes no part in the forward pass of the module")
+                found.append(_matrix(caught[-1], layer, len(rows)))
+    finally:
+        hook.remove()
+    return np.concatenate(found)
+
+
+def find_layer(module: Any, layer: str | None) -> tuple[torch.nn.Module, bool]:
+    """The part of `module` to listen at, and whether its input is meant; a ValueError says what there is."""
+    if not isinstance(module, torch.nn.Module):
+        raise ValueError(f"module must be a torch.nn.Module, got {type(module).__name__}")
+    parts = dict(module.named_modules())
+    if layer is not None:
+        if layer not in parts or layer == "":
+            known = [name for name in parts if name]
+            more = f" and {len(known) - _NAMES} more" if len(known) > _NAMES else ""
+            raise ValueError(f"layer={layer!r} is no layer of the module; it has: {', '.join(known[:_NAMES])}{more}")
+        return parts[layer], False
+    linear = [part for part in parts.values() if isinstance(part, torch.nn.Linear)]
+    if not linear:
+        raise ValueError("the module has no Linear layer, whose input would be the features: name one with layer=")
+    return linear[-1], True
+
+
+def check_rows(module: torch.nn.Module, X: np.ndarray) -> torch.Tensor:
+    """What `module` gives for the first row; a ValueError where it does not take rows of this shape."""
+    device, dtype = place_of(module)
+    with evaluating(module), torch.no_grad():
+        return _run(module, next(batches_of(X[:1], 1, device, dtype)))
+
+
+def _run(module: torch.nn.Module, rows: torch.Tensor) -> Any:
+    try:
+        return module(rows)
+    except torch.OutOfMemoryError:
+        raise
+    except (RuntimeError, ValueError, IndexError) as error:
+        shape = tuple(rows.shape[1:])
+        raise ValueError(f"the module does not take rows of shape {shape}: {str(error).splitlines()[0]}") from error
+
+
+def _matrix(value: Any, layer: str | None, n: int) -> np.ndarray:
+    while isinstance(value, tuple | list) and value:
+        value = value[0]
+    if not isinstance(value, torch.Tensor) or value.ndim < 1 or len(value) != n:
+        raise ValueError(f"layer={layer!r} gives no tensor with one row a sample")
+    return value.reshape(n, -1).double().cpu().numpy()
