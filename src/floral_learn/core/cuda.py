@@ -17,9 +17,9 @@ import torch
 import triton
 import triton.language as tl
 
-MOST_COLUMNS = 4  # above, the matrix product of the library is as fast
+MOST_COLUMNS = 4  # of one launch; for more, the matrix product of the library is as fast
 LEAST_ROWS = 2048  # below, a product is a matter of microseconds
-EDGE = 256  # rows and columns of a tile
+LARGE = 32_768  # rows from which larger tiles are faster (fewer partial sums)
 
 
 @triton.jit
@@ -80,17 +80,25 @@ def _half_product(
             tl.store(below + 3 * n, tl.sum(down3, axis=0), mask=live)
 
 
-def half_product(matrix: Any, columns: Any, rows: int = 16, warps: int = 4, edge: int = EDGE) -> Any:
+def fits(matrix: Any, columns: int) -> bool:
+    """Whether `half_product` is the better way; with bfloat16 always, as the library would round the columns too."""
+    if matrix.dtype not in (torch.float32, torch.bfloat16) or matrix.stride(1) != 1:
+        return False
+    return matrix.dtype == torch.bfloat16 or (columns <= MOST_COLUMNS and len(matrix) >= LEAST_ROWS)
+
+
+def half_product(matrix: Any, columns: Any) -> Any:
     """``matrix @ columns`` for a symmetric row-major matrix (float32 or bfloat16) and up to four columns, float64.
 
     Entry (b, c, i) of `partial` is what tile column b adds to row i of column c; each is written once.
     """
     n, c = columns.shape
+    edge = 256 if n < LARGE else 512
     tiles = triton.cdiv(n, edge)
     vectors = columns.T.to(torch.float32, memory_format=torch.contiguous_format).contiguous()
     partial = torch.empty((tiles, c, n), dtype=torch.float32, device=matrix.device)
     _half_product[(tiles + 1, (tiles + 1) // 2)](
-        matrix, vectors, partial, n, matrix.stride(0), tiles, C=c, EDGE=edge, ROWS=rows, num_warps=warps
+        matrix, vectors, partial, n, matrix.stride(0), tiles, C=c, EDGE=edge, ROWS=16, num_warps=4
     )
     return partial.sum(0, dtype=torch.float64).T
 

@@ -31,7 +31,11 @@ def resolve_gamma(gamma: float | str, X: Any, weight: np.ndarray | None = None) 
         return float(gamma)
     if gamma == "auto":
         return 1.0 / X.shape[1]
-    if weight is not None and not (weight == weight[0]).all():
+    if hasattr(X, "detach"):
+        share = X.new_ones(len(X)) if weight is None else X.new_tensor(weight)
+        share = (share / share.sum()).double()
+        variance = float((share @ (X.double() ** 2)).mean() - (share @ X.double()).mean() ** 2)
+    elif weight is not None and not (weight == weight[0]).all():
         share = weight / weight.sum()
         mean, square = np.mean(share @ X), np.mean(share @ (X.multiply(X) if sparse.issparse(X) else X * X))
         variance = square - mean**2
@@ -44,10 +48,26 @@ def resolve_gamma(gamma: float | str, X: Any, weight: np.ndarray | None = None) 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel with its numbers: ``kernel(A, B)`` is the (len(A), len(B)) matrix of values.
+    """A kernel with its numbers: ``kernel(A, B, backend)`` is the (len(A), len(B)) matrix of values.
 
-    ``shift`` is subtracted from every row first (see `prepare`); the rbf and laplacian kernels do not change by it,
-    and distances between rows far from the origin keep their digits in float32.
+    Parameters
+    ----------
+    name : str or callable, default="rbf"
+        rbf, linear, poly, sigmoid, laplacian, precomputed, or a function of two arrays of rows.
+    gamma, degree, coef0 : float, int, float
+        As in :class:`sklearn.svm.SVC`, gamma as a number.
+    shift : ndarray of shape (d,), optional
+        Subtracted from every row first (see `prepare`); the rbf and laplacian kernels do not change by it, and
+        distances between rows far from the origin keep their digits in float32.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.core.arrays import NUMPY
+    >>> from floral_learn.core.kernels import Kernel
+    >>> rows = np.array([[0.0], [1.0]])
+    >>> Kernel("rbf", gamma=1.0)(rows, rows, NUMPY).round(3).tolist()
+    [[1.0, 0.368], [0.368, 1.0]]
     """
 
     name: str | Callable[..., Any] = "rbf"
@@ -68,6 +88,10 @@ class Kernel:
         """
         if sparse.issparse(X):
             return X.tocsr().astype(np.float64, copy=False)
+        if hasattr(X, "detach") and backend.name == "torch":  # a tensor: stays on the device
+            X = X.to(backend.device, backend.float64 if X.dtype == backend.float64 else backend.dtype("float32"))
+            X = X if self.shift is None else X - backend.array(self.shift, X.dtype)
+            return X.to(backend.dtype(dtype)).contiguous()
         X = np.asarray(X)
         if self.shift is not None:
             X = X - self.shift

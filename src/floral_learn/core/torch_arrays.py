@@ -143,9 +143,11 @@ class TorchBackend(NumpyBackend):
 
     def symmetric_product(self, matrix: Array, columns: Array) -> Array:
         """``matrix @ columns`` for a symmetric `matrix`, column by column in memory; bfloat16 adds up in float32."""
-        kernels = self.kernels if matrix.dtype != self.xp.float64 and matrix.stride(1) == 1 else None
-        if kernels is not None and columns.shape[1] <= kernels.MOST_COLUMNS and len(matrix) >= kernels.LEAST_ROWS:
-            return kernels.half_product(matrix, columns)
+        kernels, width = self.kernels, columns.shape[1]
+        if kernels is not None and kernels.fits(matrix, width):
+            most = kernels.MOST_COLUMNS
+            parts = [kernels.half_product(matrix, columns[:, j : j + most]) for j in range(0, width, most)]
+            return parts[0] if len(parts) == 1 else self.side_by_side(*parts)
         return (self.cast(columns, matrix.dtype).T @ matrix).T
 
     def product(self, matrix: Array, columns: Array) -> Array:

@@ -31,6 +31,14 @@ from floral_learn.defenses.floral_fit import (
 from floral_learn.defenses.game_setup import check_trusted
 from floral_learn.defenses.labels import encode_labels
 from floral_learn.defenses.large_input import is_large, open_features, open_training
+from floral_learn.defenses.tensor_input import (
+    as_host,
+    check_tensor,
+    check_training_tensor,
+    device_of,
+    like,
+    stays_on_device,
+)
 
 _TILE_NUMBERS = 2**24  # kernel values held at once while predicting
 
@@ -232,7 +240,8 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features), or (n_samples, n_samples) if precomputed
             Also a path to a .npy or Parquet file (or a folder of the latter) or a numpy memory map, which are read in
-            blocks, or a dask array or dataframe, whose rows stay on the workers of the current client.
+            blocks; a dask array or dataframe, whose rows stay on the workers of the current client; or a torch tensor,
+            which stays on its device: the game is played there, and scores of tensors are tensors.
         y : array-like of shape (n_samples,)
             Any labels: numbers, strings, booleans. For a Parquet file also the name of its label column.
         sample_weight : array-like of shape (n_samples,), optional
@@ -251,9 +260,13 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             from floral_learn.defenses.dask_fit import fit_on_workers
 
             return fit_on_workers(self, X, y, sample_weight, trusted)
+        y, sample_weight, trusted = as_host(y), as_host(sample_weight), as_host(trusted)
         if is_large(X):
             X, y = open_training(self, X, y)
+        elif stays_on_device(self, X):
+            X, y = check_training_tensor(self, X, y)
         else:
+            X = as_host(X)
             X, y = validate_data(
                 self,
                 X,
@@ -268,7 +281,7 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         eligible = check_trusted(trusted, n)
         if seeds is None:
             seeds = generator(self.random_state).integers(2**62, size=2)
-        running = RunningFit(X, y, sample_weight, trusted, seeds, self.n_rounds, backend_for(self.device))
+        running = RunningFit(X, y, sample_weight, trusted, seeds, self.n_rounds, backend_for(device_of(self, X)))
         rows = used_rows(weight, labels, len(self.classes_))
         game = make_game(self, X, labels, weight, eligible, rows, running)
         self._running_fit = running
@@ -337,8 +350,12 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 raise ValueError("Input X contains NaN or infinity")
             return scores[:, 0] if len(self.classes_) == 2 else scores
         sparse_ok = "csr" if self.kernel != "precomputed" and not callable(self.kernel) else False
-        X = validate_data(self, X, accept_sparse=sparse_ok, dtype=[np.float64, np.float32], reset=False)
-        scores = self._scores(X)
+        if stays_on_device(self, X):
+            rows = check_tensor(self, X)
+        else:
+            rows = as_host(X)
+            rows = validate_data(self, rows, accept_sparse=sparse_ok, dtype=[np.float64, np.float32], reset=False)
+        scores = like(self._scores(rows), X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def _scores(self, X):
@@ -347,7 +364,7 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return self._evaluate(X)
 
     def _evaluate(self, X):
-        kernel, backend = self._kernel(), backend_for(self.device)
+        kernel, backend = self._kernel(), backend_for(device_of(self, X))
         dtype = resolve_dtype(self.dtype, len(self.flip_rate_))
         rows = kernel.prepare(X, backend, dtype)
         basis = kernel.prepare(self._basis, backend, dtype)
@@ -371,9 +388,20 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             from floral_learn.defenses.dask_predict import predict
 
             return predict(self, X)
-        scores = self.decision_function(X)
+        scores = as_host(self.decision_function(X))
         chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[chosen]
+        return like(self.classes_[chosen], X)
+
+    def score(self, X, y, sample_weight=None):
+        """Share of the rows that are predicted right; of untrusted labels it is misleading.
+
+        Returns
+        -------
+        float
+        """
+        from sklearn.metrics import accuracy_score
+
+        return accuracy_score(as_host(y), as_host(self.predict(X)), sample_weight=as_host(sample_weight))
 
     def label_issues(self):
         """Rank the training labels by how likely they are to be wrong.

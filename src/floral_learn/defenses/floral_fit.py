@@ -31,6 +31,7 @@ from floral_learn.defenses.game_setup import (
     check_precomputed,
     resolve_budget,
 )
+from floral_learn.defenses.tensor_input import as_host
 
 Rows = np.ndarray | slice
 
@@ -168,7 +169,7 @@ def _gram(clf: Any, X: Any, labels: np.ndarray, weight: np.ndarray, rows: Rows, 
         clf.gamma_, clf._shift = gamma_of(clf.gamma, found), found.mean if centre and not used.sparse else None
     else:
         clf.gamma_ = resolve_gamma(clf.gamma, used, weight)
-        clf._shift = used.mean(axis=0) if centre and not sparse.issparse(used) else None
+        clf._shift = as_host(used.mean(axis=0)) if centre and not sparse.issparse(used) else None
     return choose_gram(
         used,
         clf._kernel(),
@@ -237,13 +238,13 @@ def fitted_attributes(clf: Any, game: Game, state: GameState, rows: Rows, X: Any
 
 def take_rows(X: Any, rows: np.ndarray) -> Any:
     """Rows of an array, a CSR matrix or a file of rows, in memory."""
-    return X.take(rows) if isinstance(X, RowBlocks) else X[rows]
+    return X.take(rows) if isinstance(X, RowBlocks) else as_host(X[rows])
 
 
 def _vectors(X: Any, support: np.ndarray) -> Any:
     if isinstance(X, RowBlocks):  # they may not fit in memory; `support_` says which rows they are
         return np.empty((0, X.shape[1]))
-    return X if len(support) == X.shape[0] else X[support]
+    return as_host(X if len(support) == X.shape[0] else X[support])
 
 
 def _squeeze(values: np.ndarray) -> np.ndarray:

@@ -1,0 +1,79 @@
+"""Training and test rows as torch tensors: they stay on their device, and scores come back there."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+
+def is_tensor(X: Any) -> bool:
+    """Whether `X` is a torch tensor; torch is not imported to find out."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(X, torch.Tensor)
+
+
+def as_host(x: Any) -> Any:
+    """Labels, weights and masks go to main memory; anything that is no tensor is returned as it is."""
+    return x.detach().cpu().numpy() if is_tensor(x) else x
+
+
+def stays_on_device(clf: Any, X: Any) -> bool:
+    """Whether `X` is a tensor that need not pass through numpy."""
+    named = clf.kernel != "precomputed" and not callable(clf.kernel)
+    return is_tensor(X) and named and (X.device.type != "cpu" or clf.device is not None)
+
+
+def device_of(clf: Any, X: Any) -> str | None:
+    """Where the game is played: as the estimator says, else where a tensor lies."""
+    if clf.device is None and stays_on_device(clf, X):
+        return str(X.device)
+    return clf.device
+
+
+def check_training_tensor(clf: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+    """`X` and `y` with scikit-learn's checks, made on the device; sets ``n_features_in_``."""
+    X = _checked(X)
+    y = np.asarray(as_host(y))
+    if y.ndim != 1 or len(y) != len(X):
+        raise ValueError(f"X has {len(X):,} rows and y has shape {y.shape}; y needs one label a row")
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise ValueError("Input y contains NaN or infinity")
+    if len(X) < 2:
+        raise ValueError(f"Found array with {len(X)} sample(s) while a minimum of 2 is required")
+    clf.n_features_in_ = int(X.shape[1])
+    if hasattr(clf, "feature_names_in_"):
+        del clf.feature_names_in_
+    return X, y
+
+
+def check_tensor(clf: Any, X: Any) -> Any:
+    """Rows to predict, checked on their device."""
+    X = _checked(X)
+    if X.shape[1] != clf.n_features_in_:
+        raise ValueError(f"X has {X.shape[1]} features, but the model expects {clf.n_features_in_} features as input")
+    return X
+
+
+def _checked(X: Any) -> Any:
+    import torch
+
+    if X.ndim != 2:
+        raise ValueError(f"Expected a tensor of shape (rows, features), got shape {tuple(X.shape)}")
+    if X.is_complex() or X.dtype == torch.bool:
+        raise ValueError(f"X has dtype {X.dtype}; use a tensor of real numbers")
+    X = X.detach()
+    X = X if X.dtype in (torch.float32, torch.float64) else X.to(torch.float32)
+    if not bool(torch.isfinite(X).all()):
+        raise ValueError("Input X contains NaN or infinity")
+    return X
+
+
+def like(values: np.ndarray, X: Any) -> Any:
+    """`values` as a tensor beside `X` where that is one and the values are numbers."""
+    if not is_tensor(X) or values.dtype.kind not in "biuf":
+        return values
+    import torch
+
+    return torch.as_tensor(values, device=X.device)
