@@ -60,8 +60,9 @@ class Lines:
     def finished(self, number, job, results) -> None:
         self.done += 1
         say(f"{self.done}/{self.jobs} {job.title} [{sum(r.seconds for r in results):.0f} s]")
-        for text in sorted({f"{r.cell.method.title}: {r.error}" for r in results if r.error}):
-            say(f"  failed: {text}")
+        for error in sorted({r.error for r in results if r.error}):
+            names = [r.cell.method.title for r in results if r.error == error]
+            say(f"  failed: {error} ({len(names)} cells: {', '.join(names[:3])})")
         if self.export is not None and time.perf_counter() - self.saved > 20:
             pack_store(self.store, self.export)
             self.saved = time.perf_counter()

@@ -21,11 +21,18 @@ _CAPTIONS = {
     "boundaries": "Decision boundaries; flipped training labels are ringed; the number is test accuracy.",
     "stability": "How much two runs approach each other in a round; above 1 they move apart.",
     "datasets": "Training sets; flipped labels are ringed.",
+    "imdb": "Test accuracy and hinge loss while the transformer and FLORAL's heads are trained; the configuration is "
+    "that of the last column.",
+    "imdb_heads": "Test accuracy of every head against the share of poisoned labels, on both encoders.",
+    "overlap": "Training rows that FLORAL and the network both count among their most influential quarter.",
 }
 _TITLES = {
     "accuracy": "Test accuracy",
     "balanced_accuracy": "Balanced accuracy",
     "hinge_loss": "Hinge loss on the test set (lower is better)",
+    "overlap": "Share of the most influential quarter that both models have",
+    "poisoned_share_floral": "Poisoned labels among FLORAL's most influential quarter",
+    "poisoned_share_network": "Poisoned labels among the network's most influential quarter",
     "recovery_rate": "Recovery rate: poisoned labels flipped back, mean over rounds",
 }
 

@@ -127,12 +127,42 @@ IMDB = Suite(
     grid=IMDB_GRID,
     seeds=_SEEDS,
     paper_table="comp-imdb-additional",
-    figures=("imdb",),
+    figures=("imdb", "imdb_heads"),
     notes=(
         "The paper's RoBERTa stands beside MiniLM (384-d, 6 layers), which was run in its place.",
         "own encoder: tuned on the labels that the head gets; clean encoder: tuned on clean labels of the same rows.",
         "Epochs before the last are scored on the first 5,000 test rows, the last one on all.",
     ),
+)
+
+
+def _heads(**network: object) -> tuple[Method, ...]:
+    """The network, heads on its features, and network and head in turns; `network` overrules its training."""
+
+    def method(name: str, label: str, **given: object) -> Method:
+        return Method(name, params(**given, **network), label, per_setting=False)
+
+    return (
+        method("nn", ""),
+        method("nn-head", "nn+svm", head="svm"),
+        method("nn-head", "nn+floral", head="floral"),
+        method("nn-head", "nn+floral (B = level)", head="matched"),
+        method("nn-turns", "nn+floral (B = level), 1 turn", turns=1),
+        method("nn-turns", "nn+floral (B = level), 3 turns", turns=3),
+        method("nn-turns", "nn of 3 turns", turns=3, read="network"),
+    )
+
+
+NN_INTEGRATION = replace(
+    MOON,
+    name="nn-integration",
+    title="Moon: a network, and FLORAL on its last-layer features (appendix)",
+    attacks=(Attack("farthest"), Attack("random"), Attack("gradient", params(surrogate="nn"))),
+    levels=(0, 5, 10, 25),
+    methods=_heads(),
+    grid=None,
+    paper_table=None,
+    figures=("epochs", "security"),
 )
 
 _MAP = params(map=True)
@@ -286,6 +316,16 @@ SUITES: dict[str, Suite] = {
             seeds=_SEEDS,
             figures=("security",),
             attack_of_setting=True,
+        ),
+        NN_INTEGRATION,
+        replace(
+            NN_INTEGRATION,
+            name="nn-integration-mnist",
+            title="MNIST 1 vs 7, 2,000 rows: a network, and FLORAL on its last-layer features (appendix)",
+            data=_mnist(_SEEDS, n_train=2_000),
+            attacks=(Attack("farthest"), Attack("random"), Attack("gradient", params(surrogate="nn", epochs=50))),
+            settings=((5, 0.005),),
+            methods=_heads(epochs=50),
         ),
         IMDB,
         replace(

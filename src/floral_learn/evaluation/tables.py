@@ -15,8 +15,12 @@ import numpy as np
 from floral_learn.evaluation.paper import paper_value
 from floral_learn.evaluation.results import STATISTICS, Place, Results
 
-METRICS = ("accuracy", "balanced_accuracy", "hinge_loss", "recovery_rate", "seconds", "peak_memory_mb")
+METRICS = (
+    "accuracy", "balanced_accuracy", "hinge_loss", "recovery_rate", "seconds", "peak_memory_mb",
+    "overlap", "poisoned_share_floral", "poisoned_share_network",
+)  # fmt: skip
 LOWER_IS_BETTER = ("hinge_loss", "seconds", "peak_memory_mb")
+NEITHER_IS_BETTER = METRICS[-3:]
 
 
 @dataclass(frozen=True)
@@ -105,6 +109,8 @@ def _entry(results: Results, place: Place, metric: str, statistic: str, values: 
 
 def _mark(rows: list[Row], metric: str) -> list[Row]:
     """Mark the best mean of each group and statistic, to three digits as it is printed."""
+    if metric in NEITHER_IS_BETTER:
+        return rows
     sign = -1 if metric in LOWER_IS_BETTER else 1
     best: dict[tuple[Any, ...], float] = {}
     for row in rows:

@@ -63,7 +63,7 @@ def digest(*parts: Any) -> str:
     return found.hexdigest()[:24]
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=1)
 def draw_of(data: Data) -> Draw:
     """The reviews behind a cell."""
     unread = [pair for pair in data.params if pair[0] != "epochs"]  # training does not change the tokens

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # name in a suite -> module with `draw(results) -> Figure`
-FIGURES = ("rounds", "security", "sensitivity", "recovery", "boundaries", "datasets", "stability")
+FIGURES = (
+    "rounds", "security", "sensitivity", "recovery", "boundaries", "datasets", "stability",
+    "imdb", "imdb_heads", "overlap",
+)  # fmt: skip
 
 
 def draw(name: str, results: Results) -> Figure:
