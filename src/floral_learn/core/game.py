@@ -200,8 +200,7 @@ def _close(game: Game, state: GameState, product: Array) -> None:
 def _view_of(game: Game) -> dict[str, Any]:
     backend = game.gram.backend
     rows = backend.array(np.arange(game.gram.n))[:, None]
-    order = backend.numpy(draw(game.seeds, 3 * TIES, rows))
-    ranks = np.argsort(np.argsort(order, axis=0, kind="stable"), axis=0)
+    ranks = backend.argsort(backend.argsort(draw(game.seeds, 3 * TIES, rows)))
     return {
         "labels": game.labels,
         "n_classes": game.n_classes,

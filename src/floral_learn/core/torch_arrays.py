@@ -143,15 +143,18 @@ class TorchBackend(NumpyBackend):
 
     def symmetric_product(self, matrix: Array, columns: Array) -> Array:
         """``matrix @ columns`` for a symmetric `matrix`, column by column in memory; bfloat16 adds up in float32."""
-        kernels, width = self.kernels, columns.shape[1]
-        if kernels is not None and kernels.fits(matrix, width):
-            most = kernels.MOST_COLUMNS
-            parts = [kernels.half_product(matrix, columns[:, j : j + most]) for j in range(0, width, most)]
-            return parts[0] if len(parts) == 1 else self.side_by_side(*parts)
+        kernels = self.kernels
+        if kernels is not None and kernels.fits(matrix, columns.shape[1]):
+            return kernels.half_product(matrix, columns)
+        if kernels is not None and matrix.dtype == self.xp.bfloat16:
+            return kernels.split_product(matrix, columns)
         return (self.cast(columns, matrix.dtype).T @ matrix).T
 
     def product(self, matrix: Array, columns: Array) -> Array:
         """``matrix @ columns``."""
+        wide = matrix.shape[1] >= 64 * matrix.shape[0] and matrix.stride(1) == 1 and columns.shape[1] <= 2
+        if wide and self.kernels is not None and matrix.dtype == self.xp.float32:
+            return self.kernels.wide_product(matrix, columns)
         return (columns.T @ matrix.T).T
 
     def exp_(self, x: Array) -> Array:
