@@ -48,7 +48,14 @@ class TorchBackend(NumpyBackend):
 
     def zeros(self, shape: tuple[int, ...], dtype: Any) -> Array:
         """Zeros, column by column in memory."""
-        out = self.xp.zeros(tuple(reversed(shape)), dtype=dtype, device=self.device)
+        try:
+            out = self.xp.zeros(tuple(reversed(shape)), dtype=dtype, device=self.device)
+        except self.xp.OutOfMemoryError as error:
+            size = np.prod(shape, dtype=float) * dtype.itemsize / 1e9
+            raise MemoryError(
+                f"an array of shape {shape} takes {size:.3g} GB, more than is free on {self.device}; "
+                "use a smaller rank or device=None"
+            ) from error
         return out.T if len(shape) == 2 else out
 
     def empty_square(self, n: int, dtype: str) -> Array:
@@ -57,9 +64,10 @@ class TorchBackend(NumpyBackend):
             return self.xp.empty((n, n), dtype=self.dtype(dtype), device=self.device)
         except RuntimeError as error:  # torch's own out-of-memory errors are RuntimeErrors
             size = n * n * np.dtype(dtype).itemsize / 1e9
+            smaller = "" if dtype == "float32" else ", or dtype='float32'"
             raise MemoryError(
                 f"a dense Gram of {n:,} rows takes {size:.3g} GB, more than is free on {self.device}; "
-                "use gram='low_rank' or gram='chunked', or dtype='float32'"
+                f"use gram='low_rank' or gram='chunked'{smaller}"
             ) from error
 
     def copy(self, x: Array) -> Array:
