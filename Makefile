@@ -1,29 +1,40 @@
 # Two commands do everything on a fresh machine with Python 3.11+:
 #   make demo    environment, install, a real defended training with a table and a picture
-#   make test    environment, install, linters, types, all tests
+#   make test    environment, install, linters, types, the documentation, all tests
+# and `make docs` builds the documentation alone.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install -qq --disable-pip-version-check
 # Tests run in two processes; one BLAS thread each keeps them from fighting over the cores.
 JOBS   ?= 2
+SITE   := build/docs
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test lint types bench browser clean
+.PHONY: demo test lint types docs bench browser clean
 .SILENT:
 
 demo: $(VENV)/.demo
 	$(BIN)/floral demo --out demo.png
 
-test: lint types browser
+test: lint types docs browser
 	$(THREADS) $(BIN)/python -m pytest -n $(JOBS)
 
 lint: $(VENV)/.dev
-	$(BIN)/ruff check --quiet src tests benchmarks
-	$(BIN)/ruff format --check --quiet src tests benchmarks
+	$(BIN)/ruff check --quiet src tests benchmarks examples docs/conf.py docs/_ext
+	$(BIN)/ruff format --check --quiet src tests benchmarks examples docs/conf.py docs/_ext
 
 types: $(VENV)/.dev
 	$(BIN)/mypy --no-error-summary
+
+# The gallery runs while the site is built, so that a broken example breaks the build; warnings are errors. Examples that
+# were run before are run again when the library has changed since.
+docs: $(VENV)/.dev
+	if [ -f $(SITE)/index.html ] && [ -n "$$(find src -name '*.py' -newer $(SITE)/index.html | head -1)" ]; then rm -rf docs/gallery; fi
+	rm -rf docs/api/generated
+	$(THREADS) GALLERY_JOBS=$(JOBS) $(BIN)/python -m sphinx -q -W --keep-going -b html -d build/doctrees docs $(SITE)
+	touch $(SITE)/index.html
+	echo "documentation: $(CURDIR)/$(SITE)/index.html"
 
 # Pages are tested in Chromium. Where it is missing and Debian's packages can be installed, install it; elsewhere those
 # tests are skipped and say so.
@@ -37,7 +48,7 @@ bench: $(VENV)/.dev
 	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .hypothesis demo.png
+	rm -rf $(VENV) build dist docs/gallery docs/api/generated docs/api/backreferences .mypy_cache .ruff_cache .hypothesis demo.png
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
