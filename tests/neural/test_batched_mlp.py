@@ -77,3 +77,23 @@ def test_the_papers_network_learns_moon():
     accuracy = ((trained.logits[-1, 0] > 0) == (truth[0] == 1)).mean()
     assert accuracy > 0.93
     np.testing.assert_allclose(trained.decision_function(test)[0], trained.logits[-1, 0], atol=1e-5)
+
+
+def test_features_of_a_kept_epoch_are_those_of_a_shorter_training():
+    X, y, test, _ = problem(2)
+    long = train_mlps(X, y, test, [1, 2], replace(SHORT, epochs=4), keep=(2, 4))
+    short = train_mlps(X, y, test, [1, 2], replace(SHORT, epochs=2))
+    assert sorted(long.kept) == [2, 4]
+    np.testing.assert_array_equal(long.features(test, 2), short.features(test))
+    np.testing.assert_array_equal(long.features(test, 4), long.features(test))
+    last = {name: long.parameters[f"{name}2"].numpy() for name in ("weight", "bias")}
+    expected = (long.features(test) @ last["weight"])[:, :, 0] + last["bias"]
+    np.testing.assert_allclose(long.logits[-1], expected, atol=1e-5)
+
+
+def test_a_soft_label_is_the_loss_of_both_hard_ones_in_its_proportion():
+    X, y, _, _ = problem(1)
+    parameters = {name: value[0] for name, value in train_mlps(X, y, X, [0], SHORT).parameters.items()}
+    rows = torch.tensor(X[0])
+    zero, one, soft = (batched_mlp._loss(parameters, rows, torch.full((70,), target)) for target in (0.0, 1.0, 0.3))
+    torch.testing.assert_close(soft, 0.7 * zero + 0.3 * one)

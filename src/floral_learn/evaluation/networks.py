@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 
@@ -22,13 +22,14 @@ SETTINGS = {
 }
 DEFAULT = MLPSettings(epochs=50)
 EPSILON = 8 / 255
+_TRAINING = {field.name for field in fields(MLPSettings)}
 _METRICS = ("accuracy", "balanced_accuracy", "hinge_loss")
 
 
 def settings_of(cell: Cell) -> MLPSettings:
     """The network and its training for a cell; the method's parameters overrule."""
     base = SETTINGS.get(cell.data.name, DEFAULT)
-    given = {name: value for name, value in cell.method.params if name != "map"}
+    given = {name: value for name, value in cell.method.params if name in _TRAINING}
     return replace(base, epsilon=EPSILON if cell.method.name == "nn-pgd" else 0.0, **given)
 
 
@@ -44,7 +45,7 @@ def run_networks(
     X_test = np.stack([dataset.X_test for dataset in sets])
     targets = np.stack([y == dataset.classes[1] for dataset, y in zip(sets, labels, strict=True)])
     seeds = [cell.seed for cell in cells]
-    with _one_thread():
+    with one_thread():
         trained = train_mlps(X, targets, X_test, seeds, settings_of(cells[0]), progress=progress, device=device)
     results = []
     for j, (cell, dataset) in enumerate(zip(cells, sets, strict=True)):
@@ -63,7 +64,7 @@ def run_networks(
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """Layers this small gain nothing from a second thread, and lose much on a busy machine."""
     import torch
 

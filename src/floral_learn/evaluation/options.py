@@ -111,7 +111,9 @@ def _quick(suite: Suite, reps: int | None) -> Suite:
 
 def _shorter(method: Method) -> Method:
     if method.name in ("nn", "nn-pgd"):
-        return replace(method, params=params(**dict(method.params), epochs=3))
+        return replace(method, params=params(**(dict(method.params) | {"epochs": 3})))
+    if method.name in ("nn-head", "nn-turns"):
+        return replace(method, params=params(**(dict(method.params) | {"epochs": 3, "n_rounds": 100})))
     if method.name == "floral-multiclass":
         return replace(method, params=params(**dict(method.params), n_rounds=100))
     return method

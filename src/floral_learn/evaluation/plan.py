@@ -10,10 +10,11 @@ from floral_learn.evaluation.spec import ATTACK_METHOD, Cell
 
 GAME_METHODS = ("floral", "largest-loss", "svm", "ln-svm", "curie", "ls-svm", "k-lid")
 NETWORK_METHODS = ("nn", "nn-pgd")
+HEAD_METHODS = ("nn-head", "nn-turns")
 # Columns of a batch of games: on 500 rows the time a column does not fall any further, and a killed run loses less.
 MAX_COLUMNS = 128
 # Measured on Moon, in units of 1000 column-rounds of a game (about 0.08 s): what a cell weighs in the time left.
-_WEIGHTS = {"nn": 2.0, "nn-pgd": 10.0}
+_WEIGHTS = {"nn": 2.0, "nn-pgd": 10.0, "nn-head": 25.0, "nn-turns": 25.0}
 _ATTACK_WEIGHTS = {"lfa": 70.0, "alfa-tilt": 3.0, "alfa": 1.5}
 
 
@@ -49,6 +50,8 @@ def family_of(cell: Cell) -> str:
         return "games"
     if name == "stability":
         return "stability"
+    if name in HEAD_METHODS:
+        return "heads"
     return "networks" if name in NETWORK_METHODS else "fits"
 
 
@@ -84,6 +87,8 @@ def _shared(cell: Cell) -> tuple[object, ...]:
         # Networks of all replications and levels train in one batch: their shapes agree, their rows need not.
         shape = tuple(pair for pair in cell.data.params if pair[0] != "seed")
         return cell.method, cell.data.name, shape
+    if family == "heads":  # one stack of networks for all poisoned labels of a replication
+        return cell.data, cell.seed
     if family == "games":
         return cell.data, cell.C, cell.gamma, cell.grid, cell.method.name == "largest-loss"
     return cell.data, cell.C, cell.gamma, cell.attack, cell.level, cell.seed

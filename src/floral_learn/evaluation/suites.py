@@ -136,14 +136,15 @@ IMDB = Suite(
 )
 
 
-def _heads(**network: object) -> tuple[Method, ...]:
-    """The network, heads on its features, and network and head in turns; `network` overrules its training."""
+def nn_methods(epochs: int | None = None, **heads: object) -> tuple[Method, ...]:
+    """A network, heads on its features, and network and head in turns; `heads` are parameters of the latter two."""
+    network = {} if epochs is None else {"epochs": epochs}
 
     def method(name: str, label: str, **given: object) -> Method:
-        return Method(name, params(**given, **network), label, per_setting=False)
+        return Method(name, params(**network, **heads, **given), label, per_setting=False)
 
     return (
-        method("nn", ""),
+        Method("nn", params(**network), per_setting=False),
         method("nn-head", "nn+svm", head="svm"),
         method("nn-head", "nn+floral", head="floral"),
         method("nn-head", "nn+floral (B = level)", head="matched"),
@@ -159,7 +160,7 @@ NN_INTEGRATION = replace(
     title="Moon: a network, and FLORAL on its last-layer features (appendix)",
     attacks=(Attack("farthest"), Attack("random"), Attack("gradient", params(surrogate="nn"))),
     levels=(0, 5, 10, 25),
-    methods=_heads(),
+    methods=nn_methods(),
     grid=None,
     paper_table=None,
     figures=("epochs", "security"),
@@ -321,11 +322,11 @@ SUITES: dict[str, Suite] = {
         replace(
             NN_INTEGRATION,
             name="nn-integration-mnist",
-            title="MNIST 1 vs 7, 2,000 rows: a network, and FLORAL on its last-layer features (appendix)",
-            data=_mnist(_SEEDS, n_train=2_000),
+            title="MNIST 1 vs 7, 1,000 rows: a network, and FLORAL on its last-layer features (appendix)",
+            data=_mnist(_SEEDS, n_train=1_000),
             attacks=(Attack("farthest"), Attack("random"), Attack("gradient", params(surrogate="nn", epochs=50))),
             settings=((5, 0.005),),
-            methods=_heads(epochs=50),
+            methods=nn_methods(epochs=50),
         ),
         IMDB,
         replace(

@@ -63,6 +63,11 @@ def _attacks(job: Job, labels: dict[str, np.ndarray], progress: Progress, device
 
         found = gradient_labels(first.data, first.attack, levels, first.seed, device, progress)
         clean = clean_labels(first.data)
+    elif dict(first.attack.params).get("surrogate") == "nn":
+        from floral_learn.evaluation.nn_integration import gradient_labels as against_network
+
+        clean = load(first.data).y_train_clean
+        found = against_network(first.data, first.attack, levels, first.seed, device)
     else:
         clean = load(first.data).y_train_clean
         found = poisoned_labels(
@@ -94,6 +99,12 @@ def _networks(job: Job, labels: dict[str, np.ndarray], progress: Progress, devic
     return run_networks(list(job.cells), _labels_of(job.cells, labels), progress, device)
 
 
+def _heads(job: Job, labels: dict[str, np.ndarray], progress: Progress, device: str | None) -> list[CellResult]:
+    from floral_learn.evaluation.nn_integration import run_heads
+
+    return run_heads(list(job.cells), _labels_of(job.cells, labels), load(job.cells[0].data), progress, device)
+
+
 def _stability(job: Job, labels: dict[str, np.ndarray], progress: Progress, device: str | None) -> list[CellResult]:
     return run_stability(list(job.cells), _labels_of(job.cells, labels), load(job.cells[0].data), progress)
 
@@ -112,6 +123,7 @@ _FAMILIES: dict[str, Any] = {
     "games": _games,
     "fits": _fits,
     "networks": _networks,
+    "heads": _heads,
     "stability": _stability,
     "text": _text,
 }

@@ -7,8 +7,8 @@ generator of its own, so that it ends the same alone and in any stack (up to the
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -45,12 +45,20 @@ class BatchedMLP:
 
     parameters: Parameters
     logits: np.ndarray  # (epochs, R, m) on the test rows, after each epoch
+    kept: dict[int, Parameters] = field(default_factory=dict)  # parameters after the epochs that were asked for
 
     def decision_function(self, X: np.ndarray) -> np.ndarray:
         """Logits of rows X (R, m, d), each network on its own rows; (R, m)."""
         device = self.parameters["weight0"].device
         with torch.no_grad():
-            return _all(self.parameters, torch.as_tensor(X, dtype=torch.float32, device=device)).cpu().numpy()
+            return _all(self.parameters, torch.tensor(X, dtype=torch.float32, device=device)).cpu().numpy()
+
+    def features(self, X: np.ndarray, epoch: int | None = None) -> np.ndarray:
+        """What goes into the last layer for rows X (R, m, d), after a kept epoch or at the end; (R, m, width)."""
+        parameters = self.parameters if epoch is None else self.kept[epoch]
+        device = parameters["weight0"].device
+        with torch.no_grad():
+            return _all_features(parameters, torch.tensor(X, dtype=torch.float32, device=device)).cpu().numpy()
 
 
 def train_mlps(
@@ -60,10 +68,14 @@ def train_mlps(
     seeds: list[int],
     settings: MLPSettings = MLPSettings(),  # noqa: B008 (frozen)
     *,
+    keep: Collection[int] = (),
     progress: Callable[[float], None] = lambda share: None,
     device: str | None = None,
 ) -> BatchedMLP:
-    """Train R networks on rows X (R, n, d) with labels y (R, n) in {0, 1}; test rows X_test (R, m, d)."""
+    """Train R networks on rows X (R, n, d) with labels y (R, n) in [0, 1]; test rows X_test (R, m, d).
+
+    Labels between 0 and 1 are soft ones. `keep` names epochs (from 1) whose parameters are kept.
+    """
     place = torch.device(device or "cpu")
     rows, labels, test = (torch.as_tensor(a, dtype=torch.float32, device=place) for a in (X, y, X_test))
     models, n, width = rows.shape
@@ -71,6 +83,7 @@ def train_mlps(
     parameters = initial_parameters((width, *settings.hidden, 1), streams, place)
     velocity = {name: torch.zeros_like(value) for name, value in parameters.items()}
     logits = np.empty((settings.epochs, models, test.shape[1]), dtype=np.float32)
+    kept: dict[int, Parameters] = {}
     everyone = torch.arange(models, device=place)[:, None]
     for epoch in range(settings.epochs):
         order = torch.stack([torch.randperm(n, generator=stream) for stream in streams]).to(place)
@@ -85,17 +98,23 @@ def train_mlps(
                 parameters[name] = value - settings.learning_rate * velocity[name]
         with torch.no_grad():
             logits[epoch] = _all(parameters, test).cpu().numpy()
+        if epoch + 1 in keep:
+            kept[epoch + 1] = dict(parameters)  # steps make new tensors: these stay as they are
         progress((epoch + 1) / settings.epochs)
-    return BatchedMLP(parameters, logits)
+    return BatchedMLP(parameters, logits, kept)
+
+
+def _features(parameters: Parameters, x: torch.Tensor) -> torch.Tensor:
+    """What goes into the last layer of one network for rows x (m, d)."""
+    for layer in range(len(parameters) // 2 - 1):
+        x = torch.relu(x @ parameters[f"weight{layer}"] + parameters[f"bias{layer}"])
+    return x
 
 
 def _forward(parameters: Parameters, x: torch.Tensor) -> torch.Tensor:
     """Logits (m,) of one network for rows x (m, d)."""
-    depth = len(parameters) // 2
-    for layer in range(depth):
-        x = x @ parameters[f"weight{layer}"] + parameters[f"bias{layer}"]
-        x = torch.relu(x) if layer < depth - 1 else x
-    return x.squeeze(-1)
+    last = len(parameters) // 2 - 1
+    return (_features(parameters, x) @ parameters[f"weight{last}"] + parameters[f"bias{last}"]).squeeze(-1)
 
 
 def _loss(parameters: Parameters, x: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
@@ -103,6 +122,7 @@ def _loss(parameters: Parameters, x: torch.Tensor, target: torch.Tensor) -> torc
 
 
 _all: Any = vmap(_forward)
+_all_features: Any = vmap(_features)
 _parameter_gradients: Any = vmap(grad(_loss))
 _input_gradients: Any = vmap(grad(_loss, argnums=1))
 

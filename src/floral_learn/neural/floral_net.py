@@ -154,8 +154,11 @@ class NeuralFloralClassifier(HeadMixin, ClassifierMixin, BaseEstimator):
         one_hot = np.eye(len(classes), dtype=np.float32)[codes]
         scaled = None if weight is None else weight[rows] / weight[rows].mean()
         soft, histories = one_hot, []
+        batches = stream.get_state()
         while True:
+            # Only the labels change from one turn to the next: the same first weights, the same batches.
             self.module_ = copy.deepcopy(start)
+            stream.set_state(batches)
             given = Rows(X[rows], soft[rows], scaled)
             histories.append(train(self.module_, given, settings, stream, after_epoch=self._log))
             features = layer_features(self.module_, X, self.layer)
