@@ -153,6 +153,20 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         held = None if held is None else (self._tokens(held[0]), held[1])
         return self._train(tokens, codes, held, np.asarray(y))
 
+    def freeze(self, classes):
+        """Take the pre-trained network as it is: ``embed`` works, the last layer is random; `classes` name its outputs.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        self.classes_ = np.unique(_flat_labels(classes, "classes"))
+        self._load_encoder(len(self.classes_))
+        self.model_.eval()
+        self.history_, self.n_iter_ = {"loss": np.empty(0)}, 0
+        return self
+
     def _train(self, tokens, codes, held, y):
         from floral_learn.neural.text_training import TrainingSettings, fine_tune, forward
 
@@ -272,7 +286,8 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def predict(self, X):
         """The class of each text."""
-        return self.classes_[self._forward(X)[0].argmax(axis=1)]
+        chosen = self._forward(X)[0].argmax(axis=1)
+        return self.classes_[chosen]
 
     def input_gradient_norms(self, X, codes):
         """Norm of the loss gradient in the input embeddings, (n,), and logits, (n, M): what the gradient attack asks.
