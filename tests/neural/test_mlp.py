@@ -1,5 +1,8 @@
 """The networks as scikit-learn estimators: they equal the batched cells, plain torch, and themselves after a file."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from sklearn.datasets import make_blobs, make_moons
@@ -281,3 +284,10 @@ def test_a_wrong_validation_set_is_named(validation, message):
 def test_a_training_that_blows_up_says_what_to_do():
     with pytest.raises(ValueError, match=r"the loss is .* scale X or lower learning_rate=1000"):
         NeuralNetClassifier(learning_rate=1000.0, momentum=0.99, random_state=0).fit(1e10 * X, Y)
+
+
+@pytest.mark.parametrize("name", ["NeuralNetClassifier", "FloralHead", "NeuralFloralClassifier"])
+def test_without_torch_the_error_names_the_install_line(name):
+    code = f"import sys; sys.modules['torch'] = None; from floral_learn import {name}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "ImportError: networks need torch: pip install 'floral-learn[torch]'" in done.stderr

@@ -80,7 +80,7 @@ class NeuralFloralClassifier(HeadMixin, ClassifierMixin, BaseEstimator):
     >>> from sklearn.datasets import make_moons
     >>> from floral_learn import NeuralFloralClassifier
     >>> X, y = make_moons(300, noise=0.2, random_state=0)
-    >>> clf = NeuralFloralClassifier(epochs=30, head={"budget": 0.1}, random_state=0).fit(X, y)
+    >>> clf = NeuralFloralClassifier(epochs=30, random_state=0).fit(X, y)
     >>> bool(clf.score(X, y) > 0.9)
     True
     """

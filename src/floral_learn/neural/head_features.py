@@ -68,7 +68,7 @@ def check_rows(module: torch.nn.Module, X: np.ndarray) -> torch.Tensor:
 def _run(module: torch.nn.Module, rows: torch.Tensor) -> Any:
     try:
         return module(rows)
-    except torch.OutOfMemoryError:
+    except torch.cuda.OutOfMemoryError:
         raise
     except (RuntimeError, ValueError, IndexError) as error:
         shape = tuple(rows.shape[1:])
