@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 
 from floral_learn import FloralClassifier, FloralHead, NeuralFloralClassifier, NeuralNetClassifier, poison  # noqa: E402
 from floral_learn.evaluation.networks import SETTINGS  # noqa: E402
-from floral_learn.evaluation.nn_integration import gradient_labels  # noqa: E402
+from floral_learn.evaluation.nn_integration import BUDGETS, gradient_labels  # noqa: E402
 from floral_learn.evaluation.options import adapt  # noqa: E402
 from floral_learn.evaluation.outputs import write_outputs  # noqa: E402
 from floral_learn.evaluation.page import render  # noqa: E402
@@ -60,6 +60,8 @@ def test_every_cell_is_there_and_has_its_numbers(results):
     for place, cells in results.cells.items():
         assert len(cells) == 2, place
         assert len(results.values(place, "last")) == 2, place
+        if dict(place.method.params).get("head") == "grid":
+            continue
         curve = results.traces(place, "accuracy", "last")
         assert [len(c) for c in curve] == {"nn": [6, 6], "nn-head": [4, 4], "nn-turns": []}[place.method.name]
         if place.method.name == "nn-head":
@@ -106,6 +108,14 @@ def test_on_clean_labels_told_and_default_budgets_are_the_same_head(results):
         np.testing.assert_array_equal(
             results.values(place["nn+floral (B = level)"], statistic), results.values(place["nn+floral"], statistic)
         )
+
+
+def test_the_budget_that_is_best_on_the_test_set_is_shown(results):
+    grid = next(p for p in results.cells if p.method.title == "nn+floral (B on test labels)" and p.level == 10)
+    means = {B: results.values(grid, "last", config=f"B={B:g}").mean() for B in BUDGETS}
+    assert results.values(grid, "last").mean() == max(means.values())
+    plain = next(p for p in results.cells if p.method.title == "nn+floral" and p.level == 10)
+    assert results.values(plain, "last").mean() == pytest.approx(means[0.02])
 
 
 def test_the_gradient_attack_goes_against_a_network_on_clean_labels(results):

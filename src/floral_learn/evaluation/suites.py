@@ -148,6 +148,7 @@ def nn_methods(epochs: int | None = None, **heads: object) -> tuple[Method, ...]
         method("nn-head", "nn+svm", head="svm"),
         method("nn-head", "nn+floral", head="floral"),
         method("nn-head", "nn+floral (B = level)", head="matched"),
+        method("nn-head", "nn+floral (B on test labels)", head="grid"),
         method("nn-turns", "nn+floral (B = level), 1 turn", turns=1),
         method("nn-turns", "nn+floral (B = level), 3 turns", turns=3),
         method("nn-turns", "nn of 3 turns", turns=3, read="network"),
