@@ -34,6 +34,8 @@ _PUBLIC = {
     "NeuralFloralClassifier": "floral_learn.neural.floral_net",
     "NeuralNetClassifier": "floral_learn.neural.mlp",
     "PGDNeuralNetClassifier": "floral_learn.neural.mlp",
+    "TextClassifier": "floral_learn.neural.text",
+    "TextFloralClassifier": "floral_learn.neural.text_floral",
     "DEFENSES": "floral_learn.defenses",
     "poison": "floral_learn.attacks",
     "PoisonResult": "floral_learn.attacks",

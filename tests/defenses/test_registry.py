@@ -1,5 +1,6 @@
 """DEFENSES: every name gives its class, and naming them imports nothing."""
 
+import importlib.util
 import subprocess
 import sys
 
@@ -18,20 +19,34 @@ FULL_NAMES = {
     "rs": "RandomizedSmoothingClassifier",
     "dpa": "PartitionAggregationClassifier",
     "rsrnn": "RSRNNClassifier",
+    "nn": "NeuralNetClassifier",
+    "nn-pgd": "PGDNeuralNetClassifier",
+    "roberta": "TextClassifier",
 }
+NETWORKS = ("nn", "nn-pgd")  # their modules need torch; the text model imports it in fit
 
 
 @pytest.mark.parametrize(("name", "full"), FULL_NAMES.items())
 def test_each_name_gives_the_public_class(name, full):
     assert name in DEFENSES
+    if name in NETWORKS:
+        pytest.importorskip("torch", reason="networks need torch: pip install 'floral-learn[torch]'")
     assert DEFENSES[name].__name__ == full
     assert getattr(floral_learn, full) is DEFENSES[name]
 
 
 def test_every_registered_class_is_a_classifier_with_defaults():
     for name in DEFENSES:
+        if name in NETWORKS and importlib.util.find_spec("torch") is None:
+            continue
         model = DEFENSES[name]()
         assert model.__sklearn_tags__().estimator_type == "classifier", name
+
+
+def test_a_network_without_torch_names_the_install_line():
+    code = "import sys; sys.modules['torch'] = None; from floral_learn import DEFENSES; DEFENSES['nn']"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "need torch: pip install 'floral-learn[torch]'" in done.stderr
 
 
 def test_an_unknown_name_lists_the_known_ones():

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from tiny_text import make_reviews, make_roberta  # noqa: E402
 
-from floral_learn import poison  # noqa: E402
+from floral_learn import poison, save  # noqa: E402
 from floral_learn.defenses import DEFENSES  # noqa: E402
 from floral_learn.neural import encoders, text  # noqa: E402
 from floral_learn.neural.encoders import Tokens, encoder_name, tokenize  # noqa: E402
@@ -165,6 +165,12 @@ def test_files_hold_the_whole_model_and_no_pickle(fitted, tmp_path):
     assert again.predict(texts).tolist() == fitted.predict(texts).tolist()
     assert again.get_params() == fitted.get_params() | {"model": str(tmp_path / "model"), "random_state": None}
     np.testing.assert_array_equal(again.history_["loss"], fitted.history_["loss"])
+
+
+def test_the_general_save_says_how_to_save_it(fitted, tmp_path):
+    with pytest.raises(ValueError, match=r"model\.save\(folder\)"):
+        save(fitted, tmp_path / "model.skops")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("damage", ["nothing there", "no note", "broken note"])

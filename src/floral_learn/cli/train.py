@@ -84,6 +84,8 @@ def make_classifier(method: str, penalty: float, gamma: str, budget: float | Non
     except ValueError:
         raise TableError(f"--gamma {gamma!r} must be a number, scale or auto") from None
     classifier = DEFENSES[method]()
+    if not classifier.__sklearn_tags__().input_tags.two_d_array:
+        raise TableError(f"--method {method} reads texts, not columns; in Python: floral_learn.TextClassifier")
     known = classifier.get_params(deep=False)
     if budget is not None and "budget" not in known:
         raise TableError(f"--budget is for floral; {method} has no attacker inside")

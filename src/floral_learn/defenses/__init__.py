@@ -45,6 +45,8 @@ DEFENSES: Mapping[str, Any] = _LazyClasses(
         "rs": "smoothing:RandomizedSmoothingClassifier",
         "dpa": "partition:PartitionAggregationClassifier",
         "rsrnn": "rsrnn:RSRNNClassifier",
+        "nn": "floral_learn.neural.mlp:NeuralNetClassifier",
+        "nn-pgd": "floral_learn.neural.mlp:PGDNeuralNetClassifier",
         "roberta": "floral_learn.neural.text:TextClassifier",
     }
 )

@@ -65,6 +65,11 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     >>> load(path).n_iter_
     50
     """
+    if callable(getattr(model, "save", None)):
+        kind = type(model).__name__
+        raise ValueError(
+            f"{kind} is a folder of files: save it with model.save(folder), read it with {kind}.load(folder)"
+        )
     skops_io = _skops()
     _refuse_callables(model)
     with _without_callbacks(model):
