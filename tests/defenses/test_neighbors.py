@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from floral_learn.defenses.sanitizers import KNNRelabel
-from floral_learn.defenses.sanitizers.neighbors import neighbor_blocks
+from floral_learn.defenses.sanitizers.neighbors import neighbor_blocks, neighbors_on
 
 BLOCK = "floral_learn.defenses.sanitizers.neighbors._BLOCK_ENTRIES"
 
@@ -24,6 +24,19 @@ def test_blocks_of_any_size_give_the_sorted_distances_to_all_others(monkeypatch,
             np.testing.assert_allclose(away, np.sort(full)[:7])
             np.testing.assert_allclose(np.linalg.norm(X[others] - X[row], axis=1), away)
     assert seen == list(range(40))
+
+
+def test_torch_finds_the_same_neighbours(monkeypatch):
+    pytest.importorskip("torch", reason="the search on a device needs torch")
+    monkeypatch.setattr(BLOCK, 50)
+    X = np.random.default_rng(0).normal(size=(40, 3)) + 100
+    expected = [(indices, distances) for _, indices, distances in neighbor_blocks(X, 7)]
+    with neighbors_on("cpu"):
+        found = [(indices, distances) for _, indices, distances in neighbor_blocks(X, 7)]
+    for number in (0, 1):
+        first, second = (np.concatenate([block[number] for block in blocks]) for blocks in (expected, found))
+        np.testing.assert_allclose(np.sort(first), np.sort(second), atol=1e-4)
+    assert not (found[0][0] == 0)[0].any()  # row 0 is not its own neighbour
 
 
 def test_among_many_duplicates_a_row_is_still_not_its_own_neighbour():

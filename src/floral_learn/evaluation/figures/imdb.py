@@ -52,5 +52,5 @@ def _curve(axis: Any, results: Results, place: Place, metric: str, look: tuple[s
     x = np.linspace(rounds / values.shape[1], rounds, values.shape[1])
     mean, deviation = values.mean(0), values.std(0)
     label = "clean" if place.level == 0 else f"{place.level:g} %"
-    axis.plot(x, mean, color=look[0], linestyle=look[1], linewidth=1.2, label=label)
+    axis.plot(x, mean, color=look[0], linestyle=look[1], linewidth=1.2, label=label, marker="o" if len(x) < 10 else "")
     axis.fill_between(x, mean - deviation, mean + deviation, color=look[0], alpha=0.1, linewidth=0)

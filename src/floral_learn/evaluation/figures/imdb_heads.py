@@ -7,11 +7,15 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from floral_learn.evaluation.figures.style import BLUE, line_style
+from floral_learn.evaluation.figures.style import BLUE, RED, line_style
 from floral_learn.evaluation.results import Results
 
 _ENCODERS = ("own", "clean")
-_STATISTICS = {"last": "last round or epoch", "final": "one fit"}
+_STATISTICS = ("last", "final")
+_OWN: dict[str, dict[str, Any]] = {
+    "minilm": {"color": BLUE, "marker": "^", "linewidth": 1.8},
+    "no-peek": {"color": RED, "marker": "s", "linestyle": "--", "linewidth": 1.6},
+}
 
 
 def draw(results: Results) -> Figure:
@@ -27,8 +31,8 @@ def draw(results: Results) -> Figure:
             if method.title.endswith(" encoder") and not method.title.endswith(suffix):
                 continue
             name = method.title.removesuffix(suffix)
-            style = {"color": BLUE, "marker": "^", "linewidth": 1.6} if method.name == "minilm" else None
-            _line(axis, results, method, name, style or line_style(name, order), handles)
+            style = _OWN.get(method.name) or line_style(name, order)
+            _line(axis, results, method, name, style, handles)
         axis.set_title(f"{encoder} encoder")
         axis.set_xlabel("poisoned labels (%)")
     panels[0].set_ylabel("test accuracy")
@@ -42,8 +46,6 @@ def _line(axis: Any, results: Results, method: Any, name: str, style: dict[str, 
         points = [(level, values) for level, values in points if len(values)]
         if not points:
             continue
-        mean = np.array([values.mean() for _, values in points])
-        deviation = np.array([values.std() for _, values in points])
-        x = [level for level, _ in points]
-        (handles[name],) = axis.plot(x, mean, **style)
-        axis.fill_between(x, mean - deviation, mean + deviation, color=style["color"], alpha=0.1, linewidth=0)
+        # no bands: with a dozen lines they would hide each other; the table has the deviations
+        mean = [float(np.mean(values)) for _, values in points]
+        (handles[name],) = axis.plot([level for level, _ in points], mean, **style)
