@@ -108,6 +108,12 @@ def export_embeddings(suite, store, export: Path, level: float = 25, rows: int =
     np.savez_compressed(export / "labels.npz", **{key: np.asarray(value, np.int8) for key, value in kept.items()})
 
 
+def command() -> str:
+    """What was typed, folders by their last name alone."""
+    words = [Path(word).name if "/" in word else word for word in sys.argv[1:]]
+    return " ".join(["python", "benchmarks/imdb_gpu.py", *words])
+
+
 def adapted(suite, given: argparse.Namespace):
     """The suite as the options say."""
     from floral_learn.evaluation.options import adapt
@@ -147,7 +153,7 @@ def main() -> None:
         for name in given.suites:
             suite = adapted(SUITES[name], given)
             say(f"{name}: {suite.title}")
-            note = {"command": " ".join(sys.argv), "environment": environment(), "seeds": list(suite.seeds)}
+            note = {"command": command(), "environment": environment(), "seeds": list(suite.seeds)}
             run = store.begin_run(name, note)
             lines = Lines(given.out / "store.sqlite", given.export)
             report = run_suite(

@@ -13,7 +13,7 @@ QUICK_GRID = Grid(rounds=100, flips=(0.02, 0.1), etas=(3e-4, 7e-4), decays=(None
 QUICK_ATTACKS = {"alfa-tilt": {"n_restarts": 10}, "alfa": {"n_init": 1}, "lfa": {"n_check": 2}}
 QUICK_ROWS = {
     "mnist": {"n_train": 600, "n_val": 100, "n_test": 600},
-    "imdb": {"n_train": 160, "n_val": 20, "n_test": 160, "max_length": 24, "epochs": 1},
+    "imdb": {"n_train": 100, "n_val": 10, "n_test": 100, "max_length": 16, "epochs": 1},
 }
 
 

@@ -6,6 +6,7 @@ the same reviews. The paper does not say which of the two its heads were trained
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -119,7 +120,12 @@ def _heads(
     results: list[CellResult] = []
     with neighbors_on("cuda" if device == "cuda" else None):
         if games:
+            started = time.perf_counter()
             results += run_games(games, [labels] * len(games), dataset, progress, device, traced=_CURVES[:2])
+            took = time.perf_counter() - started
+            columns = sum(len(result.traces) for result in results) or 1
+            for result in results:  # a cell's share of the batch; the encoder's time is the transformer's
+                result.seconds = took * max(len(result.traces), 1) / columns
         if fits:
             results += run_fits(fits, [labels] * len(fits), dataset, device=device)
     for result in results:
