@@ -15,6 +15,7 @@ import json
 import os
 import sqlite3
 import sys
+import threading
 import time
 import warnings
 from dataclasses import replace
@@ -23,6 +24,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
 STARTED = time.perf_counter()
+HEARTBEAT = 30.0
 
 
 def options() -> argparse.Namespace:
@@ -54,8 +56,15 @@ class Lines:
         self.store, self.export, self.saved = store, export, 0.0
 
     def start(self, jobs, shares) -> None:
-        self.jobs, self.done = len(jobs), 0
+        self.jobs, self.done, self.shares = len(jobs), 0, shares
         say(f"{sum(len(job.cells) for job in jobs)} cells in {len(jobs)} jobs")
+        self.over = threading.Event()
+        threading.Thread(target=self.beat, daemon=True).start()
+
+    def beat(self) -> None:
+        while not self.over.wait(HEARTBEAT):
+            running = [f"{100 * share:.0f} %" for share in self.shares if 0 < share < 1]
+            say(f"  {self.done} of {self.jobs} jobs ended; begun or done: {', '.join(running)}")
 
     def finished(self, number, job, results) -> None:
         self.done += 1
@@ -68,7 +77,7 @@ class Lines:
             self.saved = time.perf_counter()
 
     def stop(self) -> None:
-        pass
+        self.over.set()
 
 
 def pack_store(store: Path, export: Path) -> None:

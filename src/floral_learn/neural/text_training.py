@@ -171,7 +171,7 @@ def forward(model: Any, tokens: Tokens, device: str, embeddings: bool) -> tuple[
     size = max(1, EMBED_TOKENS[device] // width)
     places, logits, vectors = [], [], []
     model.eval()
-    with torch.inference_mode(), torch.autocast(device, dtype=torch.bfloat16, enabled=device == "cuda"):
+    with torch.no_grad(), torch.autocast(device, dtype=torch.bfloat16, enabled=device == "cuda"):
         for picks in length_batches(tokens, size):
             output = model(**rows.__getitems__(picks), output_hidden_states=embeddings)
             places.append(picks)
