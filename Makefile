@@ -32,7 +32,7 @@ types: $(VENV)/.dev
 docs: $(VENV)/.dev
 	if [ -f $(SITE)/index.html ] && [ -n "$$(find src -name '*.py' -newer $(SITE)/index.html | head -1)" ]; then rm -rf docs/gallery; fi
 	rm -rf docs/api/generated
-	$(THREADS) GALLERY_JOBS=$(JOBS) $(BIN)/python -m sphinx -q -W --keep-going -b html -d build/doctrees docs $(SITE)
+	$(THREADS) GALLERY_JOBS=$(JOBS) $(BIN)/python -m sphinx -q -E -W --keep-going -b html -d build/doctrees docs $(SITE)
 	touch $(SITE)/index.html
 	echo "documentation: $(CURDIR)/$(SITE)/index.html"
 

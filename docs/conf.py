@@ -27,6 +27,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "mathml",
+    "narrow_cells",
     "own_members",
     "suite_pages",
 ]
@@ -43,13 +44,14 @@ suppress_warnings = ["myst.header"]  # pages that benchmark scripts write may sk
 
 autosummary_generate = True
 autodoc_typehints = "none"
+autodoc_preserve_defaults = True
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "gallery_order.by_topic",
     "backreferences_dir": "api/backreferences",
     "doc_module": ("floral_learn",),
     "abort_on_example_error": True,
@@ -85,4 +87,5 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
 }
 html_favicon = "_static/logo.svg"
-html_sidebars = {"index": [], "getting-started": [], "changelog": []}
+# Pages without pages below them need no list of them.
+html_sidebars = {page: [] for page in ("index", "getting-started", "theory", "design", "changelog")}

@@ -38,6 +38,6 @@ axes[0].legend()
 plt.show()
 
 # %%
-# On the right is what a user cannot see: the best budget is near twice the share of flipped labels, and clean labels
-# want none. The left and middle curves are what there is to go by. They do not name the best budget; they show where
-# the model begins to give up labels, and those are the rows to look at.
+# On the right is what a user cannot see: the best budget here is one and a half times the share of flipped labels, and
+# clean labels want none. The left and middle curves are what there is to go by. They do not name the best budget; they
+# show where the model begins to give up labels, and those are the rows to look at.

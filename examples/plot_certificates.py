@@ -22,7 +22,8 @@ models = {
 }
 
 # %%
-# Certified accuracy at r: the share of test rows that are predicted right and stay so whichever r labels change.
+# Left, certified accuracy at r: the share of test rows that are predicted right and stay so whichever r labels change.
+# Right, where the promise is strong: far from the boundary, and where there are many rows.
 flips = np.arange(0, 31)
 figure, axes = plt.subplots(1, 2, figsize=(10.5, 4.2), layout="constrained")
 for name, model in models.items():
@@ -36,8 +37,6 @@ axes[0].text(30, 0.97, "SVC, no promise", ha="right", fontsize=8, color="0.4")
 axes[0].set(xlabel="labels that an attacker may change (of 500)", ylabel="certified accuracy", ylim=(0, 1.02))
 axes[0].legend(fontsize=8)
 
-# %%
-# Where the promise is strong: far from the boundary and in dense regions.
 model = models["randomised smoothing, q = 0.1"]
 grid = np.stack(np.meshgrid(np.linspace(-2.4, 2.4, 60), np.linspace(-2.8, 2.8, 60)), axis=-1)
 radius = model.certify(grid.reshape(-1, 2))[1].reshape(grid.shape[:2])

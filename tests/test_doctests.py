@@ -1,0 +1,72 @@
+"""Every example in a docstring runs, and every public name has one, in numpydoc's form."""
+
+import doctest
+import importlib
+import os
+import pkgutil
+
+import pytest
+
+import floral_learn
+
+FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+NEEDS_MORE = {"floral_learn.core.cuda"}  # Triton, which only comes with CUDA
+
+
+def modules():
+    for info in pkgutil.walk_packages(floral_learn.__path__, "floral_learn."):
+        if info.name not in NEEDS_MORE:
+            yield info.name
+
+
+def examples():
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    for name in modules():
+        try:
+            module = importlib.import_module(name)
+        except ImportError:  # an extra that is not installed; what it exports is asked for below
+            continue
+        yield from (test for test in finder.find(module) if test.examples)
+
+
+EXAMPLES = list(examples())
+
+
+@pytest.mark.parametrize("test", EXAMPLES, ids=lambda test: test.name.removeprefix("floral_learn."))
+def test_example(test, tmp_path, monkeypatch):
+    import matplotlib.pyplot as plt
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(os.environ, "TMPDIR", str(tmp_path))
+    said = []
+    failed, _ = doctest.DocTestRunner(optionflags=FLAGS, verbose=False).run(test, out=said.append, clear_globs=False)
+    plt.close("all")
+    assert not failed, "".join(said)
+
+
+def public():
+    for name in floral_learn.__all__:
+        value = getattr(floral_learn, name)
+        if callable(value):
+            yield value
+    for room in ("attacks", "audit", "datasets", "theory"):
+        module = importlib.import_module(f"floral_learn.{room}")
+        yield from (getattr(module, name) for name in module.__all__ if callable(getattr(module, name)))
+
+
+PUBLIC = sorted({f"{value.__module__}.{value.__qualname__}" for value in public()})
+
+
+@pytest.mark.parametrize("name", PUBLIC, ids=lambda name: name.removeprefix("floral_learn."))
+def test_public_names_are_documented_in_numpydoc_form(name):
+    validate = pytest.importorskip("numpydoc.validate").validate
+    wrong = {
+        "EX01": "no Examples section",
+        "GL06": "unknown section",
+        "GL07": "sections in the wrong order",
+        "PR02": "documents a parameter that does not exist",
+        "PR07": "a parameter without description",
+        "SS01": "no summary",
+    }
+    found = [f"{code}: {text}" for code, text in validate(name)["errors"] if code in wrong]
+    assert not found, found

@@ -1,0 +1,68 @@
+"""The built site in Chromium, on a desk and on a phone: nothing sticks out, no picture is missing."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+SITE = Path(__file__).resolve().parents[1] / "build" / "docs"
+webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+CHROME = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+DRIVER = shutil.which("chromedriver")
+pytestmark = [
+    pytest.mark.skipif(not (SITE / "index.html").is_file(), reason="the site is not built: make docs"),
+    pytest.mark.skipif(
+        not (CHROME and DRIVER), reason="no Chromium with its driver on this machine (Debian: chromium chromium-driver)"
+    ),
+]
+FLAGS = (
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update",
+)  # fmt: skip
+LOOK = """
+const width = document.documentElement.clientWidth;
+const scrolls = '.pst-scrollable-table-container, pre, .math-display';
+return {
+  sideways: document.documentElement.scrollWidth - width,
+  missing: [...document.images].filter(i => i.complete && !i.naturalWidth && i.loading != 'lazy').map(i => i.src),
+  outside: [...document.querySelectorAll('article *')].filter(
+    e => e.getBoundingClientRect().right > width + 1 && !e.closest(scrolls)).map(e => e.outerHTML.slice(0, 120)),
+  fetched: performance.getEntriesByType('resource').map(r => r.name).filter(n => n.startsWith('http')),
+};
+"""
+
+
+def pages():
+    """Pages that people write, and a few of those that are generated."""
+    written = [p for p in sorted(SITE.rglob("*.html")) if not {"generated", "_static", "gallery"} & set(p.parts)]
+    some = [p for folder in ("api/generated", "gallery") for p in sorted((SITE / folder).glob("*.html"))[::6]]
+    return [p for p in [*written, *some] if p.name not in ("genindex.html", "search.html", "py-modindex.html")]
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROME
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    yield driver
+    driver.quit()
+
+
+@pytest.mark.parametrize("width", [1280, 390], ids=["desk", "phone"])
+def test_pages_fit_the_screen_and_are_complete(browser, width):
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 500},
+    )
+    wrong = []
+    for page in pages():
+        browser.get(page.as_uri())
+        seen = browser.execute_script(LOOK)
+        if any(seen.values()):
+            wrong.append(f"{page.relative_to(SITE)}: {seen}")
+    assert len(pages()) > 30
+    assert not wrong, "\n".join(wrong)

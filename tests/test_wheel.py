@@ -1,0 +1,81 @@
+"""The wheel: it holds every file that the code reads, installs in an empty environment, and runs the README's example.
+
+Dependencies are not downloaded again: the new environment sees those of this one through a .pth file. Such a path is
+not searched for further .pth files, so the editable floral-learn of this environment stays invisible.
+"""
+
+import importlib.util
+import re
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src" / "floral_learn"
+pytest.importorskip("build", reason="the wheel is built with `build`: pip install 'floral-learn[dev]'")
+pytestmark = pytest.mark.skipif(not (ROOT / "pyproject.toml").is_file(), reason="not in a source tree")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("dist")
+    # With hatchling at hand nothing is downloaded; otherwise `build` fetches it into an environment of its own.
+    isolation = ["--no-isolation"] if importlib.util.find_spec("hatchling") else []
+    done = subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", *isolation, "--outdir", str(folder), str(ROOT)],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-2000:]
+    (made,) = folder.glob("floral_learn-*.whl")
+    return made
+
+
+def test_the_wheel_holds_every_file_of_the_package(wheel):
+    inside = set(zipfile.ZipFile(wheel).namelist())
+    files = [p for p in SOURCE.rglob("*") if p.is_file() and "__pycache__" not in p.parts]
+    assert {p.suffix for p in files} >= {".py", ".typed", ".npy", ".csv", ".j2", ".html", ".css", ".js"}
+    missing = {str(p.relative_to(SOURCE.parent)) for p in files} - inside
+    assert not missing
+    assert not [name for name in inside if name.startswith(("tests/", "docs/"))]
+
+
+def test_it_installs_in_an_empty_environment_and_runs_the_readme(wheel, tmp_path):
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "env")], check=True)
+    python = next(
+        p for p in (tmp_path / "env" / "bin" / "python", tmp_path / "env" / "Scripts" / "python.exe") if p.exists()
+    )
+    install = [
+        sys.executable,
+        "-m",
+        "pip",
+        "-q",
+        "--python",
+        str(python),
+        "install",
+        "--no-deps",
+        "--no-index",
+        str(wheel),
+    ]
+    subprocess.run(install, check=True, capture_output=True)
+    where = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    site = Path(subprocess.run(where, check=True, capture_output=True, text=True).stdout.strip())
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+
+    example = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S)[1]
+    script = tmp_path / "readme.py"
+    script.write_text(example + "\nimport floral_learn\nprint(floral_learn.__file__)\n")
+    done = subprocess.run([python, str(script)], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert Path(lines[-1]).is_relative_to(site), "the example ran with another floral-learn than the wheel's"
+    assert float(lines[0]) > 0.9
+
+    floral = python.with_name("floral")
+    listed = subprocess.run([floral, "bench", "--list"], cwd=tmp_path, capture_output=True, text=True)
+    assert listed.returncode == 0, listed.stderr
+    assert "moon" in listed.stdout
