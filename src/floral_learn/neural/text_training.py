@@ -104,6 +104,10 @@ class _LeanTrainer(Trainer):
         self.loss_count += 1
         return loss
 
+    def floating_point_ops(self, inputs: Any) -> int:
+        """Nobody asks for the count, and counting walks through all parameters in every step."""
+        return 0
+
 
 def fine_tune(
     model: Any,
