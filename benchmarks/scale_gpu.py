@@ -173,8 +173,8 @@ def dense(sizes, ceiling, rounds):
                 del gram
                 gram = DenseGram(small, GPU)
             each = round_seconds(gram, y, rounds)
-            one_by_one = round_seconds(gram, y, max(10, rounds // 4), recorded=False)
-            ten = round_seconds(gram, y, max(10, rounds // 4), 10)
+            one_by_one = round_seconds(gram, y, rounds, recorded=False)
+            ten = round_seconds(gram, y, max(20, rounds // 2), 10)
             rate = gram.nbytes / each
             row(f"{n:,}", storage, f"{gram.nbytes / 1e9:.1f}", f"{build:.2f}", f"{1e3 * each:.2f}", f"{1 / each:,.0f}",
                 f"{rate / 1e12:.2f}", f"{rate / ceiling:.0%}", f"{1e3 * one_by_one:.2f}",
@@ -261,7 +261,7 @@ def main():
     check()
     ceiling = copy_bandwidth()
     print(f"\nDevice-to-device copy: {ceiling / 1e12:.2f} TB/s (bytes read and written)")
-    dense((10_000, 20_000) if quick else (10_000, 20_000, 50_000, 100_000), ceiling, 20 if quick else 60)
+    dense((10_000, 20_000) if quick else (10_000, 20_000, 50_000, 100_000), ceiling, 20 if quick else 100)
     bfloat16_keeps_accuracy(5000 if quick else 20_000)
     low_rank((100_000,) if quick else (1_000_000, 10_000_000), ceiling, 10 if quick else 200)
     whole_fits(4000 if quick else 20_000)
