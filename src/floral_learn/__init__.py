@@ -13,6 +13,7 @@ __version__ = "0.1.0.dev0"
 _PUBLIC = {
     "FloralClassifier": "floral_learn.defenses.floral",
     "HistoryDisplay": "floral_learn.defenses.history_display",
+    "BudgetPathDisplay": "floral_learn.defenses.budget_display",
     "Checkpoint": "floral_learn.defenses.checkpoint",
     "resume": "floral_learn.defenses.checkpoint",
     "save": "floral_learn.defenses.persistence",
@@ -49,6 +50,7 @@ _PUBLIC = {
     "load_moon": "floral_learn.datasets",
     "load_mnist": "floral_learn.datasets",
     "load_imdb": "floral_learn.datasets",
+    "load_arena": "floral_learn.datasets",
     "from_csv": "floral_learn.datasets",
 }
 

@@ -1,5 +1,6 @@
 """The paper's data sets, each behind a loader that returns a ``Dataset``."""
 
+from .arena import load_arena
 from .dataset import Dataset
 from .files import DataNotFoundError
 from .from_csv import from_csv
@@ -10,4 +11,4 @@ from .moon import load_moon
 # name on the command line -> loader
 DATASETS = {"moon": load_moon, "mnist": load_mnist, "imdb": load_imdb}
 
-__all__ = ["DATASETS", "DataNotFoundError", "Dataset", "from_csv", "load_imdb", "load_mnist", "load_moon"]
+__all__ = ["DATASETS", "DataNotFoundError", "Dataset", "from_csv", "load_arena", "load_imdb", "load_mnist", "load_moon"]

@@ -60,14 +60,16 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         Degree of the poly kernel.
     coef0 : float, default=0.0
         Constant of the poly and sigmoid kernels.
-    C : float, default=10.0
-        Upper bound of the dual variables; row i has C times its sample weight.
+    C : "auto" or float, default="auto"
+        Upper bound of the dual variables; row i has C times its sample weight. "auto" is 1, as in SVC, with
+        ``budget="auto"``, and else 10, as in the paper.
     class_weight : dict, "balanced" or None, default=None
         Multiplies the sample weights, as in SVC.
-    budget : float, int or dict, default=0.02
+    budget : "auto", float, int or dict, default=0.02
         B, the points among which the attacker chooses: a fraction of the rows (float) or a count (int); for three or
         more classes also a dict class -> either. Near twice the number of poisoned labels is best; far above it costs
-        accuracy. Below 2 points the attacker is off.
+        accuracy. Below 2 points the attacker is off. "auto" chooses from the untrusted labels alone how many, and
+        which, may be flipped: those that held-out SVMs and nearest rows contradict (see ``selection_``).
     flips : float, int or None, default=None
         k, the points flipped in a round; None is B // 2.
     n_rounds : int, default=500
@@ -120,6 +122,10 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         B in points; 0 when the attacker was off.
     flips_ : int
         k in points.
+    selection_ : BudgetSelection or None
+        What ``budget="auto"`` chose, and why; None for a given budget. `BudgetPathDisplay` draws it.
+    C_ : float
+        C as a number.
     gamma_ : float
     learning_rate_ : float
         The first step size.
@@ -156,9 +162,9 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="neither")],
         "degree": [Interval(Integral, 1, None, closed="left")],
         "coef0": [Interval(Real, None, None, closed="neither")],
-        "C": [Interval(Real, 0.0, None, closed="neither")],
+        "C": [StrOptions({"auto"}), Interval(Real, 0.0, None, closed="neither")],
         "class_weight": [StrOptions({"balanced"}), dict, None],
-        "budget": [Real, dict],
+        "budget": [StrOptions({"auto"}), Real, dict],
         "flips": [Real, None],
         "n_rounds": [Interval(Integral, 1, None, closed="left")],
         "learning_rate": [StrOptions({"auto"}), Interval(Real, 0.0, None, closed="neither")],
@@ -182,7 +188,7 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         gamma="scale",
         degree=3,
         coef0=0.0,
-        C=10.0,
+        C="auto",
         class_weight=None,
         budget=0.02,
         flips=None,

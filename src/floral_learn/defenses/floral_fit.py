@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
 
@@ -24,12 +24,15 @@ from floral_learn.core.gram import DenseGram, Gram
 from floral_learn.core.kernels import resolve_gamma
 from floral_learn.core.row_blocks import RowBlocks, gamma_of
 from floral_learn.core.state import GameState
+from floral_learn.defenses.budget_selection import select_budget
 from floral_learn.defenses.game_setup import (
+    Budget,
     check_callable,
     check_decay,
     check_distribution,
     check_precomputed,
     resolve_budget,
+    resolve_cap,
 )
 from floral_learn.defenses.tensor_input import as_host
 
@@ -123,32 +126,70 @@ def make_game(
     rows: Rows,
     running: RunningFit,
 ) -> Game:
-    """The game for the used rows; sets ``budget_``, ``flips_``, ``learning_rate_``, ``gamma_`` and ``gram_``."""
+    """The game for the used rows; sets ``budget_``, ``selection_``, ``flips_``, ``C_``, ``learning_rate_``, ``gamma_``
+    and ``gram_``.
+    """
     weight = weight[rows]
     # Everything that can be wrong is checked before the kernel is computed.
     budget = resolve_budget(clf.budget, clf.flips, len(weight), clf.classes_)
+    clf.C_, clf.selection_ = resolve_cap(clf.C, clf.budget), None
     distribution = check_distribution(clf.flip_distribution, len(clf.classes_))
     decay = check_decay(clf.decay)
     gram = _gram(clf, X, labels[rows], weight, rows, running)
+    metric = None if (weight == 1).all() else weight
+    eta = _step(clf, gram, metric)
+    eligible = None if eligible is None else eligible[rows]
+    if clf.budget == "auto":
+        budget, eligible = _chosen_budget(clf, gram, labels, weight, metric, eligible, rows, eta, running)
     attacker: Attacker = NoAttack()
     if budget.flips:
         attacker = RandomizedTopK(budget.columns, budget.flips, distribution)
-    metric = None if (weight == 1).all() else weight
-    eta = _step(clf, gram, metric)
     clf.budget_, clf.flips_, clf.learning_rate_, clf.gram_ = budget.shown, budget.flips, eta, gram.describe()
     return Game(
         gram,
         labels[rows],
-        clf.C * weight,
+        clf.C_ * weight,
         step_schedule(eta, clf.n_rounds, decay),
         attacker,
         n_classes=len(clf.classes_),
         seeds=running.seeds[:1],
         warm_up=clf.warm_up,
         projection=clf.projection,
-        eligible=None if eligible is None else eligible[rows],
+        eligible=eligible,
         weight=metric,
     )
+
+
+def _chosen_budget(
+    clf: Any,
+    gram: Gram,
+    labels: np.ndarray,
+    weight: np.ndarray,
+    metric: np.ndarray | None,
+    eligible: np.ndarray | None,
+    rows: Rows,
+    eta: float,
+    running: RunningFit,
+) -> tuple[Budget, np.ndarray]:
+    """``budget="auto"``: B, k and the labels that may be flipped; sets ``selection_``."""
+    with threads_for(gram.n):
+        found, suspect = select_budget(
+            gram,
+            labels[rows],
+            clf.C_ * weight,
+            eta,
+            clf.classes_,
+            int(running.seeds[0]),
+            eligible=eligible,
+            weight=metric,
+        )
+    support = np.full(len(labels), np.nan)
+    support[rows] = found.support
+    clf.selection_ = replace(found, support=support)
+    if clf.verbose:
+        sys.stderr.write(f"[floral] budget: {found.reason}\n")
+    width = 1 if len(clf.classes_) == 2 else len(clf.classes_)
+    return Budget(np.full(width, found.budget), found.flips, found.budget), suspect
 
 
 def _gram(clf: Any, X: Any, labels: np.ndarray, weight: np.ndarray, rows: Rows, running: RunningFit) -> Gram:

@@ -40,8 +40,15 @@ def count_points(value: float, n: int, name: str) -> int:
 
 
 def resolve_budget(budget: Any, flips: Any, n: int, classes: np.ndarray) -> Budget:
-    """B and k from `budget` (a float, an int, or a dict class -> either) and `flips` (None is B // 2)."""
+    """B and k from `budget` (a float, an int, or a dict class -> either) and `flips` (None is B // 2).
+
+    "auto" is off here: it is chosen once the kernel is there.
+    """
     width = 1 if len(classes) == 2 else len(classes)
+    if budget == "auto":
+        if flips is not None:
+            raise ValueError(f'flips={flips!r} needs a budget in numbers: budget="auto" chooses both')
+        return Budget(np.zeros(width, dtype=int), 0, 0)
     if isinstance(budget, dict):
         if width == 1:
             raise ValueError("budget= as a dict needs three or more classes: with two there is one attacker")
@@ -60,6 +67,13 @@ def resolve_budget(budget: Any, flips: Any, n: int, classes: np.ndarray) -> Budg
     if most < 2 or k == 0:
         return Budget(np.zeros_like(columns), 0, 0)
     return Budget(columns, k, shown)
+
+
+def resolve_cap(C: Any, budget: Any) -> float:
+    """C as a number: "auto" is 1, as in SVC, where the budget is chosen automatically, else the paper's 10."""
+    if C != "auto":
+        return float(C)
+    return 1.0 if budget == "auto" else 10.0
 
 
 def check_trusted(trusted: Any, n: int) -> np.ndarray | None:

@@ -33,6 +33,7 @@ _KNOWN = frozenset(
         "sklearn.utils._metadata_requests.MetadataRequest",
         "sklearn.utils._metadata_requests.MethodMetadataRequest",
         "numpy.ma.MaskedArray",
+        "floral_learn.defenses.budget_selection.BudgetSelection",
     }
 )
 

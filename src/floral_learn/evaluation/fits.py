@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from floral_learn.datasets import Dataset
+from floral_learn.evaluation.arena_methods import ESTIMATORS as ARENA_ESTIMATORS
 from floral_learn.evaluation.metrics import binary_scores, label_scores, multiclass_hinge
 from floral_learn.evaluation.sanitise import NOT_SETTINGS, sanitiser_parameters
 from floral_learn.evaluation.spec import Cell, CellResult
@@ -28,6 +29,8 @@ def make_estimator(cell: Cell, device: str | None = None) -> Any:
     from floral_learn.defenses import DEFENSES
 
     name = cell.method.name
+    if name in ARENA_ESTIMATORS:
+        return ARENA_ESTIMATORS[name](cell.seed, **dict(cell.method.params))
     settings = {"C": cell.C, "gamma": cell.gamma} if cell.C is not None else {}
     given = {key: value for key, value in cell.method.params if key not in NOT_SETTINGS}
     if name in LIBSVM:

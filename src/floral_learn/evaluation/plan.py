@@ -48,6 +48,8 @@ def family_of(cell: Cell) -> str:
         return "text"
     if name in GAME_METHODS:
         return "games"
+    if name == "floral-path":
+        return "paths"
     if name == "stability":
         return "stability"
     if name in HEAD_METHODS:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 from sklearn.svm import SVC
 
 from floral_learn.datasets import DATASETS, Dataset, from_csv
+from floral_learn.datasets.arena import ARENA, load_arena
 from floral_learn.evaluation.spec import Attack, Data
 
-LOADERS: dict[str, Any] = {**DATASETS, "csv": from_csv}  # a user's file is not a data set with a name
+LOADERS: dict[str, Any] = {
+    **DATASETS,
+    "csv": from_csv,  # a user's file is not a data set with a name
+    **{f"arena-{name}": partial(load_arena, name) for name in ARENA},
+}
 # Attacks whose flips are chosen one after the other: a smaller budget is the beginning of a larger one.
 GREEDY = ("lfa",)
 # Attacks with an SVM inside take C and gamma by themselves, the others take a classifier.
@@ -58,6 +63,8 @@ def _poison(dataset: Dataset, attack: Attack, level: float, seed: int, progress:
         svm = SVC(C=arguments.pop("C"), gamma=arguments.pop("gamma"), cache_size=1000)
         if attack.name in ("top-k", "randomized-top-k", "lfa"):
             arguments["surrogate"] = svm
+    if attack.name not in _OWN_SVM and "kernel" in arguments:  # the arena's second "farthest": another victim
+        arguments["surrogate"] = SVC(kernel=arguments.pop("kernel"), C=10.0)
     if attack.name == "lfa" and len(dataset.y_val):
         arguments |= {"X_val": dataset.X_val, "y_val": dataset.y_val}
     attacker = ATTACKS[attack.name](

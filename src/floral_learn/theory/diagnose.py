@@ -163,7 +163,7 @@ def diagnose(clf: Any, X: Any = None, y: Any = None) -> Diagnosis:
     True
     """
     K, signs, everything = _problem(clf, X, y)
-    n, k, eta, C = len(K), int(clf.flips_), float(clf.learning_rate_), float(clf.C)
+    n, k, eta, C = len(K), int(clf.flips_), float(clf.learning_rate_), float(clf.C_)
     known = constants(K, eta)
     rest = find_equilibrium(K, signs, C, k)
     z = rest.dual - eta * (rest.signs * (K @ (rest.signs * rest.dual)) - 1)

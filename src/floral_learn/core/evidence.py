@@ -1,0 +1,112 @@
+"""What untrusted labels say about each other: judgements of a row's label that the label itself had no part in.
+
+Two judges, each from products with K alone, so that any Gram operator will do:
+
+- out of fold: an SVM trained on four fifths of the rows, for the other fifth. The folds are columns of one game whose
+  caps are zero on the held-out rows;
+- neighbours: the labels of the rows nearest in feature space.
+
+An attacker who plans against one of them (labels far from the boundary, tight groups of labels) is often seen by the
+other.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from floral_learn.core.attackers import NoAttack
+from floral_learn.core.game import Game, solve, step_schedule
+from floral_learn.core.gram import Gram
+from floral_learn.core.suspicion import margins
+
+_TILE = 256  # reference rows compared at a time
+
+
+def deal_folds(labels: np.ndarray, folds: int, rng: np.random.Generator) -> np.ndarray:
+    """A fold number for each row, (n,): every class is shuffled and dealt out in turn."""
+    order = rng.permutation(len(labels))
+    order = order[np.argsort(labels[order], kind="stable")]
+    numbers = np.empty(len(labels), dtype=np.intp)
+    numbers[order] = np.arange(len(labels)) % folds
+    return numbers
+
+
+def out_of_fold(
+    gram: Gram,
+    labels: np.ndarray,
+    cap: np.ndarray,
+    eta: float,
+    fold: np.ndarray,
+    *,
+    n_classes: int = 2,
+    rounds: int = 300,
+    weight: np.ndarray | None = None,
+) -> np.ndarray:
+    """Decision values of SVMs that did not see the row, (n, 1) or (n, n_classes).
+
+    Parameters
+    ----------
+    gram : Gram
+        K for the n rows.
+    labels : int ndarray of shape (n,)
+    cap : ndarray of shape (n,)
+        Upper bounds of the duals.
+    eta : float
+        Step size.
+    fold : int ndarray of shape (n,)
+        From `deal_folds`; as many games as it has numbers are played at once, without an attacker.
+    n_classes, rounds, weight
+        As in `Game`.
+    """
+    games = int(fold.max()) + 1
+    width = 1 if n_classes == 2 else n_classes
+    out = fold[:, None] == np.arange(games)[None, :]
+    caps = np.where(out, 0.0, cap[:, None])
+    game = Game(
+        gram,
+        labels,
+        np.repeat(caps, width, axis=1),
+        step_schedule(eta, rounds),
+        NoAttack(),
+        n_classes=n_classes,
+        seeds=np.arange(games),
+        weight=weight,
+    )
+    result = solve(game)
+    backend = gram.backend
+    scores = backend.numpy(gram.matmat(backend.columns(result.weights))) + result.bias
+    return scores.reshape(len(labels), games, width)[np.arange(len(labels)), fold]
+
+
+def neighbour_votes(
+    gram: Gram, labels: np.ndarray, n_classes: int, neighbours: int, references: np.ndarray
+) -> np.ndarray:
+    """Shares of the classes among each row's nearest reference rows, itself left out, (n, n_classes).
+
+    Nearest in the kernel's feature space: |phi(x) - phi(z)|^2 = k(x, x) + k(z, z) - 2 k(x, z). Columns of K are asked
+    for a few at a time, and only the nearest so far are kept.
+    """
+    n, backend = len(labels), gram.backend
+    nearest = np.full((n, neighbours), np.inf)
+    who = np.zeros((n, neighbours), dtype=np.intp)
+    for start in range(0, len(references), _TILE):
+        rows = references[start : start + _TILE]
+        unit = np.zeros((n, len(rows)))
+        unit[rows, np.arange(len(rows))] = 1.0
+        values = backend.numpy(gram.matmat(backend.columns(unit)))
+        distance = values[rows, np.arange(len(rows))][None, :] - 2 * values
+        distance[rows, np.arange(len(rows))] = np.inf
+        both = np.concatenate([nearest, distance], axis=1)
+        known = np.concatenate([who, np.broadcast_to(rows, distance.shape)], axis=1)
+        kept = np.argpartition(both, neighbours - 1, axis=1)[:, :neighbours]
+        nearest, who = np.take_along_axis(both, kept, 1), np.take_along_axis(known, kept, 1)
+    votes = np.stack([((labels[who] == c) & np.isfinite(nearest)).sum(1) for c in range(n_classes)], axis=1)
+    return votes / np.maximum(votes.sum(1, keepdims=True), 1)
+
+
+def support_of_labels(scores: np.ndarray, votes: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """How both judges together see each given label, (n,) from -2 (both against it) to 2 (both for it)."""
+    own = votes[np.arange(len(labels)), labels]
+    others = votes.copy()
+    others[np.arange(len(labels)), labels] = -1.0
+    return np.clip(margins(scores, labels), -1, 1) + own - others.max(axis=1)

@@ -1,0 +1,146 @@
+"""``budget="auto"``: how many labels, and which, the attacker may flip, chosen from untrusted labels alone.
+
+The rule, found on the development sets of the arena and checked on the others (docs/results/arena.md):
+
+1. Judge every label without its own say: SVMs that did not see the row (five folds, one batch of games) and the labels
+   of its nearest rows (`floral_learn.core.evidence`). Labels that both together speak against are the suspects.
+2. The attacker flips half of the suspects in each round, at random, and nobody else: on average a suspect has no
+   label. B is their number.
+3. Leave the attacker off where this evidence is worth little: few suspects (every clean data set has some, near the
+   boundary), or a class with very many (then the majority may well be the poison).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from floral_learn.core.evidence import deal_folds, neighbour_votes, out_of_fold, support_of_labels
+from floral_learn.core.gram import Gram
+
+FOLDS = 5
+ROUNDS = 300  # of the games on the folds
+NEIGHBOURS = 20
+REFERENCES = 2000  # rows among which neighbours are looked for
+FEWEST = 0.1  # share of suspects below which the attacker stays off
+MOST_OF_A_CLASS = 0.4  # share of a class's labels above which it stays off, too
+
+
+@dataclass(frozen=True)
+class BudgetSelection:
+    """What ``budget="auto"`` chose for a fit, and why.
+
+    Attributes
+    ----------
+    budget, flips : int
+        B and k in points; 0 where the attacker was left off.
+    reason : str
+        One sentence for people.
+    suspects : int
+        Labels with a support below 0 that may be flipped.
+    class_shares : dict
+        Share of each class's labels that are suspect.
+    support : ndarray of shape (n_samples,)
+        What the row's held-out SVM (from -1 to 1) and its neighbours (from -1 to 1) say about its label, added up;
+        below 0 they speak against it. NaN for rows of weight 0.
+    path_budget, path_support : ndarray of shape (n_points,)
+        The budget path: were the `path_budget` least supported labels the suspects, the last of them would have
+        `path_support`. The rule stops where this crosses 0.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from floral_learn import FloralClassifier
+    >>> X, y = make_moons(200, noise=0.2, random_state=0)
+    >>> y[:50] = 1 - y[:50]
+    >>> clf = FloralClassifier(budget="auto", random_state=0).fit(X, y)
+    >>> clf.selection_.budget == clf.budget_ > 40
+    True
+    """
+
+    budget: int
+    flips: int
+    reason: str
+    suspects: int
+    class_shares: dict[str, float]
+    support: np.ndarray
+    path_budget: np.ndarray
+    path_support: np.ndarray
+
+
+def select_budget(
+    gram: Gram,
+    labels: np.ndarray,
+    cap: np.ndarray,
+    eta: float,
+    classes: np.ndarray,
+    seed: int,
+    *,
+    eligible: np.ndarray | None = None,
+    weight: np.ndarray | None = None,
+) -> tuple[BudgetSelection, np.ndarray]:
+    """The selection for the rows of `gram`, and the mask of the labels that the attacker may flip.
+
+    Parameters
+    ----------
+    gram : Gram
+    labels : int ndarray of shape (n,)
+        Places in `classes`.
+    cap : ndarray of shape (n,)
+        Upper bounds of the duals.
+    eta : float
+        Step size.
+    classes : ndarray
+    seed : int
+        Deals the folds and draws reference rows.
+    eligible : bool ndarray of shape (n,), optional
+        Labels that are not known to be right; the others are never suspects.
+    weight : ndarray of shape (n,), optional
+        Sample weights.
+    """
+    n, rng = len(labels), np.random.default_rng([seed, 9])
+    counts = np.bincount(labels, minlength=len(classes))
+    fold = deal_folds(labels, min(FOLDS, n), rng)
+    scores = out_of_fold(gram, labels, cap, eta, fold, n_classes=len(classes), rounds=ROUNDS, weight=weight)
+    references = np.arange(n) if n <= REFERENCES else np.sort(rng.choice(n, REFERENCES, replace=False))
+    neighbours = int(np.clip(counts.min() // 2, min(5, n - 1), NEIGHBOURS))
+    votes = neighbour_votes(gram, labels, len(classes), neighbours, references)
+    support = support_of_labels(scores, votes, labels)
+    suspect = support < 0
+    if eligible is not None:
+        suspect &= eligible
+    shares = np.bincount(labels[suspect], minlength=len(classes)) / np.maximum(counts, 1)
+    budget, reason = _judge(int(suspect.sum()), n, shares, classes)
+    if budget == 0:
+        suspect = np.zeros(n, dtype=bool)
+    points = np.unique(np.linspace(1, n, min(n, 200)).astype(int))
+    order = np.sort(support if eligible is None else support[eligible])
+    points = points[points <= len(order)]
+    return (
+        BudgetSelection(
+            budget=budget,
+            flips=budget // 2,
+            reason=reason,
+            suspects=int((support < 0).sum() if eligible is None else ((support < 0) & eligible).sum()),
+            class_shares={str(c): float(share) for c, share in zip(classes, shares)},
+            support=support,
+            path_budget=points,
+            path_support=order[points - 1],
+        ),
+        suspect,
+    )
+
+
+def _judge(suspects: int, n: int, shares: np.ndarray, classes: np.ndarray) -> tuple[int, str]:
+    """B, and the sentence that explains it."""
+    found = f"{suspects:,} of {n:,} labels ({suspects / n:.0%}) are contradicted by the rest"
+    if suspects < max(2, FEWEST * n):
+        return 0, f"{found}: fewer than {FEWEST:.0%}, which clean labels may show, too, so that the attacker is off"
+    worst = int(shares.argmax())
+    if shares[worst] >= MOST_OF_A_CLASS:
+        return 0, (
+            f"{found}, among them {shares[worst]:.0%} of class {classes[worst]}: labels cannot tell which side is "
+            "wrong there, so that the attacker is off"
+        )
+    return suspects, f"{found}: the attacker flips half of them in each round, at random"

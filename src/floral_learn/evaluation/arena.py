@@ -1,0 +1,48 @@
+"""The arena: what a user with only untrusted labels would run, on ten small data sets under nine attacks.
+
+Each data set is an ordinary suite (``arena-moon`` and so on); ``floral bench arena`` runs all of them and adds the
+score card of `arena_card`. No method is told the attack, its level or a clean label.
+"""
+
+from __future__ import annotations
+
+from floral_learn.datasets.arena import ARENA as NAMES
+from floral_learn.datasets.arena import DEVELOPMENT
+from floral_learn.evaluation.arena_methods import methods
+from floral_learn.evaluation.spec import Attack, Data, Suite, params
+
+SPLITS = (1, 2, 3, 4, 5)
+LEVELS = (0, 5, 10, 20, 30)
+SEVERAL_CLASSES = ("wine", "iris", "digits")
+ATTACKS = (
+    Attack("random"),
+    Attack("farthest"),
+    Attack("farthest", params(kernel="rbf")),
+    Attack("near-boundary"),
+    Attack("randomized-top-k"),
+    Attack("class-biased"),
+    Attack("alfa"),
+    Attack("alfa-tilt"),
+    Attack("lfa", params(n_first=100, n_check=4)),  # a tenth of the default's cost
+)
+# alfa and alfa-tilt are defined for two classes; lfa with ten classes tries nine flips a row.
+_TWO_CLASSES = ("alfa", "alfa-tilt", "lfa")
+
+
+def arena_suite(name: str) -> Suite:
+    """The suite of one data set."""
+    attacks = tuple(a for a in ATTACKS if name not in SEVERAL_CLASSES or a.name not in _TWO_CLASSES)
+    group = "development" if name in DEVELOPMENT else "held out"
+    return Suite(
+        name=f"arena-{name}",
+        title=f"{name} ({group})",
+        data=tuple(Data(f"arena-{name}", params(seed=seed)) for seed in SPLITS),
+        attacks=attacks,
+        levels=LEVELS,
+        settings=((0.0, 0.0),),
+        methods=methods(),
+        seeds=SPLITS,
+    )
+
+
+ARENA_SUITES: dict[str, Suite] = {f"arena-{name}": arena_suite(name) for name in NAMES}
