@@ -5,7 +5,7 @@ import re
 
 
 def skip(app, what, name, member, skip, options):
-    """Leave out what other packages define (scikit-learn's base classes add dozens); keep autodoc's choice for the rest."""
+    """Leave out what other packages define, such as scikit-learn's base classes; autodoc decides on the rest."""
     member = inspect.unwrap(getattr(member, "fget", None) or getattr(member, "__func__", None) or member)
     module = getattr(member, "__module__", None)
     if what in ("class", "method", "property") and callable(member) and not str(module).startswith("floral_learn"):

@@ -6,32 +6,48 @@ The files under docs/results stay as the command leaves them; the title and the 
 import re
 from pathlib import Path
 
-OTHERS = {
+TITLES = {
     "hinge_loss": "Hinge loss",
     "balanced_accuracy": "Balanced accuracy",
     "recovery_rate": "Recovery rate: poisoned labels that the attacker in the game flips back",
     "bounds": "Bounds, checked along games",
     "costs": "Costs",
 }
-PICTURES = ("security", "rounds", "boundaries", "sensitivity", "recovery", "stability", "datasets")
+FIRST = ("security", "rounds")
 
 
 def read(app, docname, source):
-    """Turn a bare table into a page."""
+    """Turn a bare table into a page, and links to the folded tables into links to that page."""
+    if not docname.startswith("results/"):
+        return
+    results = Path(app.srcdir) / "results"
+    source[0] = re.sub(r"\]\(([\w-]+)/(\w+)\.md\)", lambda link: f"]({page_of(results / link[1], link[2])})", source[0])
     match = re.fullmatch(r"results/([^/]+)/(accuracy|stability)", docname)
     if not match or source[0].lstrip().startswith("# "):
         return
-    folder = Path(app.srcdir) / "results" / match[1]
+    folder = results / match[1]
     suite = match[1].removesuffix("-reference")
-    command = f"floral bench {suite}" + (" --labels reference" if match[1].endswith("-reference") else "")
-    parts = [f"# {match[1]}", f"`{command}`, as it writes its tables and figures. "
-             "[How to read the columns](../../benchmarks.md); [what it says](../paper-suites.md)."]  # fmt: skip
-    parts += [f"![{name}]({name}.png)" for name in PICTURES if (folder / f"{name}.png").is_file()]
-    parts += ["## Accuracy" if match[2] == "accuracy" else "## Constants", source[0]]
-    for name, title in OTHERS.items():
-        if (folder / f"{name}.md").is_file():
-            parts.append(f":::{{dropdown}} {title}\n```{{include}} {name}.md\n```\n:::")
+    command = f"floral bench {suite}" + ("" if suite == match[1] else " --labels reference")
+    pictures = sorted(folder.glob("*.png"), key=lambda p: (FIRST.index(p.stem) if p.stem in FIRST else 9, p.stem))
+    tables = sorted(table for table in folder.glob("*.md") if table.stem != match[2])
+    parts = [
+        f"# {match[1]}",
+        f"`{command}`, as it writes its tables and figures. [How to read the columns](../../benchmarks.md); "
+        "[what it says](../paper-suites.md).",
+        *(f"![{picture.stem}]({picture.name})" for picture in pictures),
+        "## Accuracy" if match[2] == "accuracy" else "## Constants",
+        source[0],
+    ]
+    for table in tables:
+        title = TITLES.get(table.stem, table.stem.replace("_", " ").capitalize())
+        parts.append(f":::{{dropdown}} {title}\n```{{include}} {table.name}\n```\n:::")
     source[0] = "\n\n".join(parts) + "\n"
+
+
+def page_of(folder, table):
+    """The page, relative to docs/results, that shows a table."""
+    page = next((name for name in ("accuracy", "stability") if (folder / f"{name}.md").is_file()), table)
+    return f"{folder.name}/{page}.md"
 
 
 def setup(app):
