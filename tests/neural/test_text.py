@@ -173,6 +173,16 @@ def test_the_general_save_says_how_to_save_it(fitted, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_weights_stored_in_half_precision_are_trained_in_single(folder, tmp_path):
+    half = transformers.AutoModelForMaskedLM.from_pretrained(folder).half()
+    half.save_pretrained(tmp_path / "half")
+    transformers.AutoTokenizer.from_pretrained(folder).save_pretrained(tmp_path / "half")
+    texts, y = make_reviews(16)
+    model = tiny(str(tmp_path / "half"), epochs=1).fit(texts, y)
+    assert {p.dtype for p in model.model_.parameters()} == {torch.float32}
+    assert model.embed(texts).dtype == np.float32
+
+
 @pytest.mark.parametrize("damage", ["nothing there", "no note", "broken note"])
 def test_a_folder_that_save_did_not_write_is_refused(damage, folder, tmp_path):
     where = tmp_path / "model"
@@ -383,5 +393,18 @@ def test_minilm_from_its_package_learns_from_fifty_texts(monkeypatch):
         torch.set_num_threads(threads)
     assert model.embed(texts[:3]).shape == (3, 384)
     assert model.predict(["A superb and wonderful film", "A dreadful, awful film"]).tolist() == [1, 0]
-    assert encoder_name(encoders.default_encoder()) == "minilm"
     assert os.path.isdir(encoders.resolve_encoder(None))
+
+
+@has_minilm
+def test_minilm_is_known_in_any_folder_and_precision(monkeypatch, tmp_path):
+    from safetensors.numpy import load_file, save_file
+
+    monkeypatch.delenv(encoders.MODEL_VARIABLE, raising=False)
+    assert encoder_name(encoders.default_encoder()) == "minilm"
+    weights = load_file(Path(encoders.default_encoder()) / "model.safetensors")
+    layer = weights["embeddings.LayerNorm.weight"]
+    save_file({"embeddings.LayerNorm.weight": layer.astype(np.float16)}, tmp_path / "model.safetensors")
+    assert encoder_name(str(tmp_path)) == "minilm"
+    save_file({"embeddings.LayerNorm.weight": layer + 0.01}, tmp_path / "model.safetensors")
+    assert encoder_name(str(tmp_path)) == str(tmp_path)

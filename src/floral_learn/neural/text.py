@@ -222,9 +222,9 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self.tokenizer_ = load_part(transformers.AutoTokenizer, source)
         with own_randomness(self._seed, self.device_):
-            self.model_ = load_part(transformers.AutoModelForSequenceClassification, source, num_labels=n_classes).to(
-                self.device_
-            )
+            network = load_part(transformers.AutoModelForSequenceClassification, source, num_labels=n_classes)
+        # Files may hold half precision; the optimiser needs float32 weights, and mixed precision rounds by itself.
+        self.model_ = network.float().to(self.device_)
         limit = getattr(self.model_.config, "max_position_embeddings", None)
         if limit is not None and self.max_length > limit:
             raise ValueError(f"max_length={self.max_length} is over the {limit} tokens that this model can read")
@@ -339,7 +339,7 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         made.n_iter_ = len(made.history_["loss"])
         made.tokenizer_ = load_part(transformers.AutoTokenizer, os.fspath(folder))
         sequence = transformers.AutoModelForSequenceClassification
-        made.model_ = load_part(sequence, os.fspath(folder), use_safetensors=True).to(made.device_).eval()
+        made.model_ = load_part(sequence, os.fspath(folder), use_safetensors=True).float().to(made.device_).eval()
         return made
 
 
