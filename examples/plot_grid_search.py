@@ -44,7 +44,7 @@ print("by checked labels: ", informed.best_params_, f"test {best.score(moon.X_te
 hidden = GridSearchCV(
     pipe, grid, refit=False, cv=PredefinedSplit(np.r_[np.full(len(y), -1), np.zeros(len(moon.y_test), int)])
 ).fit(np.vstack([moon.X_train, moon.X_test]), np.concatenate([y, moon.y_test]))
-figure, axes = plt.subplots(1, 3, figsize=(11, 3.9), layout="constrained", sharey=True)
+figure, axes = plt.subplots(1, 3, figsize=(11, 4.6), layout="constrained")
 for ax, search, title in zip(axes, (blind, informed, hidden), ("untrusted folds", "100 checked labels", "the truth")):
     shape = len(grid["floralclassifier__budget"]), len(grid["floralclassifier__gamma"])
     values = search.cv_results_["mean_test_score"].reshape(shape)
