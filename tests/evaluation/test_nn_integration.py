@@ -30,7 +30,7 @@ SUITE = replace(
     methods=nn_methods(epochs=6, n_rounds=40),
     grid=None,
     paper_table=None,
-    figures=("epochs", "security"),
+    figures=("epochs", "heads"),
 )
 
 
@@ -131,7 +131,7 @@ def test_the_gradient_attack_goes_against_a_network_on_clean_labels(results):
 
 def test_tables_figures_and_page_are_written(results, tmp_path):
     written = {path.name for path in write_outputs(results, tmp_path, {})}
-    assert {"accuracy.md", "epochs.png", "epochs.svg", "security.png", "run.json"} <= written
+    assert {"accuracy.md", "epochs.png", "epochs.svg", "heads.png", "run.json"} <= written
     table = (tmp_path / "tables" / "accuracy.md").read_text()
     assert "| farthest | 10 % | nn+floral (B = level), 3 turns |" in table
     page = render(results, {"environment": {}, "command": "floral bench tiny", "seeds": [1, 2]})

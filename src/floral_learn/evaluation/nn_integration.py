@@ -56,24 +56,25 @@ def run_heads(
 ) -> list[CellResult]:
     """Cells of one replication: heads on the features of networks, and turns of network and head."""
     settings = settings_of(cells[0])
-    sets: dict[bytes, np.ndarray] = {y.tobytes(): y for y in labels}
-    place = {key: number for number, key in enumerate(sets)}
+    keys = [(cell.level, y.tobytes()) for cell, y in zip(cells, labels, strict=True)]
+    sets = dict(zip(keys, labels, strict=True))  # cells of several methods share their labels, and so their network
+    networks = [list(sets).index(key) for key in keys]
     given = np.stack([(y == dataset.classes[1]).astype(np.float32) for y in sets.values()])
     epochs = sorted({max(1, round(settings.epochs * share)) for share in POINTS})
     turns = max((int(dict(cell.method.params).get("turns", 0)) for cell in cells), default=0)
     share = 1 / (turns + 2)
     first = _stack(dataset, given, cells[0].seed, settings, epochs, lambda part: progress(share * part), device)
     results = []
-    for cell, y in zip(cells, labels, strict=True):
+    for cell, y, number in zip(cells, labels, networks, strict=True):
         result = CellResult(cell)
         if dict(cell.method.params).get("head") == "grid":
-            _grid(result, first, place[y.tobytes()], y, dataset)
+            _grid(result, first, number, y, dataset)
         elif cell.method.name == "nn-head":
-            _curve(result, first, place[y.tobytes()], y, dataset, epochs)
+            _curve(result, first, number, y, dataset, epochs)
         results.append(result)
         progress(share * (1 + len(results) / len(cells)))
     _turns(
-        [(result, y, place[y.tobytes()]) for result, y in zip(results, labels, strict=True)],
+        list(zip(results, labels, networks, strict=True)),
         first,
         given,
         dataset,
@@ -188,6 +189,5 @@ def _turns(
             for name, value in binary_scores(values[:, None], positive).items():
                 result.add(name, value[0], "last")
         if turn < total:
-            done = turn / total
-            report = lambda part, done=done: progress(done + part / total)  # noqa: E731
-            stack = _stack(dataset, np.stack(soft), asked[0][0].cell.seed, settings, [], report, device)
+            stack = _stack(dataset, np.stack(soft), asked[0][0].cell.seed, settings, [], lambda part: None, device)
+            progress((turn + 1) / total)

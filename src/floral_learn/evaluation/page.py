@@ -22,6 +22,7 @@ _CAPTIONS = {
     "stability": "How much two runs approach each other in a round; above 1 they move apart.",
     "datasets": "Training sets; flipped labels are ringed.",
     "epochs": "Test accuracy of the network after each epoch, and of heads fitted on its features at that time.",
+    "heads": "Test accuracy of the trained network, of heads on its features and of network and head in turns.",
     "imdb": "Test accuracy and hinge loss while the transformer and FLORAL's heads are trained; of the grid, the game "
     "with the highest mean accuracy over its last half.",
     "imdb_heads": "Test accuracy of every head against the share of poisoned labels, on both encoders.",

@@ -164,7 +164,7 @@ NN_INTEGRATION = replace(
     methods=nn_methods(),
     grid=None,
     paper_table=None,
-    figures=("epochs", "security"),
+    figures=("epochs", "heads"),
 )
 
 _MAP = params(map=True)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # name in a suite -> module with `draw(results) -> Figure`
 FIGURES = (
-    "rounds", "security", "sensitivity", "recovery", "boundaries", "datasets", "stability", "epochs",
+    "rounds", "security", "sensitivity", "recovery", "boundaries", "datasets", "stability", "epochs", "heads",
     "imdb", "imdb_heads", "overlap",
 )  # fmt: skip
 

@@ -16,6 +16,7 @@ _LOOKS: dict[str, dict[str, Any]] = {
     "nn+floral": {"color": ORANGE, "linestyle": ":"},
     "nn+floral (B = level)": {"color": RED, "linewidth": 1.8},
 }
+_BEGIN = 0.05  # share of the epochs that is left out: the first ones are far below all else
 
 
 def draw(results: Results) -> Figure:
@@ -25,21 +26,23 @@ def draw(results: Results) -> Figure:
     figure = Figure(figsize=(7.2, 0.5 + 1.6 * len(attacks)), layout="constrained")
     if not any(results.cells.values()):
         return figure
-    panels = figure.subplots(len(attacks), len(levels), squeeze=False, sharex=True, sharey="col")
+    panels = figure.subplots(len(attacks), len(levels), squeeze=False, sharex=True)
     handles: dict[str, Any] = {}
     for row, attack in enumerate(attacks):
         for column, level in enumerate(levels):
             axis = panels[row, column]
+            if level == 0 and row:
+                axis.set_axis_off()  # clean labels are the same for every attack
+                continue
             for place in results.cells:
                 if (place.attack, place.level) == (attack, level) and place.method.title in _LOOKS:
                     _curve(axis, results, place, handles)
             axis.set_title(title_of(level) + (f", {attack}" if level else ""))
-    for axis in panels[-1]:
-        axis.set_xlabel("epoch")
-    for axis in panels[:, 0]:
-        axis.set_ylabel("test accuracy")
-    for axis in panels.flat:
-        axis.set_ylim(bottom=max(0.4, axis.get_ylim()[0]))  # the first epochs are far below all else
+            axis.tick_params(labelbottom=row == len(attacks) - 1 or level == 0)
+            if row == len(attacks) - 1 or level == 0:
+                axis.set_xlabel("epoch")
+            if column == 0 or (levels[0] == 0 and column == 1 and row):
+                axis.set_ylabel("test accuracy")
     figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=4)
     return figure
 
@@ -51,7 +54,8 @@ def _curve(axis: Any, results: Results, place: Place, handles: dict[str, Any]) -
     values = np.stack(traces)
     known = results.traces(place, "epochs", "last")  # a head has its own, the network one point an epoch
     x = known[0] if known else np.arange(1, values.shape[1] + 1)
-    mean, deviation = values.mean(0), values.std(0)
+    seen = x >= np.floor(_BEGIN * x[-1])
+    x, mean, deviation = x[seen], values.mean(0)[seen], values.std(0)[seen]
     look = {"linewidth": 1.2, **_LOOKS[place.method.title]}
     (line,) = axis.plot(x, mean, **look)
     axis.fill_between(x, mean - deviation, mean + deviation, color=look["color"], alpha=0.12, linewidth=0)
