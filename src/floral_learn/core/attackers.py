@@ -52,7 +52,18 @@ class Attacker:
 
 
 class NoAttack(Attacker):
-    """Plain projected gradient training."""
+    """Plain projected gradient training.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.core.attackers import NoAttack
+    >>> from floral_learn.core.game import Game, solve
+    >>> from floral_learn.core.gram import DenseGram
+    >>> game = Game(DenseGram(np.eye(4)), np.array([0, 0, 1, 1]), np.ones(4), np.full(9, 0.1), NoAttack())
+    >>> solve(game).flip_rate.sum()
+    np.float64(0.0)
+    """
 
 
 @dataclass(frozen=True)
@@ -70,6 +81,16 @@ class RandomizedTopK(Attacker):
         k, for each game.
     flip_distribution : ndarray of shape (n_classes, n_classes), optional
         Row-stochastic; by default uniform over the other classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.core.attackers import RandomizedTopK
+    >>> from floral_learn.core.game import Game, solve
+    >>> from floral_learn.core.gram import DenseGram
+    >>> game = Game(DenseGram(np.eye(4)), np.array([0, 0, 1, 1]), np.ones(4), np.full(9, 0.1), RandomizedTopK(2, 1))
+    >>> solve(game).history["flips"].shape  # one flip a round, one game
+    (9, 1, 1)
     """
 
     budget: Any
@@ -89,7 +110,25 @@ class RandomizedTopK(Attacker):
 
 @dataclass(frozen=True)
 class TopK(Attacker):
-    """The k largest duals, deterministic: the paper's inner problem (eq. 5-7) solved exactly."""
+    """The k largest duals, deterministic: the paper's inner problem (eq. 5-7) solved exactly.
+
+    Parameters
+    ----------
+    flips : array of shape (R,) or int
+        k, for each game.
+    flip_distribution : ndarray of shape (n_classes, n_classes), optional
+        As in :class:`RandomizedTopK`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.core.attackers import TopK
+    >>> from floral_learn.core.game import Game, solve
+    >>> from floral_learn.core.gram import DenseGram
+    >>> game = Game(DenseGram(np.eye(4)), np.array([0, 0, 1, 1]), np.ones(4), np.full(9, 0.1), TopK(1))
+    >>> solve(game).history["flips"].shape
+    (9, 1, 1)
+    """
 
     flips: Any
     flip_distribution: np.ndarray | None = None
@@ -106,6 +145,23 @@ class LargestLoss(Attacker):
 
     These lie farthest on their own side of the boundary. The paper argues that this attacker is too weak to train
     against; it is here as the foil.
+
+    Parameters
+    ----------
+    flips : array of shape (R,) or int
+        k, for each game.
+    flip_distribution : ndarray of shape (n_classes, n_classes), optional
+        As in :class:`RandomizedTopK`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.core.attackers import LargestLoss
+    >>> from floral_learn.core.game import Game, solve
+    >>> from floral_learn.core.gram import DenseGram
+    >>> game = Game(DenseGram(np.eye(4)), np.array([0, 0, 1, 1]), np.ones(4), np.full(9, 0.1), LargestLoss(1))
+    >>> float(solve(game).flip_rate.sum())  # one flip in each round after the warm-up
+    1.0
     """
 
     flips: Any

@@ -41,10 +41,10 @@ class Game:
         Class numbers 0 .. n_classes - 1, one column a game.
     cap : float ndarray of shape (n,), (n, 1) or (n, columns)
         Upper bound of each dual: C times the sample weight.
-    attacker : Attacker
-        Who flips labels between steps.
     steps : float ndarray of shape (rounds,) or (rounds, R)
         eta of each round (see `step_schedule`).
+    attacker : Attacker
+        Who flips labels between steps.
     n_classes : int
         Two classes make one column a game; more make one column a class (one against all).
     seeds : int ndarray of shape (R,)
@@ -61,6 +61,23 @@ class Game:
         Sample weights, above 0: a row of weight 2 plays as two equal rows (`cap` must hold C * weight).
     one_vs_rest : bool
         Use one column a class even for two classes (for checking: it must not change the model).
+
+    Examples
+    --------
+    Three games on the same rows, each with its own random stream, are three columns of the same products:
+
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_moons
+    >>> from floral_learn.core.attackers import RandomizedTopK
+    >>> from floral_learn.core.game import Game, solve, step_schedule
+    >>> from floral_learn.core.gram import DenseGram
+    >>> from floral_learn.core.kernels import Kernel
+    >>> X, y = make_moons(100, noise=0.2, random_state=0)
+    >>> gram = DenseGram.from_rows(X, Kernel("rbf", gamma=1.0))
+    >>> steps = step_schedule(1 / gram.lambda_max(centred=True), rounds=50)
+    >>> game = Game(gram, y, np.full(100, 10.0), steps, RandomizedTopK(budget=10, flips=5), seeds=np.arange(3))
+    >>> solve(game).dual.shape
+    (100, 3)
     """
 
     gram: Gram
@@ -132,7 +149,28 @@ class Game:
 
 
 def step_schedule(eta: float | np.ndarray, rounds: int, decay: tuple[float, int] | None = None) -> np.ndarray:
-    """eta_t for t = 1 .. rounds; ``decay=(factor, every)`` multiplies by `factor` after each `every` rounds."""
+    """eta_t for t = 1 .. rounds; ``decay=(factor, every)`` multiplies by `factor` after each `every` rounds.
+
+    Parameters
+    ----------
+    eta : float or ndarray of shape (R,)
+        The first step, of each game.
+    rounds : int
+        T.
+    decay : (float, int), optional
+        Factor and how often.
+
+    Returns
+    -------
+    ndarray of shape (rounds,) or (rounds, R)
+        For `Game`.
+
+    Examples
+    --------
+    >>> from floral_learn.core.game import step_schedule
+    >>> step_schedule(1.0, rounds=4, decay=(0.5, 2)).tolist()
+    [1.0, 1.0, 0.5, 0.5]
+    """
     shape = np.ones(rounds) if decay is None else decay[0] ** (np.arange(rounds) // decay[1])
     return np.multiply.outer(shape, np.asarray(eta, dtype=float))
 
@@ -140,8 +178,31 @@ def step_schedule(eta: float | np.ndarray, rounds: int, decay: tuple[float, int]
 def solve(game: Game, state: GameState | None = None, callback: Callback | None = None) -> GameResult:
     """Play `game` from `state` (or from the start) to its last round.
 
-    `callback` is called with the state each time a round is closed; a true answer ends the game there. A state saved
-    by it (`GameState.to_arrays`), given to `solve` with the same game, continues with the same bits.
+    Parameters
+    ----------
+    game : Game
+        What is played.
+    state : GameState, optional
+        Where to go on from; a state saved by a callback continues with the same bits.
+    callback : callable, optional
+        Called with the state each time a round is closed; a true answer ends the game there.
+
+    Returns
+    -------
+    GameResult
+        Duals, the averaged model, flip rates, history, residual.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.core.game import Game, solve
+    >>> from floral_learn.core.gram import DenseGram
+    >>> game = Game(DenseGram(np.eye(4)), np.array([0, 0, 1, 1]), cap=np.ones(4), steps=np.full(50, 0.5))
+    >>> result = solve(game)
+    >>> result.dual[:, 0].round(3).tolist(), bool(result.residual[0] < 1e-6)
+    ([1.0, 1.0, 1.0, 1.0], True)
+    >>> solve(game, callback=lambda state: state.round == 7).state.round
+    7
     """
     backend = game.gram.backend
     state = GameState.start(game.signs(), game.games, backend) if state is None else state.copy(backend)
@@ -212,7 +273,31 @@ def _view_of(game: Game) -> dict[str, Any]:
 
 
 def result_of(game: Game, state: GameState) -> GameResult:
-    """The outcome as it stands in `state`, which must be closed (as callbacks and `solve` see it)."""
+    """The outcome as it stands in `state`, which must be closed (as callbacks and `solve` see it).
+
+    Parameters
+    ----------
+    game : Game
+        What is played.
+    state : GameState
+        After a round.
+
+    Returns
+    -------
+    GameResult
+        As if the game had ended there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.core.game import Game, result_of, solve
+    >>> from floral_learn.core.gram import DenseGram
+    >>> game = Game(DenseGram(np.eye(4)), np.array([0, 0, 1, 1]), cap=np.ones(4), steps=np.full(5, 0.1))
+    >>> seen = []
+    >>> _ = solve(game, callback=lambda state: seen.append(float(result_of(game, state).dual.sum())))
+    >>> len(seen), seen == sorted(seen)
+    (5, True)
+    """
     backend = game.gram.backend
     history = state.history.to_arrays(backend)
     weights = backend.numpy(state.signs * state.dual)

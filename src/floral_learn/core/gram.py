@@ -25,7 +25,16 @@ def format_bytes(count: float) -> str:
 
 
 class Gram:
-    """What every Gram operator has: its size, its cost, products, and its largest eigenvalue."""
+    """What every Gram operator has: its size, its cost, products, and its largest eigenvalue.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.core.gram import DenseGram
+    >>> gram = DenseGram(np.diag([3.0, 1.0]))
+    >>> gram.matmat(np.ones((2, 1))).tolist(), round(gram.lambda_max(), 6)
+    ([[3.0], [1.0]], 3.0)
+    """
 
     kind = ""
     recordable = True  # whether a product stays on the device from beginning to end
@@ -95,7 +104,24 @@ class Gram:
 
 
 class DenseGram(Gram):
-    """The whole matrix in memory: n^2 numbers, exact."""
+    """The whole matrix in memory: n^2 numbers, exact.
+
+    Parameters
+    ----------
+    matrix : array of shape (n, n)
+        K; `from_rows` computes it.
+    backend : NumpyBackend
+        Where the matrix lives.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.core.gram import DenseGram
+    >>> from floral_learn.core.kernels import Kernel
+    >>> X = np.random.default_rng(0).normal(size=(50, 3))
+    >>> DenseGram.from_rows(X, Kernel("rbf", gamma=0.3)).describe()
+    'dense, 50 rows, float64, 20 kB'
+    """
 
     kind = "dense"
 
@@ -132,7 +158,32 @@ class DenseGram(Gram):
 
 
 class ChunkedGram(Gram):
-    """Tiles of K recomputed at each product, never more than `max_bytes` at once: slow, exact, small."""
+    """Tiles of K recomputed at each product, never more than `max_bytes` at once: slow, exact, small.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n, d)
+        The rows.
+    kernel : Kernel
+        Any.
+    max_bytes : int
+        Cap for a tile.
+    dtype : str
+        Type of the tiles.
+    backend : NumpyBackend
+        Where they are computed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.core.gram import ChunkedGram, DenseGram
+    >>> from floral_learn.core.kernels import Kernel
+    >>> X, kernel = np.random.default_rng(0).normal(size=(50, 3)), Kernel("rbf", gamma=0.3)
+    >>> v = np.ones((50, 1))
+    >>> small = ChunkedGram(X, kernel, max_bytes=4_000)
+    >>> bool(np.allclose(small.matmat(v), DenseGram.from_rows(X, kernel).matmat(v))), small.nbytes
+    (True, 4000)
+    """
 
     kind = "chunked"
     recordable = False

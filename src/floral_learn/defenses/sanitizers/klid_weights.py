@@ -33,14 +33,28 @@ class KLIDWeights(BaseEstimator):
 
     Parameters
     ----------
-    n_neighbors : int, neighbours in each LID estimate
-    lid_gamma : "tuned", float, "scale" or "auto"; width of the RBF kernel that measures distances. "tuned"
-        takes, from 1 to 1/30 and 30 times "scale", the one whose two densities differ most (largest
-        Kullback-Leibler divergence, as in the original, but on planted flips)
-    batch_size : int, rows of a class that are compared with each other at a time
-    planted : float in (0, 0.5), share of the labels that is flipped on purpose to learn what flips look like
-    n_plantings : int, independent plantings whose statistics are pooled
-    random_state : batches and plantings
+    n_neighbors : int, default=10
+        Neighbours in each LID estimate.
+    lid_gamma : "tuned", float, "scale" or "auto"
+        Width of the RBF kernel that measures distances. "tuned" takes, from 1 to 1/30 and 30 times "scale", the one
+        whose two densities differ most (largest Kullback-Leibler divergence, as in the original, but on planted flips).
+    batch_size : int
+        Rows of a class that are compared with each other at a time.
+    planted : float in (0, 0.5)
+        Share of the labels that is flipped on purpose to learn what flips look like.
+    n_plantings : int
+        Independent plantings whose statistics are pooled.
+    random_state : int, Generator-like or None
+        Batches and plantings.
+
+    Examples
+    --------
+    >>> from floral_learn import KLIDWeights, load_moon, poison
+    >>> moon = load_moon()
+    >>> bad = poison(moon.X_train, moon.y_train, attack="random", budget=0.1, random_state=0)
+    >>> weight = KLIDWeights(random_state=0).fit_sanitize(moon.X_train, bad.y).sample_weight
+    >>> bool(weight[bad.mask].mean() < weight[~bad.mask].mean())
+    True
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
