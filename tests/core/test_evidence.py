@@ -9,7 +9,15 @@ from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
-from floral_learn.core.evidence import deal_folds, neighbour_votes, out_of_fold, support_of_labels
+from floral_learn.core.evidence import (
+    SuggestedFlips,
+    class_shares,
+    deal_folds,
+    neighbour_votes,
+    out_of_fold,
+    support_of_labels,
+)
+from floral_learn.core.game import Game, solve, step_schedule
 from floral_learn.core.gram import DenseGram
 from floral_learn.core.kernels import Kernel
 from floral_learn.core.low_rank import LowRankGram
@@ -83,12 +91,60 @@ def test_a_low_rank_gram_gives_the_same_evidence():
     pair = []
     for gram in (GRAM, low):
         scores = out_of_fold(gram, Y, np.ones(len(Y)), ETA, fold, rounds=100)
-        pair.append(support_of_labels(scores, neighbour_votes(gram, Y, 2, 9, np.arange(len(Y))), Y))
+        votes = neighbour_votes(gram, Y, 2, 9, np.arange(len(Y)))
+        pair.append(support_of_labels(class_shares(scores, votes), Y)[0])
     assert (np.abs(pair[0] - pair[1]) < 1e-3).mean() > 0.95  # a near tie may choose another neighbour
 
 
-def test_support_runs_from_minus_two_to_two():
-    scores = np.array([[3.0], [-3.0], [0.25]])
-    votes = np.array([[0.0, 1.0], [0.0, 1.0], [0.5, 0.5]])
-    np.testing.assert_allclose(support_of_labels(scores, votes, np.array([1, 1, 1])), [2.0, 0.0, 0.25])
-    np.testing.assert_allclose(support_of_labels(scores, votes, np.array([0, 0, 0])), [-2.0, 0.0, -0.25])
+def test_shares_are_the_mean_of_votes_and_of_sigmoid_scores():
+    shares = class_shares(np.array([[0.0], [50.0]]), np.array([[0.5, 0.5], [1.0, 0.0]]))
+    np.testing.assert_allclose(shares, [[0.5, 0.5], [0.5, 0.5]])
+    three = class_shares(np.array([[0.0, 0.0, 0.0]]), np.array([[1.0, 0.0, 0.0]]))
+    np.testing.assert_allclose(three, [[2 / 3, 1 / 6, 1 / 6]])
+
+
+def test_a_rival_is_held_against_the_average_of_its_own_labels():
+    # Class 0 gets 0.4 from its own labels on average (many were taken from it), class 1 gets 0.7 from its own.
+    shares = np.array([[0.4, 0.6], [0.4, 0.6], [0.45, 0.55], [0.15, 0.85]])
+    support, rival = support_of_labels(shares, np.array([0, 0, 1, 1]))
+    np.testing.assert_allclose(support, [0.1, 0.1, -0.05, 0.4])
+    np.testing.assert_array_equal(rival, [1, 1, 0, 0])
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 10_000), st.integers(2, 4))
+def test_support_is_below_zero_exactly_for_confident_rivals(seed, classes):
+    rng = np.random.default_rng(seed)
+    shares = rng.dirichlet(np.ones(classes), size=30)
+    labels = rng.integers(classes, size=30)
+    present = np.unique(labels)
+    mean = np.array([shares[labels == c, c].mean() if c in present else 2.0 for c in range(classes)])
+    support, rival = support_of_labels(shares, labels)
+    for i, y in enumerate(labels):
+        excess = shares[i] - mean
+        against = [c for c in range(classes) if c != y and excess[c] > 0 and excess[c] > excess[y]]
+        assert (support[i] < 0) == bool(against)
+        if against:
+            assert rival[i] in against
+    assert (rival != labels).all()
+
+
+def test_suggested_flips_take_the_given_classes_of_eligible_rows_alone():
+    X3, y3 = make_blobs(60, centers=3, cluster_std=2.0, random_state=0)
+    gram = DenseGram(rbf_kernel(X3, gamma=0.1))
+    eligible = np.arange(60) % 3 == 0
+    targets = (y3 + 1) % 3
+    seen = []
+
+    class Spy(SuggestedFlips):
+        def __call__(self, view, counter):
+            flips = super().__call__(view, counter)
+            seen.append((flips.points[:, 0], flips.labels[:, 0]))
+            return flips
+
+    attacker = Spy(np.full(3, 20), 15, targets=targets)
+    steps = step_schedule(1 / gram.lambda_max(centred=True), 20)
+    solve(Game(gram, y3, np.ones(60), steps, attacker, n_classes=3, eligible=eligible))
+    flipped = [(p, c) for points, classes in seen for p, c in zip(points, classes) if p >= 0]
+    assert len(flipped) > 100
+    assert all(eligible[p] and c == targets[p] for p, c in flipped)

@@ -36,12 +36,12 @@ def fitted():
 def test_it_finds_scattered_wrong_labels_and_flips_only_those(fitted):
     suspects = fitted.selection_.support < 0
     assert suspects[BAD.indices].mean() > 0.9
-    assert suspects.sum() < 1.4 * len(BAD.indices)
+    assert suspects.sum() < 1.2 * len(BAD.indices)
     assert fitted.budget_ == fitted.selection_.budget == fitted.selection_.suspects == suspects.sum()
-    assert fitted.flips_ == fitted.budget_ // 2
+    assert fitted.flips_ == int(0.75 * fitted.budget_)
     assert (fitted.flip_rate_[~suspects] == 0).all()
     assert (fitted.flip_rate_[suspects] > 0.3).all()
-    assert fitted.score(X, CLEAN) > SVC(C=1).fit(X, BAD.y).score(X, CLEAN)
+    assert fitted.score(X, CLEAN) >= SVC(C=1).fit(X, BAD.y).score(X, CLEAN)
 
 
 def test_clean_labels_leave_the_attacker_off_and_an_svm_with_the_default_cap():
@@ -52,18 +52,29 @@ def test_clean_labels_leave_the_attacker_off_and_an_svm_with_the_default_cap():
     np.testing.assert_allclose(clf.decision_function(X), SVC(tol=1e-8).fit(X, CLEAN).decision_function(X), atol=5e-3)
 
 
-def test_a_class_that_is_mostly_suspect_leaves_the_attacker_off():
+def test_flips_that_all_go_one_way_are_seen():
     y = CLEAN.copy()
     ones = np.flatnonzero(CLEAN == 1)
-    y[np.random.default_rng(0).permutation(ones)[: int(0.7 * len(ones))]] = 0
+    taken = np.random.default_rng(0).permutation(ones)[: int(0.4 * len(ones))]
+    y[taken] = 0
     clf = clone(AUTO).fit(X, y)
-    assert clf.budget_ == 0
-    assert "of class 1" in clf.selection_.reason
-    assert clf.selection_.class_shares["1"] >= 0.4
+    suspects = np.flatnonzero(clf.selection_.support < 0)
+    assert np.isin(suspects, taken).mean() > 0.9
+    assert clf.score(X, CLEAN) > SVC().fit(X, y).score(X, CLEAN) + 0.1
+
+
+def test_a_suspect_counts_as_one_of_the_lighter_class():
+    weight = {0: 100.0, 1: 0.01}
+    clf = clone(AUTO).set_params(class_weight=weight, gamma=1.0).fit(X, BAD.y)
+    plain = clone(AUTO).set_params(gamma=1.0).fit(X, BAD.y)  # gamma="scale" would look at the weights
+    np.testing.assert_allclose(clf.selection_.support, plain.selection_.support, atol=1e-6)
+    duals = np.zeros(len(X))
+    duals[clf.support_] = np.abs(clf.dual_coef_[0])
+    assert duals[clf.selection_.support < 0].max() <= 0.01 + 1e-9
 
 
 @pytest.mark.parametrize(
-    ("suspects", "shares", "budget"), [(9, (0.09, 0.09), 0), (10, (0.1, 0.1), 10), (30, (0.2, 0.4), 0)]
+    ("suspects", "shares", "budget"), [(2, (0.02, 0.02), 0), (3, (0.03, 0.03), 3), (40, (0.2, 0.7), 0)]
 )
 def test_the_rule_at_its_edges(suspects, shares, budget):
     chosen, reason = _judge(suspects, 100, np.array(shares), np.array(["a", "b"]))

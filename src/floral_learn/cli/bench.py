@@ -51,7 +51,12 @@ def bench(
         suite = chosen_suite(name, data, label, attack, quick, reps, methods, levels, seed, labels)
         if jobs == 0 or jobs < -1:
             raise ValueError(f"--jobs {jobs} must be a number of processes, or -1 for all cores")
-        run(suite, out, jobs, retry_errors, device)
+        if isinstance(suite, list):
+            from .bench_arena import run_arena
+
+            run_arena(suite, out, jobs, retry_errors, device)
+        else:
+            run(suite, out, jobs, retry_errors, device)
     except (TableError, DataNotFoundError, ValueError, ImportError) as error:
         fail(error, 2)
     except (StoreError, OSError) as error:
@@ -78,10 +83,12 @@ def chosen_suite(
     seed: int | None,
     labels: str,
 ) -> Any:
-    """The suite that the options describe; a ValueError names a wrong one."""
+    """The suite that the options describe, or the arena's list of them; a ValueError names a wrong one."""
+    from floral_learn.evaluation.arena import ARENA_SUITES, adapted
     from floral_learn.evaluation.options import adapt
     from floral_learn.evaluation.suites import SUITES
 
+    known = {**SUITES, **ARENA_SUITES}
     if labels not in ("own", "reference"):
         raise ValueError(f"--labels {labels!r} must be 'own' or 'reference'")
     if (name is None) == (data is None):
@@ -97,10 +104,14 @@ def chosen_suite(
         if label is None:
             raise ValueError("--data needs --label, the name of the label column")
         suite = suite_for_file(data, label, [text.strip() for text in attack.split(",")])
-    elif name not in SUITES:
-        raise ValueError(f"{name!r} is no suite; known: {', '.join(SUITES)}")
+    elif name == "arena":
+        if labels == "reference":
+            raise ValueError("--labels reference exists for the paper's Moon suites, not for the arena")
+        return adapted(quick, reps, names, numbers, seed)
+    elif name not in known:
+        raise ValueError(f"{name!r} is no suite; known: {', '.join([*SUITES, 'arena', *ARENA_SUITES])}")
     else:
-        suite = SUITES[str(name)]
+        suite = known[str(name)]
     reference = labels == "reference"
     return adapt(suite, quick=quick, reps=reps, methods=names, levels=numbers, seed=seed, reference=reference)
 
@@ -169,6 +180,7 @@ def show_list(out: Path) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from floral_learn.evaluation.arena import ARENA_SUITES
     from floral_learn.evaluation.store import Store
     from floral_learn.evaluation.suites import SUITES
 
@@ -187,4 +199,7 @@ def show_list(out: Path) -> None:
     for name, suite in SUITES.items():
         took = duration(last[name]) if name in last else "-"
         table.add_row(name, suite.title, str(len(suite.cells())), took)
+    cells = sum(len(suite.cells()) for suite in ARENA_SUITES.values())
+    title = "ten data sets, nine attacks: what a user would run, without clean labels (each also as arena-NAME)"
+    table.add_row("arena", title, str(cells), duration(last["arena"]) if "arena" in last else "-")
     Console().print(table)

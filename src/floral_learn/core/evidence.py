@@ -12,12 +12,15 @@ other.
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass
+from typing import Any
 
-from floral_learn.core.attackers import NoAttack
+import numpy as np
+from scipy.special import softmax
+
+from floral_learn.core.attackers import Flips, NoAttack, RandomizedTopK, View
 from floral_learn.core.game import Game, solve, step_schedule
 from floral_learn.core.gram import Gram
-from floral_learn.core.suspicion import margins
 
 _TILE = 256  # reference rows compared at a time
 
@@ -104,9 +107,41 @@ def neighbour_votes(
     return votes / np.maximum(votes.sum(1, keepdims=True), 1)
 
 
-def support_of_labels(scores: np.ndarray, votes: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """How both judges together see each given label, (n,) from -2 (both against it) to 2 (both for it)."""
-    own = votes[np.arange(len(labels)), labels]
-    others = votes.copy()
-    others[np.arange(len(labels)), labels] = -1.0
-    return np.clip(margins(scores, labels), -1, 1) + own - others.max(axis=1)
+def class_shares(scores: np.ndarray, votes: np.ndarray) -> np.ndarray:
+    """What both judges together give each class, (n, n_classes), rows summing to 1: mean of votes and softmax(scores).
+
+    For one column of scores that is sigma(2 f) and sigma(-2 f).
+    """
+    both = np.concatenate([-scores, scores], axis=1) if scores.shape[1] == 1 else scores
+    return (votes + softmax(both, axis=1)) / 2
+
+
+def support_of_labels(shares: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """How well each given label stands against the best rival, (n,), below 0 if badly; and that rival, (n,).
+
+    Let t_c be what class c gets, on average, from the rows that carry its label: the less, the more of these labels
+    are wrong. A rival c speaks against a label y where it gets more than t_c, and exceeds t_c by more than y exceeds
+    t_y; the support is min over c of max(t_c - s_c, (s_y - t_y) - (s_c - t_c)). The thresholds of one's own class are
+    the idea of confident learning (Northcutt, Jiang and Chuang, 2021): flips that all go one way move the boundary,
+    and a plain "other class is likelier" no longer sees them.
+    """
+    rows = np.arange(len(labels))
+    counts = np.bincount(labels, minlength=shares.shape[1])
+    totals = np.bincount(labels, weights=shares[rows, labels], minlength=shares.shape[1])
+    excess = shares - np.where(counts > 0, totals / np.maximum(counts, 1), 2.0)  # nobody can be of an absent class
+    support = np.maximum(-excess, excess[rows, labels][:, None] - excess)
+    support[rows, labels] = np.inf
+    rival = support.argmin(axis=1)
+    return support[rows, rival], rival
+
+
+@dataclass(frozen=True)
+class SuggestedFlips(RandomizedTopK):
+    """`RandomizedTopK` whose flipped labels become ``targets``, a class for each row, (n,)."""
+
+    targets: Any = None
+
+    def __call__(self, view: View, counter: int) -> Flips:
+        """The flips of round `counter`."""
+        flips = super().__call__(view, counter)
+        return Flips(flips.points, view.backend.constant(self.targets)[flips.points.clip(0, None)])

@@ -16,7 +16,7 @@ class BudgetPathDisplay:
     budgets : ndarray of shape (n_points,)
         B in points.
     support : ndarray of shape (n_points,)
-        Support of the last label within each B, from -2 (held-out SVMs and neighbours against it) to 2.
+        Support of the last label within each B: below 0 where held-out SVMs and neighbours speak against it.
     budget : int
         What was chosen; 0 where the attacker was left off.
     suspects : int
@@ -76,11 +76,10 @@ class BudgetPathDisplay:
             _, ax = plt.subplots(layout="constrained")
         (self.line_,) = ax.plot(self.budgets, self.support, color="C0")
         ax.axhline(0, color="0.6", linewidth=0.8)
-        if self.suspects:
-            off = self.budget == 0
-            ax.axvspan(0, self.suspects, color="0.8" if off else "C1", alpha=0.35, linewidth=0)
-            text = f"{self.suspects:,} suspects: " + ("attacker off" if off else f"B = {self.budget:,}")
-            ax.annotate(text, (self.suspects, 0), (6, -14), textcoords="offset points")
+        off = self.budget == 0
+        ax.axvspan(0, self.suspects, color="0.8" if off else "C1", alpha=0.35, linewidth=0)
+        text = f"{self.suspects:,} suspects: " + ("attacker off" if off else f"B = {self.budget:,}")
+        ax.annotate(text, (self.suspects, 0), (6, -14), textcoords="offset points")
         ax.set(
             xlabel="least supported labels (budget B)", ylabel="support of the last one", xlim=(0, self.budgets.max())
         )

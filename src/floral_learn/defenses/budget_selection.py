@@ -3,11 +3,12 @@
 The rule, found on the development sets of the arena and checked on the others (docs/results/arena.md):
 
 1. Judge every label without its own say: SVMs that did not see the row (five folds, one batch of games) and the labels
-   of its nearest rows (`floral_learn.core.evidence`). Labels that both together speak against are the suspects.
-2. The attacker flips half of the suspects in each round, at random, and nobody else: on average a suspect has no
-   label. B is their number.
-3. Leave the attacker off where this evidence is worth little: few suspects (every clean data set has some, near the
-   boundary), or a class with very many (then the majority may well be the poison).
+   of its nearest rows (`floral_learn.core.evidence`). A label is a suspect where both together give another class more
+   than that class's own labels get on average, and the given class less.
+2. In each round the attacker flips three quarters of the suspects, drawn at random, to the class that the evidence
+   suggests, and nobody else. B is their number.
+3. Leave the attacker off where there are few suspects (clean labels show some, too, near the boundary) or where a class
+   would lose most of its labels.
 """
 
 from __future__ import annotations
@@ -16,15 +17,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from floral_learn.core.evidence import deal_folds, neighbour_votes, out_of_fold, support_of_labels
+from floral_learn.core.evidence import class_shares, deal_folds, neighbour_votes, out_of_fold, support_of_labels
 from floral_learn.core.gram import Gram
 
 FOLDS = 5
 ROUNDS = 300  # of the games on the folds
 NEIGHBOURS = 20
 REFERENCES = 2000  # rows among which neighbours are looked for
-FEWEST = 0.1  # share of suspects below which the attacker stays off
-MOST_OF_A_CLASS = 0.4  # share of a class's labels above which it stays off, too
+FLIPPED = 0.75  # share of the suspects that are flipped in a round
+FEWEST = 0.03  # share of suspects below which the attacker stays off
+MOST_OF_A_CLASS = 0.7  # share of a class's labels from which on it stays off, too
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,8 @@ class BudgetSelection:
     class_shares : dict
         Share of each class's labels that are suspect.
     support : ndarray of shape (n_samples,)
-        What the row's held-out SVM (from -1 to 1) and its neighbours (from -1 to 1) say about its label, added up;
-        below 0 they speak against it. NaN for rows of weight 0.
+        How the row's held-out SVM and its neighbours see its label, from -1 to 2; below 0 they speak against it
+        (`floral_learn.core.evidence.support_of_labels`). NaN for rows of weight 0.
     path_budget, path_support : ndarray of shape (n_points,)
         The budget path: were the `path_budget` least supported labels the suspects, the last of them would have
         `path_support`. The rule stops where this crosses 0.
@@ -79,8 +81,8 @@ def select_budget(
     *,
     eligible: np.ndarray | None = None,
     weight: np.ndarray | None = None,
-) -> tuple[BudgetSelection, np.ndarray]:
-    """The selection for the rows of `gram`, and the mask of the labels that the attacker may flip.
+) -> tuple[BudgetSelection, np.ndarray, np.ndarray]:
+    """The selection for the rows of `gram`, the mask of the labels that the attacker may flip, and their new classes.
 
     Parameters
     ----------
@@ -106,7 +108,7 @@ def select_budget(
     references = np.arange(n) if n <= REFERENCES else np.sort(rng.choice(n, REFERENCES, replace=False))
     neighbours = int(np.clip(counts.min() // 2, min(5, n - 1), NEIGHBOURS))
     votes = neighbour_votes(gram, labels, len(classes), neighbours, references)
-    support = support_of_labels(scores, votes, labels)
+    support, rival = support_of_labels(class_shares(scores, votes), labels)
     suspect = support < 0
     if eligible is not None:
         suspect &= eligible
@@ -120,7 +122,7 @@ def select_budget(
     return (
         BudgetSelection(
             budget=budget,
-            flips=budget // 2,
+            flips=int(FLIPPED * budget),
             reason=reason,
             suspects=int((support < 0).sum() if eligible is None else ((support < 0) & eligible).sum()),
             class_shares={str(c): float(share) for c, share in zip(classes, shares)},
@@ -129,6 +131,7 @@ def select_budget(
             path_support=order[points - 1],
         ),
         suspect,
+        rival,
     )
 
 
@@ -139,8 +142,8 @@ def _judge(suspects: int, n: int, shares: np.ndarray, classes: np.ndarray) -> tu
         return 0, f"{found}: fewer than {FEWEST:.0%}, which clean labels may show, too, so that the attacker is off"
     worst = int(shares.argmax())
     if shares[worst] >= MOST_OF_A_CLASS:
-        return 0, (
-            f"{found}, among them {shares[worst]:.0%} of class {classes[worst]}: labels cannot tell which side is "
-            "wrong there, so that the attacker is off"
+        return (
+            0,
+            f"{found}, {shares[worst]:.0%} of class {classes[worst]}: too many to trust, so that the attacker is off",
         )
-    return suspects, f"{found}: the attacker flips half of them in each round, at random"
+    return suspects, f"{found}: the attacker flips {FLIPPED:.0%} of them in each round, at random"

@@ -106,6 +106,10 @@ def open_collection(source: Any, label: Any) -> tuple[Any, Any]:
 
 def _refuse(clf: Any) -> None:
     """What a cluster cannot do, before any work."""
+    if clf.budget == "auto":
+        raise ValueError(
+            'budget="auto" looks at all labels at once, which a cluster cannot; use a number, such as budget=0.02'
+        )
     if clf.kernel == "precomputed" or callable(clf.kernel):
         raise ValueError("dask input needs a named kernel other than 'precomputed'")
     if clf.gram not in ("auto", "low_rank"):

@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits
 from floral_learn.core.arrays import Array, NumpyBackend
 from floral_learn.core.attackers import Attacker, NoAttack, RandomizedTopK
 from floral_learn.core.choose_gram import DENSE_ROWS, choose_gram, resolve_dtype
+from floral_learn.core.evidence import SuggestedFlips
 from floral_learn.core.game import Game, result_of, step_schedule
 from floral_learn.core.gram import DenseGram, Gram
 from floral_learn.core.kernels import resolve_gamma
@@ -134,15 +135,20 @@ def make_game(
     budget = resolve_budget(clf.budget, clf.flips, len(weight), clf.classes_)
     clf.C_, clf.selection_ = resolve_cap(clf.C, clf.budget), None
     distribution = check_distribution(clf.flip_distribution, len(clf.classes_))
+    if clf.budget == "auto" and distribution is not None:
+        raise ValueError('flip_distribution= needs a budget in numbers: budget="auto" chooses the new labels, too')
     decay = check_decay(clf.decay)
     gram = _gram(clf, X, labels[rows], weight, rows, running)
     metric = None if (weight == 1).all() else weight
     eta = _step(clf, gram, metric)
     eligible = None if eligible is None else eligible[rows]
-    if clf.budget == "auto":
-        budget, eligible = _chosen_budget(clf, gram, labels, weight, metric, eligible, rows, eta, running)
     attacker: Attacker = NoAttack()
-    if budget.flips:
+    if clf.budget == "auto":
+        budget, eligible, targets, weight = _chosen_budget(clf, gram, labels, weight, eligible, rows, eta, running)
+        metric = None if (weight == 1).all() else weight
+        if budget.flips:
+            attacker = SuggestedFlips(budget.columns, budget.flips, targets=targets)
+    elif budget.flips:
         attacker = RandomizedTopK(budget.columns, budget.flips, distribution)
     clf.budget_, clf.flips_, clf.learning_rate_, clf.gram_ = budget.shown, budget.flips, eta, gram.describe()
     return Game(
@@ -165,19 +171,23 @@ def _chosen_budget(
     gram: Gram,
     labels: np.ndarray,
     weight: np.ndarray,
-    metric: np.ndarray | None,
     eligible: np.ndarray | None,
     rows: Rows,
     eta: float,
     running: RunningFit,
-) -> tuple[Budget, np.ndarray]:
-    """``budget="auto"``: B, k and the labels that may be flipped; sets ``selection_``."""
+) -> tuple[Budget, np.ndarray, np.ndarray, np.ndarray]:
+    """``budget="auto"``: B and k, the labels that may be flipped, to what, and the weights; sets ``selection_``."""
+    given, plain, of_class = labels[rows], weight, np.ones(len(clf.classes_))
+    if clf.class_weight is not None:  # what a class is worth says nothing about whose labels are wrong
+        of_class = compute_class_weight(clf.class_weight, classes=clf.classes_, y=clf.classes_[labels])
+        plain = weight / of_class[given]
+    metric = None if (plain == 1).all() else plain
     with threads_for(gram.n):
-        found, suspect = select_budget(
+        found, suspect, targets = select_budget(
             gram,
-            labels[rows],
-            clf.C_ * weight,
-            eta,
+            given,
+            clf.C_ * plain,
+            eta if clf.class_weight is None else _step(clf, gram, metric),
             clf.classes_,
             int(running.seeds[0]),
             eligible=eligible,
@@ -188,8 +198,10 @@ def _chosen_budget(
     clf.selection_ = replace(found, support=support)
     if clf.verbose:
         sys.stderr.write(f"[floral] budget: {found.reason}\n")
+    # A suspect may belong to either class, and counts as one of the lighter.
+    weight = np.where(suspect, plain * np.minimum(of_class[given], of_class[targets]), weight)
     width = 1 if len(clf.classes_) == 2 else len(clf.classes_)
-    return Budget(np.full(width, found.budget), found.flips, found.budget), suspect
+    return Budget(np.full(width, found.budget), found.flips, found.budget), suspect, targets, weight
 
 
 def _gram(clf: Any, X: Any, labels: np.ndarray, weight: np.ndarray, rows: Rows, running: RunningFit) -> Gram:

@@ -6,9 +6,13 @@ score card of `arena_card`. No method is told the attack, its level or a clean l
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from floral_learn.datasets.arena import ARENA as NAMES
 from floral_learn.datasets.arena import DEVELOPMENT
 from floral_learn.evaluation.arena_methods import methods
+from floral_learn.evaluation.options import adapt
 from floral_learn.evaluation.spec import Attack, Data, Suite, params
 
 SPLITS = (1, 2, 3, 4, 5)
@@ -46,3 +50,25 @@ def arena_suite(name: str) -> Suite:
 
 
 ARENA_SUITES: dict[str, Suite] = {f"arena-{name}": arena_suite(name) for name in NAMES}
+
+QUICK = ("moon", "digits-3-8", "iris", "circles")
+_QUICK_ATTACKS = ("random", "farthest", "alfa")
+
+
+def adapted(
+    quick: bool = False,
+    reps: int | None = None,
+    methods: Sequence[str] = (),
+    levels: Sequence[float] = (),
+    seed: int | None = None,
+) -> list[Suite]:
+    """The suites as the user asked for them; quick is one split of four data sets, three attacks, 0 and 10 %."""
+    suites = [ARENA_SUITES[f"arena-{name}"] for name in (QUICK if quick else NAMES)]
+    if quick:
+        suites = [replace(suite, attacks=_few(suite.attacks)) for suite in suites]
+        reps = 1 if reps is None else reps
+    return [adapt(suite, quick=quick, reps=reps, methods=methods, levels=levels, seed=seed) for suite in suites]
+
+
+def _few(attacks: tuple[Attack, ...]) -> tuple[Attack, ...]:
+    return tuple(attack for attack in attacks if attack.name in _QUICK_ATTACKS and not attack.params)

@@ -59,7 +59,7 @@ def run_paths(
         chosen = (scores[..., 0] > 0).astype(int) if width == 1 else scores.argmax(axis=2)
         for j, (cap, budget) in enumerate(POINTS):
             for name, value in label_scores(classes[chosen[:, j]], dataset.y_test).items():
-                result.add(name, value, config=config_name(cap, budget))
+                result.add(name, value, "average", config_name(cap, budget))
         # The time of one point: columns share the products, so that this is less than a fit of its own takes.
         result.seconds = (time.perf_counter() - started) / len(POINTS)
         results.append(result)

@@ -123,4 +123,6 @@ def attack_title(attack: Attack) -> str:
     """How tables call an attack."""
     if attack.name == "reference":
         return f"authors' labels ({dict(attack.params)['family']})"
+    if kernel := dict(attack.params).get("kernel"):  # one attack, two victims
+        return f"{attack.name} ({kernel})"
     return attack.name

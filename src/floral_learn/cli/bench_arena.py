@@ -1,0 +1,79 @@
+"""``floral bench arena``: every data set of the arena, then one score card."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from .bench_progress import LiveProgress, LogProgress, duration
+
+
+def run_arena(suites: list[Any], out: Path, jobs: int, retry_errors: bool, device: str | None) -> None:
+    """Run the suites one after the other, write the score card and print it."""
+    from rich.console import Console
+
+    from floral_learn.evaluation.arena_card import arena_frame, score_card
+    from floral_learn.evaluation.arena_outputs import write_arena
+    from floral_learn.evaluation.environment import environment
+    from floral_learn.evaluation.runner import run_suite
+    from floral_learn.evaluation.store import Store
+
+    console = Console() if sys.stdout.isatty() else Console(width=150)
+    errors = Console(stderr=True)
+    if not any(method.name == "cleanlab" for method in suites[0].methods):
+        typer.echo("arena: cleanlab is not run here (pip install 'floral-learn[bench]')", err=True)
+    note = {"command": shlex.join(["floral", *sys.argv[1:]]), "environment": environment()}
+    started, computed, failed = time.perf_counter(), 0, 0
+    with Store(out / "store.sqlite") as store:
+        number, status = store.begin_run("arena", note), "stopped"
+        try:
+            for suite in suites:
+                typer.echo(f"{suite.name}: {suite.title}")
+                watcher = LiveProgress(errors) if errors.is_terminal else LogProgress(_log_line)
+                report = run_suite(suite, store, jobs=jobs, retry_errors=retry_errors, watcher=watcher, device=device)
+                computed, failed = computed + report.computed, failed + report.failed
+            status = "done"
+        finally:
+            store.end_run(number, status, time.perf_counter() - started)
+        frame = arena_frame(suites, store)
+    folder = out / suites[0].name.replace(suites[0].name.removesuffix("-quick"), "arena")
+    seconds = time.perf_counter() - started
+    if not len(frame) or "SVC" not in set(frame["method"]):
+        typer.echo("no score card: SVC, against which it compares, was left out or has no finished cell", err=True)
+        return
+    write_arena(frame, folder, {**note, "seconds": seconds, "splits": sorted(map(int, set(frame["split"])))})
+    _print_card(console, score_card(frame))
+    words = f", {failed} failed (--retry-errors runs them again)" if failed else ""
+    typer.echo(f"{computed} cells computed in {duration(seconds)}{words}; wrote tables and figures to {folder}")
+
+
+def _print_card(console: Any, card: Any) -> None:
+    from rich.box import SIMPLE
+    from rich.table import Table
+
+    from floral_learn.evaluation.arena_card import shown_methods, title
+
+    table = Table(title="score card", title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
+    for name in ("data sets", "method", "mean", "poisoned", "worst drop", "clean loss", "gap closed", "seconds"):
+        table.add_column(name, justify="left" if name in ("data sets", "method") else "right")
+    for group in dict.fromkeys(card["group"]):
+        part = card[card["group"] == group].set_index("method")
+        for name in shown_methods(card):
+            row = part.loc[name]
+            gap = "" if row["gap_closed"] != row["gap_closed"] else f"{row['gap_closed']:.0%}"
+            seconds = "" if row["seconds"] != row["seconds"] else f"{row['seconds']:.2f}"
+            table.add_row(
+                group, title(name), f"{row['mean']:.4f}", f"{row['poisoned']:.4f}", f"{row['worst']:+.3f}",
+                f"{row['clean_loss']:+.4f}", gap, seconds,
+            )  # fmt: skip
+        table.add_section()
+    console.print(table)
+
+
+def _log_line(text: str) -> None:
+    typer.echo(f"{time.strftime('%H:%M:%S')} {text}", err=True)
