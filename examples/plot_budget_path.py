@@ -27,7 +27,7 @@ for ax, (attack, level) in zip(axes, (("random", 0.0), ("random", 0.2), ("farthe
     display = BudgetPathDisplay.from_estimator(clf).plot(ax)
     name = f"{level:.0%} {attack} flips" if level else "labels as they are"
     scores = clf.score(X_test, y_test), SVC().fit(X, given).score(X_test, y_test)
-    ax.set_title(f"{name}\nFLORAL {scores[0]:.3f}, SVC() {scores[1]:.3f} on clean test labels", fontsize=9)
+    ax.set_title(f"{name}\ntest accuracy: FLORAL {scores[0]:.3f}, SVC() {scores[1]:.3f}", fontsize=10, loc="left")
     print(f"{name}: {clf.selection_.reason}")
 plt.show()
 

@@ -50,8 +50,9 @@ for ax, search, title in zip(axes, (blind, informed, hidden), ("untrusted folds"
     values = search.cv_results_["mean_test_score"].reshape(shape)
     ax.imshow(values, cmap="viridis")
     for (i, j), value in np.ndenumerate(values):
-        bold = "bold" if value == values.max() else "normal"
-        ax.text(j, i, f"{value:.2f}", ha="center", va="center", color="white", fontsize=8, fontweight=bold)
+        bright = value > (values.min() + 3 * values.max()) / 4
+        colour, weight = "black" if bright else "white", "bold" if value == values.max() else "normal"
+        ax.text(j, i, f"{value:.2f}", ha="center", va="center", color=colour, fontsize=8, fontweight=weight)
     ax.set(title=title, xlabel="gamma", xticks=range(shape[1]), xticklabels=grid["floralclassifier__gamma"])
     ax.set(yticks=range(shape[0]), yticklabels=grid["floralclassifier__budget"])
 axes[0].set_ylabel("budget")
