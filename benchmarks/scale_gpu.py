@@ -183,6 +183,42 @@ def dense(sizes, ceiling, rounds):
             torch.cuda.empty_cache()
 
 
+def products(sizes):
+    """The product alone, against the library's, and how many operations a round is made of."""
+    header("A product with two columns alone, float32", "n", "half of K read, ms", "library, ms")
+    for n in sizes:
+        matrix, V = torch.ones(n, n, device="cuda"), torch.randn(2, n, device="cuda", dtype=torch.float64).T
+        half, whole = (
+            device_ms(call) for call in (lambda: GPU.symmetric_product(matrix, V), lambda: V.T.float() @ matrix)
+        )
+        row(f"{n:,}", f"{half:.2f}", f"{whole:.2f}")
+        del matrix
+    X, y = data(3000)
+    gram = DenseGram.from_rows(X, Kernel("rbf", gamma=0.005), "float32", GPU)
+    few, many = (launches(lambda r=r: play(gram, y, r, recorded=False)) for r in (30, 60))
+    print(f"\nOperations on the device in a round: {(many - few) / 30:.0f}")
+
+
+def device_ms(call, repeat=20):
+    call()
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    start.record()
+    for _ in range(repeat):
+        call()
+    end.record()
+    torch.cuda.synchronize()
+    return start.elapsed_time(end) / repeat
+
+
+def launches(call):
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CUDA]) as seen:
+        call()
+        torch.cuda.synchronize()
+    return sum(event.count for event in seen.key_averages() if event.device_type.name == "CUDA")
+
+
 def bfloat16_keeps_accuracy(n):
     X, y = data(n)
     T, truth = data(5000, seed=1)
@@ -203,7 +239,7 @@ def bfloat16_keeps_accuracy(n):
 
 
 def low_rank(sizes, ceiling, rounds):
-    header("Low-rank games, rank 256, float32", "n", "factor GB", "build s", "ms a round", "rounds/s",
+    header("Low-rank games, rank 256, float32", "n", "factor GB", "build s", "product alone, ms", "ms a round", "rounds/s",
            "TB/s of F (read twice)", "share of copy")  # fmt: skip
     for n in sizes:
         X, y = data_on_device(n)
@@ -214,7 +250,9 @@ def low_rank(sizes, ceiling, rounds):
         build = time.perf_counter() - began
         each = round_seconds(gram, y, rounds)
         rate = 2 * gram.nbytes / each
-        row(f"{n:,}", f"{gram.nbytes / 1e9:.2f}", f"{build:.1f}", f"{1e3 * each:.2f}", f"{1 / each:,.0f}",
+        V = torch.randn(2, n, device="cuda", dtype=torch.float64).T
+        alone = device_ms(lambda gram=gram, V=V: gram.matmat(V))
+        row(f"{n:,}", f"{gram.nbytes / 1e9:.2f}", f"{build:.1f}", f"{alone:.2f}", f"{1e3 * each:.2f}", f"{1 / each:,.0f}",
             f"{rate / 1e12:.2f}", f"{rate / ceiling:.0%}")  # fmt: skip
         del gram, X
         torch.cuda.empty_cache()
@@ -262,6 +300,7 @@ def main():
     ceiling = copy_bandwidth()
     print(f"\nDevice-to-device copy: {ceiling / 1e12:.2f} TB/s (bytes read and written)")
     dense((10_000, 20_000) if quick else (10_000, 20_000, 50_000, 100_000), ceiling, 20 if quick else 100)
+    products((10_000,) if quick else (20_000, 50_000))
     bfloat16_keeps_accuracy(5000 if quick else 20_000)
     low_rank((100_000,) if quick else (1_000_000, 10_000_000), ceiling, 10 if quick else 200)
     whole_fits(4000 if quick else 20_000)

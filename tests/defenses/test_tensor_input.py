@@ -73,6 +73,8 @@ def test_a_row_of_weight_zero_is_left_out(device):
         (torch.zeros((4, 2)), [0, 1, 0], "one label a row"),
         (torch.zeros((4, 2)), [0.0, 1.0, float("nan"), 1.0], "NaN"),
         (torch.zeros((1, 2)), [0], "minimum of 2"),
+        (torch.zeros((4, 0)), [0, 1, 0, 1], "one feature"),
+        (torch.zeros((0, 2)), [], "one row"),
         (torch.zeros((4, 2), dtype=torch.complex64), [0, 1, 0, 1], "real numbers"),
     ],
 )
@@ -86,3 +88,16 @@ def test_rows_of_another_width_are_refused_at_prediction():
     clf = FloralClassifier(n_rounds=20, device="cpu").fit(torch.as_tensor(X), y)
     with pytest.raises(ValueError, match="expects 2 features"):
         clf.predict(torch.zeros((3, 5)))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.int64, torch.bool])
+def test_other_types_of_numbers_are_read_as_numpy_would_read_them(dtype, device):
+    X, y = moons()
+    X = torch.as_tensor(np.round(4 * X)).to(dtype)
+    expected = FloralClassifier(n_rounds=20, random_state=0).fit(X.double().numpy(), y)
+    found = FloralClassifier(n_rounds=20, random_state=0, device=device).fit(place(X, device), y)
+    np.testing.assert_allclose(
+        found.decision_function(place(X, device)).cpu().numpy(),
+        expected.decision_function(X.double().numpy()),
+        atol=1e-6,
+    )

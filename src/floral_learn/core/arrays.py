@@ -8,6 +8,7 @@ above uses ``backend.xp`` directly; only what differs between the two stands her
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,10 @@ class NumpyBackend:
     def numpy_rows(self, rows: list[Array]) -> list[np.ndarray]:
         """Each of `rows` as a numpy array."""
         return [np.asarray(row) for row in rows]
+
+    def here(self) -> AbstractContextManager[Any]:
+        """Where work on the device is done: the device is the current one, and too little memory is a MemoryError."""
+        return nullcontext()
 
     def arange(self, n: int) -> Array:
         """0 .. n - 1."""

@@ -96,9 +96,10 @@ def half_product(matrix: Any, columns: Any) -> Any:
     tiles = triton.cdiv(n, edge)
     vectors = columns.T.to(torch.float32, memory_format=torch.contiguous_format).contiguous()
     partial = torch.empty((tiles, c, n), dtype=torch.float32, device=matrix.device)
-    _half_product[(tiles + 1, (tiles + 1) // 2)](
-        matrix, vectors, partial, n, matrix.stride(0), tiles, C=c, EDGE=edge, ROWS=16, num_warps=4
-    )
+    with torch.cuda.device(matrix.device):
+        _half_product[(tiles + 1, (tiles + 1) // 2)](
+            matrix, vectors, partial, n, matrix.stride(0), tiles, C=c, EDGE=edge, ROWS=16, num_warps=4
+        )
     return partial.sum(0, dtype=torch.float64).T
 
 
@@ -148,7 +149,8 @@ def wide_product(matrix: Any, columns: Any) -> Any:
     chunks = triton.cdiv(n, share)
     vectors = columns.T.to(torch.float32).contiguous()
     partial = torch.empty((chunks, c, height), dtype=torch.float32, device=matrix.device)
-    _wide_product[(triton.cdiv(height, 16), chunks)](
-        matrix, vectors, partial, n, matrix.stride(0), share, height, C=c, DEPTH=256, ROWS=16, num_warps=4
-    )
+    with torch.cuda.device(matrix.device):
+        _wide_product[(triton.cdiv(height, 16), chunks)](
+            matrix, vectors, partial, n, matrix.stride(0), share, height, C=c, DEPTH=256, ROWS=16, num_warps=4
+        )
     return partial.sum(0).T

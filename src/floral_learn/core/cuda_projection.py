@@ -146,8 +146,9 @@ def project(
     sums = torch.empty((c, 6 * blocks), dtype=torch.float64, device=z.device)
     counters = torch.zeros(c, dtype=torch.int32, device=z.device)
     cap_stride = n if cap.shape[1] == c and c > 1 else 0
-    _project[(blocks, c)](
-        z, signs, cap, mu, dual, mu_out, residual, passes, sums, counters, n, share, cap_stride,
-        MAX=max_iter, BLOCK=block, BLOCKS=blocks, num_warps=8,
-    )  # fmt: skip
+    with torch.cuda.device(z.device):
+        _project[(blocks, c)](
+            z, signs, cap, mu, dual, mu_out, residual, passes, sums, counters, n, share, cap_stride,
+            MAX=max_iter, BLOCK=block, BLOCKS=blocks, num_warps=8,
+        )  # fmt: skip
     return dual, mu_out, residual, passes

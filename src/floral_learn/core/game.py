@@ -204,6 +204,11 @@ def solve(game: Game, state: GameState | None = None, callback: Callback | None 
     >>> solve(game, callback=lambda state: state.round == 7).state.round
     7
     """
+    with game.gram.backend.here():
+        return _solve(game, state, callback)
+
+
+def _solve(game: Game, state: GameState | None, callback: Callback | None) -> GameResult:
     backend = game.gram.backend
     state = GameState.start(game.signs(), game.games, backend) if state is None else state.copy(backend)
     view = _view_of(game)

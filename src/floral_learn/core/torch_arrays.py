@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from typing import Any
 
@@ -63,7 +65,7 @@ class TorchBackend(NumpyBackend):
         try:
             return self.xp.empty((n, n), dtype=self.dtype(dtype), device=self.device)
         except RuntimeError as error:  # torch's own out-of-memory errors are RuntimeErrors
-            size = n * n * np.dtype(dtype).itemsize / 1e9
+            size = n * n * self.dtype(dtype).itemsize / 1e9
             smaller = "" if dtype == "float32" else ", or dtype='float32'"
             raise MemoryError(
                 f"a dense Gram of {n:,} rows takes {size:.3g} GB, more than is free on {self.device}; "
@@ -91,6 +93,19 @@ class TorchBackend(NumpyBackend):
             for i, row in zip(places, self.numpy(self.xp.stack([rows[i] for i in places]))):
                 out[i] = row
         return out
+
+    @contextmanager
+    def here(self) -> Iterator[None]:
+        """Where work on the device is done: the device is the current one, and too little memory is a MemoryError."""
+        current = self.xp.cuda.device(self.device) if self.device.type == "cuda" else nullcontext()
+        try:
+            with current:
+                yield
+        except self.xp.OutOfMemoryError as error:
+            raise MemoryError(
+                f"{self.device} has too little free memory for this game; use gram='low_rank', a smaller rank=, fewer "
+                f"rows or device=None ({str(error).splitlines()[0]})"
+            ) from error
 
     def arange(self, n: int) -> Array:
         """0 .. n - 1."""

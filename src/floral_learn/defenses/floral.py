@@ -289,7 +289,8 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             seeds = generator(self.random_state).integers(2**62, size=2)
         running = RunningFit(X, y, sample_weight, trusted, seeds, self.n_rounds, backend_for(device_of(self, X)))
         rows = used_rows(weight, labels, len(self.classes_))
-        game = make_game(self, X, labels, weight, eligible, rows, running)
+        with running.backend.here():
+            game = make_game(self, X, labels, weight, eligible, rows, running)
         self._running_fit = running
         try:
             callback = self._callback(game, running, rows, X, labels)

@@ -16,7 +16,10 @@ def is_tensor(X: Any) -> bool:
 
 def as_host(x: Any) -> Any:
     """Labels, weights and masks go to main memory; anything that is no tensor is returned as it is."""
-    return x.detach().cpu().numpy() if is_tensor(x) else x
+    if not is_tensor(x):
+        return x
+    x = x.detach().cpu()
+    return (x.float() if x.dtype.is_floating_point and x.itemsize < 4 else x).numpy()  # numpy has no bfloat16
 
 
 def stays_on_device(clf: Any, X: Any) -> bool:
@@ -61,10 +64,13 @@ def _checked(X: Any) -> Any:
 
     if X.ndim != 2:
         raise ValueError(f"Expected a tensor of shape (rows, features), got shape {tuple(X.shape)}")
-    if X.is_complex() or X.dtype == torch.bool:
+    if min(X.shape) == 0:
+        raise ValueError(f"Found a tensor of shape {tuple(X.shape)}; at least one row and one feature are required")
+    if X.is_complex():
         raise ValueError(f"X has dtype {X.dtype}; use a tensor of real numbers")
     X = X.detach()
-    X = X if X.dtype in (torch.float32, torch.float64) else X.to(torch.float32)
+    if X.dtype not in (torch.float32, torch.float64):  # half precision loses nothing in float32, large integers would
+        X = X.to(torch.float32 if X.dtype.is_floating_point else torch.float64)
     if not bool(torch.isfinite(X).all()):
         raise ValueError("Input X contains NaN or infinity")
     return X
