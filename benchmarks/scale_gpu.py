@@ -188,9 +188,8 @@ def products(sizes):
     header("A product with two columns alone, float32", "n", "half of K read, ms", "library, ms")
     for n in sizes:
         matrix, V = torch.ones(n, n, device="cuda"), torch.randn(2, n, device="cuda", dtype=torch.float64).T
-        half, whole = (
-            device_ms(call) for call in (lambda: GPU.symmetric_product(matrix, V), lambda: V.T.float() @ matrix)
-        )
+        half = device_ms(lambda matrix=matrix, V=V: GPU.symmetric_product(matrix, V))
+        whole = device_ms(lambda matrix=matrix, V=V: V.T.float() @ matrix)
         row(f"{n:,}", f"{half:.2f}", f"{whole:.2f}")
         del matrix
     X, y = data(3000)
@@ -239,8 +238,8 @@ def bfloat16_keeps_accuracy(n):
 
 
 def low_rank(sizes, ceiling, rounds):
-    header("Low-rank games, rank 256, float32", "n", "factor GB", "build s", "product alone, ms", "ms a round", "rounds/s",
-           "TB/s of F (read twice)", "share of copy")  # fmt: skip
+    header("Low-rank games, rank 256, float32", "n", "factor GB", "build s", "product alone, ms", "ms a round",
+           "rounds/s", "TB/s of F (read twice)", "share of copy")  # fmt: skip
     for n in sizes:
         X, y = data_on_device(n)
         torch.cuda.synchronize()
@@ -252,8 +251,8 @@ def low_rank(sizes, ceiling, rounds):
         rate = 2 * gram.nbytes / each
         V = torch.randn(2, n, device="cuda", dtype=torch.float64).T
         alone = device_ms(lambda gram=gram, V=V: gram.matmat(V))
-        row(f"{n:,}", f"{gram.nbytes / 1e9:.2f}", f"{build:.1f}", f"{alone:.2f}", f"{1e3 * each:.2f}", f"{1 / each:,.0f}",
-            f"{rate / 1e12:.2f}", f"{rate / ceiling:.0%}")  # fmt: skip
+        row(f"{n:,}", f"{gram.nbytes / 1e9:.2f}", f"{build:.1f}", f"{alone:.2f}", f"{1e3 * each:.2f}",
+            f"{1 / each:,.0f}", f"{rate / 1e12:.2f}", f"{rate / ceiling:.0%}")  # fmt: skip
         del gram, X
         torch.cuda.empty_cache()
 
