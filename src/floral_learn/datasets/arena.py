@@ -46,6 +46,18 @@ def load_arena(
         Fewer training rows.
     data_home : path, optional
         Folder of ``mnist.npz``; only MNIST needs a file.
+
+    Returns
+    -------
+    Dataset
+        Training and test rows.
+
+    Examples
+    --------
+    >>> from floral_learn import load_arena
+    >>> wine = load_arena("wine")
+    >>> wine.X_train.shape, wine.classes.tolist()
+    ((118, 13), [0, 1, 2])
     """
     if name not in ARENA:
         raise ValueError(f"name={name!r} is no data set of the arena; choose one of {', '.join(ARENA)}")

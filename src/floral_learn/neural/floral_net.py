@@ -50,6 +50,7 @@ class NeuralFloralClassifier(HeadMixin, ClassifierMixin, BaseEstimator):
     head : FloralClassifier, dict or None, default=None
         A dict holds parameters of ``FloralClassifier``. Without alternations any classifier will do.
     alternations : int, default=0
+        Turns after the first, as described above.
     epochs : int, default=100
         Of each network.
     learning_rate, momentum, batch_size, device, random_state, verbose

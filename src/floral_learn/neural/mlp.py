@@ -65,9 +65,13 @@ class NeuralNetClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     hidden_layer_sizes : tuple of int, default=(32, 32)
         The paper's network for Moon; it uses (32, 10) on MNIST.
     epochs : int, default=100
+        Passes over the rows.
     learning_rate : float, default=0.01
+        Of SGD.
     momentum : float, default=0.9
+        Of SGD.
     batch_size : int, default=32
+        Rows of a step.
     early_stopping : bool, default=False
         Stop where the validation loss has not fallen for `patience` epochs, and keep the best epoch's weights. Without
         a `validation` set in ``fit``, a share of the training rows is held out. Their labels are as untrusted as all
@@ -75,6 +79,7 @@ class NeuralNetClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     validation_fraction : float, default=0.1
         Share of the rows that early stopping holds out.
     patience : int, default=10
+        Epochs without a lower validation loss before it stops.
     device : str or None, default=None
         "cpu", "cuda", "cuda:0"; None is the CPU.
     random_state : int, RandomState, Generator or None, default=None
@@ -309,6 +314,7 @@ class PGDNeuralNetClassifier(NeuralNetClassifier):
     epsilon : float, default=8/255
         Radius of the ball, in units of the features.
     step : float, default=2/255
+        Size of one sign step, in units of the features.
     inner_steps : int, default=7
         Steps of the perturbation, from a random start in the ball; the paper does not give their number.
     clip : (low, high) or None, default=None

