@@ -128,7 +128,7 @@ def test_trusted_labels_go_to_the_head(encoder):
 
 
 def test_wrong_input_stops_before_the_encoder(encoder, monkeypatch):
-    monkeypatch.setattr(TextClassifier, "_load_encoder", lambda *_: pytest.fail("the encoder was read"))
+    monkeypatch.setattr(TextClassifier, "_load", lambda *_: pytest.fail("the encoder was read"))
     made = TextFloralClassifier(encoder)
     for rows, message in (
         (([], []), "X is empty"),

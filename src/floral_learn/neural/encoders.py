@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -78,15 +78,51 @@ def quiet() -> Iterator[None]:
 
 
 def load_part(loader: Any, source: str, **options: Any) -> Any:
-    """``loader.from_pretrained(source)``; what cannot be found is a ValueError that names `model`."""
+    """``loader.from_pretrained(source)``, from disk before the hub is asked; a ValueError that names `model`."""
+    try:
+        return _from_pretrained(loader, source, local_files_only=True, **options)
+    except ValueError:
+        if Path(source).is_dir():
+            raise
+        _ask_hub(source)
+    return _from_pretrained(loader, source, **options)
+
+
+def _from_pretrained(loader: Any, source: str, **options: Any) -> Any:
     try:
         with quiet():
             return loader.from_pretrained(source, **options)
-    except OSError as error:
-        first = str(error).strip().splitlines()[0]
+    except (ImportError, MemoryError):  # they say what to install, or what is short
+        raise
+    except Exception as error:  # broken files raise whatever the part of transformers that met them raises
+        first = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ValueError(
             f"model={source!r} cannot be loaded ({first}): give an existing folder or the name of a transformers model"
         ) from error
+
+
+def _ask_hub(source: str) -> None:
+    """One question, before a download that would repeat its own for most of a minute: does the hub know `source`?"""
+    from huggingface_hub import HfApi
+
+    try:
+        HfApi().model_info(source, timeout=10)
+    except Exception as error:  # no such model, no network, offline by choice
+        first = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise ValueError(
+            f"model={source!r} is no folder here and not among the models downloaded before, and the hub did not give "
+            f"it ({first}): give an existing folder or the name of a transformers model"
+        ) from error
+
+
+def is_missing(value: Any) -> bool:
+    """None, NaN, NaT or pandas' NA."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):  # NA compares to NA, an array to an array
+        return type(value).__name__ == "NAType"
 
 
 def check_texts(texts: Any, name: str = "X") -> list[str]:
@@ -96,6 +132,8 @@ def check_texts(texts: Any, name: str = "X") -> list[str]:
     if getattr(texts, "ndim", 1) != 1:
         raise ValueError(f"{name} must be a flat list of texts, its shape is {tuple(texts.shape)}")
     try:
+        if isinstance(texts, Mapping | Set):  # no order, or no values
+            raise TypeError
         out = list(texts)
     except TypeError:
         raise ValueError(f"{name} must be a list of texts, not {type(texts).__name__}") from None
@@ -103,11 +141,23 @@ def check_texts(texts: Any, name: str = "X") -> list[str]:
         raise ValueError(f"{name} is empty: at least one text is needed")
     for number, text in enumerate(out):
         if not isinstance(text, str):
-            kind = "missing" if text is None or text != text else f"no string but {type(text).__name__}"
+            kind = "missing" if is_missing(text) else f"no string but {type(text).__name__}"
             raise ValueError(f"{name}[{number}] is {kind} ({text!r}); every row must be a text")
         if not text.strip():
             raise ValueError(f"{name}[{number}] is an empty text; leave such rows out or fill them")
     return [str(text) for text in out]
+
+
+def check_labels(y: Any, name: str) -> np.ndarray:
+    """`y` as a flat array of labels, none of them missing."""
+    y = np.asarray(y)
+    if y.ndim != 1:
+        raise ValueError(f"{name} must be a flat list of labels, its shape is {y.shape}")
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise ValueError(f"{name} contains NaN or infinity")
+    if y.dtype.kind == "O" and any(is_missing(label) for label in y):
+        raise ValueError(f"{name} has missing labels")
+    return y
 
 
 @dataclass(frozen=True)
@@ -148,14 +198,20 @@ def length_batches(tokens: Tokens, batch_size: int) -> Iterator[np.ndarray]:
 
 
 def chosen_device(device: str | None) -> str:
-    """``"cuda"`` or ``"cpu"``; None takes CUDA where torch sees it."""
+    """``"cpu"``, ``"cuda"`` or ``"cuda:1"``; None takes CUDA where torch sees it."""
     import torch
 
-    if device not in (None, "cpu", "cuda"):
-        raise ValueError(f"device={device!r} must be None, 'cpu' or 'cuda'")
-    if device == "cuda" and not torch.cuda.is_available():
-        raise ValueError("device='cuda' was asked for, but torch sees no CUDA device; use device=None or 'cpu'")
-    return device or ("cuda" if torch.cuda.is_available() else "cpu")
+    if device is None:
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    known = re.fullmatch(r"cpu|cuda(?::(\d+))?", device)
+    if known is None:
+        raise ValueError(f"device={device!r} must be None, 'cpu', 'cuda' or one of several such as 'cuda:1'")
+    if device != "cpu":
+        if not torch.cuda.is_available():
+            raise ValueError(f"{device=} was asked for, but torch sees no CUDA device; use device=None or 'cpu'")
+        if known[1] is not None and int(known[1]) >= torch.cuda.device_count():
+            raise ValueError(f"{device=} was asked for, but torch sees {torch.cuda.device_count()} CUDA device(s)")
+    return device
 
 
 def encoder_name(source: str) -> str:

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
+
+from floral_learn.defenses.floral import FloralClassifier
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,11 @@ def dual_influence(model: Any) -> np.ndarray:
 
     The duals are those of the model that predicts: averaged over rounds where the classifier averages.
     """
+    if not hasattr(model, "flip_rate_"):
+        name = type(model).__name__
+        if isinstance(model, FloralClassifier):
+            raise NotFittedError(f"This {name} instance is not fitted yet: call fit first.")
+        raise ValueError(f"{name} has no flip_rate_: give a fitted FloralClassifier, such as the head_ of a text model")
     n = len(model.flip_rate_)
     influence = np.zeros(n)
     influence[model.support_] = np.abs(model.dual_coef_).max(axis=0)
@@ -36,6 +44,8 @@ def gradient_influence(model: Any, X: Any, y: Any) -> np.ndarray:
     """|d loss / d input| of every row under the labels `y`, (n,), for any model with ``input_gradient_norms``."""
     if not hasattr(model, "input_gradient_norms"):
         raise ValueError(f"{type(model).__name__} has no input_gradient_norms: give a network such as TextClassifier")
+    if not hasattr(model, "classes_"):
+        raise NotFittedError(f"This {type(model).__name__} instance is not fitted yet: call fit first.")
     y = np.asarray(y)
     codes = np.searchsorted(model.classes_, y).clip(0, len(model.classes_) - 1)
     if (model.classes_[codes] != y).any():

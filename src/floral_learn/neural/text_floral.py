@@ -5,6 +5,7 @@ e_i = first-token embedding of text i         the game of FloralClassifier is pl
 
 from __future__ import annotations
 
+import copy
 import os
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 
 from floral_learn.defenses.floral import FloralClassifier
-from floral_learn.neural.encoders import check_texts
+from floral_learn.neural.encoders import Tokens, check_labels, check_texts
 from floral_learn.neural.text import TextClassifier
+from floral_learn.neural.text_files import NOTE, note_text, plain, read_note, replaced_folder
+from floral_learn.neural.text_head import check_fit, checked_head
 
 
 class TextFloralClassifier(ClassifierMixin, BaseEstimator):
@@ -26,9 +29,10 @@ class TextFloralClassifier(ClassifierMixin, BaseEstimator):
     ----------
     encoder : TextClassifier or None, default=None
         What turns texts into embeddings; None is ``TextClassifier()``, MiniLM. With ``fine_tune=False`` it may be
-        fitted already, on labels that you trust, say; it is then used as it is.
-    head : FloralClassifier, another classifier, or None, default=None
-        Trained on the embeddings; None is ``FloralClassifier()``.
+        fitted already, on labels that you trust, say; it is then used as it is, in clones too (searches,
+        cross-validation), which share its weights.
+    head : FloralClassifier, another classifier, dict or None, default=None
+        Trained on the embeddings; a dict holds parameters of ``FloralClassifier``, None is its defaults.
     fine_tune : bool, default=True
         Whether the encoder is fine-tuned on the given labels first, the poisoned ones included, as in the paper.
         False keeps it as it is.
@@ -46,8 +50,9 @@ class TextFloralClassifier(ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    Parameters of the parts are reached as in a pipeline once the parts are given:
-    ``TextFloralClassifier(TextClassifier(), FloralClassifier()).set_params(encoder__epochs=1, head__budget=0.1)``.
+    Parameters of the parts are reached as in a pipeline:
+    ``TextFloralClassifier().set_params(encoder__epochs=1, head__budget=0.1)``. A part that is None, or a head that is a
+    dict, becomes the estimator that it stands for when one of its parameters is set.
 
     How much the head can repair depends on the encoder: one that was fine-tuned on poisoned labels has learned them.
 
@@ -61,7 +66,7 @@ class TextFloralClassifier(ClassifierMixin, BaseEstimator):
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn's own convention)
         "encoder": [TextClassifier, None],
-        "head": [BaseEstimator, None],
+        "head": [BaseEstimator, dict, None],
         "fine_tune": ["boolean"],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
@@ -80,6 +85,21 @@ class TextFloralClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.string, tags.input_tags.two_d_array, tags.input_tags.one_d_array = True, False, True
         return tags
 
+    def __sklearn_clone__(self):
+        """Keep a fitted encoder: it is part of what was asked for, and a clone without it would embed differently."""
+        made = super().__sklearn_clone__()
+        if hasattr(self.encoder, "model_"):
+            made.encoder = copy.copy(self.encoder)  # parameters of its own, the same weights
+        return made
+
+    def set_params(self, **params):
+        """Set parameters, those of the parts as ``encoder__epochs`` or ``head__budget``."""
+        for name, kind in (("encoder", TextClassifier), ("head", FloralClassifier)):
+            part = params.get(name, getattr(self, name))
+            if any(key.startswith(f"{name}__") for key in params) and (part is None or isinstance(part, dict)):
+                params = {**params, name: kind(**(part or {}))}
+        return super().set_params(**params)
+
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X, y, validation=None, **head_params):
         """Fine-tune the encoder (or not) on texts `X` with untrusted labels `y`, then train the head on its embeddings.
@@ -89,29 +109,32 @@ class TextFloralClassifier(ClassifierMixin, BaseEstimator):
         X : list, array or Series of str
         y : array-like of shape (n_samples,)
         validation : (texts, labels), optional
-            Scored after each epoch of the encoder, for ``encoder_.history_``.
+            Scored after each epoch of the encoder, for ``encoder_.history_``; needs ``fine_tune=True``.
         **head_params
-            Handed to the head's ``fit``, such as ``trusted`` or ``sample_weight`` of FloralClassifier.
+            Handed to the head's ``fit``, such as ``trusted`` or ``sample_weight`` of FloralClassifier. Rows of weight 0
+            are left out of the fine-tune, too; all other weights are alike to it.
 
         Returns
         -------
         self
         """
+        if validation is not None and not self.fine_tune:
+            raise ValueError("validation scores the epochs of a fine-tune, and fine_tune=False has none")
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=2)
-        head = _ready(FloralClassifier() if self.head is None else clone(self.head), seeds[1], self.verbose)
+        head = _ready(checked_head(self.head), seeds[1], self.verbose)
         given = TextClassifier() if self.encoder is None else self.encoder
         used_as_it_is = not self.fine_tune and hasattr(given, "model_")
         encoder = given if used_as_it_is else _ready(clone(given), seeds[0], self.verbose)
-        texts, (classes, _) = encoder._rows(X), encoder._labels(X, y)
+        texts, y = encoder._rows(X), check_labels(y, "y")
+        classes, codes = encoder._labels(texts, y)
+        weight = check_fit(head, classes, codes, head_params)
         if self.fine_tune:
-            encoder.fit(texts, y, validation)
+            rows = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
+            encoder.fit(texts[rows] if isinstance(texts, Tokens) else [texts[row] for row in rows], y[rows], validation)
         elif not used_as_it_is:
-            if validation is not None:
-                raise ValueError("validation scores the epochs of a fine-tune, and fine_tune=False has none")
             encoder.freeze(classes)
-        self.encoder_ = encoder
-        self.head_ = head.fit(encoder.embed(texts), np.asarray(y), **head_params)
-        self.classes_ = self.head_.classes_
+        head.fit(encoder.embed(texts), y, **head_params)
+        self.encoder_, self.head_, self.classes_ = encoder, head, head.classes_
         return self
 
     def embed(self, X):
@@ -154,25 +177,41 @@ class TextFloralClassifier(ClassifierMixin, BaseEstimator):
         return table.assign(text=[texts[row] for row in table["row"]])
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write the encoder (safetensors) and the head (skops) into `folder`; no pickle."""
+        """Write the encoder (safetensors) and the head (skops) into `folder`; no pickle.
+
+        Files of an earlier save are replaced; other files are left alone, and all of them if this fails.
+        """
         from floral_learn.defenses.persistence import save
 
         self._check_fitted()
-        folder = Path(folder)
-        self.encoder_.save(folder / "encoder")
-        save(self.head_, folder / "head.skops")
+        model = None if self.encoder is None else self.encoder.model
+        if model is not None:  # a folder is found again from any other
+            model = os.path.abspath(model) if Path(model).is_dir() else os.fspath(model)
+        kept = {"fine_tune": self.fine_tune, "random_state": self.random_state, "verbose": self.verbose}
+        note = note_text({"model": model, **{name: plain(value) for name, value in kept.items()}})
+        with replaced_folder(folder) as made:
+            (made / NOTE).write_text(note, encoding="utf-8")
+            save(self.head_, made / "head.skops")
+            self.encoder_.save(made / "encoder")
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], device: str | None = None) -> TextFloralClassifier:
-        """Read what `save` wrote."""
+        """Read what `save` wrote.
+
+        Fitted again, it does what it did: with ``fine_tune=True`` it starts from the encoder's first `model`, which
+        must still be there, with ``fine_tune=False`` the saved encoder is used as it is. Seeds that were drawn for the
+        parts are theirs now.
+        """
         from floral_learn.defenses.persistence import load
 
         folder = Path(folder)
-        if not (folder / "head.skops").is_file():
-            raise ValueError(f"{folder} is not a folder that TextFloralClassifier.save wrote")
-        encoder, head = TextClassifier.load(folder / "encoder", device), load(folder / "head.skops")
-        made = cls(encoder=encoder, head=clone(head), fine_tune=False)
-        made.encoder_, made.head_, made.classes_ = encoder, head, head.classes_
+        note = read_note(folder, cls.__name__)
+        if not (folder / "head.skops").is_file() or "fine_tune" not in note:
+            raise ValueError(f"{folder} is not a folder that {cls.__name__}.save wrote")
+        fitted, head = TextClassifier.load(folder / "encoder", device), load(folder / "head.skops")
+        encoder = clone(fitted).set_params(model=note["model"]) if note["fine_tune"] else fitted
+        made = cls(encoder, clone(head), note["fine_tune"], note["random_state"], note["verbose"])
+        made.encoder_, made.head_, made.classes_ = fitted, head, head.classes_
         return made
 
 

@@ -6,10 +6,11 @@ waits, prints or writes: collation row by row, progress bars, logs, checkpoints,
 
 from __future__ import annotations
 
+import math
 import random
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,9 +88,25 @@ class _Watch(TrainerCallback):
         assert trainer is not None
         loss = float(trainer.loss_sum) / max(trainer.loss_count, 1)
         trainer.loss_sum, trainer.loss_count = torch.zeros_like(trainer.loss_sum), 0
+        if not math.isfinite(loss):
+            raise ValueError(
+                f"the loss is {loss} after epoch {round(state.epoch)}: lower learning_rate={args.learning_rate!r}"
+            )
         if self.on_epoch(round(state.epoch), loss):
             control.should_training_stop = True
         return control
+
+
+class _Arguments(TrainingArguments):
+    """Arguments that may name a GPU: the Trainer's own choice is always the first."""
+
+    place: torch.device | None = None
+
+    @property
+    def device(self) -> torch.device:
+        """Where the network and its rows lie already."""
+        first = super().device  # asked in any case: it sets accelerate up
+        return first if self.place is None else self.place
 
 
 class _LeanTrainer(Trainer):
@@ -118,10 +135,18 @@ def fine_tune(
     on_epoch: Callable[[int, float], bool] = lambda epoch, loss: False,
     on_step: Callable[[int, int], None] = lambda step, of: None,
 ) -> None:
-    """Minimise mean cross entropy of `model` over rows with class numbers `codes`, in place; AdamW, linear schedule."""
-    watch = _Watch(on_epoch, on_step)
-    with tempfile.TemporaryDirectory(prefix="floral-text-") as folder, quiet(), own_randomness(settings.seed, device):
-        arguments = TrainingArguments(
+    """Minimise mean cross entropy of `model` over rows with class numbers `codes`, in place; AdamW, linear schedule.
+
+    The model is left in evaluation mode. Losses and scores that are not finite are a ValueError.
+    """
+    watch, place = _Watch(on_epoch, on_step), torch.device(device)
+    with (
+        tempfile.TemporaryDirectory(prefix="floral-text-") as folder,
+        quiet(),
+        own_randomness(settings.seed, device),
+        nullcontext() if place.index is None else torch.cuda.device(place),
+    ):
+        arguments = _Arguments(
             output_dir=folder,
             num_train_epochs=settings.epochs,
             per_device_train_batch_size=settings.batch_size,
@@ -129,9 +154,9 @@ def fine_tune(
             weight_decay=settings.weight_decay,
             lr_scheduler_type="linear",
             warmup_steps=0,
-            optim="adamw_torch_fused" if device == "cuda" else "adamw_torch",
-            bf16=device == "cuda",
-            use_cpu=device == "cpu",
+            optim="adamw_torch_fused" if place.type == "cuda" else "adamw_torch",
+            bf16=place.type == "cuda",
+            use_cpu=place.type == "cpu",
             seed=settings.seed,
             data_seed=settings.seed,
             save_strategy="no",
@@ -144,6 +169,9 @@ def fine_tune(
             dataloader_pin_memory=False,
         )
         arguments._n_gpu = min(arguments.n_gpu, 1)  # several GPUs would mean DataParallel, another training
+        if place.index is not None:
+            arguments.place = place
+            torch.cuda.set_device(place)  # again: making the arguments chose the first
         rows = TokenRows(tokens, codes, device)
         trainer = _LeanTrainer(
             model=model, args=arguments, train_dataset=rows, data_collator=_as_it_is, callbacks=[watch]
@@ -152,14 +180,16 @@ def fine_tune(
         trainer.remove_callback(PrinterCallback)
         watch.trainer = trainer
         trainer.train()
-    model.eval()
+    scores, _ = forward(model, tokens[: settings.batch_size], device, False)
+    if not np.isfinite(scores).all():  # no loss follows the last step
+        raise ValueError(f"the scores are not finite after training: lower learning_rate={settings.learning_rate!r}")
 
 
 @contextmanager
 def own_randomness(seed: int, device: str) -> Iterator[None]:
     """Seeds of a training inside, the caller's random states again afterwards: the Trainer sets the global ones."""
     states = random.getstate(), np.random.get_state()  # noqa: NPY002 (they are put back, not used)
-    with torch.random.fork_rng(devices=range(torch.cuda.device_count()) if device == "cuda" else []):
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count()) if device != "cpu" else []):
         torch.manual_seed(seed)
         try:
             yield
@@ -170,12 +200,12 @@ def own_randomness(seed: int, device: str) -> Iterator[None]:
 
 def forward(model: Any, tokens: Tokens, device: str, embeddings: bool) -> tuple[np.ndarray, np.ndarray | None]:
     """Logits (n, M) and, where asked for, last-layer embeddings of the first token (n, width); float32."""
-    rows = TokenRows(tokens, None, device)
+    rows, kind = TokenRows(tokens, None, device), torch.device(device).type
     width = max(int(tokens.lengths.max()), 1)
-    size = max(1, EMBED_TOKENS[device] // width)
+    size = max(1, EMBED_TOKENS[kind] // width)
     places, logits, vectors = [], [], []
     model.eval()
-    with torch.no_grad(), torch.autocast(device, dtype=torch.bfloat16, enabled=device == "cuda"):
+    with torch.no_grad(), torch.autocast(kind, dtype=torch.bfloat16, enabled=kind == "cuda"):
         for picks in length_batches(tokens, size):
             output = model(**rows.__getitems__(picks), output_hidden_states=embeddings)
             places.append(picks)
@@ -192,27 +222,34 @@ def input_gradients(model: Any, tokens: Tokens, codes: np.ndarray, device: str) 
 
     Rows do not see each other in evaluation mode, so the gradient of the summed loss is every row's own.
     """
-    rows = TokenRows(tokens, codes, device)
-    size = max(1, EMBED_TOKENS[device] // 4 // max(int(tokens.lengths.max()), 1))
-    table = model.get_input_embeddings()
+    rows, kind = TokenRows(tokens, codes, device), torch.device(device).type
+    size = max(1, EMBED_TOKENS[kind] // 4 // max(int(tokens.lengths.max()), 1))
+    leaves: list[torch.Tensor] = []
+
+    def as_leaf(table: Any, inputs: Any, vectors: torch.Tensor) -> torch.Tensor:
+        leaves[:] = [vectors.detach().requires_grad_()]
+        return leaves[0]
+
     trained = [(p, p.requires_grad) for p in model.parameters()]
     places, norms, logits = [], [], []
     model.eval()
     for parameter, _ in trained:
         parameter.requires_grad_(False)
+    # The network reads token numbers, not vectors: models that write text find the last token by them.
+    hook = model.get_input_embeddings().register_forward_hook(as_leaf)
     try:
-        with torch.enable_grad(), torch.autocast(device, dtype=torch.bfloat16, enabled=device == "cuda"):
+        with torch.enable_grad(), torch.autocast(kind, dtype=torch.bfloat16, enabled=kind == "cuda"):
             for picks in length_batches(tokens, size):
                 batch = rows.__getitems__(picks)
                 labels, ids, mask = batch["labels"], batch["input_ids"], batch["attention_mask"]
-                vectors = table(ids).detach().requires_grad_()
-                scores = model(inputs_embeds=vectors, attention_mask=mask).logits.float()
+                scores = model(input_ids=ids, attention_mask=mask).logits.float()
                 loss = torch.nn.functional.cross_entropy(scores, labels, reduction="sum")
-                (gradient,) = torch.autograd.grad(loss, vectors)
+                (gradient,) = torch.autograd.grad(loss, leaves)
                 places.append(picks)
                 norms.append((gradient.float() * mask[:, :, None]).flatten(1).norm(dim=1).double())
                 logits.append(scores.detach().double())
     finally:
+        hook.remove()
         for parameter, needed in trained:
             parameter.requires_grad_(needed)
     back = np.argsort(np.concatenate(places))
