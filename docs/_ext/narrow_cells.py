@@ -2,7 +2,7 @@
 
 from docutils import nodes
 
-LONGEST = 22
+LONGEST = 30
 
 
 def mark(app, doctree):
