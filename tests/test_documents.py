@@ -226,3 +226,24 @@ def test_the_reference_names_nothing_that_does_not_exist():
     for name in reference_names():
         module, attribute = name.rsplit(".", 1)
         assert hasattr(importlib.import_module(module), attribute), name
+
+
+def test_the_citation_names_the_paper_and_this_version():
+    yaml = pytest.importorskip("yaml")
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == floral_learn.__version__
+    paper = citation["preferred-citation"]
+    assert [author["family-names"] for author in paper["authors"]] == ["Bal", "Cevher", "Muehlebach"]
+    assert paper["year"] == 2025
+
+
+def test_the_workflow_runs_make_test_on_every_python_that_the_package_claims():
+    yaml = pytest.importorskip("yaml")
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8"))
+    claimed = re.findall(r"Python :: (3\.\d+)", (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    jobs = workflow["jobs"]
+    assert jobs["test"]["strategy"]["matrix"]["python"] == claimed
+    oldest = re.search(r"scikit-learn>=(\d+\.\d+)", (ROOT / "pyproject.toml").read_text(encoding="utf-8"))[1]
+    steps = [step.get("run", "") for step in jobs["oldest-scikit-learn"]["steps"]]
+    assert any(f"scikit-learn=={oldest}.*" in step for step in steps)
+    assert steps[-1] == "make test" and any(step.get("run") == "make test" for step in jobs["test"]["steps"])
