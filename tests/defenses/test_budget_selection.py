@@ -38,10 +38,10 @@ def test_it_finds_scattered_wrong_labels_and_flips_only_those(fitted):
     assert suspects[BAD.indices].mean() > 0.9
     assert suspects.sum() < 1.2 * len(BAD.indices)
     assert fitted.budget_ == fitted.selection_.budget == fitted.selection_.suspects == suspects.sum()
-    assert fitted.flips_ == int(0.75 * fitted.budget_)
+    assert fitted.flips_ == fitted.budget_
     assert (fitted.flip_rate_[~suspects] == 0).all()
     assert (fitted.flip_rate_[suspects] > 0.3).all()
-    assert fitted.score(X, CLEAN) >= SVC(C=1).fit(X, BAD.y).score(X, CLEAN)
+    assert fitted.score(X, CLEAN) > 0.95
 
 
 def test_clean_labels_leave_the_attacker_off_and_an_svm_with_the_default_cap():

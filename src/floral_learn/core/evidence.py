@@ -20,7 +20,7 @@ from scipy.special import softmax
 
 from floral_learn.core.attackers import Flips, NoAttack, RandomizedTopK, View
 from floral_learn.core.game import Game, solve, step_schedule
-from floral_learn.core.gram import Gram
+from floral_learn.core.gram import DenseGram, Gram
 
 _TILE = 256  # reference rows compared at a time
 
@@ -89,14 +89,12 @@ def neighbour_votes(
     Nearest in the kernel's feature space: |phi(x) - phi(z)|^2 = k(x, x) + k(z, z) - 2 k(x, z). Columns of K are asked
     for a few at a time, and only the nearest so far are kept.
     """
-    n, backend = len(labels), gram.backend
+    n = len(labels)
     nearest = np.full((n, neighbours), np.inf)
     who = np.zeros((n, neighbours), dtype=np.intp)
     for start in range(0, len(references), _TILE):
         rows = references[start : start + _TILE]
-        unit = np.zeros((n, len(rows)))
-        unit[rows, np.arange(len(rows))] = 1.0
-        values = backend.numpy(gram.matmat(backend.columns(unit)))
+        values = _columns(gram, rows)
         distance = values[rows, np.arange(len(rows))][None, :] - 2 * values
         distance[rows, np.arange(len(rows))] = np.inf
         both = np.concatenate([nearest, distance], axis=1)
@@ -105,6 +103,16 @@ def neighbour_votes(
         nearest, who = np.take_along_axis(both, kept, 1), np.take_along_axis(known, kept, 1)
     votes = np.stack([((labels[who] == c) & np.isfinite(nearest)).sum(1) for c in range(n_classes)], axis=1)
     return votes / np.maximum(votes.sum(1, keepdims=True), 1)
+
+
+def _columns(gram: Gram, rows: np.ndarray) -> np.ndarray:
+    """K[:, rows], looked up where K is there, else as a product with unit columns."""
+    backend = gram.backend
+    if isinstance(gram, DenseGram):
+        return backend.numpy(gram.matrix[:, backend.array(rows)])
+    unit = np.zeros((gram.n, len(rows)))
+    unit[rows, np.arange(len(rows))] = 1.0
+    return backend.numpy(gram.matmat(backend.columns(unit)))
 
 
 def class_shares(scores: np.ndarray, votes: np.ndarray) -> np.ndarray:
@@ -116,19 +124,24 @@ def class_shares(scores: np.ndarray, votes: np.ndarray) -> np.ndarray:
     return (votes + softmax(both, axis=1)) / 2
 
 
-def support_of_labels(shares: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def support_of_labels(
+    shares: np.ndarray, labels: np.ndarray, own_average: float = 1.0
+) -> tuple[np.ndarray, np.ndarray]:
     """How well each given label stands against the best rival, (n,), below 0 if badly; and that rival, (n,).
 
     Let t_c be what class c gets, on average, from the rows that carry its label: the less, the more of these labels
     are wrong. A rival c speaks against a label y where it gets more than t_c, and exceeds t_c by more than y exceeds
     t_y; the support is min over c of max(t_c - s_c, (s_y - t_y) - (s_c - t_c)). The thresholds of one's own class are
     the idea of confident learning (Northcutt, Jiang and Chuang, 2021): flips that all go one way move the boundary,
-    and a plain "other class is likelier" no longer sees them.
+    and a plain "other class is likelier" no longer sees them. `own_average` below 1 draws the thresholds towards the
+    average over all labels, by as much as is missing.
     """
     rows = np.arange(len(labels))
     counts = np.bincount(labels, minlength=shares.shape[1])
-    totals = np.bincount(labels, weights=shares[rows, labels], minlength=shares.shape[1])
-    excess = shares - np.where(counts > 0, totals / np.maximum(counts, 1), 2.0)  # nobody can be of an absent class
+    own = shares[rows, labels]
+    means = np.bincount(labels, weights=own, minlength=shares.shape[1]) / np.maximum(counts, 1)
+    means = own.mean() + own_average * (means - own.mean())
+    excess = shares - np.where(counts > 0, means, 2.0)  # nobody can be of an absent class
     support = np.maximum(-excess, excess[rows, labels][:, None] - excess)
     support[rows, labels] = np.inf
     rival = support.argmin(axis=1)

@@ -5,8 +5,10 @@ The rule, found on the development sets of the arena and checked on the others (
 1. Judge every label without its own say: SVMs that did not see the row (five folds, one batch of games) and the labels
    of its nearest rows (`floral_learn.core.evidence`). A label is a suspect where both together give another class more
    than that class's own labels get on average, and the given class less.
-2. In each round the attacker flips three quarters of the suspects, drawn at random, to the class that the evidence
-   suggests, and nobody else. B is their number.
+   Rare classes get less from their own labels by nature: where classes are uneven, their averages count half, unless
+   the suspects move mostly one way, from frequent classes to rare ones, as poison that made the class rare does.
+2. In each round the attacker flips every suspect with a positive dual (k = B, their number) to the class that the
+   evidence suggests, and nobody else.
 3. Leave the attacker off where there are few suspects (clean labels show some, too, near the boundary) or where a class
    would lose most of its labels.
 """
@@ -23,8 +25,9 @@ from floral_learn.core.gram import Gram
 FOLDS = 5
 ROUNDS = 300  # of the games on the folds
 NEIGHBOURS = 20
-REFERENCES = 2000  # rows among which neighbours are looked for
-FLIPPED = 0.75  # share of the suspects that are flipped in a round
+REFERENCES = 1000  # rows among which neighbours are looked for
+EVEN = 0.7  # the smallest class has this share of n / n_classes labels or more: classes are even
+ONE_WAY = (0.1, 3.0)  # suspects that move to a rarer class: at least this share of n, and this many times the others
 FEWEST = 0.03  # share of suspects below which the attacker stays off
 MOST_OF_A_CLASS = 0.7  # share of a class's labels from which on it stays off, too
 
@@ -108,7 +111,7 @@ def select_budget(
     references = np.arange(n) if n <= REFERENCES else np.sort(rng.choice(n, REFERENCES, replace=False))
     neighbours = int(np.clip(counts.min() // 2, min(5, n - 1), NEIGHBOURS))
     votes = neighbour_votes(gram, labels, len(classes), neighbours, references)
-    support, rival = support_of_labels(class_shares(scores, votes), labels)
+    support, rival = _support(class_shares(scores, votes), labels, counts)
     suspect = support < 0
     if eligible is not None:
         suspect &= eligible
@@ -122,7 +125,7 @@ def select_budget(
     return (
         BudgetSelection(
             budget=budget,
-            flips=int(FLIPPED * budget),
+            flips=budget,
             reason=reason,
             suspects=int((support < 0).sum() if eligible is None else ((support < 0) & eligible).sum()),
             class_shares={str(c): float(share) for c, share in zip(classes, shares)},
@@ -133,6 +136,19 @@ def select_budget(
         suspect,
         rival,
     )
+
+
+def _support(shares: np.ndarray, labels: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Support of the labels and their rivals, with averages of one's own class as far as these can be believed."""
+    n = len(labels)
+    support, rival = support_of_labels(shares, labels)
+    against = support < 0
+    rarer = int((against & (counts[rival] < counts[labels])).sum())
+    others = int((against & (counts[rival] > counts[labels])).sum())
+    even = counts.min() * len(counts) >= EVEN * n
+    if even or (rarer >= ONE_WAY[0] * n and rarer >= ONE_WAY[1] * others):
+        return support, rival
+    return support_of_labels(shares, labels, own_average=0.5)
 
 
 def _judge(suspects: int, n: int, shares: np.ndarray, classes: np.ndarray) -> tuple[int, str]:
@@ -146,4 +162,4 @@ def _judge(suspects: int, n: int, shares: np.ndarray, classes: np.ndarray) -> tu
             0,
             f"{found}, {shares[worst]:.0%} of class {classes[worst]}: too many to trust, so that the attacker is off",
         )
-    return suspects, f"{found}: the attacker flips {FLIPPED:.0%} of them in each round, at random"
+    return suspects, f"{found}: in each round the attacker flips those of them that pull at the model"

@@ -48,7 +48,7 @@ class CleanlabSVC(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> CleanlabSVC:
-        """Find label issues by 5-fold cross-validation, drop them, refit."""
+        """Find label issues by 5-fold cross-validation, drop them, refit; a plain SVC where a class is too small."""
         try:
             from cleanlab.classification import CleanLearning
         except ImportError as error:
@@ -59,7 +59,11 @@ class CleanlabSVC(ClassifierMixin, BaseEstimator):
             warnings.simplefilter("ignore")
             # One process: its search for issues starts workers of its own otherwise.
             issues = {"n_jobs": 1}
-            self.model_ = CleanLearning(inner, seed=self.random_state, find_label_issues_kwargs=issues).fit(X, codes)
+            learner = CleanLearning(inner, seed=self.random_state, find_label_issues_kwargs=issues)
+            try:
+                self.model_ = learner.fit(X, codes)
+            except ValueError:
+                self.model_ = SVC().fit(X, codes)
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:
