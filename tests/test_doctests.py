@@ -4,6 +4,7 @@ import doctest
 import importlib
 import os
 import pkgutil
+from pathlib import Path
 
 import pytest
 
@@ -42,6 +43,14 @@ def test_example(test, tmp_path, monkeypatch):
     failed, _ = doctest.DocTestRunner(optionflags=FLAGS, verbose=False).run(test, out=said.append, clear_globs=False)
     plt.close("all")
     assert not failed, "".join(said)
+
+
+REFERENCE = sorted((Path(__file__).resolve().parents[1] / "docs" / "api").glob("*.rst"))
+
+
+@pytest.mark.parametrize("page", REFERENCE, ids=lambda page: page.stem)
+def test_examples_on_a_page_of_the_reference(page):
+    assert doctest.testfile(str(page), module_relative=False, optionflags=FLAGS, encoding="utf-8").failed == 0
 
 
 def public():
