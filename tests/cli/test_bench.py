@@ -234,3 +234,18 @@ def test_a_failed_cell_is_named_in_the_log():
     log.finished(0, job, [CellResult(cell, error="ValueError: broken")])
     log.stop()
     assert any("failed: " in line and "broken" in line and "25 %" in line for line in lines)
+
+
+def test_the_arena_prints_a_score_card_and_is_in_the_list(tmp_path):
+    few = ("--quick", "--methods", "svc,floral-fit", "--levels", "10")
+    done = floral("bench", "arena", *few, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "score card" in done.stdout
+    assert "FLORAL (auto)" in done.stdout
+    assert (tmp_path / "runs" / "arena-quick" / "figures" / "arena.png").is_file()
+    again = floral("bench", "arena", *few, cwd=tmp_path)
+    assert "0 cells computed" in again.stdout
+    assert "arena" in floral("bench", "--list", cwd=tmp_path).stdout
+    wrong = floral("bench", "arena", "--labels", "reference", cwd=tmp_path)
+    assert wrong.returncode == 2
+    assert "not for the arena" in wrong.stderr
