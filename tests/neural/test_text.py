@@ -4,6 +4,7 @@ import copy
 import os
 import random
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -261,6 +262,15 @@ def test_it_is_a_scikit_learn_citizen(folder):
     assert not tags.input_tags.two_d_array
 
 
+def NA():
+    """pandas' missing value, or None where there is no pandas."""
+    try:
+        import pandas
+    except ImportError:
+        return None
+    return pandas.NA
+
+
 BAD_ROWS = [
     (([], []), "X is empty"),
     ((["a film", ""], [0, 1]), r"X\[1\] is an empty text"),
@@ -276,6 +286,12 @@ BAD_ROWS = [
     ((["a film", "a plot"], [1, 1]), "at least two classes"),
     ((["a film", "a plot"], [0.0, np.nan]), "y contains NaN"),
     ((["a film", "a plot"], np.array(["x", None], dtype=object)), "missing labels"),
+    ((["a film", "a plot"], np.array(["x", NA()], dtype=object)), "y has missing labels"),
+    ((["a film", NA()], [0, 1]), r"X\[1\] is missing"),
+    (([np.zeros(2), np.zeros(2)], [0, 1]), r"X\[0\] is no string but ndarray"),
+    (({"a film": 1, "a plot": 2}, [0, 1]), "list of texts, not dict"),
+    (({"a film", "a plot"}, [0, 1]), "list of texts, not set"),
+    (((text for text in ["a film", "a plot"]), [0, 1, 1]), "2 texts but y has 3 labels"),
 ]
 
 
@@ -293,6 +309,15 @@ def test_bad_validation_rows_are_named_before_any_weights_are_read(folder, monke
         tiny(folder).fit(texts, y, (texts[:1], [5]))
     with pytest.raises(ValueError, match="2 texts but 1 labels"):
         tiny(folder).fit(texts, y, (texts[:2], [1]))
+    for wrong in (5, (texts,), "ab", (texts, y, y)):
+        with pytest.raises(ValueError, match=r"validation (must be a pair|texts is one string)"):
+            tiny(folder).fit(texts, y, wrong)
+
+
+def test_a_generator_of_texts_is_read_once(folder):
+    texts, y = make_reviews(16)
+    model = tiny(folder, epochs=1).fit((text for text in texts), y)
+    np.testing.assert_array_equal(model.predict(text for text in texts), model.predict(texts))
 
 
 @pytest.mark.parametrize(
@@ -316,6 +341,23 @@ def test_bad_parameters_are_named(folder, changes, message, monkeypatch):
     texts, y = make_reviews(8)
     with pytest.raises(ValueError, match=message):
         tiny(folder, **changes).fit(texts, y)
+
+
+@pytest.mark.skipif(find_spec("sklearn.callback") is None, reason="scikit-learn before 1.9 hands no model to callbacks")
+def test_callbacks_see_the_model_as_it_is_after_an_epoch(folder):
+    texts, y = make_reviews(16)
+    seen = []
+
+    class Look(Watch):
+        def on_fit_task_end(self, estimator, context, *, fitted_estimator):
+            seen.append(fitted_estimator)
+            return False
+
+    model = tiny(folder, epochs=2).set_callbacks(Look(9)).fit(texts, y)
+    first, last = (found for found in seen if found is not None)
+    assert (first.n_iter_, last.n_iter_) == (1, 2)
+    np.testing.assert_array_equal(last.decision_function(texts), model.decision_function(texts))
+    assert not np.array_equal(first.decision_function(texts), model.decision_function(texts))
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path):

@@ -1,5 +1,7 @@
 """Encoder and FLORAL head in one estimator, and which training texts each of them leans on."""
 
+import copy
+import shutil
 import sys
 from pathlib import Path
 
@@ -9,7 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import Pipeline
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 pytest.importorskip("torch", reason="text models need torch: pip install 'floral-learn[text]'")
@@ -99,6 +104,46 @@ def test_an_encoder_tuned_on_trusted_labels_is_used_as_it_is(encoder):
     assert again.encoder_ is not tuned
 
 
+class KeepsEmbeddings(FloralClassifier):
+    """A head that remembers every matrix that a head of its kind was fitted on."""
+
+    seen: list = []  # noqa: RUF012 (shared on purpose: searches make clones)
+
+    def fit(self, X, y, sample_weight=None, trusted=None):
+        KeepsEmbeddings.seen.append(X)
+        return super().fit(X, y, sample_weight, trusted)
+
+
+@pytest.mark.parametrize("nested", [False, True], ids=["alone", "in a pipeline"])
+def test_a_fitted_encoder_goes_into_searches_and_cross_validation(encoder, nested):
+    tuned = clone(encoder).set_params(epochs=2).fit(TEXTS, LABELS)
+    known = {tuple(row) for row in tuned.embed(TEXTS).round(4).tolist()}
+    made = TextFloralClassifier(tuned, KeepsEmbeddings(n_rounds=5), fine_tune=False, random_state=0)
+    KeepsEmbeddings.seen.clear()
+    model = Pipeline([("clf", made)]) if nested else made
+    texts = np.array(TEXTS, dtype=object)
+    cross_val_score(model, texts, LABELS, cv=2, error_score="raise")
+    prefix = "clf__" if nested else ""
+    search = GridSearchCV(model, {f"{prefix}head__budget": [0.05, 0.2]}, cv=2, error_score="raise").fit(texts, LABELS)
+    assert len(KeepsEmbeddings.seen) == 2 + 2 * 2 + 1
+    for rows in KeepsEmbeddings.seen:
+        assert {tuple(row) for row in rows.round(4).tolist()} <= known
+    best = search.best_estimator_["clf"] if nested else search.best_estimator_
+    assert best.encoder_.model_ is tuned.model_  # shared, not copied
+    assert best.encoder_.n_iter_ == 2
+
+
+def test_a_clone_shares_weights_and_has_parameters_of_its_own(encoder):
+    tuned = clone(encoder).freeze(["bad", "good"])
+    for fine_tune in (False, True):  # True, too: a search may set it to False later
+        made = TextFloralClassifier(tuned, FloralClassifier(), fine_tune=fine_tune)
+        other = clone(made).set_params(encoder__batch_size=3, head__budget=0.3)
+        assert other.encoder.model_ is tuned.model_
+        assert (tuned.batch_size, made.head.budget) == (8, 0.02)
+        assert not hasattr(other, "head_")
+    assert not hasattr(clone(TextFloralClassifier(encoder)).encoder, "model_")
+
+
 def test_label_issues_rank_the_planted_flips_first(model):
     table = model.label_issues(TEXTS)
     assert len(table) == 80
@@ -114,8 +159,121 @@ def test_files(model, tmp_path):
     again = TextFloralClassifier.load(tmp_path / "model", device="cpu")
     np.testing.assert_allclose(again.decision_function(TEXTS), model.decision_function(TEXTS), atol=1e-5)
     assert again.predict(TEXTS).tolist() == model.predict(TEXTS).tolist()
-    with pytest.raises(ValueError, match=r"not a folder that TextFloralClassifier\.save wrote"):
-        TextFloralClassifier.load(tmp_path)
+    (tmp_path / "model" / "head.skops").rename(tmp_path / "head.skops")
+    for folder in (tmp_path, tmp_path / "model", tmp_path / "model" / "encoder"):
+        with pytest.raises(ValueError, match=r"not a folder that TextFloralClassifier\.save wrote"):
+            TextFloralClassifier.load(folder)
+
+
+@pytest.mark.parametrize("fine_tune", [True, False])
+def test_a_loaded_model_fitted_again_does_what_it_did(encoder, tmp_path, fine_tune):
+    quick = clone(encoder).set_params(epochs=1, random_state=None)
+    if not fine_tune:  # tuned on labels that were right
+        quick.set_params(random_state=1).fit(TEXTS, LABELS)
+    made = TextFloralClassifier(quick, {"n_rounds": 20}, fine_tune, random_state=3).fit(TEXTS, LABELS)
+    scores = made.decision_function(TEXTS)
+    made.save(tmp_path / "first")
+    TextFloralClassifier.load(tmp_path / "first", "cpu").save(tmp_path / "second")  # nothing is lost on the way
+    shutil.rmtree(tmp_path / "first")
+    again = TextFloralClassifier.load(tmp_path / "second", "cpu")
+    np.testing.assert_array_equal(again.decision_function(TEXTS), scores)
+    assert (again.fine_tune, again.random_state) == (fine_tune, 3)
+    np.testing.assert_array_equal(again.fit(TEXTS, LABELS).decision_function(TEXTS), scores)
+    assert again.encoder_.n_iter_ == 1
+
+
+def test_a_save_that_fails_leaves_the_folder_as_it_was(model, tmp_path):
+    model.save(tmp_path / "model")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    broken = copy.copy(model)
+    broken.head_ = copy.copy(model.head_)
+    broken.head_.kernel = lambda a, b: a @ b.T
+    broken.verbose = 1
+    with pytest.raises(ValueError, match="kernel is a function"):
+        broken.save(tmp_path / "model")
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_rows_of_weight_zero_do_not_train_the_encoder(encoder):
+    quick = clone(encoder).set_params(epochs=1)
+    weight = np.ones(80)
+    weight[60:] = 0
+    wrong = LABELS.copy()
+    wrong[60:] = np.where(wrong[60:] == "good", "bad", "good")
+    made = TextFloralClassifier(quick, FloralClassifier(n_rounds=10), random_state=0)
+    made.fit(TEXTS, wrong, sample_weight=weight)
+    alone = clone(quick).fit(TEXTS[:60], LABELS[:60])
+    np.testing.assert_array_equal(made.embed(TEXTS), alone.embed(TEXTS))
+    assert len(made.label_issues(TEXTS)) == 80
+    head = make_pipeline(StandardScaler(), FloralClassifier(n_rounds=10))
+    piped = TextFloralClassifier(quick, head, random_state=0, verbose=1)
+    piped.fit(TEXTS, wrong, floralclassifier__sample_weight=weight)
+    np.testing.assert_array_equal(piped.embed(TEXTS), alone.embed(TEXTS))
+
+
+def test_a_head_may_be_a_dict_and_parts_not_given_have_parameters(encoder):
+    made = TextFloralClassifier(encoder, {"n_rounds": 7, "budget": 0.1}, fine_tune=False, random_state=0)
+    made.fit(TEXTS, LABELS)
+    assert (made.head_.n_rounds, made.head_.budget) == (7, 0.1)
+    assert made.head == {"n_rounds": 7, "budget": 0.1}
+    clone(made).set_params(head__n_rounds=3)
+    made.set_params(head__n_rounds=3)
+    assert (made.head.n_rounds, made.head.budget) == (3, 0.1)
+    empty = TextFloralClassifier().set_params(head__budget=0.3, encoder__epochs=2)
+    assert (empty.head.budget, empty.encoder.epochs) == (0.3, 2)
+    assert TextFloralClassifier().set_params(head=None).head is None
+    search = GridSearchCV(TextFloralClassifier(encoder, fine_tune=False), {"head__n_rounds": [2, 4]}, cv=2)
+    assert search.fit(np.array(TEXTS, dtype=object), LABELS).best_params_["head__n_rounds"] in (2, 4)
+    with pytest.raises(ValueError, match="Invalid parameter 'budgets'"):
+        TextFloralClassifier().set_params(head__budgets=0.3)
+
+
+WRONG_HEADS = [
+    (FloralClassifier(n_rounds=-1), {}, "n_rounds"),
+    ({"n_rounds": -1}, {}, "n_rounds"),
+    ({"rounds": 3}, {}, "'rounds' is no parameter of FloralClassifier"),
+    (make_pipeline(StandardScaler(), FloralClassifier(n_rounds=-1)), {}, "n_rounds"),
+    (FloralClassifier(budget=1.5), {}, "budget=1.5"),
+    (FloralClassifier(budget=100), {}, "more than the 80 rows"),
+    (FloralClassifier(decay=(2, 1)), {}, "decay"),
+    (FloralClassifier(flip_distribution=[[1.0]]), {}, "flip_distribution"),
+    (FloralClassifier(device="tpu9"), {}, "device='tpu9'"),
+    (FloralClassifier(class_weight={"ugly": 2}), {}, "class_weight"),
+    (FloralClassifier(kernel="precomputed"), {}, "kernel='precomputed'"),
+    (LinearRegression(), {}, "must be a classifier"),
+    (StandardScaler(), {"trusted": np.ones(80, bool)}, "has no parameter 'trusted'"),
+    (None, {"trusted": np.ones(3, bool)}, "trusted="),
+    (None, {"trusted": np.ones(80)}, "trusted="),
+    (None, {"sample_weight": np.ones(3)}, "sample_weight"),
+    (None, {"sample_weight": -np.ones(80)}, "sample_weight"),
+    (None, {"sample_weight": (LABELS == "good").astype(float)}, "every row of class 'bad'"),
+    (None, {"weights": np.ones(80)}, "FloralClassifier.fit has no parameter 'weights'"),
+    (SVC(), {"trusted": np.ones(80, bool)}, "SVC.fit has no parameter 'trusted'"),
+]
+
+
+@pytest.mark.parametrize(("head", "given", "message"), WRONG_HEADS, ids=[message for _, _, message in WRONG_HEADS])
+def test_what_the_head_refuses_is_refused_before_the_encoder_is_read(encoder, monkeypatch, head, given, message):
+    monkeypatch.setattr(TextClassifier, "_load", lambda *_: pytest.fail("the encoder was read"))
+    with pytest.raises((ValueError, TypeError), match=message):
+        TextFloralClassifier(encoder, head).fit(TEXTS, LABELS, **given)
+
+
+def test_a_refit_that_fails_leaves_the_model_before(encoder):
+    made = TextFloralClassifier(encoder, {"n_rounds": 5}, fine_tune=False, random_state=0).fit(TEXTS, LABELS)
+    scores, fitted = made.decision_function(TEXTS), made.encoder_
+    made.set_params(head=SVC(kernel=lambda a, b: 1 / 0))  # a head that fails only once it has embeddings
+    with pytest.raises(ZeroDivisionError):
+        made.fit(TEXTS, np.arange(80) % 3)
+    assert made.encoder_ is fitted
+    assert made.classes_.tolist() == ["bad", "good"]
+    np.testing.assert_array_equal(made.decision_function(TEXTS), scores)
+
+
+def test_validation_without_a_fine_tune_is_refused_for_fitted_encoders_too(encoder):
+    tuned = clone(encoder).freeze(["bad", "good"])
+    with pytest.raises(ValueError, match="fine_tune=False has none"):
+        TextFloralClassifier(tuned, fine_tune=False).fit(TEXTS, LABELS, (TEXTS, LABELS))
 
 
 def test_trusted_labels_go_to_the_head(encoder):
@@ -193,6 +351,9 @@ def test_overlap_of_a_hand_made_case():
         (lambda: overlap([1.0], [1.0, 2.0]), "same rows"),
         (lambda: top_points([1.0, 2.0], [0]), "one entry a training row"),
         (lambda: gradient_influence(SVC(), [], []), "no input_gradient_norms"),
+        (lambda: gradient_influence(TextClassifier(), ["a"], [0]), "not fitted"),
+        (lambda: dual_influence(FloralClassifier()), "not fitted"),
+        (lambda: dual_influence(SVC().fit([[0.0], [1.0]], [0, 1])), "SVC has no flip_rate_"),
     ],
 )
 def test_wrong_influences_are_refused(call, message):

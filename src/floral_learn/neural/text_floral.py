@@ -220,6 +220,6 @@ def _ready(estimator: Any, seed: int, verbose: int) -> Any:
     known = estimator.get_params(deep=False)
     if known.get("random_state", seed) is None:
         estimator.set_params(random_state=int(seed))
-    if known.get("verbose", 1) == 0:
-        estimator.set_params(verbose=verbose)
+    if verbose and known.get("verbose", 1) == 0:
+        estimator.set_params(verbose=True if known["verbose"] is False else verbose)  # a pipeline wants a boolean
     return estimator
