@@ -85,6 +85,22 @@ def test_a_fit_is_repeated_by_its_seed_and_leaves_torch_alone():
     assert not np.allclose(first, NeuralNetClassifier(epochs=2, random_state=4).fit(X, Y).decision_function(X))
 
 
+def test_a_small_network_trains_in_one_thread_and_gives_the_others_back():
+    before, seen = torch.get_num_threads(), []
+
+    class Count(Recorder):
+        def on_fit_task_end(self, estimator, context):
+            seen.append(torch.get_num_threads())
+
+    try:
+        torch.set_num_threads(2)
+        NeuralNetClassifier(epochs=1).set_callbacks(Count()).fit(X, Y)
+        assert set(seen) == {1}
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_a_weight_of_zero_leaves_a_row_out_and_a_common_factor_changes_nothing():
     weight = np.ones(len(X))
     weight[:30] = 0

@@ -15,6 +15,7 @@ from floral_learn.core.arrays import backend_for
 from floral_learn.neural.batched_mlp import initial_parameters
 
 _ROWS = 4096  # rows of a forward pass while predicting
+_SMALL = 2**18  # parameters of a network that one thread trains fastest
 
 
 def torch_device(device: str | None) -> torch.device:
@@ -82,6 +83,18 @@ def evaluating(module: torch.nn.Module) -> Iterator[None]:
     finally:
         for part, mode in before:
             part.training = mode
+
+
+@contextmanager
+def threads_for(module: torch.nn.Module) -> Iterator[None]:
+    """One thread for a small network on the CPU: more gain nothing there, and on a busy machine wait for each other."""
+    before = torch.get_num_threads()
+    small = place_of(module)[0].type == "cpu" and sum(p.numel() for p in module.parameters()) < _SMALL
+    torch.set_num_threads(1 if small else before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def batches_of(X: Any, size: int, device: torch.device, dtype: torch.dtype) -> Iterator[torch.Tensor]:

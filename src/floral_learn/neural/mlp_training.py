@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from floral_learn.neural.batched_mlp import MLPSettings
-from floral_learn.neural.mlp_network import class_columns, evaluating, place_of, soft_loss
+from floral_learn.neural.mlp_network import class_columns, evaluating, place_of, soft_loss, threads_for
 
 History = dict[str, list[float]]
 
@@ -56,7 +56,7 @@ def train(
     joined = any(isinstance(part, torch.nn.modules.batchnorm._BatchNorm) for part in module.modules())
     history: History = {"loss": [], "accuracy": []}
     best, best_state = np.inf, None
-    with _own_randomness(stream, device), _training(module):
+    with _own_randomness(stream, device), _training(module), threads_for(module):
         for _ in range(settings.epochs):
             losses, hits = 0.0, 0
             for picks in _batches(len(X), settings.batch_size, stream, joined):
