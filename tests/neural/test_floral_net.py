@@ -216,3 +216,12 @@ def test_any_head_without_turns():
     clf = NeuralFloralClassifier(epochs=2, head=LogisticRegression()).fit(X, Y)
     assert clf.predict(X).shape == (120,)
     assert isinstance(NeuralFloralClassifier(epochs=1, head=FloralClassifier(n_rounds=5)).fit(X, Y).head_.gram_, str)
+
+
+def test_weights_that_leave_a_class_out_are_refused_before_the_network_is_trained(monkeypatch):
+    from floral_learn.neural import floral_net
+
+    monkeypatch.setattr(floral_net, "train", lambda *_, **__: pytest.fail("the network was trained"))
+    X, y = np.random.default_rng(0).normal(size=(20, 2)), np.tile([0, 1], 10)
+    with pytest.raises(ValueError, match="sample_weight 0"):
+        NeuralFloralClassifier(epochs=2).fit(X, y, sample_weight=y.astype(float))

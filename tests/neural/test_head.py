@@ -144,7 +144,7 @@ def test_a_clone_has_a_copy_of_the_network():
 def test_the_head_goes_through_a_file_and_the_network_does_not(tmp_path):
     module = network()
     head = FloralHead(module, random_state=0).fit(X, Y)
-    with pytest.raises(ValueError, match="cannot be saved"):
+    with pytest.raises(ValueError, match="cannot hold"):
         save(head, tmp_path / "model.skops")
     assert not list(tmp_path.iterdir())
     save(head.head_, tmp_path / "head.skops")
@@ -187,3 +187,30 @@ def test_bad_rows_and_labels_are_named_before_the_game(monkeypatch):
         FloralHead(network()).fit(X, Y[:-1])
     with pytest.raises(ValueError, match="NaN"):
         FloralHead(network()).fit(np.where(X > 1, np.nan, X), Y)
+
+
+class Backwards(torch.nn.Module):
+    """The last layer is defined first."""
+
+    def __init__(self):
+        super().__init__()
+        self.out = torch.nn.Linear(4, 2)
+        self.body = torch.nn.Linear(2, 4)
+
+    def forward(self, rows):
+        return self.out(torch.relu(self.body(rows)))
+
+
+def test_the_last_linear_layer_is_the_last_one_called_not_the_last_one_defined():
+    module = Backwards()
+    X = np.random.default_rng(0).normal(size=(10, 2))
+    expected = torch.relu(module.body(torch.as_tensor(X, dtype=torch.float32))).detach().numpy()
+    np.testing.assert_allclose(layer_features(module, X), expected, atol=1e-6)
+
+
+def test_what_a_head_cannot_take_is_refused_before_any_training():
+    from sklearn.neighbors import KNeighborsClassifier
+
+    X, y = np.random.default_rng(0).normal(size=(20, 2)), np.tile([0, 1], 10)
+    with pytest.raises(ValueError, match="trusted= was given"):
+        FloralHead(Backwards(), head=KNeighborsClassifier()).fit(X, y, trusted=np.zeros(20, bool))

@@ -196,3 +196,8 @@ def _refuse_callables(model: Any) -> None:
     for part in _parts(model):
         if callable(getattr(part, "kernel", None)):
             raise ValueError("kernel is a function, which cannot be saved without pickle; use a named kernel")
+        if hasattr(getattr(part, "module", None), "state_dict"):
+            raise ValueError(
+                "module is a network of your own, which a model file cannot hold: save head_ with this function and "
+                "the module's state_dict() with torch or safetensors"
+            )

@@ -17,8 +17,8 @@ from floral_learn.defenses.floral_fit import generator
 from floral_learn.defenses.game_setup import check_trusted
 from floral_learn.defenses.labels import encode_labels
 from floral_learn.neural.batched_mlp import MLPSettings
-from floral_learn.neural.head import HeadMixin, build_head, fit_head
-from floral_learn.neural.head_features import check_rows, find_layer, layer_features
+from floral_learn.neural.head import HeadMixin, build_head, check_head_takes, fit_head
+from floral_learn.neural.head_features import check_rows, find_layers, layer_features
 from floral_learn.neural.mlp import TRAINING_CONSTRAINTS, hidden_sizes, log_epoch
 from floral_learn.neural.mlp_network import build_mlp, packed, torch_device, unpacked
 from floral_learn.neural.mlp_training import History, Rows, train
@@ -141,6 +141,7 @@ class NeuralFloralClassifier(HeadMixin, ClassifierMixin, BaseEstimator):
         head = build_head(self.head, int(seeds[1]))
         if self.alternations and not isinstance(head, FloralClassifier):
             raise ValueError(f"alternations={self.alternations} needs a FloralClassifier as head, got {head!r}")
+        check_head_takes(head, sample_weight, trusted)
         X, y = validate_data(
             self, X, y, allow_nd=self.module is not None, dtype=[np.float64, np.float32], ensure_min_samples=2
         )
@@ -150,6 +151,8 @@ class NeuralFloralClassifier(HeadMixin, ClassifierMixin, BaseEstimator):
         if sample_weight is not None:
             weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             rows = np.flatnonzero(weight)
+            if len(np.unique(codes[rows])) < len(classes):
+                raise ValueError("every row of at least one class has sample_weight 0; each class needs a positive one")
         stream = torch.Generator().manual_seed(int(seeds[0]))
         start = self._start(X, len(classes), stream).to(device)
         one_hot = np.eye(len(classes), dtype=np.float32)[codes]
@@ -185,7 +188,7 @@ class NeuralFloralClassifier(HeadMixin, ClassifierMixin, BaseEstimator):
         """The untrained network, checked against rows and classes."""
         if self.module is None:
             return build_mlp((X.shape[1], *self._settings().hidden, 1 if n_classes == 2 else n_classes), stream)
-        find_layer(self.module, self.layer)
+        find_layers(self.module, self.layer)
         shape = tuple(check_rows(self.module, X).shape)
         allowed = [(1, n_classes), *([(1,), (1, 1)] if n_classes == 2 else [])]
         if shape not in allowed:

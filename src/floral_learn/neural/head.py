@@ -11,11 +11,11 @@ import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
 from floral_learn.defenses.floral import FloralClassifier
 from floral_learn.defenses.floral_fit import generator
-from floral_learn.neural.head_features import check_rows, find_layer, layer_features
+from floral_learn.neural.head_features import check_rows, find_layers, layer_features
 
 
 def build_head(head: Any, random_state: Any) -> Any:
@@ -32,6 +32,13 @@ def build_head(head: Any, random_state: Any) -> Any:
         made.set_params(random_state=int(generator(random_state).integers(2**31 - 1)))
     made._validate_params()  # now, not after the network has been trained
     return made
+
+
+def check_head_takes(head: Any, sample_weight: Any, trusted: Any) -> None:
+    """A ValueError, before any training, where `head` has no place for what the user gave."""
+    for name, value in (("sample_weight", sample_weight), ("trusted", trusted)):
+        if value is not None and not has_fit_parameter(head, name):
+            raise ValueError(f"{name}= was given, but the head {head!r} does not take it in fit")
 
 
 def fit_head(head: Any, features: np.ndarray, y: Any, sample_weight: Any, trusted: Any) -> Any:
@@ -162,8 +169,9 @@ class FloralHead(HeadMixin, ClassifierMixin, BaseEstimator):
             As in ``FloralClassifier.fit``.
         """
         self._validate_params()
-        find_layer(self.module, self.layer)
+        find_layers(self.module, self.layer)
         head = build_head(self.head, self.random_state)
+        check_head_takes(head, sample_weight, trusted)
         X, y = validate_data(self, X, y, allow_nd=True, dtype=[np.float64, np.float32], ensure_min_samples=2)
         check_rows(self.module, X)
         features = layer_features(self.module, X, self.layer, self.batch_size)

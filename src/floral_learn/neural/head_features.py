@@ -21,12 +21,12 @@ def layer_features(module: torch.nn.Module, X: np.ndarray, layer: str | None = N
     if isinstance(module, MLP):
         module = in_64_bits(module)  # small: a row has the same features alone and in any batch
     device, dtype = place_of(module)
-    part, before = find_layer(module, layer)
+    parts = find_layers(module, layer)
     caught: list[Any] = []
-    if before:
-        hook = part.register_forward_pre_hook(lambda _, given: caught.append(given[0]))
+    if layer is None:  # the last one to be called, which need not be the last one to be defined
+        hooks = [part.register_forward_pre_hook(lambda _, given: caught.append(given[0])) for part in parts]
     else:
-        hook = part.register_forward_hook(lambda _, given, output: caught.append(output))
+        hooks = [part.register_forward_hook(lambda _, given, output: caught.append(output)) for part in parts]
     found = []
     try:
         with evaluating(module), torch.no_grad():
@@ -37,12 +37,13 @@ def layer_features(module: torch.nn.Module, X: np.ndarray, layer: str | None = N
                     raise ValueError(f"layer={layer!r} takes no part in the forward pass of the module")
                 found.append(_matrix(caught[-1], layer, len(rows)))
     finally:
-        hook.remove()
+        for hook in hooks:
+            hook.remove()
     return np.concatenate(found)
 
 
-def find_layer(module: Any, layer: str | None) -> tuple[torch.nn.Module, bool]:
-    """The part of `module` to listen at, and whether its input is meant; a ValueError says what there is."""
+def find_layers(module: Any, layer: str | None) -> list[torch.nn.Module]:
+    """The part of `module` with a name, or all its linear layers; a ValueError says what there is."""
     if not isinstance(module, torch.nn.Module):
         raise ValueError(f"module must be a torch.nn.Module, got {type(module).__name__}")
     parts = dict(module.named_modules())
@@ -51,11 +52,11 @@ def find_layer(module: Any, layer: str | None) -> tuple[torch.nn.Module, bool]:
             known = [name for name in parts if name]
             more = f" and {len(known) - _NAMES} more" if len(known) > _NAMES else ""
             raise ValueError(f"layer={layer!r} is no layer of the module; it has: {', '.join(known[:_NAMES])}{more}")
-        return parts[layer], False
+        return [parts[layer]]
     linear = [part for part in parts.values() if isinstance(part, torch.nn.Linear)]
     if not linear:
         raise ValueError("the module has no Linear layer, whose input would be the features: name one with layer=")
-    return linear[-1], True
+    return linear
 
 
 def check_rows(module: torch.nn.Module, X: np.ndarray) -> torch.Tensor:
