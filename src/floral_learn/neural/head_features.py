@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ def layer_features(module: torch.nn.Module, X: np.ndarray, layer: str | None = N
     return np.concatenate(found)
 
 
-def find_layers(module: Any, layer: str | None) -> list[torch.nn.Module]:
+def find_layers(module: Any, layer: str | None) -> Sequence[torch.nn.Module]:
     """The part of `module` with a name, or all its linear layers; a ValueError says what there is."""
     if not isinstance(module, torch.nn.Module):
         raise ValueError(f"module must be a torch.nn.Module, got {type(module).__name__}")
