@@ -141,8 +141,8 @@ def check():
     assert np.array_equal(by_hand.mean_weights, result.mean_weights)
     assert np.array_equal(by_hand.history["bias"], result.history["bias"])
     assert np.array_equal(by_hand.flip_rate, result.flip_rate)
-    on_device = FloralClassifier(n_rounds=50, random_state=0).fit(torch.as_tensor(X, device="cuda"), y)
-    from_host = FloralClassifier(n_rounds=50, random_state=0, device="cuda").fit(X, y)
+    on_device = FloralClassifier(n_rounds=50, budget=0.1, random_state=0).fit(torch.as_tensor(X, device="cuda"), y)
+    from_host = FloralClassifier(n_rounds=50, budget=0.1, random_state=0, device="cuda").fit(X, y)
     scores = on_device.decision_function(torch.as_tensor(X, device="cuda"))
     assert scores.is_cuda
     np.testing.assert_allclose(scores.cpu().numpy(), from_host.decision_function(X), atol=1e-6)
@@ -262,7 +262,8 @@ def whole_fits(n):
     T, _ = data(10_000, seed=1)
     header(f"Whole fits, n = {n:,}, d = 100", "what", "s", "same predictions as dense GPU, 10,000 rows")
     params = {"C": C, "gamma": 0.005, "random_state": 0}
-    FloralClassifier(device="cuda", gram="dense", n_rounds=5, **params).fit(X, y)
+    given = {"budget": 0.02}
+    FloralClassifier(device="cuda", gram="dense", n_rounds=30, **given, **params).fit(X, y)
     predictions = {}
     fits = {
         "FLORAL dense on the GPU, 1,000 rounds": {"device": "cuda", "gram": "dense"},
@@ -272,10 +273,16 @@ def whole_fits(n):
             "rank": 256,
         },
         "FLORAL low rank on the CPU, 1,000 rounds": {"gram": "low_rank", "rank": 256},
+        "FLORAL low rank on the GPU, 1,000 rounds, budget by itself": {
+            "device": "cuda",
+            "gram": "low_rank",
+            "rank": 256,
+            "budget": "auto",
+        },
     }
     for name, more in fits.items():
         began = time.perf_counter()
-        clf = FloralClassifier(n_rounds=1000, **params, **more).fit(X, y)
+        clf = FloralClassifier(n_rounds=1000, **params, **(given | more)).fit(X, y)
         spent = time.perf_counter() - began
         predictions[name] = clf.predict(T)
         row(name, f"{spent:.2f}", f"{np.mean(predictions[name] == next(iter(predictions.values()))):.4f}")
