@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import copy
 import os
-import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral, Real
@@ -26,6 +24,7 @@ from floral_learn.defenses.labels import encode_labels
 from floral_learn.neural.encoders import Tokens, check_labels, check_texts, quiet
 from floral_learn.neural.text_files import NOTE, note_text, plain, read_note, replaced_folder
 from floral_learn.neural.text_network import TextNetwork, load_network
+from floral_learn.neural.text_progress import EpochReport, held_out_scores
 
 History = dict[str, list[float]]
 _KEPT = ("epochs", "learning_rate", "weight_decay", "batch_size", "max_length", "random_state")  # by save
@@ -200,7 +199,7 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             rate = 5e-5 if network.model.config.hidden_size <= 384 else 2e-5
         settings = TrainingSettings(self.epochs, float(rate), self.weight_decay, self.batch_size, seed)
         history: History = {"loss": []}
-        report = _Report(self.epochs) if self.verbose else None
+        report = EpochReport(self.epochs) if self.verbose else None
 
         def fitted() -> dict[str, Any]:
             alone = replace(network, model=copy.deepcopy(network.model).eval())
@@ -212,15 +211,15 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             history["loss"].append(loss)
             if held is not None:
                 scores = forward(network.model, held[0], network.device, False)[0]
-                for name, value in _scores(scores, held[1]).items():
+                for name, value in held_out_scores(scores, held[1]).items():
                     history.setdefault(name, []).append(value)
                 network.model.train()
             if report is not None:
                 report.epoch(epoch, {name: values[-1] for name, values in history.items()})
             return epoch_done(epoch)
 
-        on_step = report.step if report else _nothing
-        fine_tune(network.model, tokens, codes, settings, network.device, on_epoch, on_step)
+        on_step = {} if report is None else {"on_step": report.step}
+        fine_tune(network.model, tokens, codes, settings, network.device, on_epoch, **on_step)
         return history
 
     def _epoch_callback(self, tokens: Tokens, y: np.ndarray, fitted: Callable[[], Any]) -> Callable[[int], bool]:
@@ -349,39 +348,3 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         network = load_network(made.model, device, made.max_length)
         network.model.eval()
         return made._keep(network, classes, history)
-
-
-def _nothing(step: int, of: int) -> None:
-    pass
-
-
-def _scores(logits: np.ndarray, codes: np.ndarray) -> dict[str, float]:
-    """Accuracy and mean hinge loss, max(0, 1 - (own logit - best other logit))."""
-    rows = np.arange(len(codes))
-    others = logits.astype(np.float64)
-    own = others[rows, codes].copy()
-    others[rows, codes] = -np.inf
-    margin = own - others.max(axis=1)
-    return {
-        "accuracy": float((logits.argmax(1) == codes).mean()),
-        "hinge_loss": float(np.maximum(0, 1 - margin).mean()),
-    }
-
-
-class _Report:
-    """Lines on stderr: what ``verbose=1`` shows."""
-
-    def __init__(self, epochs: int) -> None:
-        self.epochs, self.began = epochs, time.monotonic()
-
-    def step(self, step: int, of: int) -> None:
-        """A step of all."""
-        every = max(1, of // (10 * self.epochs))
-        if step % every == 0:
-            left = (time.monotonic() - self.began) / step * (of - step)
-            sys.stderr.write(f"[text] step {step}/{of}  {left:.1f} s left\n")
-
-    def epoch(self, epoch: int, values: dict[str, float]) -> None:
-        """An epoch of all."""
-        numbers = "  ".join(f"{name} {value:.4g}" for name, value in values.items())
-        sys.stderr.write(f"[text] epoch {epoch}/{self.epochs}  {numbers}\n")
