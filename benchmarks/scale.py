@@ -70,9 +70,8 @@ def write_data(path, n, width):
 
 
 def model(args, **kw):
-    return FloralClassifier(
-        gamma=0.1 / args.features, gram="low_rank", rank=args.rank, dtype="float32", n_rounds=args.rounds, **kw
-    )
+    params = {"gamma": 0.1 / args.features, "budget": 0.02, "n_rounds": args.rounds, "dtype": "float32"}
+    return FloralClassifier(**params | {"gram": "low_rank", "rank": args.rank} | kw)
 
 
 def one_size(args, n):
