@@ -80,7 +80,7 @@ def test_votes_are_those_of_nearest_neighbours(kernel):
 
 def test_votes_need_no_more_columns_than_a_tile(monkeypatch):
     whole = neighbour_votes(GRAM, Y, 2, 5, np.arange(len(Y)))
-    monkeypatch.setattr("floral_learn.core.evidence._TILE", 7)
+    monkeypatch.setattr("floral_learn.core.evidence._TILE", 11)
     np.testing.assert_array_equal(neighbour_votes(GRAM, Y, 2, 5, np.arange(len(Y))), whole)
 
 

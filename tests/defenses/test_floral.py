@@ -396,7 +396,7 @@ def test_nothing_is_left_half_fitted_by_a_refused_fit():
 
 
 def test_verbose_writes_lines_with_time_left(capsys):
-    FloralClassifier(n_rounds=40, verbose=1).fit(X, Y)
+    FloralClassifier(n_rounds=40, budget=0.02, verbose=1).fit(X, Y)
     lines = capsys.readouterr().err.strip().splitlines()
     assert len(lines) == 10
     assert lines[-1].startswith("[floral] round 40/40")

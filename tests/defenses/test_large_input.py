@@ -108,7 +108,8 @@ def test_the_features_are_never_in_memory_at_once(tmp_path, monkeypatch):
     wide.flush()
     labels = np.arange(8000) % 2
     tracemalloc.start()  # sees what numpy allocates, not the pages of a memory map
-    clf = FloralClassifier(gram="low_rank", rank=8, n_rounds=5, gamma=1e-3).fit(tmp_path / "wide.npy", labels)
+    clf = FloralClassifier(gram="low_rank", rank=8, n_rounds=5, gamma=1e-3, budget=0.02)
+    clf.fit(tmp_path / "wide.npy", labels)
     clf.predict(tmp_path / "wide.npy")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

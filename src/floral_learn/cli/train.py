@@ -23,8 +23,10 @@ def train(
     label: str = typer.Option(..., "--label", "-l", help="name of the label column"),
     out: Path = typer.Option(..., "--out", "-o", help="model file to write, such as model.skops"),
     method: str = typer.Option("floral", "--method", "-m", help="floral, svm, ln-svm, curie, ls-svm, k-lid, ..."),
-    budget: float | None = typer.Option(None, help="floral: share of labels that the attacker may choose from"),
-    penalty: float = typer.Option(10.0, "--C", help="cap on the weight of one row (kernel machines)"),
+    budget: float | None = typer.Option(
+        None, help="floral: share of labels that the attacker may choose from (default: chosen from the labels)"
+    ),
+    penalty: float | None = typer.Option(None, "--C", help="cap on the weight of one row (kernel machines)"),
     gamma: str = typer.Option("scale", help="kernel width: a number, scale or auto"),
     seed: int = typer.Option(0, "--seed", "-s", help="random seed"),
     drop: list[str] = typer.Option([], help="column to leave out (repeatable)"),
@@ -41,6 +43,8 @@ def train(
             raise TableError(f"the folder of --out {out} does not exist")
         if out.exists() and source.exists() and out.samefile(source):
             raise TableError(f"--out {out} is the data file itself; it is never overwritten")
+        if cluster is not None and budget is None and method == "floral":
+            budget = 0.02  # a cluster cannot choose one
         classifier = make_classifier(method, penalty, gamma, budget, seed)
         if cluster is None:
             table = read_table(source, sep=sep, encoding=encoding)
@@ -61,6 +65,8 @@ def train(
     classes, counts = np.unique(labels, return_counts=True)
     typer.echo(f"columns: {note}")
     typer.echo("labels: " + ", ".join(f"{c} ({n})" for c, n in zip(classes.tolist()[:12], counts, strict=False)))
+    if (chosen := getattr(classifier, "selection_", None)) is not None:
+        typer.echo(f"budget: {chosen.reason}")
     typer.echo(f"trained {method} on {len(labels)} rows in {time.perf_counter() - started:.1f} s; wrote {out}")
 
 
@@ -73,7 +79,7 @@ def check_classes(labels: np.ndarray, source: Path, label: str) -> None:
         raise TableError(f"{source}: column {label!r} has {len(classes)} different values: not the labels of classes")
 
 
-def make_classifier(method: str, penalty: float, gamma: str, budget: float | None, seed: int) -> Any:
+def make_classifier(method: str, penalty: float | None, gamma: str, budget: float | None, seed: int) -> Any:
     """The estimator behind a name, with those of the options that it has."""
     from floral_learn.defenses import DEFENSES
 
@@ -89,7 +95,9 @@ def make_classifier(method: str, penalty: float, gamma: str, budget: float | Non
     known = classifier.get_params(deep=False)
     if budget is not None and "budget" not in known:
         raise TableError(f"--budget is for floral; {method} has no attacker inside")
-    wanted = {"C": penalty, "gamma": width, "random_state": seed}
+    wanted: dict[str, Any] = {"gamma": width, "random_state": seed}
+    if penalty is not None:
+        wanted["C"] = penalty
     if budget is not None:
         wanted["budget"] = budget
     return classifier.set_params(**{name: value for name, value in wanted.items() if name in known})

@@ -22,7 +22,8 @@ from floral_learn.core.attackers import Flips, NoAttack, RandomizedTopK, View
 from floral_learn.core.game import Game, solve, step_schedule
 from floral_learn.core.gram import DenseGram, Gram
 
-_TILE = 256  # reference rows compared at a time
+_TILE = 256  # reference rows compared at a time, at most
+_NUMBERS = 1_000_000  # distances held at a time
 
 
 def deal_folds(labels: np.ndarray, folds: int, rng: np.random.Generator) -> np.ndarray:
@@ -90,15 +91,16 @@ def neighbour_votes(
     for a few at a time, and only the nearest so far are kept.
     """
     n = len(labels)
+    tile = max(8, min(_TILE, _NUMBERS // n))
     nearest = np.full((n, neighbours), np.inf)
-    who = np.zeros((n, neighbours), dtype=np.intp)
-    for start in range(0, len(references), _TILE):
-        rows = references[start : start + _TILE]
+    who = np.zeros((n, neighbours), dtype=np.int32)
+    for start in range(0, len(references), tile):
+        rows = references[start : start + tile]
         values = _columns(gram, rows)
         distance = values[rows, np.arange(len(rows))][None, :] - 2 * values
         distance[rows, np.arange(len(rows))] = np.inf
         both = np.concatenate([nearest, distance], axis=1)
-        known = np.concatenate([who, np.broadcast_to(rows, distance.shape)], axis=1)
+        known = np.concatenate([who, np.broadcast_to(rows.astype(np.int32), distance.shape)], axis=1)
         kept = np.argpartition(both, neighbours - 1, axis=1)[:, :neighbours]
         nearest, who = np.take_along_axis(both, kept, 1), np.take_along_axis(known, kept, 1)
     votes = np.stack([((labels[who] == c) & np.isfinite(nearest)).sum(1) for c in range(n_classes)], axis=1)

@@ -25,7 +25,7 @@ from floral_learn.core.gram import Gram
 FOLDS = 5
 ROUNDS = 300  # of the games on the folds
 NEIGHBOURS = 20
-REFERENCES = 1000  # rows among which neighbours are looked for
+REFERENCES = 1000  # rows among which neighbours are looked for; fewer from 50,000 rows on
 EVEN = 0.7  # the smallest class has this share of n / n_classes labels or more: classes are even
 ONE_WAY = (0.1, 3.0)  # suspects that move to a rarer class: at least this share of n, and this many times the others
 FEWEST = 0.03  # share of suspects below which the attacker stays off
@@ -108,7 +108,8 @@ def select_budget(
     counts = np.bincount(labels, minlength=len(classes))
     fold = deal_folds(labels, min(FOLDS, n), rng)
     scores = out_of_fold(gram, labels, cap, eta, fold, n_classes=len(classes), rounds=ROUNDS, weight=weight)
-    references = np.arange(n) if n <= REFERENCES else np.sort(rng.choice(n, REFERENCES, replace=False))
+    most = int(np.clip(50_000 * REFERENCES // n, 100, REFERENCES))
+    references = np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
     neighbours = int(np.clip(counts.min() // 2, min(5, n - 1), NEIGHBOURS))
     votes = neighbour_votes(gram, labels, len(classes), neighbours, references)
     support, rival = _support(class_shares(scores, votes), labels, counts)

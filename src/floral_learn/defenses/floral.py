@@ -65,13 +65,13 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         ``budget="auto"``, and else 10, as in the paper.
     class_weight : dict, "balanced" or None, default=None
         Multiplies the sample weights, as in SVC.
-    budget : "auto", float, int or dict, default=0.02
+    budget : "auto", float, int or dict, default="auto"
         B, the points among which the attacker chooses: a fraction of the rows (float) or a count (int); for three or
         more classes also a dict class -> either. Near twice the number of poisoned labels is best; far above it costs
         accuracy. Below 2 points the attacker is off. "auto" chooses from the untrusted labels alone how many, and
         which, may be flipped: those that held-out SVMs and nearest rows contradict (see ``selection_``).
     flips : float, int or None, default=None
-        k, the points flipped in a round; None is B // 2.
+        k, the points flipped in a round; None is B // 2, and B with ``budget="auto"``.
     n_rounds : int, default=500
         T, rounds of the game.
     learning_rate : "auto" or float, default="auto"
@@ -190,7 +190,7 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         coef0=0.0,
         C="auto",
         class_weight=None,
-        budget=0.02,
+        budget="auto",
         flips=None,
         n_rounds=500,
         learning_rate="auto",

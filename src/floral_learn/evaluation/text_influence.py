@@ -52,4 +52,4 @@ def _fitted_duals(
     """Both cells of a level ask for the same game."""
     X = np.frombuffer(rows, np.float16).reshape(shape).astype(np.float32)
     y = np.frombuffer(labels, np.int64)
-    return dual_influence(FloralClassifier(C=C, gamma=gamma, device=device, random_state=seed).fit(X, y))
+    return dual_influence(FloralClassifier(C=C, gamma=gamma, budget=0.02, device=device, random_state=seed).fit(X, y))

@@ -46,7 +46,8 @@ def _style(name: str, number: int) -> dict[str, Any]:
         return line_style("floral")
     if name == ORACLE:
         return {"color": RED, "linestyle": ":", "linewidth": 1.3, "marker": "d"}
-    return line_style(name, number)
+    style = line_style(name, number)
+    return style if number < 8 else {**style, "linestyle": "-", "marker": "s"}  # the colours repeat from there on
 
 
 def _map(axis: Any, over: pd.DataFrame, methods: list[str]) -> None:
@@ -59,7 +60,9 @@ def _map(axis: Any, over: pd.DataFrame, methods: list[str]) -> None:
             value = table.to_numpy()[row, column]
             colour = "white" if abs(value) > 0.7 * most else "black"
             axis.text(column, row, f"{value:+.1f}", ha="center", va="center", color=colour, fontsize=7)
-    axis.set_xticks(range(table.shape[1]), [f"{data}\n({group})" for group, data in order])
+    axis.set_xticks(
+        range(table.shape[1]), [f"{data}\n({group.replace('development', 'dev.')})" for group, data in order]
+    )
     axis.set_yticks(range(table.shape[0]), [title(name) for name in table.index])
     axis.grid(False)
     axis.set_title("mean over attacks and levels of the poisoned cells, accuracy over SVC (points)")
