@@ -111,7 +111,7 @@ def _columns(gram: Gram, rows: np.ndarray) -> np.ndarray:
     """K[:, rows], looked up where K is there, else as a product with unit columns."""
     backend = gram.backend
     if isinstance(gram, DenseGram):
-        return backend.numpy(gram.matrix[:, backend.array(rows)])
+        return backend.numpy(backend.cast(gram.matrix[:, backend.array(rows)], backend.float64))
     unit = np.zeros((gram.n, len(rows)))
     unit[rows, np.arange(len(rows))] = 1.0
     return backend.numpy(gram.matmat(backend.columns(unit)))

@@ -56,7 +56,7 @@ class BudgetPathDisplay:
             Fitted.
         """
         check_is_fitted(estimator, "budget_")
-        found = estimator.selection_
+        found = getattr(estimator, "selection_", None)  # models saved before there was a choice have none
         if found is None:
             raise ValueError(f'budget={estimator.budget!r} was given: there is a path only with budget="auto"')
         return cls(found.path_budget, found.path_support, found.budget, found.suspects, found.reason)
