@@ -1,6 +1,6 @@
-"""Rounds of a game as a CUDA graph: recorded once, then replayed with one launch instead of a hundred.
+"""Rounds of a game as a CUDA graph: recorded once, then replayed with two launches instead of 150.
 
-A round of a small game takes the device a fraction of a millisecond and the host two, for handing over its many small
+A round of a small game takes the device a fraction of a millisecond and the host three, for handing over its many small
 operations. What changes from round to round (duals, labels, the number of the round) lies in buffers at fixed places;
 the round's number is on the device too, so that steps, draws and places in the history follow it by themselves.
 """
