@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import load_iris, make_blobs, make_moons
+from sklearn.datasets import load_iris, make_blobs, make_gaussian_quantiles, make_moons
 from sklearn.model_selection import cross_val_score
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -151,6 +151,15 @@ def test_what_auto_means_for_C():
     assert FloralClassifier(budget=0.02, n_rounds=5).fit(X, CLEAN).C_ == 10.0
     assert clone(AUTO).set_params(C=3.0).fit(X, CLEAN).C_ == 3.0
     assert FloralClassifier(budget=0.02, n_rounds=5).fit(X, CLEAN).selection_ is None
+
+
+def test_a_class_between_two_others_gets_the_larger_cap():
+    rows, y = make_gaussian_quantiles(n_samples=300, n_features=3, n_classes=3, random_state=0)
+    clf = clone(AUTO).fit(rows, y)
+    assert clf.C_ == clf.selection_.cap == 10.0
+    assert clf.score(rows, y) > clone(AUTO).set_params(C=1.0).fit(rows, y).score(rows, y) + 0.05
+    easy, labels = load_iris(return_X_y=True)
+    assert clone(AUTO).fit(easy, labels).C_ == 1.0
 
 
 def test_it_is_saved_and_loaded(fitted, tmp_path):

@@ -21,11 +21,13 @@ import numpy as np
 
 from floral_learn.core.evidence import class_shares, deal_folds, neighbour_votes, out_of_fold, support_of_labels
 from floral_learn.core.gram import Gram
+from floral_learn.core.suspicion import predicted
 
 FOLDS = 5
 ROUNDS = 300  # of the games on the folds
 NEIGHBOURS = 20
 REFERENCES = 1000  # rows among which neighbours are looked for; fewer from 50,000 rows on
+CAP_GAIN = 0.05  # by how much a larger C must lower the held-out error to be taken
 EVEN = 0.7  # the smallest class has this share of n / n_classes labels or more: classes are even
 ONE_WAY = (0.1, 3.0)  # suspects that move to a rarer class: at least this share of n, and this many times the others
 FEWEST = 0.03  # share of suspects below which the attacker stays off
@@ -40,6 +42,8 @@ class BudgetSelection:
     ----------
     budget, flips : int
         B and k in points; 0 where the attacker was left off.
+    cap : float
+        C.
     reason : str
         One sentence for people.
     suspects : int
@@ -66,6 +70,7 @@ class BudgetSelection:
 
     budget: int
     flips: int
+    cap: float
     reason: str
     suspects: int
     class_shares: dict[str, float]
@@ -77,7 +82,7 @@ class BudgetSelection:
 def select_budget(
     gram: Gram,
     labels: np.ndarray,
-    cap: np.ndarray,
+    caps: tuple[float, ...],
     eta: float,
     classes: np.ndarray,
     seed: int,
@@ -92,8 +97,8 @@ def select_budget(
     gram : Gram
     labels : int ndarray of shape (n,)
         Places in `classes`.
-    cap : ndarray of shape (n,)
-        Upper bounds of the duals.
+    caps : tuple of float
+        C, or several to choose from, smallest first.
     eta : float
         Step size.
     classes : ndarray
@@ -107,7 +112,7 @@ def select_budget(
     n, rng = len(labels), np.random.default_rng([seed, 9])
     counts = np.bincount(labels, minlength=len(classes))
     fold = deal_folds(labels, min(FOLDS, n), rng)
-    scores = out_of_fold(gram, labels, cap, eta, fold, n_classes=len(classes), rounds=ROUNDS, weight=weight)
+    cap, scores = _best_cap(gram, labels, caps, eta, fold, len(classes), weight)
     most = int(np.clip(50_000 * REFERENCES // n, 100, REFERENCES))
     references = np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
     neighbours = int(np.clip(counts.min() // 2, min(5, n - 1), NEIGHBOURS))
@@ -127,6 +132,7 @@ def select_budget(
         BudgetSelection(
             budget=budget,
             flips=budget,
+            cap=cap,
             reason=reason,
             suspects=int((support < 0).sum() if eligible is None else ((support < 0) & eligible).sum()),
             class_shares={str(c): float(share) for c, share in zip(classes, shares)},
@@ -137,6 +143,32 @@ def select_budget(
         suspect,
         rival,
     )
+
+
+def _best_cap(
+    gram: Gram,
+    labels: np.ndarray,
+    caps: tuple[float, ...],
+    eta: float,
+    fold: np.ndarray,
+    n_classes: int,
+    weight: np.ndarray | None,
+) -> tuple[float, np.ndarray]:
+    """C and the held-out scores under it: the smallest, unless a larger one repeats many more of the labels.
+
+    Poison makes large caps look a little better, never much: where they are, it is the data that need them (a class
+    between two others, one against all).
+    """
+    each = np.ones(len(labels)) if weight is None else weight
+    found: list[tuple[float, np.ndarray, float]] = []
+    for cap in caps:
+        scores = out_of_fold(gram, labels, cap * each, eta, fold, n_classes=n_classes, rounds=ROUNDS, weight=weight)
+        found.append((cap, scores, float((predicted(scores) != labels).mean())))
+    best = found[0]
+    for other in found[1:]:
+        if other[2] < best[2] - CAP_GAIN:
+            best = other
+    return best[0], best[1]
 
 
 def _support(shares: np.ndarray, labels: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

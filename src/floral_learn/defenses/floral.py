@@ -62,7 +62,7 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         Constant of the poly and sigmoid kernels.
     C : "auto" or float, default="auto"
         Upper bound of the dual variables; row i has C times its sample weight. "auto" is 1, as in SVC, with
-        ``budget="auto"``, and else 10, as in the paper.
+        ``budget="auto"`` (10 for several classes that need it), and else 10, as in the paper.
     class_weight : dict, "balanced" or None, default=None
         Multiplies the sample weights, as in SVC.
     budget : "auto", float, int or dict, default="auto"

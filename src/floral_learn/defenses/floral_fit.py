@@ -33,7 +33,7 @@ from floral_learn.defenses.game_setup import (
     check_distribution,
     check_precomputed,
     resolve_budget,
-    resolve_cap,
+    resolve_caps,
 )
 from floral_learn.defenses.tensor_input import as_host
 
@@ -133,7 +133,8 @@ def make_game(
     weight = weight[rows]
     # Everything that can be wrong is checked before the kernel is computed.
     budget = resolve_budget(clf.budget, clf.flips, len(weight), clf.classes_)
-    clf.C_, clf.selection_ = resolve_cap(clf.C, clf.budget), None
+    caps = resolve_caps(clf.C, clf.budget, len(clf.classes_))
+    clf.C_, clf.selection_ = caps[0], None
     distribution = check_distribution(clf.flip_distribution, len(clf.classes_))
     if clf.budget == "auto" and distribution is not None:
         raise ValueError('flip_distribution= needs a budget in numbers: budget="auto" chooses the new labels, too')
@@ -144,7 +145,9 @@ def make_game(
     eligible = None if eligible is None else eligible[rows]
     attacker: Attacker = NoAttack()
     if clf.budget == "auto":
-        budget, eligible, targets, weight = _chosen_budget(clf, gram, labels, weight, eligible, rows, eta, running)
+        budget, eligible, targets, weight = _chosen_budget(
+            clf, gram, labels, weight, caps, eligible, rows, eta, running
+        )
         metric = None if (weight == 1).all() else weight
         if budget.flips:
             attacker = SuggestedFlips(budget.columns, budget.flips, targets=targets)
@@ -171,12 +174,13 @@ def _chosen_budget(
     gram: Gram,
     labels: np.ndarray,
     weight: np.ndarray,
+    caps: tuple[float, ...],
     eligible: np.ndarray | None,
     rows: Rows,
     eta: float,
     running: RunningFit,
 ) -> tuple[Budget, np.ndarray, np.ndarray, np.ndarray]:
-    """``budget="auto"``: B and k, the labels that may be flipped, to what, and the weights; sets ``selection_``."""
+    """``budget="auto"``: B and k, the labels that may be flipped, to what, and weights; sets ``selection_``, ``C_``."""
     given, plain, of_class = labels[rows], weight, np.ones(len(clf.classes_))
     if clf.class_weight is not None:  # what a class is worth says nothing about whose labels are wrong
         of_class = compute_class_weight(clf.class_weight, classes=clf.classes_, y=clf.classes_[labels])
@@ -186,7 +190,7 @@ def _chosen_budget(
         found, suspect, targets = select_budget(
             gram,
             given,
-            clf.C_ * plain,
+            caps,
             eta if clf.class_weight is None else _step(clf, gram, metric),
             clf.classes_,
             int(running.seeds[0]),
@@ -195,7 +199,7 @@ def _chosen_budget(
         )
     support = np.full(len(labels), np.nan)
     support[rows] = found.support
-    clf.selection_ = replace(found, support=support)
+    clf.selection_, clf.C_ = replace(found, support=support), found.cap
     if clf.verbose:
         sys.stderr.write(f"[floral] budget: {found.reason}\n")
     # A suspect may belong to either class, and counts as one of the lighter.

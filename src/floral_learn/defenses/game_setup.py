@@ -69,11 +69,17 @@ def resolve_budget(budget: Any, flips: Any, n: int, classes: np.ndarray) -> Budg
     return Budget(columns, k, shown)
 
 
-def resolve_cap(C: Any, budget: Any) -> float:
-    """C as a number: "auto" is 1, as in SVC, where the budget is chosen automatically, else the paper's 10."""
+def resolve_caps(C: Any, budget: Any, n_classes: int) -> tuple[float, ...]:
+    """C as a number or, for three or more classes and ``budget="auto"``, as two to choose from.
+
+    "auto" is 1, as in SVC, where the budget is chosen automatically, else the paper's 10. One class against all others
+    can need a larger C than pairs of classes do.
+    """
     if C != "auto":
-        return float(C)
-    return 1.0 if budget == "auto" else 10.0
+        return (float(C),)
+    if budget != "auto":
+        return (10.0,)
+    return (1.0,) if n_classes == 2 else (1.0, 10.0)
 
 
 def check_trusted(trusted: Any, n: int) -> np.ndarray | None:
