@@ -84,7 +84,8 @@ def score_card(frame: pd.DataFrame) -> pd.DataFrame:
         if not len(part):
             continue
         splits = per_split if group == "all" else per_split[per_split.index.get_level_values("group") == group]
-        deviation = splits.groupby(level="split").mean().std(ddof=0)
+        by_split = splits.groupby(level="split").mean()
+        deviation = by_split.std(ddof=0) if len(by_split) > 1 else by_split.iloc[0] * float("nan")
         level = part.index.get_level_values("level")
         poisoned, clean = part[level > 0], part[level == 0]
         over = poisoned.mean() - poisoned[BASE].mean()
