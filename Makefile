@@ -44,8 +44,9 @@ browser:
 	  { apt-get -qq update && apt-get -qq install -y chromium chromium-driver; } >/dev/null 2>&1 || true; \
 	fi
 
+# Those for a CUDA device (scale_gpu.py, imdb_gpu.py and the page made from its store) are run by hand.
 bench: $(VENV)/.dev
-	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	for script in $(filter-out benchmarks/scale_gpu.py benchmarks/imdb_%.py,$(wildcard benchmarks/*.py)); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 clean:
 	rm -rf $(VENV) build dist docs/gallery docs/api/generated docs/api/backreferences .mypy_cache .ruff_cache .hypothesis demo.png
