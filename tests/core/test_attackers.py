@@ -149,3 +149,15 @@ def test_draws_are_the_same_everywhere_and_look_uniform(backend):
     assert ((histogram - 1000) ** 2 / 1000).sum() < 60  # chi-square, 19 degrees of freedom
     assert abs(np.corrcoef(u[:-1], u[1:])[0, 1]) < 0.03
     assert abs(np.corrcoef(u, np.asarray(draw(np.array([8]), 3, rows)) / 2.0**63)[0, 1]) < 0.03
+
+
+def test_the_largest_keys_of_each_column_by_its_own_count(backend):
+    keys = np.random.default_rng(0).permutation(40)[:, None] * np.array([1, 1, 1, 1])
+    keys[:35, 2] = -1
+    counts = np.array([0, 7, 20, 20])
+    found = backend.numpy(backend.largest(backend.columns(keys), counts))
+    assert found.shape == (20, 4)
+    for j, count in enumerate(counts):
+        named = set(found[:, j]) - {-1}
+        allowed = np.flatnonzero(keys[:, j] >= 0)
+        assert named == set(allowed[np.argsort(-keys[allowed, j])][:count])

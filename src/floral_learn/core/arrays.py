@@ -110,16 +110,17 @@ class NumpyBackend:
         """Row order that sorts each column, equal values in the order they stand."""
         return np.argsort(x, axis=0, kind="stable")
 
-    def largest(self, keys: Array, count: int, ordered: bool = False) -> Array:
-        """Row numbers of the `count` largest keys of each column, (count, c), in no order (`ordered` is for torch).
+    def largest(self, keys: Array, counts: np.ndarray) -> Array:
+        """Row numbers of the ``counts[j]`` largest keys of column j, (max count, c), in no order; -1 in empty places.
 
-        Non-negative keys are distinct within a column, so that the set is the same on every backend; the places
-        that too few of them leave are taken by rows with negative keys.
+        Non-negative keys are distinct within a column, so that the set is the same on every backend; rows with negative
+        keys are never named.
         """
-        n = len(keys)
-        if count >= n:
-            return np.repeat(np.arange(n)[:, None], keys.shape[1], axis=1)
-        return np.stack([_largest(column, count) for column in keys.T], axis=1)
+        result = np.full((min(int(counts.max()), len(keys)), keys.shape[1]), -1, dtype=np.int64)
+        for j, count in enumerate(counts):
+            rows = _largest(keys[:, j], int(count))
+            result[: len(rows), j] = rows
+        return result
 
     def symmetric_product(self, matrix: Array, columns: Array) -> Array:
         """``matrix @ columns`` for a symmetric `matrix`, column by column in memory, in the type of the matrix.
@@ -149,9 +150,8 @@ class NumpyBackend:
 def _largest(keys: np.ndarray, count: int) -> np.ndarray:
     # Late in a game most keys are -1, and a partition among equal keys is slow: leave them out first.
     open_rows = np.flatnonzero(keys >= 0)
-    if len(open_rows) <= count:
-        rest = np.flatnonzero(keys < 0)[: count - len(open_rows)]
-        return np.concatenate([open_rows, rest])
+    if count == 0 or len(open_rows) <= count:
+        return open_rows[: min(count, len(open_rows))]
     return open_rows[np.argpartition(keys[open_rows], len(open_rows) - count)[len(open_rows) - count :]]
 
 

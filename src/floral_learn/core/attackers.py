@@ -104,7 +104,7 @@ class RandomizedTopK(Attacker):
         most = int(np.max(self.flips, initial=0))
         if most == 0 or not budget.any():
             return Attacker.__call__(self, view, counter)
-        candidates = _largest(_ranking_keys(view.dual, view), budget.reshape(-1), view.backend)
+        candidates = view.backend.largest(_ranking_keys(view.dual, view), budget.reshape(-1))
         return _choose(candidates, np.broadcast_to(self.flips, (games,)), most, view, counter, self.flip_distribution)
 
 
@@ -180,7 +180,7 @@ class LargestLoss(Attacker):
             columns = view.labels + backend.arange(games) * view.n_classes
             own = view.scores[backend.arange(len(view.labels))[:, None], columns]
         loss = (1 + own).clip(0, None)
-        candidates = _largest(_ranking_keys(loss, view), np.broadcast_to(self.flips, (games,)), backend)
+        candidates = backend.largest(_ranking_keys(loss, view), np.broadcast_to(self.flips, (games,)))
         return _choose(candidates, np.broadcast_to(self.flips, (games,)), most, view, counter, self.flip_distribution)
 
 
@@ -206,26 +206,6 @@ def _ranking_keys(values: Array, view: View) -> Array:
 def _each(x: Array, times: int, backend: NumpyBackend) -> Array:
     repeat = backend.xp.repeat_interleave if backend.name == "torch" else np.repeat
     return repeat(x.T, times, 0).T
-
-
-def _largest(keys: Array, counts: np.ndarray, backend: NumpyBackend) -> Array:
-    """Row numbers of the ``counts[j]`` largest keys of column j, (max count, c), -1 in empty places."""
-    xp = backend.xp
-    if int(counts.max()) == int(counts.min()):
-        rows = backend.largest(keys, int(counts.max()))
-        columns = backend.arange(keys.shape[1])[None, :]
-        return xp.where(keys[rows, columns] >= 0, rows, -1)
-    if backend.name == "torch":  # one launch for all columns; the shorter ones end where their count does
-        rows = backend.largest(keys, int(counts.max()), ordered=True)
-        rank, columns = backend.arange(len(rows))[:, None], backend.arange(keys.shape[1])[None, :]
-        wanted = (rank < backend.constant(counts)) & (keys[rows, columns] >= 0)
-        return xp.where(wanted, rows, -1)
-    result = backend.zeros((int(counts.max()), keys.shape[1]), backend.int64) - 1
-    for j, count in enumerate(counts):
-        if count > 0:
-            rows = backend.largest(keys[:, j : j + 1], int(count))[:, 0]
-            result[: len(rows), j] = xp.where(keys[rows, j] >= 0, rows, -1)
-    return result
 
 
 def _choose(

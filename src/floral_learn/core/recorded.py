@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from floral_learn.core.arrays import Array
 from floral_learn.core.attackers import NoAttack, RandomizedTopK, TopK, View
 from floral_learn.core.state import GameState
@@ -55,8 +57,7 @@ def recordable(game: Any) -> bool:
 
 
 def _most_flips(game: Any) -> int:
-    flips = getattr(game.attacker, "flips", 0)
-    return int(flips if isinstance(flips, int) else max(flips, default=0))
+    return int(np.max(getattr(game.attacker, "flips", 0), initial=0))
 
 
 def play_recorded(

@@ -160,9 +160,17 @@ class TorchBackend(NumpyBackend):
         """Row order that sorts each column, equal values in the order they stand."""
         return self.xp.argsort(x, dim=0, stable=True)
 
-    def largest(self, keys: Array, count: int, ordered: bool = False) -> Array:
-        """Row numbers of the `count` largest keys of each column, (count, c), in no order or the largest first."""
-        return self.xp.topk(keys.T, min(count, len(keys)), dim=1, sorted=ordered).indices.T
+    def largest(self, keys: Array, counts: np.ndarray) -> Array:
+        """Row numbers of the ``counts[j]`` largest keys of column j, (max count, c), in no order; -1 in empty places.
+
+        One launch for all columns; those with a smaller count end where it does.
+        """
+        even = int(counts.max()) == int(counts.min())
+        rows = self.xp.topk(keys.T, min(int(counts.max()), len(keys)), dim=1, sorted=not even).indices.T
+        wanted = keys[rows, self.arange(keys.shape[1])[None, :]] >= 0
+        if not even:
+            wanted = wanted & (self.arange(len(rows))[:, None] < self.constant(counts))
+        return self.xp.where(wanted, rows, -1)
 
     def symmetric_product(self, matrix: Array, columns: Array) -> Array:
         """``matrix @ columns`` for a symmetric `matrix`, column by column in memory; bfloat16 adds up in float32."""

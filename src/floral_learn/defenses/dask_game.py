@@ -19,6 +19,7 @@ from floral_learn.core.game import Callback, Game
 from floral_learn.core.history import History
 from floral_learn.core.projections import Projection
 from floral_learn.core.state import GameState
+from floral_learn.core.turn import averages
 from floral_learn.defenses.dask_part import Closing
 from floral_learn.defenses.dask_rows import ClusterRows
 
@@ -35,7 +36,7 @@ def solve_on_workers(game: Game, rows: ClusterRows, callback: Callback | None = 
         flips = _candidates(game, rows, state)
         inner = np.sum(rows.each("product", own=_split(flips, rows)), axis=0, dtype=np.float64)
         last = state.round >= game.rounds
-        average = not state.closed and (state.round > (game.average_from or 0) or game.average_from == 0)
+        average = not state.closed and averages(game, state.round)
         eta = None if last else np.repeat(game.steps[state.round], game.width)
         answers = rows.each("step", inner, average, eta, state.mu)
         if not state.closed:

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from floral_learn.core.arrays import NUMPY, draw
-from floral_learn.core.attackers import TIES, Flips, View, _largest, _ranking_keys
+from floral_learn.core.attackers import TIES, Flips, View, _ranking_keys
 from floral_learn.core.dual import gradient, objective
 from floral_learn.core.factor_part import FactorPart, PivotBlock
 from floral_learn.core.game import Game
@@ -107,7 +107,7 @@ class GamePart(FactorPart):
         labels = self.game.labels
         view = View(self.now.dual, labels, self.game.n_classes, self.game.eligible, self.ties, self.seeds, NUMPY)
         keys = _ranking_keys(self.now.dual, view)
-        rows = _largest(keys, np.minimum(self.budget, self.n), NUMPY)
+        rows = NUMPY.largest(keys, np.minimum(self.budget, self.n))
         named = np.where(rows >= 0, np.take_along_axis(keys, rows.clip(0), axis=0), -1)
         used = (named >= 0).any(axis=1)
         return named[used], np.where(named >= 0, rows + self.start, -1)[used]
