@@ -1,8 +1,5 @@
 """The one-shot attacks rank by what they say, and `farthest` gives the authors' published labels."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -28,12 +25,9 @@ def moons():
     return X, y
 
 
-@pytest.mark.data
+@pytest.mark.data(REFERENCE_FILE)
 @pytest.mark.parametrize("level", [15, 20])
 def test_farthest_with_logistic_regression_gives_the_authors_labels(level):
-    folder = os.environ.get("FLORAL_DATA")
-    if not folder or not (Path(folder) / REFERENCE_FILE).is_file():
-        pytest.skip(f"{REFERENCE_FILE} is not in FLORAL_DATA")
     clean, published = load_moon(), load_moon(labels=f"farthest-{level}")
     result = poison(clean.X_train, clean.y_train, "farthest", level / 100, surrogate=LogisticRegression())
     np.testing.assert_array_equal(result.y, published.y_train)

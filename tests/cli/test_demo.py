@@ -1,7 +1,10 @@
 """``floral demo`` as a user runs it."""
 
+import re
 import subprocess
 import sys
+
+from floral_learn.cli import demo
 
 
 def floral(*arguments, **kwargs):
@@ -15,10 +18,20 @@ def test_demo_prints_a_table_and_draws_a_picture(tmp_path):
     done = floral("demo", "--out", str(tmp_path / "moon.png"))
     assert done.returncode == 0, done.stderr
     assert not done.stderr
-    for word in ("SVC", "FLORAL", "10% flipped", "0.9"):
+    for word in ("SVC", "FLORAL, budget=0.05", "FLORAL, budget=0.2", "10% flipped", "C=1, gamma=1 in every row"):
         assert word in done.stdout
+    means = [float(cell.split("±")[0]) for cell in re.findall(r"0\.\d{3} ± 0\.\d{3}", done.stdout)]
+    plain, level, told = (means[i : i + 3] for i in (0, 3, 6))
+    assert all(abs(a - b) < 0.02 for a, b in zip(plain, level)), "without a guess FLORAL is level with the SVC"
+    assert told[1] > plain[1] + 0.02, "a budget near the level helps"
     assert (tmp_path / "moon.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     assert [p.name for p in tmp_path.iterdir()] == ["moon.png"]
+
+
+def test_every_row_of_the_demo_has_the_same_regularisation_and_kernel():
+    models = demo._models().values()
+    assert {(model.C, model.kernel, model.gamma) for model in models} == {(1.0, "rbf", 1.0)}
+    assert [type(model).__name__ for model in models] == ["SVC", "FloralClassifier", "FloralClassifier"]
 
 
 def test_a_folder_that_is_not_there_is_one_line_and_exit_code_2(tmp_path):

@@ -1,8 +1,5 @@
 """The loaders return the published rows, find files in the documented order and refuse wrong ones."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -16,13 +13,6 @@ from floral_learn.datasets import (
     mnist,
     moon,
 )
-
-
-def require(name: str) -> Path:
-    folder = os.environ.get("FLORAL_DATA")
-    if not folder or not (Path(folder) / name).is_file():
-        pytest.skip(f"{name} is not in FLORAL_DATA")
-    return Path(folder) / name
 
 
 @pytest.fixture
@@ -54,16 +44,16 @@ def test_moon_other_sizes():
     assert (data.X_train.shape, data.X_val.shape, data.X_test.shape) == ((30, 2), (10, 2), (20, 2))
 
 
-@pytest.mark.data
+@pytest.mark.data(moon.REFERENCE_FILE)
 def test_moon_seed_one_is_the_authors_replication_row_for_row():
-    with np.load(require(moon.REFERENCE_FILE)) as stored:
+    with np.load(files.find_file(moon.REFERENCE_FILE)) as stored:
         data = load_moon()
         for ours, theirs in (("train", "train"), ("val", "validation"), ("test", "test")):
             np.testing.assert_allclose(getattr(data, f"X_{ours}"), stored[f"X_{theirs}"], rtol=0, atol=1e-14)
             np.testing.assert_array_equal(getattr(data, f"y_{ours}"), stored[f"y_{theirs}"])
 
 
-@pytest.mark.data
+@pytest.mark.data(moon.REFERENCE_FILE)
 @pytest.mark.parametrize(
     ("labels", "flips"),
     [
@@ -78,7 +68,6 @@ def test_moon_seed_one_is_the_authors_replication_row_for_row():
     ],
 )
 def test_moon_reference_labels_have_the_published_number_of_flips(labels, flips):
-    require(moon.REFERENCE_FILE)
     data = load_moon(labels=labels)
     assert len(data.poisoned) == flips
     np.testing.assert_array_equal(data.y_train_clean, load_moon().y_train)
@@ -101,9 +90,8 @@ def test_moon_reference_labels_without_the_file_say_where_they_were_looked_for(b
         load_moon(labels="lfa-5", data_home=bare)
 
 
-@pytest.mark.data
+@pytest.mark.data(mnist.FILE)
 def test_mnist_one_against_seven_is_complete():
-    require(mnist.FILE)
     data = load_mnist()
     assert data.X_train.shape == (13007, 784)
     assert data.X_test.shape == (2163, 784)
@@ -112,9 +100,8 @@ def test_mnist_one_against_seven_is_complete():
     assert data.X_train.dtype == np.float32
 
 
-@pytest.mark.data
+@pytest.mark.data(mnist.FILE)
 def test_mnist_subsets_are_disjoint_seeded_and_keep_labels():
-    require(mnist.FILE)
     data = load_mnist(digits=(3, 8, 9), n_train=200, n_val=100, n_test=50, seed=1)
     assert set(data.y_train) == {3, 8, 9}
     assert (len(data.y_train), len(data.y_val), len(data.y_test)) == (200, 100, 50)

@@ -1,15 +1,11 @@
 import json
 import lzma
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from floral_learn.datasets import from_csv, imdb, load_imdb
 from floral_learn.datasets.columns import make_encoder, prepare, roles_of
-
-DATA = Path(os.environ.get("FLORAL_DATA", "nowhere")) / imdb.FILE
 
 
 def write(path, n=80):
@@ -92,8 +88,7 @@ def _offline(*_args, **_kwargs):
     raise OSError("no network")
 
 
-@pytest.mark.data
-@pytest.mark.skipif(not DATA.is_file(), reason="FLORAL_DATA has no imdb.jsonl.xz")
+@pytest.mark.data(imdb.FILE)
 def test_the_real_reviews_have_the_papers_split():
     data = load_imdb(n_train=20_000, n_val=5_000, n_test=100, seed=1)
     assert (len(data.X_train), len(data.X_val), len(data.X_test)) == (20_000, 5_000, 100)

@@ -34,7 +34,7 @@ def test_every_data_set_has_clean_labels_and_a_split_of_its_own(name):
     np.testing.assert_allclose(first.X_train.std(axis=0).max(), 1, atol=0.2)
 
 
-@pytest.mark.data
+@pytest.mark.data("mnist.npz")
 def test_mnist_is_reduced_on_its_training_rows():
     data = load_arena("mnist-1-7", 1)
     assert data.X_train.shape == (1000, 50)
