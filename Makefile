@@ -1,7 +1,7 @@
 # Two commands do everything on a fresh machine with Python 3.11+:
 #   make demo    environment, install, a real defended training with a table and a picture
-#   make test    environment, install, linters, types, the documentation, all tests
-# and `make docs` builds the documentation alone.
+#   make test    environment, install, linters, types, the tests
+# `make docs` builds the site with its gallery; `make test-all` runs that, and the long tests as well.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
@@ -11,14 +11,17 @@ JOBS   ?= 2
 SITE   := build/docs
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test lint types docs bench browser clean
+.PHONY: demo test test-all lint types docs bench browser clean
 .SILENT:
 
 demo: $(VENV)/.demo
 	$(BIN)/floral demo --out demo.png
 
-test: lint types docs browser
-	$(THREADS) $(BIN)/python -m pytest -n $(JOBS)
+test: lint types browser
+	$(THREADS) $(BIN)/python -m pytest -n $(JOBS) -m "not slow" --durations=20
+
+test-all: lint types docs browser
+	$(THREADS) $(BIN)/python -m pytest -n $(JOBS) --durations=20
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check --quiet src tests benchmarks examples docs/conf.py docs/_ext

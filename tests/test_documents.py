@@ -33,7 +33,7 @@ BLOCK = re.compile(r"(?:<!-- not run: (?P<reason>[^>]+) -->\n)?^```(?P<kind>\w*)
 # Commands that cannot run inside a test, wherever they stand.
 NOT_RUN = {
     "pip install": "tests/test_wheel.py builds and installs the wheel",
-    "make": "tests run inside `make test`, which builds the docs; tests/cli/test_demo.py runs the demo",
+    "make": "tests run inside `make test`; tests/cli/test_demo.py runs the demo",
 }
 
 
@@ -247,4 +247,5 @@ def test_the_workflow_runs_make_test_on_every_python_that_the_package_claims():
     steps = [step.get("run", "") for step in jobs["oldest-scikit-learn"]["steps"]]
     assert any(f"scikit-learn=={oldest}.*" in step for step in steps)
     assert steps[-1] == "make test"
-    assert any(step.get("run") == "make test" for step in jobs["test"]["steps"])
+    for job, command in (("test", "make test"), ("docs", "make docs"), ("all", "make test-all")):
+        assert any(step.get("run") == command for step in jobs[job]["steps"]), job
