@@ -20,8 +20,9 @@ ALLOWED = {
     "defenses": {"core"},
     "neural": {"core", "defenses"},
     "audit": {"core", "datasets", "attacks", "theory", "defenses", "neural"},
-    "evaluation": {"core", "datasets", "attacks", "theory", "defenses", "neural"},
-    "cli": {"core", "datasets", "attacks", "theory", "defenses", "neural", "audit", "evaluation"},
+    "review": {"core", "datasets", "attacks", "theory", "defenses", "neural", "audit"},
+    "evaluation": {"core", "datasets", "attacks", "theory", "defenses", "neural", "audit", "review"},
+    "cli": {"core", "datasets", "attacks", "theory", "defenses", "neural", "audit", "review", "evaluation"},
 }
 FILES = sorted(SOURCE.rglob("*.py"))
 

@@ -44,6 +44,7 @@ _PUBLIC = {
     "PoisonDisplay": "floral_learn.attacks",
     "SecurityCurveDisplay": "floral_learn.attacks",
     "transfer_table": "floral_learn.attacks",
+    "LabelReview": "floral_learn.review.label_review",
     "diagnose": "floral_learn.theory.diagnose",
     "DATASETS": "floral_learn.datasets",
     "Dataset": "floral_learn.datasets",

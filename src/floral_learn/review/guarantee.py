@@ -1,0 +1,113 @@
+"""How many labels of a finite set are wrong, from a random walk over it: an interval valid at every moment.
+
+The walk visits the N rows in a random order that nobody knew when the labels were fixed. After k rows, w of them
+wrong, a share W / N is kept as long as a Bayesian with a beta-binomial prior would not have lost faith in it by more
+than the factor 1 / alpha: the prior-posterior ratio is a martingale under the true W (Waudby-Smith and Ramdas, 2020),
+so the true W is lost at any time with probability at most alpha, however and whenever one stops.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import betaln, gammaln
+
+_PRIOR = (0.5, 1.5)  # wrong labels are the rarer kind; any choice is valid, this one is tight below one half
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """An interval for the share of labels that the reviewer would change.
+
+    Attributes
+    ----------
+    low, high : float
+        The interval.
+    checked : int
+        Rows of the walk that have been answered so far, without a gap.
+    wrong : int
+        Answers among them that changed the label.
+    unsure : int
+        Answers among them that were "not sure" or in which reviewers disagree: right in `low`, wrong in `high`.
+    total : int
+        Rows in all.
+    confidence : float
+        The interval holds at every moment at once with at least this probability.
+    valid : bool
+        False where a seed made the walk predictable: an attacker who knows the seed can avoid it.
+    """
+
+    low: float
+    high: float
+    checked: int
+    wrong: int
+    unsure: int
+    total: int
+    confidence: float
+    valid: bool
+
+    def __str__(self) -> str:
+        words = f"{self.low:.1%} to {self.high:.1%} of {self.total} labels would be changed"
+        words += f" ({self.confidence:.0%} confidence, {self.checked} rows checked at random)"
+        return words if self.valid else words + "; void against an attacker who knows the seed"
+
+
+def wrong_bounds(total: int, wrong: np.ndarray, alpha: float, unsure: np.ndarray | None = None) -> tuple[int, int]:
+    """Smallest and largest number of wrong labels among `total` that a walk leaves possible, at every moment at once.
+
+    Parameters
+    ----------
+    total : int
+        Rows in all, N.
+    wrong : bool ndarray of shape (k,)
+        Whether each label on the walk, in its order, is wrong.
+    alpha : float
+        Probability with which the interval may ever miss.
+    unsure : bool ndarray of shape (k,), optional
+        Rows without a clear answer: right for the lower bound, wrong for the upper.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.review.guarantee import wrong_bounds
+    >>> wrong_bounds(1000, np.zeros(60, dtype=bool), alpha=0.05)
+    (0, 76)
+    """
+    wrong = np.asarray(wrong, dtype=bool)
+    unsure = np.zeros(len(wrong), dtype=bool) if unsure is None else np.asarray(unsure, dtype=bool)
+    least, most = np.cumsum(wrong & ~unsure), np.cumsum(wrong | unsure)
+    low, high = 0, total
+    for k in range(1, len(wrong) + 1):
+        low = max(low, _bound(total, k, int(least[k - 1]), alpha, upper=False))
+        high = min(high, _bound(total, k, int(most[k - 1]), alpha, upper=True))
+    return min(low, high), high
+
+
+def kept(total: int, checked: int, wrong: int, alpha: float, values: np.ndarray) -> np.ndarray:
+    """Whether each number W of wrong labels in all is still in the interval, (len(values),)."""
+    values = np.asarray(values)
+    rest = values - wrong
+    possible = (rest >= 0) & (rest <= total - checked)
+    log = np.full(len(values), -np.inf)
+    log[possible] = _log_choose(total - checked, rest[possible]) - _log_choose(total, values[possible])
+    a, b = _PRIOR
+    mixture = betaln(a + wrong, b + checked - wrong) - betaln(a, b)
+    return mixture - log < -np.log(alpha)
+
+
+def _bound(total: int, checked: int, wrong: int, alpha: float, upper: bool) -> int:
+    """The last W that is kept, going up (or down) from the likeliest one: the likelihood falls on both sides of it."""
+    likeliest = min(max(round(wrong / checked * total), wrong), total - checked + wrong)
+    inside, outside = likeliest, (total - checked + wrong + 1 if upper else wrong - 1)
+    while abs(outside - inside) > 1:
+        middle = (inside + outside) // 2
+        if kept(total, checked, wrong, alpha, np.array([middle]))[0]:
+            inside = middle
+        else:
+            outside = middle
+    return inside
+
+
+def _log_choose(n: int, k: np.ndarray) -> np.ndarray:
+    return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)

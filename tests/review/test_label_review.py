@@ -1,0 +1,251 @@
+"""LabelReview from outside: asking, answering, undoing, saving, fitting, and what bad input gets."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import make_blobs, make_moons
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from floral_learn import FloralClassifier, LabelReview, poison
+
+
+@pytest.fixture(scope="module")
+def moons():
+    X, y = make_moons(200, noise=0.2, random_state=0)
+    return X, y, poison(X, y, attack="farthest", budget=0.2).y
+
+
+def answered(X, y, given, n, **options):
+    review = LabelReview(X, given, random_state=0, **options)
+    for _ in range(n):
+        rows = review.ask(1)
+        review.answer(rows, y[rows])
+    return review
+
+
+def test_answers_bring_most_wrong_labels_back(moons):
+    X, y, given = moons
+    review = answered(X, y, given, 30)
+    assert (review.labels_ != y).mean() < 0.5 * (given != y).mean()
+    assert SVC().fit(X, review.labels_).score(X, y) > SVC().fit(X, given).score(X, y) + 0.05
+
+
+def test_answered_rows_are_read_as_answered(moons):
+    X, y, given = moons
+    review = answered(X, y, given, 12)
+    rows = [entry["row"] for entry in review.history_]
+    assert len(set(rows)) == 12
+    np.testing.assert_array_equal(review.labels_[rows], y[rows])
+
+
+def test_asking_again_without_an_answer_gives_the_same_rows(moons):
+    X, _, given = moons
+    review = LabelReview(X, given, random_state=3)
+    np.testing.assert_array_equal(review.ask(6), review.ask(6))
+    assert len(set(review.ask(6).tolist())) == 6
+
+
+def test_asking_for_more_than_is_left_gives_what_is_left(moons):
+    X, y, given = moons
+    review = LabelReview(X[:20], given[:20], random_state=0)
+    rows = review.ask(50)
+    assert sorted(rows.tolist()) == list(range(20))
+    review.answer(rows, y[rows])
+    assert len(review.ask(3)) == 0
+    assert review.should_stop_
+    assert review.guarantee().low == review.guarantee().high == (y[:20] != given[:20]).mean()
+
+
+def test_undo_takes_back_one_call(moons):
+    X, y, given = moons
+    review = answered(X, y, given, 6)
+    before = review.wrong_probability_.copy()
+    rows = review.ask(3)
+    review.answer(rows, y[rows])
+    assert sorted(review.undo()) == sorted(rows.tolist())
+    np.testing.assert_allclose(review.wrong_probability_, before)
+    assert len(review.history_) == 6
+
+
+def test_a_later_answer_of_the_same_reviewer_replaces_the_former(moons):
+    X, _, given = moons
+    review = LabelReview(X, given, random_state=0)
+    review.answer([5], [1 - given[5]])
+    assert review.labels_[5] != given[5]
+    review.answer([5], [given[5]])
+    assert review.labels_[5] == given[5]
+    assert len(review.history_) == 2
+
+
+def test_not_sure_says_nothing_and_is_not_asked_again(moons):
+    X, _, given = moons
+    review = LabelReview(X, given, random_state=0)
+    before = review.wrong_probability_.copy()
+    rows = review.ask(4)
+    review.answer(rows, [None, np.nan, None, None])
+    np.testing.assert_allclose(review.wrong_probability_, before, atol=1e-9)
+    assert not set(rows.tolist()) & set(review.ask(4).tolist())
+    assert [entry["label"] for entry in review.history_] == [None] * 4
+
+
+def test_a_lying_reviewer_is_found_out(moons):
+    X, y, given = moons
+    review = LabelReview(X, given, random_state=1)
+    for _ in range(15):
+        rows = review.ask(1)
+        review.answer(rows, y[rows], reviewer="honest")
+        review.answer(rows, 1 - y[rows], reviewer="liar")
+    errors = review.reviewers_
+    assert errors["honest"] < 0.2 < errors["liar"]
+    rows = [entry["row"] for entry in review.history_]
+    assert (review.labels_[rows] == y[rows]).mean() > 0.9
+
+
+def test_trusted_rows_keep_their_label_and_are_not_asked(moons):
+    X, _, given = moons
+    trusted = np.arange(len(given)) < 50
+    review = LabelReview(X, given, trusted=trusted, random_state=0)
+    assert (review.wrong_probability_[:50] == 0).all()
+    assert review.ask(20).min() >= 50
+
+
+def test_a_group_caught_lying_makes_its_other_labels_suspect(moons):
+    X, y, _ = moons
+    rng = np.random.default_rng(0)
+    groups = rng.integers(0, 4, len(y))
+    given = np.where(groups == 2, 1 - y, y)
+    rows = np.r_[np.flatnonzero(groups == 2)[:6], np.flatnonzero(groups == 1)[:6]]
+    review = LabelReview(X, given, groups=groups, random_state=0)
+    review.answer(rows, y[rows])
+    plain = LabelReview(X, given, random_state=0)
+    plain.answer(rows, y[rows])
+    liars = np.setdiff1d(np.flatnonzero(groups == 2), rows)
+    honest = np.setdiff1d(np.flatnonzero(groups != 2), rows)
+    apart = [r.wrong_probability_[liars].mean() - r.wrong_probability_[honest].mean() for r in (review, plain)]
+    assert apart[0] > apart[1] + 0.1
+
+
+def test_a_flipped_cluster_of_several_classes_is_read_as_its_class():
+    X, codes = make_blobs(300, centers=4, cluster_std=0.8, random_state=1)
+    y = np.array(["ash", "birch", "cedar", "doum"])[codes]
+    given = y.copy()
+    wrong = np.flatnonzero(codes == 2)[:50]
+    given[wrong] = "ash"
+    review = answered(X, y, given, 25)
+    assert (review.labels_ != y).mean() < 0.3 * (given != y).mean()
+    assert review.label_probability_.shape == (300, 4)
+    np.testing.assert_allclose(review.label_probability_.sum(axis=1), 1)
+
+
+def test_sparse_rows_are_read_like_dense_ones(moons):
+    X, y, given = moons
+    review = LabelReview(sparse.csr_matrix(X), given, random_state=0)
+    rows = review.ask(5)
+    review.answer(rows, y[rows])
+    assert review.fit(SVC()).predict(sparse.csr_matrix(X)).shape == y.shape
+
+
+def test_a_saved_review_goes_on_where_it_stopped(moons, tmp_path):
+    X, y, given = moons
+    names = np.array(["no", "yes"])
+    review = answered(X, names[y], names[given], 9)
+    review.answer([review.ask(1)[0]], [None], reviewer="Ada")
+    review.save(tmp_path / "review.skops")
+    again = LabelReview.load(tmp_path / "review.skops")
+    assert again.history_ == review.history_
+    np.testing.assert_array_equal(again.ask(5), review.ask(5))
+    np.testing.assert_allclose(again.wrong_probability_, review.wrong_probability_)
+    assert again.guarantee() == review.guarantee()
+
+
+def test_a_file_that_is_no_review_is_refused(tmp_path):
+    (tmp_path / "other").write_text("hello")
+    with pytest.raises(ValueError, match="not a review file"):
+        LabelReview.load(tmp_path / "other")
+    with pytest.raises(FileNotFoundError, match="no review file"):
+        LabelReview.load(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize(
+    "model", [SVC(), FloralClassifier(C=1.0, n_rounds=20), make_pipeline(StandardScaler(), LogisticRegression())]
+)
+def test_fit_trains_any_classifier(moons, model):
+    X, y, given = moons
+    fitted = answered(X, y, given, 10).fit(model)
+    assert fitted.score(X, y) > 0.7
+    assert not hasattr(model, "classes_")
+
+
+def test_floral_gets_its_budget_from_the_answers_unless_set(moons):
+    X, y, given = moons
+    review = answered(X, y, given, 10)
+    doubt = np.minimum(review.wrong_probability_, 1 - review.wrong_probability_).mean()
+    assert review.fit(FloralClassifier(n_rounds=5)).budget == pytest.approx(doubt, abs=0.02)
+    assert review.fit(FloralClassifier(n_rounds=5, budget=0.33)).budget == 0.33
+
+
+def test_appended_rows_join_the_review(moons):
+    X, y, given = moons
+    review = answered(X[:150], y[:150], given[:150], 8)
+    before = [r for r in review._walk if r < 150]
+    review.append(X[150:], given[150:])
+    assert sorted(review._walk.tolist()) == list(range(200))
+    assert [r for r in review._walk if r < 150] == before
+    assert len(review.labels_) == 200
+    assert len(review.history_) == 8
+
+
+def test_choose_keeps_the_default_until_another_is_significantly_better(moons):
+    X, y, _ = moons
+    review = LabelReview(X, y, random_state=0)
+    choice = review.choose({"flat": SVC(kernel="linear", C=1e-4), "round": SVC()})
+    assert choice.name_ == "flat"
+    rows = choice.ask(200)
+    assert len(rows) > 20
+    review.answer(rows[:2], y[rows[:2]])
+    assert choice.name_ == "flat"
+    review.answer(rows[2:], y[rows[2:]])
+    assert choice.name_ == "round"
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda r: r.ask(0), "n=0 must be"),
+        (lambda r: r.answer([0, 1], [1]), "rows has 2 entries and labels has 1"),
+        (lambda r: r.answer([999], [1]), "rows holds 999"),
+        (lambda r: r.answer([1, 1], [1, 1]), "the same row twice"),
+        (lambda r: r.answer([1], [7]), "labels holds 7; an answer is one of 0, 1, or None"),
+        (lambda r: r.answer([1], [1], reviewer=""), "reviewer=''"),
+        (lambda r: r.undo(), "no answer to undo"),
+        (lambda r: r.guarantee(confidence=1.0), "confidence=1.0 must lie"),
+        (lambda r: r.guarantee(reviewer="nobody"), "reviewer='nobody' has given no answer"),
+        (lambda r: r.choose([SVC()]), "at least two"),
+        (lambda r: r.append(np.zeros((1, 5)), [0]), "X has 5 columns"),
+        (lambda r: r.append(np.zeros((1, 2)), [9]), "does not know: 9"),
+    ],
+)
+def test_bad_calls_say_what_is_allowed(moons, call, match):
+    X, _, given = moons
+    with pytest.raises(ValueError, match=match):
+        call(LabelReview(X, given, random_state=0))
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"trusted": [True]}, "trusted must have one entry per row"),
+        ({"trusted": np.ones(200)}, "trusted must hold True and False"),
+        ({"groups": ["a"]}, "groups must have one entry per row"),
+        ({"sample_weight": -np.ones(200)}, "sample_weight must be finite"),
+        ({"walk_share": 2}, "walk_share=2 must be"),
+        ({"random_state": "x"}, "random_state='x' must be"),
+    ],
+)
+def test_bad_input_is_refused_before_any_work(moons, options, match):
+    X, _, given = moons
+    with pytest.raises(ValueError, match=match):
+        LabelReview(X, given, **options)
