@@ -53,6 +53,10 @@ _PUBLIC = {
     "load_imdb": "floral_learn.datasets",
     "load_arena": "floral_learn.datasets",
     "from_csv": "floral_learn.datasets",
+    "read_table": "floral_learn.datasets.tables",
+    "Table": "floral_learn.datasets.tables",
+    "TableError": "floral_learn.datasets.tables",
+    "TableEncoder": "floral_learn.datasets.encoder",
 }
 
 __all__ = ["__version__", *_PUBLIC]
