@@ -98,9 +98,9 @@ def export_embeddings(suite, store, export: Path, level: float = 25, rows: int =
     """Float16 embeddings of the first draw, by the clean encoder and by the one tuned on poisoned labels."""
     import numpy as np
 
+    from floral_learn.evaluation.families.text_data import draw_of
+    from floral_learn.evaluation.families.text_encode import encode
     from floral_learn.evaluation.spec import attack_cell
-    from floral_learn.evaluation.text_data import draw_of
-    from floral_learn.evaluation.text_encode import encode
 
     if level not in suite.levels:
         return
@@ -125,7 +125,7 @@ def command() -> str:
 
 def adapted(suite, given: argparse.Namespace):
     """The suite as the options say."""
-    from floral_learn.evaluation.options import adapt
+    from floral_learn.evaluation.adapt_suite import adapt
     from floral_learn.evaluation.spec import Data, params
 
     suite = adapt(suite, reps=given.draws, levels=given.levels)
@@ -149,7 +149,7 @@ def main() -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     warnings.filterwarnings("ignore", message="eta = ")  # the store has it as eta_lambda_max
 
-    from floral_learn.evaluation.environment import environment
+    from floral_learn.evaluation.reporting.environment import environment
     from floral_learn.evaluation.runner import run_suite
     from floral_learn.evaluation.store import Store
     from floral_learn.evaluation.suites import SUITES

@@ -18,10 +18,10 @@ from pathlib import Path
 import numpy as np
 
 from floral_learn.datasets import load_imdb
-from floral_learn.evaluation.options import adapt
-from floral_learn.evaluation.outputs import write_outputs
-from floral_learn.evaluation.paper import paper_value
-from floral_learn.evaluation.results import Results
+from floral_learn.evaluation.adapt_suite import adapt
+from floral_learn.evaluation.reporting.paper import paper_value
+from floral_learn.evaluation.reporting.results import Results
+from floral_learn.evaluation.reporting.write import write_outputs
 from floral_learn.evaluation.store import Store
 from floral_learn.evaluation.suites import SUITES
 

@@ -135,9 +135,9 @@ def speed(data: Dataset, dense_cpu: bool) -> None:
 
 def heads(data: Dataset, encoder: str) -> None:
     """All cells of the IMDB suite at 25 % on this encoder: the paper's grids and the fixed configurations."""
-    from floral_learn.evaluation.fits import run_fits
-    from floral_learn.evaluation.games import configurations, run_games
-    from floral_learn.evaluation.sanitise import prepare
+    from floral_learn.evaluation.families.games import configurations, run_games
+    from floral_learn.evaluation.families.sanitise import prepare
+    from floral_learn.evaluation.families.single_fits import run_fits
     from floral_learn.evaluation.suites import SUITES
 
     suite = SUITES["imdb"]

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from floral_learn.cli import bench, report
 from floral_learn.cli.bench_progress import Clock, LogProgress, duration
-from floral_learn.evaluation.options import adapt
+from floral_learn.evaluation.adapt_suite import adapt
 from floral_learn.evaluation.plan import Job
 from floral_learn.evaluation.suites import SUITES
 

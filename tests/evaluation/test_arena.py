@@ -14,8 +14,8 @@ from floral_learn.evaluation.arena_card import ORACLE, arena_frame, cell_means, 
 from floral_learn.evaluation.arena_methods import AUTO, ESTIMATORS, PATH, SVC_DEFAULT, CleanlabSVC, TunedSVC, methods
 from floral_learn.evaluation.arena_outputs import write_arena
 from floral_learn.evaluation.arena_path import POINTS, ROUNDS, config_name, run_paths
-from floral_learn.evaluation.fits import make_estimator
-from floral_learn.evaluation.problems import poisoned_labels
+from floral_learn.evaluation.cell_data import poisoned_labels
+from floral_learn.evaluation.families.single_fits import make_estimator
 from floral_learn.evaluation.runner import run_suite
 from floral_learn.evaluation.spec import Attack, Cell, Data, params
 from floral_learn.evaluation.store import Store

@@ -12,11 +12,11 @@ from floral_learn.core.kernels import Kernel
 from floral_learn.core.low_rank import LowRankGram
 from floral_learn.defenses.floral import FloralClassifier
 from floral_learn.defenses.ln_svm import correct_gram
-from floral_learn.evaluation.games import ScaledGram, TestScores, configurations, run_games
+from floral_learn.evaluation.cell_data import load, poisoned_labels
+from floral_learn.evaluation.families.games import ScaledGram, TestScores, configurations, run_games
+from floral_learn.evaluation.families.sanitise import prepare
 from floral_learn.evaluation.metrics import binary_scores, label_scores, multiclass_hinge, recovered_share
 from floral_learn.evaluation.plan import MAX_COLUMNS, jobs_for
-from floral_learn.evaluation.problems import load, poisoned_labels
-from floral_learn.evaluation.sanitise import prepare
 from floral_learn.evaluation.spec import Attack
 from floral_learn.evaluation.suites import FOIL, PGD, SUITES
 

@@ -15,18 +15,19 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "neural"))
 from tiny_text import make_reviews, make_roberta
 
 from floral_learn.datasets import Dataset
-from floral_learn.evaluation import problems, text_encode
-from floral_learn.evaluation.options import adapt
-from floral_learn.evaluation.outputs import write_outputs
-from floral_learn.evaluation.paper import paper_value
+from floral_learn.evaluation import cell_data
+from floral_learn.evaluation.adapt_suite import adapt
+from floral_learn.evaluation.families import text_encode
+from floral_learn.evaluation.families.sanitise import assumed_noise, sanitiser_parameters
+from floral_learn.evaluation.families.text_data import draw_of, read_arrays, write_arrays
 from floral_learn.evaluation.plan import jobs_for
-from floral_learn.evaluation.results import Results
+from floral_learn.evaluation.reporting.paper import paper_value
+from floral_learn.evaluation.reporting.results import Results
+from floral_learn.evaluation.reporting.write import write_outputs
 from floral_learn.evaluation.runner import run_suite
-from floral_learn.evaluation.sanitise import assumed_noise, sanitiser_parameters
 from floral_learn.evaluation.spec import Data, attack_cell, params
 from floral_learn.evaluation.store import Store
 from floral_learn.evaluation.suites import SUITES
-from floral_learn.evaluation.text_data import draw_of, read_arrays, write_arrays
 
 SIZES = {"n_train": 60, "n_val": 10, "n_test": 40}
 
@@ -44,9 +45,9 @@ def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("imdb")
     encoder = make_roberta(folder / "roberta")
     patch = pytest.MonkeyPatch()
-    patch.setitem(problems.LOADERS, "imdb", little_reviews)
+    patch.setitem(cell_data.LOADERS, "imdb", little_reviews)
     patch.setenv("FLORAL_WORK", str(folder / "work"))
-    problems.load.cache_clear()
+    cell_data.load.cache_clear()
     draw_of.cache_clear()
     suites = {}
     for name in ("imdb", "imdb-influence"):
@@ -60,7 +61,7 @@ def place(tmp_path_factory):
         reports = {name: run_suite(suite, store) for name, suite in suites.items()}
         yield suites, store, reports, folder
     patch.undo()
-    problems.load.cache_clear()
+    cell_data.load.cache_clear()
     draw_of.cache_clear()
 
 
@@ -150,7 +151,7 @@ def test_told_the_level_differs_from_the_listed_end_above_25_percent_only(place)
 
 
 def test_the_papers_grid_on_twenty_thousand_rows():
-    from floral_learn.evaluation.games import configurations
+    from floral_learn.evaluation.families.games import configurations
 
     cell = next(c for c in SUITES["imdb"].cells() if c.method.title == "floral, own encoder")
     found = configurations(cell, 20_000)
@@ -224,8 +225,8 @@ def test_arrays_appear_whole_and_the_first_writer_wins(tmp_path):
 
 def test_an_attack_for_arrays_is_refused(place):
     suites, *_ = place
+    from floral_learn.evaluation.families.text_heads import gradient_labels
     from floral_learn.evaluation.spec import Attack
-    from floral_learn.evaluation.text_work import gradient_labels
 
     with pytest.raises(ValueError, match="'alfa' is not defined for texts"):
         gradient_labels(suites["imdb"].data[0], Attack("alfa"), [10], 1, None, lambda share: None)

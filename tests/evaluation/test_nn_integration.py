@@ -9,13 +9,13 @@ from tiny import TINY
 torch = pytest.importorskip("torch")
 
 from floral_learn import FloralClassifier, FloralHead, NeuralFloralClassifier, NeuralNetClassifier, poison  # noqa: E402
-from floral_learn.evaluation.networks import SETTINGS  # noqa: E402
-from floral_learn.evaluation.nn_integration import BUDGETS, gradient_labels  # noqa: E402
-from floral_learn.evaluation.options import adapt  # noqa: E402
-from floral_learn.evaluation.outputs import write_outputs  # noqa: E402
-from floral_learn.evaluation.page import render  # noqa: E402
-from floral_learn.evaluation.problems import load  # noqa: E402
-from floral_learn.evaluation.results import Results  # noqa: E402
+from floral_learn.evaluation.adapt_suite import adapt  # noqa: E402
+from floral_learn.evaluation.cell_data import load  # noqa: E402
+from floral_learn.evaluation.families.network_heads import BUDGETS, gradient_labels  # noqa: E402
+from floral_learn.evaluation.families.networks import SETTINGS  # noqa: E402
+from floral_learn.evaluation.reporting.page import render  # noqa: E402
+from floral_learn.evaluation.reporting.results import Results  # noqa: E402
+from floral_learn.evaluation.reporting.write import write_outputs  # noqa: E402
 from floral_learn.evaluation.runner import run_suite  # noqa: E402
 from floral_learn.evaluation.spec import Attack, attack_cell, params  # noqa: E402
 from floral_learn.evaluation.store import Store  # noqa: E402

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 from tiny import BROKEN, TINY
 
-from floral_learn.evaluation.page import render
-from floral_learn.evaluation.results import Results
+from floral_learn.evaluation.reporting.page import render
+from floral_learn.evaluation.reporting.results import Results
 from floral_learn.evaluation.runner import run_suite
 from floral_learn.evaluation.store import Store
 

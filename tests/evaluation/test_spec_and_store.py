@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tiny import BROKEN, TINY
 
-from floral_learn.evaluation.outputs import suite_from
+from floral_learn.evaluation.reporting.write import suite_from
 from floral_learn.evaluation.spec import CellResult, Grid, Method
 from floral_learn.evaluation.store import Store, StoreError
 from floral_learn.evaluation.suites import SUITES

@@ -5,12 +5,12 @@ import pytest
 from tiny import TINY
 
 from floral_learn.core.kernels import Kernel
-from floral_learn.evaluation.outputs import write_outputs
-from floral_learn.evaluation.problems import load
-from floral_learn.evaluation.results import Results
+from floral_learn.evaluation.cell_data import load
+from floral_learn.evaluation.families.contraction import stability_rows
+from floral_learn.evaluation.reporting.results import Results
+from floral_learn.evaluation.reporting.write import write_outputs
 from floral_learn.evaluation.runner import run_suite
 from floral_learn.evaluation.spec import Grid, Method
-from floral_learn.evaluation.stability import stability_rows
 from floral_learn.evaluation.store import Store
 
 ETAS = (1e-3, 1e-2)

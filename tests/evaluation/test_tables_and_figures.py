@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from tiny import GRID, TINY
 
-from floral_learn.evaluation import tables
 from floral_learn.evaluation.figures import FIGURES, write_figures
-from floral_learn.evaluation.paper import paper_value, paper_values
-from floral_learn.evaluation.results import Results
+from floral_learn.evaluation.reporting import tables
+from floral_learn.evaluation.reporting.paper import paper_value, paper_values
+from floral_learn.evaluation.reporting.results import Results
 from floral_learn.evaluation.runner import run_suite
 from floral_learn.evaluation.spec import CellResult, params
 from floral_learn.evaluation.store import Store

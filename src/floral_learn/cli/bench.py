@@ -84,8 +84,8 @@ def chosen_suite(
     labels: str,
 ) -> Any:
     """The suite that the options describe, or the arena's list of them; a ValueError names a wrong one."""
+    from floral_learn.evaluation.adapt_suite import adapt
     from floral_learn.evaluation.arena import ARENA_SUITES, adapted
-    from floral_learn.evaluation.options import adapt
     from floral_learn.evaluation.suites import SUITES
 
     known = {**SUITES, **ARENA_SUITES}
@@ -120,9 +120,9 @@ def run(suite: Any, out: Path, jobs: int, retry_errors: bool, device: str | None
     """Run, write tables and figures, print the table and where the time went."""
     from rich.console import Console
 
-    from floral_learn.evaluation.environment import environment
-    from floral_learn.evaluation.outputs import write_outputs
-    from floral_learn.evaluation.results import Results
+    from floral_learn.evaluation.reporting.environment import environment
+    from floral_learn.evaluation.reporting.results import Results
+    from floral_learn.evaluation.reporting.write import write_outputs
     from floral_learn.evaluation.runner import run_suite
     from floral_learn.evaluation.store import Store
 

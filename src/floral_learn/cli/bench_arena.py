@@ -19,7 +19,7 @@ def run_arena(suites: list[Any], out: Path, jobs: int, retry_errors: bool, devic
 
     from floral_learn.evaluation.arena_card import arena_frame, score_card
     from floral_learn.evaluation.arena_outputs import write_arena
-    from floral_learn.evaluation.environment import environment
+    from floral_learn.evaluation.reporting.environment import environment
     from floral_learn.evaluation.runner import run_suite
     from floral_learn.evaluation.store import Store
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from floral_learn.evaluation.results import Results
+from floral_learn.evaluation.reporting.results import Results
+from floral_learn.evaluation.reporting.tables import comparison, header, leading, lines
 from floral_learn.evaluation.runner import RunReport
-from floral_learn.evaluation.tables import comparison, header, leading, lines
 
 from .bench_progress import duration
 

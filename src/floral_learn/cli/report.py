@@ -30,9 +30,9 @@ def report(
 def write_page(folder: Path, out: Path) -> Path:
     """Read a run's store and note, and write its page."""
     from floral_learn.atomic_files import write_atomically
-    from floral_learn.evaluation.outputs import read_note, suite_from
-    from floral_learn.evaluation.page import render
-    from floral_learn.evaluation.results import Results
+    from floral_learn.evaluation.reporting.page import render
+    from floral_learn.evaluation.reporting.results import Results
+    from floral_learn.evaluation.reporting.write import read_note, suite_from
     from floral_learn.evaluation.store import Store
 
     note = read_note(folder)

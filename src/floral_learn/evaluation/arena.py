@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from floral_learn.datasets.arena import ARENA as NAMES
 from floral_learn.datasets.arena import DEVELOPMENT
+from floral_learn.evaluation.adapt_suite import adapt
 from floral_learn.evaluation.arena_methods import methods
-from floral_learn.evaluation.options import adapt
 from floral_learn.evaluation.spec import Attack, Data, Suite, params
 
 SPLITS = (1, 2, 3, 4, 5)

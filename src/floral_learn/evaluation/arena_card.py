@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from floral_learn.datasets.arena import DEVELOPMENT
 from floral_learn.evaluation.arena_methods import AUTO, PATH, SVC_DEFAULT
-from floral_learn.evaluation.results import attack_title
+from floral_learn.evaluation.reporting.results import attack_title
 from floral_learn.evaluation.spec import Suite
 from floral_learn.evaluation.store import Store
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from floral_learn.evaluation.games import configurations
+from floral_learn.evaluation.families.games import configurations
 from floral_learn.evaluation.spec import ATTACK_METHOD, Cell
 
 GAME_METHODS = ("floral", "largest-loss", "svm", "ln-svm", "curie", "ls-svm", "k-lid")

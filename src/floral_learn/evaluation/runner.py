@@ -12,10 +12,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from floral_learn.evaluation.families.run_job import run_job
 from floral_learn.evaluation.plan import Job, jobs_for
 from floral_learn.evaluation.spec import Cell, CellResult, Suite, attack_cell
 from floral_learn.evaluation.store import Store
-from floral_learn.evaluation.work import run_job
 
 
 class Watcher(Protocol):

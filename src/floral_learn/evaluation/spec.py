@@ -62,7 +62,7 @@ class Method:
 
 @dataclass(frozen=True)
 class Data:
-    """A data set by its name in the loaders of `problems`, with the replication's own parameters."""
+    """A data set by its name in the loaders of `cell_data`, with the replication's own parameters."""
 
     name: str
     params: Params = ()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from floral_learn.atomic_files import write_atomically
-from floral_learn.evaluation.results import Results
+from floral_learn.evaluation.reporting.results import Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
+from floral_learn.evaluation.cell_data import load
+from floral_learn.evaluation.families.single_fits import map_grid
 from floral_learn.evaluation.figures.datasets import scatter
 from floral_learn.evaluation.figures.style import BLACK, title_of
-from floral_learn.evaluation.fits import map_grid
-from floral_learn.evaluation.problems import load
-from floral_learn.evaluation.results import Results
+from floral_learn.evaluation.reporting.results import Results
 from floral_learn.evaluation.spec import attack_cell
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from floral_learn.evaluation.cell_data import load
 from floral_learn.evaluation.figures.style import BLACK, BLUE, ORANGE, title_of
-from floral_learn.evaluation.problems import load
-from floral_learn.evaluation.results import Results, attack_title
+from floral_learn.evaluation.reporting.results import Results, attack_title
 from floral_learn.evaluation.spec import attack_cell
 
 

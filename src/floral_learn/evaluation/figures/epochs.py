@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from floral_learn.evaluation.figures.style import BLACK, BLUE, ORANGE, RED, title_of
-from floral_learn.evaluation.results import Place, Results
+from floral_learn.evaluation.reporting.results import Place, Results
 
 _LOOKS: dict[str, dict[str, Any]] = {
     "nn": {"color": BLUE, "linestyle": "-."},

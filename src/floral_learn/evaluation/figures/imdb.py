@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from floral_learn.evaluation.figures.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED
-from floral_learn.evaluation.results import Place, Results
+from floral_learn.evaluation.reporting.results import Place, Results
 
 _LOOKS = ((BLACK, "-"), (BLUE, "--"), (GREEN, "-."), (ORANGE, ":"), (PURPLE, "--"), (RED, "-"))
 _PANELS = {

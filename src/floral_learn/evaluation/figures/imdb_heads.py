@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from floral_learn.evaluation.figures.style import BLUE, RED, line_style
-from floral_learn.evaluation.results import Results
+from floral_learn.evaluation.reporting.results import Results
 
 _ENCODERS = ("own", "clean")
 _STATISTICS = ("last", "final")

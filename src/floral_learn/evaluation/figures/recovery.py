@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from floral_learn.evaluation.cell_data import load
 from floral_learn.evaluation.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED
-from floral_learn.evaluation.problems import load
-from floral_learn.evaluation.results import Place, Results
+from floral_learn.evaluation.reporting.results import Place, Results
 
 _LOOKS = ((BLUE, "-"), (GREEN, "--"), (RED, "-."), (ORANGE, ":"), (BLACK, "-"))
 

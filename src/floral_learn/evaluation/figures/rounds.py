@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from floral_learn.evaluation.figures.style import line_style, title_of, without_marker
-from floral_learn.evaluation.results import Place, Results
+from floral_learn.evaluation.reporting.results import Place, Results
 
 
 def draw(results: Results) -> Figure:

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from floral_learn.evaluation.figures.style import line_style
-from floral_learn.evaluation.results import Results
+from floral_learn.evaluation.reporting.results import Results
 
 _TITLES = {
     "best": "best round\n(chosen on test labels)",

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from floral_learn.evaluation.figures.style import BLACK, BLUE, GREEN, ORANGE, RED
-from floral_learn.evaluation.results import Place, Results
+from floral_learn.evaluation.reporting.results import Place, Results
 
 _TITLES = {"best": "best round", "last": "last round", "average": "averaged model"}
 _LOOKS = ((BLUE, "o", "-"), (GREEN, "s", "--"), (ORANGE, "^", "-."), (RED, "D", ":"), (BLACK, "v", "-"))

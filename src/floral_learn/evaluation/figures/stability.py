@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from floral_learn.evaluation.figures.style import BLUE, GREY, ORANGE
-from floral_learn.evaluation.results import Results
+from floral_learn.evaluation.reporting.results import Results
 
 
 def draw(results: Results) -> Figure:

@@ -14,13 +14,13 @@ import numpy as np
 
 from floral_learn.datasets import Dataset
 from floral_learn.defenses.sanitizers.neighbors import neighbors_on
-from floral_learn.evaluation.fits import run_fits
-from floral_learn.evaluation.games import run_games
+from floral_learn.evaluation.families.games import run_games
+from floral_learn.evaluation.families.sanitise import assumed_noise
+from floral_learn.evaluation.families.single_fits import run_fits
+from floral_learn.evaluation.families.text_data import Draw, draw_of
+from floral_learn.evaluation.families.text_encode import Encoded, Progress, encode
 from floral_learn.evaluation.metrics import binary_scores
-from floral_learn.evaluation.sanitise import assumed_noise
 from floral_learn.evaluation.spec import Attack, Cell, CellResult, Data
-from floral_learn.evaluation.text_data import Draw, draw_of
-from floral_learn.evaluation.text_encode import Encoded, Progress, encode
 
 TRANSFORMER = "minilm"
 INFLUENCE = "influence"
@@ -84,7 +84,7 @@ def run_text(cells: list[Cell], labels: np.ndarray, progress: Progress, device: 
         if cell.method.name == TRANSFORMER:
             results[cell] = _transformer(cell, own, draw)
         elif cell.method.name == INFLUENCE:
-            from floral_learn.evaluation.text_influence import influence_cell
+            from floral_learn.evaluation.families.text_influence import influence_cell
 
             results[cell] = influence_cell(cell, draw, labels, own, clean, device)
     return [

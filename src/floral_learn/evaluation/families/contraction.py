@@ -23,7 +23,7 @@ from floral_learn.evaluation.spec import Cell, CellResult, Grid
 from floral_learn.theory.constants import constants, kappa_z
 
 if TYPE_CHECKING:
-    from floral_learn.evaluation.results import Results
+    from floral_learn.evaluation.reporting.results import Results
 
 COLUMNS = (
     "kappa_inf", "induced_bound", "largest_ratio_inf", "share_above_kappa_inf",

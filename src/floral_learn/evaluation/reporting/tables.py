@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.evaluation.paper import paper_value
-from floral_learn.evaluation.results import STATISTICS, Place, Results
+from floral_learn.evaluation.reporting.paper import paper_value
+from floral_learn.evaluation.reporting.results import STATISTICS, Place, Results
 
 METRICS = (
     "accuracy", "balanced_accuracy", "hinge_loss", "recovery_rate", "seconds", "peak_memory_mb",

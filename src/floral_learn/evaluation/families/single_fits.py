@@ -14,8 +14,8 @@ import numpy as np
 
 from floral_learn.datasets import Dataset
 from floral_learn.evaluation.arena_methods import ESTIMATORS as ARENA_ESTIMATORS
+from floral_learn.evaluation.families.sanitise import NOT_SETTINGS, sanitiser_parameters
 from floral_learn.evaluation.metrics import binary_scores, label_scores, multiclass_hinge
-from floral_learn.evaluation.sanitise import NOT_SETTINGS, sanitiser_parameters
 from floral_learn.evaluation.spec import Cell, CellResult
 
 # methods whose estimator is DEFENSES[name] with C and gamma, trained by libsvm

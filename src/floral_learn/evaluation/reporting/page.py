@@ -8,9 +8,9 @@ from typing import Any
 
 from floral_learn.evaluation.figures import draw
 from floral_learn.evaluation.figures.style import print_style
-from floral_learn.evaluation.outputs import tables_of
-from floral_learn.evaluation.results import Results
-from floral_learn.evaluation.tables import Table, costs, header, leading
+from floral_learn.evaluation.reporting.results import Results
+from floral_learn.evaluation.reporting.tables import Table, costs, header, leading
+from floral_learn.evaluation.reporting.write import tables_of
 
 _CAPTIONS = {
     "rounds": "Test accuracy over the rounds; lines are means, bands one deviation over replications. The "

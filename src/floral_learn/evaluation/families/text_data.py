@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from floral_learn.datasets.files import user_cache
-from floral_learn.evaluation.problems import load
+from floral_learn.evaluation.cell_data import load
 from floral_learn.evaluation.spec import Data
 from floral_learn.neural.encoders import Tokens, load_part, require_transformers, resolve_encoder, tokenize
 

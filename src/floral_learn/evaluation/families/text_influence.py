@@ -11,9 +11,9 @@ from functools import lru_cache
 import numpy as np
 
 from floral_learn.defenses.floral import FloralClassifier
+from floral_learn.evaluation.families.text_data import Draw
+from floral_learn.evaluation.families.text_encode import Encoded
 from floral_learn.evaluation.spec import Cell, CellResult
-from floral_learn.evaluation.text_data import Draw
-from floral_learn.evaluation.text_encode import Encoded
 from floral_learn.neural.influence import dual_influence, overlap, top_rows
 
 SHARE = 0.25

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from floral_learn.atomic_files import write_atomically
+from floral_learn.evaluation.families.contraction import stability_rows
 from floral_learn.evaluation.figures import write_figures
-from floral_learn.evaluation.results import Results
+from floral_learn.evaluation.reporting.results import Results
+from floral_learn.evaluation.reporting.tables import METRICS, Table, comparison, costs, to_csv, to_latex, to_markdown
 from floral_learn.evaluation.spec import Attack, Data, Grid, Method, Suite
-from floral_learn.evaluation.stability import stability_rows
-from floral_learn.evaluation.tables import METRICS, Table, comparison, costs, to_csv, to_latex, to_markdown
 
 NOTE = "run.json"
 

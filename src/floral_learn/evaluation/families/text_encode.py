@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from floral_learn.datasets import Dataset
-from floral_learn.evaluation.spec import Data
-from floral_learn.evaluation.text_data import (
+from floral_learn.evaluation.families.text_data import (
     Draw,
     digest,
     draw_of,
@@ -21,6 +20,7 @@ from floral_learn.evaluation.text_data import (
     work_folder,
     write_arrays,
 )
+from floral_learn.evaluation.spec import Data
 from floral_learn.neural.text import TextClassifier
 
 EPOCHS = 3

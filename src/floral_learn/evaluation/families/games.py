@@ -22,7 +22,7 @@ from floral_learn.core.kernels import Kernel
 from floral_learn.core.low_rank import LowRankGram
 from floral_learn.core.state import GameState
 from floral_learn.datasets import Dataset
-from floral_learn.evaluation.sanitise import Prepared, prepare
+from floral_learn.evaluation.families.sanitise import Prepared, prepare
 from floral_learn.evaluation.spec import Cell, CellResult, Grid
 
 ATTACKED = ("floral", "largest-loss")

@@ -15,12 +15,12 @@ from threadpoolctl import threadpool_limits
 
 from floral_learn.core.choose_gram import DENSE_ROWS
 from floral_learn.evaluation.arena_path import run_paths
-from floral_learn.evaluation.fits import run_fits
-from floral_learn.evaluation.games import run_games
+from floral_learn.evaluation.cell_data import load, poisoned_labels
+from floral_learn.evaluation.families.contraction import run_stability
+from floral_learn.evaluation.families.games import run_games
+from floral_learn.evaluation.families.single_fits import run_fits
 from floral_learn.evaluation.plan import Job
-from floral_learn.evaluation.problems import load, poisoned_labels
 from floral_learn.evaluation.spec import Cell, CellResult
-from floral_learn.evaluation.stability import run_stability
 
 Progress = Callable[[float], None]
 
@@ -60,12 +60,12 @@ def _attacks(job: Job, labels: dict[str, np.ndarray], progress: Progress, device
     assert first.attack is not None
     levels = [cell.level for cell in job.cells]
     if first.data.name == "imdb":
-        from floral_learn.evaluation.text_work import clean_labels, gradient_labels
+        from floral_learn.evaluation.families.text_heads import clean_labels, gradient_labels
 
         found = gradient_labels(first.data, first.attack, levels, first.seed, device, progress)
         clean = clean_labels(first.data)
     elif dict(first.attack.params).get("surrogate") == "nn":
-        from floral_learn.evaluation.nn_integration import gradient_labels as against_network
+        from floral_learn.evaluation.families.network_heads import gradient_labels as against_network
 
         clean = load(first.data).y_train_clean
         found = against_network(first.data, first.attack, levels, first.seed, device)
@@ -94,14 +94,14 @@ def _fits(job: Job, labels: dict[str, np.ndarray], progress: Progress, device: s
 
 def _networks(job: Job, labels: dict[str, np.ndarray], progress: Progress, device: str | None) -> list[CellResult]:
     try:
-        from floral_learn.evaluation.networks import run_networks
+        from floral_learn.evaluation.families.networks import run_networks
     except ImportError as error:
         raise ImportError("nn and nn-pgd need torch: pip install 'floral-learn[torch]'") from error
     return run_networks(list(job.cells), _labels_of(job.cells, labels), progress, device)
 
 
 def _heads(job: Job, labels: dict[str, np.ndarray], progress: Progress, device: str | None) -> list[CellResult]:
-    from floral_learn.evaluation.nn_integration import run_heads
+    from floral_learn.evaluation.families.network_heads import run_heads
 
     return run_heads(list(job.cells), _labels_of(job.cells, labels), load(job.cells[0].data), progress, device)
 
@@ -111,7 +111,7 @@ def _stability(job: Job, labels: dict[str, np.ndarray], progress: Progress, devi
 
 
 def _text(job: Job, labels: dict[str, np.ndarray], progress: Progress, device: str | None) -> list[CellResult]:
-    from floral_learn.evaluation.text_work import clean_labels, run_text
+    from floral_learn.evaluation.families.text_heads import clean_labels, run_text
 
     first = job.cells[0]
     y = labels[first.key] if first.attack is not None else clean_labels(first.data)

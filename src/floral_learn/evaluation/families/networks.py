@@ -9,9 +9,9 @@ from dataclasses import fields, replace
 import numpy as np
 
 from floral_learn.datasets import Dataset
-from floral_learn.evaluation.fits import GRID_SIDE, map_grid
+from floral_learn.evaluation.cell_data import load
+from floral_learn.evaluation.families.single_fits import GRID_SIDE, map_grid
 from floral_learn.evaluation.metrics import binary_scores
-from floral_learn.evaluation.problems import load
 from floral_learn.evaluation.spec import Cell, CellResult
 from floral_learn.neural.batched_mlp import BatchedMLP, MLPSettings, train_mlps
 
