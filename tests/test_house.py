@@ -19,10 +19,11 @@ ALLOWED = {
     "theory": {"core"},
     "defenses": {"core"},
     "neural": {"core", "defenses"},
+    "crowd": {"core", "datasets", "attacks", "theory", "defenses", "neural"},
     "audit": {"core", "datasets", "attacks", "theory", "defenses", "neural"},
-    "review": {"core", "datasets", "attacks", "theory", "defenses", "neural", "audit"},
-    "evaluation": {"core", "datasets", "attacks", "theory", "defenses", "neural", "audit", "review"},
-    "cli": {"core", "datasets", "attacks", "theory", "defenses", "neural", "audit", "review", "evaluation"},
+    "review": {"core", "datasets", "attacks", "theory", "defenses", "neural", "audit", "crowd"},
+    "evaluation": {"core", "datasets", "attacks", "theory", "defenses", "neural", "audit", "crowd", "review"},
+    "cli": {"core", "datasets", "attacks", "theory", "defenses", "neural", "audit", "crowd", "review", "evaluation"},
 }
 FILES = sorted(SOURCE.rglob("*.py"))
 

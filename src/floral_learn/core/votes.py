@@ -1,0 +1,252 @@
+"""Votes in any of the shapes that people keep them in, as one long list of (item, annotator, class)."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+LONG_COLUMNS = ("task", "worker", "label")
+
+
+@dataclass(frozen=True)
+class Votes:
+    """V votes on n items by A annotators: integer codes, and the names behind them.
+
+    `weight` is 1 except where one person gave several answers to one item: these share one vote.
+    """
+
+    item: np.ndarray
+    annotator: np.ndarray
+    label: np.ndarray
+    weight: np.ndarray
+    items: np.ndarray = field(repr=False)
+    annotators: np.ndarray = field(repr=False)
+    classes: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Items, annotators, classes."""
+        return len(self.items), len(self.annotators), len(self.classes)
+
+    def __len__(self) -> int:
+        return len(self.item)
+
+    @cached_property
+    def by_item(self) -> sp.csr_matrix:
+        """(n, V) matrix of ones: sums something per vote over the votes of each item."""
+        return sp.csr_matrix(
+            (np.ones(len(self)), (self.item, np.arange(len(self)))), shape=(len(self.items), len(self))
+        )
+
+    @cached_property
+    def by_answer(self) -> sp.csr_matrix:
+        """(A * K, V) matrix of the votes' weights: sums over the votes of each annotator for each class."""
+        n_classes = len(self.classes)
+        rows = self.annotator * n_classes + self.label
+        shape = (len(self.annotators) * n_classes, len(self))
+        return sp.csr_matrix((self.weight, (rows, np.arange(len(self)))), shape=shape)
+
+    @cached_property
+    def per_item(self) -> np.ndarray:
+        """Number of votes on each item, (n,)."""
+        return np.bincount(self.item, self.weight, minlength=len(self.items))
+
+    @cached_property
+    def per_annotator(self) -> np.ndarray:
+        """Number of votes of each annotator, (A,)."""
+        return np.bincount(self.annotator, self.weight, minlength=len(self.annotators))
+
+    @cached_property
+    def shares(self) -> np.ndarray:
+        """(n, K) number of votes for each class."""
+        n, _, k = self.shape
+        return np.bincount(self.item * k + self.label, self.weight, minlength=n * k).reshape(n, k)
+
+    def reweighted(self, weight: np.ndarray) -> Votes:
+        """Return the same votes with other weights."""
+        return Votes(self.item, self.annotator, self.label, weight, self.items, self.annotators, self.classes)
+
+
+def read_votes(votes: Any, *, groups: Any = None, X: Any = None, classes: Any = None, missing: Any = None) -> Votes:
+    """Read votes given as a table, a long frame or one label per row.
+
+    Parameters
+    ----------
+    votes : array or frame (n, annotators), long frame with columns task, worker, label, or array (n,)
+        NaN, None, empty text, masked entries and `missing` are no vote.
+    groups : array-like (n,), optional
+        With one label per row: who gave it.
+    X : array or frame with n rows, optional
+        Items that the votes must match: by row, or for a long frame by X's index.
+    classes : array-like, optional
+        All classes; a vote for anything else is refused. By default the classes that occur.
+    missing : scalar, optional
+        A value that means "no vote", such as -1.
+    """
+    if groups is not None and np.ndim(votes) != 1:
+        raise ValueError("groups names who gave each label of a 1-D array of labels; these votes already have names")
+    if _is_long(votes):
+        item, annotator, label, items = _from_long(votes, X, missing)
+    else:
+        item, annotator, label, items = _from_table(votes, groups, X, missing)
+    if not len(label):
+        raise ValueError("votes: there is no vote at all; every entry is missing")
+    known, label = _encode(label, classes, missing)
+    annotators, annotator = _names(annotator)
+    return _merged(item, annotator, label, items, annotators, known)
+
+
+def n_rows(X: Any) -> int:
+    """Return the number of rows of an array, frame or sparse matrix."""
+    shape = getattr(X, "shape", None)
+    if shape is None:
+        shape = np.shape(X)
+    if len(shape) != 2:
+        raise ValueError(f"X must have two dimensions (items, features), got shape {tuple(shape)}")
+    return int(shape[0])
+
+
+def _is_long(votes: Any) -> bool:
+    return hasattr(votes, "columns") and set(LONG_COLUMNS) <= {str(c) for c in votes.columns}
+
+
+def _from_long(votes: Any, X: Any, missing: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    task, worker, label = (np.asarray(votes[name], dtype=object) for name in LONG_COLUMNS)
+    given = ~_is_missing(label, missing)
+    for name, values in (("task", task), ("worker", worker)):
+        if lost := int((_is_missing(values[given], None)).sum()):
+            raise ValueError(f"votes: column {name!r} is empty in {lost} rows that hold a vote")
+    task, worker, label = task[given], worker[given], label[given]
+    if X is None:
+        items, codes = _names(task)
+        return codes, worker, label, items
+    index = np.asarray(X.index, dtype=object) if hasattr(X, "index") and not callable(X.index) else None
+    if index is None:
+        index = np.arange(n_rows(X)).astype(object)
+    place = {value: row for row, value in enumerate(index.tolist())}
+    if len(place) != len(index):
+        raise ValueError("X: its index names some items twice, so that tasks cannot be matched to rows")
+    codes = np.array([place.get(value, -1) for value in task.tolist()], dtype=np.intp)
+    if (unknown := codes < 0).any():
+        some = ", ".join(repr(v) for v in dict.fromkeys(task[unknown].tolist()[:1000]))[:80]
+        raise ValueError(f"votes: {int(unknown.sum())} votes are on tasks that X's index does not hold, such as {some}")
+    return codes, worker, label, index
+
+
+def _from_table(votes: Any, groups: Any, X: Any, missing: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    names = np.asarray(votes.columns, dtype=object) if hasattr(votes, "columns") else None
+    index = np.asarray(votes.index, dtype=object) if hasattr(votes, "index") and not callable(votes.index) else None
+    mask = np.ma.getmaskarray(votes) if np.ma.isMaskedArray(votes) else None
+    values = np.asarray(np.ma.getdata(votes) if mask is not None else votes)
+    if values.ndim not in (1, 2) or not len(values):
+        raise ValueError(f"votes must be a table (items, annotators) or one label per item, got shape {values.shape}")
+    if X is not None and n_rows(X) != len(values):
+        raise ValueError(f"votes are on {len(values)} items and X has {n_rows(X)} rows; they must match row by row")
+    _refuse_hidden_missing(values, missing)
+    absent = _is_missing(values, missing) if mask is None else _is_missing(values, missing) | mask
+    items = index if index is not None else np.arange(len(values)).astype(object)
+    if values.ndim == 1:
+        if groups is None:
+            who = np.zeros(len(values), dtype=object)
+        else:
+            who = np.asarray(groups, dtype=object)
+            if who.shape != values.shape:
+                raise ValueError(f"groups must name one annotator per label: {len(values)}, got shape {who.shape}")
+            if lost := int(_is_missing(who[~absent], None).sum()):
+                raise ValueError(f"groups: {lost} rows that hold a label name nobody")
+        row = np.flatnonzero(~absent)
+        return row, who[row], values[row].astype(object), items
+    row, column = np.nonzero(~absent)
+    who = names if names is not None else np.arange(values.shape[1]).astype(object)
+    return row, who[column], values[row, column].astype(object), items
+
+
+def _refuse_hidden_missing(values: np.ndarray, missing: Any) -> None:
+    """A table of 0, 1, 2, ... with some -1 almost surely means "no vote" by -1: ask rather than guess."""
+    if missing is None and values.ndim == 2 and values.dtype.kind == "i" and (values == -1).any():
+        rest = np.unique(values[values != -1])
+        if len(rest) and rest[0] == 0:
+            raise ValueError("votes hold -1 beside 0, 1, ...: pass missing=-1 if it means no vote, or rename the class")
+
+
+def _is_missing(values: np.ndarray, missing: Any) -> np.ndarray:
+    if values.dtype.kind == "f":
+        absent = np.isnan(values)
+    elif values.dtype.kind in "biuUS":
+        absent = values == "" if values.dtype.kind == "U" else np.zeros(values.shape, dtype=bool)
+    else:
+        flat = [v is None or v != v or (isinstance(v, str) and not v.strip()) or _is_na(v) for v in values.ravel()]
+        absent = np.array(flat, dtype=bool).reshape(values.shape)
+    if missing is not None and missing == missing:
+        absent = absent | (values == missing)
+    return absent
+
+
+def _is_na(value: Any) -> bool:
+    return type(value).__name__ in ("NAType", "NaTType")
+
+
+def _encode(label: np.ndarray, classes: Any, missing: Any) -> tuple[np.ndarray, np.ndarray]:
+    values = label.tolist()
+    if any(isinstance(v, float) for v in values) and all(isinstance(v, int | float) for v in values):
+        if not np.isfinite(np.array(values, dtype=float)).all():
+            raise ValueError("votes: infinity is not a class")
+        if all(float(v).is_integer() for v in values):
+            values = [int(v) for v in values]  # a table with missing entries turns 3 into 3.0
+    label = np.array(values)
+    if label.dtype.kind not in "biufU" or (label.dtype.kind == "U" and not all(isinstance(v, str) for v in values)):
+        raise ValueError("votes mix numbers and text; all classes must be of one kind")
+    found, codes = np.unique(label, return_inverse=True)
+    if classes is None:
+        if len(found) > max(100, len(label) // 4):
+            raise ValueError(f"votes hold {len(found)} different values among {len(label)}: not classes")
+        return found, codes.astype(np.intp)
+    known = np.unique(np.asarray(classes))
+    place = np.searchsorted(known, found) if known.dtype.kind == found.dtype.kind or known.dtype.kind in "iuf" else None
+    if place is None or (place >= len(known)).any() or (known[np.minimum(place, len(known) - 1)] != found).any():
+        odd = [v for v in found.tolist() if v not in known.tolist()]
+        raise ValueError(f"votes hold {odd[:8]}, which classes={known.tolist()[:12]} does not; drop or rename them")
+    return known, place[codes].astype(np.intp)
+
+
+def _names(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct names in order (as text where they cannot be compared) and the code of each value."""
+    try:
+        names, codes = np.unique(values, return_inverse=True)
+    except TypeError:
+        names, codes = np.unique(values.astype(str), return_inverse=True)
+    return names, codes.astype(np.intp)
+
+
+def _merged(
+    item: np.ndarray, annotator: np.ndarray, label: np.ndarray, items: np.ndarray, annotators: np.ndarray, classes: Any
+) -> Votes:
+    """One vote per person and item: the same answer twice counts once, several answers share the one vote."""
+    n_annotators, k = len(annotators), len(classes)
+    key = (item.astype(np.int64) * n_annotators + annotator) * k + label
+    unique = np.unique(key)
+    pair = unique // k
+    _, position, count = np.unique(pair, return_inverse=True, return_counts=True)
+    if len(unique) < len(key) or (count > 1).any():
+        repeated = len(key) - len(count)
+        warnings.warn(
+            f"votes: {repeated} times a person voted again on the same item; equal votes count once, differing ones "
+            "share one vote",
+            UserWarning,
+            stacklevel=4,
+        )
+    weight = 1.0 / count[position]
+    return Votes(
+        item=(pair // n_annotators).astype(np.intp),
+        annotator=(pair % n_annotators).astype(np.intp),
+        label=(unique % k).astype(np.intp),
+        weight=weight,
+        items=items,
+        annotators=annotators,
+        classes=classes,
+    )

@@ -1,0 +1,9 @@
+"""Votes of people who may lie: labels, a classifier, a judgement of the people, and what to ask next."""
+
+from floral_learn.core.votes import Votes, read_votes
+
+from .aggregate import VoteAggregation, aggregate_votes
+from .classifier import CrowdFloralClassifier
+from .next_tasks import next_tasks
+
+__all__ = ["CrowdFloralClassifier", "VoteAggregation", "Votes", "aggregate_votes", "next_tasks", "read_votes"]

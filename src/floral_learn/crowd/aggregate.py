@@ -1,0 +1,202 @@
+"""``aggregate_votes``: labels, probabilities and a judgement of the annotators from votes, with or without features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from floral_learn.core.votes import Votes, read_votes
+
+from . import annotators as people
+from .features import encode_items
+from .solve import Solution, solve
+
+
+@dataclass(frozen=True)
+class VoteAggregation:
+    """What the votes say, per item and per annotator."""
+
+    votes: Votes = field(repr=False)
+    solution: Solution = field(repr=False)
+    gold: np.ndarray | None = field(default=None, repr=False)
+
+    @property
+    def classes(self) -> np.ndarray:
+        """The classes, in the order of the columns of `probability`."""
+        return self.votes.classes
+
+    @property
+    def items(self) -> np.ndarray:
+        """Names of the items, in the order of all arrays."""
+        return self.votes.items
+
+    @property
+    def probability(self) -> np.ndarray:
+        """(n, K) probability of each class: soft labels for any model that takes them."""
+        return self.solution.state.posterior
+
+    @property
+    def labels(self) -> np.ndarray:
+        """(n,) the most probable class of each item."""
+        return self.classes[self.probability.argmax(axis=1)]
+
+    @property
+    def weights(self) -> np.ndarray:
+        """(n,) how much more probable the label is than chance, 0 to 1: sample weights for any model."""
+        k = len(self.classes)
+        return np.ones(len(self.items)) if k < 2 else (self.probability.max(axis=1) - 1 / k) / (1 - 1 / k)
+
+    @property
+    def contested(self) -> np.ndarray:
+        """(n,) items on which the evidence has two readings that are nearly as likely: ask about these."""
+        return self.solution.contested
+
+    @property
+    def confusions(self) -> np.ndarray:
+        """(A, K, K) probability of each vote given each truth, per annotator (order of `votes.annotators`)."""
+        return self.solution.state.confusions.matrix
+
+    @cached_property
+    def annotators(self) -> Any:
+        """Frame: votes, reliability with a 95 % interval, suspicion, most frequent mistake, whom they follow."""
+        return people.frame(self.solution, self.votes)
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """What a reader must know before trusting the labels, in words."""
+        return _notes(self)
+
+
+def aggregate_votes(
+    votes: Any,
+    X: Any = None,
+    *,
+    groups: Any = None,
+    gold: Any = None,
+    classes: Any = None,
+    missing: Any = None,
+    random_state: Any = None,
+) -> VoteAggregation:
+    """Find the labels behind votes of people of whom some may lie, alone or in concert.
+
+    Parameters
+    ----------
+    votes : array or frame (n, annotators), long frame with columns task, worker, label, or array (n,)
+        NaN, None, empty text and `missing` are no vote.
+    X : array, frame or sparse matrix (n, d), optional
+        Features of the items; a long frame's tasks are matched to X's index.
+    groups : array-like (n,), optional
+        With one label per item: who gave it.
+    gold : array-like (n,) or mapping item -> class, optional
+        Answers known to be right; missing entries are unknown. They settle which of two concerted groups lies.
+    classes : array-like, optional
+        All classes; by default those that occur.
+    missing : scalar, optional
+        A value in `votes` (and `gold`) that means "no vote", such as -1.
+    random_state : int, Generator or None
+        Source of the folds.
+
+    Returns
+    -------
+    VoteAggregation
+        ``labels``, ``probability``, ``weights``, ``contested``, ``annotators``, ``notes``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn import aggregate_votes
+    >>> truth = np.tile([0, 1, 2], 20)
+    >>> votes = np.column_stack([truth, truth, (truth + 1) % 3])  # the third person always lies
+    >>> found = aggregate_votes(votes, random_state=0)
+    >>> bool((found.labels == truth).all())
+    True
+    >>> found.annotators["annotator"].tolist()[0]
+    2
+    """
+    read = read_votes(votes, groups=groups, X=X, classes=classes, missing=missing)
+    known = read_gold(gold, read, missing)
+    rng = np.random.default_rng(_seed(random_state))
+    views = None if X is None else encode_items(check_items(X), rng)
+    return VoteAggregation(read, solve(read, views, rng=rng, gold=known), known)
+
+
+def check_items(X: Any) -> Any:
+    """Features as finite numbers."""
+    from sklearn.utils import check_array
+
+    return check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
+
+
+def read_gold(gold: Any, votes: Votes, missing: Any) -> np.ndarray | None:
+    """(n,) class codes of known answers, -1 elsewhere; None where nothing is known."""
+    if gold is None:
+        return None
+    n = len(votes.items)
+    codes = np.full(n, -1)
+    if hasattr(gold, "items") and not hasattr(gold, "index"):
+        place = {value: row for row, value in enumerate(votes.items.tolist())}
+        if odd := [key for key in gold if key not in place]:
+            raise ValueError(f"gold names items that are not there, such as {odd[0]!r}")
+        pairs = [(place[key], value) for key, value in gold.items()]
+    else:
+        values = np.asarray(gold, dtype=object)
+        if values.shape != (n,):
+            raise ValueError(f"gold must hold one entry per item: {n}, got shape {values.shape}")
+        pairs = [(row, v) for row, v in enumerate(values.tolist()) if not (v is None or v != v or v == missing)]
+    known = {value: code for code, value in enumerate(votes.classes.tolist())}
+    for row, value in pairs:
+        if value not in known:
+            raise ValueError(f"gold holds {value!r}, which is not among the classes {list(known)[:12]}")
+        codes[row] = known[value]
+    return codes if (codes >= 0).any() else None
+
+
+def _seed(random_state: Any) -> Any:
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    return random_state
+
+
+def _notes(found: VoteAggregation) -> list[str]:
+    votes, solution = found.votes, found.solution
+    notes = []
+    without = int((votes.per_item == 0).sum())
+    if without:
+        source = "its features alone" if solution.state.log_classifier is not None else "the shares of the classes"
+        notes.append(f"{without:,} items have no vote; their class comes from {source}.")
+    if unseen := [str(c) for c, count in zip(votes.classes, votes.shares.sum(axis=0)) if count == 0]:
+        notes.append(f"Nobody voted for {', '.join(unseen[:8])}.")
+    for members in solution.cliques.groups:
+        some = ", ".join(str(votes.annotators[m]) for m in members[:8]) + (", ..." if len(members) > 8 else "")
+        notes.append(
+            f"{len(members)} people give the same answers more often than the items explain ({some}); "
+            "together they count as one vote per item."
+        )
+    share, limit = doubtful_share(found)
+    if share > 0.6 * limit:
+        notes.append(
+            f"About {share:.0%} of the votes come from people whose answers do not fit the rest. Above {limit:.0%}, "
+            "people who lie in concert would win, and nothing in the votes would show it: answer some items yourself (gold)."
+        )
+    if contested := int(found.contested.sum()):
+        notes.append(f"{contested:,} items have two readings that are almost as likely; they need another answer.")
+    return notes
+
+
+def doubtful_share(found: VoteAggregation) -> tuple[float, float]:
+    """Share of votes in doubtful hands, and the share (1 - e) / (2 - e) above which concerted lies win.
+
+    e is the error of the people who are not doubtful.
+    """
+    votes = found.votes
+    judged = people.judge(found.solution)
+    doubtful = judged.suspicion > 0.5
+    sizes = votes.per_annotator
+    honest = ~doubtful
+    if not honest.any():
+        return 1.0, 0.5
+    error = 1 - float(np.average(judged.reliability[honest], weights=sizes[honest] + 1e-9))
+    return float(sizes[doubtful].sum() / sizes.sum()), (1 - error) / (2 - error)

@@ -1,0 +1,180 @@
+"""`CrowdFloralClassifier`: a classifier from items and the votes of people who may lie."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
+
+from floral_learn.core.votes import read_votes
+
+from .aggregate import VoteAggregation, _seed, read_gold
+from .features import LEAST_SMOOTH, MOST_ROWS, encode_items, linear_steps, smooth_step
+from .solve import solve
+
+_SURE = 0.02  # classes less probable than this are not learned from
+
+
+class CrowdFloralClassifier(ClassifierMixin, BaseEstimator):
+    """Learn from votes whose authors may be clumsy, careless or lying in concert.
+
+    The labels behind the votes and the people's confusion matrices are found together, by an EM whose classifier never
+    judges an item it learned from; people who agree more than the truth explains count once. A model is then fitted on
+    the soft labels.
+
+    Parameters
+    ----------
+    estimator : classifier, optional
+        What predicts in the end. By default a logistic regression on the items' main directions, or on an rbf kernel
+        through landmarks, whichever makes the votes more likely. It is fitted with sample weights where it takes them.
+    classes : array-like, optional
+        All classes; a vote for anything else is refused. By default those that occur.
+    missing : scalar, optional
+        A value that means "no vote", such as -1. NaN, None and empty text always do.
+    random_state : int, Generator or None
+        Source of the folds and landmarks.
+
+    Attributes
+    ----------
+    classes_ : array (K,)
+    labels_ : array (n,)
+        The most probable class of each training item.
+    label_probability_ : array (n, K)
+    contested_ : array (n,) of bool
+        Items with two readings that are nearly as likely.
+    annotators_ : DataFrame
+        Per annotator: votes, reliability with interval, suspicion, most frequent mistake, whom they follow.
+    confusions_ : array (A, K, K)
+        Probability of each vote given each truth, in the order of ``aggregation_.votes.annotators``.
+    aggregation_ : VoteAggregation
+        All of the above, and ``notes``.
+    estimator_ : fitted classifier
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> from floral_learn import CrowdFloralClassifier, poison_votes
+    >>> X, y = load_iris(return_X_y=True)
+    >>> votes = np.where(np.random.default_rng(0).random((150, 10)) < 0.3, y[:, None], -1)
+    >>> untrusted = poison_votes(votes, X, y, attack="pair", budget=0.3, missing=-1, random_state=0).votes
+    >>> crowd = CrowdFloralClassifier(missing=-1, random_state=0).fit(X, untrusted)
+    >>> bool(crowd.score(X, y) > 0.9)
+    True
+    """
+
+    def __init__(
+        self, *, estimator: Any = None, classes: Any = None, missing: Any = None, random_state: Any = None
+    ) -> None:
+        self.estimator = estimator
+        self.classes = classes
+        self.missing = missing
+        self.random_state = random_state
+
+    def fit(self, X: Any, votes: Any, *, groups: Any = None, gold: Any = None) -> CrowdFloralClassifier:
+        """Fit from items and votes.
+
+        Parameters
+        ----------
+        X : array, frame or sparse matrix (n, d)
+        votes : array or frame (n, annotators), long frame with columns task, worker, label, or array (n,)
+            A long frame's tasks are matched to X's index; a 1-D array is one label per item.
+        groups : array-like (n,), optional
+            With one label per item: who gave it.
+        gold : array-like (n,) or mapping item -> class, optional
+            Answers known to be right.
+        """
+        read = read_votes(votes, groups=groups, X=X, classes=self.classes, missing=self.missing)
+        known = read_gold(gold, read, self.missing)
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        if len(read.classes) < 2:
+            raise ValueError(f"votes: everybody voted {read.classes.tolist()[0]!r}; a classifier needs two classes")
+        rng = np.random.default_rng(_seed(self.random_state))
+        views = encode_items(X, rng)
+        self.aggregation_ = VoteAggregation(read, solve(read, views, rng=rng, gold=known), known)
+        self.classes_ = read.classes
+        told = (read.per_item > 0) if known is None else (read.per_item > 0) | (known >= 0)
+        self.estimator_ = self._fit_final(X, views[0], np.flatnonzero(told), rng)
+        return self
+
+    @property
+    def labels_(self) -> np.ndarray:
+        """The most probable class of each training item."""
+        return self.aggregation_.labels
+
+    @property
+    def label_probability_(self) -> np.ndarray:
+        """(n, K) probability of each class."""
+        return self.aggregation_.probability
+
+    @property
+    def contested_(self) -> np.ndarray:
+        """Items with two readings that are nearly as likely."""
+        return self.aggregation_.contested
+
+    @property
+    def confusions_(self) -> np.ndarray:
+        """(A, K, K) probability of each vote given each truth."""
+        return self.aggregation_.confusions
+
+    @property
+    def annotators_(self) -> Any:
+        """Frame of the annotators, least reliable first."""
+        return self.aggregation_.annotators
+
+    def next_tasks(self, n: int = 10, *, annotators: Any = None) -> Any:
+        """Items that need another vote most, and whom to ask; see `floral_learn.crowd.next_tasks`."""
+        from .next_tasks import next_tasks
+
+        check_is_fitted(self)
+        return next_tasks(self.aggregation_, n, annotators=annotators)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the class of each row."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        return self.estimator_.predict(X)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of each class, (n, K), in the order of ``classes_``."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        found = self.estimator_.predict_proba(X)
+        full = np.zeros((len(found), len(self.classes_)))
+        full[:, np.searchsorted(self.classes_, self.estimator_.classes_)] = found
+        return full
+
+    def _fit_final(self, X: Any, Z: np.ndarray, told: np.ndarray, rng: np.random.Generator) -> Any:
+        if len(told) > MOST_ROWS and self.estimator is None:
+            told = np.sort(rng.choice(told, MOST_ROWS, replace=False))
+        probability = self.aggregation_.probability
+        model = self._default(X, Z, rng) if self.estimator is None else clone(self.estimator)
+        if self.estimator is not None and not has_fit_parameter(model, "sample_weight"):
+            return model.fit(X[told], self.aggregation_.labels[told])
+        row, code = np.nonzero(probability[told] >= _SURE)
+        weight = probability[told][row, code]
+        name = "sample_weight" if self.estimator is not None else "logisticregression__sample_weight"
+        return model.fit(X[told][row], self.classes_[code], **{name: weight})
+
+    def _default(self, X: Any, Z: np.ndarray, rng: np.random.Generator) -> Any:
+        """The model that served in the EM, as a scikit-learn pipeline."""
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline
+
+        seed = int(rng.integers(2**31 - 1))
+        steps = linear_steps(X.shape, sp.issparse(X), seed)
+        solution = self.aggregation_.solution
+        penalty = solution.penalty or 1.0
+        if solution.view == 1 and len(Z) >= LEAST_SMOOTH:
+            step = smooth_step(Z[:MOST_ROWS], seed)
+            steps.append(step)
+            penalty = penalty / step.n_components  # the EM's features are larger by the root of this number
+        return make_pipeline(*steps, LogisticRegression(C=1.0 / penalty, max_iter=300))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

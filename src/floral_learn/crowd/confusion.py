@@ -1,0 +1,85 @@
+"""What each person says when the truth is c: confusion matrices with a prior in three levels.
+
+A row of person a's matrix is Dirichlet around a guess that has the shape of the pool of all votes and a's own accuracy;
+that accuracy is Beta around the pool's. Both strengths are chosen by the likelihood of the counts (empirical Bayes).
+The unit of the pool is a vote, never an account: ten accounts with one vote each weigh as much as one account with ten.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import betaln, expit, gammaln, logit
+
+ROW_STRENGTHS = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0])
+ACCURACY_STRENGTHS = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0])
+_LEAST = 0.01
+
+
+@dataclass(frozen=True)
+class Confusions:
+    """Estimates for A people and K classes."""
+
+    matrix: np.ndarray  # (A, truth, vote), rows sum to 1
+    guess: np.ndarray  # (A, truth, vote): the prior's mean for each person
+    counts: np.ndarray  # (A, truth, vote): expected counts
+    pool: np.ndarray  # (truth, vote)
+    strength: float
+    accuracy_strength: float
+
+
+def estimate(counts: np.ndarray, *, diagonal: float = 2.0, strength: float | None = None) -> Confusions:
+    """Shrink counts[a, truth, vote] to the person's own accuracy and the pool's pattern.
+
+    `diagonal` pseudo-votes per class say, before any vote is seen, that people tend to tell the truth: this is what
+    tells a crowd from its mirror image.
+    """
+    k = counts.shape[1]
+    eye = np.eye(k, dtype=bool)
+    start = np.where(eye, diagonal * 0.7, diagonal * 0.3 / max(k - 1, 1)) if k > 1 else np.ones((1, 1))
+    pool = counts.sum(axis=0) + start
+    right, total = counts[:, eye].sum(axis=1), counts.sum(axis=(1, 2))
+    share = float((pool[eye].sum()) / pool.sum())
+    pool = pool / pool.sum(axis=1, keepdims=True)
+    accuracy_strength = _choose_beta(right, total, share)
+    accuracy = (right + accuracy_strength * share) / (total + accuracy_strength)
+    guess = _shaped(pool, accuracy, share)
+    chosen = _choose_dirichlet(counts, guess) if strength is None else strength
+    matrix = (counts + chosen * guess) / (counts.sum(axis=2, keepdims=True) + chosen)
+    return Confusions(matrix, guess, counts, pool, chosen, accuracy_strength)
+
+
+def _shaped(pool: np.ndarray, accuracy: np.ndarray, share: float) -> np.ndarray:
+    """The pool's pattern with each person's own accuracy: the diagonal is moved on the logit scale."""
+    k = len(pool)
+    if k == 1:
+        return np.ones((len(accuracy), 1, 1))
+    own = np.clip(np.diag(pool), _LEAST, 1 - _LEAST)
+    shift = logit(np.clip(accuracy, _LEAST, 1 - _LEAST)) - logit(np.clip(share, _LEAST, 1 - _LEAST))
+    diagonal = expit(logit(own)[None, :] + shift[:, None])
+    off = pool * ~np.eye(k, dtype=bool)
+    off = off / off.sum(axis=1, keepdims=True)
+    guess = (1 - diagonal)[:, :, None] * off[None]
+    guess[:, np.arange(k), np.arange(k)] = diagonal
+    return np.maximum(guess, 1e-4) / np.maximum(guess, 1e-4).sum(axis=2, keepdims=True)
+
+
+def _choose_beta(right: np.ndarray, total: np.ndarray, share: float) -> float:
+    mean = min(max(share, _LEAST), 1 - _LEAST)
+    a, b = ACCURACY_STRENGTHS * mean, ACCURACY_STRENGTHS * (1 - mean)
+    wrong = np.maximum(total - right, 0)
+    score = betaln(right[:, None] + a, wrong[:, None] + b).sum(axis=0) - len(right) * betaln(a, b)
+    return float(ACCURACY_STRENGTHS[np.argmax(score)])
+
+
+def _choose_dirichlet(counts: np.ndarray, guess: np.ndarray, most: int = 2000) -> float:
+    if len(counts) > most:  # the strength is one number: two thousand people say enough
+        keep = np.linspace(0, len(counts) - 1, most).astype(int)
+        counts, guess = counts[keep], guess[keep]
+    rows = counts.sum(axis=2)
+    scores = [
+        (gammaln(s) - gammaln(rows + s)).sum() + (gammaln(counts + s * guess) - gammaln(s * guess)).sum()
+        for s in ROW_STRENGTHS
+    ]
+    return float(ROW_STRENGTHS[int(np.argmax(scores))])

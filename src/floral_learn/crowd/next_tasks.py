@@ -1,0 +1,92 @@
+"""Which items need another vote, and whose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .aggregate import VoteAggregation
+from .annotators import judge
+
+
+def next_tasks(found: VoteAggregation, n: int = 10, *, annotators: Any = None) -> Any:
+    """Return the items whose label is likeliest to be put right by one more vote, and whom to ask.
+
+    The gain of asking person a about item i is the expected rise of the label's probability of being right,
+    sum_v p(v) max_c p(c | v) - max_c p(c), under a's confusion matrix. Items with two readings come first where gains
+    are equal; nobody is asked twice about one item, and the work is dealt out among the reliable.
+
+    Parameters
+    ----------
+    found : VoteAggregation
+    n : int, default=10
+        Number of tasks.
+    annotators : list, optional
+        People who can be asked; by default all.
+
+    Returns
+    -------
+    DataFrame
+        item, annotator, gain, probability (of the present label), most useful first.
+    """
+    import pandas as pd
+
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise ValueError(f"n={n!r} must be a number of tasks, at least 1")
+    votes = found.votes
+    asked = _who(found, annotators)
+    probability = found.probability
+    use = ~np.isclose(probability.max(axis=1), 1.0)
+    if found.gold is not None:
+        use &= found.gold < 0
+    rows = np.flatnonzero(use)
+    typical = found.confusions[asked].mean(axis=0)
+    first = (
+        _gain(probability[rows], typical) + 1e-6 * found.contested[rows] + 1e-9 * (1 - probability[rows].max(axis=1))
+    )
+    rows = rows[np.argsort(-first, kind="stable")[:n]]
+    gains = np.column_stack([_gain(probability[rows], found.confusions[a]) for a in asked])
+    seen = np.isin(votes.item, rows)
+    column = {a: c for c, a in enumerate(asked.tolist())}
+    place = {r: p for p, r in enumerate(rows.tolist())}
+    for i, a in zip(votes.item[seen].tolist(), votes.annotator[seen].tolist(), strict=True):
+        if a in column:
+            gains[place[i], column[a]] = -1.0
+    load = np.zeros(len(asked))
+    chosen = []
+    for number in range(len(rows)):
+        best = gains[number].max()
+        good = np.flatnonzero(gains[number] >= 0.95 * best) if best > 0 else np.array([int(gains[number].argmax())])
+        who = good[np.argmin(load[good])]
+        load[who] += 1
+        chosen.append(int(who))
+    return pd.DataFrame(
+        {
+            "item": votes.items[rows],
+            "annotator": votes.annotators[asked[chosen]] if len(rows) else [],
+            "gain": np.maximum(gains[np.arange(len(rows)), chosen], 0.0) if len(rows) else [],
+            "probability": probability[rows].max(axis=1),
+        }
+    )
+
+
+def _who(found: VoteAggregation, annotators: Any) -> np.ndarray:
+    """The people to ask: named ones, or those who are not doubtful, best first and at most fifty."""
+    votes = found.votes
+    if annotators is not None:
+        asked = np.flatnonzero(np.isin(votes.annotators, np.asarray(annotators, dtype=votes.annotators.dtype)))
+        if not len(asked):
+            raise ValueError(f"annotators={list(annotators)[:5]} are none of those who voted")
+        return asked
+    people = judge(found.solution)
+    trusted = np.flatnonzero(people.suspicion < 0.5)
+    if not len(trusted):
+        trusted = np.arange(len(votes.annotators))
+    return trusted[np.argsort(-people.low[trusted], kind="stable")[:50]]
+
+
+def _gain(probability: np.ndarray, confusion: np.ndarray) -> np.ndarray:
+    """Expected rise of the largest probability by one vote with this confusion matrix, (n,)."""
+    joint = probability[:, :, None] * confusion[None]  # (n, truth, vote)
+    return joint.max(axis=1).sum(axis=1) - probability.max(axis=1)

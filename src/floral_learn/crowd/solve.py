@@ -1,0 +1,74 @@
+"""Cliques first, then several starts of the EM; the one that explains left-out votes best is kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from floral_learn.core.votes import Votes
+
+from .cliques import Cliques, find_cliques, once_per_clique
+from .em import State, run
+from .features import OutOfFold
+
+CLOSE = 0.01  # starts whose left-out votes differ by less than 1 % in likelihood cannot be told apart
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The chosen state, and how sure the choice is."""
+
+    state: State
+    votes: Votes  # with the weights that were used
+    start: str
+    scores: dict[str, float]  # mean log-likelihood of a left-out vote, per start
+    contested: np.ndarray  # (n,) items on which another start, nearly as likely, says something else
+    cliques: Cliques
+    view: int | None  # which representation of the items was chosen
+    penalty: float | None
+
+
+def majority(votes: Votes) -> np.ndarray:
+    """Smoothed shares of the votes, (n, K)."""
+    share = votes.shares + 0.5 / len(votes.classes)
+    return share / share.sum(axis=1, keepdims=True)
+
+
+def solve(
+    votes: Votes,
+    views: list[np.ndarray] | None,
+    *,
+    rng: np.random.Generator,
+    gold: np.ndarray | None = None,
+) -> Solution:
+    """Find the truth behind `votes`, with features `views` of the items where there are any.
+
+    Cliques are looked for after two rounds: later the posterior may have come to believe them.
+    """
+    features = None if views is None else OutOfFold.split(views, rng)
+    glance = run(votes, majority(votes), features, gold=gold, rng=rng, rounds=2)
+    cliques = find_cliques(votes, glance, rng)
+    if cliques.groups:
+        votes = once_per_clique(votes, cliques)
+    first = majority(votes)
+    states = {"votes": run(votes, first, None, gold=gold, rng=rng)}
+    if features is not None:
+        alone = states.pop("votes")
+        states["majority"] = run(votes, first, features, gold=gold, rng=rng)
+        states["votes first"] = run(votes, alone.posterior, features, gold=gold, rng=rng)
+        states["features first"] = run(votes, np.exp(features.log_probability(first)), features, gold=gold, rng=rng)
+    name = max(states, key=lambda name: states[name].score)
+    view, penalty = (None, None) if features is None or features.chosen is None else features.chosen
+    scores = {key: state.score for key, state in states.items()}
+    return Solution(states[name], votes, name, scores, _contested(states, name), cliques, view, penalty)
+
+
+def _contested(states: dict[str, State], name: str) -> np.ndarray:
+    chosen = states[name]
+    said = chosen.posterior.argmax(axis=1)
+    contested = np.zeros(len(said), dtype=bool)
+    for state in states.values():
+        if state is not chosen and chosen.score - state.score < CLOSE:
+            contested |= state.posterior.argmax(axis=1) != said
+    return contested
