@@ -179,7 +179,7 @@ def _notes(found: VoteAggregation) -> list[str]:
     if share > 0.6 * limit:
         notes.append(
             f"About {share:.0%} of the votes come from people whose answers do not fit the rest. Above {limit:.0%}, "
-            "people who lie in concert would win, and nothing in the votes would show it: answer some items yourself (gold)."
+            "people who lie in concert would win, and nothing in the votes would show it: answer some items (gold)."
         )
     if contested := int(found.contested.sum()):
         notes.append(f"{contested:,} items have two readings that are almost as likely; they need another answer.")
