@@ -4,7 +4,7 @@ import sys
 from importlib import import_module
 
 # subcommand modules, in the order of `floral --help`
-COMMANDS = ("demo", "train", "predict", "audit", "poison", "bench", "report")
+COMMANDS = ("demo", "train", "predict", "audit", "review", "poison", "bench", "report")
 
 
 def main() -> None:

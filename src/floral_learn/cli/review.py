@@ -1,0 +1,130 @@
+"""``floral review``: a page in the browser that asks about a few rows and reads the labels anew."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import tempfile
+import webbrowser
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to ``app``."""
+    app.command(name="review")(review)
+
+
+def review(
+    source: Path = typer.Argument(..., metavar="DATA", help="data file: .csv, .tsv or .parquet"),
+    label: str = typer.Option(..., "--label", "-l", help="name of the label column"),
+    out: Path = typer.Option(..., "--out", "-o", help="folder for the answers and the files of the end"),
+    text: list[str] = typer.Option([], "--text", "-t", help="column of prose (repeatable)"),
+    row_id: str | None = typer.Option(None, "--id", help="column that names the rows"),
+    group: str | None = typer.Option(None, "--group", "-g", help="column of annotators or sources of the labels"),
+    trusted: str | None = typer.Option(None, "--trusted", help="column that marks labels known to be right"),
+    drop: list[str] = typer.Option([], help="column to leave out (repeatable)"),
+    reviewer: str | None = typer.Option(None, help="name to store answers under (default: the user's name)"),
+    port: int = typer.Option(0, min=0, max=65535, help="port of the page (default: a free one, kept when resumed)"),
+    host: str = typer.Option("127.0.0.1", help="address to listen on; another than this one opens it to a network"),
+    browser: bool = typer.Option(True, "--browser/--no-browser", help="open the page in a browser"),
+    finish: bool = typer.Option(False, "--finish", help="no page: write the files from the answers so far"),
+    seed: int | None = typer.Option(None, "--seed", "-s", help="repeatable questions; voids the guarantee"),
+    sep: str | None = typer.Option(None, help="separator of a text file (default: found)"),
+    encoding: str | None = typer.Option(None, help="encoding of a text file (default: found, else utf-8)"),
+    skip_blank_labels: bool = typer.Option(False, "--skip-blank-labels", help="leave rows without a label out"),
+) -> None:
+    """Ask a person about a few rows of DATA, and read all labels anew.
+
+    Answers are stored in OUT as they are given; the same command goes on where it was left. OUT gets the cleaned table,
+    decisions.csv, changes.csv, model.skops and report.html when Finish is pressed on the page. DATA is never changed.
+    """
+    work = None
+    try:
+        from floral_learn.datasets.encoder import TableEncoder
+        from floral_learn.datasets.tables import read_table
+        from floral_learn.review.page.server import ReviewServer, bind
+        from floral_learn.review.page.work import ReviewWork, check_folder
+
+        check_folder(out, source)
+        name = reviewer_name(reviewer)
+        listening = None if finish else bind(host, port)
+        read: dict[str, Any] = {"text": text, "ids": row_id, "groups": group, "trusted": trusted, "drop": drop}
+        table = read_table(
+            source, label=label, sep=sep, encoding=encoding, skip_blank_labels=skip_blank_labels, **read
+        ).check_classes()
+        typer.echo(f"{source.name}: {len(table):,} rows, {len(table.classes)} classes")
+        encoder = TableEncoder(text=text)
+        options = {**read, "skip_blank_labels": skip_blank_labels}
+        work = ReviewWork(table, encoder, path=source, out=out, options=options, seed=seed)
+        for note in [*table.notes, *encoder.notes_]:
+            typer.echo(f"  {note}")
+        if finish:
+            for file in work.finish():
+                typer.echo(f"wrote {out / file['name']}: {file['about']}")
+            return
+        if not port:
+            listening = _same_again(work.store, host, listening)
+        about: dict[str, Any] = {"title": source.name, "reviewer": name, "folder": out, "host": host}
+        server = ReviewServer(work.start(), listening=listening, **about)
+        work.store.put("port", str(server.port).encode())
+    except (ValueError, TypeError, OSError, MemoryError, ImportError) as error:
+        typer.echo(f"floral review: {' '.join(str(error).split())}", err=True)
+        raise typer.Exit(2) from None
+    finally:
+        if work is not None and finish:
+            work.store.close()
+    if work.answered:
+        typer.echo(f"going on: {work.answered:,} answers are stored in {out}")
+    if host not in ("127.0.0.1", "localhost", "::1"):
+        typer.echo("anyone who can reach this machine and has the address can read the rows and answer", err=True)
+    typer.echo(f"page: {server.address}")
+    typer.echo("Ctrl-C stops; the same command goes on where you left")
+    if browser:
+        open_browser(server.address)
+    with contextlib.suppress(KeyboardInterrupt):
+        server.run()
+    typer.echo(f"{work.answered:,} answers are stored in {out}")
+    server.session.close()
+
+
+def reviewer_name(given: str | None) -> str:
+    """The name that was given, else the user's."""
+    if given is not None:
+        if not given.strip() or len(given) > 60 or not given.isprintable():
+            raise ValueError(f"--reviewer {given!r} must have 1 to 60 printable characters")
+        return " ".join(given.split())
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return "reviewer"
+
+
+def _same_again(store: Any, host: str, free: Any) -> Any:
+    """A socket on the port of last time, so that a browser finds its settings again; `free` where that is taken."""
+    from floral_learn.review.page.server import bind
+
+    remembered = int(store.get("port") or 0)
+    if not remembered:
+        return free
+    try:
+        found = bind(host, remembered)
+    except OSError:
+        return free
+    free.close()
+    return found
+
+
+def open_browser(address: str) -> None:
+    """Open the page by way of a file that only this user reads: a command line would show the secret to others."""
+    page = Path(tempfile.mkdtemp(prefix="floral-review-")) / "open.html"
+    page.touch(mode=0o600)
+    page.write_text(
+        '<!doctype html><meta charset="utf-8"><title>Label review</title>'
+        f'<meta http-equiv="refresh" content="0; url={escape(address)}"><a href="{escape(address)}">Label review</a>',
+        encoding="utf-8",
+    )
+    webbrowser.open(page.as_uri())

@@ -1,0 +1,128 @@
+"""Who may talk to the page: requests for this host, from this page, with its secret; and what a browser may do."""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+from collections.abc import Iterable
+from typing import Any
+
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+    "Cache-Control": "no-store",
+}
+MOST_BYTES = 64_000  # of a request's body
+
+
+class Guard:
+    """ASGI middleware: wrong host, origin, secret or method, and large bodies are refused before the app sees them.
+
+    Parameters
+    ----------
+    app : ASGI application
+        What lies behind the guard; it sees paths without the secret.
+    token : str
+        First part of every path.
+    port : int
+        The port that the browser must name.
+    hosts : iterable of str
+        Names under which the page may be opened. An address in numbers is allowed where "*" is among them: a site
+        that points its own name at this machine has a name, not a number.
+    """
+
+    def __init__(self, app: Any, *, token: str, port: int, hosts: Iterable[str]) -> None:
+        self.app, self.token, self.port, self.hosts = app, token, port, frozenset(hosts)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Let a request through, or answer it with the reason why not."""
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        refused = self.refusal(scope)
+        if refused is not None:
+            await _plain(send, *refused)
+            return
+        path = scope["path"][len(self.token) + 1 :]
+        if not path:  # the page's own links are relative to an address that ends in a slash
+            await _plain(send, 308, "The address ends in a slash.", [(b"location", f"/{self.token}/".encode())])
+            return
+        inner = {**scope, "path": path, "raw_path": path.encode(), "root_path": ""}
+        await self.app(inner, receive, _with_headers(send))
+
+    def refusal(self, scope: Any) -> tuple[int, str] | None:
+        """The status and the words with which a request is refused; None where it is let through."""
+        headers: dict[str, list[str]] = {}
+        for name, value in scope["headers"]:
+            headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
+        hosts = headers.get("host", [])
+        if len(hosts) != 1 or not self._known(hosts[0]):
+            return 421, "This address does not belong to the page."
+        own = f"http://{hosts[0]}"
+        method = scope["method"]
+        if any(origin != own for origin in headers.get("origin", [])):
+            return 403, "Another site asked for this."
+        # A link to the page may be opened from anywhere; everything else comes from the page itself.
+        navigates = method == "GET" and headers.get("sec-fetch-mode", [""])[0] == "navigate"
+        if not navigates and any(site not in ("same-origin", "none") for site in headers.get("sec-fetch-site", [])):
+            return 403, "Another site asked for this."
+        if method not in ("GET", "HEAD", "POST"):
+            return 405, "Only GET and POST are known here."
+        if method == "POST":
+            if headers.get("origin") != [own]:
+                return 403, "Answers are taken from the page only."
+            if headers.get("content-type", [""])[0].split(";")[0].strip().lower() != "application/json":
+                return 415, "Answers are sent as application/json."
+            length = headers.get("content-length", [""])[0]
+            if not length.isdecimal() or int(length) > MOST_BYTES:
+                return 413, "This is too long for an answer."
+        given = scope["path"].split("/")[1] if scope["path"].startswith("/") else ""
+        if not secrets.compare_digest(given.encode(), self.token.encode()):
+            return 404, "Open the address that floral review printed: it ends in a secret that this one lacks."
+        return None
+
+    def _known(self, host: str) -> bool:
+        name, _, port = host.rpartition(":")
+        if port != str(self.port):
+            return False
+        if name.lower() in self.hosts:
+            return True
+        try:
+            ipaddress.ip_address(name.strip("[]"))
+        except ValueError:
+            return False
+        return "*" in self.hosts
+
+
+def _with_headers(send: Any) -> Any:
+    async def sending(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            kept = [(name, value) for name, value in message["headers"] if name.decode().title() not in HEADERS]
+            message = {**message, "headers": [*kept, *_encoded()]}
+        await send(message)
+
+    return sending
+
+
+async def _plain(send: Any, status: int, words: str, more: list[tuple[bytes, bytes]] | None = None) -> None:
+    body = words.encode()
+    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode())]
+    headers += more or []
+    await send({"type": "http.response.start", "status": status, "headers": [*headers, *_encoded()]})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _encoded() -> list[tuple[bytes, bytes]]:
+    return [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]

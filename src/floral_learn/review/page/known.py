@@ -1,0 +1,147 @@
+"""What a review knows so far: how many labels are wrong and where, what was bought back, what more would bring."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from floral_learn.review.page import words
+from floral_learn.review.page.regions import Region, regions
+from floral_learn.review.page.store import Answer
+
+CONFIDENCE = 0.95
+TEN = 10
+_DRAWS, _FEW_DRAWS, _MANY_ROWS = 12, 4, 3000  # imagined runs of the next ten answers; fewer on many rows
+_FOLDS = 5
+_MOST_ROWS = 3000  # rows of the models that are compared
+_NOTABLE = 1.25  # times the overall share from which a part of the data is named
+
+
+def describe(review: Any, rows: Any, groups: np.ndarray | None = None) -> Iterator[dict[str, Any]]:
+    """Yield what is known as parts of one dict, the quick ones first.
+
+    Parameters
+    ----------
+    review : LabelReview
+        The review; it is left as it was.
+    rows : ShownRows
+        The table as people read it.
+    groups : ndarray of shape (n,), optional
+        Where each label comes from.
+    """
+    share, sure = review.wrong_share_, review.guarantee(confidence=CONFIDENCE)
+    misread = misread_labels(review)
+    yield {
+        "estimate": {
+            "share": float(share.estimate),
+            "low": float(share.low),
+            "high": float(share.high),
+            "words": words.estimate(share),
+        },
+        "guarantee": {"low": sure.low, "high": sure.high, "checked": sure.checked, "words": words.guarantee(sure)},
+        "misread": {"labels": misread, "changed": int((review.labels_ != review.given).sum())},
+    }
+    yield {"where": where(review, rows, groups)}
+    gain = ten_more(review)
+    yield {"ten": {"labels": gain, "words": words.ten_more(misread, gain, len(rows.labels))}}
+    yield {"stop": words.stop(bool(review.should_stop_), misread, gain, len(rows.labels))}
+    before, after, checked = accuracy(review, rows.X)
+    yield {"accuracy": {"before": before, "after": after, "words": words.accuracy(before, after, checked)}}
+
+
+def misread_labels(review: Any) -> float:
+    """Expected number of rows whose label is still read wrongly."""
+    return float((1.0 - review.label_probability_.max(axis=1)).sum())
+
+
+def where(review: Any, rows: Any, groups: np.ndarray | None) -> list[dict[str, Any]]:
+    """The classes, sources and regions with clearly more wrong labels than the whole, most wrong first."""
+    wrong = review.wrong_probability_
+    overall = float(wrong.mean())
+    parts: list[Region] = []
+    for name in rows.classes.tolist():
+        inside = rows.labels == name
+        parts.append(Region("class", f"labelled “{name}”", int(inside.sum()), float(wrong[inside].mean())))
+    for name in [] if groups is None else np.unique(groups).tolist():
+        inside = groups == name
+        # Few rows say little: their share is drawn towards that of all.
+        drawn = (float(wrong[inside].sum()) + 10 * overall) / (int(inside.sum()) + 10)
+        parts.append(Region("source", f"from “{name}”", int(inside.sum()), drawn))
+    parts += regions(rows, wrong)
+    notable = [part for part in parts if part.share > max(_NOTABLE * overall, overall + 0.02)]
+    notable.sort(key=lambda part: -(part.share - overall) * np.sqrt(part.rows))
+    return [
+        {"kind": part.kind, "name": part.name, "rows": part.rows, "share": part.share, "words": words.region(part)}
+        for part in notable[:5]
+    ]
+
+
+def ten_more(review: Any, count: int = TEN) -> float:
+    """How many labels the next answers would set right, expected: answers are imagined as the review expects them."""
+    rows = review.ask(count)
+    if not len(rows):
+        return 0.0
+    before, rng = misread_labels(review), np.random.default_rng(len(review.history_))
+    chance = review.label_probability_[rows]
+    who = review.history_[-1]["reviewer"] if review.history_ else "reviewer"
+    after = []
+    for _ in range(_DRAWS if len(review.given) <= _MANY_ROWS else _FEW_DRAWS):
+        codes = (chance.cumsum(axis=1) > rng.random((len(rows), 1))).argmax(axis=1)
+        review.answer(rows, review.classes_[codes].tolist(), reviewer=who)
+        try:
+            after.append(misread_labels(review))
+        finally:
+            review.undo()
+    return max(0.0, before - float(np.mean(after)))
+
+
+def accuracy(review: Any, X: Any) -> tuple[float, float, tuple[int, int, int]]:
+    """Accuracy on rows like these of a plain model: trained on the labels as given, and as read now.
+
+    Both are cross-fitted; rows count by the review's probabilities of their true classes. The last value counts, on the
+    rows drawn at random that were answered, how many each model gets right: (rows, before, after).
+    """
+    from sklearn.model_selection import StratifiedKFold
+    from sklearn.svm import SVC
+
+    rng = np.random.default_rng(0)
+    n = len(review.given)
+    some = np.arange(n) if n <= _MOST_ROWS else np.sort(rng.choice(n, _MOST_ROWS, replace=False))
+    walk = drawn_rows(review)
+    some = np.union1d(some, np.fromiter(walk, dtype=np.intp, count=len(walk)))
+    belief = review.label_probability_[some]
+    place = {row: k for k, row in enumerate(some.tolist())}
+    result, right = [], []
+    for labels in (review.given[some], review.labels_[some]):
+        codes = np.searchsorted(review.classes_, labels)
+        counts = np.bincount(codes, minlength=len(review.classes_))
+        predicted = np.full(len(some), counts.argmax())
+        folds = min(_FOLDS, max(2, int(counts[counts > 0].min())))
+        for train, test in StratifiedKFold(folds, shuffle=True, random_state=0).split(codes, codes):
+            if len(np.unique(codes[train])) > 1:
+                predicted[test] = SVC().fit(X[some[train]], codes[train]).predict(X[some[test]])
+        result.append(float(belief[np.arange(len(some)), predicted].mean()))
+        right.append(sum(review.classes_[predicted[place[row]]] == label for row, label in walk.items()))
+    return result[0], result[1], (len(walk), right[0], right[1])
+
+
+def drawn_rows(review: Any) -> dict[int, Any]:
+    """The rows drawn at random that have one clear answer, with it."""
+    votes: dict[int, set[Any]] = {}
+    latest = {(entry["row"], entry["reviewer"]): entry["label"] for entry in review.history_}
+    for (row, _), label in latest.items():
+        if label is not None:
+            votes.setdefault(row, set()).add(label)
+    drawn = {entry["row"] for entry in review.history_ if entry["walk"]}
+    return {row: next(iter(said)) for row, said in votes.items() if row in drawn and len(said) == 1}
+
+
+def reviewer_errors(review: Any, answers: Sequence[Answer]) -> list[dict[str, Any]]:
+    """Who answered how often, and how often the review takes them to be wrong."""
+    errors = review.reviewers_
+    return [
+        {"name": name, "answers": sum(a.reviewer == name and a.kind != "skip" for a in answers), "error": rate}
+        for name, rate in sorted(errors.items())
+    ]

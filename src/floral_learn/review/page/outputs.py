@@ -1,0 +1,127 @@
+"""The files at the end of a review: cleaned table, decisions, changed labels, trained model, report page."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from floral_learn.atomic_files import write_all
+from floral_learn.review.page.store import Answer
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What the files are made of.
+
+    Parameters
+    ----------
+    folder : path
+        Where they go.
+    suffix : str
+        Of the table's file; the cleaned copy has the same.
+    relabelled : callable(rows, labels) -> bytes
+        The table with these labels replaced and nothing else changed.
+    save_model : callable(review, path)
+        Trains and writes a model.
+    rows : ShownRows
+        The table as people read it.
+    groups : ndarray, optional
+        Where each label comes from.
+    """
+
+    folder: Path
+    suffix: str
+    relabelled: Callable[[np.ndarray, np.ndarray], bytes]
+    save_model: Callable[[Any, Path], None]
+    rows: Any
+    groups: np.ndarray | None = None
+
+    def write(self, review: Any, answers: Sequence[Answer], notes: Sequence[str]) -> list[dict[str, str]]:
+        """Write all files, each whole or not at all; returns their names and what they are."""
+        labels = review.labels_
+        changed = np.flatnonzero(labels != review.given)
+        cleaned = f"cleaned{self.suffix}"
+        self.folder.mkdir(exist_ok=True)
+        self.save_model(review, self.folder / "model.skops")
+        page = report(review, self.rows, self.groups, notes, self.folder.name)
+        write_all(
+            {
+                self.folder / cleaned: self.relabelled(changed, labels[changed]),
+                self.folder / "decisions.csv": decisions(answers, self.rows),
+                self.folder / "changes.csv": changes(review, answers, self.rows),
+                self.folder / "report.html": page.encode(),
+            }
+        )
+        told = len({answer.row for answer in answers if answer.kind != "skip"})
+        return [
+            {"name": cleaned, "about": f"the table with {len(changed):,} labels replaced, nothing else changed"},
+            {"name": "decisions.csv", "about": f"what was answered about {told:,} rows, by whom and when"},
+            {"name": "changes.csv", "about": "each replaced label: by an answer, or on the model’s word"},
+            {"name": "model.skops", "about": "a model trained on the labels as read now; floral predict uses it"},
+            {"name": "report.html", "about": "all rows by how likely their label in the file is wrong"},
+        ]
+
+
+def decisions(answers: Sequence[Answer], rows: Any) -> bytes:
+    """Every answer that stands, the latest of each reviewer on each row, as ``floral audit apply`` reads them."""
+    latest = {(answer.row, answer.reviewer): answer for answer in answers if answer.kind != "skip"}
+    lines = [["row", "id", "given", "decision", "label", "reviewer", "time", "given_label_seen"]]
+    for answer in sorted(latest.values(), key=lambda answer: answer.id):
+        given = str(rows.labels[answer.row])
+        decision = "unsure" if answer.label is None else "right" if answer.label == given else "wrong"
+        name = "" if rows.ids is None else str(rows.ids[answer.row])
+        seen = "yes" if answer.seen else "no"
+        label = answer.label if answer.label is not None else given
+        lines.append(
+            [str(rows.numbers[answer.row]), name, given, decision, label, _tame(answer.reviewer), answer.time, seen]
+        )
+    return _csv(lines)
+
+
+def changes(review: Any, answers: Sequence[Answer], rows: Any) -> bytes:
+    """Every label that is read otherwise than it was given."""
+    told = {answer.row for answer in answers if answer.kind == "label"}
+    labels, wrong = review.labels_, review.wrong_probability_
+    lines = [["row", "id", "given", "label", "by", "wrong_probability"]]
+    for row in np.flatnonzero(labels != review.given).tolist():
+        name = "" if rows.ids is None else str(rows.ids[row])
+        by = "answer" if row in told else "model"
+        lines.append([str(rows.numbers[row]), name, str(review.given[row]), str(labels[row]), by, f"{wrong[row]:.4f}"])
+    return _csv(lines)
+
+
+def report(review: Any, rows: Any, groups: np.ndarray | None, notes: Sequence[str], title: str) -> str:
+    """The audit's page, with the review's probabilities in place of the audit's own suspicion."""
+    from floral_learn.audit import audit
+
+    verdicts = {entry["row"] for entry in review.history_ if entry["label"] is not None}
+    found = audit(np.asarray(rows.X), review.given, groups=groups, random_state=0)
+    belief = review.label_probability_.copy()
+    belief[np.arange(len(belief)), found.given] = -1.0
+    found = replace(
+        found,
+        suspicion=review.wrong_probability_,
+        suggested=belief.argmax(axis=1),
+        wrong_share=review.wrong_share_.estimate,
+    )
+    head = f"After {len(verdicts):,} answered rows. Suspicion is the review’s probability that a label is wrong."
+    return found.to_html(title=f"{title}: review", frame=rows.frame, ids=rows.ids, notes=[head, *notes])
+
+
+def _csv(lines: list[list[str]]) -> bytes:
+    stream = io.StringIO()
+    csv.writer(stream, lineterminator="\n").writerows(lines)
+    return stream.getvalue().encode()
+
+
+def _tame(name: str) -> str:
+    """A reviewer's name that no spreadsheet takes for a formula."""
+    return f"'{name}" if name.startswith(_FORMULA) else name

@@ -1,0 +1,92 @@
+// What is known so far, in words and in small pictures.
+import { at, h, percent, svg } from "./dom.js";
+
+export function showKnown(state) {
+  const known = state.known;
+  at("answered").textContent = answered(state);
+  const glance = [h("b", {}, plural(state.answers, "answer"))];
+  if (known.estimate) {
+    at("share").textContent = percent(known.estimate.share);
+    at("intervals").replaceChildren(intervals(known));
+    at("estimate").textContent = "of the labels are wrong, by the model’s estimate";
+    at("guarantee").textContent = known.guarantee.words;
+    glance.push(" · about ", h("b", {}, percent(known.estimate.share)), " of the labels wrong");
+  }
+  if (known.where) at("where").replaceChildren(where(known.where, state.answers));
+  if (known.accuracy) {
+    at("bars").replaceChildren(bars(known.accuracy));
+    at("accuracy").textContent = known.accuracy.words;
+  }
+  if (known.ten) at("ten").textContent = known.ten.words;
+  if (known.stop) at("stop").textContent = known.stop.words;
+  at("glance").firstElementChild.replaceChildren(...glance);
+  at("busy").textContent = state.busy ? "Working out what the last answer changes." : "";
+  people(state);
+  files(state.files);
+}
+
+const plural = (n, what) => `${n.toLocaleString("en")} ${what}${n === 1 ? "" : "s"}`;
+
+function answered(state) {
+  let text = `${plural(state.answers, "answer")} on ${plural(state.rows, "row")}`;
+  if (state.unsure) text += `, ${state.unsure} not sure`;
+  if (state.known.misread) text += `. ${plural(state.known.misread.changed, "label")} read differently now`;
+  return `${text}.`;
+}
+
+function intervals(known) {
+  const { estimate: e, guarantee: g } = known;
+  const most = Math.min(1, Math.max(0.2, Math.ceil(10 * Math.max(g.high, e.high)) / 10));
+  const x = (share) => `${(100 * share) / most}%`;
+  const band = (low, high, y, kind) => svg("rect", { class: kind, x: x(low), width: x(Math.max(high - low, 0.004)), y, height: 10, rx: 5 });
+  const name = `Model’s estimate ${percent(e.low)} to ${percent(e.high)}; guaranteed ${percent(g.low)} to ${percent(g.high)}`;
+  return svg("svg", { class: "scale", role: "img", "aria-label": name },
+    svg("text", { x: 0, y: 11 }, `model’s estimate: ${percent(e.low)} to ${percent(e.high)}`), band(e.low, e.high, 16, "guess"),
+    svg("circle", { class: "point", cx: x(e.share), cy: 21, r: 7 }),
+    svg("text", { x: 0, y: 43 }, `guaranteed: ${percent(g.low)} to ${percent(g.high)}`), band(g.low, g.high, 48, "sure"),
+    svg("line", { class: "axis", x1: 0, x2: "100%", y1: 62, y2: 62 }),
+    svg("text", { x: 0, y: 75 }, "0 %"), svg("text", { x: "100%", y: 75, "text-anchor": "end" }, percent(most)));
+}
+
+function where(parts, answers) {
+  if (!parts.length) {
+    return h("p", {}, answers ? "No class, source or region stands out." : "Answers will tell.");
+  }
+  return h("ul", { class: "plain where" }, ...parts.map((part) => h("li", {},
+    `${part.name}: `, h("b", {}, percent(part.share)), ` wrong, of ${plural(part.rows, "row")}`,
+    svg("svg", { class: "meter", "aria-hidden": "true" }, svg("rect", { class: "full", width: `${100 * part.share}%`, height: 6, rx: 3 })))));
+}
+
+function bars(accuracy) {
+  const line = (share, y, kind, name) => [
+    svg("text", { x: 0, y: y - 5 }, name), svg("text", { x: "100%", y: y - 5, "text-anchor": "end" }, percent(share)),
+    svg("rect", { class: "back", x: 0, width: "100%", y, height: 8, rx: 4 }),
+    svg("rect", { class: kind, x: 0, width: `${100 * share}%`, y, height: 8, rx: 4 })];
+  const name = `As given ${percent(accuracy.before)}, as read now ${percent(accuracy.after)}`;
+  return svg("svg", { class: "bars", role: "img", "aria-label": name },
+    ...line(accuracy.before, 18, "before", "labels as given"), ...line(accuracy.after, 50, "after", "labels as read now"));
+}
+
+function people(state) {
+  at("people").hidden = state.reviewers.length < 2 && !state.disagreements.length;
+  at("reviewers").replaceChildren(...state.reviewers.map((r) => h("li", {}, h("b", {}, r.name), `: ${plural(r.answers, "answer")}`)));
+  const list = state.disagreements.map((d) => h("li", {}, h("b", {}, d.name), ` ${d.line}: `,
+    d.answers.map((a) => `${a.reviewer} says ${a.label}`).join(", ")));
+  const head = h("p", {}, `You disagree on ${plural(list.length, "row")}; each is asked again, and until you agree it counts as unclear.`);
+  at("disagreements").replaceChildren(...(list.length ? [head, h("ul", { class: "plain" }, ...list)] : []));
+}
+
+function files(files) {
+  at("finish").disabled = files.state === "writing";
+  const list = files.files.map((f) => h("li", {}, h("a", { href: `file/${encodeURIComponent(f.name)}`, download: f.name }, f.name), ` ${f.about}`));
+  const words = {
+    none: [],
+    writing: [h("p", {}, "Training the model and writing the files…")],
+    failed: [h("p", {}, `Nothing was written: ${files.error}. Answers are safe; try again.`)],
+    written: [h("p", {}, "Written. You can go on answering, or close the page."), h("ul", { class: "plain" }, ...list)],
+  };
+  if (at("files").dataset.state !== files.state + list.length) {
+    at("files").dataset.state = files.state + list.length;
+    at("files").replaceChildren(...words[files.state]);
+  }
+}

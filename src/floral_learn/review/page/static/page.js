@@ -1,0 +1,222 @@
+// Asks, sends answers, and keeps what is known in sight.
+import { at, h } from "./dom.js";
+import { showKnown } from "./known.js";
+import { showGiven, showQuestion } from "./question.js";
+
+const CALM = 300; // milliseconds in which a second press is taken for a slip
+const kept = {
+  get: (name, other) => sessionStorage.getItem(`review.${name}`) ?? localStorage.getItem(`review.${name}`) ?? other,
+  set: (name, value) => {
+    sessionStorage.setItem(`review.${name}`, value);
+    localStorage.setItem(`review.${name}`, value);
+  },
+};
+const settings = { name: "", given: false, keys: true, theme: "auto" };
+let about = null;
+let question = null;
+let shownAt = 0;
+let sending = false;
+let timer = 0;
+
+const request = () => {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+};
+
+async function call(path, body) {
+  const options = body ? { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) } : {};
+  const query = body ? "" : `?reviewer=${encodeURIComponent(settings.name)}`;
+  let response;
+  try {
+    response = await fetch(`api/${path}${query}`, options);
+  } catch {
+    throw Object.assign(new Error("floral review cannot be reached. Is it still running?"), { status: 0 });
+  }
+  const found = await response.json().catch(() => ({ error: "floral review gave no answer" }));
+  if (!response.ok) throw Object.assign(new Error(found.error), { status: response.status });
+  return found;
+}
+
+function trouble(text, again) {
+  at("trouble").replaceChildren(...(text ? [h("span", {}, text)] : []),
+    ...(again ? [h("button", { type: "button", id: "again", onclick: again }, "Try again")] : []));
+}
+
+async function ask() {
+  question = null;
+  press(false);
+  try {
+    const next = await call("question");
+    trouble("");
+    show(next);
+  } catch (error) {
+    trouble(error.message, ask);
+  }
+}
+
+function show(next) {
+  question = { ...next, seen: false };
+  const over = next.row < 0;
+  at("bar").hidden = false;
+  if (over) {
+    at("ask").textContent = "Every row has been answered.";
+    at("fields").replaceChildren(h("p", {}, "There is nothing left to ask. Finish to write the files."));
+    at("given").hidden = at("near").hidden = at("reason").hidden = true;
+  } else {
+    showQuestion(question, settings.given);
+  }
+  shownAt = performance.now();
+  press(true);
+  document.documentElement.dataset.row = next.row;
+  window.scrollTo(0, 0);
+  at("ask").focus({ preventScroll: true });
+}
+
+function press(allowed) {
+  for (const button of document.querySelectorAll("#bar button")) {
+    button.disabled = !allowed || (question !== null && question.row < 0 && button.id !== "undo");
+    button.classList.remove("chosen");
+  }
+}
+
+async function answer(kind, label = null, button = null) {
+  if (sending || !question || question.row < 0 || performance.now() - shownAt < CALM) return;
+  const asked = question;
+  const said = { reviewer: settings.name, request: request(), row: asked.row, kind, label, seen: asked.seen };
+  press(false);
+  button?.classList.add("chosen");
+  await send(() => call("answer", said), () => tellSaved(asked, kind, label));
+}
+
+async function send(post, then) {
+  sending = true;
+  try {
+    const saved = await post();
+    trouble("");
+    then(saved);
+    await ask();
+  } catch (error) {
+    if (error.status === 409) {
+      await ask();
+      trouble(error.message);
+    } else {
+      // The same request goes out again: were it stored already, it would not be stored twice.
+      trouble(`Not saved. ${error.message}`, () => send(post, then));
+    }
+  } finally {
+    sending = false;
+    soon(50);
+  }
+}
+
+function tellSaved(asked, kind, label) {
+  const label_ = (text) => h("span", { class: "label" }, text);
+  if (kind === "skip") at("last").replaceChildren(`Skipped ${asked.name}; it will be asked again later.`);
+  else if (kind === "unsure") at("last").replaceChildren(`Saved: not sure about ${asked.name}. The file says`, label_(asked.given));
+  else if (label === asked.given) at("last").replaceChildren(`Saved: ${asked.name} is`, label_(label), "as the file says.");
+  else at("last").replaceChildren(`Saved: ${asked.name} is`, label_(label), "while the file says", label_(asked.given));
+}
+
+async function undo() {
+  if (sending) return;
+  const sent = { reviewer: settings.name, request: request() };
+  press(false);
+  await send(() => call("undo", sent), () => at("last").replaceChildren("Taken back. Here is the question again."));
+}
+
+async function look() {
+  try {
+    const state = await call("state");
+    showKnown(state);
+    document.documentElement.dataset.busy = state.busy ? "yes" : "no";
+    document.documentElement.dataset.answers = state.answers;
+    if (state.broken) trouble(state.broken);
+    soon(state.busy || state.files.state === "writing" ? 400 : 4000);
+  } catch {
+    document.documentElement.dataset.busy = "unknown";
+    soon(4000);
+  }
+}
+
+function soon(milliseconds) {
+  clearTimeout(timer);
+  timer = setTimeout(look, milliseconds);
+}
+
+function keys(event) {
+  const plain = !(event.ctrlKey || event.metaKey || event.altKey || event.repeat);
+  if (!settings.keys || !plain || at("settings").open || event.target.matches("input, select, textarea")) return;
+  const number = Number(event.key);
+  const button = at("classes").querySelectorAll("button")[number - 1];
+  if (number >= 1 && number <= 9 && button) answer("label", button.dataset.label, button);
+  else if (event.key === "u") answer("unsure", null, at("unsure"));
+  else if (event.key === "s") answer("skip", null, at("skip"));
+  else if (event.key === "z") undo();
+  else return;
+  event.preventDefault();
+}
+
+function apply() {
+  document.documentElement.classList.toggle("no-keys", !settings.keys);
+  if (settings.theme === "auto") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = settings.theme;
+}
+
+function openSettings() {
+  at("name").value = settings.name;
+  at("show-given").checked = settings.given;
+  at("use-keys").checked = settings.keys;
+  at("theme").value = settings.theme;
+  at("settings").showModal();
+}
+
+async function closeSettings() {
+  const name = at("name").value.trim() || settings.name;
+  const other = name !== settings.name;
+  Object.assign(settings, { name, given: at("show-given").checked, keys: at("use-keys").checked, theme: at("theme").value });
+  for (const [key, value] of Object.entries(settings)) kept.set(key, String(value));
+  apply();
+  if (other) {
+    at("last").replaceChildren(`Answers are now stored under ${name}.`);
+    await ask();
+    soon(0);
+  } else if (question && question.row >= 0) {
+    showGiven(question, settings.given || question.seen);
+  }
+}
+
+async function start() {
+  try {
+    about = await call("about");
+  } catch (error) {
+    trouble(error.message, start);
+    return;
+  }
+  settings.name = new URLSearchParams(location.search).get("as") || kept.get("name", about.reviewer);
+  settings.given = kept.get("given", "false") === "true";
+  settings.keys = kept.get("keys", "true") === "true";
+  settings.theme = kept.get("theme", "auto");
+  apply();
+  at("title").textContent = about.title;
+  document.title = `${about.title}: label review`;
+  at("classes").replaceChildren(...about.classes.map((name, i) => {
+    const button = h("button", { type: "button", "data-label": name }, h("span", {}, name), i < 9 ? h("kbd", {}, String(i + 1)) : null);
+    button.addEventListener("click", () => answer("label", name, button));
+    return button;
+  }));
+  await ask();
+  soon(0);
+}
+
+at("unsure").addEventListener("click", () => answer("unsure", null, at("unsure")));
+at("skip").addEventListener("click", () => answer("skip", null, at("skip")));
+at("undo").addEventListener("click", undo);
+at("finish").addEventListener("click", async () => {
+  at("finish").disabled = true;
+  await call("finish", { reviewer: settings.name }).catch((error) => trouble(error.message));
+  soon(100);
+});
+at("open-settings").addEventListener("click", openSettings);
+at("settings").addEventListener("close", closeSettings);
+document.addEventListener("keydown", keys);
+start();

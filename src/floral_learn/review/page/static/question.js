@@ -1,0 +1,85 @@
+// One question as a person would read it.
+import { at, h, svg } from "./dom.js";
+
+const REASONS = {
+  "second opinion": "Second opinion: somebody else has answered this one.",
+  skipped: "You skipped this one before.",
+};
+
+export function showQuestion(question, show) {
+  const reason = at("reason");
+  reason.hidden = question.reason === "question";
+  reason.textContent = question.reason === "disagreement" ? opinions(question.others) : REASONS[question.reason] || "";
+  at("ask").replaceChildren("Which label is right? ", h("small", {}, question.name));
+  at("fields").replaceChildren(...fields(question));
+  showGiven(question, show);
+  const near = question.nearest.map((row) => {
+    const now = row.answer !== null && row.answer !== row.given ? ` answered: ${row.answer}` : "";
+    return h("li", {}, h("span", {}, h("span", { class: "label" }, row.given)),
+      h("span", { class: "line" }, row.line, " ", h("small", {}, `${row.name}${now}`)));
+  });
+  at("nearest").replaceChildren(...near);
+  at("near").hidden = !near.length;
+}
+
+export function showGiven(question, show) {
+  const place = at("given");
+  place.hidden = false;
+  if (show) {
+    question.seen = true;
+    place.replaceChildren("The label in the file:", h("span", { class: "label" }, question.given));
+  } else {
+    const reveal = () => showGiven(question, true);
+    place.replaceChildren("The label in the file is hidden.",
+      h("button", { type: "button", class: "quiet", id: "reveal", onclick: reveal }, "Show it"));
+  }
+}
+
+function opinions(others) {
+  return `You do not agree on this one. ${others.map((o) => `${o.reviewer}: ${o.label}`).join(", ")}. Please look again.`;
+}
+
+function fields(question) {
+  const made = question.fields.filter((f) => f.kind === "image").map((f) => picture(question, f));
+  made.push(...question.fields.filter((f) => f.kind === "text").map(prose));
+  const rest = question.fields.filter((f) => f.kind === "number" || f.kind === "category");
+  const main = rest.filter((f) => f.main);
+  if (main.length) made.push(h("div", { class: "numbers" }, ...main.map(number)));
+  const others = rest.filter((f) => !f.main);
+  if (others.length) {
+    const more = h("details", { class: "more" }, h("summary", {}, `${others.length} more columns`));
+    more.append(h("div", { class: "numbers" }, ...others.map(number)));
+    made.push(more);
+  }
+  return made;
+}
+
+function prose(field) {
+  return h("div", { class: "field" }, h("p", { class: "name" }, field.name),
+    h("p", { class: "prose" }, field.value || "(empty)"));
+}
+
+function picture(question, field) {
+  const figure = h("div", { class: "field" }, h("p", { class: "name" }, field.name));
+  if (!field.image) {
+    figure.append(h("p", {}, `${field.value} (no picture of that name in the table’s folder)`));
+    return figure;
+  }
+  const image = h("img", { src: `image/${question.row}/${field.column}`, alt: `Picture ${field.value}` });
+  image.addEventListener("load", () => image.classList.toggle("tiny", image.naturalWidth < 120));
+  image.addEventListener("error", () => image.replaceWith(h("p", {}, `${field.value} (not a picture that can be shown)`)));
+  figure.append(image);
+  return figure;
+}
+
+function number(field) {
+  const place = field.ticks ? strip(field) : h("span");
+  return h("div", {}, h("span", { class: "name" }, field.name), h("span", { class: "value" }, field.value || "–"),
+    place, h("span", { class: "note" }, field.note || ""));
+}
+
+function strip(field) {
+  const lines = field.ticks.map((t) => svg("line", { x1: `${100 * t}%`, x2: `${100 * t}%`, y1: 5, y2: 21 }));
+  const me = svg("circle", { class: "me", cx: `${100 * field.place}%`, cy: 13, r: 7 });
+  return svg("svg", { class: "strip", "aria-hidden": "true", focusable: "false" }, ...lines, me);
+}

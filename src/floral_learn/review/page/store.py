@@ -1,0 +1,233 @@
+"""Every answer on disk before anybody is told that it was saved: an append-only SQLite file in the review's folder."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+FILE = "answers.sqlite"
+KINDS = ("label", "unsure", "skip")
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS about (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS answers (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  request TEXT NOT NULL UNIQUE,
+  row INTEGER NOT NULL,
+  kind TEXT NOT NULL CHECK (kind IN ('label', 'unsure', 'skip')),
+  label TEXT,
+  reviewer TEXT NOT NULL,
+  time TEXT NOT NULL,
+  seen INTEGER NOT NULL,
+  CHECK ((kind = 'label') = (label IS NOT NULL))
+);
+CREATE TABLE IF NOT EXISTS undone (
+  answer INTEGER PRIMARY KEY REFERENCES answers (id), request TEXT NOT NULL UNIQUE, time TEXT NOT NULL
+);
+"""
+
+
+class StoreError(OSError):
+    """An answer could not be stored, or the file cannot be used; the message is one line for the reviewer."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one reviewer said about one row.
+
+    Attributes
+    ----------
+    id : int
+        Place in the order of answers.
+    row : int
+        Row of the table, from 0.
+    kind : {"label", "unsure", "skip"}
+        What was said.
+    label : str or None
+        The label as text, where one was given.
+    reviewer, time : str
+        Who, and when (UTC, ISO 8601).
+    seen : bool
+        Whether the label in the file was in sight.
+    """
+
+    id: int
+    row: int
+    kind: str
+    label: str | None
+    reviewer: str
+    time: str
+    seen: bool = False
+
+
+class AnswerStore:
+    """Answers that survive a killed process and a full disk.
+
+    Each call of `add` and `undo` is one transaction that has reached the disk when it returns (write-ahead log, synced
+    at every commit). Nothing is ever overwritten: an undone answer stays in the file, marked. One process at a time
+    holds the file.
+
+    Parameters
+    ----------
+    folder : path
+        The review's folder; it is made where it does not exist.
+    about : mapping of text to text
+        What the answers are about (a fingerprint of the table, the label column, ...): kept at the first start, and
+        compared at each later one.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = AnswerStore(folder, about={"label": "y"})
+    ...     _ = store.add(request="r1", row=3, kind="label", label="yes", reviewer="ann")
+    ...     store.close()
+    ...     again = AnswerStore(folder, about={"label": "y"})
+    ...     [(answer.row, answer.label) for answer in again.active()]
+    ...     again.close()
+    [(3, 'yes')]
+    """
+
+    def __init__(self, folder: str | Path, *, about: Mapping[str, str]) -> None:
+        self.path = Path(folder) / FILE
+        self._lock = threading.Lock()
+        try:
+            self.path.parent.mkdir(exist_ok=True)
+            self._base = sqlite3.connect(self.path, timeout=1.0, isolation_level=None, check_same_thread=False)
+            # Exclusive before the first read: a second process is refused, and the lock dies with the process.
+            self._base.execute("PRAGMA locking_mode = EXCLUSIVE")
+            self._base.execute("PRAGMA journal_mode = WAL")
+            self._base.execute("PRAGMA synchronous = FULL")
+            self._base.executescript(_SCHEMA)
+            with self._transaction():
+                self._check(about)
+        except sqlite3.Error as error:
+            self.close()
+            raise StoreError(_words(error, self.path)) from None
+        except BaseException:
+            self.close()
+            raise
+
+    def _check(self, about: Mapping[str, str]) -> None:
+        known = dict(self._base.execute("SELECT key, value FROM about WHERE key LIKE 'same:%'").fetchall())
+        for key, value in about.items():
+            kept = known.get(f"same:{key}")
+            if known and kept != value:
+                raise StoreError(
+                    f"the answers in {self.path} are about another {key} ({kept or 'none'}, now {value}); "
+                    "use another folder, or start as before to go on"
+                )
+        if not known:
+            rows = [(f"same:{key}", value) for key, value in about.items()]
+            self._base.executemany("INSERT INTO about VALUES (?, ?)", rows)
+
+    def add(
+        self,
+        *,
+        request: str,
+        row: int,
+        kind: str,
+        label: str | None,
+        reviewer: str,
+        seen: bool = False,
+    ) -> Answer:
+        """Store one answer; the same `request` again (a repeated message) gives the answer that is there."""
+        with self._lock, self._transaction():
+            said = self._base.execute("SELECT * FROM answers WHERE request = ?", (request,)).fetchone()
+            if said is None:
+                values = (request, row, kind, label, reviewer, now(), int(seen))
+                columns = "request, row, kind, label, reviewer, time, seen"
+                cursor = self._base.execute(f"INSERT INTO answers ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+                said = (cursor.lastrowid, *values)
+        return _answer(said)
+
+    def undo(self, *, request: str, reviewer: str) -> Answer | None:
+        """Take back the reviewer's last answer that stands, and return it; None where there is none."""
+        with self._lock, self._transaction():
+            done = "SELECT answers.* FROM answers JOIN undone ON answers.id = undone.answer WHERE undone.request = ?"
+            said = self._base.execute(done, (request,)).fetchone()
+            if said is None:
+                last = (
+                    "SELECT * FROM answers WHERE reviewer = ? AND id NOT IN (SELECT answer FROM undone) "
+                    "ORDER BY id DESC LIMIT 1"
+                )
+                said = self._base.execute(last, (reviewer,)).fetchone()
+                if said is not None:
+                    self._base.execute("INSERT INTO undone VALUES (?, ?, ?)", (said[0], request, now()))
+        return None if said is None else _answer(said)
+
+    def find(self, request: str) -> Answer | None:
+        """The answer that came with `request`, undone or not."""
+        with self._lock:
+            said = self._base.execute("SELECT * FROM answers WHERE request = ?", (request,)).fetchone()
+        return None if said is None else _answer(said)
+
+    def active(self) -> list[Answer]:
+        """All answers that were not undone, in the order in which they came."""
+        query = "SELECT * FROM answers WHERE id NOT IN (SELECT answer FROM undone) ORDER BY id"
+        with self._lock:
+            return [_answer(said) for said in self._base.execute(query)]
+
+    def get(self, key: str) -> bytes | None:
+        """A value kept with `put`."""
+        with self._lock:
+            found = self._base.execute("SELECT value FROM about WHERE key = ?", (f"own:{key}",)).fetchone()
+        return None if found is None else found[0]
+
+    def put(self, key: str, value: bytes) -> None:
+        """Keep a value beside the answers."""
+        with self._lock, self._transaction():
+            self._base.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (f"own:{key}", value))
+
+    def close(self) -> None:
+        """Give the file back."""
+        if hasattr(self, "_base"):
+            self._base.close()
+
+    def _transaction(self) -> _Transaction:
+        return _Transaction(self._base, self.path)
+
+
+class _Transaction:
+    """BEGIN to COMMIT; whatever goes wrong leaves the file as it was and the connection ready for another try."""
+
+    def __init__(self, base: sqlite3.Connection, path: Path) -> None:
+        self.base, self.path = base, path
+
+    def __enter__(self) -> None:
+        if not self.base.in_transaction:
+            self.base.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        try:
+            if error is None:
+                self.base.execute("COMMIT")
+                return
+        except sqlite3.Error as failed:
+            error = failed
+        if self.base.in_transaction:
+            self.base.execute("ROLLBACK")
+        if isinstance(error, sqlite3.Error):
+            raise StoreError(_words(error, self.path)) from None
+
+
+def now() -> str:
+    """The time as it is stored."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _answer(said: tuple) -> Answer:
+    number, _, row, kind, label, reviewer, time, seen = said
+    return Answer(number, row, kind, label, reviewer, time, bool(seen))
+
+
+def _words(error: sqlite3.Error, path: Path) -> str:
+    text = str(error)
+    if "locked" in text:
+        return f"another floral review is using {path}; open the address that it printed, or stop it first"
+    if "full" in text:
+        return f"the disk of {path} is full: nothing was saved; free some space and answer again"
+    return f"{path}: {text}"

@@ -1,0 +1,121 @@
+"""A table, its answers and its review put together: what ``floral review`` opens."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from floral_learn.review.page.engine import Engine, open_review
+from floral_learn.review.page.known import describe
+from floral_learn.review.page.outputs import Outputs
+from floral_learn.review.page.session import ReviewSession
+from floral_learn.review.page.shown_rows import ShownRows
+from floral_learn.review.page.store import Answer, AnswerStore
+
+
+class ReviewWork:
+    """Everything between a table's file and its page.
+
+    Parameters
+    ----------
+    table : Table
+        From `read_table`, with labels.
+    encoder : TableEncoder
+        Not fitted.
+    path : path
+        The table's file.
+    out : path
+        The review's folder.
+    options : mapping
+        What must be the same when the review is resumed, beside the file's contents.
+    seed : int, optional
+        Makes questions repeatable and voids the guarantee.
+    """
+
+    def __init__(
+        self, table: Any, encoder: Any, *, path: Path, out: Path, options: dict[str, Any], seed: int | None = None
+    ) -> None:
+        self.table, self.path, self.out = table, Path(path), Path(out)
+        contents = hashlib.sha256(self.path.read_bytes()).hexdigest()
+        about = {
+            "contents of the table": contents[:16],
+            "label column": str(table.label),
+            "options": json.dumps(options),
+        }
+        self.X = encoder.fit_transform(table.features)
+        self.encoder = encoder
+        frame = table.features
+        if table.groups is not None:
+            frame = frame.assign(**{_free("source", frame): table.groups})
+        self.rows = ShownRows(frame, table.labels, self.X, folder=self.path.parent, ids=table.ids, numbers=table.rows)
+        self.store = AnswerStore(self.out, about=about)
+        try:
+            self.engine = Engine(
+                open_review(self.X, table.labels, self.store, groups=table.groups, trusted=table.trusted, seed=seed)
+            )
+        except BaseException:
+            self.store.close()
+            raise
+
+    @property
+    def answered(self) -> int:
+        """Answers that stand."""
+        return sum(answer.kind != "skip" for answer in self.store.active())
+
+    def start(self) -> ReviewSession:
+        """The session behind the page; its worker starts at once."""
+        return ReviewSession(self.rows, self.store, self.engine, describe=self._describe, finish=self._finish)
+
+    def finish(self) -> list[dict[str, str]]:
+        """Write the files of the end from the answers so far, without a page."""
+        answers = self.store.active()
+        self.engine.catch_up(answers, {str(label): label for label in self.rows.classes.tolist()})
+        return self._finish(self.engine, answers)
+
+    def _describe(self, engine: Engine, answers: Sequence[Answer]) -> Iterator[dict[str, Any]]:
+        return describe(engine.review, self.rows, self.table.groups)
+
+    def _finish(self, engine: Engine, answers: Sequence[Answer]) -> list[dict[str, str]]:
+        outputs = Outputs(
+            self.out,
+            self.path.suffix,
+            relabelled=self.table.relabelled,
+            save_model=self._save_model,
+            rows=self.rows,
+            groups=self.table.groups,
+        )
+        return outputs.write(engine.review, answers, self.encoder.notes_)
+
+    def _save_model(self, review: Any, path: Path) -> None:
+        """A FLORAL model behind the encoder that read the table, for ``floral predict``."""
+        from sklearn.pipeline import Pipeline
+
+        from floral_learn import FloralClassifier, save
+
+        classifier = review.fit(FloralClassifier(C=1.0, budget=0.05, random_state=0))
+        save(Pipeline([("columns", self.encoder), ("classifier", classifier)]), path)
+
+
+def _free(name: str, frame: Any) -> str:
+    while name in frame.columns:
+        name += "_"
+    return name
+
+
+def file_names(suffix: str) -> list[str]:
+    """Names of the files of the end."""
+    return [f"cleaned{suffix}", "decisions.csv", "changes.csv", "model.skops", "report.html"]
+
+
+def check_folder(out: Path, source: Path) -> None:
+    """Refuse a folder that cannot be made, or in which the cleaned copy would replace the table."""
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"--out {out} is a file; name a folder for the review")
+    if not out.exists() and not out.parent.is_dir():
+        raise ValueError(f"the folder {out.parent} of --out does not exist")
+    for name in file_names(source.suffix):
+        if source.exists() and (out / name).exists() and (out / name).samefile(source):
+            raise ValueError(f"{source} would be overwritten by {name}; use another --out")

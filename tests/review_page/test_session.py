@@ -1,0 +1,236 @@
+"""A review through the server: questions, answers, undo, two reviewers, resuming, files."""
+
+import csv
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from floral_learn import LabelReview, load
+from floral_learn.datasets.tables import read_table
+
+
+def answer_some(client, truth, count, reviewer="ann"):
+    rows = []
+    for _ in range(count):
+        row = client.get("question", reviewer)["row"]
+        client.answer(row, str(truth[row]), f"{reviewer} {len(rows)} {row} request", reviewer)
+        rows.append(row)
+    return rows
+
+
+def test_a_question_stays_until_it_is_answered_and_undo_brings_it_back(running, parts):
+    client, truth = running.client, parts[1]
+    first = client.get("question")
+    assert client.get("question")["row"] == first["row"]
+    assert first["given"] in ("good", "bad")
+    assert {field["name"] for field in first["fields"]} == {"width", "height", "colour", "source"}
+    assert len(first["nearest"]) == 5
+    assert {near["given"] for near in first["nearest"]} <= {"good", "bad"}
+    client.answer(first["row"], str(truth[first["row"]]), "request 1")
+    second = client.get("question")["row"]
+    assert second != first["row"]
+    undone = client.post("undo", {"reviewer": "ann", "request": "request 2"})
+    assert undone["row"] == client.get("question")["row"] == first["row"]
+    assert client.settled()["answers"] == 0
+    error = client.post("undo", {"reviewer": "ann", "request": "request 3"}, status=409)["error"]
+    assert "no answer of yours" in error
+
+
+def test_a_repeated_answer_counts_once_and_a_second_window_is_told(running, parts):
+    client = running.client
+    row = client.get("question")["row"]
+    assert client.answer(row, "good", "request 1") == client.answer(row, "good", "request 1")
+    said = {"reviewer": "ann", "request": "request 2", "row": row, "kind": "label", "label": "bad", "seen": False}
+    assert "another window" in client.post("answer", said, status=409)["error"]
+    assert client.settled()["answers"] == 1
+
+
+def test_what_is_known_is_in_words_and_moves_with_the_answers(parts, tmp_path, start):
+    client, truth = start(parts[0], tmp_path / "review", seed=0).client, parts[1]
+    assert "nothing is guaranteed" in client.settled()["known"]["guarantee"]["words"]
+    answer_some(client, truth, 24)
+    state = client.settled()
+    known = state["known"]
+    assert state["answers"] == 24
+    assert "of the labels are wrong, by the model’s estimate" in known["estimate"]["words"]
+    assert "Whatever an attacker did" in known["guarantee"]["words"]
+    assert known["guarantee"]["checked"] >= 5
+    assert known["guarantee"]["low"] <= known["guarantee"]["high"] < 1
+    assert "Ten more answers" in known["ten"]["words"]
+    assert known["stop"]["now"] in (True, False)
+    assert "rows like these" in known["accuracy"]["words"]
+    assert any("good" in part["name"] for part in known["where"]), "the flipped labels all say good"
+    assert any("height above" in part["name"] for part in known["where"]), "and lie in one region"
+
+
+def test_two_reviewers_have_their_own_questions_and_disagreements_come_back(running, parts):
+    client, truth = running.client, parts[1]
+    ann, bob = client.get("question", "ann")["row"], client.get("question", "bob")["row"]
+    assert ann != bob
+    mine = answer_some(client, truth, 7, "ann")
+    theirs = answer_some(client, truth, 7, "bob")
+    assert not set(mine) & set(theirs)
+    again = client.get("question", "ann")
+    assert again["reason"] == "second opinion"
+    assert again["row"] in theirs
+    assert again["others"] == [], "a second opinion is formed without the first"
+    other = "bad" if truth[again["row"]] == "good" else "good"
+    client.answer(again["row"], other, "ann contradicts", "ann")
+    assert client.get("state")["disagreements"][0]["row"] == again["row"]
+    client.post("answer", {"reviewer": "bob", "request": "bob skips", "row": client.get("question", "bob")["row"],
+                           "kind": "skip", "label": None, "seen": False})  # fmt: skip
+    asked = [client.get("question", "bob")]
+    while asked[-1]["reason"] != "disagreement" and len(asked) < 4:  # one may have been laid out before
+        client.answer(asked[-1]["row"], str(truth[asked[-1]["row"]]), f"bob goes on {len(asked)}", "bob")
+        asked.append(client.get("question", "bob"))
+    assert (asked[-1]["row"], asked[-1]["reason"]) == (again["row"], "disagreement")
+    assert {vote["reviewer"]: vote["label"] for vote in asked[-1]["others"]} == {
+        "ann": other, "bob": str(truth[again["row"]])
+    }  # fmt: skip
+    client.answer(asked[-1]["row"], other, "bob gives in", "bob")
+    assert client.get("state")["disagreements"] == []
+
+
+def test_the_same_command_goes_on_with_the_same_walk(parts, tmp_path, start):
+    first = start(parts[0], tmp_path / "review")
+    rows = answer_some(first.client, parts[1], 9)
+    before = first.client.settled()["known"]
+    walk = first.work.engine.review._walk.copy()
+    first.close()
+    again = start(parts[0], tmp_path / "review")
+    after = again.client.settled()
+    assert after["answers"] == 9
+    assert np.array_equal(again.work.engine.review._walk, walk), "a new order would void the guarantee"
+    assert after["known"]["guarantee"] == before["guarantee"]
+    assert again.client.get("question")["row"] not in rows
+
+
+def test_each_start_draws_another_secret_order(parts, tmp_path, opened):
+    orders = []
+    for name in ("one", "two"):
+        orders.append(opened(parts[0], tmp_path / name).engine.review._walk.tolist())
+    assert orders[0] != orders[1]
+
+
+def test_files_at_the_end(running, parts):
+    client, (path, truth) = running.client, parts
+    answer_some(client, truth, 20)
+    client.post("answer", {"reviewer": "ann", "request": "not sure", "row": client.get("question")["row"],
+                           "kind": "unsure", "label": None, "seen": True})  # fmt: skip
+    client.post("finish", {"reviewer": "ann"})
+    state = client.settled()
+    assert state["files"]["state"] == "written", state["files"]
+    names = [file["name"] for file in state["files"]["files"]]
+    assert names == ["cleaned.csv", "decisions.csv", "changes.csv", "model.skops", "report.html"]
+    out = running.work.out
+    cleaned = pd.read_csv(out / "cleaned.csv")
+    given = pd.read_csv(path)
+    assert (cleaned["quality"] == truth).mean() > (given["quality"] == truth).mean() + 0.1
+    assert cleaned.drop(columns="quality").equals(given.drop(columns="quality"))
+    same = [a == b for a, b in zip(path.read_bytes().split(b"\n"), (out / "cleaned.csv").read_bytes().split(b"\n"))]
+    changed = pd.read_csv(out / "changes.csv")
+    assert same.count(False) == len(changed) == (cleaned["quality"] != given["quality"]).sum()
+    assert set(changed["by"]) == {"answer", "model"}
+    decisions = pd.read_csv(out / "decisions.csv")
+    assert len(decisions) == 21
+    assert decisions["decision"].tolist()[-1] == "unsure"
+    right = decisions[decisions["decision"] != "unsure"]
+    assert (right["label"] == truth[right["row"]]).all()
+    assert (right["decision"].eq("wrong") == (right["label"] != right["given"])).all()
+    assert set(decisions["reviewer"]) == {"ann"}
+    assert decisions["time"].str.match(r"\d{4}-\d\d-\d\dT.*Z$").all()
+    model = load(out / "model.skops")
+    features = read_table(path, label="quality", groups="source", drop=["remark"]).features
+    assert (model.predict(features) == truth).mean() > 0.85
+    report = (out / "report.html").read_text(encoding="utf-8")
+    assert "answered rows" in report
+    reply, content = client.send("GET", "file/decisions.csv")
+    assert "attachment" in reply.getheader("content-disposition")
+    assert list(csv.reader(io.StringIO(content.decode())))[1:] != []
+    for name in ("answers.sqlite", "../parts.csv", "..%2fparts.csv", "%2e%2e/parts.csv"):
+        assert client.send("GET", f"file/{name}")[0].status == 404
+
+
+def test_the_files_are_as_good_as_those_of_python(parts, tmp_path, start):
+    path, truth = parts
+    made = start(path, tmp_path / "review", seed=0)
+    work = made.work
+    answer_some(made.client, truth, 30)
+    made.client.settled()
+    page = (work.engine.review.labels_ == truth).mean()
+    plain = LabelReview(work.X, work.table.labels, groups=work.table.groups, random_state=0)
+    for _ in range(30):
+        rows = plain.ask(1)
+        plain.answer(rows, truth[rows])
+    assert page >= (plain.labels_ == truth).mean() - 0.02
+    assert page > (work.table.labels == truth).mean() + 0.1
+
+
+def test_all_rows_answered_is_an_end(tmp_path, start):
+    frame = pd.DataFrame({"size": [1.0, 2, 3, 11, 12, 13], "source": list("aabbab"), "remark": "x"})
+    frame["quality"] = ["good"] * 3 + ["bad"] * 3
+    frame.to_csv(tmp_path / "few.csv", index=False)
+    made = start(tmp_path / "few.csv", tmp_path / "review")
+    rows = answer_some(made.client, frame["quality"].to_numpy(), 6)
+    assert sorted(rows) == list(range(6))
+    assert made.client.get("question") == {"row": -1, "reason": "nothing left"}
+    made.client.post("undo", {"reviewer": "ann", "request": "undo the last"})
+    assert made.client.get("question")["row"] == rows[-1]
+
+
+def test_skipped_rows_are_all_that_is_left_and_come_again(tmp_path, start):
+    frame = pd.DataFrame({"size": [1.0, 2, 11, 12], "source": list("aabb"), "remark": "x"})
+    frame["quality"] = ["good"] * 2 + ["bad"] * 2
+    frame.to_csv(tmp_path / "few.csv", index=False)
+    made = start(tmp_path / "few.csv", tmp_path / "review")
+    row = made.client.get("question")["row"]
+    made.client.answer(row, None, "skip the first", kind="skip")
+    rest = answer_some(made.client, frame["quality"].to_numpy(), 3)
+    assert row not in rest
+    again = made.client.get("question")
+    assert (again["row"], again["reason"]) == (row, "skipped")
+
+
+def test_a_review_that_breaks_says_so_and_keeps_the_answers(running, parts, monkeypatch):
+    client = running.client
+    row = client.get("question")["row"]
+    monkeypatch.setattr(running.work.engine.review, "answer", lambda *a, **k: 1 / 0)
+    client.answer(row, "good", "request 1")
+    for _ in range(100):
+        if client.get("state")["broken"]:
+            break
+    assert "Answers are saved" in client.get("state")["broken"]
+    assert len(running.work.store.active()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["none.csv"], "none.csv"),
+        (["parts.csv", "--label", "nothing"], "nothing"),
+        (["parts.csv", "--label", "width"], "not the labels of classes"),
+        (["parts.csv", "--out", "parts.csv"], "is a file"),
+        (["parts.csv", "--out", "a/b"], "does not exist"),
+        (["parts.csv", "--reviewer", " "], "1 to 60 printable characters"),
+        (["parts.csv", "--host", "203.0.113.7"], "cannot listen on 203.0.113.7"),
+    ],
+)
+def test_bad_input_is_one_line_and_writes_nothing(parts, tmp_path, monkeypatch, words, said):
+    typer = pytest.importorskip("typer")
+    from typer.testing import CliRunner
+
+    from floral_learn.cli.review import register
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "parts.csv").write_bytes(parts[0].read_bytes())
+    app = typer.Typer()
+    register(app)
+    options = {"--label": "quality", "--out": "review"}
+    words = [*words, "--no-browser", *(w for k, v in options.items() if k not in words for w in (k, v))]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["parts.csv"]
