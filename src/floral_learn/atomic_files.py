@@ -1,9 +1,14 @@
-"""Write whole files or nothing: into temporary files beside their targets, then renames."""
+"""Write whole files or nothing: into temporary files beside their targets, then renames.
+
+A crash, a kill or a full disk leaves the old files. Several files of one command appear together: all are written
+before the first is renamed, and a rename that fails (a folder in the place of a file, say) puts back what was renamed
+before it.
+"""
 
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,25 +20,79 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> Path
 
 
 def write_all(files: Mapping[Path, str | bytes]) -> None:
-    """Several files; an error before the first rename leaves everything as it was."""
-    temporary: dict[Path, Path] = {}
+    """Several files, all or none; an error names the file that could not be written."""
+    written: dict[Path, Path] = {}
     try:
         for path, content in files.items():
-            handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-            temporary[path] = Path(name)
+            written[path] = _write_beside(path, content.encode("utf-8") if isinstance(content, str) else content)
+        _rename_all(written)
+    finally:
+        for temporary in written.values():
+            temporary.unlink(missing_ok=True)
+
+
+def _write_beside(path: Path, content: bytes) -> Path:
+    """A new temporary file in the folder of `path`, on disk when this returns."""
+    if path.is_dir():
+        raise IsADirectoryError(f"cannot write {path}: it is a folder")
+    # The kernel takes the umask off 0666 itself: nobody has to read it, which would mean to change it for a moment.
+    # The name does not grow with the target's, which may be as long as the file system allows.
+    temporary = path.with_name(f".{path.name[:20]}.{secrets.token_hex(8)}.part")
+    try:
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        try:
             with os.fdopen(handle, "wb") as stream:
-                stream.write(content.encode("utf-8") if isinstance(content, str) else content)
+                stream.write(content)
                 stream.flush()
                 os.fsync(stream.fileno())
-            os.chmod(name, 0o666 & ~_umask())  # mkstemp makes files that only their owner reads
-        for path, written in temporary.items():
-            os.replace(written, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise _named(error, path) from None
+    return temporary
+
+
+def _rename_all(written: Mapping[Path, Path]) -> None:
+    """Rename all; on an error put the old files back."""
+    kept: dict[Path, Path | None] = {}
+    try:
+        if len(written) > 1:
+            for path in written:
+                kept[path] = _keep(path)
+        done: list[Path] = []
+        try:
+            for path, temporary in written.items():
+                os.replace(temporary, path)
+                done.append(path)
+        except BaseException:
+            for path in done:
+                old = kept.get(path)
+                if old is not None:
+                    os.replace(old, path)
+                elif len(written) > 1:
+                    path.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise _named(error, path) from None
     finally:
-        for written in temporary.values():
-            written.unlink(missing_ok=True)
+        for old in kept.values():
+            if old is not None:
+                old.unlink(missing_ok=True)
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _keep(path: Path) -> Path | None:
+    """A second name for the old file, so that it can be put back; None where there is none."""
+    if not path.exists():
+        return None
+    second = path.with_name(f".{path.name[:20]}.{secrets.token_hex(8)}.old")
+    try:
+        os.link(path, second)
+    except OSError:  # a file system without links
+        second.write_bytes(path.read_bytes())
+    return second
+
+
+def _named(error: OSError, path: Path) -> OSError:
+    """The same error with the name of the target in its message."""
+    return type(error)(error.errno, f"cannot write {path}: {error.strerror or error}")

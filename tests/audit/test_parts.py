@@ -4,14 +4,12 @@ import sys
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.datasets import make_moons
 
 from floral_learn import FloralClassifier
 from floral_learn.audit import RecoveryDisplay, recovery
 from floral_learn.audit.calibrate import calibrate, plant
-from floral_learn.audit.encode import encode
 from floral_learn.audit.neighbours import find_neighbours
 from floral_learn.audit.run import _place
 
@@ -57,46 +55,6 @@ def test_a_class_never_loses_all_rows_to_planting():
         assert 50 not in chosen
     allowed = np.arange(51) < 10
     assert (plant(labels, allowed, 2, np.random.default_rng(0)) < 10).all()
-
-
-def test_encoding_says_what_it_did_with_every_column():
-    rng = np.random.default_rng(0)
-    words = np.array(["good film", "bad film", "long plot", "short plot"])
-    frame = pd.DataFrame(
-        {
-            "size": rng.normal(100, 5, 80),
-            "count": rng.integers(0, 9, 80),
-            "site": rng.choice(["n", "s"], 80),
-            "code": [f"c{i}" for i in range(80)],
-            "empty": np.nan,
-            "fixed": 1,
-            "text": words[rng.integers(0, 4, 80)],
-            "y": 0,
-        }
-    )
-    frame.loc[:4, "size"] = np.nan
-    frame.loc[5, "size"] = np.inf
-    frame.loc[:2, "site"] = None
-    made = encode(frame, leave_out=["y"], text=["text"])
-    notes = "\n".join(made.notes)
-    assert np.isfinite(made.X).all()
-    assert "2 number columns standardised (6 missing or infinite values became the median): size, count" in notes
-    assert "1 category column as 3 indicators: site" in notes
-    assert "text column text: tf-idf" in notes
-    assert "no language model" in notes
-    assert "code (80 different values)" in notes
-    assert "empty (constant)" in notes
-    assert "fixed (constant)" in notes
-    np.testing.assert_allclose(made.X[:, :2].std(axis=0), 1)
-
-
-def test_encoding_without_a_usable_column_says_what_to_do():
-    prose = [f"a rather long and unique piece of prose, number {i}, about nothing" for i in range(80)]
-    frame = pd.DataFrame({"review": prose, "y": 0})
-    with pytest.raises(ValueError, match="name it with --text"):
-        encode(frame, leave_out=["y"], text=[])
-    with pytest.raises(ValueError, match="holds no words"):
-        encode(pd.DataFrame({"t": [""] * 30}), leave_out=[], text=["t"])
 
 
 @pytest.fixture(scope="module")

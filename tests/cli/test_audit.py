@@ -63,7 +63,22 @@ def table(tmp_path_factory):
 @pytest.fixture(scope="module")
 def report(app, table, tmp_path_factory):
     out = tmp_path_factory.mktemp("out") / "report"
-    done = run(app, table[0], "--label", "label", "--text", "note", "--id", "key", "--group", "who", "--out", out)
+    done = run(
+        app,
+        table[0],
+        "--label",
+        "label",
+        "--text",
+        "note",
+        "--text-encoder",
+        "tfidf",
+        "--id",
+        "key",
+        "--group",
+        "who",
+        "--out",
+        out,
+    )
     assert done.exit_code == 0, done.output
     return out, done.output
 
@@ -150,7 +165,7 @@ def test_apply_never_writes_over_the_data(app, table, tmp_path):
     ("change", "message"),
     [
         ({"--label": "lable"}, "has no column 'lable'; its columns are: 'key', 'width'"),
-        ({"--text": "label"}, "is the label column"),
+        ({"--text": "label"}, "cannot be both label and text"),
         ({"--text": "nothing"}, "has no column 'nothing'"),
         ({"--threshold": "1.5"}, "--threshold 1.5 must be above 0 and at most 1"),
         ({"--label": "key"}, "200 different labels in 200 rows"),

@@ -17,7 +17,7 @@ from typer.testing import CliRunner  # noqa: E402
 from floral_learn import atomic_files  # noqa: E402
 from floral_learn.attacks import ATTACKS  # noqa: E402
 from floral_learn.cli import poison as command  # noqa: E402
-from floral_learn.cli import tables  # noqa: E402
+from floral_learn.datasets.tables import read_table  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +69,8 @@ def test_the_documented_command_changes_labels_and_nothing_else(run, data, tmp_p
     assert sorted(listed["row"]) == changed
     for row, was, now in zip(listed["row"], listed["old_label"], listed["new_label"], strict=True):
         assert (old[row + 1][-1], new[row + 1][-1]) == (was, now)
-    table = tables.read_table(tmp_path / "out.csv")
-    restored = table.relabelled("y", listed["row"].to_numpy(), listed["old_label"].to_numpy())
+    table = read_table(tmp_path / "out.csv", label="y")
+    restored = table.relabelled(listed["row"].to_numpy(), listed["old_label"].to_numpy())
     assert restored.replace(b'"spam"', b"spam") == before.replace(b'"spam"', b"spam")
     assert "alfa: flipped 8 of 80 labels" in result.stdout
     assert "standardised" in result.stdout
@@ -164,7 +164,7 @@ WRONG = {
     "mixed labels": (("mixed.csv", "-l", "y", "-o", "o.csv"), "mixes numbers and text (row 3 is 'three')"),
     "missing labels": (("missing.csv", "-l", "y", "-o", "o.csv"), "has 1 missing labels (first: row 2)"),
     "ragged rows": (("ragged.csv", "-l", "y", "-o", "o.csv"), "line 3 (row 1): 1 fields where the header has 2"),
-    "no rows": (("empty.csv", "-l", "y", "-o", "o.csv"), "has no data rows"),
+    "no rows": (("empty.csv", "-l", "y", "-o", "o.csv"), "no data rows"),
     "one class": (("one.csv", "-l", "y", "-o", "o.csv"), "at least 2 classes"),
     "twice the column": (("twice.csv", "-l", "y", "-o", "o.csv"), "has 2 columns named 'y'"),
     "binary rubbish": (("rubbish.csv", "-l", "y", "-o", "o.csv"), "is not utf-8 text"),
@@ -201,32 +201,13 @@ def test_wrong_input_is_one_line_exit_code_two_and_nothing_written(run, data, tm
 def test_a_failed_write_leaves_nothing(run, data, tmp_path, monkeypatch):
     def full(handle, mode):
         os.close(handle)
-        raise OSError(28, "No space left on device", "o.csv")
+        raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(atomic_files.os, "fdopen", full)
     result = run("in.csv", "-l", "y", "-o", "o.csv")
     assert result.exit_code == 2
-    assert "No space left on device" in result.stderr
+    assert "cannot write o.csv.flips.csv: No space left on device" in result.stderr
     assert os.listdir(tmp_path) == ["in.csv"]
-
-
-def test_encoding_of_features_fills_and_marks(tmp_path):
-    frame = pd.DataFrame(
-        {
-            "n": [1.0, None, 3.0, 5.0],
-            "c": ["u", "v", None, "u"],
-            "same": ["k"] * 4,
-            "y": [0, 1, 0, 1],
-            "gone": [np.nan] * 4,
-        }
-    )
-    features = tables.encode_features(frame, ["y"])
-    assert features.X.shape == (4, 1 + 3)
-    np.testing.assert_allclose(features.X.mean(axis=0), 0, atol=1e-12)
-    assert features.X[1, 0] == pytest.approx((3 - 3) / features.X[:, 0].std())
-    assert "1 missing values as the median" in features.note
-    assert "1 category columns as 3 indicators" in features.note
-    assert "ignored: same, gone" in features.note
 
 
 def test_labels_that_a_float_would_merge_stay_apart(run, tmp_path):
@@ -259,4 +240,8 @@ def test_columns_of_lists_are_left_out_and_named(run, tmp_path):
     frame.to_parquet(tmp_path / "lists.parquet")
     result = run("lists.parquet", "-l", "y", "-b", 4, "-o", "o.parquet")
     assert result.exit_code == 0, result.output
-    assert "tags (lists)" in result.output
+    assert "tags (nested values)" in result.output
+
+
+def test_the_help_names_every_attack():
+    assert tuple(ATTACKS) == command.NAMES

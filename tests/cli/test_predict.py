@@ -61,8 +61,7 @@ def test_order_and_extra_columns_do_not_matter(tmp_path, model):
     [
         ("a\n1\n", "there is no column 'b'"),
         ("a,b\n1,x\n", "column 'b' was numbers in training"),
-        ("a,b\n1,inf\n", "infinite"),
-        ("", "no data rows"),
+        ("", "is empty"),
     ],
 )
 def test_rows_that_do_not_fit_are_one_line_exit_2_and_no_file(tmp_path, model, content, message):
@@ -88,7 +87,7 @@ def test_a_model_of_another_make_is_refused(tmp_path, model):
     save(SVC().fit(np.eye(4), [0, 1, 0, 1]), tmp_path / "plain.skops")
     done = run("predict", tmp_path / "plain.skops", model / "data.csv", "--out", tmp_path / "p.csv")
     assert done.exit_code == 2
-    assert "not one of floral train" in done.stderr
+    assert "is not a model of floral train" in done.stderr
 
 
 def test_inputs_are_never_overwritten(model):

@@ -56,7 +56,7 @@ def test_a_cluster_trains_what_predict_can_use(address, table, source, monkeypat
     out = table / "model.skops"
     done = run("train", table / source, "--label", "verdict", "--out", out, "--gamma", "1.0", "--cluster", address)
     assert done.exit_code == 0, done.output
-    assert "labels: bad (150), good (150)" in done.output
+    assert "trained floral on 300 rows, budget 0.05" in done.output
     assert "x1, x2 as numbers" in done.output
     done = run("predict", out, table / "data.csv", "--out", table / "predictions.csv")
     assert done.exit_code == 0, done.output

@@ -1,7 +1,9 @@
-"""The ``floral`` command: one file a subcommand, each with a ``register(app)``."""
+"""The ``floral`` command: one file per subcommand, each with a ``register(app)``."""
 
 import sys
 from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
 
 # subcommand modules, in the order of `floral --help`
 COMMANDS = ("demo", "train", "predict", "audit", "review", "poison", "bench", "report")
@@ -9,24 +11,40 @@ COMMANDS = ("demo", "train", "predict", "audit", "review", "poison", "bench", "r
 
 def main() -> None:
     """Run the command line; a missing extra is one line and exit code 2, not a traceback."""
-    try:
-        import typer
-    except ImportError:
-        print("floral: the command line needs typer: pip install 'floral-learn[cli]'", file=sys.stderr)
+    if find_spec("typer") is None:
+        print("floral: the command line needs typer: pip install '.[cli]' in a clone of floral-learn", file=sys.stderr)
         sys.exit(2)
+    try:
+        make_app()()
+    except KeyboardInterrupt:
+        print("floral: stopped", file=sys.stderr)
+        sys.exit(130)
+
+
+def make_app() -> Any:
+    """The typer app with every subcommand."""
+    import typer
 
     app = typer.Typer(
         name="floral",
         help="Train on, audit, poison and benchmark data whose labels you do not trust.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
-        add_completion=False,
     )
 
+    def version(wanted: bool) -> None:
+        if wanted:
+            from floral_learn import __version__
+
+            typer.echo(f"floral-learn {__version__}")
+            raise typer.Exit
+
     @app.callback()
-    def root() -> None:
+    def root(
+        _: bool = typer.Option(False, "--version", callback=version, is_eager=True, help="Show the version and exit."),
+    ) -> None:
         """Train on, audit, poison and benchmark data whose labels you do not trust."""
 
     for name in COMMANDS:
         import_module(f"{__name__}.{name}").register(app)
-    app()
+    return app

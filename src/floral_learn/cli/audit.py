@@ -1,18 +1,24 @@
 """``floral audit``: find labels of a data file that look wrong, show them on a page, and write decisions back."""
 
+from __future__ import annotations
+
 import csv
 import io
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import typer
 from typer.core import TyperGroup
 
-from .tables import Table, TableError, read_table, write_all
+from floral_learn.datasets.table_error import TableError
+
+from .failures import one_line
+
+if TYPE_CHECKING:
+    from floral_learn.datasets.tables import Table
 
 SMALLEST, BIGGEST = 0.0, 1.0
 
@@ -33,8 +39,8 @@ def register(app: typer.Typer) -> None:
         no_args_is_help=True,
         help="Find labels that look wrong: floral audit data.csv --label y --out report/ (the same as audit run).",
     )
-    group.command(name="run")(audit)
-    group.command(name="apply")(apply)
+    group.command(name="run")(one_line("floral audit")(audit))
+    group.command(name="apply")(one_line("floral audit apply")(apply))
     app.add_typer(group, name="audit")
 
 
@@ -43,13 +49,15 @@ def audit(
     label: str = typer.Option(..., "--label", "-l", help="name of the label column"),
     out: Path = typer.Option(..., "--out", "-o", help="folder for page.html, issues.csv and the cleaned copy"),
     text: list[str] = typer.Option([], "--text", "-t", help="column of texts to compare rows by (repeatable)"),
+    text_encoder: str = typer.Option("auto", help="how prose becomes numbers: auto, minilm or tfidf"),
     row_id: str | None = typer.Option(None, "--id", help="column that names the rows"),
     group: str | None = typer.Option(None, "--group", "-g", help="column of annotators or sources to rank"),
     drop: list[str] = typer.Option([], help="column to leave out (repeatable)"),
     threshold: float = typer.Option(0.5, help="suspicion from which a label is flagged and replaced in the copy"),
     seed: int = typer.Option(0, "--seed", "-s", help="random seed"),
-    sep: str | None = typer.Option(None, help="separator of a text file (default: comma; tab for .tsv)"),
-    encoding: str = typer.Option("utf-8", help="encoding of a text file"),
+    skip_blank: bool = typer.Option(False, "--skip-blank-labels", help="leave rows without a label out"),
+    sep: str | None = typer.Option(None, help="separator of a text file (default: found in the header)"),
+    encoding: str | None = typer.Option(None, help="encoding of a text file (default: UTF-8, or its byte order mark)"),
 ) -> None:
     """Rank the labels of DATA by how likely they are to be wrong.
 
@@ -57,51 +65,52 @@ def audit(
     of DATA in which flagged labels are replaced by the suggested ones). DATA itself is never changed.
     """
     started = time.perf_counter()
-    try:
-        from floral_learn.audit import audit as run_audit
-        from floral_learn.audit.encode import encode
-        from floral_learn.audit.page import summary
+    import numpy as np
 
-        if not SMALLEST < threshold <= BIGGEST:
-            raise TableError(f"--threshold {threshold:g} must be above 0 and at most 1")
-        _check_folder(out, source)
-        table = read_table(source, sep=sep, encoding=encoding)
-        labels = table.labels(label)
-        named = [*text, *drop, *([row_id] if row_id else []), *([group] if group else [])]
-        for column in named:
-            table.require(column)
-        if label in text:
-            raise TableError(f"--text {label} is the label column; name a column with the content of the rows")
-        frame = table.frame()
-        leave_out = [label, *drop, *([row_id] if row_id else []), *([group] if group else [])]
-        typer.echo(f"{source.name}: {len(labels):,} rows, {len(np.unique(labels))} classes")
-        encoded = encode(frame, leave_out=leave_out, text=text, random_state=seed)
-        for note in encoded.notes:
-            typer.echo(f"  {note}")
-        with _progress_bar() as progress:
-            result = run_audit(
-                encoded.X,
-                labels,
-                groups=table.texts(group) if group else None,
-                random_state=seed,
-                progress=progress,
-            )
-        ids = table.texts(row_id) if row_id else None
-        shown = frame.drop(columns=[label, *drop, *([row_id] if row_id else [])])
-        page = result.to_html(title=source.name, frame=shown, ids=ids, notes=encoded.notes, threshold=threshold)
-        flagged = result.flagged(threshold)
-        cleaned = out / f"cleaned{source.suffix}"
-        files = {
-            out / "page.html": page.encode(),
-            out / "issues.csv": _issues(result, ids),
-            cleaned: table.relabelled(label, np.sort(flagged), result.cleaned(threshold)[np.sort(flagged)]),
-        }
-        if group:
-            files[out / "groups.csv"] = result.group_ranking(threshold).to_csv(index=False).encode()
-        out.mkdir(exist_ok=True)
-        write_all(files)
-    except (TableError, ValueError, TypeError, MemoryError, ImportError, OSError) as error:
-        _fail("floral audit", error)
+    from floral_learn.atomic_files import write_all
+    from floral_learn.audit import audit as run_audit
+    from floral_learn.audit.page import summary
+    from floral_learn.csv_cells import frame_bytes
+    from floral_learn.datasets.encoder import TableEncoder
+    from floral_learn.datasets.tables import read_table
+
+    if not SMALLEST < threshold <= BIGGEST:
+        raise TableError(f"--threshold {threshold:g} must be above 0 and at most 1")
+    _check_folder(out, source)
+    table = read_table(
+        source,
+        label=label,
+        text=text,
+        ids=row_id,
+        groups=group,
+        drop=drop,
+        sep=sep,
+        encoding=encoding,
+        skip_blank_labels=skip_blank,
+    )
+    labels: Any = table.labels
+    typer.echo(f"{source.name}: {len(labels):,} rows, {len(np.unique(labels))} classes")
+    encoder = TableEncoder(text=table.text, text_encoder=text_encoder, random_state=seed)
+    X = encoder.fit_transform(table.features)
+    notes = [*table.notes, *encoder.notes_]
+    for note in notes:
+        typer.echo(f"  {note}")
+    with _progress_bar() as progress:
+        result = run_audit(X, labels, groups=table.groups, random_state=seed, progress=progress)
+    ids = None if table.ids is None else table.ids.tolist()
+    shown = table.features if table.groups is None else table.features.assign(**{str(group): table.groups})
+    page = result.to_html(title=source.name, frame=shown, ids=ids, notes=notes, threshold=threshold)
+    flagged = np.sort(result.flagged(threshold))
+    cleaned = out / f"cleaned{source.suffix}"
+    files = {
+        out / "page.html": page.encode(),
+        out / "issues.csv": _issues(result, ids),
+        cleaned: table.relabelled(flagged, result.cleaned(threshold)[flagged]),
+    }
+    if group:
+        files[out / "groups.csv"] = frame_bytes(result.group_ranking(threshold))
+    out.mkdir(exist_ok=True)
+    write_all(files)
     seconds = time.perf_counter() - started
     found = summary(result, threshold)
     share = f"{found['flagged']:,} of {len(labels):,} labels ({found['flagged_percent']:.1f} %)"
@@ -115,28 +124,33 @@ def apply(
     decisions: Path = typer.Argument(..., metavar="DECISIONS", help="decisions.csv, downloaded from the page"),
     label: str = typer.Option(..., "--label", "-l", help="name of the label column"),
     out: Path = typer.Option(..., "--out", "-o", help="file to write, of the same kind as DATA"),
-    sep: str | None = typer.Option(None, help="separator of a text file (default: comma; tab for .tsv)"),
-    encoding: str = typer.Option("utf-8", help="encoding of a text file"),
+    skip_blank: bool = typer.Option(False, "--skip-blank-labels", help="leave rows without a label out"),
+    sep: str | None = typer.Option(None, help="separator of a text file (default: found in the header)"),
+    encoding: str | None = typer.Option(None, help="encoding of a text file (default: UTF-8, or its byte order mark)"),
 ) -> None:
     """Write the decisions made on the page into a copy of DATA: only labels marked wrong change."""
-    try:
-        if out.suffix.lower() != source.suffix.lower():
-            raise TableError(f"--out {out} must end in {source.suffix}, as the data file does")
-        if not out.parent.is_dir():
-            raise TableError(f"the folder of --out {out} does not exist")
-        if out.exists() and source.exists() and out.samefile(source):
-            raise TableError(f"--out {out} is the data file itself; it is never changed")
-        table = read_table(source, sep=sep, encoding=encoding)
-        rows, new, right = read_decisions(decisions, table, label)
-        write_all({out: table.relabelled(label, rows, new)})
-    except (TableError, ValueError, OSError) as error:
-        _fail("floral audit apply", error)
+    from floral_learn.atomic_files import write_all
+    from floral_learn.datasets.tables import read_table
+
+    if out.suffix.lower() != source.suffix.lower():
+        raise TableError(f"--out {out} must end in {source.suffix or 'no extension'}, as {source} does")
+    if not out.parent.is_dir():
+        raise TableError(f"the folder of --out {out} does not exist")
+    if out.exists() and source.exists() and out.samefile(source):
+        raise TableError(f"--out {out} is the data file itself; it is never changed")
+    table = read_table(source, label=label, sep=sep, encoding=encoding, skip_blank_labels=skip_blank)
+    rows, new, right = read_decisions(decisions, table)
+    write_all({out: table.relabelled(rows, new)})
     typer.echo(f"replaced {len(rows):,} labels, left {right:,} that were confirmed; wrote {out}")
 
 
-def read_decisions(path: Path, table: Table, label: str) -> tuple[np.ndarray, np.ndarray, int]:
+def read_decisions(path: Path, table: Table) -> tuple[Any, Any, int]:
     """Return the rows to change, their new labels and how many were confirmed; refuse what does not fit the data."""
-    labels = table.labels(label)
+    import numpy as np
+
+    from floral_learn.csv_cells import unguarded
+
+    labels: Any = table.labels
     known = {str(value): value for value in np.unique(labels).tolist()}
     try:
         lines = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig"))))
@@ -150,21 +164,22 @@ def read_decisions(path: Path, table: Table, label: str) -> tuple[np.ndarray, np
         place = f"{path}, line {number}"
         text = (line["row"] or "").strip()
         if not text.isdecimal() or int(text) >= len(labels):
-            raise TableError(f"{place}: row {text!r} is none of the rows 0 to {len(labels) - 1} of {table.path}")
+            raise TableError(f"{place}: row {text!r} is none of the rows 0 to {len(labels) - 1} of {table.name}")
         row = int(text)
-        if line["given"] != str(labels[row]):
+        given, wanted = unguarded(line["given"] or ""), unguarded(line["label"] or "")
+        if given != str(labels[row]):
             raise TableError(
-                f"{place}: row {row} had the label {line['given']!r} on the page and has {str(labels[row])!r} in "
-                f"{table.path}; the data changed since the audit"
+                f"{place}: row {row} had the label {given!r} on the page and has {str(labels[row])!r} in "
+                f"{table.name}; the data changed since the audit"
             )
         if line["decision"] == "right":
             right += 1
         elif line["decision"] != "wrong":
             raise TableError(f"{place}: the decision {line['decision']!r} is neither 'wrong' nor 'right'")
-        elif line["label"] not in known:
-            raise TableError(f"{place}: {line['label']!r} is no label of {table.path}: {', '.join(list(known)[:12])}")
+        elif wanted not in known:
+            raise TableError(f"{place}: {wanted!r} is no label of {table.name}: {', '.join(list(known)[:12])}")
         else:
-            rows[row] = known[line["label"]]
+            rows[row] = known[wanted]
     order = sorted(rows)
     return np.array(order, dtype=np.intp), np.array([rows[row] for row in order], dtype=labels.dtype), right
 
@@ -180,16 +195,13 @@ def _check_folder(out: Path, source: Path) -> None:
 
 
 def _issues(result: Any, ids: list[str] | None) -> bytes:
+    from floral_learn.csv_cells import frame_bytes
+
     issues = result.label_issues()
     if ids is not None:
         issues.insert(1, "id", [ids[row] for row in issues["row"]])
     issues["suspicion"] = issues["suspicion"].round(4)
-    return issues.to_csv(index=False).encode()
-
-
-def _fail(command: str, error: Exception) -> None:
-    typer.echo(f"{command}: {' '.join(str(error).split())}", err=True)
-    raise typer.Exit(2) from None
+    return frame_bytes(issues)
 
 
 @contextmanager

@@ -10,12 +10,15 @@ from typing import Any
 
 import typer
 
+from .failures import FAILED, fail, one_line
+
 RUNS = Path("runs")
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to ``app``."""
-    app.command(name="bench")(bench)
+    stopped = "stopped; finished cells are kept, and the same command continues"
+    app.command(name="bench")(one_line("floral bench", stopped)(bench))
 
 
 def bench(
@@ -24,6 +27,12 @@ def bench(
     data: Path | None = typer.Option(None, help="compare on your own .csv, .tsv or .parquet file instead"),
     label: str | None = typer.Option(None, help="label column of --data"),
     attack: str = typer.Option("farthest,random", help="attacks on --data, separated by commas"),
+    drop: list[str] = typer.Option([], help="column of --data to leave out (repeatable)"),
+    text: list[str] = typer.Option([], "--text", "-t", help="column of prose in --data (repeatable)"),
+    row_id: str | None = typer.Option(None, "--id", help="column of --data that names the rows; no feature"),
+    sep: str | None = typer.Option(None, help="separator of --data (default: found in the header)"),
+    encoding: str | None = typer.Option(None, help="encoding of --data (default: UTF-8, or its byte order mark)"),
+    skip_blank: bool = typer.Option(False, "--skip-blank-labels", help="leave out rows of --data without a label"),
     quick: bool = typer.Option(False, help="a small version that ends within a minute"),
     reps: int | None = typer.Option(None, help="replications (the suites have 5)"),
     jobs: int = typer.Option(1, "--jobs", "-j", help="processes; -1 for all cores"),
@@ -39,36 +48,27 @@ def bench(
 
     A run that was stopped continues where it was: the same command does only what is missing.
     """
-    from floral_learn.datasets import DataNotFoundError
-    from floral_learn.evaluation.store import StoreError
+    if list_suites:
+        show_list(out)
+        return
+    reading = {
+        "drop": tuple(drop) + ((row_id,) if row_id is not None else ()),
+        "text": tuple(text),
+        "sep": sep,
+        "encoding": encoding,
+        "skip_blank_labels": skip_blank,
+    }
+    suite = chosen_suite(name, data, label, attack, quick, reps, methods, levels, seed, labels, reading)
+    if jobs == 0 or jobs < -1:
+        raise ValueError(f"--jobs {jobs} must be a number of processes, or -1 for all cores")
+    if isinstance(suite, list):
+        from .bench_arena import run_arena
 
-    from .tables import TableError
-
-    try:
-        if list_suites:
-            show_list(out)
-            return
-        suite = chosen_suite(name, data, label, attack, quick, reps, methods, levels, seed, labels)
-        if jobs == 0 or jobs < -1:
-            raise ValueError(f"--jobs {jobs} must be a number of processes, or -1 for all cores")
-        if isinstance(suite, list):
-            from .bench_arena import run_arena
-
-            run_arena(suite, out, jobs, retry_errors, device)
-        else:
-            run(suite, out, jobs, retry_errors, device)
-    except (TableError, DataNotFoundError, ValueError, ImportError) as error:
-        fail(error, 2)
-    except (StoreError, OSError) as error:
-        fail(error, 1)
-    except KeyboardInterrupt:
-        fail("stopped; finished cells are kept, and the same command continues", 130)
-
-
-def fail(message: Any, code: int) -> None:
-    """One line on stderr, and the exit code."""
-    typer.echo(f"floral bench: {' '.join(str(message).split())}", err=True)
-    raise typer.Exit(code) from None
+        failed = run_arena(suite, out, jobs, retry_errors, device)
+    else:
+        failed = run(suite, out, jobs, retry_errors, device)
+    if failed:
+        fail("floral bench", f"{failed} cells failed, named above; --retry-errors runs them again", FAILED)
 
 
 def chosen_suite(
@@ -82,6 +82,7 @@ def chosen_suite(
     levels: str,
     seed: int | None,
     labels: str,
+    reading: dict[str, Any],
 ) -> Any:
     """The suite that the options describe, or the arena's list of them; a ValueError names a wrong one."""
     from floral_learn.evaluation.adapt_suite import adapt
@@ -103,7 +104,7 @@ def chosen_suite(
 
         if label is None:
             raise ValueError("--data needs --label, the name of the label column")
-        suite = suite_for_file(data, label, [text.strip() for text in attack.split(",")])
+        suite = suite_for_file(data, label, [text.strip() for text in attack.split(",")], reading)
     elif name == "arena":
         if labels == "reference":
             raise ValueError("--labels reference exists for the paper's Moon suites, not for the arena")
@@ -116,8 +117,8 @@ def chosen_suite(
     return adapt(suite, quick=quick, reps=reps, methods=names, levels=numbers, seed=seed, reference=reference)
 
 
-def run(suite: Any, out: Path, jobs: int, retry_errors: bool, device: str | None) -> None:
-    """Run, write tables and figures, print the table and where the time went."""
+def run(suite: Any, out: Path, jobs: int, retry_errors: bool, device: str | None) -> int:
+    """Run, write tables and figures, print the table and where the time went; returns how many cells failed."""
     from rich.console import Console
 
     from floral_learn.evaluation.reporting.environment import environment
@@ -153,12 +154,24 @@ def run(suite: Any, out: Path, jobs: int, retry_errors: bool, device: str | None
         print_table(console, results)
         print_costs(console, report)
         known = f"{report.reused} of {report.cells} cells were known" if report.reused else f"{report.cells} cells"
-        failed = f", {report.failed} failed (see above; --retry-errors runs them again)" if report.failed else ""
-        typer.echo(f"{known}, {report.computed} computed in {duration(report.seconds)}{failed}")
-        old = len(store.errors(cell.key for cell in suite.cells())) - report.failed
-        if old:
-            typer.echo(f"{old} cells failed in an earlier run: --retry-errors runs them again", err=True)
+        typer.echo(f"{known}, {report.computed} computed in {duration(report.seconds)}")
         typer.echo(f"wrote tables and figures to {folder}; a page: floral report {folder}")
+        return name_failures(store, suite)
+
+
+def name_failures(store: Any, suite: Any) -> int:
+    """Say on stderr which cells have no result and why, now or in an earlier run; returns how many."""
+    cells = {cell.key: cell for cell in suite.cells()}
+    by_reason: dict[str, list[str]] = {}
+    for key, error in store.errors(cells):
+        cell = cells[key]
+        place = f"{cell.method.title} at {cell.level:g} %" + (f" of {cell.attack.name}" if cell.attack else "")
+        by_reason.setdefault(" ".join(str(error).split()), []).append(place)
+    for reason, places in by_reason.items():
+        names = list(dict.fromkeys(places))
+        shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+        typer.echo(f"failed ({len(places)} cells: {shown}): {reason}", err=True)
+    return sum(map(len, by_reason.values()))
 
 
 def _note_end(store: Any, number: int, status: str, seconds: float) -> None:

@@ -13,8 +13,8 @@ import typer
 from .bench_progress import LiveProgress, LogProgress, duration
 
 
-def run_arena(suites: list[Any], out: Path, jobs: int, retry_errors: bool, device: str | None) -> None:
-    """Run the suites one after the other, write the score card and print it."""
+def run_arena(suites: list[Any], out: Path, jobs: int, retry_errors: bool, device: str | None) -> int:
+    """Run the suites one after the other, write the score card and print it; returns how many cells failed."""
     from rich.console import Console
 
     from floral_learn.evaluation.arena_card import arena_frame, score_card
@@ -23,12 +23,14 @@ def run_arena(suites: list[Any], out: Path, jobs: int, retry_errors: bool, devic
     from floral_learn.evaluation.runner import run_suite
     from floral_learn.evaluation.store import Store
 
+    from .bench import name_failures
+
     console = Console() if sys.stdout.isatty() else Console(width=150)
     errors = Console(stderr=True)
     if not any(method.name == "cleanlab" for method in suites[0].methods):
         typer.echo("arena: cleanlab is not run here (pip install 'floral-learn[bench]')", err=True)
     note = {"command": shlex.join(["floral", *sys.argv[1:]]), "environment": environment()}
-    started, computed, failed = time.perf_counter(), 0, 0
+    started, computed = time.perf_counter(), 0
     with Store(out / "store.sqlite") as store:
         number, status = store.begin_run("arena", note), "stopped"
         try:
@@ -36,20 +38,21 @@ def run_arena(suites: list[Any], out: Path, jobs: int, retry_errors: bool, devic
                 typer.echo(f"{suite.name}: {suite.title}")
                 watcher = LiveProgress(errors) if errors.is_terminal else LogProgress(_log_line)
                 report = run_suite(suite, store, jobs=jobs, retry_errors=retry_errors, watcher=watcher, device=device)
-                computed, failed = computed + report.computed, failed + report.failed
+                computed += report.computed
             status = "done"
         finally:
             store.end_run(number, status, time.perf_counter() - started)
         frame = arena_frame(suites, store)
+        failed = sum(name_failures(store, suite) for suite in suites)
     folder = out / suites[0].name.replace(suites[0].name.removesuffix("-quick"), "arena")
     seconds = time.perf_counter() - started
     if not len(frame) or "SVC" not in set(frame["method"]):
         typer.echo("no score card: SVC, against which it compares, was left out or has no finished cell", err=True)
-        return
+        return failed
     write_arena(frame, folder, {**note, "seconds": seconds, "splits": sorted(map(int, set(frame["split"])))})
     _print_card(console, score_card(frame))
-    words = f", {failed} failed (--retry-errors runs them again)" if failed else ""
-    typer.echo(f"{computed} cells computed in {duration(seconds)}{words}; wrote tables and figures to {folder}")
+    typer.echo(f"{computed} cells computed in {duration(seconds)}; wrote tables and figures to {folder}")
+    return failed
 
 
 def _print_card(console: Any, card: Any) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from floral_learn.evaluation.spec import Attack, Data, Method, Suite, params
 
@@ -11,20 +13,21 @@ SEEDS = (1, 2, 3)
 C = 10.0
 
 
-def suite_for_file(path: Path, label: str, attacks: list[str]) -> Suite:
-    """Every defense that needs no clean labels, under `attacks`, on three splits of the file."""
+def suite_for_file(path: Path, label: str, attacks: list[str], reading: Mapping[str, Any]) -> Suite:
+    """Every defense that needs no clean labels, under `attacks`, on three splits of the file.
+
+    `reading` are options of `from_csv` that say how the file is read.
+    """
     from floral_learn.attacks import ATTACKS
     from floral_learn.core.kernels import resolve_gamma
     from floral_learn.datasets import from_csv
     from floral_learn.datasets.files import sha256
     from floral_learn.evaluation.suites import MATCHED, NETWORKS, NO_PEEK, OPTIMAL
 
-    from .tables import read_table
-
     if unknown := [name for name in attacks if name not in ATTACKS]:
         raise ValueError(f"--attack {unknown[0]!r} is unknown; choose among {', '.join(ATTACKS)}")
-    read_table(path).labels(label)  # its errors name lines and columns
-    first = from_csv(path, label, seed=SEEDS[0])
+    given = {name: value for name, value in reading.items() if value}
+    first = from_csv(path, label, seed=SEEDS[0], **given)
     binary = len(first.classes) == 2
     if not binary and (needs_two := [name for name in attacks if not ATTACKS[name].multiclass]):
         raise ValueError(f"--attack {needs_two[0]}: it is defined for two classes, {label!r} has {len(first.classes)}")
@@ -39,7 +42,8 @@ def suite_for_file(path: Path, label: str, attacks: list[str]) -> Suite:
         name=path.stem,
         title=f"{path.name}, {len(first.y_train) + len(first.y_test)} rows; {first.info['encoding']}",
         data=tuple(
-            Data("csv", params(path=str(path.resolve()), label=label, seed=seed, sha256=content)) for seed in SEEDS
+            Data("csv", params(path=str(path.resolve()), label=label, seed=seed, sha256=content, **given))
+            for seed in SEEDS
         ),
         attacks=tuple(Attack(name) for name in attacks),
         levels=LEVELS,

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from .tables import TableError
+from floral_learn.datasets.table_error import TableError
 
 SAMPLE_ROWS = 20_000  # first rows from which columns are understood: their roles, means, categories and words
 
@@ -21,12 +20,12 @@ def fit_table_on_cluster(
     classifier: Any,
     seed: int,
     sep: str | None = None,
-    encoding: str = "utf-8",
+    encoding: str | None = None,
 ) -> tuple[Any, str]:
     """The fitted pipeline (encoder, classifier) and one line on what was encoded; rows stay on the workers."""
     from sklearn.pipeline import Pipeline
 
-    from floral_learn.datasets.columns import make_encoder, prepare, roles_of
+    from floral_learn.datasets.encoder import TableEncoder
     from floral_learn.defenses.floral import FloralClassifier
 
     if not isinstance(classifier, FloralClassifier):
@@ -47,29 +46,37 @@ def fit_table_on_cluster(
     except (OSError, TimeoutError, ValueError) as error:
         raise TableError(f"no dask scheduler answers at --cluster {address}") from error
     with client, client.as_current():
-        table = dd.read_csv(str(source), sep=separator, encoding=encoding) if text else dd.read_parquet(str(source))
+        if text:
+            table = dd.read_csv(str(source), sep=separator, encoding=encoding or "utf-8")
+        else:
+            table = dd.read_parquet(str(source))
         for name in (label, *leave_out):
             if name not in table.columns:
                 raise TableError(f"{source} has no column {name!r}; its columns are: {', '.join(table.columns[:12])}")
         sample = table.head(SAMPLE_ROWS, npartitions=-1)
-        roles = roles_of(sample, [label, *leave_out])
-        encoder = make_encoder(prepare(sample, roles), roles, seed)
-        width = encoder.fit_transform(prepare(sample, roles)).shape[1]
+        # Tf-idf: the workers may not have MiniLM, and every worker would load it.
+        encoder = TableEncoder(text_encoder="tfidf", random_state=seed)
+        width = encoder.fit_transform(_features(sample, [label, *leave_out])).shape[1]
         encoded, given = delayed(_encode, pure=True), delayed(_labels, pure=True)
         parts = table.to_delayed()
         shared = delayed(encoder)
-        rows = [da.from_delayed(encoded(part, shared, roles), (np.nan, width), dtype=float) for part in parts]
+        rows = [da.from_delayed(encoded(part, shared), (np.nan, width), dtype=float) for part in parts]
         labels = [da.from_delayed(given(part, label), (np.nan,), dtype=object) for part in parts]
         joined = (da.concatenate(blocks, allow_unknown_chunksizes=True) for blocks in (rows, labels))
         classifier.fit(*joined)
-    return Pipeline([("columns", encoder), ("classifier", classifier)]), roles.describe()
+    return Pipeline([("columns", encoder), ("classifier", classifier)]), encoder.describe()
 
 
-def _encode(part: Any, encoder: Any, roles: Any) -> np.ndarray:
-    from floral_learn.datasets.columns import prepare
+def _features(part: Any, leave_out: list[str]) -> Any:
+    from floral_learn.datasets.tables import read_table
 
-    matrix = encoder.transform(prepare(part, roles))
-    return matrix.toarray() if sparse.issparse(matrix) else np.asarray(matrix)
+    return read_table(part.reset_index(drop=True), drop=leave_out).features
+
+
+def _encode(part: Any, encoder: Any) -> np.ndarray:
+    from floral_learn.datasets.tables import read_table
+
+    return encoder.transform(read_table(part.reset_index(drop=True), as_text=encoder.as_text).features)
 
 
 def _labels(part: Any, label: str) -> np.ndarray:

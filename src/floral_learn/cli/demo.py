@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import time
 from pathlib import Path
 from typing import Any
@@ -20,12 +21,14 @@ def register(app: Any) -> None:
     """Add the command to the `floral` app."""
     import typer
 
+    from .failures import one_line
+
     @app.command()
+    @one_line("floral demo")
     def demo(out: Path = typer.Option(Path("demo.png"), help="Where to write the picture.")) -> None:
         """Train on poisoned labels with and without FLORAL: a table and a picture, in a few seconds."""
         if not out.parent.is_dir():
-            typer.echo(f"floral demo: the folder {out.parent} does not exist", err=True)
-            raise typer.Exit(2)
+            raise ValueError(f"the folder {out.parent} does not exist")
         began = time.perf_counter()
         rows, shown = _train()
         _table(rows)
@@ -112,6 +115,8 @@ def _picture(shown: dict[str, Any], out: Path) -> None:
     import numpy as np
     from matplotlib.lines import Line2D
 
+    from floral_learn.atomic_files import write_atomically
+
     data, y = shown["data"], shown["y"]
     X, flipped = data.X_train, y != data.y_train
     colours = np.array(["#0072B2", "#E69F00"])
@@ -139,7 +144,7 @@ def _picture(shown: dict[str, Any], out: Path) -> None:
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False)
     figure.suptitle(f"Moon, {SHOWN:.0%} of the training labels flipped; both with C={C:g}, gamma={GAMMA:g}")
-    temporary = out.with_name(f".{out.name}.part")
-    figure.savefig(temporary, dpi=130, format="png")
-    temporary.replace(out)
+    stream = io.BytesIO()
+    figure.savefig(stream, dpi=130, format="png")
+    write_atomically(out, stream.getvalue())
     plt.close(figure)

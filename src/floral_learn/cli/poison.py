@@ -1,7 +1,7 @@
 """``floral poison``: write a copy of a data file with poisoned labels, and the list of flipped rows."""
 
-import csv
-import io
+from __future__ import annotations
+
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -10,27 +10,40 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import typer
 
-from floral_learn.attacks import ATTACKS, PoisonResult
+from floral_learn.datasets.table_error import TableError
 
-from .tables import Table, TableError, encode_features, read_table, write_all
+from .failures import one_line
+from .options import parse_budget
 
+# The names of floral_learn.attacks.ATTACKS, which takes a second to import; a test compares them.
+NAMES = (
+    "random",
+    "class-biased",
+    "farthest",
+    "near-boundary",
+    "top-k",
+    "randomized-top-k",
+    "alfa",
+    "alfa-tilt",
+    "lfa",
+    "gradient",
+)
 SURROGATES = ("svc", "logistic", "forest", "mlp", "knn")
 _SHARED = ("budget", "mask", "class_limits", "flip_matrix", "random_state", "progress", "surrogate", "X_val", "y_val")
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to ``app``."""
-    app.command(name="poison")(poison)
+    app.command(name="poison")(one_line("floral poison")(poison))
 
 
 def poison(
     source: Path = typer.Argument(..., metavar="IN", help="data file: .csv, .tsv or .parquet"),
     label: str = typer.Option(..., "--label", "-l", help="name of the label column"),
     out: Path = typer.Option(..., "--out", "-o", help="file to write, of the same kind as IN"),
-    attack: str = typer.Option("farthest", "--attack", "-a", help=f"one of: {', '.join(ATTACKS)}"),
+    attack: str = typer.Option("farthest", "--attack", "-a", help=f"one of: {', '.join(NAMES)}"),
     budget: str = typer.Option("0.1", "--budget", "-b", help="flips: fraction of the rows (0.1) or count (25)"),
     seed: int = typer.Option(0, "--seed", "-s", min=0, help="random seed"),
     surrogate: str | None = typer.Option(None, help=f"the attacker's stand-in: {', '.join(SURROGATES)}"),
@@ -38,39 +51,44 @@ def poison(
     limit: list[str] = typer.Option([], help="most flips of one label, e.g. spam=10 (repeatable)"),
     drop: list[str] = typer.Option([], help="feature column that the attack must not use (repeatable)"),
     param: list[str] = typer.Option([], "--param", "-p", help="parameter of the attack, e.g. C=10 (repeatable)"),
-    sep: str | None = typer.Option(None, help="separator of a text file (default: comma; tab for .tsv)"),
-    encoding: str = typer.Option("utf-8", help="encoding of a text file"),
+    skip_blank: bool = typer.Option(False, "--skip-blank-labels", help="leave rows without a label as they are"),
+    sep: str | None = typer.Option(None, help="separator of a text file (default: found in the header)"),
+    encoding: str | None = typer.Option(None, help="encoding of a text file (default: UTF-8, or its byte order mark)"),
 ) -> None:
     """Poison the labels of a data file: only the label column of the copy differs.
 
     Beside OUT, the flipped rows are listed in OUT.flips.csv (row number from 0, old and new label, score).
     """
     started = time.perf_counter()
-    try:
-        target_is_safe(source, out)
-        table = read_table(source, sep=sep, encoding=encoding)
-        labels = table.labels(label)
-        settings = attack_settings(attack, param) | {
-            "budget": parse_budget(budget),
-            "random_state": seed,
-            "mask": parse_only(only, table),
-            "class_limits": parse_limits(limit, labels),
-        }
-        if surrogate is not None:
-            settings |= {"surrogate": make_surrogate(surrogate, attack)}
-        for column in drop:
-            table.require(column)
-        features = encode_features(table.frame(), [label, *drop])
-        with progress_bar(attack) as progress:
-            result = ATTACKS[attack](**settings, progress=progress).poison(features.X, labels)
-        flips = out.with_name(out.name + ".flips.csv")
-        poisoned = table.relabelled(label, result.indices, result.y[result.indices])
-        write_all({out: poisoned, flips: flip_list(labels, result)})
-    except (TableError, ValueError, TypeError, MemoryError) as error:
-        typer.echo(f"floral poison: {' '.join(str(error).split())}", err=True)
-        raise typer.Exit(2) from None
+    from floral_learn.atomic_files import write_all
+    from floral_learn.attacks import ATTACKS
+    from floral_learn.datasets.encoder import TableEncoder
+    from floral_learn.datasets.tables import read_table
+
+    target_is_safe(source, out)
+    table = read_table(source, label=label, drop=drop, sep=sep, encoding=encoding, skip_blank_labels=skip_blank)
+    labels: Any = table.labels
+    settings = attack_settings(attack, param) | {
+        "budget": parse_budget(budget),
+        "random_state": seed,
+        "mask": parse_only(only, table),
+        "class_limits": parse_limits(limit, labels),
+    }
+    if surrogate is not None:
+        settings |= {"surrogate": make_surrogate(surrogate, attack)}
+    X, notes = None, list(table.notes)
     if ATTACKS[attack].needs_features:
-        typer.echo(features.note)
+        encoder = TableEncoder(random_state=seed)
+        X = encoder.fit_transform(table.features)
+        notes += encoder.notes_
+    with progress_bar(attack) as progress:
+        result = ATTACKS[attack](**settings, progress=progress).poison(X, labels)
+    flips = out.with_name(out.name + ".flips.csv")
+    # The list first: where the poisoned copy is, its list is too.
+    poisoned = table.relabelled(result.indices, result.y[result.indices])
+    write_all({flips: flip_list(table.rows, labels, result), out: poisoned})
+    for note in notes:
+        typer.echo(f"  {note}")
     seconds = time.perf_counter() - started
     note = f" ({result.stopped_early})" if result.stopped_early else ""
     typer.echo(f"{attack}: flipped {len(result.indices)} of {len(labels)} labels{note} in {seconds:.1f} s")
@@ -80,7 +98,7 @@ def poison(
 def target_is_safe(source: Path, out: Path) -> None:
     """Refuse an output of another kind, in no folder, or over the input."""
     if out.suffix.lower() != source.suffix.lower():
-        raise TableError(f"--out {out} must end in {source.suffix}, as the input does")
+        raise TableError(f"--out {out} must end in {source.suffix or 'no extension'}, as {source} does")
     if not out.parent.is_dir():
         raise TableError(f"the folder of --out {out} does not exist")
     if out.exists() and source.exists() and out.samefile(source):
@@ -89,6 +107,8 @@ def target_is_safe(source: Path, out: Path) -> None:
 
 def attack_settings(attack: str, params: list[str]) -> dict[str, Any]:
     """Return the attack's own parameters from NAME=VALUE texts; values are JSON, or plain text."""
+    from floral_learn.attacks import ATTACKS
+
     if attack not in ATTACKS:
         raise TableError(f"--attack {attack!r} is unknown; choose one of {', '.join(ATTACKS)}")
     allowed = [field.name for field in fields(ATTACKS[attack]) if field.name not in _SHARED]
@@ -104,38 +124,32 @@ def attack_settings(attack: str, params: list[str]) -> dict[str, Any]:
     return settings
 
 
-def parse_budget(text: str) -> float | int:
-    """Return 25 as a count, 0.1 or 10% as a fraction."""
-    try:
-        if text.endswith("%"):
-            return float(text[:-1]) / 100
-        return int(text) if text.lstrip("+-").isdigit() else float(text)
-    except ValueError:
-        raise TableError(f"--budget {text!r} must be a fraction (0.1), a percentage (10%) or a count (25)") from None
-
-
-def parse_only(text: str | None, table: Table) -> np.ndarray | None:
+def parse_only(text: str | None, table: Any) -> Any:
     """Return the mask of rows where COLUMN equals VALUE (compared as text)."""
+    import numpy as np
+
     if text is None:
         return None
     column, equals, value = text.partition("=")
     if not equals:
         raise TableError(f"--only {text!r} must be COLUMN=VALUE")
-    mask = np.array([text == value for text in table.texts(column)])
+    mask = np.array([(cell or "") == value for cell in table.column(column)])
     if not mask.any():
         raise TableError(f"--only {text!r} matches no row")
     return mask
 
 
-def parse_limits(texts: list[str], labels: np.ndarray) -> dict[Any, float | int] | None:
+def parse_limits(texts: list[str], labels: Any) -> dict[Any, float | int] | None:
     """Return label -> limit from LABEL=LIMIT texts; labels are compared as text."""
+    import numpy as np
+
     known = {str(value): value for value in np.unique(labels).tolist()}
     limits = {}
     for text in texts:
         name, equals, value = text.rpartition("=")
         if not equals or name not in known:
             raise TableError(f"--limit {text!r} must be LABEL=LIMIT with a label of the file: {', '.join(known)}")
-        limits[known[name]] = parse_budget(value)
+        limits[known[name]] = parse_budget(value, "--limit")
     return limits or None
 
 
@@ -146,6 +160,8 @@ def make_surrogate(name: str, attack: str) -> Any:
     from sklearn.neighbors import KNeighborsClassifier
     from sklearn.neural_network import MLPClassifier
     from sklearn.svm import SVC
+
+    from floral_learn.attacks import ATTACKS
 
     choices = {
         "svc": SVC(C=10.0),
@@ -161,14 +177,12 @@ def make_surrogate(name: str, attack: str) -> Any:
     return choices[name]
 
 
-def flip_list(labels: np.ndarray, result: PoisonResult) -> bytes:
-    """Return the flipped rows as CSV, the attack's first choice first."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(["row", "old_label", "new_label", "score"])
-    for index in result.indices.tolist():
-        writer.writerow([index, labels[index], result.y[index], f"{result.scores[index]:.6g}"])
-    return stream.getvalue().encode()
+def flip_list(rows: Any, labels: Any, result: Any) -> bytes:
+    """Return the flipped rows as CSV, the attack's first choice first; row numbers are those of the file."""
+    from floral_learn.csv_cells import csv_bytes
+
+    flipped = ((rows[index], labels[index], result.y[index], f"{result.scores[index]:.6g}") for index in result.indices)
+    return csv_bytes(["row", "old_label", "new_label", "score"], flipped)
 
 
 @contextmanager

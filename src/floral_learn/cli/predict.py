@@ -2,70 +2,68 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import typer
 
-from .tables import TableError, read_table, write_all
-
-# What the encoders of scikit-learn hold beside types that skops knows: the type of an array, no code.
-TRUSTED = ("numpy.dtype",)
+from .failures import one_line
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to ``app``."""
-    app.command(name="predict")(predict)
+    app.command(name="predict")(one_line("floral predict")(predict))
 
 
 def predict(
     model_file: Path = typer.Argument(..., metavar="MODEL", help="file from floral train"),
     source: Path = typer.Argument(..., metavar="DATA", help="rows to classify: .csv, .tsv or .parquet"),
-    out: Path = typer.Option(..., "--out", "-o", help="CSV file to write: row, prediction, scores"),
-    sep: str | None = typer.Option(None, help="separator of a text file (default: comma; tab for .tsv)"),
-    encoding: str = typer.Option("utf-8", help="encoding of a text file"),
+    out: Path = typer.Option(..., "--out", "-o", help="CSV file to write: row, id, prediction, scores"),
+    row_id: str | None = typer.Option(None, "--id", help="column that names the rows, copied beside the predictions"),
+    sep: str | None = typer.Option(None, help="separator of a text file (default: found in the header)"),
+    encoding: str | None = typer.Option(None, help="encoding of a text file (default: UTF-8, or its byte order mark)"),
 ) -> None:
     """Write a prediction for every row; columns that the model does not know are ignored."""
+    from floral_learn import load
+    from floral_learn.atomic_files import write_all
+    from floral_learn.datasets.encoder import TableEncoder
+    from floral_learn.datasets.tables import TableError, read_table
+
+    if not out.parent.is_dir():
+        raise TableError(f"the folder of --out {out} does not exist")
+    if out.exists() and any(path.exists() and out.samefile(path) for path in (source, model_file)):
+        raise TableError(f"--out {out} is an input; inputs are never overwritten")
+    model = load(model_file)
+    encoder = getattr(model, "named_steps", {}).get("columns")
+    if not isinstance(encoder, TableEncoder):
+        raise TableError(f"{model_file} is not a model of floral train: it has no columns to read")
+    table = read_table(source, as_text=encoder.as_text, sep=sep, encoding=encoding)
+    ids = None if row_id is None else [text or "" for text in table.column(row_id)]
     try:
-        if not out.parent.is_dir():
-            raise TableError(f"the folder of --out {out} does not exist")
-        if out.exists() and any(path.exists() and out.samefile(path) for path in (source, model_file)):
-            raise TableError(f"--out {out} is an input; inputs are never overwritten")
-        from floral_learn import load
-
-        model = load(model_file, trusted=TRUSTED)
-        frame = read_table(source, sep=sep, encoding=encoding).frame()
-        content, count = predictions(model, frame, source)
-        write_all({out: content})
-    except (TableError, ValueError, TypeError, OSError) as error:
-        typer.echo(f"floral predict: {' '.join(str(error).split())}", err=True)
-        raise typer.Exit(2) from None
-    typer.echo(f"wrote {count} predictions to {out}")
-
-
-def predictions(model: Any, frame: Any, source: Path) -> tuple[bytes, int]:
-    """The CSV of predictions: row number from 0, class, and the decision values where the model has them."""
-    from floral_learn.datasets.columns import prepare, roles_behind
-
-    steps = getattr(model, "named_steps", {})
-    if "columns" not in steps:
-        raise TableError("the model is not one of floral train: it has no columns to read")
-    try:
-        prepared = prepare(frame, roles_behind(steps["columns"]))
-    except ValueError as error:
+        content = predictions(model, table.features, ids)
+    except TableError as error:
         raise TableError(f"{source}: {error}") from None
-    labels = model.predict(prepared)
+    write_all({out: content})
+    typer.echo(f"wrote {len(table):,} predictions to {out}")
+
+
+def predictions(model: Any, features: Any, ids: list[str] | None) -> bytes:
+    """The CSV of predictions: row number from 0, id, class, and the decision values where the model has them."""
+    import numpy as np
+
+    from floral_learn.csv_cells import csv_bytes
+
+    X = model.named_steps["columns"].transform(features)
+    classifier = model.named_steps["classifier"]
+    labels = classifier.predict(X)
     names: list[str] = []
     scores = np.zeros((len(labels), 0))
-    if hasattr(model, "decision_function"):
-        scores = np.asarray(model.decision_function(prepared)).reshape(len(labels), -1)
+    if hasattr(classifier, "decision_function"):
+        scores = np.asarray(classifier.decision_function(X)).reshape(len(labels), -1)
         names = ["score"] if scores.shape[1] == 1 else [f"score_{label}" for label in model.classes_]
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(["row", "prediction", *names])
-    for number, (label, values) in enumerate(zip(labels.tolist(), scores, strict=True)):
-        writer.writerow([number, label, *(f"{value:.6g}" for value in values)])
-    return stream.getvalue().encode(), len(labels)
+    named = [[]] * len(labels) if ids is None else [[name] for name in ids]
+    rows = (
+        [number, *name, label, *(f"{value:.6g}" for value in values)]
+        for number, (name, label, values) in enumerate(zip(named, labels.tolist(), scores, strict=True))
+    )
+    return csv_bytes(["row", *([] if ids is None else ["id"]), "prediction", *names], rows)

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import typer
 
+from .failures import message_of, one_line
+
 
 def register(app: typer.Typer) -> None:
     """Add the command to ``app``."""
-    app.command(name="report")(report)
+    app.command(name="report")(one_line("floral report")(report))
 
 
 def report(
@@ -17,13 +19,7 @@ def report(
     out: Path | None = typer.Option(None, "--out", "-o", help="page to write (default: RUN/report.html)"),
 ) -> None:
     """Write a self-contained page: sortable tables, figures, settings, versions, seeds, how to repeat it."""
-    from floral_learn.evaluation.store import StoreError
-
-    try:
-        target = write_page(folder, out or folder / "report.html")
-    except (ValueError, OSError, StoreError, ImportError) as error:
-        typer.echo(f"floral report: {' '.join(str(error).split())}", err=True)
-        raise typer.Exit(2) from None
+    target = write_page(folder, out or folder / "report.html")
     typer.echo(f"wrote {target} ({target.stat().st_size / 1e6:.1f} MB)")
 
 
@@ -33,10 +29,16 @@ def write_page(folder: Path, out: Path) -> Path:
     from floral_learn.evaluation.reporting.page import render
     from floral_learn.evaluation.reporting.results import Results
     from floral_learn.evaluation.reporting.write import read_note, suite_from
-    from floral_learn.evaluation.store import Store
+    from floral_learn.evaluation.store import Store, StoreError
 
     note = read_note(folder)
     if not out.parent.is_dir():
         raise ValueError(f"the folder of --out {out} does not exist")
     with Store(folder.parent / "store.sqlite", read_only=True) as store:
-        return write_atomically(out, render(Results(suite_from(note["suite"]), store), note))
+        try:
+            page = render(Results(suite_from(note["suite"]), store), note)
+        except (StoreError, ImportError, MemoryError):
+            raise
+        except Exception as error:  # a damaged note or store can hold anything
+            raise ValueError(f"{folder} or its store is damaged: {message_of(error)}") from error
+    return write_atomically(out, page)

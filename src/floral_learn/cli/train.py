@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import typer
 
-from .cluster import fit_table_on_cluster
-from .tables import TableError, read_table
+from .failures import one_line
+
+HELD_OUT, MOST_HELD_OUT, MOST_CHECK_ROWS = 0.2, 2_000, 4_000
 
 
 def register(app: typer.Typer) -> None:
     """Add the command to ``app``."""
-    app.command(name="train")(train)
+    app.command(name="train")(one_line("floral train")(train))
 
 
 def train(
@@ -23,64 +25,74 @@ def train(
     label: str = typer.Option(..., "--label", "-l", help="name of the label column"),
     out: Path = typer.Option(..., "--out", "-o", help="model file to write, such as model.skops"),
     method: str = typer.Option("floral", "--method", "-m", help="floral, svm, ln-svm, curie, ls-svm, k-lid, ..."),
-    budget: float | None = typer.Option(
-        None, help="floral: share of labels that the attacker may choose from (default: chosen from the labels)"
+    budget: str | None = typer.Option(
+        None, help="floral: labels that the attacker may choose from: a share (0.05), percentage (5%) or count (25)"
     ),
     penalty: float | None = typer.Option(None, "--C", help="cap on the weight of one row (kernel machines)"),
     gamma: str = typer.Option("scale", help="kernel width: a number, scale or auto"),
     seed: int = typer.Option(0, "--seed", "-s", help="random seed"),
+    text: list[str] = typer.Option([], "--text", "-t", help="column of prose (repeatable)"),
+    text_encoder: str = typer.Option("auto", help="how prose becomes numbers: auto, minilm or tfidf"),
     drop: list[str] = typer.Option([], help="column to leave out (repeatable)"),
-    sep: str | None = typer.Option(None, help="separator of a text file (default: comma; tab for .tsv)"),
-    encoding: str = typer.Option("utf-8", help="encoding of a text file"),
+    row_id: str | None = typer.Option(None, "--id", help="column that names the rows; no feature"),
+    skip_blank: bool = typer.Option(False, "--skip-blank-labels", help="leave out rows without a label"),
+    held_out: bool = typer.Option(True, help="check the method on rows held out before the final fit"),
+    sep: str | None = typer.Option(None, help="separator of a text file (default: found in the header)"),
+    encoding: str | None = typer.Option(None, help="encoding of a text file (default: UTF-8, or its byte order mark)"),
     cluster: str | None = typer.Option(
         None, metavar="ADDRESS", help="floral: dask scheduler, such as tcp://host:8786; its workers read DATA"
     ),
 ) -> None:
     """Train on untrusted labels; `floral predict` uses the model file."""
     started = time.perf_counter()
-    try:
-        if not out.parent.is_dir():
-            raise TableError(f"the folder of --out {out} does not exist")
-        if out.exists() and source.exists() and out.samefile(source):
-            raise TableError(f"--out {out} is the data file itself; it is never overwritten")
-        if cluster is not None and budget is None and method == "floral":
-            budget = 0.02  # a cluster cannot choose one
-        classifier = make_classifier(method, penalty, gamma, budget, seed)
-        if cluster is None:
-            table = read_table(source, sep=sep, encoding=encoding)
-            labels = table.labels(label)
-            check_classes(labels, source, label)
-            for column in drop:
-                table.require(column)
-            model, note = fit_pipeline(table.frame(), labels, [label, *drop], classifier, seed)
-        else:
-            model, note = fit_table_on_cluster(cluster, source, label, drop, classifier, seed, sep, encoding)
-            labels = classifier.classes_[classifier._train_labels]
-        from floral_learn import save
+    from floral_learn.datasets.table_error import TableError
 
-        save(model, out)
-    except (TableError, ValueError, TypeError, OSError, MemoryError, ImportError) as error:
-        typer.echo(f"floral train: {' '.join(str(error).split())}", err=True)
-        raise typer.Exit(2) from None
-    classes, counts = np.unique(labels, return_counts=True)
-    typer.echo(f"columns: {note}")
-    typer.echo("labels: " + ", ".join(f"{c} ({n})" for c, n in zip(classes.tolist()[:12], counts, strict=False)))
-    if (chosen := getattr(classifier, "selection_", None)) is not None:
-        typer.echo(f"budget: {chosen.reason}")
-    typer.echo(f"trained {method} on {len(labels)} rows in {time.perf_counter() - started:.1f} s; wrote {out}")
+    from .options import parse_budget
 
+    if not out.parent.is_dir():
+        raise TableError(f"the folder of --out {out} does not exist")
+    if out.exists() and source.exists() and out.samefile(source):
+        raise TableError(f"--out {out} is the data file itself; it is never overwritten")
+    typer.echo(f"reading {source}")
+    share = None if budget is None else parse_budget(budget)
+    classifier = make_classifier(method, penalty, gamma, share, seed)
+    from floral_learn import save
 
-def check_classes(labels: np.ndarray, source: Path, label: str) -> None:
-    """Refuse a label column that has one value, or as many as a measurement."""
-    classes = np.unique(labels)
-    if len(classes) < 2:
-        raise TableError(f"{source}: column {label!r} has one value only, {classes.tolist()[0]!r}")
-    if len(classes) > max(20, len(labels) // 4):
-        raise TableError(f"{source}: column {label!r} has {len(classes)} different values: not the labels of classes")
+    if cluster is not None:
+        from .cluster import fit_table_on_cluster
+
+        model, note = fit_table_on_cluster(cluster, source, label, drop, classifier, seed, sep, encoding)
+        n = len(classifier.flip_rate_)
+        typer.echo(f"columns: {note}")
+        checked = "not checked on held-out rows"
+    else:
+        from floral_learn.datasets.tables import read_table
+
+        table = read_table(
+            source,
+            label=label,
+            text=text,
+            ids=row_id,
+            drop=drop,
+            sep=sep,
+            encoding=encoding,
+            skip_blank_labels=skip_blank,
+        ).check_classes()
+        n = len(table)
+        typer.echo(f"{n:,} rows; {classes_in_words(table.labels)}")
+        model, checked = fit(table, classifier, text_encoder, seed, held_out)
+        for line in (*table.notes, *model.named_steps["columns"].notes_):
+            typer.echo(f"  {line}")
+    save(model, out)
+    played = getattr(classifier, "budget", None)
+    bought = f", budget {played:g}" if isinstance(played, int | float) else ""
+    typer.echo(f"trained {method} on {n:,} rows{bought} in {time.perf_counter() - started:.1f} s; {checked}")
+    typer.echo(f"wrote {out}")
 
 
 def make_classifier(method: str, penalty: float | None, gamma: str, budget: float | None, seed: int) -> Any:
     """The estimator behind a name, with those of the options that it has."""
+    from floral_learn.datasets.table_error import TableError
     from floral_learn.defenses import DEFENSES
 
     if method not in DEFENSES:
@@ -98,18 +110,76 @@ def make_classifier(method: str, penalty: float | None, gamma: str, budget: floa
     wanted: dict[str, Any] = {"gamma": width, "random_state": seed}
     if penalty is not None:
         wanted["C"] = penalty
+    elif method == "floral":
+        wanted["C"] = 1.0
     if budget is not None:
         wanted["budget"] = budget
+    elif method == "floral":
+        wanted["budget"] = 0.05
     return classifier.set_params(**{name: value for name, value in wanted.items() if name in known})
 
 
-def fit_pipeline(frame: Any, labels: np.ndarray, leave_out: list[str], classifier: Any, seed: int) -> tuple[Any, str]:
-    """The fitted pipeline (encoder, classifier) and one line on what was encoded."""
+def fit(table: Any, classifier: Any, text_encoder: str, seed: int, held_out: bool) -> tuple[Any, str]:
+    """The fitted pipeline (encoder, classifier) and a phrase on how a twin of it did on rows that it had not seen."""
+    from sklearn.base import clone
     from sklearn.pipeline import Pipeline
 
-    from floral_learn.datasets.columns import make_encoder, prepare, roles_of
+    from floral_learn.datasets.encoder import TableEncoder
 
-    roles = roles_of(frame, leave_out)
-    prepared = prepare(frame, roles)
-    model = Pipeline([("columns", make_encoder(prepared, roles, seed)), ("classifier", classifier)])
-    return model.fit(prepared, labels), roles.describe()
+    encoder = TableEncoder(text=table.text, text_encoder=text_encoder, random_state=seed)
+    with step("columns into numbers"):
+        X = encoder.fit_transform(table.features)
+    checked = "not checked on held-out rows"
+    if held_out:
+        with step("check on held-out rows"):
+            checked = check(X, table.labels, clone(classifier), seed)
+    with step(f"fit on {len(table):,} rows"):
+        classifier.fit(X, table.labels)
+    return Pipeline([("columns", encoder), ("classifier", classifier)]), checked
+
+
+def check(X: Any, labels: Any, classifier: Any, seed: int) -> str:
+    """Held-out accuracy against the most frequent class, from a split that keeps the classes' shares."""
+    import numpy as np
+    from sklearn.model_selection import train_test_split
+
+    classes, counts = np.unique(labels, return_counts=True)
+    n_test = min(int(HELD_OUT * len(labels)), MOST_HELD_OUT)
+    if counts.min() < 5 or n_test < max(len(classes), 10):
+        return "too few rows per class to check on held-out ones"
+    n_train = min(len(labels) - n_test, MOST_CHECK_ROWS)
+    train, test = train_test_split(
+        np.arange(len(labels)), train_size=n_train, test_size=n_test, stratify=labels, random_state=seed
+    )
+    classifier.fit(X[train], labels[train])
+    right = float((classifier.predict(X[test]) == labels[test]).mean())
+    most = float((labels[test] == classes[counts.argmax()]).mean())
+    return (
+        f"held-out accuracy {right:.3f}, majority class {most:.3f} "
+        f"({n_test:,} rows, a fit on {n_train:,}, labels as given)"
+    )
+
+
+def classes_in_words(labels: Any) -> str:
+    """The classes and their counts, the first dozen."""
+    import numpy as np
+
+    classes, counts = np.unique(labels, return_counts=True)
+    shown = ", ".join(f"{c} ({n:,})" for c, n in zip(classes.tolist()[:12], counts, strict=False))
+    return f"{len(classes)} classes: {shown}" + (", ..." if len(classes) > 12 else "")
+
+
+@contextmanager
+def step(what: str) -> Iterator[None]:
+    """Show what is being done: a line with the running time on a terminal, a plain line elsewhere."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        typer.echo(f"  {what} ...")
+        yield
+        return
+    with Progress(SpinnerColumn(), TextColumn(what), TimeElapsedColumn(), console=console, transient=True) as bar:
+        bar.add_task(what, total=None)
+        yield

@@ -1,4 +1,4 @@
-"""The paper's data sets, each behind a loader that returns a ``Dataset``."""
+"""Data sets behind loaders that return a ``Dataset``, and tables of one's own: `read_table`, `TableEncoder`."""
 
 from .arena import load_arena
 from .dataset import Dataset

@@ -7,8 +7,11 @@ from pathlib import Path
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from .columns import make_encoder, prepare, roles_of
 from .dataset import Dataset
+from .encoder import TableEncoder
+from .tables import TableError, read_table
+
+LEAST_ROWS = 4  # of each class, so that every part of the split has one
 
 
 def from_csv(
@@ -19,12 +22,16 @@ def from_csv(
     val_size: float = 0.0,
     seed: int = 0,
     drop: Sequence[str] = (),
+    text: Sequence[str] = (),
+    text_encoder: str = "auto",
     sep: str | None = None,
+    encoding: str | None = None,
+    skip_blank_labels: bool = False,
 ) -> Dataset:
     r"""Return the rows of a .csv, .tsv or .parquet file, split by ``seed`` with equal shares of each class.
 
-    The encoding (see `columns`) is learned on the training rows alone. ``info["encoding"]`` says what became of each
-    column. A ValueError says what is wrong with a file.
+    `read_table` reads and `TableEncoder` encodes, fitted on the training rows alone. ``info["encoding"]`` says what
+    became of each column. A `TableError` says what is wrong with a file.
 
     Parameters
     ----------
@@ -38,8 +45,14 @@ def from_csv(
         Draws the split.
     drop : sequence of str
         Columns to leave out.
-    sep : str, optional
-        Separator of a text file; comma by default, tab for .tsv.
+    text : sequence of str
+        Columns of prose.
+    text_encoder : {"auto", "minilm", "tfidf"}
+        How prose becomes numbers, see `TableEncoder`.
+    sep, encoding : str, optional
+        Of a text file; found by default, see `read_table`.
+    skip_blank_labels : bool, default=False
+        Leave out rows without a label in place of an error.
 
     Returns
     -------
@@ -57,42 +70,28 @@ def from_csv(
     >>> data.X_train.shape, data.classes.tolist()
     ((14, 3), ['no', 'yes'])
     """
-    import pandas as pd
-
     path = Path(path)
-    if not path.is_file():
-        raise ValueError(f"cannot read {path}: no such file")
-    try:
-        if path.suffix.lower() in (".parquet", ".pq"):
-            frame = pd.read_parquet(path)
-        else:
-            frame = pd.read_csv(path, sep=sep or ("\t" if path.suffix.lower() == ".tsv" else ","))
-    except (OSError, ValueError) as error:  # pandas' own parser errors are ValueErrors
-        raise ValueError(f"cannot read {path}: {str(error).splitlines()[0]}") from None
-    if label not in frame.columns:
-        raise ValueError(f"{path} has no column {label!r}; its columns are: {', '.join(map(str, frame.columns[:12]))}")
-    if frame[label].isna().any():
-        raise ValueError(f"{path}: column {label!r} has {int(frame[label].isna().sum())} missing labels")
-    labels = frame[label].to_numpy()
-    classes, counts = np.unique(labels.astype(str), return_counts=True)
-    if len(classes) < 2 or len(classes) > max(20, len(labels) // 4):
-        raise ValueError(f"{path}: column {label!r} has {len(classes)} different values: not the labels of classes")
-    if counts.min() < 4:
-        raise ValueError(
-            f"{path}: class {classes[counts.argmin()]!r} has {counts.min()} rows; a split needs at least 4"
-        )
-    if labels.dtype == object:
+    for name, share in (("test_size", test_size), ("val_size", val_size)):
+        if not 0 <= share < 1 or test_size + val_size >= 1:
+            raise ValueError(f"{name}={share} must be a share of the rows, both together below 1")
+    table = read_table(
+        path, label=label, text=text, drop=drop, sep=sep, encoding=encoding, skip_blank_labels=skip_blank_labels
+    ).check_classes(least=LEAST_ROWS)
+    labels = table.labels
+    assert labels is not None
+    if labels.dtype == bool:
         labels = labels.astype(str)
-    roles = roles_of(frame, (label, *drop))
     rows = np.arange(len(labels))
     rest, test = train_test_split(rows, test_size=round(test_size * len(rows)), random_state=seed, stratify=labels)
     train, val = rest, rest[:0]
     if val_size > 0:
         count = round(val_size * len(rows))
         train, val = train_test_split(rest, test_size=count, random_state=seed, stratify=labels[rest])
-    prepared = prepare(frame, roles)
-    encoder = make_encoder(prepared.iloc[train], roles, seed).fit(prepared.iloc[train])
-    X = encoder.transform(prepared)
+    encoder = TableEncoder(text=table.text, text_encoder=text_encoder, random_state=seed)
+    try:
+        X = encoder.fit(table.features.iloc[train]).transform(table.features)
+    except TableError as error:
+        raise TableError(f"{path}: {error}") from None
     return Dataset(
         name=path.stem,
         X_train=X[train],
@@ -102,5 +101,5 @@ def from_csv(
         X_test=X[test],
         y_test=labels[test],
         y_train_clean=labels[train],
-        info={"source": str(path), "seed": seed, "encoding": roles.describe()},
+        info={"source": str(path), "seed": seed, "encoding": encoder.describe()},
     )

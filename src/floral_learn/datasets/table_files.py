@@ -39,7 +39,7 @@ class Source(ABC):
     def relabelled(self, position: int, rows: np.ndarray, new: np.ndarray) -> Any:
         """The table with the labels of `rows` replaced by `new`, all else as it was: bytes of a file, or a frame."""
 
-    def position(self, column: Any, option: str) -> int:
+    def position(self, column: Any) -> int:
         """The place of `column`; a missing or repeated one is an error that names the columns."""
         places = [place for place, name in enumerate(self.columns) if name == str(column)]
         if len(places) == 1:
@@ -47,7 +47,7 @@ class Source(ABC):
         names = ", ".join(map(repr, self.columns[:12])) + (", ..." if len(self.columns) > 12 else "")
         problem = f"has {len(places)} columns named" if places else "has no column"
         hint = "; if that is one column only, give the separator with --sep" if len(self.columns) == 1 else ""
-        raise TableError(f"{self.name} {problem} {str(column)!r} ({option}); its columns are: {names}{hint}")
+        raise TableError(f"{self.name} {problem} {str(column)!r}; its columns are: {names}{hint}")
 
 
 def open_source(source: Any, sep: str | None, encoding: str | None) -> Source:

@@ -71,10 +71,9 @@ class Table:
         """The labels that occur, sorted."""
         return np.unique(self._labels())
 
-    def column(self, name: str, option: str = "column") -> list[str | None]:
+    def column(self, name: str) -> list[str | None]:
         """Any column of the file as text, None where missing."""
-        cells = self.source.cells(self.source.position(name, option))
-        texts = as_texts(cells)
+        texts = as_texts(self.source.cells(self.source.position(name)))
         return [texts[row] for row in self.rows]
 
     def check_classes(self, *, least: int = 1) -> Table:
@@ -177,7 +176,7 @@ def read_table(
     taken: dict[int, str] = {}
 
     def claim(column: Any, option: str) -> int:
-        place = opened.position(column, option)
+        place = opened.position(column)
         if place in taken:
             raise TableError(f"column {opened.columns[place]!r} cannot be both {taken[place]} and {option}")
         taken[place] = option
@@ -191,7 +190,7 @@ def read_table(
     }
     for column in dict.fromkeys(drop):
         claim(column, "drop")
-    prose = {opened.position(column, "text") for column in text}
+    prose = {opened.position(column) for column in text}
     if both := prose & set(taken):
         place = min(both)
         raise TableError(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -113,9 +113,9 @@ def _commit(store: Store, report: RunReport, job: Job, results: list[CellResult]
 def _stage(stage: list[Job], store: Store, report: RunReport, jobs: int, watcher: Watcher, device: str | None) -> None:
     if not stage:
         return
-    with tempfile.TemporaryDirectory(prefix="floral-bench-") as folder:
-        # Workers write how far they are into a shared array on disk; nobody waits for it.
-        path = Path(folder) / "shares"
+    # Workers write how far they are into a shared array on disk; nobody waits for it.
+    path = _progress_file(store.path)
+    try:
         np.zeros(len(stage)).tofile(path)
         shares = np.memmap(path, dtype=float, mode="r", shape=(len(stage),))
         watcher.start(stage, shares)
@@ -125,6 +125,29 @@ def _stage(stage: list[Job], store: Store, report: RunReport, jobs: int, watcher
                 watcher.finished(number, stage[number], results)
         finally:
             watcher.stop()
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _progress_file(store: Path) -> Path:
+    """A file of this process beside the store; what killed processes left there is removed."""
+    for old in store.parent.glob(f".{store.name}.*.progress"):
+        owner = old.name.split(".")[-2]
+        if not owner.isdigit() or not _is_alive(int(owner)):
+            old.unlink(missing_ok=True)
+    return (store.parent / f".{store.name}.{os.getpid()}.progress").resolve()
+
+
+def _is_alive(process: int) -> bool:
+    if os.name == "nt":  # signal 0 would end the process there; a file too many does no harm
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _results(

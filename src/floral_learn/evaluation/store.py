@@ -41,6 +41,9 @@ CREATE TABLE IF NOT EXISTS runs (
 """
 
 
+MOST_BYTES = 2**30  # of one stored array: more is no result of ours
+
+
 class StoreError(RuntimeError):
     """The store cannot be read or written; what was committed before is intact."""
 
@@ -102,18 +105,28 @@ class Store:
     def all_rows(self, keys: set[str]) -> list[tuple[str, str, str, str, float]]:
         """(key, config, statistic, metric, value) of many cells."""
         found = self._query("SELECT key, config, statistic, metric, value FROM results")
-        return [row for row in found if row[0] in keys]
+        rows = [row for row in found if row[0] in keys]
+        for row in rows:
+            if not all(isinstance(text, str) for text in row[:4]) or not isinstance(row[4], int | float):
+                raise StoreError(f"{self.path} is damaged: a result is {row[1:]!r}, not names and a number")
+        return rows
 
     def trace(self, cell: Cell, name: str, config: str = "") -> np.ndarray | None:
         """One stored array, or None."""
         found = self._query(
             "SELECT data FROM traces WHERE key = ? AND config = ? AND name = ?", (cell.key, config, name)
         )
-        return _unpack(found[0][0]) if found else None
+        try:
+            return _unpack(found[0][0]) if found else None
+        except (zlib.error, ValueError, TypeError, EOFError, MemoryError) as error:
+            raise StoreError(f"{self.path} is damaged: {name} of a cell cannot be read ({error})") from error
 
     def costs(self, keys: Iterable[str]) -> dict[str, tuple[float, float]]:
         """(seconds, peak memory in bytes) of each finished cell."""
         known = {row[0]: row[1:] for row in self._query("SELECT key, seconds, peak_memory FROM cells")}
+        for cost in known.values():
+            if not all(isinstance(value, int | float) for value in cost):
+                raise StoreError(f"{self.path} is damaged: the cost of a cell is {cost!r}, not two numbers")
         return {key: known[key] for key in keys if key in known}
 
     def errors(self, keys: Iterable[str]) -> list[tuple[str, str]]:
@@ -138,7 +151,10 @@ class Store:
         found = self._query("SELECT suite, started, ended, seconds, status, info FROM runs ORDER BY id")
         names = ("suite", "started", "ended", "seconds", "status", "info")
         notes = [dict(zip(names, row, strict=True)) for row in found]
-        return [{**note, "info": json.loads(note["info"])} for note in notes if suite in (None, note["suite"])]
+        try:
+            return [{**note, "info": json.loads(note["info"])} for note in notes if suite in (None, note["suite"])]
+        except (ValueError, TypeError, RecursionError) as error:
+            raise StoreError(f"{self.path} is damaged: the note of a run cannot be read ({error})") from error
 
     def _query(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
         try:
@@ -172,4 +188,12 @@ def _pack(array: Any) -> bytes:
 
 
 def _unpack(data: bytes) -> np.ndarray:
-    return np.load(io.BytesIO(zlib.decompress(data)), allow_pickle=False)
+    """The array behind `_pack`; a damaged or boundless one is a ValueError."""
+    stream = zlib.decompressobj()
+    raw = stream.decompress(data, MOST_BYTES)
+    if stream.unconsumed_tail or not stream.eof:
+        raise ValueError(f"an array of more than {MOST_BYTES:,} bytes, or a damaged one")
+    array = np.load(io.BytesIO(raw), allow_pickle=False)
+    if not isinstance(array, np.ndarray):
+        raise ValueError("not an array")
+    return array

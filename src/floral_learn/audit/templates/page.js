@@ -231,9 +231,9 @@
 
   // ---- download ----
   const quote = (t) => (/[",\r\n]/.test(t) ? '"' + t.replaceAll('"', '""') + '"' : t);
-  // A spreadsheet must not run an id as a formula; rows are found again by number.
-  const safe = (t) => (/^[=+\-@\t]/.test(t) ? "'" + t : t);
-  const decisions = () => ["row,id,given,decision,label", ...[...marks].sort((a, b) => a[0] - b[0]).map(([r, m]) => [r, quote(safe(idOf(r))), quote(D.classes[D.given[r]]), m.mark, quote(D.classes[m.mark === "wrong" ? m.label : D.given[r]])].join(","))].join("\n") + "\n";
+  // A spreadsheet must not run an id or a label as a formula; `floral audit apply` takes the apostrophe off again.
+  const safe = (t) => (/^'*[=+\-@\t\r\n]/.test(t) && !/^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i.test(t) ? "'" + t : t);
+  const decisions = () => ["row,id,given,decision,label", ...[...marks].sort((a, b) => a[0] - b[0]).map(([r, m]) => [r, quote(safe(idOf(r))), quote(safe(D.classes[D.given[r]])), m.mark, quote(safe(D.classes[m.mark === "wrong" ? m.label : D.given[r]]))].join(","))].join("\n") + "\n";
   $("download").addEventListener("click", () => {
     const a = el("a", { href: URL.createObjectURL(new Blob([decisions()], { type: "text/csv" })), download: "decisions.csv" });
     document.body.append(a); a.click(); a.remove(); setTimeout(() => URL.revokeObjectURL(a.href), 5000);

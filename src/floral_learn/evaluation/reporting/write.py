@@ -64,8 +64,8 @@ def read_note(folder: Path) -> dict[str, Any]:
         suite_from(note["suite"])
     except OSError:
         raise ValueError(f"{folder} is not the folder of a run: it has no {NOTE}") from None
-    except (ValueError, KeyError, TypeError):
-        raise ValueError(f"{path} is not a note of a run") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise ValueError(f"{path} is not a note of a run, or damaged") from None
     return note
 
 
