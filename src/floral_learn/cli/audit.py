@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperGroup
 
-from floral_learn.datasets.table_error import TableError
+from floral_learn.table_error import TableError
 
 from .failures import one_line
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.datasets.table_error import TableError
+from floral_learn.table_error import TableError
 
 SAMPLE_ROWS = 20_000  # first rows from which columns are understood: their roles, means, categories and words
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from floral_learn.datasets.table_error import TableError
+from floral_learn.table_error import TableError
 
 
 def parse_budget(text: str, option: str = "--budget") -> float | int:

@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from floral_learn.datasets.table_error import TableError
+from floral_learn.table_error import TableError
 
 from .failures import one_line
 from .options import parse_budget

@@ -45,7 +45,7 @@ def train(
 ) -> None:
     """Train on untrusted labels; `floral predict` uses the model file."""
     started = time.perf_counter()
-    from floral_learn.datasets.table_error import TableError
+    from floral_learn.table_error import TableError
 
     from .options import parse_budget
 
@@ -92,8 +92,8 @@ def train(
 
 def make_classifier(method: str, penalty: float | None, gamma: str, budget: float | None, seed: int) -> Any:
     """The estimator behind a name, with those of the options that it has."""
-    from floral_learn.datasets.table_error import TableError
     from floral_learn.defenses import DEFENSES
+    from floral_learn.table_error import TableError
 
     if method not in DEFENSES:
         raise TableError(f"--method {method!r} is unknown; choose one of {', '.join(DEFENSES)}")

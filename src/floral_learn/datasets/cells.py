@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from floral_learn.csv_cells import NUMBER, unguarded
-
-from .table_error import TableError
+from floral_learn.table_error import TableError
 
 # Spellings of "no value", as spreadsheets, R, pandas and databases write it.
 MISSING = frozenset(

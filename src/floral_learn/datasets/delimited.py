@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from .table_error import TableError
+from floral_learn.table_error import TableError
 
 SEPARATORS = (",", ";", "\t", "|")
 _NEWLINE = re.compile(r"\r\n|\n|\r")

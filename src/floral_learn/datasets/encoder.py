@@ -10,9 +10,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from floral_learn.table_error import TableError
+
 from .cells import as_numbers, as_texts
 from .column_blocks import CategoryBlock, DateBlock, NumberBlock, TextBlock, find_date_format, has_minilm
-from .table_error import TableError
 
 WORDS = 3  # mean words from which a column of many values is prose
 LONG = 40  # mean characters from which it is prose too

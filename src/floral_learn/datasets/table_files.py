@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from floral_learn.table_error import TableError
+
 from .cells import as_labels, as_numbers, as_texts
 from .delimited import Delimited, decode, parse, unquoted
-from .table_error import TableError
 
 TEXT_FILES, PARQUET_FILES = (".csv", ".tsv", ".txt"), (".parquet", ".pq")
 

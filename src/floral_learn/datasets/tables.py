@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from floral_learn.table_error import TableError
+
 from .cells import as_flags, as_labels, as_numbers, as_texts, is_missing
-from .table_error import TableError
 from .table_files import Source, open_source
 
 __all__ = ["Table", "TableError", "read_table"]
