@@ -18,6 +18,8 @@ _PUBLIC = {
     "resume": "floral_learn.defenses.checkpoint",
     "save": "floral_learn.defenses.persistence",
     "load": "floral_learn.defenses.persistence",
+    "ContradictedLabels": "floral_learn.defenses.sanitizers",
+    "ContradictedLabelsSVC": "floral_learn.defenses.contradicted_svc",
     "CurieFilter": "floral_learn.defenses.sanitizers",
     "CurieSVC": "floral_learn.defenses.curie",
     "KLIDWeightedSVC": "floral_learn.defenses.k_lid",

@@ -19,7 +19,7 @@ from floral_learn.defenses.label_sanitation import LabelSanitizedSVC
 from floral_learn.defenses.ln_svm import LabelNoiseSVC
 from floral_learn.defenses.partition import PartitionAggregationClassifier
 from floral_learn.defenses.sanitized import SanitizedClassifier
-from floral_learn.defenses.sanitizers import KNNRelabel
+from floral_learn.defenses.sanitizers import ContradictedLabels, KNNRelabel
 from floral_learn.defenses.smoothing import RandomizedSmoothingClassifier
 from floral_learn.defenses.svm import PlainSVC
 
@@ -34,6 +34,7 @@ _COUNTS_ROWS = {
     "LabelNoiseSVC": "the correction spares the diagonal, and two copies of a row have an off-diagonal entry",
     "CurieSVC": "clusters and mean distances count rows",
     "LabelSanitizedSVC": "neighbours vote once per row, and SVC's gamma='scale' and tolerance see rows",
+    "ContradictedLabelsSVC": "folds are dealt row by row, and gamma='scale' sees rows",
     "KLIDWeightedSVC": "neighbour distances and batches count rows",
     "SanitizedClassifier": "the sanitiser counts every row once",
     "PartitionAggregationClassifier": "rows are dealt to parts one by one",
@@ -50,6 +51,8 @@ def _expected_failures(estimator):
         reason = "gamma='scale' and libsvm's tolerance see rows, as in SVC; a fixed gamma passes"
     if isinstance(estimator, PlainSVC | LabelSanitizedSVC) and estimator.solver == "pgd":
         reason = None  # weights enter through C alone, and nothing is relabelled in this check
+    if isinstance(getattr(estimator, "sanitizer", None), ContradictedLabels):
+        reason = None  # nothing is contradicted in this check, so the weights are the classifier's alone
     if not reason:
         return {}
     return {"check_sample_weight_equivalence_on_dense_data": reason}
@@ -73,7 +76,10 @@ def test_every_defense(estimator, check):
     check(estimator)
 
 
-@parametrize_with_checks([SanitizedClassifier(KNNRelabel(), SVC())], expected_failed_checks=_expected_failures)
+@parametrize_with_checks(
+    [SanitizedClassifier(KNNRelabel(), SVC()), SanitizedClassifier(ContradictedLabels(), LogisticRegression())],
+    expected_failed_checks=_expected_failures,
+)
 def test_the_frame_of_sanitiser_and_classifier(estimator, check):
     check(estimator)
 

@@ -16,6 +16,7 @@ FULL_NAMES = {
     "curie": "CurieSVC",
     "ls-svm": "LabelSanitizedSVC",
     "k-lid": "KLIDWeightedSVC",
+    "contradicted": "ContradictedLabelsSVC",
     "rs": "RandomizedSmoothingClassifier",
     "dpa": "PartitionAggregationClassifier",
     "rsrnn": "RSRNNClassifier",

@@ -42,6 +42,7 @@ DEFENSES: Mapping[str, Any] = _LazyClasses(
         "curie": "curie:CurieSVC",
         "ls-svm": "label_sanitation:LabelSanitizedSVC",
         "k-lid": "k_lid:KLIDWeightedSVC",
+        "contradicted": "contradicted_svc:ContradictedLabelsSVC",
         "rs": "smoothing:RandomizedSmoothingClassifier",
         "dpa": "partition:PartitionAggregationClassifier",
         "rsrnn": "rsrnn:RSRNNClassifier",

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from floral_learn.defenses.sanitized import SanitizedSVC
 from floral_learn.defenses.sanitizers import CurieFilter
-from floral_learn.defenses.svm import FEATURE_SVM_CONSTRAINTS
+from floral_learn.defenses.svm import FEATURE_SVM_CONSTRAINTS, svm_parameters
 
 
 class CurieSVC(SanitizedSVC):
@@ -46,6 +46,7 @@ class CurieSVC(SanitizedSVC):
         **FEATURE_SVM_CONSTRAINTS,
     }
 
+    @svm_parameters
     def __init__(
         self,
         confidence=0.95,
@@ -55,42 +56,5 @@ class CurieSVC(SanitizedSVC):
         eps="auto",
         min_samples=5,
         n_components="auto",
-        *,
-        kernel="rbf",
-        degree=3,
-        gamma="scale",
-        coef0=0.0,
-        C=10.0,
-        class_weight=None,
-        solver="libsvm",
-        tol=1e-3,
-        cache_size=200,
-        max_iter=-1,
-        n_rounds=500,
-        learning_rate="auto",
-        decay=None,
-        average=True,
-        random_state=None,
     ):
-        self.confidence = confidence
-        self.n_neighbors = n_neighbors
-        self.compare = compare
-        self.label_weight = label_weight
-        self.eps = eps
-        self.min_samples = min_samples
-        self.n_components = n_components
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.C = C
-        self.class_weight = class_weight
-        self.solver = solver
-        self.tol = tol
-        self.cache_size = cache_size
-        self.max_iter = max_iter
-        self.n_rounds = n_rounds
-        self.learning_rate = learning_rate
-        self.decay = decay
-        self.average = average
-        self.random_state = random_state
+        pass  # every parameter is assigned by the decorator

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from floral_learn.defenses.sanitized import SanitizedSVC
 from floral_learn.defenses.sanitizers import KNNRelabel
-from floral_learn.defenses.svm import FEATURE_SVM_CONSTRAINTS
+from floral_learn.defenses.svm import FEATURE_SVM_CONSTRAINTS, svm_parameters
 
 
 class LabelSanitizedSVC(SanitizedSVC):
@@ -45,41 +45,6 @@ class LabelSanitizedSVC(SanitizedSVC):
         **FEATURE_SVM_CONSTRAINTS,
     }
 
-    def __init__(
-        self,
-        n_neighbors=20,
-        threshold=0.95,
-        *,
-        kernel="rbf",
-        degree=3,
-        gamma="scale",
-        coef0=0.0,
-        C=10.0,
-        class_weight=None,
-        solver="libsvm",
-        tol=1e-3,
-        cache_size=200,
-        max_iter=-1,
-        n_rounds=500,
-        learning_rate="auto",
-        decay=None,
-        average=True,
-        random_state=None,
-    ):
-        self.n_neighbors = n_neighbors
-        self.threshold = threshold
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.C = C
-        self.class_weight = class_weight
-        self.solver = solver
-        self.tol = tol
-        self.cache_size = cache_size
-        self.max_iter = max_iter
-        self.n_rounds = n_rounds
-        self.learning_rate = learning_rate
-        self.decay = decay
-        self.average = average
-        self.random_state = random_state
+    @svm_parameters
+    def __init__(self, n_neighbors=20, threshold=0.95):
+        pass  # every parameter is assigned by the decorator

@@ -34,14 +34,19 @@ def training_input(
     estimator.classes_, codes = encode_labels(y, type(estimator).__name__)
     if sample_weight is None:
         return X, codes, None
+    return X, codes, checked_weight(sample_weight, X, codes, estimator.classes_)
+
+
+def checked_weight(sample_weight: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]) -> NDArray[np.float64]:
+    """Weights (n,) that are not negative and leave every class some weight."""
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    present = np.bincount(codes, weights=weight, minlength=len(estimator.classes_)) > 0
+    present = np.bincount(codes, weights=weight, minlength=len(classes)) > 0
     if not present.all():
-        missing = estimator.classes_[~present].tolist()[0]
+        missing = classes[~present].tolist()[0]
         raise ValueError(f"sample_weight is zero on every row of class {missing!r}; each class needs some weight.")
-    return X, codes, weight
+    return weight
 
 
-def query_input(estimator: Any, X: Any) -> NDArray[np.float64]:
+def query_input(estimator: Any, X: Any, **check: Any) -> Any:
     """Validate the rows of a ``predict``-like call against what ``fit`` saw."""
-    return validate_data(estimator, X, dtype=np.float64, reset=False)
+    return validate_data(estimator, X, dtype=np.float64, reset=False, **check)

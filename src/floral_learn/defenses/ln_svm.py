@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from floral_learn.core.choose_gram import parse_bytes
 from floral_learn.core.kernels import resolve_gamma
 from floral_learn.defenses.labels import query_input, training_input
-from floral_learn.defenses.svm import SVM_CONSTRAINTS, build_svm
+from floral_learn.defenses.svm import SVM_CONSTRAINTS, build_svm, svm_parameters
 
 
 def correct_gram(gram: NDArray[np.float64], noise: float) -> NDArray[np.float64]:
@@ -78,44 +78,9 @@ class LabelNoiseSVC(ClassifierMixin, BaseEstimator):
         "max_memory": [str, Interval(Real, 0, None, closed="neither")],
     }
 
-    def __init__(
-        self,
-        noise=0.05,
-        *,
-        kernel="rbf",
-        degree=3,
-        gamma="scale",
-        coef0=0.0,
-        C=10.0,
-        class_weight=None,
-        solver="libsvm",
-        tol=1e-3,
-        cache_size=200,
-        max_iter=-1,
-        n_rounds=500,
-        learning_rate="auto",
-        decay=None,
-        average=True,
-        random_state=None,
-        max_memory="4GB",
-    ):
-        self.noise = noise
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.C = C
-        self.class_weight = class_weight
-        self.solver = solver
-        self.tol = tol
-        self.cache_size = cache_size
-        self.max_iter = max_iter
-        self.n_rounds = n_rounds
-        self.learning_rate = learning_rate
-        self.decay = decay
-        self.average = average
-        self.random_state = random_state
-        self.max_memory = max_memory
+    @svm_parameters
+    def __init__(self, noise=0.05, *, max_memory="4GB"):
+        pass  # every parameter is assigned by the decorator
 
     def fit(self, X, y, sample_weight=None):
         """Train on rows X (n, d), or a Gram matrix (n, n), and labels y (n,)."""

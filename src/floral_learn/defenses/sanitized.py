@@ -3,10 +3,14 @@
 import inspect
 from typing import Any, ClassVar
 
+import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import get_tags
+from sklearn.utils._metadata_requests import _routing_enabled
 from sklearn.utils._param_validation import HasMethods
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
 
 from floral_learn.defenses.labels import query_input, training_input
 from floral_learn.defenses.svm import PlainSVC
@@ -26,7 +30,7 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     sanitizer : object
-        Has ``fit_sanitize(X, y) -> SanitizeResult``.
+        Has ``fit_sanitize(X, y) -> SanitizeResult``. Where that takes ``estimator`` or ``sample_weight``, it gets them.
     estimator : classifier
         It must accept ``sample_weight`` if the sanitiser (or the caller) gives weights.
 
@@ -64,24 +68,42 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
     def _parts(self) -> tuple[Any, Any]:
         return self.sanitizer, self.estimator
 
-    def fit(self, X, y, sample_weight=None, **sanitize_params):
+    # Keywords of the sanitisers that a user may request under metadata routing.
+    __metadata_request__fit: ClassVar[dict[str, Any]] = {"graph": None, "pred_probs": None}
+
+    def fit(self, X, y, sample_weight=None, **params):
         """Sanitise rows X (n, d) and labels y (n,), then train.
 
-        ``sample_weight`` (n,) goes to the classifier, times the sanitiser's own weights; the sanitiser
-        itself counts every row once. Other keywords go to ``fit_sanitize`` (such as ``graph``).
+        ``sample_weight`` (n,) goes to the classifier, times the sanitiser's own weights, and to a sanitiser that takes
+        it (others count every row once). Further keywords that ``fit_sanitize`` knows (``graph``, ``pred_probs``) go
+        there; with scikit-learn's metadata routing switched on, the rest goes to the classifier, if it requested it.
         """
         self._validate_params()
-        X, codes, weight = training_input(self, X, y, sample_weight)
         sanitizer, estimator = self._parts()
-        self._check_keywords(sanitizer, sanitize_params)
+        known = inspect.signature(sanitizer.fit_sanitize).parameters
+        for_sanitizer = {name: value for name, value in params.items() if name in known and value is not None}
+        for_estimator = self._route(sanitizer, estimator, known, params)
+        tags = get_tags(estimator).input_tags
+        X, codes, weight = training_input(
+            self,
+            X,
+            y,
+            sample_weight,
+            accept_sparse="csr" if "estimator" in known and tags.sparse else False,
+            ensure_all_finite="allow-nan" if "estimator" in known and tags.allow_nan else True,
+        )
+        if "sample_weight" in known:
+            for_sanitizer["sample_weight"] = weight
+        if "estimator" in known:
+            for_sanitizer["estimator"] = estimator
         self.sanitizer_ = clone(sanitizer)
-        result = self.sanitizer_.fit_sanitize(X, self.classes_[codes], **sanitize_params)
+        result = self.sanitizer_.fit_sanitize(X, self.classes_[codes], **for_sanitizer)
         self.kept_, self.relabeled_ = result.kept, result.relabeled
         self.sample_weight_ = result.sample_weight
         if weight is not None:
             given = weight[result.kept]
             self.sample_weight_ = given if result.sample_weight is None else given * result.sample_weight
-        arguments = {}
+        arguments = _check_method_params(X, for_estimator, indices=np.flatnonzero(result.kept))
         if self.sample_weight_ is not None:
             if not has_fit_parameter(estimator, "sample_weight"):
                 source = "the sanitizer" if weight is None else "sample_weight"
@@ -93,31 +115,65 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
         self.estimator_ = clone(estimator).fit(result.X, result.y, **arguments)
         return self
 
-    def _check_keywords(self, sanitizer: Any, given: dict[str, Any]) -> None:
-        allowed = [name for name in inspect.signature(sanitizer.fit_sanitize).parameters if name not in ("X", "y")]
-        unknown = [name for name in given if name not in allowed]
-        if unknown:
+    def _route(self, sanitizer: Any, estimator: Any, known: Any, params: dict[str, Any]) -> dict[str, Any]:
+        """The keywords for the classifier's fit; without metadata routing there can be none."""
+        rest = {name: value for name, value in params.items() if name not in known}
+        if rest and _routing_enabled():
+            return dict(process_routing(self, "fit", **rest).estimator.fit)
+        if rest:
+            allowed = [name for name in known if name not in ("X", "y", "sample_weight", "estimator")]
             raise TypeError(
-                f"fit() got an unexpected keyword {unknown[0]!r}; {type(sanitizer).__name__} takes "
+                f"fit() got an unexpected keyword {next(iter(rest))!r}; {type(sanitizer).__name__} takes "
                 f"{', '.join(allowed) or 'no further keywords'}."
             )
+        return {}
 
-    def predict(self, X):
-        """Class of each row of X (m, d)."""
+    def get_metadata_routing(self):
+        """What this classifier consumes (``sample_weight``, the sanitiser's keywords) and hands on."""
+        estimator = self._parts()[1]
+        mapping = MethodMapping()
+        for method in ("fit", "predict", "predict_proba", "decision_function"):
+            mapping.add(caller=method, callee=method)
+        return MetadataRouter(owner=self).add_self_request(self).add(estimator=estimator, method_mapping=mapping)
+
+    def _ask(self, method: str, X: Any, params: dict[str, Any]) -> Any:
         check_is_fitted(self)
-        return self.estimator_.predict(query_input(self, X))
+        routed = {}
+        if params:
+            if not _routing_enabled():
+                raise TypeError(f"{method}() got an unexpected keyword {next(iter(params))!r}.")
+            routed = dict(getattr(process_routing(self, method, **params).estimator, method))
+        tags = get_tags(self).input_tags
+        X = query_input(
+            self,
+            X,
+            accept_sparse="csr" if tags.sparse else False,
+            ensure_all_finite="allow-nan" if tags.allow_nan else True,
+        )
+        return getattr(self.estimator_, method)(X, **routed)
+
+    def predict(self, X, **params):
+        """Class of each row of X (m, d)."""
+        return self._ask("predict", X, params)
 
     @_inner_has("decision_function")
-    def decision_function(self, X):
+    def decision_function(self, X, **params):
         """Scores of the classifier behind the sanitiser."""
-        check_is_fitted(self)
-        return self.estimator_.decision_function(query_input(self, X))
+        return self._ask("decision_function", X, params)
 
     @_inner_has("predict_proba")
-    def predict_proba(self, X):
+    def predict_proba(self, X, **params):
         """Probabilities of the classifier behind the sanitiser, only where it has real ones."""
-        check_is_fitted(self)
-        return self.estimator_.predict_proba(query_input(self, X))
+        return self._ask("predict_proba", X, params)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        sanitizer, estimator = self._parts()
+        # The classifiers of other papers count on dense rows; one that takes the model behind takes its rows, too.
+        if "estimator" in inspect.signature(sanitizer.fit_sanitize).parameters:
+            behind = get_tags(estimator).input_tags
+            tags.input_tags.sparse, tags.input_tags.allow_nan = behind.sparse, behind.allow_nan
+        return tags
 
 
 class SanitizedSVC(SanitizedClassifier):

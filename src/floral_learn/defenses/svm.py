@@ -5,6 +5,9 @@ gradient game of FLORAL with the attacker off, stopped after a fixed number of r
 SVM of the paper's tables, whose step sizes leave it far from the optimum.
 """
 
+import functools
+import inspect
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -140,6 +143,28 @@ class PlainSVC(ClassifierMixin, BaseEstimator):
 SVM_CONSTRAINTS: dict[str, Any] = PlainSVC._parameter_constraints
 #: The same for classifiers that need the features themselves, so no precomputed Gram.
 FEATURE_SVM_CONSTRAINTS: dict[str, Any] = {**SVM_CONSTRAINTS, "kernel": [StrOptions(_KERNELS), callable]}
+
+
+def svm_parameters(own_init: Callable[..., None]) -> Callable[..., None]:
+    """Give an ``__init__`` the parameters of :class:`PlainSVC` as keywords after its own.
+
+    They are written down once, in PlainSVC. A parameter that the decorated ``__init__`` has itself keeps its own
+    default. The signature is a real one, so that ``get_params``, ``clone`` and the documentation see it.
+    """
+    own = inspect.signature(own_init).parameters
+    added = [p for name, p in inspect.signature(PlainSVC).parameters.items() if name not in own]
+    signature = inspect.Signature([*own.values(), *added])
+
+    @functools.wraps(own_init)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        bound = signature.bind(self, *args, **kwargs)
+        bound.apply_defaults()
+        for name in bound.arguments:
+            if name != "self":
+                setattr(self, name, bound.arguments[name])
+
+    init.__signature__ = signature  # type: ignore[attr-defined]
+    return init
 
 
 def build_svm(owner: Any, **override: Any) -> Any:

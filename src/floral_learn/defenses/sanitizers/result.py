@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_X_y
 
-from floral_learn.defenses.labels import encode_labels
+from floral_learn.defenses.labels import checked_weight, encode_labels
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,29 @@ class SanitizeResult:
     relabeled: NDArray[np.bool_]
 
 
-def sanitizer_input(sanitizer: Any, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.intp]]:
+def sanitizer_input(
+    sanitizer: Any, X: Any, y: Any, *, accept_sparse: str | bool = False, allow_nan: bool = False
+) -> tuple[Any, NDArray[Any], NDArray[np.intp]]:
     """Checked parameters and data: X (n, d) floats, classes (M,), codes (n,)."""
     sanitizer._validate_params()
-    X, y = check_X_y(X, y, dtype=np.float64, ensure_min_samples=2, estimator=sanitizer)
+    X, y = check_X_y(
+        X,
+        y,
+        dtype=np.float64,
+        ensure_min_samples=2,
+        accept_sparse=accept_sparse,
+        ensure_all_finite="allow-nan" if allow_nan else True,
+        estimator=sanitizer,
+    )
     classes, codes = encode_labels(y, type(sanitizer).__name__)
     return X, classes, codes
+
+
+def sanitizer_weight(
+    sample_weight: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]
+) -> NDArray[np.float64] | None:
+    """Checked weights (n,), or None; every class needs some weight."""
+    return None if sample_weight is None else checked_weight(sample_weight, X, codes, classes)
 
 
 def drop_rows(X: Any, y: NDArray[Any], kept: NDArray[np.bool_]) -> SanitizeResult:

@@ -1,0 +1,133 @@
+"""What two judges who have not seen a label say about it: held-out models, and the nearest other rows."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import softmax
+from sklearn.base import clone
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils.validation import has_fit_parameter
+
+_BLOCK_ENTRIES = 4_000_000  # neighbour indices held at once
+
+Shares = NDArray[np.float64]
+Codes = NDArray[np.intp]
+
+
+def deal_folds(codes: Codes, n_folds: int, rng: np.random.Generator) -> Codes:
+    """The fold (n,) of each row: every class is shuffled and dealt in turn, so that a rare class is spread too.
+
+    Unlike StratifiedKFold this takes classes with fewer rows than folds.
+    """
+    order = rng.permutation(len(codes))
+    order = order[np.argsort(codes[order], kind="stable")]
+    folds = np.empty(len(codes), dtype=np.intp)
+    folds[order] = np.arange(len(codes)) % n_folds
+    return folds
+
+
+def held_out(
+    model: Any,
+    X: Any,
+    codes: Codes,
+    classes: NDArray[Any],
+    folds: Codes,
+    weight: Shares | None = None,
+    n_jobs: int | None = None,
+    say: Callable[[str], None] = lambda text: None,
+) -> tuple[Shares, Codes]:
+    """Class shares (n, M) and predicted codes (n,), each row by a clone of `model` that did not see its fold.
+
+    `weight` (n,) goes to the model's fit; rows of weight zero are left out of it. A model without probabilities gives
+    the softmax of its decision values: only their order within a class is used.
+    """
+    tasks = (
+        delayed(_predict_fold)(clone(model), X, codes, classes, folds == fold, weight)
+        for fold in range(folds.max() + 1)
+    )
+    shares, predicted = np.zeros((len(codes), len(classes))), np.zeros(len(codes), dtype=np.intp)
+    results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(tasks)
+    for done, (rows, fold_shares, fold_predicted) in enumerate(results, start=1):
+        shares[rows], predicted[rows] = fold_shares, fold_predicted
+        say(f"fold {done} of {folds.max() + 1}")
+    return shares, predicted
+
+
+def _predict_fold(
+    model: Any, X: Any, codes: Codes, classes: NDArray[Any], test: NDArray[np.bool_], weight: Shares | None
+) -> tuple[NDArray[np.intp], Shares, Codes]:
+    rows, train = np.flatnonzero(test), ~test if weight is None else ~test & (weight > 0)
+    present = np.unique(codes[train])
+    if len(present) == 1:  # nothing to learn: everything is that class
+        return rows, np.eye(len(classes))[np.repeat(present, len(rows))], np.repeat(present, len(rows))
+    fit_weighted(model, X[train], classes[codes[train]], None if weight is None else weight[train])
+    return rows, class_shares(model, X[test], classes), np.searchsorted(classes, model.predict(X[test]))
+
+
+def fit_weighted(model: Any, X: Any, y: NDArray[Any], weight: Shares | None) -> Any:
+    """Fit, with weights only where they differ; without them a model that takes none can still be fitted."""
+    if weight is None or np.all(weight == weight[0]):
+        return model.fit(X, y)
+    if not has_fit_parameter(model, "sample_weight"):
+        raise ValueError(f"{type(model).__name__} cannot train with sample_weight: its fit takes none.")
+    return model.fit(X, y, sample_weight=weight)
+
+
+def class_shares(model: Any, X: Any, classes: NDArray[Any]) -> Shares:
+    """What a fitted model gives each class (m, M); zero for classes that it has not seen."""
+    own = np.searchsorted(classes, model.classes_)
+    if hasattr(model, "predict_proba"):
+        found = np.zeros((X.shape[0], len(classes)))
+        found[:, own] = model.predict_proba(X)
+        return found
+    if not hasattr(model, "decision_function"):
+        return np.eye(len(classes))[np.searchsorted(classes, model.predict(X))]
+    scores = np.asarray(model.decision_function(X), dtype=np.float64)
+    if scores.ndim == 1:
+        scores = np.column_stack([-scores, scores])
+    found = np.full((X.shape[0], len(classes)), -np.inf)
+    found[:, own] = scores
+    return softmax(found, axis=1)
+
+
+def neighbor_shares(
+    X: Any, codes: Codes, n_classes: int, n_neighbors: int, weight: Shares | None = None, n_jobs: int | None = None
+) -> Shares:
+    """Share (n, M) of each class among the nearest other rows, features brought to one scale first.
+
+    Rows vote by weight. Missing values count as the column's mean.
+    """
+    X, n = one_scale(X), len(codes)
+    ballots = np.eye(n_classes)[codes] * (1.0 if weight is None else weight[:, None])
+    k = min(n_neighbors, n - 1)
+    search = NearestNeighbors(n_neighbors=k + 1, n_jobs=n_jobs).fit(X)
+    shares = np.empty((n, n_classes))
+    size = max(1, _BLOCK_ENTRIES // (k + 1))
+    for start in range(0, n, size):
+        rows = np.arange(start, min(start + size, n))
+        found = search.kneighbors(X[rows], return_distance=False)
+        itself = found == rows[:, None]
+        itself[~itself.any(axis=1), -1] = True  # lost among its duplicates: then the farthest goes
+        votes = ballots[found[~itself].reshape(len(rows), k)].sum(axis=1)
+        shares[rows] = votes / votes.sum(axis=1, keepdims=True)
+    return shares
+
+
+def one_scale(X: Any) -> Any:
+    """Columns centred (dense only) and divided by their deviation; missing values at the mean."""
+    if sparse.issparse(X):
+        mean = np.asarray(X.mean(axis=0)).ravel()
+        spread = np.sqrt(np.maximum(np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2, 0.0))
+        return X.multiply(1.0 / np.where(spread > 0, spread, 1.0)).tocsr()
+    mean, spread = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
+    return np.nan_to_num((X - mean) / np.where(spread > 0, spread, 1.0), nan=0.0)
+
+
+def class_recalls(predicted: Codes, codes: Codes, weight: Shares, present: Codes) -> Shares:
+    """Weighted share of the given labels of each class that a prediction repeats."""
+    hit = weight * (predicted == codes)
+    return np.array([hit[codes == code].sum() / weight[codes == code].sum() for code in present])

@@ -1,0 +1,284 @@
+"""ContradictedLabels: finds what labels give away, behind any classifier, and otherwise changes nothing."""
+
+import numpy as np
+import pytest
+import sklearn
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.datasets import make_blobs, make_moons
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from floral_learn import ContradictedLabels, ContradictedLabelsSVC, FloralClassifier, SanitizedClassifier
+from floral_learn.defenses.sanitizers.held_out import deal_folds, held_out, neighbor_shares, one_scale
+from floral_learn.defenses.sanitizers.one_way import one_way_flips
+
+
+def one_way_moons(n=600, share=0.6, seed=0):
+    """Moons of which class 1 lost a share of its labels at random."""
+    X, truth = make_moons(n, noise=0.2, random_state=seed)
+    rows = np.flatnonzero(truth == 1)
+    y = truth.copy()
+    y[np.random.default_rng(seed).choice(rows, int(share * len(rows)), replace=False)] = 0
+    return X, y, truth
+
+
+MODELS = [
+    SVC(),
+    LogisticRegression(),
+    RandomForestClassifier(30, random_state=0),
+    HistGradientBoostingClassifier(max_iter=20, random_state=0),
+    KNeighborsClassifier(),
+    make_pipeline(StandardScaler(), SVC()),
+    FloralClassifier(C=1.0, budget=0.05, n_rounds=100, random_state=0),
+]
+ids = lambda value: type(value).__name__  # noqa: E731
+
+
+@pytest.mark.parametrize("model", MODELS, ids=ids)
+def test_a_class_that_lost_its_labels_is_found_behind_any_classifier(model):
+    X, y, truth = one_way_moons()
+    safe = SanitizedClassifier(ContradictedLabels(), model).fit(X, y)
+    found = safe.sanitizer_
+    assert found.acted_
+    assert (y != truth)[found.suspects_].mean() > 0.8
+    assert (~safe.kept_)[y != truth].mean() > 0.8
+    assert "taken from class 1 at random; they were left out" in found.summary_
+    assert safe.score(X, truth) > clone(model).fit(X, y).score(X, truth) + 0.1
+    assert found.check_["recall"][1] > found.check_["recall"][0]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=ids)
+def test_where_it_does_nothing_predictions_are_those_of_the_plain_model(model):
+    X, y = make_blobs(150, centers=[[0, 0], [9, 0]], random_state=0)
+    safe = SanitizedClassifier(ContradictedLabels(), model).fit(X, y)
+    assert not safe.sanitizer_.acted_
+    assert safe.kept_.all()
+    assert safe.sample_weight_ is None
+    assert safe.sanitizer_.summary_.startswith("Nothing was done")
+    plain = clone(model).fit(X, y)
+    method = "predict_proba" if hasattr(plain, "predict_proba") else "decision_function"
+    np.testing.assert_array_equal(getattr(safe, method)(X), getattr(plain, method)(X))
+
+
+def test_a_class_that_is_hard_by_nature_is_left_alone():
+    for seed in range(5):  # a third positive, shifted by less than a deviation: at best seven in ten are right
+        rng = np.random.default_rng(seed)
+        y = (rng.random(400) < 0.3).astype(int)
+        X = rng.normal(size=(400, 4)) + 0.9 * y[:, None] * np.array([1, 1, 0, 0])
+        safe = SanitizedClassifier(ContradictedLabels(), SVC()).fit(X, y)
+        assert safe.kept_.all()
+
+
+def test_flips_beyond_a_rare_class_do_not_swallow_it():
+    X, truth = make_blobs([380, 20], centers=[[0, 0], [3.5, 0]], random_state=0)
+    y = truth.copy()
+    y[np.random.default_rng(0).choice(380, 80, replace=False)] = 1  # four times as many as there are
+    safe = SanitizedClassifier(ContradictedLabels(), SVC()).fit(X, y)
+    plain = SVC().fit(X, y)
+    assert safe.score(X, truth) >= plain.score(X, truth) - 0.02
+
+
+def test_the_slope_is_level_for_contamination_and_not_for_overlap():
+    rng = np.random.default_rng(0)
+    truth = np.repeat([0, 1], 500)
+    for gap, lost, expected in ((4.0, 0.6, True), (4.0, 0.0, False), (1.0, 0.0, False)):
+        x = rng.normal(size=1000) + gap * truth
+        codes = np.where((truth == 1) & (rng.random(1000) < lost), 0, truth)
+        shares = np.column_stack([-x, x])
+        found = one_way_flips(shares, shares, codes, np.ones(1000))
+        assert bool(found) == expected
+        if expected:
+            assert [pattern.code for pattern in found] == [1]
+            assert found[0].level > 0.8
+            np.testing.assert_allclose(found[0].slopes[0], 300 / 800, atol=0.08)
+
+
+def test_several_classes_words_and_sparse_rows():
+    angle = 2 * np.pi * np.arange(4) / 4
+    X, codes = make_blobs(480, centers=5 * np.column_stack([np.cos(angle), np.sin(angle)]), random_state=0)
+    truth = np.array(["ant", "bee", "cat", "dog"])[codes]
+    y = truth.copy()
+    rows = np.flatnonzero(truth == "cat")
+    y[np.random.default_rng(0).choice(rows, 70, replace=False)] = "dog"
+    dense = SanitizedClassifier(ContradictedLabels(), SVC(gamma=0.1)).fit(X, y)
+    assert dense.sanitizer_.acted_
+    assert "class 'cat'" in dense.sanitizer_.summary_
+    assert dense.score(X, truth) > SVC(gamma=0.1).fit(X, y).score(X, truth) + 0.1
+    wide = sparse.csr_matrix(np.where(np.abs(X) < 0.3, 0.0, X))
+    other = SanitizedClassifier(ContradictedLabels(), LogisticRegression()).fit(wide, y)
+    assert other.sanitizer_.acted_, other.sanitizer_.summary_
+    assert other.score(wide, truth) > 0.9
+    np.testing.assert_allclose(one_scale(wide).toarray().std(axis=0), 1.0)
+
+
+def test_missing_values_reach_a_model_that_takes_them():
+    X, y, truth = one_way_moons()
+    holes = X.copy()
+    holes[::17, 0] = np.nan
+    trees = HistGradientBoostingClassifier(max_iter=20, random_state=0)
+    safe = SanitizedClassifier(ContradictedLabels(), trees).fit(holes, y)
+    assert safe.score(holes, truth) > 0.8
+    with pytest.raises(ValueError, match="NaN"):
+        SanitizedClassifier(ContradictedLabels(), SVC()).fit(holes, y)
+
+
+def test_rows_of_weight_zero_are_as_if_they_were_not_there():
+    X, y, _ = one_way_moons()
+    extra = np.random.default_rng(1).normal(size=(60, 2))
+    padded, labels = np.vstack([X, extra]), np.concatenate([y, np.arange(60) % 2])
+    weight = np.concatenate([np.ones(600), np.zeros(60)])
+    alone, among = ContradictedLabels(), ContradictedLabels()
+    alone.fit_sanitize(X, y, estimator=SVC())
+    result = among.fit_sanitize(padded, labels, weight, estimator=SVC())
+    np.testing.assert_array_equal(among.weights_[:600], alone.weights_)
+    np.testing.assert_array_equal(among.support_[:600], alone.support_)
+    assert np.isnan(among.support_[600:]).all()
+    assert result.kept[600:].all()
+
+
+def test_weights_count_in_votes_folds_and_slopes():
+    X, y, truth = one_way_moons()
+    weight = np.where(y == truth, 1.0, 1e-6)  # the wrong labels hardly count: there is nothing to mend
+    safe = SanitizedClassifier(ContradictedLabels(), SVC()).fit(X, y, sample_weight=weight)
+    assert not safe.sanitizer_.acted_
+    with pytest.raises(ValueError, match="cannot train with"):
+        SanitizedClassifier(ContradictedLabels(), KNeighborsClassifier()).fit(X, y, sample_weight=weight)
+
+
+def test_probabilities_of_another_model_judge_in_its_place():
+    X, y, truth = one_way_moons()
+    probabilities = cross_val_predict(RandomForestClassifier(50, random_state=0), X, y, cv=4, method="predict_proba")
+    safe = SanitizedClassifier(ContradictedLabels(), SVC()).fit(X, y, pred_probs=probabilities)
+    assert safe.sanitizer_.acted_
+    assert safe.score(X, truth) > 0.9
+    alone = ContradictedLabels("trees")
+    assert (y != truth)[~alone.fit_sanitize(X, y, pred_probs=probabilities).kept].mean() > 0.8
+    for wrong, match in (
+        (probabilities[:, :1], r"shape \(600, 2\).*got \(600, 1\)"),
+        (probabilities * 2, "sum to 1 in each row; row"),
+        (-probabilities, "finite and not negative"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            ContradictedLabels().fit_sanitize(X, y, pred_probs=wrong)
+
+
+@pytest.mark.parametrize("judge", ["linear", "neighbors", "trees", LogisticRegression()])
+def test_a_cheap_judge_spares_the_model_behind(judge):
+    X, y, _ = one_way_moons()
+    CountsFits.fits = 0
+    SanitizedClassifier(ContradictedLabels(judge), CountsFits()).fit(X, y)
+    assert CountsFits.fits == 1
+
+
+class CountsFits(ClassifierMixin, BaseEstimator):
+    """A tree that counts how many rows it was fitted on."""
+
+    fits, rows = 0, 0
+
+    def fit(self, X, y):
+        """Count and remember."""
+        CountsFits.fits, CountsFits.rows = CountsFits.fits + 1, CountsFits.rows + len(y)
+        self.model_ = KNeighborsClassifier().fit(X, y)
+        self.classes_ = self.model_.classes_
+        return self
+
+    def predict(self, X):
+        """Class of each row."""
+        return self.model_.predict(X)
+
+
+def test_a_fit_costs_at_most_eight_plain_fits():
+    X, y, _ = one_way_moons()
+    CountsFits.rows = 0
+    SanitizedClassifier(ContradictedLabels(), CountsFits()).fit(X, y)
+    assert 3 * len(y) < CountsFits.rows <= 8 * len(y)
+
+
+def test_workers_progress_and_seeds(capsys):
+    X, y, _ = one_way_moons(200)
+    one = ContradictedLabels(verbose=1)
+    one.fit_sanitize(X, y, estimator=SVC())
+    told = capsys.readouterr().err
+    assert "plain model, fold 4 of 4" in told
+    assert one.summary_ in told
+    two = ContradictedLabels(n_jobs=2)
+    two.fit_sanitize(X, y, estimator=SVC())
+    np.testing.assert_array_equal(one.weights_, two.weights_)
+    assert capsys.readouterr().err == ""
+    generator = ContradictedLabels(random_state=np.random.RandomState(3))
+    assert generator.fit_sanitize(X, y, estimator=SVC()).kept.shape == (200,)
+
+
+def test_folds_spread_a_class_with_fewer_rows_than_folds():
+    codes = np.array([0] * 10 + [1] * 3)
+    folds = deal_folds(codes, 4, np.random.default_rng(0))
+    assert len(set(folds[codes == 1])) == 3
+    assert np.bincount(folds).max() - np.bincount(folds).min() <= 1
+    X = np.arange(13.0)[:, None]
+    shares, predicted = held_out(LogisticRegression(), X, np.repeat([0, 1], [12, 1]), np.array([4, 7]), folds)
+    assert shares.shape == (13, 2)
+    assert predicted[-1] == 0  # its only row was held out: the model has never seen its class
+
+
+def test_a_row_does_not_vote_for_itself_even_among_duplicates():
+    X = np.zeros((6, 2))
+    shares = neighbor_shares(X, np.array([0, 0, 0, 1, 1, 1]), 2, 5)
+    assert shares.shape == (6, 2)
+    apart = neighbor_shares(np.arange(6.0)[:, None], np.array([0, 1, 0, 0, 1, 1]), 2, 2)
+    np.testing.assert_allclose(apart[1], [1.0, 0.0])
+
+
+def test_bad_parameters_and_models_without_features_are_refused():
+    X, y, _ = one_way_moons(100)
+    with pytest.raises(ValueError, match=r"'judge' parameter .* must be"):
+        ContradictedLabels("oracle").fit_sanitize(X, y)
+    with pytest.raises(ValueError, match=r"'n_folds' parameter .* must be"):
+        ContradictedLabels(n_folds=1).fit_sanitize(X, y)
+    with pytest.raises(ValueError, match="needs features, and SVC takes a precomputed kernel"):
+        ContradictedLabels().fit_sanitize(X @ X.T, y, estimator=SVC(kernel="precomputed"))
+    with pytest.raises(TypeError, match="unexpected keyword 'grpah'; ContradictedLabels takes pred_probs"):
+        SanitizedClassifier(ContradictedLabels(), SVC()).fit(X, y, grpah=None)
+
+
+def test_the_preset_is_the_generic_classifier_and_can_be_searched():
+    X, y, _ = one_way_moons()
+    named = ContradictedLabelsSVC(gamma=0.7).fit(X, y)
+    generic = SanitizedClassifier(ContradictedLabels(), SVC(gamma=0.7)).fit(X, y)
+    np.testing.assert_array_equal(named.decision_function(X), generic.decision_function(X))
+    assert not named.kept_.all()
+    assert GridSearchCV(named, {"C": [0.5, 1.0]}, cv=2).fit(X, y).best_params_["C"] in (0.5, 1.0)
+
+
+class AsksForSensors(ClassifierMixin, BaseEstimator):
+    """Remembers the metadata that reached it."""
+
+    def fit(self, X, y, sample_weight=None, sensors=None):
+        """Remember."""
+        self.classes_, self.sensors_, self.weight_ = np.unique(y), sensors, sample_weight
+        return self
+
+    def predict(self, X, mode=None):
+        """The first class, or the last."""
+        return np.repeat(self.classes_[-1 if mode == "last" else 0], len(X))
+
+
+def test_metadata_is_routed_to_the_classifier_behind_for_the_kept_rows():
+    X, y, _ = one_way_moons()
+    with sklearn.config_context(enable_metadata_routing=True):
+        behind = AsksForSensors().set_fit_request(sensors=True).set_predict_request(mode=True)
+        judged = ContradictedLabels("linear")
+        safe = SanitizedClassifier(judged, behind).fit(X, y, sensors=np.arange(600), sample_weight=np.full(600, 2.0))
+        np.testing.assert_array_equal(safe.estimator_.sensors_, np.flatnonzero(safe.kept_))
+        assert (safe.estimator_.weight_ == 2).all()
+        assert (safe.predict(X, mode="last") == 1).all()
+        pipe = make_pipeline(StandardScaler(), SanitizedClassifier(judged, behind).set_fit_request(pred_probs=True))
+        with pytest.raises(ValueError, match="pred_probs must sum to 1"):  # so they got there
+            pipe.fit(X, y, pred_probs=np.full((600, 2), 0.4))
+        with pytest.raises(TypeError, match="colour"):
+            SanitizedClassifier(judged, behind).fit(X, y, colour=1)
