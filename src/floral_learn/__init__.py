@@ -51,6 +51,7 @@ _PUBLIC = {
     "VOTE_ATTACKS": "floral_learn.attacks.votes",
     "CrowdFloralClassifier": "floral_learn.crowd.classifier",
     "aggregate_votes": "floral_learn.crowd.aggregate",
+    "TextReview": "floral_learn.review.text_review",
     "diagnose": "floral_learn.theory.diagnose",
     "DATASETS": "floral_learn.datasets",
     "Dataset": "floral_learn.datasets",

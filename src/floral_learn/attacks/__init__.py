@@ -9,6 +9,7 @@ from .base import LabelAttack, PoisonResult
 from .boundary import Farthest, NearBoundary
 from .class_biased import ClassBiased
 from .display import PoisonDisplay, SecurityCurveDisplay
+from .evasive import Evasive
 from .gradient import Gradient
 from .lfa import LabelFlipping
 from .random_flips import RandomFlips
@@ -29,6 +30,7 @@ ATTACKS: dict[str, type[LabelAttack]] = {
         AlfaTilt,
         LabelFlipping,
         Gradient,
+        Evasive,
     )
 }
 
@@ -37,6 +39,7 @@ __all__ = [
     "Alfa",
     "AlfaTilt",
     "ClassBiased",
+    "Evasive",
     "Farthest",
     "Gradient",
     "LabelAttack",
@@ -72,7 +75,7 @@ def poison(
         Labels of any kind; never modified.
     attack : str, default="farthest"
         One of ``ATTACKS``: random, class-biased, farthest, near-boundary, top-k, randomized-top-k, alfa, alfa-tilt,
-        lfa, gradient.
+        lfa, gradient, evasive.
     budget : float or int, default=0.1
         Flips: a float in [0, 1] is a fraction of all rows (rounded down), an int a count.
     random_state : int, Generator, RandomState or None

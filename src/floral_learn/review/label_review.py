@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,8 +25,9 @@ from floral_learn.review.answers import (
     votes,
 )
 from floral_learn.review.choosing import Choice
+from floral_learn.review.groups import group_shifts
 from floral_learn.review.guarantee import Guarantee, wrong_bounds
-from floral_learn.review.posterior import Evidence, Posterior, Problem, default_components, infer
+from floral_learn.review.posterior import Evidence, Posterior, Problem, default_components, infer, turned
 from floral_learn.review.questions import ask_settling, pool_of
 from floral_learn.review.rows import measured_rows
 from floral_learn.review.suspicion import class_odds, neighbour_odds, suspicion
@@ -69,6 +70,8 @@ class LabelReview:
         Rows whose labels are known to be right.
     groups : array-like of shape (n,), optional
         Who or what each label comes from. A group caught with wrong labels makes its other labels suspect.
+    classes : array-like, optional
+        The labels that can be true, where `y` may lack some of them; by default those that occur in `y`.
     sample_weight : array-like of shape (n,), optional
         Weights of the rows, passed on to `fit` times the review's own, and to what a question is worth.
     walk_share : float, default=0.25
@@ -123,6 +126,7 @@ class LabelReview:
         *,
         trusted: Any = None,
         groups: Any = None,
+        classes: Any = None,
         sample_weight: Any = None,
         walk_share: float = 0.25,
         random_state: int | None = None,
@@ -137,7 +141,7 @@ class LabelReview:
         self._log: list[Answer] = []
         self._turn = 0
         self._walk = np.zeros(0, dtype=np.intp)
-        self._set_up(X, y, trusted, groups, sample_weight)
+        self._set_up(X, y, trusted, groups, sample_weight, classes)
 
     # -- asking and answering ------------------------------------------------------------------------------------
 
@@ -245,7 +249,7 @@ class LabelReview:
         estimate = float(wrong.mean())
         # spread of the components' own estimates, and the coin tosses of the rows that were not asked
         some = self._pool
-        by_component = np.array([p.mean() for p in self._component_probabilities(some)])
+        by_component = self._posterior().by_component(some).mean(axis=1)
         weights = self._posterior().weights
         spread = float(weights @ (by_component - weights @ by_component) ** 2)
         spread += self._shared_variance(some) + float((wrong * (1 - wrong)).sum()) / len(wrong) ** 2
@@ -369,6 +373,7 @@ class LabelReview:
             np.concatenate([self.trusted, new_trusted]),
             None if groups is None else np.concatenate([self._groups, np.asarray(groups)]),
             np.concatenate([self._weight, weight]),
+            self.classes_,
             grown_from=old,
         )
 
@@ -384,7 +389,14 @@ class LabelReview:
     # -- inside ----------------------------------------------------------------------------------------------------
 
     def _set_up(
-        self, X: Any, y: Any, trusted: Any, groups: Any, sample_weight: Any, grown_from: int | None = None
+        self,
+        X: Any,
+        y: Any,
+        trusted: Any,
+        groups: Any,
+        sample_weight: Any,
+        classes: Any,
+        grown_from: int | None = None,
     ) -> None:
         X = check_array(X, accept_sparse="csr", dtype="numeric", ensure_min_samples=2)
         y = np.asarray(y)
@@ -392,7 +404,7 @@ class LabelReview:
             raise ValueError(f"y must have one dimension, and has shape {y.shape}")
         check_consistent_length(X, y)
         n = len(y)
-        classes, codes = encode_labels(y, "LabelReview")
+        classes, codes = _encoded(y, classes)
         self.trusted = _column(trusted, n, "trusted", bool)
         self._groups = None if groups is None else _column(groups, n, "groups", None)
         self._weight = _column(sample_weight, n, "sample_weight", float)
@@ -403,9 +415,9 @@ class LabelReview:
         self._walk = self._extended_walk(grown_from, n)
         rows = measured_rows(X)
         self._odds = 0.5 * (class_odds(rows, codes, len(classes), rng) + neighbour_odds(rows, codes, len(classes), rng))
-        signs = suspicion(self._odds, codes)[:, None]
-        numbers = None if self._groups is None else np.unique(self._groups, return_inverse=True)[1]
-        self._problem = Problem(rows, codes, len(classes), signs, numbers)
+        against = suspicion(self._odds, codes)
+        self._group_numbers = None if self._groups is None else np.unique(self._groups, return_inverse=True)[1]
+        self._problem = Problem(rows, codes, len(classes), against)
         self._pool = pool_of(n, rng)
         self._forget()
 
@@ -479,13 +491,22 @@ class LabelReview:
 
     def _inferred(self) -> tuple[Posterior, dict[str, float]]:
         errors = start_errors(self._votes)
-        posterior = infer(self._problem, self._evidence(errors)[0], default_components())
+        posterior = self._infer(errors)
         if len(errors) > 1:
             for _ in range(4):
-                belief = self._asked_belief(posterior, errors)
-                errors = learned_errors(self._votes, belief)
-                posterior = infer(self._problem, self._evidence(errors)[0], default_components())
+                errors = learned_errors(self._votes, self._asked_belief(posterior, errors))
+                posterior = self._infer(errors)
         return posterior, errors
+
+    def _infer(self, errors: dict[str, float]) -> Posterior:
+        evidence = self._evidence(errors)[0]
+        posterior = infer(self._problem, evidence, default_components())
+        if self._group_numbers is None:
+            return posterior
+        at = evidence.at
+        chance = np.clip(posterior.weights @ posterior.own(at), 1e-3, 1 - 1e-3)
+        shift = group_shifts(self._group_numbers, self._codes, at, chance, evidence.right, evidence.wrong)
+        return infer(replace(self._problem, shift=shift), evidence, default_components())
 
     def _asked_belief(self, posterior: Posterior, errors: dict[str, float]) -> np.ndarray:
         """P(true class) of the asked rows, (m, M)."""
@@ -549,24 +570,20 @@ class LabelReview:
         found = {row: verdict(v) for row, v in self._votes.items()}
         return {row: None if code is None else self.classes_[code] for row, code in found.items()}
 
-    def _component_probabilities(self, at: np.ndarray) -> np.ndarray:
-        from floral_learn.review.posterior import squashed
-
-        return squashed(*self._posterior().moments(at))
-
     def _shared_variance(self, at: np.ndarray) -> float:
         """Variance of the mean probability that comes from what rows share, by the main component, first order."""
-        posterior = self._posterior()
-        which = int(posterior.weights.argmax())
+        posterior = self._posterior().thinned(self._posterior().weights.max())
         some = at[:: max(1, len(at) // 300)]
-        chance = self._component_probabilities(some)[which]
-        slope = chance * (1 - chance)
-        return float(slope @ posterior.covariance(which, some, some) @ slope) / len(some) ** 2
+        (own,), (mean, variance) = posterior.own(some), (m[0] for m in posterior.moments(some))
+        step = 1e-3
+        slope = (turned(own, mean + step, variance) - turned(own, mean - step, variance)) / (2 * step)
+        return float(slope @ posterior.covariance(some, some)[0] @ slope) / len(some) ** 2
 
     def _state(self) -> dict[str, Any]:
         return {
             "X": self._X,
             "y": self.given,
+            "classes": self.classes_,
             "trusted": self.trusted,
             "groups": self._groups,
             "sample_weight": self._weight,
@@ -579,15 +596,29 @@ class LabelReview:
         }
 
     @classmethod
-    def _from_state(cls, state: dict[str, Any]) -> LabelReview:
+    def _from_state(cls, state: dict[str, Any]) -> Any:
         review = cls.__new__(cls)
         review.walk_share, review.random_state = state["walk_share"], state["random_state"]
         review._seed, review._turn = state["seed"], state["turn"]
         review._log = [Answer(*entry) for entry in state["log"]]
         review._walk = state["walk"]
-        review._set_up(state["X"], state["y"], state["trusted"], state["groups"], state["sample_weight"])
+        given = (state[name] for name in ("X", "y", "trusted", "groups", "sample_weight", "classes"))
+        review._set_up(*given)
         review._walk = state["walk"]
         return review
+
+
+def _encoded(y: np.ndarray, classes: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The classes, sorted, and the code of each label among them."""
+    if classes is None:
+        return encode_labels(y, "LabelReview")
+    known = np.asarray(classes)
+    if known.ndim != 1 or len(np.unique(known)) < 2:
+        raise ValueError(f"classes={classes!r} must list at least two different labels")
+    if unknown := sorted({str(v) for v in np.unique(y).tolist()} - {str(c) for c in known.tolist()}):
+        raise ValueError(f"y holds labels that classes does not list: {', '.join(unknown)}")
+    found, codes = encode_labels(np.concatenate([y, known]), "LabelReview")
+    return found, codes[: len(y)]
 
 
 def _column(values: Any, n: int, name: str, kind: Any) -> np.ndarray:

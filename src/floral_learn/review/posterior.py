@@ -1,88 +1,95 @@
 """The probability that each given label is wrong, given the answers so far.
 
-    logit P(label i is wrong) = b + a's_i + f(x_i, z_i)
+A label is wrong by itself, or because it lies in a region where labels were turned over:
 
-b and a are Gaussian, s_i is the suspicion before any answer, and f is a Gaussian process over rows x_i and given
-labels z_i. Its width, its height, and how it ties given labels are not chosen: a small grid of components, one of them
-without f, is averaged by how well each explains the answers. Laplace's approximation on the answered rows; a row costs
-one kernel value per answer.
+    P(label i is wrong) = (1 - r_i) q_i + r_i (1 - q_i)
+    logit q_i = b + a s_i                 s_i: held-out log-odds against the label, before any answer
+    logit r_i = c + f(x_i, z_i)           f: a Gaussian process over rows x_i and given labels z_i
+
+A stray wrong label among others that contradict it says nothing about its region (q is large there); a wrong label
+that all its neighbours bear out says much. The widths and heights of f, how it ties given labels, and a and b are not
+chosen: a small grid of components, one share of it without regions, is averaged by how well each explains the answers
+(`infer`). Expectation propagation on the answered rows; a row costs one kernel value per answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.special import expit
 
+from floral_learn.review.propagation import Sites, propagate
 from floral_learn.review.rows import Rows
 
-_STEPS = 50
-_BLOCK = 4_000_000
+_BLOCK = 4_000_000  # kernel values held at a time
+_MANY = 40  # answers from which components are ruled out on the first half
+_RULED_OUT = 1e-3
 
 
 @dataclass(frozen=True)
 class Component:
-    """One hypothesis about f: its kernel is height^2 exp(-width gamma |x - x'|^2) tie(z, z').
+    """One hypothesis: f has the covariance height^2 exp(-width gamma |x - x'|^2) tie(z, z').
 
-    ``tie`` is "given" (poison runs in regions of one given label: [z = z']) or "class" (the classifier that the labels
-    teach is off in a region: [z = z'] - [z != z'] / (M - 1)). A height of 0 says that wrong labels do not run in
-    regions. `prior` is the weight before any answer.
+    ``tie`` is "given" (turned-over regions of one given label: [z = z']) or "class" (the classifier that the labels
+    teach is off in a region: [z = z'] - [z != z'] / (M - 1)). A height of 0 says that there are no regions. `prior` is
+    the weight before any answer.
     """
 
     tie: str
     width: float
     height: float
+    base: float
+    slope: float
+    centre: float = -2.0
     prior: float = 1.0
 
 
 def default_components() -> tuple[Component, ...]:
-    """The grid that is averaged over: two ties, two widths, two heights, and one quarter for "no regions"."""
-    grid = [
-        Component(tie, width, height) for tie in ("given", "class") for width in (0.3, 1.0) for height in (2.0, 4.0)
-    ]
-    return (*grid, Component("given", 1.0, 0.0, prior=len(grid) / 3))
+    """The grid that is averaged over."""
+    found = []
+    for base, slope in ((-4.0, 0.5), (-2.5, 1.0), (-1.5, 2.0), (-0.7, 4.0)):
+        for tie in ("given", "class"):
+            for width in (0.05, 0.3, 1.0):
+                found.append(Component(tie, width, 3.0, base, slope))
+        found.append(Component("given", 1.0, 0.0, base, slope, prior=3.0))
+    return tuple(found)
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What is fixed during a review: rows, given labels as codes (n,), suspicions (n, p), groups (n,) or None."""
+    """What is known beside the answers: rows, given labels as codes (n,), log-odds against them (n,).
+
+    `shift` (n,) is added to the log-odds of q, for what groups have been found to do.
+    """
 
     rows: Rows
     codes: np.ndarray
     n_classes: int
-    signs: np.ndarray
-    groups: np.ndarray | None = None
-    base: float = -2.0
-    base_sd: float = 1.0
-    slope: float = 0.5
-    slope_sd: float = 0.5
-    group_sd: float = 1.5
+    against: np.ndarray
+    shift: np.ndarray | None = None
 
-    def mean(self, at: np.ndarray | slice) -> np.ndarray:
-        """Prior mean of the logits, (len(at),)."""
-        return self.base + self.slope * self.signs[at].sum(axis=1)
+    def own(self, component: Component, at: np.ndarray) -> np.ndarray:
+        """q: P(wrong) of the labels at `at` where nothing was turned over."""
+        shift = 0.0 if self.shift is None else self.shift[at]
+        return expit(component.base + component.slope * self.against[at] + shift)
 
-    def covariance(self, component: Component, left: np.ndarray | slice, right: np.ndarray | slice) -> np.ndarray:
-        """Prior covariance of the logits between two sets of rows, (len(left), len(right))."""
-        linear = self.base_sd**2 + self.slope_sd**2 * (self.signs[left] @ self.signs[right].T)
+    def covariances(self, components: Sequence[Component], left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Prior covariances of f, (components, len(left), len(right)); distances are computed once for all."""
+        far = self.rows.distances(left, right)
         same = self.codes[left][:, None] == self.codes[right][None, :]
-        if self.groups is not None:
-            group = self.groups[left][:, None] == self.groups[right][None, :]
-            linear += self.group_sd**2 * (group & same)
-        if component.height == 0:
-            return linear
-        kernel = np.exp(-component.width * self.rows.distances(left, right))
-        apart = 0.0 if component.tie == "given" else -1.0 / (self.n_classes - 1)
-        return linear + component.height**2 * kernel * np.where(same, 1.0, apart)
+        kernels = {width: np.exp(-width * far) for width in {c.width for c in components if c.height > 0}}
+        ties = {"given": np.where(same, 1.0, 0.0), "class": np.where(same, 1.0, -1.0 / (self.n_classes - 1))}
+        found = np.zeros((len(components), *far.shape))
+        for out, component in zip(found, components, strict=True):
+            if component.height > 0:
+                out[:] = component.height**2 * kernels[component.width] * ties[component.tie]
+        return found
 
-    def variance(self, component: Component, at: np.ndarray | slice) -> np.ndarray:
-        """The diagonal of `covariance`, (len(at),)."""
-        group = 0.0 if self.groups is None else self.group_sd**2
-        linear = self.base_sd**2 + self.slope_sd**2 * (self.signs[at] ** 2).sum(axis=1)
-        return linear + group + component.height**2
+    def variances(self, components: Sequence[Component]) -> np.ndarray:
+        """Prior variance of f at any row, (components, 1)."""
+        return np.array([[c.height**2] for c in components])
 
 
 @dataclass(frozen=True)
@@ -95,116 +102,83 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Fitted:
-    """One component's Laplace approximation on the m answered rows."""
-
-    component: Component
-    weights: np.ndarray  # K^-1 (mode - mean), (m,)
-    root: np.ndarray  # square root of the curvature, (m,)
-    factor: np.ndarray  # lower Cholesky factor of I + root K root, (m, m)
-    evidence: float  # log marginal likelihood
-
-
-@dataclass(frozen=True)
 class Posterior:
-    """The components' approximations and their weights, which sum to one."""
+    """The components' Gaussian approximations of logit r, and their weights, which sum to one."""
 
     problem: Problem
+    components: tuple[Component, ...]
     at: np.ndarray
-    fits: tuple[Fitted, ...]
-    weights: np.ndarray = field(default_factory=lambda: np.ones(1))
+    sites: Sites
+    weights: np.ndarray
+
+    def own(self, at: np.ndarray) -> np.ndarray:
+        """q by component, (components, len(at))."""
+        return np.array([self.problem.own(c, at) for c in self.components])
 
     def moments(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and variance of the logits by component, two arrays (components, len(at))."""
-        means, variances = [], []
-        for fit in self.fits:
-            mean, variance = self.problem.mean(at), self.problem.variance(fit.component, at)
-            if len(self.at):
-                cross = self.problem.covariance(fit.component, at, self.at)
-                mean = mean + cross @ fit.weights
-                half = solve_triangular(fit.factor, (cross * fit.root).T, lower=True)
-                variance = np.maximum(variance - (half**2).sum(axis=0), 1e-9)
-            means.append(mean)
-            variances.append(variance)
-        return np.array(means), np.array(variances)
+        """Mean and variance of logit r by component, two arrays (components, len(at))."""
+        mean = np.array([[c.centre] for c in self.components]) + np.zeros(len(at))
+        variance = self.problem.variances(self.components) + np.zeros(len(at))
+        if len(self.at):
+            cross = self.problem.covariances(self.components, at, self.at)
+            mean = mean + np.einsum("cnm,cm->cn", cross, self.sites.weights)
+            half = np.matmul(cross, self.sites.half)
+            variance = variance - np.einsum("cnm,cnm->cn", half, half)
+        return mean, np.maximum(variance, 1e-9)
+
+    def covariance(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Posterior covariances of logit r, (components, len(left), len(right))."""
+        prior = self.problem.covariances(self.components, left, right)
+        if not len(self.at):
+            return prior
+        lead = np.matmul(self.problem.covariances(self.components, left, self.at), self.sites.half)
+        trail = np.matmul(self.problem.covariances(self.components, right, self.at), self.sites.half)
+        return prior - np.matmul(lead, trail.transpose(0, 2, 1))
+
+    def by_component(self, at: np.ndarray) -> np.ndarray:
+        """P(label is wrong) by component, (components, len(at))."""
+        return turned(self.own(at), *self.moments(at))
 
     def probability(self, at: np.ndarray) -> np.ndarray:
         """P(label is wrong) for the rows `at`, (len(at),), block by block."""
         found = np.empty(len(at))
-        step = max(1, _BLOCK // (len(self.at) + 1))
+        step = max(1, _BLOCK // (len(self.components) * (len(self.at) + 1)))
         for start in range(0, len(at), step):
             part = at[start : start + step]
-            found[start : start + step] = self.weights @ squashed(*self.moments(part))
+            found[start : start + step] = self.weights @ self.by_component(part)
         return found
 
-    def covariance(self, which: int, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Posterior covariance of the logits between two sets of rows under component `which`."""
-        fit = self.fits[which]
-        prior = self.problem.covariance(fit.component, left, right)
-        if not len(self.at):
-            return prior
-        first = self.problem.covariance(fit.component, left, self.at) * fit.root
-        second = self.problem.covariance(fit.component, right, self.at) * fit.root
-        lead = solve_triangular(fit.factor, first.T, lower=True)
-        trail = solve_triangular(fit.factor, second.T, lower=True)
-        return prior - lead.T @ trail
+    def thinned(self, least: float = 1e-3) -> Posterior:
+        """Without the components whose weight is below `least`."""
+        keep = np.flatnonzero(self.weights >= least)
+        sites = Sites(*(part[keep] for part in self.sites.parts()))
+        components = tuple(self.components[k] for k in keep)
+        return Posterior(self.problem, components, self.at, sites, self.weights[keep] / self.weights[keep].sum())
 
 
-def squashed(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """E[expit(g)] for Gaussian g, by the usual probit approximation."""
-    return expit(mean / np.sqrt(1 + np.pi / 8 * variance))
+def turned(own: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    """P(wrong) from q and the moments of logit r."""
+    return own + (1 - 2 * own) * expit(mean / np.sqrt(1 + np.pi / 8 * variance))
 
 
 def infer(problem: Problem, evidence: Evidence, components: Sequence[Component]) -> Posterior:
-    """The posterior over the logits of all rows, given the answers."""
-    fits = tuple(_laplace(problem, evidence, component) for component in components)
-    log = np.array([f.evidence + np.log(f.component.prior) for f in fits])
+    """The posterior over all rows, given the answers.
+
+    Components that the first half of many answers has ruled out are not carried on: half the answers cost an eighth.
+    """
+    components = tuple(components)
+    at, m = evidence.at, len(evidence.at)
+    if m > _MANY:
+        half = Evidence(at[: m // 2], evidence.right[: m // 2], evidence.wrong[: m // 2])
+        components = infer(problem, half, components).thinned(_RULED_OUT).components
+    own = np.array([problem.own(c, at) for c in components]).reshape(len(components), m)
+    centre = np.array([[c.centre] for c in components])
+    sites = propagate(
+        problem.covariances(components, at, at),
+        centre,
+        own * evidence.wrong + (1 - own) * evidence.right,
+        own * evidence.right + (1 - own) * evidence.wrong,
+    )
+    log = sites.evidence + np.log([c.prior for c in components])
     weights = np.exp(log - log.max())
-    return Posterior(problem, evidence.at, fits, weights / weights.sum())
-
-
-def _laplace(problem: Problem, evidence: Evidence, component: Component) -> Fitted:
-    m = len(evidence.at)
-    if m == 0:
-        return Fitted(component, np.zeros(0), np.zeros(0), np.zeros((0, 0)), 0.0)
-    prior = problem.mean(evidence.at)
-    K = problem.covariance(component, evidence.at, evidence.at) + 1e-8 * np.eye(m)
-    weights, best = np.zeros(m), -np.inf
-    logits = prior.copy()
-    for _ in range(_STEPS):
-        slope, curvature = _derivatives(logits, evidence)
-        root = np.sqrt(curvature)
-        factor = cho_factor(np.eye(m) + root[:, None] * K * root, lower=True)
-        side = curvature * (logits - prior) + slope
-        target = side - root * cho_solve(factor, root * (K @ side))
-        step = 1.0
-        while True:  # the likelihood of noisy answers is not log-concave: halve until it rises
-            trial = weights + step * (target - weights)
-            moved = prior + K @ trial
-            value = _log_likelihood(moved, evidence) - 0.5 * trial @ (moved - prior)
-            if value >= best - 1e-12 or step < 1e-3:
-                break
-            step /= 2
-        done = value - best < 1e-6
-        weights, logits, best = trial, moved, value
-        if done:
-            break
-    slope, curvature = _derivatives(logits, evidence)
-    root = np.sqrt(curvature)
-    lower = np.tril(cho_factor(np.eye(m) + root[:, None] * K * root, lower=True)[0])
-    return Fitted(component, weights, root, lower, float(best - np.log(np.diag(lower)).sum()))
-
-
-def _log_likelihood(logits: np.ndarray, evidence: Evidence) -> float:
-    p = expit(logits)
-    return float(np.log(evidence.right * (1 - p) + evidence.wrong * p).sum())
-
-
-def _derivatives(logits: np.ndarray, evidence: Evidence) -> tuple[np.ndarray, np.ndarray]:
-    """First derivative of the log-likelihood and minus the second, the latter not below zero."""
-    p = expit(logits)
-    total = evidence.right * (1 - p) + evidence.wrong * p
-    posterior = evidence.wrong * p / total
-    slope = posterior - p
-    curvature = p * (1 - p) - posterior * (1 - posterior)
-    return slope, np.maximum(curvature, 1e-6)
+    return Posterior(problem, components, at, sites, weights / weights.sum())

@@ -93,6 +93,8 @@ def _blocks(n: int, width: int) -> list[slice]:
 def _calibrated(values: np.ndarray, codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     n = len(codes)
     some = np.arange(n) if n <= _REFERENCES else rng.choice(n, _REFERENCES, replace=False)
+    if len(np.unique(codes[some])) < 2:
+        return np.bincount(codes, minlength=values.shape[1])[None, :] * np.ones((n, 1)) / n
     use = values if values.shape[1] > 2 else values[:, 1:] - 0.5
     model = LogisticRegression(C=10.0, max_iter=500).fit(use[some], codes[some])
     found = np.full((n, values.shape[1]), 1e-6)

@@ -1,0 +1,144 @@
+"""TextReview: ask on an encoder's embeddings, train the encoder anew on the labels as they are read, ask on."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from floral_learn.review import saving
+from floral_learn.review.label_review import LabelReview
+
+
+class TextReview(LabelReview):
+    """A `LabelReview` of texts whose encoder learns along: embeddings get better as labels do.
+
+    The encoder is fine-tuned on the given labels, and questions are asked on its embeddings. An encoder that was taught
+    wrong labels hides some of them, so after some answers `retrain` fine-tunes it anew, from the start, on the labels
+    as they are read then; the answers stay, and the next questions are asked on the better embeddings. Two or three
+    turns are enough.
+
+    Parameters
+    ----------
+    texts : sequence of str, or Tokens
+        The texts.
+    y : array-like of shape (n,)
+        Given labels, which may be wrong.
+    encoder : estimator, optional
+        Cloned and fitted on (texts, labels); needs ``fit`` and ``embed`` (or ``transform``). By default
+        :class:`floral_learn.TextClassifier`, which is MiniLM.
+    trusted, groups, classes, sample_weight, walk_share, random_state
+        As in :class:`LabelReview`.
+
+    Attributes
+    ----------
+    encoder_ : estimator
+        As fitted last.
+    turns_ : int
+        How often the encoder was fitted.
+
+    Notes
+    -----
+    The other attributes and methods are those of :class:`LabelReview`. `fit` without an estimator gives the encoder
+    fitted on the labels as they are read now; with one, a head on the embeddings. `save` keeps the texts and the
+    embeddings, not the encoder: `load` takes one to go on with.
+
+    Examples
+    --------
+    >>> from sklearn.feature_extraction.text import TfidfVectorizer
+    >>> from floral_learn import TextReview
+    >>> texts = ["a fine warm film", "a dull cold film", "warm and fine", "cold and dull"] * 10
+    >>> y = ["good", "bad", "good", "bad"] * 10
+    >>> review = TextReview(texts, y, encoder=TfidfVectorizer(), random_state=0)
+    >>> rows = review.ask(2)
+    >>> review.answer(rows, [y[row] for row in rows])
+    >>> review.retrain().turns_
+    2
+    """
+
+    def __init__(
+        self,
+        texts: Any,
+        y: Any,
+        *,
+        encoder: Any = None,
+        trusted: Any = None,
+        groups: Any = None,
+        classes: Any = None,
+        sample_weight: Any = None,
+        walk_share: float = 0.25,
+        random_state: int | None = None,
+    ) -> None:
+        if isinstance(texts, str) or not hasattr(texts, "__len__"):
+            raise ValueError(f"texts must be a sequence of texts, and is {type(texts).__name__}")
+        if len(texts) != len(y):
+            raise ValueError(f"texts has {len(texts)} entries and y has {len(y)}; they must match")
+        self.texts, self.encoder, self.turns_ = texts, _checked(encoder), 0
+        super().__init__(
+            self._encoded(np.asarray(y)),
+            y,
+            trusted=trusted,
+            groups=groups,
+            classes=classes,
+            sample_weight=sample_weight,
+            walk_share=walk_share,
+            random_state=random_state,
+        )
+
+    def retrain(self) -> TextReview:
+        """Fine-tune the encoder anew on the labels as they are read now, and ask on its embeddings from here on."""
+        self._set_up(
+            self._encoded(self.labels_),
+            self.given,
+            self.trusted,
+            self._groups,
+            self._weight,
+            self.classes_,
+            grown_from=len(self.given),
+        )
+        return self
+
+    def fit(self, estimator: Any = None) -> Any:
+        """The encoder fitted on the labels as they are read now; with an `estimator`, that one on the embeddings."""
+        if estimator is not None:
+            return super().fit(estimator)
+        return clone(self.encoder).fit(self.texts, self.labels_)
+
+    def append(self, *_: Any, **__: Any) -> None:
+        """Texts cannot be appended: the encoder would have to be fitted on all of them; start a new review."""
+        raise NotImplementedError("TextReview cannot append texts; start a new review with all of them")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write texts, embeddings, answers and the secret walk to a skops file; the encoder is not part of it."""
+        if not isinstance(self.texts, list | tuple | np.ndarray):
+            raise ValueError(f"texts are {type(self.texts).__name__}, which a review file cannot hold")
+        saving.write(path, {**self._state(), "texts": [str(t) for t in self.texts], "turns": self.turns_})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], encoder: Any = None) -> TextReview:
+        """Read a review that `save` wrote; `encoder` is what `retrain` and `fit` go on with."""
+        state = saving.read(path)
+        if "texts" not in state:
+            raise ValueError(f"{path} holds a LabelReview, not a TextReview")
+        review = cls._from_state(state)
+        review.texts, review.turns_, review.encoder = state["texts"], state["turns"], _checked(encoder)
+        return review
+
+    def _encoded(self, labels: np.ndarray) -> Any:
+        """Embeddings of the texts by a clone of the encoder that was fitted on `labels`."""
+        self.encoder_ = clone(self.encoder).fit(self.texts, labels)
+        self.turns_ += 1
+        embed = getattr(self.encoder_, "embed", None) or self.encoder_.transform
+        return embed(self.texts)
+
+
+def _checked(encoder: Any) -> Any:
+    if encoder is None:
+        from floral_learn.neural.text import TextClassifier
+
+        return TextClassifier()
+    if not hasattr(encoder, "fit") or not (hasattr(encoder, "embed") or hasattr(encoder, "transform")):
+        raise ValueError(f"encoder={encoder!r} must have fit, and embed or transform")
+    return encoder

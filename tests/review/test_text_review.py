@@ -1,0 +1,85 @@
+"""TextReview: the encoder learns along with the labels."""
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+
+from floral_learn import LabelReview, TextReview
+
+WORDS = {"good": ["fine", "warm", "bright", "kind"], "bad": ["dull", "cold", "grim", "cruel"]}
+
+
+@pytest.fixture(scope="module")
+def texts():
+    rng = np.random.default_rng(0)
+    y = np.array(["good", "bad"] * 60)
+    made = [" ".join(rng.choice(WORDS[label], 3)) + f" film {rng.integers(9)}" for label in y]
+    given = y.copy()
+    wrong = [k for k, text in enumerate(made) if "grim" in text][:25]
+    given[wrong] = "good"
+    return made, y, given
+
+
+class Bag(BaseEstimator):
+    """An encoder that remembers which labels it was taught."""
+
+    def fit(self, X, y):
+        self.words_ = TfidfVectorizer().fit(X)
+        self.taught_ = np.asarray(y).copy()
+        return self
+
+    def embed(self, X):
+        return self.words_.transform(X).toarray()
+
+
+def test_the_encoder_is_taught_the_labels_as_they_are_read(texts):
+    made, y, given = texts
+    review = TextReview(made, given, encoder=Bag(), random_state=0)
+    np.testing.assert_array_equal(review.encoder_.taught_, given)
+    walk = review._walk.copy()
+    for _ in range(15):
+        rows = review.ask(1)
+        review.answer(rows, y[rows])
+    read = review.labels_.copy()
+    assert review.retrain() is review
+    assert review.turns_ == 2
+    np.testing.assert_array_equal(review.encoder_.taught_, read)
+    np.testing.assert_array_equal(review._walk, walk)
+    assert len(review.history_) == 15
+    assert (review.labels_ != y).mean() < (given != y).mean()
+
+
+def test_fit_gives_the_encoder_or_a_head(texts):
+    made, _, given = texts
+    review = TextReview(made, given, encoder=Bag(), random_state=0)
+    assert isinstance(review.fit(), Bag)
+    assert review.fit(LogisticRegression()).predict(review.encoder_.embed(made)).shape == (120,)
+
+
+def test_a_saved_review_goes_on_with_an_encoder(texts, tmp_path):
+    made, y, given = texts
+    review = TextReview(made, given, encoder=Bag(), random_state=0)
+    rows = review.ask(4)
+    review.answer(rows, y[rows])
+    review.save(tmp_path / "texts.skops")
+    again = TextReview.load(tmp_path / "texts.skops", encoder=Bag())
+    np.testing.assert_array_equal(again.ask(3), review.ask(3))
+    assert again.retrain().turns_ == 2
+    plain = LabelReview(np.eye(4), [0, 1, 0, 1])
+    plain.save(tmp_path / "plain.skops")
+    with pytest.raises(ValueError, match="not a TextReview"):
+        TextReview.load(tmp_path / "plain.skops")
+
+
+def test_what_cannot_be_reviewed_is_refused(texts):
+    made, _, given = texts
+    with pytest.raises(ValueError, match="texts has 120 entries and y has 3"):
+        TextReview(made, given[:3], encoder=Bag())
+    with pytest.raises(ValueError, match="sequence of texts"):
+        TextReview("one text", ["good"], encoder=Bag())
+    with pytest.raises(ValueError, match="must have fit"):
+        TextReview(made, given, encoder=object())
+    with pytest.raises(NotImplementedError, match="cannot append"):
+        TextReview(made, given, encoder=Bag()).append(made, given)
