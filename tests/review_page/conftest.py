@@ -112,6 +112,12 @@ def parts(tmp_path_factory):
 
 
 @pytest.fixture
+def client_of():
+    """A client of the page at an address."""
+    return Client
+
+
+@pytest.fixture
 def opened():
     """Open a table's review without a page; closed at the end of the test."""
     made = []

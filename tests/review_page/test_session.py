@@ -25,7 +25,7 @@ def test_a_question_stays_until_it_is_answered_and_undo_brings_it_back(running, 
     first = client.get("question")
     assert client.get("question")["row"] == first["row"]
     assert first["given"] in ("good", "bad")
-    assert {field["name"] for field in first["fields"]} == {"width", "height", "colour", "source"}
+    assert {field["name"] for field in first["fields"]} == {"width", "height", "colour"}
     assert len(first["nearest"]) == 5
     assert {near["given"] for near in first["nearest"]} <= {"good", "bad"}
     client.answer(first["row"], str(truth[first["row"]]), "request 1")

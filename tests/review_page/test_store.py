@@ -11,14 +11,14 @@ import pytest
 from floral_learn.review.page import store as store_module
 from floral_learn.review.page.store import AnswerStore, StoreError
 
-ABOUT = {"contents of the table": "abc", "label column": "y"}
+ABOUT = {"other contents of the table": "abc", "another label column": "y"}
 # Loaded by its path: the package around it would take seconds to import, and a hundred writers are started.
 WRITER = """
 import importlib.util, sys
 spec = importlib.util.spec_from_file_location("store", sys.argv[2])
 module = sys.modules["store"] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
-store = module.AnswerStore(sys.argv[1], about={"contents of the table": "abc", "label column": "y"})
+store = module.AnswerStore(sys.argv[1], about={"other contents of the table": "abc", "another label column": "y"})
 first = len(store.active())
 for number in range(first, first + 100_000):
     said = store.add(request=f"request {number}", row=number, kind="label", label="yes", reviewer="ann")
@@ -103,8 +103,8 @@ def test_one_process_at_a_time(store, tmp_path):
 def test_answers_about_another_table_are_not_taken_up(store, tmp_path):
     add(store, 1)
     store.close()
-    with pytest.raises(StoreError, match=r"another contents of the table \(abc, now xyz\)"):
-        AnswerStore(tmp_path, about={**ABOUT, "contents of the table": "xyz"})
+    with pytest.raises(StoreError, match=r"begun with other contents of the table \(abc, now xyz\)"):
+        AnswerStore(tmp_path, about={**ABOUT, "other contents of the table": "xyz"})
 
 
 def test_a_file_that_is_no_store_is_refused_and_left_alone(tmp_path):

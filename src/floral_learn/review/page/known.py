@@ -46,7 +46,7 @@ def describe(review: Any, rows: Any, groups: np.ndarray | None = None) -> Iterat
     yield {"where": where(review, rows, groups)}
     gain = ten_more(review)
     yield {"ten": {"labels": gain, "words": words.ten_more(misread, gain, len(rows.labels))}}
-    yield {"stop": words.stop(bool(review.should_stop_), misread, gain, len(rows.labels))}
+    yield {"stop": words.stop(bool(review.should_stop_), len(review.history_), gain, len(rows.labels))}
     before, after, checked = accuracy(review, rows.X)
     yield {"accuracy": {"before": before, "after": after, "words": words.accuracy(before, after, checked)}}
 
@@ -94,7 +94,9 @@ def ten_more(review: Any, count: int = TEN) -> float:
             after.append(misread_labels(review))
         finally:
             review.undo()
-    return max(0.0, before - float(np.mean(after)))
+    # The rows that are asked become known: at least what is misread among them is set right.
+    own = float((1.0 - chance.max(axis=1)).sum())
+    return max(own, before - float(np.mean(after)))
 
 
 def accuracy(review: Any, X: Any) -> tuple[float, float, tuple[int, int, int]]:

@@ -192,6 +192,7 @@ def bind(host: str, port: int) -> socket.socket:
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((host, port))
+        made.listen(100)  # a browser may come before the server does, and waits
     except OSError as error:
         made.close()
         raise OSError(error.errno, f"cannot listen on {host}, port {port}: {error.strerror}") from None

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-MOST_NUMBERS = 12  # shown at once; the others of a wide table are one press away
+MOST_NUMBERS, FEW_NUMBERS = 12, 5  # shown at once, and beside a text or picture; the others are one press away
 TICKS = 120  # other rows drawn in a strip
 NEAREST = 5
 _LONG = 60  # characters from which a value is read as a text
@@ -89,6 +89,7 @@ class ShownRows:
     def _choose_main(self) -> None:
         """Of a wide table, the number columns that differ most between the classes are shown first."""
         numbers = [i for i, column in enumerate(self.columns) if column.kind == "number"]
+        most = FEW_NUMBERS if any(column.kind in ("text", "image") for column in self.columns) else MOST_NUMBERS
         if len(numbers) <= MOST_NUMBERS:
             return
         values = self.frame.iloc[:, numbers].to_numpy(dtype=float)
@@ -96,7 +97,7 @@ class ShownRows:
         spread = np.nanstd(values, axis=0)
         means = np.stack([np.nanmean(values[self.labels == c], axis=0) for c in self.classes])
         telling = np.nan_to_num(np.nanstd(means, axis=0) / np.where(spread > 0, spread, np.inf))
-        first = {numbers[i] for i in np.argsort(-telling, kind="stable")[:MOST_NUMBERS]}
+        first = {numbers[i] for i in np.argsort(-telling, kind="stable")[:most]}
         for i in numbers:
             if i not in first:
                 self.columns[i] = replace(self.columns[i], main=False)

@@ -75,17 +75,17 @@ class AnswerStore:
     folder : path
         The review's folder; it is made where it does not exist.
     about : mapping of text to text
-        What the answers are about (a fingerprint of the table, the label column, ...): kept at the first start, and
-        compared at each later one.
+        What the answers are about (a fingerprint of the table, the label column, ...), by the words for a difference:
+        kept at the first start, and compared at each later one.
 
     Examples
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     store = AnswerStore(folder, about={"label": "y"})
+    ...     store = AnswerStore(folder, about={"another label column": "y"})
     ...     _ = store.add(request="r1", row=3, kind="label", label="yes", reviewer="ann")
     ...     store.close()
-    ...     again = AnswerStore(folder, about={"label": "y"})
+    ...     again = AnswerStore(folder, about={"another label column": "y"})
     ...     [(answer.row, answer.label) for answer in again.active()]
     ...     again.close()
     [(3, 'yes')]
@@ -117,8 +117,8 @@ class AnswerStore:
             kept = known.get(f"same:{key}")
             if known and kept != value:
                 raise StoreError(
-                    f"the answers in {self.path} are about another {key} ({kept or 'none'}, now {value}); "
-                    "use another folder, or start as before to go on"
+                    f"the review in {self.path.parent} was begun with {key} ({kept or 'none'}, now {value}); "
+                    "start it as before to go on, or use another folder"
                 )
         if not known:
             rows = [(f"same:{key}", value) for key, value in about.items()]

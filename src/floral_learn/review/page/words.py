@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 _NARROW = "\u00a0"  # a number and its % sign stay on one line
+_FIRST = 20  # answers before which nobody is advised to stop
 _LITTLE = 0.002  # share of all labels that ten answers must set right to be worth them
 
 
@@ -34,13 +35,13 @@ def guarantee(sure: Any) -> str:
     """What holds whatever an attacker did."""
     if not sure.checked:
         return "No row drawn at random has been answered yet, so nothing is guaranteed so far."
-    rows = f"{sure.checked:,} row{'' if sure.checked == 1 else 's'}"
+    rows = count(sure.checked, "row")
     text = (
-        f"Whatever an attacker did, between {percent(sure.low)} and {percent(sure.high)} of the labels are ones that "
-        f"you would change. This rests on {rows} drawn at random, and holds with {percent(sure.confidence)} confidence"
+        f"Whatever an attacker did, you would change between {percent(sure.low)} and {percent(sure.high)} of the "
+        f"labels: {percent(sure.confidence)} confidence, from {rows} drawn at random"
     )
     if sure.unsure:
-        text += f"; {count(sure.unsure, 'unclear answer')} counted both ways"
+        text += f", {count(sure.unsure, 'unclear one')} counted both ways"
     if not getattr(sure, "valid", True):
         return text + ". A seed was given: an attacker who knows it can avoid these rows."
     return text + "."
@@ -61,13 +62,15 @@ def ten_more(misread: float, gain: float, n: int) -> str:
     )
 
 
-def stop(enough: bool, misread: float, gain: float, n: int) -> dict[str, Any]:
-    """Whether to go on, and why."""
+def stop(enough: bool, answered: int, gain: float, n: int) -> dict[str, Any]:
+    """Whether to go on; what ten more answers would bring stands beside it."""
+    if answered < _FIRST:
+        return {"now": False, "words": f"Go on: a first picture takes about {_FIRST} answers."}
     if enough:
         return {"now": True, "words": "You can stop here: hardly any label is in doubt."}
     if gain < max(1.0, _LITTLE * n):
-        return {"now": True, "words": "A good moment to stop: ten more answers would change little."}
-    return {"now": False, "words": f"Worth going on: ten more answers would set about {count(gain)} right."}
+        return {"now": True, "words": "A good moment to stop: more answers would change little."}
+    return {"now": False, "words": "Worth going on."}
 
 
 def accuracy(before: float, after: float, checked: tuple[int, int, int]) -> str:

@@ -13,7 +13,7 @@ from floral_learn.review.page.known import describe
 from floral_learn.review.page.outputs import Outputs
 from floral_learn.review.page.session import ReviewSession
 from floral_learn.review.page.shown_rows import ShownRows
-from floral_learn.review.page.store import Answer, AnswerStore
+from floral_learn.review.page.store import FILE, Answer, AnswerStore
 
 
 class ReviewWork:
@@ -41,23 +41,28 @@ class ReviewWork:
         self.table, self.path, self.out = table, Path(path), Path(out)
         contents = hashlib.sha256(self.path.read_bytes()).hexdigest()
         about = {
-            "contents of the table": contents[:16],
-            "label column": str(table.label),
-            "options": json.dumps(options),
+            "other contents of the table": contents[:16],
+            "another label column": str(table.label),
+            "other options": json.dumps(options),
         }
-        self.X = encoder.fit_transform(table.features)
-        self.encoder = encoder
-        frame = table.features
-        if table.groups is not None:
-            frame = frame.assign(**{_free("source", frame): table.groups})
-        self.rows = ShownRows(frame, table.labels, self.X, folder=self.path.parent, ids=table.ids, numbers=table.rows)
-        self.store = AnswerStore(self.out, about=about)
+        # A review that exists says first whether it is this one; a new one leaves nothing where the table is no good.
+        exists = (self.out / FILE).exists()
+        if exists:
+            self.store = AnswerStore(self.out, about=about)
         try:
+            self.X, self.encoder = encoder.fit_transform(table.features), encoder
+            # Who gave a label is not shown with the question: it would sway the answer.
+            self.rows = ShownRows(
+                table.features, table.labels, self.X, folder=self.path.parent, ids=table.ids, numbers=table.rows
+            )
+            if not exists:
+                self.store = AnswerStore(self.out, about=about)
             self.engine = Engine(
                 open_review(self.X, table.labels, self.store, groups=table.groups, trusted=table.trusted, seed=seed)
             )
         except BaseException:
-            self.store.close()
+            if hasattr(self, "store"):
+                self.store.close()
             raise
 
     @property
@@ -97,12 +102,6 @@ class ReviewWork:
 
         classifier = review.fit(FloralClassifier(C=1.0, budget=0.05, random_state=0))
         save(Pipeline([("columns", self.encoder), ("classifier", classifier)]), path)
-
-
-def _free(name: str, frame: Any) -> str:
-    while name in frame.columns:
-        name += "_"
-    return name
 
 
 def file_names(suffix: str) -> list[str]:

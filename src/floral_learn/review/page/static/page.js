@@ -17,6 +17,7 @@ let question = null;
 let shownAt = 0;
 let sending = false;
 let timer = 0;
+let keyOf = new Map();
 
 const request = () => {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
@@ -146,9 +147,8 @@ function soon(milliseconds) {
 function keys(event) {
   const plain = !(event.ctrlKey || event.metaKey || event.altKey || event.repeat);
   if (!settings.keys || !plain || at("settings").open || event.target.matches("input, select, textarea")) return;
-  const number = Number(event.key);
-  const button = at("classes").querySelectorAll("button")[number - 1];
-  if (number >= 1 && number <= 9 && button) answer("label", button.dataset.label, button);
+  const button = keyOf.get(event.key);
+  if (button) answer("label", button.dataset.label, button);
   else if (event.key === "u") answer("unsure", null, at("unsure"));
   else if (event.key === "s") answer("skip", null, at("skip"));
   else if (event.key === "z") undo();
@@ -185,6 +185,20 @@ async function closeSettings() {
   }
 }
 
+function classButtons(names) {
+  // Classes called 0 and 1 have these keys, not 1 and 2.
+  const digits = names.every((name) => /^[0-9]$/.test(name));
+  keyOf = new Map();
+  at("classes").classList.toggle("short", names.every((name) => name.length <= 4) && names.length > 3);
+  at("classes").replaceChildren(...names.map((name, i) => {
+    const key = digits ? name : i < 9 ? String(i + 1) : null;
+    const button = h("button", { type: "button", "data-label": name }, h("span", {}, name), key === null || digits ? null : h("kbd", {}, key));
+    button.addEventListener("click", () => answer("label", name, button));
+    if (key !== null) keyOf.set(key, button);
+    return button;
+  }));
+}
+
 async function start() {
   try {
     about = await call("about");
@@ -199,11 +213,7 @@ async function start() {
   apply();
   at("title").textContent = about.title;
   document.title = `${about.title}: label review`;
-  at("classes").replaceChildren(...about.classes.map((name, i) => {
-    const button = h("button", { type: "button", "data-label": name }, h("span", {}, name), i < 9 ? h("kbd", {}, String(i + 1)) : null);
-    button.addEventListener("click", () => answer("label", name, button));
-    return button;
-  }));
+  classButtons(about.classes);
   await ask();
   soon(0);
 }

@@ -1,0 +1,314 @@
+"""The page in Chromium: a reviewer who knows the truth, keys, two windows, hostile text, a phone, the dark, WCAG."""
+
+import shutil
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from floral_learn import LabelReview, load
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+CHROME = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+DRIVER = shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(
+    not (CHROME and DRIVER), reason="no Chromium with its driver on this machine (Debian: chromium chromium-driver)"
+)
+FLAGS = (
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-dev-shm-usage",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--window-size=1280,900",
+)  # fmt: skip
+AXE = (Path(__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+RULES = "{runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']}"
+SLIP = 0.3  # seconds in which the page takes a second press for a slip
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROME
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    yield driver
+    driver.quit()
+
+
+class Page:
+    """What a person does."""
+
+    def __init__(self, browser, address, name="ann"):
+        self.browser, self.name = browser, name
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        browser.get(f"{address}?as={name}")
+        browser.get_log("browser")  # what a page of an earlier test complained about when its server went away
+        self.wait(lambda: self.row() is not None)
+
+    def js(self, code, *args):
+        return self.browser.execute_script(code, *args)
+
+    def wait(self, true, seconds=30):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if true():
+                return
+            time.sleep(0.03)
+        raise AssertionError(f"the page did not get there: {self.text('#trouble')!r}")
+
+    def find(self, selector):
+        return self.browser.find_element("css selector", selector)
+
+    def text(self, selector):
+        return self.js("return document.querySelector(arguments[0]).innerText", selector)
+
+    def row(self):
+        row = self.js("return document.documentElement.dataset.row")
+        return None if row is None else int(row)
+
+    def press(self, keys):
+        from selenium.webdriver.common.action_chains import ActionChains
+
+        time.sleep(SLIP)
+        ActionChains(self.browser).send_keys(keys).perform()
+
+    def say(self, label):
+        """Press the button of a class and wait for the next question."""
+        before = self.row()
+        time.sleep(SLIP)
+        self.js(
+            "[...document.querySelectorAll('#classes button')].find(b => b.dataset.label === arguments[0]).click()",
+            label,
+        )
+        self.wait(lambda: self.row() != before)
+
+    def settled(self, answers):
+        data = "document.documentElement.dataset"
+        self.wait(lambda: self.js(f"return [{data}.busy, {data}.answers]") == ["no", str(answers)])
+
+    def errors(self):
+        return [entry["message"] for entry in self.browser.get_log("browser") if entry["level"] == "SEVERE"]
+
+    def shape(self, width, dark=False):
+        sizes = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 500}
+        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", sizes)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+
+
+@pytest.fixture
+def page(browser, running):
+    return Page(browser, running.server.address)
+
+
+def test_a_reviewer_with_the_true_labels_gets_a_clean_table_and_a_good_model(browser, parts, start, tmp_path):
+    path, truth = parts
+    running = start(path, tmp_path / "review", seed=0)
+    page = Page(browser, running.server.address)
+    for _ in range(30):
+        page.say(str(truth[page.row()]))
+    page.settled(30)
+    assert "30 answers" in page.text("#glance")
+    assert "of the labels are wrong" in page.text("#estimate")
+    assert "Whatever an attacker did" in page.text("#guarantee")
+    assert "height above" in page.text("#where")
+    assert "drawn at random" in page.text("#accuracy")
+    page.find("#finish").click()
+    page.wait(lambda: "cleaned.csv" in page.text("#files"), 120)
+    assert page.errors() == []
+    out, work = running.work.out, running.work
+    plain = LabelReview(work.X, work.table.labels, groups=work.table.groups, random_state=0)
+    for _ in range(30):
+        rows = plain.ask(1)
+        plain.answer(rows, truth[rows])
+    cleaned = pd.read_csv(out / "cleaned.csv")["quality"].to_numpy()
+    assert (cleaned == truth).mean() >= (plain.labels_ == truth).mean() - 0.02
+    assert (cleaned == truth).mean() > (work.table.labels == truth).mean() + 0.1
+    from floral_learn import FloralClassifier
+
+    python = plain.fit(FloralClassifier(C=1.0, budget=0.05, random_state=0)).predict(work.X)
+    model = load(out / "model.skops").predict(work.table.features)
+    assert (model == truth).mean() >= (python == truth).mean() - 0.02
+
+
+def test_keys_answer_and_can_be_turned_off(page, running):
+    first = page.row()
+    page.press("1")
+    page.wait(lambda: page.row() != first)
+    second = page.row()
+    page.press("u")
+    page.wait(lambda: page.row() != second)
+    third = page.row()
+    page.press("s")
+    page.wait(lambda: page.row() != third)
+    page.press("z")
+    page.wait(lambda: page.row() == third)
+    said = [(answer.row, answer.kind, answer.label) for answer in running.work.store.active()]
+    assert said == [(first, "label", "bad"), (second, "unsure", None)]
+    page.find("#open-settings").click()
+    page.find("#use-keys").click()
+    page.find("#settings button").click()
+    page.press("1")
+    page.press("u")
+    time.sleep(0.5)
+    assert page.row() == third
+    assert len(running.work.store.active()) == 2
+    page.js("localStorage.clear(); sessionStorage.clear()")
+
+
+def test_a_second_press_at_once_is_a_slip(page, running):
+    before = page.row()
+    time.sleep(SLIP)
+    page.js("const b = document.querySelector('#classes button'); b.click(); b.click();")
+    page.wait(lambda: page.row() != before)
+    page.js("document.querySelector('#classes button').click()")
+    time.sleep(0.2)
+    assert len(running.work.store.active()) == 1
+
+
+def test_the_given_label_is_hidden_until_answered_or_asked_for(page, running):
+    given = str(running.work.rows.labels[page.row()])
+    assert given not in page.text("#given").split()
+    page.find("#reveal").click()
+    assert page.text("#given").split()[-1] == given
+    row = page.row()
+    page.say(given)
+    assert f"row {row} is" in page.text("#last").replace("\n", " ")
+    assert "as the file says" in page.text("#last")
+    assert running.work.store.active()[0].seen
+    row = page.row()
+    page.say("bad" if running.work.rows.labels[row] == "good" else "good")
+    assert "while the file says" in page.text("#last")
+    assert not running.work.store.active()[1].seen
+
+
+def test_two_windows_two_reviewers(browser, running, parts):
+    truth = parts[1]
+    ann = Page(browser, running.server.address, "ann")
+    first = browser.current_window_handle
+    browser.switch_to.new_window("window")
+    bob = Page(browser, running.server.address, "bob")
+    second = browser.current_window_handle
+    try:
+        assert ann.row() is not None
+        for _ in range(7):
+            browser.switch_to.window(first)
+            ann.say(str(truth[ann.row()]))
+            browser.switch_to.window(second)
+            bob.say(str(truth[bob.row()]))
+        browser.switch_to.window(first)
+        while "Second opinion" not in ann.text("#reason"):
+            ann.say(str(truth[ann.row()]))
+        row = ann.row()
+        ann.say("bad" if truth[row] == "good" else "good")
+        browser.switch_to.window(second)
+        for _ in range(4):
+            if "do not agree" in bob.text("#reason"):
+                break
+            bob.say(str(truth[bob.row()]))
+        assert bob.row() == row
+        assert "ann:" in bob.text("#reason")
+        bob.wait(lambda: "You disagree on 1 row" in bob.text("#disagreements"))
+    finally:
+        browser.switch_to.window(second)
+        browser.close()
+        browser.switch_to.window(first)
+
+
+def test_hostile_names_and_texts_stay_text(browser, start, tmp_path):
+    bad = '"><img src=x onerror=window.hacked=1><script>window.hacked=1</script>'
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({f"size {bad}": rng.normal(size=40), "text": [bad * 3] * 40, "source": [bad] * 40})
+    frame["remark"] = ""
+    frame["quality"] = np.where(frame.iloc[:, 0] > 0, bad, "javascript:window.hacked=1")
+    (tmp_path / "a&b<i>.csv").write_text(frame.to_csv(index=False), encoding="utf-8")
+    running = start(tmp_path / "a&b<i>.csv", tmp_path / "review")
+    page = Page(browser, running.server.address, "ann%3Cb%3E")
+    page.say(bad)
+    page.settled(1)
+    assert page.text("h1") == "a&b<i>.csv"
+    assert bad in page.text("#fields")
+    assert page.js("return document.querySelector('#classes button').textContent").startswith('">')
+    assert page.js("return window.hacked === undefined")
+    assert page.js("return document.querySelectorAll('img').length") == 1, "the page's own"
+    assert page.errors() == []
+
+
+def test_an_answer_that_was_not_saved_stays_and_is_sent_again(page, running):
+    row = page.row()
+    base = running.work.store._base
+    base.execute(
+        "CREATE TEMP TRIGGER full BEFORE INSERT ON answers BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END"
+    )
+    page.press("1")
+    page.wait(lambda: "Not saved" in page.text("#trouble"))
+    assert page.row() == row
+    base.execute("DROP TRIGGER full")
+    page.find("#again").click()
+    page.wait(lambda: page.row() != row)
+    assert page.text("#trouble") == ""
+    assert [answer.row for answer in running.work.store.active()] == [row]
+    page.browser.get_log("browser")
+
+
+def test_pictures_are_shown_from_the_folder(browser, start, tmp_path):
+    import struct
+    import zlib
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    dot = chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(b"\0\x80"))
+    (tmp_path / "pictures").mkdir()
+    for i in range(30):
+        (tmp_path / "pictures" / f"{i}.png").write_bytes(b"\x89PNG\r\n\x1a\n" + dot + chunk(b"IEND", b""))
+    frame = pd.DataFrame({"file": [f"pictures/{i}.png" for i in range(30)], "size": np.arange(30.0)})
+    frame["remark"], frame["source"], frame["quality"] = "", "a", np.where(np.arange(30) < 15, "low", "high")
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    page = Page(browser, start(tmp_path / "table.csv", tmp_path / "review").server.address)
+    page.wait(lambda: page.js("const i = document.querySelector('#fields img'); return i && i.naturalWidth === 1"))
+    assert page.find("#fields img").get_attribute("alt").startswith("Picture pictures/")
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390], ids=["desk", "phone"])
+def test_it_fits_the_screen_and_meets_wcag(page, parts, width, dark):
+    page.say(str(parts[1][page.row()]))
+    page.settled(1)
+    page.shape(width, dark)
+    time.sleep(0.2)
+    assert page.js("return document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+    small = page.js(
+        "return [...document.querySelectorAll('button, summary')].filter(b => b.offsetParent && "
+        "b.getBoundingClientRect().height < 24).map(b => b.textContent)"
+    )
+    assert small == []
+    page.js(AXE)
+    for opened in (False, True):
+        if opened:
+            page.js("document.getElementById('open-settings').click()")
+        found = page.browser.execute_async_script(
+            f"const done = arguments[0]; axe.run(document, {RULES}).then(r => done([r.violations.map(v => v.id + ': ' "
+            "+ v.nodes.map(n => n.target.join(' ') + ' ' + n.failureSummary).join('; ')), r.passes.length]))"
+        )
+        assert found[0] == []
+        assert found[1] > 20, "axe did not look"
+
+
+def test_everything_can_be_reached_with_the_keyboard_alone(page, running):
+    from selenium.webdriver.common.keys import Keys
+
+    reached = []
+    for _ in range(14):
+        page.press(Keys.TAB)
+        reached.append(page.js("return document.activeElement.id || document.activeElement.dataset.label"))
+    assert {"bad", "good", "unsure", "skip", "undo", "reveal", "finish"} <= set(reached)
+    page.js("document.querySelector('#classes button').focus()")
+    before = page.row()
+    page.press(Keys.ENTER)
+    page.wait(lambda: page.row() != before)
+    assert page.js("return document.activeElement.id") == "ask", "a screen reader goes on with the new question"
