@@ -28,7 +28,7 @@ from floral_learn.evaluation.suites import SUITES
 START, END = "<!-- in short -->", "<!-- /in short -->"
 HEADS = ("floral", "svm", "ln-svm", "curie", "ls-svm", "k-lid")
 TOLD = ("ln-svm told the level", "curie told the level", "ls-svm told the level")
-FIXED = ("floral (no-peek)", "floral (no-peek, B = level)")
+FIXED = ("floral (budget 2 %)", "floral (budget = level)")
 KEPT = (
     "accuracy.md",
     "accuracy.csv",

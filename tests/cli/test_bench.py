@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from floral_learn.evaluation.adapt_suite import adapt
 from floral_learn.evaluation.plan import Job
 from floral_learn.evaluation.suites import SUITES
 
-FAST = ("--methods", "svm-libsvm,no-peek", "--reps", "1", "--levels", "0,10")
+FAST = ("--methods", "svm-libsvm,floral-fixed", "--reps", "1", "--levels", "0,10")
 
 
 def floral(*arguments, cwd, timeout=120):
@@ -39,7 +40,7 @@ def test_a_run_prints_the_table_and_leaves_files(finished):
     folder, done = finished
     assert done.returncode == 0, done.stderr
     for text in (
-        "floral (no-peek)",
+        "floral (budget 2 %)",
         "svm (libsvm)",
         "10 %",
         "time: ",
@@ -86,7 +87,7 @@ def test_the_report_of_a_run_is_one_page(finished):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["bench", "mon"], "'mon' is no suite; known: moon,"),
+        (["bench", "mon"], "unknown suite 'mon'; known: moon,"),
         (["bench"], "give the name of a suite"),
         (["bench", "moon", "--methods", "svm,nope"], "--methods 'nope' is not in suite 'moon'; it has: floral"),
         (["bench", "moon", "--levels", "ten"], "--levels 'ten' must be percentages"),
@@ -126,7 +127,7 @@ def test_a_users_file_is_compared_under_attack(tmp_path):
         y.append("yes" if row.sum() > 0 else "no")
         lines.append(f"{row[0]:.3f},{'north' if row[1] > 0 else 'south'},{y[-1]}")
     (tmp_path / "mine.csv").write_text("\n".join(lines) + "\n")
-    methods = ("--methods", "no-peek,svm-libsvm,curie-libsvm", "--levels", "0,10", "--reps", "2")
+    methods = ("--methods", "floral-fixed,svm-libsvm,curie-libsvm", "--levels", "0,10", "--reps", "2")
     done = floral("bench", "--data", "mine.csv", "--label", "y", "--attack", "random", *methods, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "1 number column standardised: age; 1 category column as 2 indicators: city" in done.stdout
@@ -190,6 +191,35 @@ def test_reference_labels_are_the_authors_one_replication():
     assert [cell.level for cell in attacks] == [5, 10, 15, 20, 25]  # one file, whatever the number of seeds
     assert {dict(data.params)["seed"] for data in suite.data} == {1}
     assert suite.seeds == (1, 2, 3, 4, 5)
+
+
+def test_titles_with_commas_are_names_of_methods():
+    suite = adapt(SUITES["moon-rs"], methods=["rs (q=0.1", "lambda=0.01)", "svc-default"])
+    assert [method.title for method in suite.methods] == ["SVC()", "rs (q=0.1, lambda=0.01)"]
+
+
+@pytest.mark.parametrize("name", [n for n in SUITES if n not in ("datasets", "stability", "imdb-influence")])
+def test_every_suite_that_compares_has_the_rows_that_users_have(name):
+    assert {"svc-default", "floral-default"} <= {method.name for method in SUITES[name].methods}
+
+
+def test_failed_cells_are_an_exit_code_and_the_tables_are_written_all_the_same(tmp_path, monkeypatch):
+    import floral_learn.evaluation.suites as suites
+    from floral_learn.evaluation.spec import Method, params
+
+    broken = Method("dpa", params(no_such_parameter=1), label="broken", per_setting=False)
+    good = next(method for method in SUITES["moon"].methods if method.name == "svm-libsvm")
+    small = replace(adapt(SUITES["moon"], quick=True, reps=1), name="half", methods=(good, broken))
+    monkeypatch.setitem(suites.SUITES, "half", small)
+    monkeypatch.chdir(tmp_path)
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    bench.register(app)
+    for _ in range(2):  # the second run finds the failure of the first
+        done = CliRunner().invoke(app, ["bench", "half"])
+        assert done.exit_code == 1
+        assert "failed" in done.output
+    assert (tmp_path / "runs" / "half" / "tables" / "accuracy.md").is_file()
 
 
 def test_seed_and_reps_choose_the_replications():

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.kernel_approximation import Nystroem
+from sklearn.preprocessing import StandardScaler
 
 from floral_learn.datasets import load_moon
 from floral_learn.defenses.smoothing import RandomizedSmoothingClassifier
@@ -157,11 +158,14 @@ def test_the_two_enumerations_agree():
 @pytest.mark.parametrize(
     ("n", "options"),
     [
-        (16, {"flip_probability": 0.1, "ridge": 1.0}),
-        (18, {"flip_probability": 0.1, "ridge": 1.0, "fit_intercept": False}),
-        (20, {"flip_probability": 0.2, "ridge": 1.0}),
-        (20, {"flip_probability": 0.1, "ridge": 0.1}),
-        (20, {"flip_probability": 0.1, "ridge": 0.1, "kernel": "rbf", "gamma": 0.05, "n_components": 6}),
+        (16, {"flip_probability": 0.1, "ridge": 1.0, "scale": False}),
+        (18, {"flip_probability": 0.1, "ridge": 1.0, "fit_intercept": False, "scale": False}),
+        (20, {"flip_probability": 0.2, "ridge": 1.0, "scale": True}),
+        (20, {"flip_probability": 0.1, "ridge": 0.1, "scale": True}),
+        (
+            20,
+            {"flip_probability": 0.1, "ridge": 0.1, "kernel": "rbf", "gamma": 0.05, "n_components": 6, "scale": False},
+        ),
     ],
 )
 def test_every_flip_set_within_the_radius_leaves_the_exact_vote_and_the_refitted_prediction(n, options):
@@ -172,13 +176,16 @@ def test_every_flip_set_within_the_radius_leaves_the_exact_vote_and_the_refitted
     rows = np.flatnonzero((radius >= 1) & (radius < n))[:4]
     assert len(rows), "the test is empty unless some radius is positive"
     features, points = X, queries
+    if options["scale"]:
+        scaler = StandardScaler().fit(X)
+        features, points = scaler.transform(X), scaler.transform(queries)
     if "kernel" in options:
         nystroem = Nystroem(kernel="rbf", gamma=0.05, n_components=6, random_state=0).fit(X)
         features, points = nystroem.transform(X), nystroem.transform(queries)
     a = ridge_weights(features, points, options["ridge"], options.get("fit_intercept", True))
     far = distance_to(y)
     for row in rows:
-        votes = exact_votes(a[row], options["flip_probability"])
+        votes = exact_votes(a[row], options.get("flip_probability", 0.1))
         assert ((votes >= 0.5) == prediction[row])[far <= radius[row]].all()
         if options.get("fit_intercept", True):  # without one, some votes are sure whatever the labels say
             assert ((votes >= 0.5) != prediction[row]).any(), "some larger flip set does turn it"
@@ -203,7 +210,7 @@ def test_three_classes_no_replacement_of_two_labels_within_the_radius_changes_a_
     rng = np.random.default_rng(0)
     y = np.arange(60) % 3
     X = rng.normal(size=(60, 3)) * 0.1 + 4 * np.eye(3)[y]
-    fit = lambda labels: RandomizedSmoothingClassifier(0.1, ridge=1.0).fit(X, labels)  # noqa: E731
+    fit = lambda labels: RandomizedSmoothingClassifier(0.1, ridge=1.0, scale=False).fit(X, labels)  # noqa: E731
     prediction, radius = fit(y).certify(X)
     assert radius.min() >= 2
     a = ridge_weights(X, X, 1.0, True)
@@ -241,10 +248,29 @@ def test_mean_rule_survives_exactly_the_greedy_number_of_flips():
 @pytest.mark.parametrize("intercept", [True, False])
 def test_prediction_is_ridge_regression_on_expected_noisy_labels(intercept):
     X, y, queries = small_problem(n=30, seed=3)
-    model = RandomizedSmoothingClassifier(0.2, ridge=0.7, fit_intercept=intercept).fit(X, y)
+    model = RandomizedSmoothingClassifier(0.2, ridge=0.7, fit_intercept=intercept, scale=False).fit(X, y)
     expected = ridge_weights(X, queries, 0.7, intercept) @ (0.6 * y + 0.2) - 0.5
     np.testing.assert_allclose(model.decision_function(queries), expected, atol=1e-9)
     np.testing.assert_array_equal(model.predict(queries), (expected >= 0).astype(int))
+
+
+@pytest.mark.parametrize("options", [{}, {"fit_intercept": False}, {"kernel": "rbf", "n_components": 8}])
+def test_units_of_a_feature_do_not_matter(options):
+    X, y, queries = small_problem(n=30, seed=3)
+    units = np.array([1e3, 1e-3])
+    model = RandomizedSmoothingClassifier(0.2, ridge=0.7, **options)
+    expected = model.fit(X, y).decision_function(queries)
+    np.testing.assert_allclose(model.fit(X * units, y).decision_function(queries * units), expected, atol=1e-9)
+    plain = RandomizedSmoothingClassifier(0.2, ridge=0.7, scale=False, **options)
+    first, second = (plain.fit(X * u, y).decision_function(queries * u) for u in (1.0, units))
+    assert np.abs(first - second).max() > 0.01
+
+
+def test_a_constant_feature_is_no_division_by_zero():
+    X, y, queries = small_problem(n=30, seed=3)
+    wide, asked = (np.c_[part, np.full(len(part), 7.0)] for part in (X, queries))
+    expected = RandomizedSmoothingClassifier(0.2).fit(X, y).decision_function(queries)
+    np.testing.assert_allclose(RandomizedSmoothingClassifier(0.2).fit(wide, y).decision_function(asked), expected)
 
 
 def test_weighted_rows_equal_repeated_rows_in_the_mean_vote():
@@ -286,5 +312,7 @@ def test_bad_parameters_are_named_with_value_and_range(parameter, value):
 @pytest.mark.parametrize(("q", "paper"), [(0.1, 0.557), (0.3, 0.509), (0.4, 0.509)])
 def test_without_intercept_the_authors_clean_moon_split_gives_the_papers_numbers(q, paper):
     moon = load_moon(1)
-    model = RandomizedSmoothingClassifier(q, ridge=0.01, fit_intercept=False).fit(moon.X_train, moon.y_train)
+    model = RandomizedSmoothingClassifier(q, ridge=0.01, fit_intercept=False, scale=False).fit(
+        moon.X_train, moon.y_train
+    )
     assert model.score(moon.X_test, moon.y_test) == pytest.approx(paper, abs=1e-9)

@@ -15,7 +15,7 @@ from floral_learn.defenses.ln_svm import correct_gram
 from floral_learn.evaluation.cell_data import load, poisoned_labels
 from floral_learn.evaluation.families.games import ScaledGram, TestScores, configurations, run_games
 from floral_learn.evaluation.families.sanitise import prepare
-from floral_learn.evaluation.metrics import binary_scores, label_scores, multiclass_hinge, recovered_share
+from floral_learn.evaluation.metrics import binary_scores, label_scores, multiclass_hinge
 from floral_learn.evaluation.plan import MAX_COLUMNS, jobs_for
 from floral_learn.evaluation.spec import Attack
 from floral_learn.evaluation.suites import FOIL, PGD, SUITES
@@ -153,9 +153,3 @@ def test_metrics_of_a_hand_made_case():
     assert found["hinge_loss"][0] == pytest.approx((0 + 0.5 + 1.2 + 0) / 4)
     assert label_scores(np.array([1, 1, 0]), np.array([1, 0, 0])) == {"accuracy": 2 / 3, "balanced_accuracy": 0.75}
     assert multiclass_hinge(np.array([[2.0, 0.5, 0.0]]), np.array([1])) == pytest.approx(2.5)
-
-
-def test_recovered_share_counts_poisoned_rows_only():
-    poisoned = np.array([[True], [True], [False], [False]])
-    assert recovered_share(np.array([[0], [2], [-1]]), poisoned)[0] == 0.5
-    assert np.isnan(recovered_share(np.array([[0]]), np.zeros((4, 1), bool))[0])

@@ -45,7 +45,7 @@ def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("imdb")
     encoder = make_roberta(folder / "roberta")
     patch = pytest.MonkeyPatch()
-    patch.setitem(cell_data.LOADERS, "imdb", little_reviews)
+    patch.setitem(cell_data.KINDS, "imdb", replace(cell_data.KINDS["imdb"], load=little_reviews))
     patch.setenv("FLORAL_WORK", str(folder / "work"))
     cell_data.load.cache_clear()
     draw_of.cache_clear()
@@ -127,10 +127,12 @@ def test_the_transformers_rows_are_its_own_predictions(place):
 def test_on_clean_labels_both_encoders_are_one(place):
     suites, store, _, _ = place
     suite = suites["imdb"]
-    for name in ("floral", "curie", "k-lid", "floral (no-peek)"):
+    for name in ("floral", "curie", "k-lid", "floral (budget 2 %)"):
         own, clean = (rows_of(store, cell_at(suite, 0, f"{name}, {which} encoder")) for which in ("own", "clean"))
         assert own == clean
-    different = (rows_of(store, cell_at(suite, 40, f"floral (no-peek), {which} encoder")) for which in ("own", "clean"))
+    different = (
+        rows_of(store, cell_at(suite, 40, f"floral (budget 2 %), {which} encoder")) for which in ("own", "clean")
+    )
     first, second = different
     assert first != second
 

@@ -12,12 +12,12 @@ from floral_learn import FloralClassifier, FloralHead, NeuralFloralClassifier, N
 from floral_learn.evaluation.adapt_suite import adapt  # noqa: E402
 from floral_learn.evaluation.cell_data import load  # noqa: E402
 from floral_learn.evaluation.families.network_heads import BUDGETS, gradient_labels  # noqa: E402
-from floral_learn.evaluation.families.networks import SETTINGS  # noqa: E402
+from floral_learn.evaluation.families.networks import network_of  # noqa: E402
 from floral_learn.evaluation.reporting.page import render  # noqa: E402
 from floral_learn.evaluation.reporting.results import Results  # noqa: E402
 from floral_learn.evaluation.reporting.write import write_outputs  # noqa: E402
 from floral_learn.evaluation.runner import run_suite  # noqa: E402
-from floral_learn.evaluation.spec import Attack, attack_cell, params  # noqa: E402
+from floral_learn.evaluation.spec import Attack, Data, attack_cell, params  # noqa: E402
 from floral_learn.evaluation.store import Store  # noqa: E402
 from floral_learn.evaluation.suites import SUITES, nn_methods  # noqa: E402
 from floral_learn.neural.mlp_network import build_mlp  # noqa: E402
@@ -53,7 +53,7 @@ def found(results, title, attack="farthest", level=10):
 def network(cell):
     """The network of a cell as the estimator builds and trains it, from the same first weights."""
     dataset, stream = load(cell.data), torch.Generator().manual_seed(cell.seed)
-    return build_mlp((dataset.X_train.shape[1], *SETTINGS["moon"].hidden, 1), stream), stream
+    return build_mlp((dataset.X_train.shape[1], *network_of(Data("moon")).hidden, 1), stream), stream
 
 
 def test_every_cell_is_there_and_has_its_numbers(results):
@@ -121,7 +121,7 @@ def test_the_budget_that_is_best_on_the_test_set_is_shown(results):
 def test_the_gradient_attack_goes_against_a_network_on_clean_labels(results):
     cell, _, y = found(results, "nn", "gradient")
     dataset = load(cell.data)
-    nn = NeuralNetClassifier(SETTINGS["moon"].hidden, epochs=5, random_state=cell.seed)
+    nn = NeuralNetClassifier(network_of(Data("moon")).hidden, epochs=5, random_state=cell.seed)
     nn.fit(dataset.X_train, dataset.y_train_clean)
     own = poison(dataset.X_train, dataset.y_train_clean, "gradient", budget=6, surrogate=nn, random_state=cell.seed)
     np.testing.assert_array_equal(y, own.y)

@@ -91,6 +91,18 @@ def test_a_failing_cell_is_a_row_and_is_retried_on_demand(tmp_path):
     assert "no_such_parameter" in message
 
 
+def test_a_failed_cell_keeps_its_traceback(tmp_path):
+    suite = replace(TINY, methods=(BROKEN,))
+    with Store(tmp_path / "s.sqlite") as store:
+        run_suite(suite, store)
+        key, message = store.errors(cell.key for cell in suite.cells())[0]
+        where = store.traceback(key)
+    assert "no_such_parameter" in message
+    assert "\n" not in message
+    assert where.startswith("Traceback")
+    assert "single_fits.py" in where
+
+
 def test_a_failing_attack_fails_its_cells_and_nothing_else(tmp_path):
     from floral_learn.evaluation.spec import Attack, params
 
@@ -108,13 +120,15 @@ def start(path, jobs=1, **options):
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_kill_9_at_random_moments_loses_no_finished_cell(tmp_path, whole, jobs):
+@pytest.mark.parametrize(
+    ("jobs", "kills"), [(1, 2), pytest.param(1, 20, marks=pytest.mark.slow), pytest.param(2, 5, marks=pytest.mark.slow)]
+)
+def test_kill_9_at_random_moments_loses_no_finished_cell(tmp_path, whole, jobs, kills):
     path = tmp_path / "store.sqlite"
     rng = random.Random(jobs)
     before: dict = {}
     interrupted = 0
-    for _ in range(8 if jobs == 1 else 3):
+    for _ in range(kills):
         process = start(path, jobs, start_new_session=True)
         assert process.stdout.readline() == "ready\n"
         time.sleep(rng.uniform(0, 0.35 if jobs == 1 else 1.5))
@@ -151,7 +165,7 @@ def test_a_full_disk_is_one_message_and_keeps_what_is_finished(tmp_path, whole):
     path = tmp_path / "store.sqlite"
 
     def small_disk():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (90_000, 90_000))  # no file may grow beyond
+        resource.setrlimit(resource.RLIMIT_FSIZE, (140_000, 140_000))  # no file may grow beyond
 
     process = start(path, preexec_fn=small_disk)
     _, err = process.communicate(timeout=120)

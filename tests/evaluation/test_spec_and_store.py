@@ -7,7 +7,7 @@ import pytest
 from tiny import BROKEN, TINY
 
 from floral_learn.evaluation.reporting.write import suite_from
-from floral_learn.evaluation.spec import CellResult, Grid, Method
+from floral_learn.evaluation.spec import RESULTS_VERSION, CellResult, Grid, Method, Setting
 from floral_learn.evaluation.store import Store, StoreError
 from floral_learn.evaluation.suites import SUITES
 
@@ -108,6 +108,32 @@ def test_a_file_that_is_no_store_is_named(tmp_path):
         Store(path)
     with pytest.raises(StoreError, match="nothing was run"):
         Store(tmp_path / "none.sqlite", read_only=True)
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+@pytest.mark.parametrize("version", [0, 1, RESULTS_VERSION + 1])
+def test_a_store_of_another_version_is_never_mixed_with_new_rows(tmp_path, version, read_only):
+    path = tmp_path / "store.sqlite"
+    with Store(path) as store:
+        store.commit(result_for(TINY.cells()[-1]))
+    before = sqlite3.connect(path)
+    before.execute(f"PRAGMA user_version = {version}")
+    before.commit()
+    before.close()
+    with pytest.raises(
+        StoreError, match=rf"results of version {version or 1}, this is version {RESULTS_VERSION}.*--out"
+    ):
+        Store(path, read_only=read_only)
+
+
+def test_the_point_of_the_grid_is_stored_with_its_name(tmp_path):
+    cell = TINY.cells()[-1]
+    result = result_for(cell)
+    result.settings["config 0"] = Setting(10, 5, 1e-4, None)
+    with Store(tmp_path / "store.sqlite") as store:
+        store.commit(result)
+        assert store.settings({cell.key}) == {(cell.key, "config 0"): Setting(10, 5, 1e-4, None)}
+        assert store.settings({"other"}) == {}
 
 
 def test_two_processes_may_write_one_store(tmp_path):

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from floral_learn.evaluation.spec import Attack, Data, Grid, Method, params
-from floral_learn.evaluation.suites import MATCHED, MOON, NO_PEEK, OPTIMAL, PGD
+from floral_learn.evaluation.suites import FIXED, MOON, OPTIMAL, PGD, TOLD
 
 GRID = Grid(rounds=12, flips=(0.05, 0.1), etas=(1e-3, 3e-3), decays=(None, 5))
 SEEDS = (1, 2)
@@ -21,7 +21,7 @@ TINY = replace(
     seeds=SEEDS,
     attacks=(Attack("farthest"),),
     levels=(0, 10),
-    methods=(*PGD[:2], NO_PEEK, MATCHED, OPTIMAL[0]),
+    methods=(*PGD[:2], FIXED, TOLD, OPTIMAL[0]),
     grid=GRID,
     figures=("rounds", "security"),
 )

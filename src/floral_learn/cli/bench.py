@@ -110,7 +110,7 @@ def chosen_suite(
             raise ValueError("--labels reference exists for the paper's Moon suites, not for the arena")
         return adapted(quick, reps, names, numbers, seed)
     elif name not in known:
-        raise ValueError(f"{name!r} is no suite; known: {', '.join([*SUITES, 'arena', *ARENA_SUITES])}")
+        raise ValueError(f"unknown suite {name!r}; known: {', '.join([*SUITES, 'arena', *ARENA_SUITES])}")
     else:
         suite = known[str(name)]
     reference = labels == "reference"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from floral_learn.evaluation.spec import Attack, Data, Method, Suite, params
 LEVELS = (0, 5, 10, 20)
 SEEDS = (1, 2, 3)
 C = 10.0
+OTHERS = (Method("rs", per_setting=False), Method("dpa", per_setting=False))
 
 
 def suite_for_file(path: Path, label: str, attacks: list[str], reading: Mapping[str, Any]) -> Suite:
@@ -22,7 +24,7 @@ def suite_for_file(path: Path, label: str, attacks: list[str], reading: Mapping[
     from floral_learn.core.kernels import resolve_gamma
     from floral_learn.datasets import from_csv
     from floral_learn.datasets.files import sha256
-    from floral_learn.evaluation.suites import MATCHED, NETWORKS, NO_PEEK, OPTIMAL
+    from floral_learn.evaluation.suites import DEFAULTS, FIXED, NETWORKS, OPTIMAL, TOLD
 
     if unknown := [name for name in attacks if name not in ATTACKS]:
         raise ValueError(f"--attack {unknown[0]!r} is unknown; choose among {', '.join(ATTACKS)}")
@@ -33,8 +35,10 @@ def suite_for_file(path: Path, label: str, attacks: list[str], reading: Mapping[
         raise ValueError(f"--attack {needs_two[0]}: it is defined for two classes, {label!r} has {len(first.classes)}")
     # Four digits: the number stands in tables and commands.
     gamma = float(f"{resolve_gamma('scale', first.X_train):.4g}")
-    methods: tuple[Method, ...] = (NO_PEEK, MATCHED, *OPTIMAL, Method("dpa", per_setting=False))
-    if binary and _has_torch():
+    methods: tuple[Method, ...] = (*DEFAULTS, FIXED, TOLD, *OPTIMAL, *OTHERS)
+    if find_spec("cleanlab") is not None:
+        methods = (*methods, Method("cleanlab", label="cleanlab (SVC)", per_setting=False))
+    if binary and find_spec("torch") is not None:
         methods = (*methods, *NETWORKS)
     # The content is part of the key: an edited file is another data set.
     content = sha256(path)
@@ -53,9 +57,3 @@ def suite_for_file(path: Path, label: str, attacks: list[str], reading: Mapping[
         figures=("security",),
         notes=("The given labels count as clean: they are poisoned by the attack and judged against.",),
     )
-
-
-def _has_torch() -> bool:
-    from importlib.util import find_spec
-
-    return find_spec("torch") is not None

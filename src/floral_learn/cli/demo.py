@@ -73,6 +73,8 @@ def _table(rows: dict[str, dict[float, list[float]]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from floral_learn.evaluation.metrics import sample_deviation
+
     table = Table(
         title="Test accuracy on Moon, 500 training rows\n"
         f"mean ± sample deviation of {len(SPLITS)} splits; C={C:g}, gamma={GAMMA:g} in every row"
@@ -82,7 +84,7 @@ def _table(rows: dict[str, dict[float, list[float]]]) -> None:
         table.add_column("clean labels" if not level else f"{level:.0%} flipped", justify="right")
     for name, scores in rows.items():
         table.add_row(
-            name, *(f"{np.mean(scores[level]):.3f} ± {np.std(scores[level], ddof=1):.3f}" for level in LEVELS)
+            name, *(f"{np.mean(scores[level]):.3f} ± {sample_deviation(scores[level]):.3f}" for level in LEVELS)
         )
     Console().print(table)
     Console().print(_words(rows))

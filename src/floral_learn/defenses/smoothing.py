@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.kernel_approximation import Nystroem
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -36,6 +37,10 @@ class RandomizedSmoothingClassifier(ClassifierMixin, BaseEstimator):
         l: penalty on the weights (not on the intercept).
     fit_intercept : bool, default=True
         The paper's Moon numbers correspond to False.
+    scale : bool, default=True
+        Whether to bring every feature to deviation 1 (and mean 0, if there is an intercept) first, as found on the
+        training rows, which no label decides: certificates hold. Without it the penalty falls on features by their
+        units, so that metres in place of millimetres give another model. The FLORAL paper's numbers are with False.
     kernel : str, default="linear"
         "linear" or a kernel of :class:`sklearn.kernel_approximation.Nystroem`.
     gamma, degree, coef0 : float or None
@@ -68,6 +73,7 @@ class RandomizedSmoothingClassifier(ClassifierMixin, BaseEstimator):
         "flip_probability": [Interval(Real, 0.0, 0.5, closed="neither")],
         "ridge": [Interval(Real, 0.0, None, closed="neither")],
         "fit_intercept": ["boolean"],
+        "scale": ["boolean"],
         "kernel": [StrOptions({"linear", "rbf", "poly", "sigmoid", "laplacian"}), callable],
         "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="neither")],
         "degree": [Interval(Integral, 1, None, closed="left")],
@@ -82,6 +88,7 @@ class RandomizedSmoothingClassifier(ClassifierMixin, BaseEstimator):
         ridge=0.01,
         *,
         fit_intercept=True,
+        scale=True,
         kernel="linear",
         gamma="scale",
         degree=3,
@@ -92,6 +99,7 @@ class RandomizedSmoothingClassifier(ClassifierMixin, BaseEstimator):
         self.flip_probability = flip_probability
         self.ridge = ridge
         self.fit_intercept = fit_intercept
+        self.scale = scale
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree
@@ -107,7 +115,10 @@ class RandomizedSmoothingClassifier(ClassifierMixin, BaseEstimator):
         """
         self._validate_params()
         X, codes, weight = training_input(self, X, y, sample_weight)
-        self._fit_features(X)
+        # Without an intercept the origin is part of the model, and stays where it is.
+        scaler = StandardScaler(with_mean=self.fit_intercept)
+        self._scaler = scaler.fit(X, sample_weight=weight) if self.scale else None
+        self._fit_features(self._scaled(X))
         features = self._features(X)
         targets = np.stack([codes == c for c in self._sides()]).astype(float)
         rows = features if weight is None else weight[:, None] * features
@@ -140,7 +151,11 @@ class RandomizedSmoothingClassifier(ClassifierMixin, BaseEstimator):
             random_state=self.random_state,
         ).fit(X)
 
+    def _scaled(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        return X if self._scaler is None else self._scaler.transform(X)
+
     def _features(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        X = self._scaled(X)
         features = X if self._map is None else self._map.transform(X)
         return np.column_stack([features, np.ones(len(X))]) if self.fit_intercept else features
 

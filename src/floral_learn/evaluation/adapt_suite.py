@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 
+from floral_learn.evaluation.cell_data import kind_of
 from floral_learn.evaluation.spec import Attack, Data, Grid, Method, Suite, params
 
-REFERENCE_ATTACKS = {"farthest": (5, 10, 15, 20, 25), "lfa": (5, 10, 25)}
 QUICK_GRID = Grid(rounds=100, flips=(0.02, 0.1), etas=(3e-4, 7e-4), decays=(None,))
 QUICK_ATTACKS = {"alfa-tilt": {"n_restarts": 10}, "alfa": {"n_init": 1}, "lfa": {"n_check": 2}}
-QUICK_ROWS = {
-    "mnist": {"n_train": 600, "n_val": 100, "n_test": 600},
-    "imdb": {"n_train": 100, "n_val": 10, "n_test": 100, "max_length": 16, "epochs": 1},
-}
 
 
 def adapt(
@@ -28,7 +24,7 @@ def adapt(
     reference: bool = False,
 ) -> Suite:
     """`suite` with the given changes; a ValueError names what is not possible."""
-    if suite.data[0].name == "imdb":
+    if kind_of(suite.data[0]).texts:
         suite = _encoder(suite)
     if quick:
         suite = _quick(suite, reps)
@@ -59,9 +55,21 @@ def _encoder(suite: Suite) -> Suite:
 
 def _select(suite: Suite, names: Sequence[str]) -> tuple[Method, ...]:
     known = dict.fromkeys(name for method in suite.methods for name in (method.name, method.title))
+    names = _joined(names, known)
     if unknown := [name for name in names if name not in known]:
-        raise ValueError(f"--methods {unknown[0]!r} is not in suite {suite.name!r}; it has: {', '.join(known)}")
+        raise ValueError(f"--methods {unknown[0]!r} is not in suite {suite.name!r}; it has: {'; '.join(known)}")
     return tuple(method for method in suite.methods if method.name in names or method.title in names)
+
+
+def _joined(pieces: Sequence[str], known: Container[str]) -> list[str]:
+    """Titles that hold commas themselves ("rs (q=0.1, lambda=0.01)"), put together again from their pieces."""
+    out, start = [], 0
+    while start < len(pieces):
+        ends = range(len(pieces), start, -1)
+        end = next((end for end in ends if ", ".join(pieces[start:end]) in known), start + 1)
+        out.append(", ".join(pieces[start:end]))
+        start = end
+    return out
 
 
 def _replications(suite: Suite, seed: int | None, reps: int | None) -> Suite:
@@ -80,11 +88,12 @@ def _replications(suite: Suite, seed: int | None, reps: int | None) -> Suite:
 def _reference(suite: Suite) -> Suite:
     """The authors' labels: their one replication of Moon, the suite's seeds draw the games."""
     family = suite.attacks[0].name
-    if suite.data[0].name != "moon" or family not in REFERENCE_ATTACKS or len(suite.attacks) > 1:
+    published = kind_of(suite.data[0]).published
+    if family not in published or len(suite.attacks) > 1:
         raise ValueError("--labels reference exists for Moon under farthest or lfa: moon, moon-kernels, moon-lfa, ...")
-    known = (0, *REFERENCE_ATTACKS[family])
+    known = (0, *published[family])
     attack = Attack("reference", params(family=family))
-    data = tuple(Data("moon", params(seed=1)) for _ in suite.seeds)
+    data = tuple(Data(suite.data[0].name, params(seed=1)) for _ in suite.seeds)
     levels = tuple(level for level in suite.levels if level in known)
     return replace(suite, name=f"{suite.name}-reference", attacks=(attack,), data=data, levels=levels)
 
@@ -99,7 +108,7 @@ def _quick(suite: Suite, reps: int | None) -> Suite:
         replace(attack, params=params(**dict(attack.params), **QUICK_ATTACKS.get(attack.name, {})))
         for attack in suite.attacks
     )
-    rows = QUICK_ROWS.get(suite.data[0].name, {})
+    rows = kind_of(suite.data[0]).quick
     data = tuple(Data(d.name, params(**(dict(d.params) | rows))) for d in suite.data)
     middle = [level for level in suite.levels if 0 < level <= 10][-1:]
     levels = (*(level for level in suite.levels if level == 0), *middle)

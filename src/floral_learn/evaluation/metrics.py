@@ -1,6 +1,8 @@
-"""Scores of predictions: accuracy, balanced accuracy, mean hinge loss, and what share of poisoned labels is undone."""
+"""Scores of predictions: accuracy, balanced accuracy, mean hinge loss; and how replications spread."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -33,12 +35,13 @@ def multiclass_hinge(scores: np.ndarray, codes: np.ndarray) -> float:
     return float(np.maximum(0, 1 - (own - others.max(1))).mean())
 
 
-def recovered_share(flips: np.ndarray, poisoned: np.ndarray) -> np.ndarray:
-    """Share of the poisoned labels that a round's flips (k, columns) turn back, (columns,); -1 is an empty place.
+def sample_deviation(values: Any, axis: int | None = None) -> Any:
+    """The sample standard deviation (n - 1 in the denominator) of replications; nan for one.
 
-    `poisoned` is a mask (n, columns). Columns without poison give nan.
+    Every deviation that the tables, figures and pages show is this one.
     """
-    columns = np.arange(flips.shape[1])[None, :]
-    hits = ((flips >= 0) & poisoned[np.clip(flips, 0, None), columns]).sum(0)
-    total = poisoned.sum(0)
-    return np.where(total > 0, hits / np.maximum(total, 1), np.nan)
+    values = np.asarray(values, dtype=float)
+    count = values.size if axis is None else values.shape[axis]
+    if count < 2:
+        return np.full(np.sum(values, axis=axis).shape, np.nan)[()]
+    return np.std(values, axis=axis, ddof=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from floral_learn.evaluation.cell_data import kind_of
 from floral_learn.evaluation.families.games import configurations
 from floral_learn.evaluation.spec import ATTACK_METHOD, Cell
 
@@ -44,7 +45,7 @@ def family_of(cell: Cell) -> str:
     name = cell.method.name
     if name == ATTACK_METHOD.name:
         return "attack"
-    if cell.data.name == "imdb":
+    if kind_of(cell.data).texts:
         return "text"
     if name in GAME_METHODS:
         return "games"

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import traceback
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-# Raised whenever a change of the code changes numbers: results of older versions are then run again.
-RESULTS_VERSION = 1
+# Raised whenever a change of the code changes numbers, or the form in which they are stored. A store of another version
+# is refused, and tests/evaluation/test_golden_cells.py fails when numbers change and this does not.
+RESULTS_VERSION = 2
 
 Params = tuple[tuple[str, Any], ...]
 
@@ -34,6 +36,7 @@ class Grid:
     etas: tuple[float, ...] = (1e-4, 3e-4, 5e-4, 7e-4)
     decays: tuple[int | None, ...] = (None, 100, 200)  # eta times 0.1 every so many rounds
     budgets: tuple[int, ...] = ()  # B in points in place of `flips`; k = B // 2
+    more_etas: tuple[float, ...] = ()  # steps that the paper does not have: played too, shown in columns of their own
 
 
 @dataclass(frozen=True)
@@ -100,13 +103,13 @@ class Suite:
 
     name: str
     title: str
-    data: tuple[Data, ...]  # one a replication
+    data: tuple[Data, ...]  # one per replication
     attacks: tuple[Attack, ...]
     levels: tuple[float, ...]
     settings: tuple[tuple[float, float], ...]  # (C, gamma)
     methods: tuple[Method, ...]
     grid: Grid | None = None
-    seeds: tuple[int, ...] = ()  # one a replication
+    seeds: tuple[int, ...] = ()  # one per replication
     paper_table: str | None = None
     figures: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -153,6 +156,16 @@ def attack_cell(data: Data, attack: Attack, level: float, seed: int) -> Cell:
     return Cell(data, attack, level, ATTACK_METHOD, None, None, None, 0 if attack.name == "reference" else seed)
 
 
+@dataclass(frozen=True)
+class Setting:
+    """A point of a game's grid: the attacker's pool B, its flips per round k, the step and its decay."""
+
+    budget: int
+    flips: int
+    eta: float
+    decay: int | None
+
+
 @dataclass
 class CellResult:
     """What a finished cell leaves: tidy rows, arrays for figures, and its cost."""
@@ -163,6 +176,14 @@ class CellResult:
     seconds: float = 0.0
     peak_memory: float = 0.0  # bytes, of the process while the cell's batch ran
     error: str | None = None
+    traceback: str | None = None
+    settings: dict[str, Setting] = field(default_factory=dict)  # config -> the point of the grid that it names
+
+    @classmethod
+    def failed(cls, cell: Cell, error: BaseException) -> CellResult:
+        """The result of a cell that raised `error`: one line for people, and where it came from."""
+        where = "".join(traceback.format_exception(error))
+        return cls(cell, error=f"{type(error).__name__}: {error}", traceback=where)
 
     def add(self, metric: str, value: float, statistic: str = "final", config: str = "") -> None:
         """Append a row."""

@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.evaluation.spec import Cell, CellResult
+from floral_learn.evaluation.spec import RESULTS_VERSION, Cell, CellResult, Setting
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS cells (
-    key TEXT PRIMARY KEY, spec TEXT NOT NULL, status TEXT NOT NULL, error TEXT,
+    key TEXT PRIMARY KEY, spec TEXT NOT NULL, status TEXT NOT NULL, error TEXT, traceback TEXT,
     seconds REAL NOT NULL, peak_memory REAL NOT NULL, finished TEXT NOT NULL
 );
 CREATE TABLE IF NOT EXISTS results (
@@ -30,6 +30,11 @@ CREATE TABLE IF NOT EXISTS results (
     config TEXT NOT NULL, statistic TEXT NOT NULL, metric TEXT NOT NULL, value REAL NOT NULL
 );
 CREATE INDEX IF NOT EXISTS results_key ON results(key);
+CREATE TABLE IF NOT EXISTS settings (
+    key TEXT NOT NULL REFERENCES cells(key) ON DELETE CASCADE,
+    config TEXT NOT NULL, budget INTEGER NOT NULL, flips INTEGER NOT NULL, eta REAL NOT NULL, decay INTEGER,
+    PRIMARY KEY (key, config)
+);
 CREATE TABLE IF NOT EXISTS traces (
     key TEXT NOT NULL REFERENCES cells(key) ON DELETE CASCADE,
     config TEXT NOT NULL, name TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (key, config, name)
@@ -63,11 +68,25 @@ class Store:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
             self._db = sqlite3.connect(self.path, timeout=60, isolation_level=None)
             self._db.execute("PRAGMA foreign_keys = ON")
+            self._check_version()
             if not read_only:
                 self._db.execute("PRAGMA journal_mode = WAL")
                 self._db.executescript(_SCHEMA)
+                self._db.execute(f"PRAGMA user_version = {RESULTS_VERSION}")
         except (sqlite3.Error, OSError) as error:
             raise StoreError(f"{self.path} cannot be opened as a results store: {error}") from error
+
+    def _check_version(self) -> None:
+        """Rows of another version are other numbers: they are neither shown nor mixed with new ones."""
+        has_cells = self._db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'cells'").fetchone()[0]
+        # Stores before version 2 carry no number.
+        version = self._db.execute("PRAGMA user_version").fetchone()[0] or 1
+        if has_cells and version != RESULTS_VERSION:
+            self._db.close()
+            raise StoreError(
+                f"{self.path} holds results of version {version}, this is version {RESULTS_VERSION}: their numbers "
+                "are not comparable; move the file away, or choose another folder with --out"
+            )
 
     def __enter__(self) -> Store:
         return self
@@ -85,12 +104,16 @@ class Store:
         key = result.cell.key
         spec = json.dumps(result.cell.spec(), sort_keys=True)
         state = "done" if result.error is None else "error"
-        row = (key, spec, state, result.error, result.seconds, result.peak_memory, _now())
+        row = (key, spec, state, result.error, result.traceback, result.seconds, result.peak_memory, _now())
         self._write(
             [
                 ("DELETE FROM cells WHERE key = ?", [(key,)]),
-                ("INSERT INTO cells VALUES (?, ?, ?, ?, ?, ?, ?)", [row]),
+                ("INSERT INTO cells VALUES (?, ?, ?, ?, ?, ?, ?, ?)", [row]),
                 ("INSERT INTO results VALUES (?, ?, ?, ?, ?)", [(key, *values) for values in result.rows]),
+                (
+                    "INSERT INTO settings VALUES (?, ?, ?, ?, ?, ?)",
+                    [(key, config, s.budget, s.flips, s.eta, s.decay) for config, s in result.settings.items()],
+                ),
                 (
                     "INSERT INTO traces VALUES (?, ?, ?, ?)",
                     [(key, config, name, _pack(array)) for (config, name), array in result.traces.items()],
@@ -110,6 +133,11 @@ class Store:
             if not all(isinstance(text, str) for text in row[:4]) or not isinstance(row[4], int | float):
                 raise StoreError(f"{self.path} is damaged: a result is {row[1:]!r}, not names and a number")
         return rows
+
+    def settings(self, keys: set[str]) -> dict[tuple[str, str], Setting]:
+        """The point of the grid behind each (key, config) of many cells."""
+        found = self._query("SELECT key, config, budget, flips, eta, decay FROM settings")
+        return {(row[0], row[1]): Setting(*row[2:]) for row in found if row[0] in keys}
 
     def trace(self, cell: Cell, name: str, config: str = "") -> np.ndarray | None:
         """One stored array, or None."""
@@ -133,6 +161,11 @@ class Store:
         """(key, message) of the cells that failed."""
         wanted = set(keys)
         return [row for row in self._query("SELECT key, error FROM cells WHERE status = 'error'") if row[0] in wanted]
+
+    def traceback(self, key: str) -> str | None:
+        """Where the error of a failed cell came from."""
+        found = self._query("SELECT traceback FROM cells WHERE key = ?", (key,))
+        return found[0][0] if found else None
 
     def begin_run(self, suite: str, info: dict[str, Any]) -> int:
         """Note that a run started; `end_run` closes the note."""

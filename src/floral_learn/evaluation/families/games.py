@@ -23,7 +23,7 @@ from floral_learn.core.low_rank import LowRankGram
 from floral_learn.core.state import GameState
 from floral_learn.datasets import Dataset
 from floral_learn.evaluation.families.sanitise import Prepared, prepare
-from floral_learn.evaluation.spec import Cell, CellResult, Grid
+from floral_learn.evaluation.spec import Cell, CellResult, Grid, Setting
 
 ATTACKED = ("floral", "largest-loss")
 DECAY = 0.1
@@ -52,7 +52,7 @@ def configurations(cell: Cell, n: int) -> list[tuple[str, int, int, float, int |
     return [
         (f"{f'B={budget} k={flips} ' if budget else ''}eta={eta:g} decay={decay or 'none'}", budget, flips, eta, decay)
         for budget, flips in attackers
-        for eta in grid.etas
+        for eta in (*grid.etas, *grid.more_etas)
         for decay in grid.decays
     ]
 
@@ -123,7 +123,7 @@ def run_games(
         try:
             prepared[number] = prepare(cell, dataset, y)
         except Exception as error:
-            results[number].error = f"{type(error).__name__}: {error}"
+            results[number] = CellResult.failed(cell, error)
     if not prepared:
         return results
     n = len(dataset.y_train)
@@ -263,7 +263,8 @@ class _Recorder:
         """Rows: the peak over rounds ("best"), the last round and the averaged model, for each configuration."""
         attacked = result.cell.method.name in ATTACKED and result.cell.level > 0
         for j in own:
-            config = columns[j].config
+            column, config = columns[j], columns[j].config
+            result.settings[config] = Setting(column.budget, column.flips, column.eta, column.decay)
             accuracy = self.traces["accuracy"][:, j]
             peak = int(np.argmax(accuracy))
             for name in _TRACED:

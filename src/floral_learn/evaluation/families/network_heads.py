@@ -14,7 +14,7 @@ import numpy as np
 
 from floral_learn.datasets import Dataset
 from floral_learn.evaluation.cell_data import load
-from floral_learn.evaluation.families.networks import one_thread, settings_of
+from floral_learn.evaluation.families.networks import network_of, one_thread, settings_of
 from floral_learn.evaluation.metrics import binary_scores
 from floral_learn.evaluation.spec import Attack, Cell, CellResult, Data
 from floral_learn.neural.batched_mlp import BatchedMLP, MLPSettings, train_mlps
@@ -28,11 +28,10 @@ _METRICS = ("accuracy", "balanced_accuracy", "hinge_loss")
 def gradient_labels(data: Data, attack: Attack, levels: list[float], seed: int, device: str | None) -> list[np.ndarray]:
     """Training labels after the gradient attack at each of `levels` (percent), by a network trained on clean labels."""
     from floral_learn.attacks.gradient import Gradient
-    from floral_learn.evaluation.families.networks import DEFAULT, SETTINGS
     from floral_learn.neural.mlp import NeuralNetClassifier
 
     dataset, given = load(data), dict(attack.params)
-    settings: MLPSettings = SETTINGS.get(data.name, DEFAULT)
+    settings = network_of(data)
     network = NeuralNetClassifier(
         settings.hidden, epochs=given.get("epochs", settings.epochs), device=device, random_state=seed
     )

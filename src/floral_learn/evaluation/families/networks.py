@@ -9,26 +9,26 @@ from dataclasses import fields, replace
 import numpy as np
 
 from floral_learn.datasets import Dataset
-from floral_learn.evaluation.cell_data import load
+from floral_learn.evaluation.cell_data import kind_of, load
 from floral_learn.evaluation.families.single_fits import GRID_SIDE, map_grid
 from floral_learn.evaluation.metrics import binary_scores
-from floral_learn.evaluation.spec import Cell, CellResult
+from floral_learn.evaluation.spec import Cell, CellResult, Data
 from floral_learn.neural.batched_mlp import BatchedMLP, MLPSettings, train_mlps
 
-# Shapes are the paper's; epochs are ours: test accuracy on clean labels has settled by then.
-SETTINGS = {
-    "moon": MLPSettings(hidden=(32, 32), epochs=100),
-    "mnist": MLPSettings(hidden=(32, 10), epochs=20, clip=(0.0, 1.0)),
-}
 DEFAULT = MLPSettings(epochs=50)
 EPSILON = 8 / 255
 _TRAINING = {field.name for field in fields(MLPSettings)}
 _METRICS = ("accuracy", "balanced_accuracy", "hinge_loss")
 
 
+def network_of(data: Data) -> MLPSettings:
+    """The network for a data set, and its training."""
+    return replace(DEFAULT, **kind_of(data).network)
+
+
 def settings_of(cell: Cell) -> MLPSettings:
     """The network and its training for a cell; the method's parameters overrule."""
-    base = SETTINGS.get(cell.data.name, DEFAULT)
+    base = network_of(cell.data)
     given = {name: value for name, value in cell.method.params if name in _TRAINING}
     return replace(base, epsilon=EPSILON if cell.method.name == "nn-pgd" else 0.0, **given)
 

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from floral_learn.core.choose_gram import DENSE_ROWS
 from floral_learn.evaluation.arena_path import run_paths
-from floral_learn.evaluation.cell_data import load, poisoned_labels
+from floral_learn.evaluation.cell_data import kind_of, load, poisoned_labels
 from floral_learn.evaluation.families.contraction import run_stability
 from floral_learn.evaluation.families.games import run_games
 from floral_learn.evaluation.families.single_fits import run_fits
@@ -36,12 +36,12 @@ def run_job(
     started = time.perf_counter()
     try:
         # On matrices this small a second BLAS thread costs more than it brings, on a busy machine many times more.
-        texts = job.cells[0].data.name == "imdb"  # these have a loader of their own, and sizes in their name
+        texts = kind_of(job.cells[0].data).texts  # these have a loader of their own
         small = not texts and len(load(job.cells[0].data).y_train) <= DENSE_ROWS
         with threadpool_limits(1 if small else None):
             results = _FAMILIES[job.family](job, labels, progress, device)
     except Exception as error:
-        results = [CellResult(cell, error=f"{type(error).__name__}: {error}") for cell in job.cells]
+        results = [CellResult.failed(cell, error) for cell in job.cells]
     seconds, memory = time.perf_counter() - started, peak_memory()
     shares = np.array([max(len(result.traces), 1) for result in results], dtype=float)
     for result, share in zip(results, shares / shares.sum(), strict=True):
@@ -60,7 +60,7 @@ def _attacks(job: Job, labels: dict[str, np.ndarray], progress: Progress, device
     first = job.cells[0]
     assert first.attack is not None
     levels = [cell.level for cell in job.cells]
-    if first.data.name == "imdb":
+    if kind_of(first.data).texts:
         from floral_learn.evaluation.families.text_heads import clean_labels, gradient_labels
 
         found = gradient_labels(first.data, first.attack, levels, first.seed, device, progress)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from floral_learn.datasets import Dataset
+from floral_learn.evaluation.cell_data import kind_of
 from floral_learn.evaluation.spec import Cell
 
 
@@ -36,7 +37,7 @@ def sanitiser_parameters(cell: Cell) -> dict[str, Any]:
     """Settings of the baselines as the paper gives them; the method's own parameters overrule."""
     own = dict(cell.method.params)
     level = assumed_noise(cell.level, bool(own.get("matched")))
-    neighbors = 1000 if cell.data.name == "imdb" else 20
+    neighbors = kind_of(cell.data).n_neighbors
     given: dict[str, dict[str, Any]] = {
         "ln-svm": {"noise": level},
         "curie": {"confidence": 1 - level, "n_neighbors": neighbors, "random_state": cell.seed},

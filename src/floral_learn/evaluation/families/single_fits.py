@@ -1,7 +1,8 @@
-"""Cells that are one fit of one estimator: libsvm to optimality, FLORAL as its defaults are, smoothing, centroids.
+"""Cells that are one fit of one estimator: libsvm to optimality, FLORAL without a grid, smoothing, centroids.
 
-FLORAL's fixed configuration ("no-peek") is `FloralClassifier` with the suite's C and gamma: averaged model, 2 % budget,
-automatic step. No clean label takes part in any choice.
+``svc-default`` and ``floral-default`` are what a user gets who sets nothing. ``floral-fixed`` is `FloralClassifier`
+with the suite's C and gamma and a budget of 2 %; ``floral-told`` has the true level as its budget, as the paper tells
+the baselines. No clean label takes part in any other choice.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from floral_learn.evaluation.spec import Cell, CellResult
 
 # methods whose estimator is DEFENSES[name] with C and gamma, trained by libsvm
 LIBSVM = ("svm-libsvm", "ln-svm-libsvm", "curie-libsvm", "ls-svm-libsvm", "k-lid-libsvm")
-FIT_METHODS = (*LIBSVM, "no-peek", "no-peek-matched", "rs", "rsrnn", "dpa", "svc", "floral-multiclass")
+FIXED_BUDGET = 0.02
 GRID_SIDE = 90  # points a side of a stored decision map
 
 
@@ -37,14 +38,15 @@ def make_estimator(cell: Cell, device: str | None = None) -> Any:
         own = sanitiser_parameters(cell)
         room = {"max_memory": "8GB"} if name == "ln-svm-libsvm" else {}
         return DEFENSES[name.removesuffix("-libsvm")](**settings, **own, **room, cache_size=1000)
-    if name in ("no-peek", "floral-multiclass"):
-        given = {"budget": 0.02, **given}  # a small fixed budget, as the stored results have it
+    if name == "floral-default":
+        return DEFENSES["floral"](device=device, random_state=cell.seed)
+    if name in ("floral-fixed", "floral-multiclass"):
+        given = {"budget": FIXED_BUDGET, **given}
         return DEFENSES["floral"](**settings, device=device, random_state=cell.seed, **given)
-    if name == "no-peek-matched":
-        # B is told the level, as the paper tells the baselines; everything else stays at its default.
-        budget = cell.level / 100 if cell.level else 0.02
+    if name == "floral-told":
+        budget = cell.level / 100 if cell.level else FIXED_BUDGET
         return DEFENSES["floral"](**settings, budget=budget, device=device, random_state=cell.seed, **given)
-    if name == "svc":
+    if name in ("svc", "svc-default"):
         from sklearn.svm import SVC
 
         return SVC(**settings, cache_size=1000)
@@ -70,7 +72,7 @@ def run_fits(
             if dict(cell.method.params).get("map"):
                 result.traces["", "map"] = decision_map(model, dataset)
         except Exception as error:
-            result = CellResult(cell, error=f"{type(error).__name__}: {error}")
+            result = CellResult.failed(cell, error)
         result.seconds = time.perf_counter() - started
         results.append(result)
         progress((number + 1) / len(cells))

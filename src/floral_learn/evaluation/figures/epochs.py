@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from floral_learn.evaluation.figures.style import BLACK, BLUE, ORANGE, RED, title_of
+from floral_learn.evaluation.metrics import sample_deviation
 from floral_learn.evaluation.reporting.results import Place, Results
 
 _LOOKS: dict[str, dict[str, Any]] = {
@@ -55,7 +56,7 @@ def _curve(axis: Any, results: Results, place: Place, handles: dict[str, Any]) -
     known = results.traces(place, "epochs", "last")  # a head has its own, the network one point an epoch
     x = known[0] if known else np.arange(1, values.shape[1] + 1)
     seen = x >= np.floor(_BEGIN * x[-1])
-    x, mean, deviation = x[seen], values.mean(0)[seen], values.std(0)[seen]
+    x, mean, deviation = x[seen], values.mean(0)[seen], sample_deviation(values, axis=0)[seen]
     look = {"linewidth": 1.2, **_LOOKS[place.method.title]}
     (line,) = axis.plot(x, mean, **look)
     axis.fill_between(x, mean - deviation, mean + deviation, color=look["color"], alpha=0.12, linewidth=0)

@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from floral_learn.evaluation.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED
+from floral_learn.evaluation.metrics import sample_deviation
 from floral_learn.evaluation.reporting.results import Results
 
 _LOOKS: dict[str, dict[str, Any]] = {
@@ -39,7 +40,7 @@ def draw(results: Results) -> Figure:
             # side by side, so that bars do not hide each other
             x = np.array([level for level, _ in found]) + 0.25 * (order - len(_LOOKS) / 2)
             mean = [values.mean() for _, values in found]
-            deviation = [values.std() for _, values in found]
+            deviation = [sample_deviation(values) for _, values in found]
             handles[title] = axis.errorbar(x, mean, deviation, **{"linewidth": 1.1, "elinewidth": 0.6, **look})
         axis.set_title(attack)
         axis.set_xlabel("poisoned labels (%)")

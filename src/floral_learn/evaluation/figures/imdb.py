@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from floral_learn.evaluation.figures.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED
+from floral_learn.evaluation.metrics import sample_deviation
 from floral_learn.evaluation.reporting.results import Place, Results
 
 _LOOKS = ((BLACK, "-"), (BLUE, "--"), (GREEN, "-."), (ORANGE, ":"), (PURPLE, "--"), (RED, "-"))
@@ -53,7 +54,7 @@ def _curve(axis: Any, results: Results, place: Place, metric: str, look: tuple[s
     if place.method.needs_grid and results.suite.grid:
         rounds = results.suite.grid.rounds
     x = np.linspace(rounds / values.shape[1], rounds, values.shape[1])
-    mean, deviation = values.mean(0), values.std(0)
+    mean, deviation = values.mean(0), sample_deviation(values, axis=0)
     label = "clean" if place.level == 0 else f"{place.level:g} %"
     axis.plot(x, mean, color=look[0], linestyle=look[1], linewidth=1.2, label=label, marker="o" if len(x) < 10 else "")
     axis.fill_between(x, mean - deviation, mean + deviation, color=look[0], alpha=0.1, linewidth=0)

@@ -14,7 +14,7 @@ _ENCODERS = ("own", "clean")
 _STATISTICS = ("last", "final")
 _OWN: dict[str, dict[str, Any]] = {
     "minilm": {"color": BLUE, "marker": "^", "linewidth": 1.8},
-    "no-peek": {"color": RED, "marker": "s", "linestyle": "--", "linewidth": 1.6},
+    "floral-fixed": {"color": RED, "marker": "s", "linestyle": "--", "linewidth": 1.6},
 }
 
 

@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from floral_learn.evaluation.figures.style import BLUE, GREY
+from floral_learn.evaluation.metrics import sample_deviation
 from floral_learn.evaluation.reporting.results import Results
 
 
@@ -21,7 +22,7 @@ def draw(results: Results) -> Figure:
         found = {level: values for level, values in found.items() if len(values)}
         names = ["clean" if level == 0 else f"{level:g} %" for level in found]
         heights = [100 * np.mean(values) for values in found.values()]
-        whiskers = [100 * np.std(values) for values in found.values()]
+        whiskers = [100 * sample_deviation(values) for values in found.values()]
         axis.bar(names, heights, yerr=whiskers, color=BLUE, capsize=2, width=0.6)
         axis.axhline(25, color=GREY, linestyle=":", linewidth=1)
         axis.set_title(method.title)

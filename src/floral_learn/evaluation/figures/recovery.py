@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from floral_learn.evaluation.cell_data import load
 from floral_learn.evaluation.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED
+from floral_learn.evaluation.reporting.per_budget import budgets_of, floral_places, nearest_config
 from floral_learn.evaluation.reporting.results import Place, Results
 
 _LOOKS = ((BLUE, "-"), (GREEN, "--"), (RED, "-."), (ORANGE, ":"), (BLACK, "-"))
@@ -17,7 +18,7 @@ _LOOKS = ((BLUE, "-"), (GREEN, "--"), (RED, "-."), (ORANGE, ":"), (BLACK, "-"))
 def draw(results: Results) -> Figure:
     """Average rate for every k, traces over the rounds, and which points are recovered."""
     figure = Figure(figsize=(7.2, 4.6), layout="constrained")
-    places = [p for p, cells in results.cells.items() if p.method.name == "floral" and p.level > 0 and cells]
+    places = [place for place in floral_places(results) if place.level > 0]
     if not places:
         return figure
     pair: Any = figure.subfigures(2, 1)
@@ -25,14 +26,16 @@ def draw(results: Results) -> Figure:
     average, over_rounds = top.subplots(1, 2)
     for number, place in enumerate(places):
         color, dash = _LOOKS[number % len(_LOOKS)]
-        flips, rates, deviations = average_rates(results, place)
+        rows = [row for row in budgets_of(results, place) if row.recovery is not None]
+        flips = [row.flips for row in rows]
+        rates, deviations = zip(*(row.recovery for row in rows if row.recovery), strict=True)
         average.errorbar(range(len(flips)), rates, deviations, color=color, linestyle=dash, marker="o", capsize=2)
         average.set_xticks(range(len(flips)), [str(k) for k in flips])
-        traces = np.stack(results.traces(place, "recovery", config=matching(results, place)))
+        traces = np.stack(results.traces(place, "recovery", config=_matching(results, place)))
         mean = np.nanmean(traces[:, 1:], axis=0)  # no flips in the warm-up round
         smooth = np.convolve(mean, np.ones(10) / 10, mode="valid")
         over_rounds.plot(np.arange(len(smooth)) + 6, smooth, color=color, linestyle=dash, label=f"{place.level:g} %")
-    average.set_xlabel("flips a round, k (budget B = 2k)")
+    average.set_xlabel("flips per round, k (budget B = 2k)")
     average.set_ylabel("share of poisoned labels\nflipped back, mean of a round")
     over_rounds.set_xlabel("round (mean of ten)")
     over_rounds.set_title("B nearest to the number of poisoned labels")
@@ -46,30 +49,14 @@ def draw(results: Results) -> Figure:
     return figure
 
 
-def matching(results: Results, place: Place) -> str:
-    """The configuration whose B is nearest to the number of poisoned labels, among those best in the last round."""
-    rows = len(load(results.suite.data[0]).y_train)
-    frame = results.frame
-    last = frame[(frame.method == place.method.title) & (frame.level == place.level) & (frame.statistic == "last")]
-    means = last[last.metric == "accuracy"].groupby("config")["value"].mean()
-    wanted = place.level / 100 * rows
-    nearest = min(abs(_budget(config) - wanted) for config in means.index)
-    return str(means[[abs(_budget(config) - wanted) == nearest for config in means.index]].idxmax())
-
-
-def average_rates(results: Results, place: Place) -> tuple[list[int], list[float], list[float]]:
-    """k, mean recovery rate over rounds and replications, and its deviation, averaged over steps and decays."""
-    frame = results.frame
-    own = frame[(frame.method == place.method.title) & (frame.level == place.level) & (frame.metric == "recovery_rate")]
-    flips = own.config.map(lambda config: _budget(config) // 2)
-    groups = own.groupby([flips, "seed"])["value"].mean().groupby(level=0)
-    ks = sorted(groups.groups)
-    return ks, [float(groups.mean()[k]) for k in ks], [float(groups.std(ddof=0)[k]) for k in ks]
+def _matching(results: Results, place: Place) -> str:
+    """The configuration whose B is nearest to the number of poisoned labels."""
+    return nearest_config(results, place, place.level / 100 * len(load(results.suite.data[0]).y_train))
 
 
 def _points(axis: Any, results: Results, place: Place) -> Any:
     dataset = load(results.suite.data[0])
-    rates = results.traces(place, "flip_rate", config=matching(results, place))
+    rates = results.traces(place, "flip_rate", config=_matching(results, place))
     rate = rates[0]
     labels = results.store.trace(_attack_cell(results, place), "labels")
     poisoned = labels != dataset.y_train_clean
@@ -90,7 +77,3 @@ def _attack_cell(results: Results, place: Place) -> Any:
     cell = results.cells[place][0]
     assert cell.attack is not None
     return attack_cell(cell.data, cell.attack, cell.level, cell.seed)
-
-
-def _budget(config: str) -> int:
-    return int(config.split()[0].removeprefix("B="))

@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from floral_learn.evaluation.figures.style import line_style, title_of, without_marker
+from floral_learn.evaluation.metrics import sample_deviation
 from floral_learn.evaluation.reporting.results import Place, Results
 
 
@@ -48,7 +49,7 @@ def _curve(axis: Any, results: Results, place: Place, order: int, handles: dict[
     values = np.stack(traces)
     rounds = results.suite.grid.rounds if results.suite.grid else values.shape[1]
     x = np.linspace(rounds / values.shape[1], rounds, values.shape[1])
-    mean, deviation = values.mean(0), values.std(0)
+    mean, deviation = values.mean(0), sample_deviation(values, axis=0)
     style = without_marker(line_style(place.method.title, order))
     (line,) = axis.plot(x, mean, **style)
     axis.fill_between(x, mean - deviation, mean + deviation, color=style["color"], alpha=0.12, linewidth=0)

@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from floral_learn.evaluation.figures.style import line_style
+from floral_learn.evaluation.metrics import sample_deviation
 from floral_learn.evaluation.reporting.results import Results
 
 _TITLES = {
@@ -41,7 +42,7 @@ def draw(results: Results) -> Figure:
                     continue
                 x = [level for level, _ in points]
                 mean = np.array([values.mean() for _, values in points])
-                deviation = np.array([values.std() for _, values in points])
+                deviation = np.array([sample_deviation(values) for _, values in points])
                 style = line_style(method.title, order)
                 (line,) = axis.plot(x, mean, **style)
                 axis.fill_between(x, mean - deviation, mean + deviation, color=style["color"], alpha=0.1, linewidth=0)

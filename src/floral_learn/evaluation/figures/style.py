@@ -21,8 +21,8 @@ _KNOWN: dict[str, dict[str, Any]] = {
     "curie": {"color": ORANGE, "linestyle": "--", "marker": "P"},
     "ls-svm": {"color": PURPLE, "linestyle": ":", "marker": "X"},
     "k-lid": {"color": YELLOW, "linestyle": "--", "marker": "<"},
-    "floral (no-peek)": {"color": RED, "linewidth": 2.0, "linestyle": "-", "zorder": 5, "marker": "o"},
-    "floral (no-peek, B = level)": {"color": RED, "linestyle": ":", "zorder": 5, "marker": "d"},
+    "floral (budget 2 %)": {"color": RED, "linewidth": 2.0, "linestyle": "-", "zorder": 5, "marker": "o"},
+    "floral (budget = level)": {"color": RED, "linestyle": ":", "zorder": 5, "marker": "d"},
     "floral (largest-loss attacker)": {"color": GREY, "linestyle": "-", "marker": "."},
 }
 _CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY, YELLOW, BLACK, GREY)

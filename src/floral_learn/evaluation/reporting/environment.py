@@ -5,10 +5,16 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from floral_learn.evaluation.spec import RESULTS_VERSION
+
 PACKAGES = ("floral-learn", "numpy", "scipy", "scikit-learn", "joblib", "torch", "matplotlib", "pandas")
+
+
+DIRTY = " with local changes"
 
 
 def environment() -> dict[str, str]:
@@ -20,6 +26,8 @@ def environment() -> dict[str, str]:
         except PackageNotFoundError:
             found[package] = "not installed"
     found["system"] = f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs"
+    found["results_version"] = str(RESULTS_VERSION)
+    found["date"] = datetime.now(UTC).isoformat(timespec="seconds")
     if commit := _commit():
         found["commit"] = commit
     return found
@@ -42,4 +50,13 @@ def _commit() -> str | None:
         ).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return None
-    return name + (" with local changes" if changed else "")
+    return name + (DIRTY if changed else "")
+
+
+def publishable(environment: dict[str, str]) -> None:
+    """Raise a ValueError unless numbers made in this environment can be made again from a commit."""
+    commit = environment.get("commit")
+    if commit is None:
+        raise ValueError("the source tree has no commit: results that are published must name one")
+    if commit.endswith(DIRTY):
+        raise ValueError(f"the source tree differs from commit {commit.removesuffix(DIRTY)}: commit before publishing")

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from floral_learn.evaluation.metrics import sample_deviation
 from floral_learn.evaluation.reporting.paper import paper_value
-from floral_learn.evaluation.reporting.results import STATISTICS, Place, Results
+from floral_learn.evaluation.reporting.results import COLUMNS, STATISTICS, Place, Results
 
 METRICS = (
     "accuracy", "balanced_accuracy", "hinge_loss", "recovery_rate", "seconds", "peak_memory_mb",
@@ -73,7 +74,9 @@ def comparison(results: Results, metric: str = "accuracy") -> Table:
     rows: list[Row] = []
     for place in results.cells:
         entries = {}
-        for statistic in STATISTICS:
+        for statistic in COLUMNS:
+            if statistic not in STATISTICS and (place, statistic) not in results.chosen:
+                continue
             config = results.chosen.get((place, statistic), "")
             values = results.values(place, statistic, metric, config)
             if not len(values):
@@ -81,7 +84,7 @@ def comparison(results: Results, metric: str = "accuracy") -> Table:
             entries[statistic] = _entry(results, place, metric, statistic, values, config)
         if entries:
             rows.append(Row(place, entries))
-    statistics = tuple(s for s in STATISTICS if any(s in row.entries for row in rows))
+    statistics = tuple(s for s in COLUMNS if any(s in row.entries for row in rows))
     return Table(results.suite.title, metric, tuple(_mark(rows, metric)), statistics)
 
 
@@ -103,29 +106,35 @@ def _entry(results: Results, place: Place, metric: str, statistic: str, values: 
     paper = paper_value(results.suite.paper_table, place.level, place.setting, place.method.title, metric, statistic)
     if paper is None and statistic == "final":  # the paper lists its single fits under "last"
         paper = paper_value(results.suite.paper_table, place.level, place.setting, place.method.title, metric, "last")
-    deviation = float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
-    return Entry(float(np.mean(values)), deviation, len(values), paper, config)
+    return Entry(float(np.mean(values)), float(sample_deviation(values)), len(values), paper, config)
 
 
 def _mark(rows: list[Row], metric: str) -> list[Row]:
-    """Mark the best mean of each group and statistic, to three digits as it is printed."""
+    """Mark the best mean of each group and statistic, to three digits as it is printed.
+
+    A statistic is compared with itself alone: a peak over rounds, chosen on the test set, is not comparable with a
+    single fit. Where one method stands alone in a column of its group, or where all are level, none is the best.
+    """
     if metric in NEITHER_IS_BETTER:
         return rows
     sign = -1 if metric in LOWER_IS_BETTER else 1
-    best: dict[tuple[Any, ...], float] = {}
+    values: dict[tuple[Any, ...], list[float]] = {}
     for row in rows:
         for statistic, entry in row.entries.items():
-            group = (row.place.attack, row.place.setting, row.place.level, statistic)
-            best[group] = max(best.get(group, -np.inf), sign * round(entry.mean, 3))
-    out = []
-    for row in rows:
-        entries = {}
-        for statistic, entry in row.entries.items():
-            group = (row.place.attack, row.place.setting, row.place.level, statistic)
-            is_best = sign * round(entry.mean, 3) >= best[group]
-            entries[statistic] = Entry(entry.mean, entry.deviation, entry.count, entry.paper, entry.config, is_best)
-        out.append(Row(row.place, entries))
-    return out
+            values.setdefault(_group(row, statistic), []).append(sign * round(entry.mean, 3))
+
+    def is_best(row: Row, statistic: str, entry: Entry) -> bool:
+        group = values[_group(row, statistic)]
+        return max(group) > min(group) and sign * round(entry.mean, 3) >= max(group)
+
+    return [
+        Row(row.place, {s: replace(entry, best=is_best(row, s, entry)) for s, entry in row.entries.items()})
+        for row in rows
+    ]
+
+
+def _group(row: Row, statistic: str) -> tuple[Any, ...]:
+    return row.place.attack, row.place.setting, row.place.level, statistic
 
 
 def leading(table: Table) -> dict[str, list[str]]:

@@ -10,6 +10,7 @@ from typing import Any
 from floral_learn.atomic_files import write_atomically
 from floral_learn.evaluation.families.contraction import stability_rows
 from floral_learn.evaluation.figures import write_figures
+from floral_learn.evaluation.reporting import per_budget
 from floral_learn.evaluation.reporting.results import Results
 from floral_learn.evaluation.reporting.tables import METRICS, Table, comparison, costs, to_csv, to_latex, to_markdown
 from floral_learn.evaluation.spec import Attack, Data, Grid, Method, Suite
@@ -34,6 +35,9 @@ def write_outputs(results: Results, folder: Path, note: dict[str, Any]) -> list[
         plain = "\n".join(",".join(map(str, row)) for row in (names, *rows))
         written.append(write_atomically(folder / "tables" / "stability.csv", plain + "\n"))
         written.append(write_atomically(folder / "tables" / "bounds.md", _bounds()))
+    if {"sensitivity", "recovery"} & set(results.suite.figures) and len(results.frame):
+        for kind, text in (("md", per_budget.to_markdown(results)), ("csv", per_budget.to_csv(results))):
+            written.append(write_atomically(folder / "tables" / f"per_budget.{kind}", text))
     written += write_figures(results, folder / "figures")
     content = {**note, "suite": asdict(results.suite)}
     written.append(write_atomically(folder / NOTE, json.dumps(content, indent=1) + "\n"))
@@ -42,14 +46,14 @@ def write_outputs(results: Results, folder: Path, note: dict[str, Any]) -> list[
 
 def _cost_tables(results: Results) -> dict[str, str]:
     rows = [(method, f"{seconds:.3f}", f"{memory:.0f}") for method, seconds, memory in costs(results)]
-    names = ("method", "seconds a cell", "peak memory (MB)")
+    names = ("method", "seconds per cell", "peak memory (MB)")
     markdown = "\n".join("| " + " | ".join(row) + " |" for row in (names, ("---", "---:", "---:"), *rows))
     plain = "\n".join(f'"{method}",{seconds},{memory}' for method, seconds, memory in rows)
     return {"costs.md": markdown + "\n", "costs.csv": "method,seconds,peak_memory_mb\n" + plain + "\n"}
 
 
 def tables_of(results: Results) -> list[Table]:
-    """One table a metric that the results have."""
+    """One table per metric that the results have."""
     if not len(results.frame):
         return []
     made = [comparison(results, metric) for metric in METRICS if metric not in ("seconds", "peak_memory_mb")]
