@@ -20,6 +20,7 @@ _PUBLIC = {
     "load": "floral_learn.defenses.persistence",
     "ContradictedLabels": "floral_learn.defenses.sanitizers",
     "ContradictedLabelsSVC": "floral_learn.defenses.contradicted_svc",
+    "ModelFileError": "floral_learn.defenses.model_archive",
     "CurieFilter": "floral_learn.defenses.sanitizers",
     "CurieSVC": "floral_learn.defenses.curie",
     "KLIDWeightedSVC": "floral_learn.defenses.k_lid",

@@ -1,5 +1,15 @@
-"""The error of everything that reads tables."""
+"""The error of everything that reads tables; importable without any library."""
 
 
 class TableError(ValueError):
-    """A table cannot be used; the message is one line for its owner and names the option that mends it."""
+    """A table cannot be used; the message is one line for its owner and names the option that mends it.
+
+    Examples
+    --------
+    >>> from floral_learn import TableError, read_table
+    >>> try:
+    ...     read_table("nowhere.csv", label="y")
+    ... except TableError as error:
+    ...     print(error)
+    cannot read nowhere.csv: No such file or directory
+    """

@@ -20,6 +20,7 @@ def predict(
     source: Path = typer.Argument(..., metavar="DATA", help="rows to classify: .csv, .tsv or .parquet"),
     out: Path = typer.Option(..., "--out", "-o", help="CSV file to write: row, id, prediction, scores"),
     row_id: str | None = typer.Option(None, "--id", help="column that names the rows, copied beside the predictions"),
+    max_bytes: int = typer.Option(2**30, min=1, help="most bytes that MODEL may unpack to"),
     sep: str | None = typer.Option(None, help="separator of a text file (default: found in the header)"),
     encoding: str | None = typer.Option(None, help="encoding of a text file (default: UTF-8, or its byte order mark)"),
 ) -> None:
@@ -33,7 +34,7 @@ def predict(
         raise TableError(f"the folder of --out {out} does not exist")
     if out.exists() and any(path.exists() and out.samefile(path) for path in (source, model_file)):
         raise TableError(f"--out {out} is an input; inputs are never overwritten")
-    model = load(model_file)
+    model = load(model_file, max_bytes=max_bytes)
     encoder = getattr(model, "named_steps", {}).get("columns")
     if not isinstance(encoder, TableEncoder):
         raise TableError(f"{model_file} is not a model of floral train: it has no columns to read")

@@ -143,15 +143,17 @@ class TextBlock(BaseEstimator):
 
     def fit(self, column: Any) -> TextBlock:
         """Learn the words; a ValueError where there is none. MiniLM has nothing to learn."""
-        self.words_: Any = None
-        self.svd_: Any = None
+        self.words_, self.idf_, self.components_ = np.zeros(0, dtype=str), np.zeros(0), np.zeros((0, 0))
+        self.token_pattern_ = ""
         if self.encoder == "tfidf":
             from sklearn.decomposition import TruncatedSVD
 
-            self.words_, table = _tfidf(_texts(column, ""))
+            vectorizer, table = _tfidf(_texts(column, ""))
+            self.token_pattern_ = vectorizer.token_pattern
+            self.words_, self.idf_ = vectorizer.get_feature_names_out().astype(str), vectorizer.idf_
             rank = min(self.components, table.shape[1] - 1, table.shape[0] - 1)
             if rank >= 1:
-                self.svd_ = TruncatedSVD(rank, random_state=self.random_state).fit(table)
+                self.components_ = TruncatedSVD(rank, random_state=self.random_state).fit(table).components_
         return self
 
     def transform(self, column: Any) -> np.ndarray:
@@ -160,8 +162,11 @@ class TextBlock(BaseEstimator):
         if self.encoder == "minilm":
             made = minilm(texts)
         else:
-            table = self.words_.transform(texts)
-            made = table.toarray() if self.svd_ is None else self.svd_.transform(table)
+            # Words and weights are kept as arrays, which a model file holds in a fraction of a dict's space.
+            vectorizer = _vectorizer(self.token_pattern_, vocabulary={w: i for i, w in enumerate(self.words_.tolist())})
+            vectorizer.idf_ = self.idf_
+            table = vectorizer.transform(texts)
+            made = table @ self.components_.T if self.components_.size else table.toarray()
         length = np.linalg.norm(made, axis=1, keepdims=True)
         return TEXT_WEIGHT * made / np.where(length > 0, length, 1)
 
@@ -174,13 +179,13 @@ class TextBlock(BaseEstimator):
         """How many columns are made."""
         if self.encoder == "minilm":
             return MINILM_WIDTH
-        return len(self.words_.vocabulary_) if self.svd_ is None else self.svd_.n_components
+        return len(self.components_) or len(self.words_)
 
     def describe(self) -> str:
         """What is done to the text, for people."""
         if self.encoder == "minilm":
             return f"MiniLM, {MINILM_WIDTH} numbers"
-        return f"tf-idf of {len(self.words_.vocabulary_):,} words, {self.width} components"
+        return f"tf-idf of {len(self.words_):,} words, {self.width} components"
 
 
 MINILM_WIDTH = 384
@@ -239,15 +244,19 @@ def find_date_format(column: Any) -> str | None:
 
 
 def _tfidf(texts: list[str]) -> tuple[Any, Any]:
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
-    for options in ({"min_df": 2, "max_features": 20_000}, {"token_pattern": r"(?u)\S+", "max_features": 20_000}):
-        words = TfidfVectorizer(sublinear_tf=True, dtype=np.float64, **options)
+    for pattern, least in ((r"(?u)\b\w\w+\b", 2), (r"(?u)\S+", 1)):
+        vectorizer = _vectorizer(pattern, min_df=least, max_features=20_000)
         try:
-            return words, words.fit_transform(texts)
+            return vectorizer, vectorizer.fit_transform(texts)
         except ValueError:
             continue
     raise ValueError("no words to compare rows by")
+
+
+def _vectorizer(pattern: str, **options: Any) -> Any:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    return TfidfVectorizer(sublinear_tf=True, token_pattern=pattern, **options)
 
 
 def _texts(column: Any, missing: str) -> list[str]:

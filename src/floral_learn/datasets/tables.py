@@ -44,6 +44,13 @@ class Table:
         The file, for messages.
     notes : list of str
         What was found or left out, one line each, for people.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from floral_learn import read_table
+    >>> read_table(pd.DataFrame({"size": [1.0, 2.0], "y": ["no", "yes"]}), label="y")
+    <Table the table: 2 rows, 1 feature columns, 2 classes>
     """
 
     features: Any

@@ -6,7 +6,6 @@ import os
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,19 @@ from sklearn.base import BaseEstimator
 
 import floral_learn
 from floral_learn.atomic_files import write_atomically
+from floral_learn.defenses.model_archive import (
+    MAX_BYTES,
+    ModelFileError,
+    check_archive,
+    check_nodes,
+    check_seal,
+    is_own_class,
+    sealed,
+)
 
 _FORMAT = 1
 # Types that a model file may name beside those that skops knows: sparse rows, what scikit-learn's searches and
-# calibrated classifiers hold, and our own estimators (`_is_own_estimator`). Never a function: skops would call it.
+# calibrated classifiers hold; our own classes are known by `is_own_class`. Never a function: skops would call it.
 _KNOWN = frozenset(
     {
         "scipy.sparse._csr.csr_matrix",
@@ -33,7 +41,7 @@ _KNOWN = frozenset(
         "sklearn.utils._metadata_requests.MetadataRequest",
         "sklearn.utils._metadata_requests.MethodMetadataRequest",
         "numpy.ma.MaskedArray",
-        "floral_learn.defenses.budget_selection.BudgetSelection",
+        "numpy.dtype",
     }
 )
 
@@ -41,7 +49,8 @@ _KNOWN = frozenset(
 def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator or pipeline to `path`, whole or not at all.
 
-    The file is a skops archive with the version of floral-learn that wrote it. Callbacks are not part of the model.
+    The file is a skops archive with the version of floral-learn that wrote it and a digest against accidents. Callbacks
+    are not part of the model.
 
     Parameters
     ----------
@@ -75,7 +84,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     _refuse_callables(model)
     with _without_callbacks(model):
         payload = _dump(skops_io, model)
-    write_atomically(path, payload)
+    write_atomically(path, sealed(payload))
 
 
 def _dump(skops_io: Any, model: Any) -> bytes:
@@ -86,8 +95,8 @@ def _dump(skops_io: Any, model: Any) -> bytes:
         raise ValueError(f"this model cannot be saved: {error}") from error
 
 
-def load(path: str | os.PathLike[str], trusted: Sequence[str] = ()) -> Any:
-    """Read a model that `save` wrote.
+def load(path: str | os.PathLike[str], trusted: Sequence[str] = (), *, max_bytes: int = MAX_BYTES) -> Any:
+    """Read a model that `save` wrote; a file from a stranger can be wrong, but runs no code and takes bounded memory.
 
     Parameters
     ----------
@@ -95,6 +104,8 @@ def load(path: str | os.PathLike[str], trusted: Sequence[str] = ()) -> Any:
         The file.
     trusted : sequence of str
         Full names of further types that may be created, such as a transformer of your own in a pipeline.
+    max_bytes : int, default=2**30
+        Most bytes that the file may unpack to; the limits on its schema (a 32nd) and its members follow from it.
 
     Returns
     -------
@@ -103,8 +114,9 @@ def load(path: str | os.PathLike[str], trusted: Sequence[str] = ()) -> Any:
 
     Raises
     ------
-    ValueError
-        If the file is no model file, comes from a newer format, or names a type that is not trusted.
+    ModelFileError
+        A ValueError: the file is no model file, is damaged, is over a limit, comes from a newer format, or names a type
+        that is not trusted.
 
     Examples
     --------
@@ -121,42 +133,55 @@ def load(path: str | os.PathLike[str], trusted: Sequence[str] = ()) -> Any:
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"no model file at {path}")
+    if isinstance(trusted, str):
+        raise TypeError(f"trusted={trusted!r} must be a list of names, even for one: [{trusted!r}]")
+    if path.stat().st_size > max_bytes:
+        raise ModelFileError(f"{path} has more than max_bytes={max_bytes} bytes; if you trust it, raise the limit")
     try:
-        found = _skops().get_untrusted_types(file=path)
-    except Exception as error:
-        raise ValueError(f"{path} is not a floral-learn model file") from error
-    unknown = [n for n in found if n not in _KNOWN and n not in trusted and not _is_own_estimator(n)]
-    if unknown:
-        raise ValueError(
-            f"{path} holds types that are not trusted: {', '.join(sorted(unknown))}; see load(trusted=...)"
+        stamp = _read(path.read_bytes(), frozenset(trusted), max_bytes)
+        return _checked(stamp, path)
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {error}") from error.__cause__
+    except (ImportError, OSError):
+        raise
+    except MemoryError as error:
+        raise ModelFileError(f"{path} needs more memory than there is") from error
+    except Exception as error:  # what skops and zipfile raise for files that nobody would write
+        raise ModelFileError(f"{path} is not a floral-learn model file, or damaged") from error
+
+
+def _read(raw: bytes, trusted: frozenset[str], max_bytes: int) -> Any:
+    """Everything that the file holds, after every check that can be made without creating it."""
+    check_seal(raw)
+    check_nodes(check_archive(raw, max_bytes), trusted)
+    found = _skops().get_untrusted_types(data=raw)
+    if unknown := [name for name in found if name not in _KNOWN and name not in trusted and not is_own_class(name)]:
+        raise ModelFileError(
+            f"it holds types that are not trusted: {', '.join(sorted(unknown))}; see load(trusted=...)"
         )
-    stamp = _skops().load(path, trusted=list(found))
-    if not isinstance(stamp, dict) or "model" not in stamp or "format" not in stamp:
-        raise ValueError(f"{path} is not a floral-learn model file")
-    if stamp["format"] > _FORMAT:
-        raise ValueError(
-            f"{path} was written by floral-learn {stamp['floral_learn']}, in a newer format: upgrade to read it"
-        )
-    if stamp["floral_learn"].split(".")[:2] != floral_learn.__version__.split(".")[:2]:
+    return _skops().loads(raw, trusted=list(found))
+
+
+def _checked(stamp: Any, path: Path) -> Any:
+    """The model of a stamp that has what stamps have, its estimators with all their parameters."""
+    if not isinstance(stamp, dict) or not {"model", "format", "floral_learn"} <= set(stamp):
+        raise ModelFileError("it is not a floral-learn model file")
+    made, version = stamp["format"], stamp["floral_learn"]
+    if not isinstance(made, int) or not isinstance(version, str):
+        raise ModelFileError("it is not a floral-learn model file: its stamp has no version")
+    if made > _FORMAT:
+        raise ModelFileError(f"it was written by floral-learn {version[:40]}, in a newer format: upgrade to read it")
+    for part in _parts(stamp["model"]):
+        if lost := [name for name in part._get_param_names() if not hasattr(part, name)]:
+            raise ModelFileError(f"it is damaged: its {type(part).__name__} has no {lost[0]}")
+    if version.split(".")[:2] != floral_learn.__version__.split(".")[:2]:
         warnings.warn(
-            f"{path} was written by floral-learn {stamp['floral_learn']}, this is {floral_learn.__version__}: "
+            f"{path} was written by floral-learn {version[:40]}, this is {floral_learn.__version__}: "
             "check its predictions before you rely on them",
             UserWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
     return stamp["model"]
-
-
-def _is_own_estimator(name: str) -> bool:
-    """Whether `name` is, by its full name, an estimator or sanitiser class of ours: no function, no imported name."""
-    module, _, attribute = name.rpartition(".")
-    if not module.startswith("floral_learn."):
-        return False
-    try:
-        found = getattr(import_module(module), attribute)
-    except (ImportError, AttributeError):
-        return False
-    return isinstance(found, type) and issubclass(found, BaseEstimator) and found.__module__ == module
 
 
 @contextmanager
