@@ -4,8 +4,10 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
@@ -134,3 +136,29 @@ def test_a_regressor_cannot_vote(noisy_blobs):
     X, y, _ = noisy_blobs()
     with pytest.raises(ValueError, match="estimator=LinearRegression must be a classifier"):
         PartitionAggregationClassifier(LinearRegression()).fit(X, y)
+
+
+class KeepsSensors(ClassifierMixin, BaseEstimator):
+    """Remembers the metadata that reached it."""
+
+    def fit(self, X, y, sensors=None):
+        """Remember."""
+        self.classes_, self.sensors_ = np.unique(y), sensors
+        return self
+
+    def predict(self, X):
+        """The first class."""
+        return np.repeat(self.classes_[0], len(X))
+
+
+def test_metadata_reaches_each_part_for_its_own_rows():
+    X, y = np.arange(40.0)[:, None], np.tile([0, 0, 1, 1], 10)
+    with sklearn.config_context(enable_metadata_routing=True):
+        base = KeepsSensors().set_fit_request(sensors=True)
+        voters = PartitionAggregationClassifier(base, n_partitions=3).fit(X, y, sensors=np.arange(40))
+        for number, part in enumerate(voters.estimators_):
+            assert set(part.sensors_) == set(np.flatnonzero(voters.partition_ == number))
+        with pytest.raises(TypeError, match="colour"):
+            PartitionAggregationClassifier(base).fit(X, y, colour=1)
+    with pytest.raises(TypeError, match="unexpected keyword 'sensors'"):
+        PartitionAggregationClassifier(KeepsSensors()).fit(X, y, sensors=np.arange(40))

@@ -1,4 +1,4 @@
-"""Partition and vote: one classifier a disjoint part of the data, so that a flipped label spoils one vote.
+"""Partition and vote: one classifier per disjoint part of the data, so that a flipped label spoils one vote.
 
 Levine and Feizi, "Deep Partition Aggregation", 2021, in its form for label flips: rows are sorted by their
 features alone and dealt to m parts, so no label can move a row to another part. With votes n_c and ties
@@ -12,8 +12,10 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
+from sklearn.utils._metadata_requests import _routing_enabled
 from sklearn.utils._param_validation import HasMethods, Interval
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
 
 from floral_learn.defenses.labels import query_input, training_input
 from floral_learn.defenses.svm import PlainSVC
@@ -84,14 +86,18 @@ class PartitionAggregationClassifier(ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X, y, sample_weight=None):
-        """Train one base estimator a part on rows X (n, d) and labels y (n,).
+    def fit(self, X, y, sample_weight=None, **params):
+        """Train one base estimator per part on rows X (n, d) and labels y (n,).
 
-        ``sample_weight`` (n,) is passed on; an error where the base estimator takes none.
+        ``sample_weight`` (n,) is passed on; an error where the base estimator takes none. With scikit-learn's metadata
+        routing switched on, other keywords go to base estimators that requested them, each part its own rows.
         """
         self._validate_params()
+        if params and not _routing_enabled():
+            raise TypeError(f"fit() got an unexpected keyword {next(iter(params))!r}.")
+        routed = dict(process_routing(self, "fit", **params).estimator.fit) if params else {}
         X, codes, weight = training_input(self, X, y, sample_weight)
-        base = PlainSVC() if self.estimator is None else self.estimator
+        base = self._base()
         if not is_classifier(base):
             raise ValueError(f"estimator={type(base).__name__} must be a classifier: its predictions are the votes.")
         if weight is not None and not has_fit_parameter(base, "sample_weight"):
@@ -102,12 +108,19 @@ class PartitionAggregationClassifier(ClassifierMixin, BaseEstimator):
         for number, rows in enumerate(parts):
             self.partition_[rows] = number
         fits = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fit_part)(base, X[rows], codes[rows], None if weight is None else weight[rows], self.random_state)
-            for rows in parts
+            delayed(_fit_part)(base, X, codes, weight, rows, routed, self.random_state) for rows in parts
         )
         self.estimators_ = [fitted for fitted, _ in fits]
         self._single_class = [code for _, code in fits]
         return self
+
+    def _base(self) -> Any:
+        return PlainSVC() if self.estimator is None else self.estimator
+
+    def get_metadata_routing(self):
+        """What this classifier consumes (``sample_weight``) and what it hands on to the base estimators' fit."""
+        mapping = MethodMapping().add(caller="fit", callee="fit")
+        return MetadataRouter(owner=self).add_self_request(self).add(estimator=self._base(), method_mapping=mapping)
 
     def vote_counts(self, X):
         """Votes (m, M) of the parts for each class."""
@@ -136,17 +149,27 @@ class PartitionAggregationClassifier(ClassifierMixin, BaseEstimator):
         return share[:, 1] - share[:, 0] if len(self.classes_) == 2 else share
 
 
-def _fit_part(base: Any, X: NDArray[np.float64], codes: NDArray[np.intp], weight: Any, seed: int) -> tuple[Any, int]:
-    if weight is not None:
+def _fit_part(
+    base: Any,
+    X: NDArray[np.float64],
+    codes: NDArray[np.intp],
+    weight: Any,
+    rows: NDArray[np.intp],
+    routed: dict[str, Any],
+    seed: int,
+) -> tuple[Any, int]:
+    if weight is not None and (weight[rows] > 0).any():
         # A part may consist of weightless rows of one class; a row without weight is no evidence.
-        keep = weight > 0 if (weight > 0).any() else np.ones(len(codes), bool)
-        X, codes, weight = X[keep], codes[keep], weight[keep]
-    if len(np.unique(codes)) == 1:
-        return None, int(codes[0])
+        rows = rows[weight[rows] > 0]
+    if len(np.unique(codes[rows])) == 1:
+        return None, int(codes[rows[0]])
     model = clone(base)
     free = [name for name, value in model.get_params().items() if _is_free_seed(name, value)]
     model.set_params(**dict.fromkeys(free, seed))
-    return model.fit(X, codes, **({} if weight is None else {"sample_weight": weight})), -1
+    arguments = _check_method_params(X, routed, indices=rows)
+    if weight is not None:
+        arguments["sample_weight"] = weight[rows]
+    return model.fit(X[rows], codes[rows], **arguments), -1
 
 
 def _is_free_seed(name: str, value: Any) -> bool:
