@@ -266,11 +266,11 @@ def test_a_failed_cell_is_named_in_the_log():
 
 
 def test_the_arena_prints_a_score_card_and_is_in_the_list(tmp_path):
-    few = ("--quick", "--methods", "svc,floral-fit", "--levels", "10")
+    few = ("--quick", "--methods", "plain-svc,safe-svc", "--levels", "30")
     done = floral("bench", "arena", *few, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "score card" in done.stdout
-    assert "FLORAL (auto)" in done.stdout
+    assert "safe SVC" in done.stdout
     assert (tmp_path / "runs" / "arena-quick" / "figures" / "arena.png").is_file()
     again = floral("bench", "arena", *few, cwd=tmp_path)
     assert "0 cells computed" in again.stdout

@@ -213,6 +213,6 @@ def show_list(out: Path) -> None:
         took = duration(last[name]) if name in last else "-"
         table.add_row(name, suite.title, str(len(suite.cells())), took)
     cells = sum(len(suite.cells()) for suite in ARENA_SUITES.values())
-    title = "ten data sets, nine attacks: what a user would run, without clean labels (each also as arena-NAME)"
+    title = "24 data sets, ten attacks: what a user would run, without clean labels (each also as arena-NAME)"
     table.add_row("arena", title, str(cells), duration(last["arena"]) if "arena" in last else "-")
     Console().print(table)

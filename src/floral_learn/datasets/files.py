@@ -80,7 +80,7 @@ def find_file(
         raise DataNotFoundError(f"{name} not found in {searched}. {hint}".rstrip())
     target = (Path(data_home) if data_home is not None else user_cache()) / name
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{name}.")
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     os.close(handle)
     try:
         download(Path(temporary))

@@ -1,16 +1,17 @@
-"""The arena's score card: every method on every cell, held against SVC and against the oracle.
+"""The arena's score card: every method on every cell, held against the plain model behind it on the same splits.
 
-A cell is a data set, an attack and a level; its value is the mean test accuracy over the splits. The oracle is FLORAL
-with the budget (and C) of the path that is best on the test labels of that cell: it peeks, and nobody can call it.
+A cell is a data set, an attack and a level; its value is the mean over the splits, and so is a difference.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from floral_learn.datasets.arena import DEVELOPMENT
-from floral_learn.evaluation.arena_methods import AUTO, PATH, SVC_DEFAULT
+import numpy as np
+
+from floral_learn.datasets.arena import ARENA_FOLDS
+from floral_learn.evaluation.arena_methods import BASES
 from floral_learn.evaluation.reporting.results import attack_title
 from floral_learn.evaluation.spec import Suite
 from floral_learn.evaluation.store import Store
@@ -18,35 +19,33 @@ from floral_learn.evaluation.store import Store
 if TYPE_CHECKING:
     import pandas as pd
 
-ORACLE = "oracle (peeks)"
-BASE = SVC_DEFAULT.title
-GROUPS = ("development", "held out")
-CELL = ["group", "data", "attack", "level"]
-_SHOWN = {"C=10 B=0": "SVM of the game, C = 10", "C=10 B=0.02": "FLORAL 2 %, C = 10", "C=1 B=0.1": "FLORAL 10 %, C = 1"}
+CELL = ["fold", "data", "attack", "level"]
+FAR_BELOW = 0.02
+#: Data sets by the share of their rarest class in an even share: 1 is even.
+PREVALENCE = {"rare class": (0.0, 0.35), "uneven": (0.35, 0.8), "even": (0.8, 1.01)}
 
 
 def arena_frame(suites: Sequence[Suite], store: Store) -> pd.DataFrame:
-    """One row a fit: group, data, attack, level, split, method, accuracy, balanced accuracy, seconds; finished only."""
+    """One row per fit: fold, data, evenness, attack, level, split, method, scores, seconds; finished cells only."""
     import pandas as pd
 
     cells = {cell.key: (suite, cell) for suite in suites for cell in suite.cells() if cell.method.name != "attack"}
     costs = store.costs(cells)
-    values: dict[tuple[str, str], dict[str, float]] = {}
-    for key, config, _, metric, value in store.all_rows(set(cells)):
-        values.setdefault((key, config), {})[metric] = value
+    values: dict[str, dict[str, float]] = {}
+    for key, _, _, metric, value in store.all_rows(set(cells)):
+        values.setdefault(key, {})[metric] = value
     rows = []
-    for (key, config), found in values.items():
+    for key, found in values.items():
         suite, cell = cells[key]
         name = suite.data[0].name.removeprefix("arena-")
         rows.append(
             {
-                "group": GROUPS[0] if name in DEVELOPMENT else GROUPS[1],
+                "fold": ARENA_FOLDS[name],
                 "data": name,
                 "attack": "clean" if cell.attack is None else attack_title(cell.attack),
                 "level": cell.level,
                 "split": cell.seed,
-                "method": config if cell.method.name == PATH.name else cell.method.title,
-                "path": cell.method.name == PATH.name,
+                "method": cell.method.title,
                 "accuracy": found["accuracy"],
                 "balanced_accuracy": found["balanced_accuracy"],
                 "seconds": costs[key][0],
@@ -55,92 +54,112 @@ def arena_frame(suites: Sequence[Suite], store: Store) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def cell_means(frame: pd.DataFrame, metric: str = "accuracy") -> pd.DataFrame:
-    """Mean over splits, (cells, methods), with the oracle; only splits and cells that every method has finished."""
-    wide = frame.pivot_table(index=[*CELL, "split"], columns="method", values=metric).dropna()
-    means = wide.groupby(level=CELL).mean()
-    path = [name for name in means.columns if name in set(frame.loc[frame["path"], "method"])]
-    if path:
-        # The best on average over the splits: one choice a cell, as a user who could peek would make it.
-        means[ORACLE] = means[path].max(axis=1)
-    return means
+def differences(frame: pd.DataFrame, metric: str = "accuracy") -> pd.DataFrame:
+    """Each method minus the plain model behind it, (cells, methods): paired by split, then averaged."""
+    import pandas as pd
+
+    wide = frame.pivot_table(index=[*CELL, "split"], columns="method", values=metric)
+    paired = {name: wide[name] - wide[BASES[name]] for name in wide if BASES.get(name) in wide and BASES[name] != name}
+    return pd.DataFrame(paired).groupby(level=CELL).mean()
 
 
 def score_card(frame: pd.DataFrame) -> pd.DataFrame:
-    """A row a group and method: the numbers of the card.
+    """A row per group of data sets and method.
 
-    ``mean``, ``clean`` and ``poisoned`` are means over cells; ``deviation`` is that of ``mean`` over the splits;
-    ``worst`` and ``worst_clean`` the lowest difference to SVC in a cell; ``clean_loss`` the mean one on clean labels;
-    ``gap_closed`` the share of the way from SVC to the oracle, on the mean of the poisoned cells; ``seconds`` a fit.
+    ``clean`` and ``poisoned`` are mean accuracies over cells. Against the plain model behind: ``clean_gain`` and
+    ``gain`` are mean differences on clean labels and on poisoned ones, ``worst`` the lowest of a cell, ``below`` the
+    share of cells more than 0.02 under it, ``balanced_clean`` and ``balanced`` mean differences of balanced accuracy.
+    ``deviation`` is that of ``gain`` over the splits; ``seconds`` a median per fit.
     """
     import pandas as pd
 
-    means = cell_means(frame)
-    per_split = frame.pivot_table(index=[*CELL, "split"], columns="method", values="accuracy").dropna()
+    accuracy = frame.pivot_table(index=CELL, columns="method", values="accuracy")
+    plain, even = differences(frame), differences(frame, "balanced_accuracy")
+    by_split = {split: differences(part) for split, part in frame.groupby("split")}
     seconds = frame.groupby("method")["seconds"].median()
     rows = []
-    for group in (*GROUPS, "all"):
-        part = means if group == "all" else means[means.index.get_level_values("group") == group]
-        if not len(part):
-            continue
-        splits = per_split if group == "all" else per_split[per_split.index.get_level_values("group") == group]
-        by_split = splits.groupby(level="split").mean()
-        deviation = by_split.std(ddof=0) if len(by_split) > 1 else by_split.iloc[0] * float("nan")
-        level = part.index.get_level_values("level")
-        poisoned, clean = part[level > 0], part[level == 0]
-        over = poisoned.mean() - poisoned[BASE].mean()
-        for name in part.columns:
-            rows.append(
-                {
-                    "group": group,
-                    "method": name,
-                    "mean": part[name].mean(),
-                    "deviation": deviation.get(name, float("nan")),
-                    "clean": clean[name].mean(),
-                    "poisoned": poisoned[name].mean(),
-                    "worst": (poisoned[name] - poisoned[BASE]).min(),
-                    "clean_loss": (clean[BASE] - clean[name]).mean(),
-                    "worst_clean": (clean[name] - clean[BASE]).min(),
-                    "gap_closed": over[name] / over[ORACLE] if ORACLE in over and over[ORACLE] > 0 else float("nan"),
-                    "seconds": seconds.get(name, float("nan")),
-                    "cells": len(part),
-                }
-            )
+    for group, names in groups(frame):
+        for name in accuracy.columns:
+            here = accuracy.loc[accuracy.index.get_level_values("data").isin(names), name].dropna()
+            level = here.index.get_level_values("level")
+            row = {
+                "group": group,
+                "method": name,
+                "cells": len(here),
+                "clean": here[level == 0].mean(),
+                "poisoned": here[level > 0].mean(),
+                "seconds": seconds.get(name, np.nan),
+            }
+            if name in plain:
+                row |= _against_plain(plain[name].loc[here.index].dropna(), even[name].loc[here.index].dropna())
+                gains = [_poisoned(part[name].dropna(), names).mean() for part in by_split.values() if name in part]
+                row["deviation"] = float(np.std(gains, ddof=1)) if len(gains) > 1 else np.nan
+            rows.append(row)
     return pd.DataFrame(rows)
 
 
-def shown_methods(card: pd.DataFrame) -> list[str]:
-    """What the tables list: every method, of the path only a few named settings, best mean first, the oracle last."""
-    order = card[card.group == card.group.iloc[-1]].sort_values("mean", ascending=False)["method"]
-    return [name for name in order if name != ORACLE and (" B=" not in name or name in _SHOWN)] + [
-        name for name in order if name == ORACLE
-    ]
+def groups(frame: pd.DataFrame) -> Iterator[tuple[str, list[str]]]:
+    """All data sets, each fold, and each class of prevalence, where there is more than one."""
+    names = list(dict.fromkeys(frame["data"]))
+    yield "all", names
+    for fold in sorted(set(frame["fold"])):
+        yield f"fold {fold}", [name for name in names if ARENA_FOLDS[name] == fold]
+    for title, (low, high) in PREVALENCE.items():
+        found = [name for name in names if low <= EVENNESS[name] < high]
+        if found:
+            yield title, found
 
 
-def title(method: str) -> str:
-    """How people read a method's name."""
-    return _SHOWN.get(method, method)
+#: Share of the rarest class times the number of classes, on the clean labels of the whole data set.
+EVENNESS = {
+    "spambase": 0.79, "spambase-rare": 0.20, "moon": 1.0, "wine": 0.81, "circles": 1.0, "labelme": 0.68,
+    "phoneme": 0.59, "phoneme-rare": 0.10, "breast-cancer": 0.75, "letters": 0.80, "ellipses": 0.50, "pima": 0.70,
+    "htru2": 0.18, "digits": 0.97, "digits-3-8": 0.97, "mnist-1-7": 0.96, "overlap": 0.70, "magic04": 0.70,
+    "magic04-overlap": 0.70, "satimage": 0.58, "banknote": 0.89, "iris": 1.0, "imbalanced": 0.20, "imdb": 1.0,
+}  # fmt: skip
+
+
+def _poisoned(values: pd.Series, names: list[str]) -> pd.Series:
+    index = values.index
+    return values[index.get_level_values("data").isin(names) & (index.get_level_values("level") > 0)]
+
+
+def _against_plain(plain: pd.Series, even: pd.Series) -> dict[str, float]:
+    poisoned = plain.index.get_level_values("level") > 0
+    return {
+        "clean_gain": plain[~poisoned].mean(),
+        "gain": plain[poisoned].mean(),
+        "worst": plain.min(),
+        "below": (plain < -FAR_BELOW).mean(),
+        "balanced_clean": even[~poisoned].mean(),
+        "balanced": even[poisoned].mean(),
+    }
+
+
+COLUMNS = {
+    "clean": ".4f", "poisoned": ".4f", "clean_gain": "+.4f", "gain": "+.4f", "deviation": ".4f", "worst": "+.3f",
+    "below": ".1%", "balanced_clean": "+.4f", "balanced": "+.4f", "seconds": ".2f",
+}  # fmt: skip
+TITLES = {
+    "clean_gain": "clean, against plain", "gain": "poisoned, against plain", "deviation": "± splits",
+    "worst": "worst cell", "below": "cells > 0.02 below", "balanced_clean": "balanced, clean", "balanced": "balanced",
+}  # fmt: skip
+
+
+def shown(row: pd.Series) -> list[str]:
+    """The numbers of a row of the card as people read them; empty where there is nothing to compare."""
+    return ["" if row[name] != row[name] else f"{row[name]:{form}}" for name, form in COLUMNS.items()]
 
 
 def to_markdown(card: pd.DataFrame) -> str:
-    """A table a group."""
-    names = ("method", "mean", "± splits", "clean", "poisoned", "worst drop", "clean loss", "gap closed", "seconds")
+    """A table per group."""
+    names = ["method", *(TITLES.get(name, name) for name in COLUMNS)]
     out = []
+    card = card.reindex(columns=[*card.columns, *(name for name in COLUMNS if name not in card)])
     for group in dict.fromkeys(card.group):
-        part = card[card.group == group].set_index("method")
-        out += [f"**{group}** ({int(part['cells'].iloc[0])} cells)", ""]
+        part = card[card.group == group]
+        out += [f"**{group}** ({int(part['cells'].max())} cells)", ""]
         out += ["| " + " | ".join(names) + " |", "|---|" + "---:|" * (len(names) - 1)]
-        for name in shown_methods(card):
-            row = part.loc[name]
-            bold = "**" if name == AUTO.title else ""
-            out.append(
-                f"| {bold}{title(name)}{bold} | {row['mean']:.4f} | {_number(row['deviation'], '.4f')} | "
-                f"{row['clean']:.4f} | {row['poisoned']:.4f} | {row['worst']:+.3f} | {row['clean_loss']:+.4f} | "
-                f"{_number(row['gap_closed'], '.0%')} | {_number(row['seconds'], '.2f')} |"
-            )
+        out += ["| " + " | ".join([row["method"], *shown(row)]) + " |" for _, row in part.iterrows()]
         out.append("")
     return "\n".join(out)
-
-
-def _number(value: float, form: str) -> str:
-    return "" if value != value else f"{value:{form}}"

@@ -73,6 +73,8 @@ def poisoned_labels(
     if attack.name == "reference":
         family = dict(attack.params)["family"]
         return [np.array(_reference(data, f"{family}-{level:g}")) for level in levels]
+    if attack.name == "votes":  # real wrong labels: what people said
+        return [np.array(dataset.info["votes"]) for _ in levels]
     clean = dataset.y_train_clean
     if attack.name in GREEDY and len(levels) > 1:
         result = _poison(dataset, attack, max(levels), seed, progress)
@@ -100,9 +102,12 @@ def _poison(dataset: Dataset, attack: Attack, level: float, seed: int, progress:
         arguments["surrogate"] = SVC(kernel=arguments.pop("kernel"), C=10.0)
     if attack.name == "lfa" and len(dataset.y_val):
         arguments |= {"X_val": dataset.X_val, "y_val": dataset.y_val}
-    attacker = ATTACKS[attack.name](
-        budget=int(len(dataset.y_train_clean) * level / 100 + 1e-9), random_state=seed, progress=progress, **arguments
-    )
+    budget = int(len(dataset.y_train_clean) * level / 100 + 1e-9)
+    if arguments.pop("of", None) == "rarest":  # the arena's one-way flips: twice the level, of that class's labels
+        names, counts = np.unique(dataset.y_train_clean, return_counts=True)
+        arguments["class_weights"] = {names[counts.argmin()]: 1.0}
+        budget = int(counts.min() * 2 * level / 100 + 1e-9)
+    attacker = ATTACKS[attack.name](budget=budget, random_state=seed, progress=progress, **arguments)
     return attacker.poison(dataset.X_train, dataset.y_train_clean)
 
 

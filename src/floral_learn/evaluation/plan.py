@@ -49,8 +49,6 @@ def family_of(cell: Cell) -> str:
         return "text"
     if name in GAME_METHODS:
         return "games"
-    if name == "floral-path":
-        return "paths"
     if name == "stability":
         return "stability"
     if name in HEAD_METHODS:

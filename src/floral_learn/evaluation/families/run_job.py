@@ -13,7 +13,6 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from floral_learn.core.choose_gram import DENSE_ROWS
-from floral_learn.evaluation.arena_path import run_paths
 from floral_learn.evaluation.cell_data import kind_of, load, poisoned_labels
 from floral_learn.evaluation.families.contraction import run_stability
 from floral_learn.evaluation.families.games import run_games
@@ -119,10 +118,6 @@ def _text(job: Job, labels: dict[str, np.ndarray], progress: Progress, device: s
     return run_text(list(job.cells), y, progress, device)
 
 
-def _paths(job: Job, labels: dict[str, np.ndarray], progress: Progress, device: str | None) -> list[CellResult]:
-    return run_paths(list(job.cells), _labels_of(job.cells, labels), load(job.cells[0].data), progress)
-
-
 # A new kind of cell is one function here and one line in `plan.family_of`.
 _FAMILIES: dict[str, Any] = {
     "attack": _attacks,
@@ -131,7 +126,6 @@ _FAMILIES: dict[str, Any] = {
     "networks": _networks,
     "heads": _heads,
     "stability": _stability,
-    "paths": _paths,
     "text": _text,
 }
 

@@ -149,4 +149,6 @@ def attack_title(attack: Attack) -> str:
         return f"authors' labels ({dict(attack.params)['family']})"
     if kernel := dict(attack.params).get("kernel"):  # one attack, two victims
         return f"{attack.name} ({kernel})"
+    if which := dict(attack.params).get("of"):  # one attack, another class
+        return f"{attack.name} ({which} class)"
     return attack.name
