@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
 from floral_learn.core.votes import read_votes
+from floral_learn.whole_fit import whole_fit
 
 from .aggregate import VoteAggregation, _seed, read_gold
 from .features import LEAST_SMOOTH, MOST_ROWS, encode_items, linear_steps, smooth_step
@@ -74,6 +75,7 @@ class CrowdFloralClassifier(ClassifierMixin, BaseEstimator):
         self.missing = missing
         self.random_state = random_state
 
+    @whole_fit
     def fit(self, X: Any, votes: Any, *, groups: Any = None, gold: Any = None) -> CrowdFloralClassifier:
         """Fit from items and votes.
 

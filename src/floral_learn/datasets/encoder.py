@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from floral_learn.table_error import TableError
+from floral_learn.whole_fit import whole_fit
 
 from .cells import as_numbers, as_texts
 from .column_blocks import CategoryBlock, DateBlock, NumberBlock, TextBlock, find_date_format, has_minilm
@@ -82,6 +83,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.text_components = text_components
         self.random_state = random_state
 
+    @whole_fit
     def fit(self, X: Any, y: Any = None) -> TableEncoder:
         """Learn roles, medians, categories, formats and words from the training rows X (a DataFrame).
 

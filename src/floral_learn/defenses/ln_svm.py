@@ -19,6 +19,7 @@ from floral_learn.core.choose_gram import parse_bytes
 from floral_learn.core.kernels import resolve_gamma
 from floral_learn.defenses.labels import query_input, training_input
 from floral_learn.defenses.svm import SVM_CONSTRAINTS, build_svm, svm_parameters
+from floral_learn.whole_fit import whole_fit
 
 
 def correct_gram(gram: NDArray[np.float64], noise: float) -> NDArray[np.float64]:
@@ -82,6 +83,7 @@ class LabelNoiseSVC(ClassifierMixin, BaseEstimator):
     def __init__(self, noise=0.05, *, max_memory="4GB"):
         pass  # every parameter is assigned by the decorator
 
+    @whole_fit
     def fit(self, X, y, sample_weight=None):
         """Train on rows X (n, d), or a Gram matrix (n, n), and labels y (n,)."""
         self._validate_params()

@@ -19,6 +19,7 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted, has_
 
 from floral_learn.defenses.labels import query_input, training_input
 from floral_learn.defenses.svm import PlainSVC
+from floral_learn.whole_fit import whole_fit
 
 
 def deal_by_features(X: NDArray[np.float64], n_parts: int) -> list[NDArray[np.intp]]:
@@ -86,6 +87,7 @@ class PartitionAggregationClassifier(ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    @whole_fit
     def fit(self, X, y, sample_weight=None, **params):
         """Train one base estimator per part on rows X (n, d) and labels y (n,).
 

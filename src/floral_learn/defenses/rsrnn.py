@@ -24,6 +24,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from floral_learn.defenses.labels import query_input, training_input
+from floral_learn.whole_fit import whole_fit
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,7 @@ class RSRNNClassifier(ClassifierMixin, BaseEstimator):
         self.max_iter = max_iter
         self.random_state = random_state
 
+    @whole_fit
     def fit(self, X, y):
         """Train on rows X (n, d) and labels y (n,)."""
         self._validate_params()

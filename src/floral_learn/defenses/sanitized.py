@@ -14,6 +14,7 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted, has_
 
 from floral_learn.defenses.labels import query_input, training_input
 from floral_learn.defenses.svm import PlainSVC
+from floral_learn.whole_fit import whole_fit
 
 
 def _inner_has(method: str) -> Any:
@@ -71,6 +72,7 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
     # Keywords of the sanitisers that a user may request under metadata routing.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"graph": None, "pred_probs": None}
 
+    @whole_fit
     def fit(self, X, y, sample_weight=None, **params):
         """Sanitise rows X (n, d) and labels y (n,), then train.
 

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from floral_learn.core.kernels import resolve_gamma
 from floral_learn.defenses.labels import query_input, training_input
 from floral_learn.defenses.smoothing_bounds import certified_flips, chernoff_log_failure, flips_to_cross
+from floral_learn.whole_fit import whole_fit
 
 _BLOCK_ENTRIES = 2_000_000  # weights a(x) held at once: a few copies of 16 MB
 
@@ -107,6 +108,7 @@ class RandomizedSmoothingClassifier(ClassifierMixin, BaseEstimator):
         self.n_components = n_components
         self.random_state = random_state
 
+    @whole_fit
     def fit(self, X, y, sample_weight=None):
         """Train on rows X (n, d) and labels y (n,).
 

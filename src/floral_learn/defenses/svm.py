@@ -17,6 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from floral_learn.defenses.labels import query_input, training_input
+from floral_learn.whole_fit import whole_fit
 
 _KERNELS = {"linear", "poly", "rbf", "sigmoid"}
 
@@ -115,6 +116,7 @@ class PlainSVC(ClassifierMixin, BaseEstimator):
         self.average = average
         self.random_state = random_state
 
+    @whole_fit
     def fit(self, X, y, sample_weight=None):
         """Train on rows X (n, d) and labels y (n,); ``sample_weight`` (n,) scales C row by row."""
         self._validate_params()

@@ -22,6 +22,7 @@ from floral_learn.neural.head_features import check_rows, find_layers, layer_fea
 from floral_learn.neural.mlp import TRAINING_CONSTRAINTS, hidden_sizes, log_epoch
 from floral_learn.neural.mlp_network import build_mlp, packed, torch_device, unpacked
 from floral_learn.neural.mlp_training import History, Rows, train
+from floral_learn.whole_fit import whole_fit
 
 
 def sanitised(one_hot: np.ndarray, flip_rate: np.ndarray, judged: np.ndarray) -> np.ndarray:
@@ -123,6 +124,7 @@ class NeuralFloralClassifier(HeadMixin, ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    @whole_fit
     def fit(self, X, y, sample_weight=None, trusted=None):
         """Train network and head on rows X with untrusted labels y.
 

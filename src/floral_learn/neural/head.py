@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validat
 from floral_learn.defenses.floral import FloralClassifier
 from floral_learn.defenses.floral_fit import generator
 from floral_learn.neural.head_features import check_rows, find_layers, layer_features
+from floral_learn.whole_fit import whole_fit
 
 
 def build_head(head: Any, random_state: Any) -> Any:
@@ -158,6 +159,7 @@ class FloralHead(HeadMixin, ClassifierMixin, BaseEstimator):
         self.batch_size = batch_size
         self.random_state = random_state
 
+    @whole_fit
     def fit(self, X, y, sample_weight=None, trusted=None):
         """Train the head on the features of rows X with untrusted labels y.
 

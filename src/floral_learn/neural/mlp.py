@@ -29,6 +29,7 @@ from floral_learn.neural.mlp_network import (
     unpacked,
 )
 from floral_learn.neural.mlp_training import History, Rows, train
+from floral_learn.whole_fit import whole_fit
 
 _POSITIVE = Interval(Real, 0.0, None, closed="neither")
 _COUNT = Interval(Integral, 1, None, closed="left")
@@ -151,6 +152,7 @@ class NeuralNetClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    @whole_fit
     @with_callbacks
     def fit(self, X, y, sample_weight=None, validation=None):
         """Train on rows X (n, d) and labels y (n,).

@@ -25,6 +25,7 @@ from floral_learn.neural.encoders import Tokens, check_labels, check_texts, quie
 from floral_learn.neural.text_files import NOTE, note_text, plain, read_note, replaced_folder
 from floral_learn.neural.text_network import TextNetwork, load_network
 from floral_learn.neural.text_progress import EpochReport, held_out_scores
+from floral_learn.whole_fit import whole_fit
 
 History = dict[str, list[float]]
 _KEPT = ("epochs", "learning_rate", "weight_decay", "batch_size", "max_length", "random_state")  # by save
@@ -130,6 +131,7 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         tags.input_tags.string, tags.input_tags.two_d_array, tags.input_tags.one_d_array = True, False, True
         return tags
 
+    @whole_fit
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, validation=None):

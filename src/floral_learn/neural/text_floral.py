@@ -20,6 +20,7 @@ from floral_learn.neural.encoders import Tokens, check_labels, check_texts
 from floral_learn.neural.text import TextClassifier
 from floral_learn.neural.text_files import NOTE, note_text, plain, read_note, replaced_folder
 from floral_learn.neural.text_head import check_fit, checked_head
+from floral_learn.whole_fit import whole_fit
 
 
 class TextFloralClassifier(ClassifierMixin, BaseEstimator):
@@ -100,6 +101,7 @@ class TextFloralClassifier(ClassifierMixin, BaseEstimator):
                 params = {**params, name: kind(**(part or {}))}
         return super().set_params(**params)
 
+    @whole_fit
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X, y, validation=None, **head_params):
         """Fine-tune the encoder (or not) on texts `X` with untrusted labels `y`, then train the head on its embeddings.

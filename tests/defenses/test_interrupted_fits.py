@@ -1,0 +1,138 @@
+"""Ctrl-C or an error at any moment of a fit leaves the old model, whole, or none at all: every estimator we have.
+
+A profiler counts the calls of a fit and raises inside one of them, at moments spread over the whole fit.
+"""
+
+import sys
+from functools import partial
+from importlib.util import find_spec
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import make_blobs, make_moons
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+
+from floral_learn import DEFENSES, CrowdFloralClassifier, KNNRelabel, PlainSVC, SanitizedClassifier, TableEncoder
+
+if find_spec("torch"):
+    from floral_learn import FloralHead, NeuralFloralClassifier
+
+X, Y = make_moons(60, noise=0.2, random_state=0)
+OTHER_X, OTHER = make_blobs(48, centers=2, random_state=1)
+OTHER_X, OTHER = OTHER_X[:, ::-1] * 3, np.array(["dog", "cat"])[OTHER]
+QUICK = {"n_rounds": 8, "epochs": 2, "n_partitions": 3, "n_estimators": 3, "max_iter": 5, "hidden_layer_sizes": (4,)}
+# FloralClassifier has tests of its own; a text encoder is neither small nor fast.
+LEFT_OUT = {"floral", "roberta"} | (set() if find_spec("torch") else {"nn", "nn-pgd"})
+MOMENTS = 10
+
+
+class Stop(BaseException):
+    """What the profiler raises; nothing catches it by accident."""
+
+
+def defense(name):
+    model = DEFENSES[name]()
+    known = model.get_params(deep=False)
+    return model.set_params(**{key: value for key, value in QUICK.items() if key in known and key != "max_iter"})
+
+
+MODELS = {
+    **{name: lambda name=name: defense(name) for name in DEFENSES if name not in LEFT_OUT},
+    "sanitised": lambda: SanitizedClassifier(KNNRelabel(), LogisticRegression()),
+    "crowd": lambda: CrowdFloralClassifier(estimator=LogisticRegression(), random_state=0),
+}
+if find_spec("torch"):
+    MODELS["neural-floral"] = lambda: NeuralFloralClassifier(
+        hidden_layer_sizes=(4,), epochs=2, head=PlainSVC(), random_state=0
+    )
+    MODELS["head"] = lambda: FloralHead(_network(), head=PlainSVC(), random_state=0)
+
+
+def _network():
+    import torch
+
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(2, 5), torch.nn.ReLU(), torch.nn.Linear(5, 2)).double()
+
+
+def interrupted(call, moment=None):
+    """Run `call`; raise Stop inside the function call number `moment`. Returns how many calls there were."""
+    count = 0
+
+    def watch(frame, event, argument):
+        nonlocal count
+        if event in ("call", "c_call"):
+            count += 1
+            if count == moment:
+                sys.setprofile(None)
+                raise Stop
+
+    sys.setprofile(watch)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def moments(total):
+    """Early ones, where input is checked and stored, and others up to the last call."""
+    return sorted({int(total * share) + 1 for share in (*np.linspace(0.02, 0.97, MOMENTS), 0.995)})
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_an_interrupted_fit_leaves_the_old_model_or_none(name):
+    make = MODELS[name]
+    model = make().fit(X, Y)
+    before, kept = model.predict(X), dict(vars(model))
+    make().fit(OTHER_X, OTHER)  # the first fit imports what later ones have
+    total = interrupted(lambda: make().fit(OTHER_X, OTHER))
+    hit = 0
+    for moment in moments(total):
+        fresh = make()
+        try:
+            interrupted(partial(fresh.fit, OTHER_X, OTHER), moment)
+        except Stop:
+            hit += 1
+            with pytest.raises(NotFittedError):
+                fresh.predict(X)
+        try:
+            interrupted(lambda: model.fit(OTHER_X, OTHER), moment)
+        except Stop:
+            assert vars(model).keys() == kept.keys(), moment
+            assert all(vars(model)[key] is kept[key] for key in kept), moment
+            np.testing.assert_array_equal(model.predict(X), before)
+        else:  # Stop came too late, or a library swallowed it
+            model.__dict__ = dict(kept)
+    assert hit >= MOMENTS - 3
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_failed_fit_leaves_the_old_model(name):
+    model = MODELS[name]().fit(X, Y)
+    before = model.predict(X)
+    for bad in ((X * np.nan, Y), (X, np.zeros(60)), (X, Y[:-1]), (X[:, :1] * np.inf, Y)):
+        with pytest.raises(ValueError):
+            model.fit(*bad)
+        np.testing.assert_array_equal(model.predict(X), before)
+    fresh = MODELS[name]()
+    with pytest.raises(ValueError):
+        fresh.fit(X * np.nan, Y)
+    with pytest.raises(NotFittedError):
+        fresh.predict(X)
+
+
+def test_an_interrupted_encoder_is_the_old_one():
+    frame = pd.DataFrame(
+        {"a": X[:, 0], "c": list("uvw") * 20, "t": [f"word{i % 7} of some text {i}" for i in range(60)]}
+    )
+    encoder = TableEncoder(text_encoder="tfidf", text=["t"]).fit(frame)
+    before = encoder.transform(frame)
+    other = frame.assign(a=X[:, 1], c=list("xy") * 30)
+    total = interrupted(lambda: TableEncoder(text_encoder="tfidf", text=["t"]).fit(other))
+    for moment in moments(total)[1:-2]:
+        with pytest.raises(Stop):
+            interrupted(lambda: encoder.fit(other), moment)
+        np.testing.assert_array_equal(encoder.transform(frame), before)
