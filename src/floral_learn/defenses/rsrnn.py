@@ -37,6 +37,10 @@ class _Fit:
     objective: float
 
 
+_SMALLEST = 1e-60  # largest entry below which (or above whose inverse) squared distances lose their digits
+_FARTHEST = 1e100  # of a new row, in units of the training data: its square is still a number
+
+
 class RSRNNClassifier(ClassifierMixin, BaseEstimator):
     """Nearest labelled centroid, with flipped-looking samples excluded while the centroids move.
 
@@ -100,6 +104,8 @@ class RSRNNClassifier(ClassifierMixin, BaseEstimator):
         self._validate_params()
         X, codes, _ = training_input(self, X, y)
         n_classes = len(self.classes_)
+        self._unit = _unit(X)
+        X = X / self._unit
         variance = X.var(axis=0).sum()
         scale = self.penalty / (variance if variance > 0 else 1.0)
         rng = check_random_state(self.random_state)
@@ -123,7 +129,7 @@ class RSRNNClassifier(ClassifierMixin, BaseEstimator):
             centroids = moved
         assert best is not None
         self.n_iter_ = len(self.history_)
-        self.centroids_, self.centroid_labels_ = best.centroids, self.classes_[best.labels]
+        self.centroids_, self.centroid_labels_ = best.centroids * self._unit, self.classes_[best.labels]
         self.flipped_, self.objective_ = best.flipped, best.objective
         self._codes = best.labels
         return self
@@ -131,17 +137,28 @@ class RSRNNClassifier(ClassifierMixin, BaseEstimator):
     def decision_function(self, X):
         """Minus the distance to each class's nearest centroid (m, M); two classes: the difference (m,)."""
         check_is_fitted(self)
-        distances = euclidean_distances(query_input(self, X), self.centroids_)
+        rows = np.clip(query_input(self, X) / self._unit, -_FARTHEST, _FARTHEST)
+        distances = euclidean_distances(rows, self.centroids_ / self._unit)
         scores = np.stack(
             [-distances[:, self._codes == code].min(axis=1) for code in range(len(self.classes_))], axis=1
         )
-        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+        scores = scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+        with np.errstate(over="ignore"):
+            return np.clip(scores * self._unit, -np.finfo(float).max, np.finfo(float).max)
 
     def predict(self, X):
         """Label of the nearest centroid."""
         scores = self.decision_function(X)
         codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[codes]
+
+
+def _unit(X: NDArray[np.float64]) -> float:
+    """A power of two to divide by where squares of X would overflow or vanish, else 1: most data stay as they are."""
+    peak = float(np.abs(X).max())
+    if peak == 0 or _SMALLEST < peak < 1 / _SMALLEST:
+        return 1.0
+    return float(2.0 ** np.floor(np.log2(peak)))
 
 
 def _start(

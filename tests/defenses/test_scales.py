@@ -1,0 +1,42 @@
+"""No NaN from any method at any scale that a float64 holds: numbers, or an error that says why not."""
+
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_blobs, make_moons
+
+from floral_learn import DEFENSES
+
+X, Y = make_moons(80, noise=0.15, random_state=0)
+THREE = make_blobs(60, centers=3, random_state=0)
+LEFT_OUT = {"roberta"} | (set() if find_spec("torch") else {"nn", "nn-pgd"})
+QUICK = {"n_rounds": 30, "epochs": 3, "n_partitions": 5, "C": 1.0, "budget": 0.05, "random_state": 0}
+NAMES = [name for name in DEFENSES if name not in LEFT_OUT]
+SCALES = [1e-300, 1e-150, 1e-20, 1e20, 1e150, 1e300]
+
+
+def quick(name):
+    model = DEFENSES[name]()
+    known = model.get_params(deep=False)
+    return model.set_params(**{key: value for key, value in QUICK.items() if key in known})
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("name", NAMES)
+def test_scores_are_numbers_at_every_scale_or_the_fit_says_why_not(name, scale):
+    for rows, labels in ((X, Y), THREE):
+        try:
+            model = quick(name).fit(rows * scale, labels)
+            scores = model.decision_function(rows * scale) if hasattr(model, "decision_function") else np.zeros(1)
+        except ValueError:
+            continue  # it says why: scikit-learn's words on infinite values, or our own
+        assert np.isfinite(scores).all(), (name, scale)
+        assert set(model.predict(rows * scale)) <= set(np.unique(labels))
+
+
+def test_rsrnn_does_not_depend_on_the_unit():
+    plain = quick("rsrnn").fit(X, Y).predict(X)
+    for exponent in (-900, -40, 40, 900):
+        np.testing.assert_array_equal(quick("rsrnn").fit(X * 2.0**exponent, Y).predict(X * 2.0**exponent), plain)
