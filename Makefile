@@ -11,7 +11,7 @@ JOBS   ?= 2
 SITE   := build/docs
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test test-all lint types docs bench browser clean
+.PHONY: demo test test-all lint types docs bench results browser clean
 .SILENT:
 
 demo: $(VENV)/.demo
@@ -48,8 +48,13 @@ browser:
 	fi
 
 # Those for a CUDA device (scale_gpu.py, imdb_gpu.py and the page made from its store) are run by hand.
+# Every suite of the paper that needs no GPU, again, into docs/results: an hour or two on two cores, from a clean tree.
+results: $(VENV)/.dev
+	$(THREADS) $(BIN)/python benchmarks/run_suites.py run --jobs $(JOBS)
+	$(BIN)/python benchmarks/run_suites.py publish
+
 bench: $(VENV)/.dev
-	for script in $(filter-out benchmarks/scale_gpu.py benchmarks/imdb_%.py,$(wildcard benchmarks/*.py)); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	for script in $(filter-out benchmarks/scale_gpu.py benchmarks/imdb_%.py benchmarks/run_suites.py,$(wildcard benchmarks/*.py)); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 clean:
 	rm -rf $(VENV) build dist docs/gallery docs/api/generated docs/api/backreferences .mypy_cache .ruff_cache .hypothesis demo.png

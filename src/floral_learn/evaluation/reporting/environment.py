@@ -49,7 +49,8 @@ def _commit() -> str | None:
             check=True,
         ).stdout.strip()
     except (OSError, subprocess.SubprocessError):
-        return None
+        # A copy of the tree on another machine has no history of its own.
+        return os.environ.get("FLORAL_COMMIT")
     return name + (DIRTY if changed else "")
 
 

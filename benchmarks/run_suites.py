@@ -1,0 +1,135 @@
+"""Run the suites of the paper again at one commit, and publish what they leave under docs/results.
+
+    python benchmarks/run_suites.py run --jobs 4            # into runs/store.sqlite; finished cells are not run again
+    python benchmarks/run_suites.py publish                 # tables, figures, run.json and counts into docs/results
+    python benchmarks/run_suites.py summary                 # the counts alone, from the tables that are there
+    python benchmarks/run_suites.py run --quick --suites moon,mnist     # what would it cost
+
+`run` needs no more than numpy, scipy, scikit-learn, joblib and torch, so that it can be done on another machine, from a
+copy of the tree; there FLORAL_COMMIT names the commit that was copied. `publish` refuses numbers of a tree with local
+changes, of another version of the results, and suites with failed cells. Suites whose data are not here are left alone.
+The suites on IMDB need a GPU and have a script of their own (imdb_gpu.py).
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from floral_learn.atomic_files import write_atomically
+from floral_learn.datasets.files import search_path
+from floral_learn.evaluation.adapt_suite import adapt
+from floral_learn.evaluation.reporting.environment import environment, publishable
+from floral_learn.evaluation.runner import run_suite
+from floral_learn.evaluation.spec import Suite
+from floral_learn.evaluation.store import Store
+from floral_learn.evaluation.suites import SUITES
+
+ROOT = Path(__file__).resolve().parents[1]
+REFERENCE = "moon-reference"
+NEEDS = {REFERENCE: "moon_reference_seed42.npz", **{name: "mnist.npz" for name in SUITES if "mnist" in name}}
+NAMES = [*(name for name in SUITES if not name.startswith("imdb")), REFERENCE]
+
+
+def chosen(args: argparse.Namespace) -> list[Suite]:
+    names = [name for name in args.suites.split(",") if name] or NAMES
+    if unknown := [name for name in names if name not in NAMES]:
+        sys.exit(f"unknown suite {unknown[0]!r}; known: {', '.join(NAMES)}")
+    found = []
+    for name in names:
+        if name in NEEDS and not any((folder / NEEDS[name]).is_file() for folder in search_path()):
+            print(f"{name}: left out, {NEEDS[name]} is not here")
+            continue
+        base = SUITES[name.removesuffix("-reference")] if name == REFERENCE else SUITES[name]
+        found.append(adapt(base, quick=args.quick, reference=name == REFERENCE))
+    return found
+
+
+def run(args: argparse.Namespace) -> int:
+    here = environment()
+    if not args.quick:
+        publishable(here)
+    failed = 0
+    with Store(args.out / "store.sqlite") as store:
+        for suite in chosen(args):
+            note = {"command": shlex.join(["python", "benchmarks/run_suites.py", *sys.argv[1:]]), "environment": here}
+            note["seeds"] = list(suite.seeds)
+            number, started, status = store.begin_run(suite.name, note), time.perf_counter(), "stopped"
+            try:
+                report = run_suite(suite, store, jobs=args.jobs, retry_errors=True, device=args.device)
+                status = "done"
+            finally:
+                store.end_run(number, status, time.perf_counter() - started)
+            failed += report.failed
+            busy = sum(report.split.values())
+            print(
+                f"{suite.name}: {report.computed} of {report.cells} cells in {report.seconds:.0f} s "
+                f"({busy:.0f} s of workers), {report.failed} failed",
+                flush=True,
+            )
+            for _, message in store.errors(cell.key for cell in suite.cells())[:3]:
+                print(f"  {message}")
+    return 1 if failed else 0
+
+
+def publish(args: argparse.Namespace) -> int:
+    from floral_learn.evaluation.reporting.results import Results
+    from floral_learn.evaluation.reporting.write import write_outputs
+
+    with Store(args.out / "store.sqlite", read_only=True) as store:
+        for suite in chosen(args):
+            runs = [note for note in store.runs(suite.name) if note["status"] == "done"]
+            if not runs:
+                print(f"{suite.name}: not run")
+                continue
+            info, keys = runs[-1]["info"], [cell.key for cell in suite.cells()]
+            if not args.quick:
+                publishable(info["environment"])
+            known = store.status(keys)
+            if any(known.get(key) != "done" for key in keys):
+                sys.exit(f"{suite.name}: {sum(known.get(key) != 'done' for key in keys)} cells are missing or failed")
+            note = {**info, "started": runs[0]["started"], "seconds": sum(entry["seconds"] or 0 for entry in runs)}
+            with tempfile.TemporaryDirectory() as folder:
+                made = write_outputs(Results(suite, store), Path(folder), note)
+                target = args.docs / suite.name
+                shutil.rmtree(target, ignore_errors=True)
+                target.mkdir(parents=True)
+                for path in made:
+                    if path.suffix != ".svg" or path.stem == "security":  # drawings of many curves are large
+                        shutil.copyfile(path, target / path.name)
+            print(f"{suite.name}: {len(made)} files in {target}", flush=True)
+    return summary(args)
+
+
+def summary(args: argparse.Namespace) -> int:
+    from floral_learn.evaluation.reporting.summary import read_suites, to_markdown
+
+    path = write_atomically(args.docs / "summary.md", to_markdown(read_suites(args.docs)))
+    print(f"wrote {path}")
+    return 0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("action", choices=("run", "publish", "summary"))
+    parser.add_argument("--suites", default="", help="names, separated by commas (default: all but IMDB)")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--device", default=None, help="torch device of games and networks, such as cuda")
+    parser.add_argument("--quick", action="store_true", help="small versions, for a look; from any tree")
+    parser.add_argument("--out", type=Path, default=ROOT / "runs", help="folder of the store")
+    parser.add_argument("--docs", type=Path, default=ROOT / "docs" / "results", help="where results are published")
+    args = parser.parse_args()
+    actions = {"run": run, "publish": publish, "summary": summary}
+    try:
+        sys.exit(actions[args.action](args))
+    except ValueError as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()
