@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
@@ -23,14 +24,28 @@ def encode_labels(y: Any, who: str) -> tuple[NDArray[Any], NDArray[np.intp]]:
     return classes, codes
 
 
+LARGEST = 1e152  # entries whose squares, summed over a row, a float64 still holds
+
+
+def check_scale(X: NDArray[np.float64]) -> None:
+    """Refuse rows whose squared distances would overflow or vanish: scores would be NaN, or the same everywhere."""
+    peak = float(np.abs(X).max(initial=0.0))
+    if peak > LARGEST:
+        raise ValueError(f"X has values up to {peak:.1e}, whose squares overflow: standardise its columns first.")
+    if 0 < peak < 1 / LARGEST:
+        raise ValueError(f"X has no value above {peak:.1e}; squares of such vanish: standardise its columns first.")
+
+
 def training_input(
-    estimator: Any, X: Any, y: Any, sample_weight: Any = None, **check: Any
+    estimator: Any, X: Any, y: Any, sample_weight: Any = None, *, any_scale: bool = False, **check: Any
 ) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.float64] | None]:
     """Validate ``fit`` arguments and set ``classes_`` and ``n_features_in_`` on the estimator.
 
     Returns X (n, d) as float64, codes (n,) into ``classes_``, and the weights (n,) or None.
     """
     X, y = validate_data(estimator, X, y, dtype=np.float64, ensure_min_samples=2, **check)
+    if not any_scale and not issparse(X):
+        check_scale(X)
     estimator.classes_, codes = encode_labels(y, type(estimator).__name__)
     if sample_weight is None:
         return X, codes, None

@@ -102,7 +102,7 @@ class RSRNNClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X, y):
         """Train on rows X (n, d) and labels y (n,)."""
         self._validate_params()
-        X, codes, _ = training_input(self, X, y)
+        X, codes, _ = training_input(self, X, y, any_scale=True)
         n_classes = len(self.classes_)
         self._unit = _unit(X)
         X = X / self._unit
