@@ -1,0 +1,214 @@
+"""Which labels to flag, given held-out probabilities: arrays in, mask out; shared by ``audit`` and ``label_issues``.
+
+The *contradiction* of a label is how much more probable the best other class is than the given one, in [-1, 1]. Right
+labels pile up near -1 and thin out towards 1. Wrong labels form a group of their own on the far side, with a valley
+between the two heaps, because a wrong label stands where the model is as sure of the other class as it is elsewhere.
+Where classes merely overlap, contradictions thin out without a second heap: nothing there says that labels are wrong,
+and only the few strongest contradictions are flagged.
+
+Before the heaps are looked at, the average direction of the errors is undone: rows that a model is most sure of show
+how often a class c appears as c' (a row of the transition matrix T; Patrini et al., 2017), and p T^-1 is what the model
+would say of the labels without such errors. That moves the border between classes back when one class lost its labels
+to another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit, log_softmax, softmax
+
+# Chosen on sklearn's data sets and Gaussian clouds (benchmarks/audit.py flags --data design), judged on others.
+WIDTH = 0.05  # of the kernel that smooths the contradictions' histogram
+WINDOW = 0.2  # heaps are compared by the rows within such a window
+LEFT_END = -0.5  # a valley further left would cut into labels that the model supports
+DOUBTFUL, CLEAR = 1.0, 2.5  # standard errors by which a second heap stands out: from where it counts, and in full
+HIGHER = 1.5
+INTO_THE_HEAP = 0.4  # the cut lies this far from the valley to the heap's top
+STRONG = 0.6  # contradiction from which a label is flagged where there is no second heap
+LEAST_GAIN, LEAST_Z = 0.02, 3.0  # of held-out log loss over the class shares, relative and in standard errors
+_GRID = np.linspace(-1, 1, 201)
+
+
+@dataclass(frozen=True)
+class Flags:
+    """What held-out probabilities say about given labels.
+
+    Attributes
+    ----------
+    mask : bool ndarray of shape (n,)
+        Labels to look at.
+    suspicion : ndarray of shape (n,)
+        A fine scale in [0, 1] that follows the contradiction; flagged labels are those of at least 0.5.
+    contradiction : ndarray of shape (n,)
+        Best other class minus given class, after the errors' direction is undone, in [-1, 1].
+    suggested : int ndarray of shape (n,)
+        The most probable other class.
+    gain : float
+        Share of the class shares' log loss that the held-out predictions save.
+    informative : bool
+        Whether the predictions are better than the class shares; if not, nothing is flagged.
+    second_heap : bool
+        Whether contradicted labels form a group of their own.
+    """
+
+    mask: np.ndarray
+    suspicion: np.ndarray
+    contradiction: np.ndarray
+    suggested: np.ndarray
+    gain: float
+    informative: bool
+    second_heap: bool
+
+
+def flag(probabilities: np.ndarray, labels: np.ndarray, *, trusted: np.ndarray | None = None) -> Flags:
+    """Find labels that held-out probabilities contradict.
+
+    Parameters
+    ----------
+    probabilities : ndarray of shape (n, M)
+        Of each class, from a model that did not see the row's own label, on the labels' own scale (`temper`).
+    labels : int ndarray of shape (n,)
+        Given class numbers.
+    trusted : bool ndarray of shape (n,), optional
+        Labels known to be right: never flagged.
+
+    Returns
+    -------
+    Flags
+        Mask, suspicion and what they rest on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.core.flagging import flag
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 500)
+    >>> p = np.clip(np.where(y == 1, 0.9, 0.1) + rng.normal(0, 0.05, 500), 0.01, 0.99)
+    >>> given = np.where(np.arange(500) < 40, 1 - y, y)
+    >>> found = flag(np.column_stack([1 - p, p]), given)
+    >>> found.second_heap, int(found.mask.sum())
+    (True, 40)
+    """
+    free = np.ones(len(labels), dtype=bool) if trusted is None else ~trusted
+    gain, clearly = gain_over_shares(probabilities, labels)
+    informative = gain >= LEAST_GAIN and clearly >= LEAST_Z
+    undone = undo_direction(probabilities)
+    plain, tilted = contradiction(probabilities, labels), contradiction(undone, labels)
+    # Undoing stretches the scale, which can pile up what merely overlaps: the heap must show before it, too.
+    _, clear = second_heap(plain[free])
+    cut, clear_too = second_heap(tilted[free])
+    clear = min(clear, clear_too)
+    heap = clear > DOUBTFUL
+    w = np.clip((clear - DOUBTFUL) / (CLEAR - DOUBTFUL), 0, 1)
+    found = w * tilted + (1 - w) * plain
+    cut = w * max(cut, 0.0) + (1 - w) * STRONG
+    suspicion = expit((found - cut) / 0.1)
+    suspicion = np.where(free, suspicion, 0.0)
+    if not informative:
+        suspicion = np.minimum(suspicion, 0.5 - 1e-9) * 0
+    mask = suspicion >= 0.5
+    return Flags(mask, suspicion, found, best_other(undone, labels), gain, informative, heap)
+
+
+def temper(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Turn decision values or log-probabilities (n, M) into probabilities of the given labels, (n, M).
+
+    softmax(a scores + b) with a > 0 and one b per class, by maximum likelihood: where the scores say nothing about the
+    labels, a falls to zero and the class shares are left.
+    """
+    n, m = scores.shape
+    rows = np.arange(n)
+    scores = scores / max(float(scores.std()), 1e-300)
+    given = np.zeros((n, m))
+    given[rows, labels] = 1
+
+    def loss(t: np.ndarray) -> tuple[float, np.ndarray]:
+        scale = np.exp(t[0])
+        logs = log_softmax(scale * scores + t[1:], axis=1)
+        slope = np.exp(logs) - given
+        ridge = 0.1 * t[1:]  # of no weight beside data; it keeps an absent class finite
+        value = -logs[rows, labels].sum() + 0.5 * ridge @ t[1:]
+        return value / n, np.append((slope * scores).sum() * scale, slope.sum(axis=0) + ridge) / n
+
+    t = minimize(loss, np.zeros(m + 1), jac=True, method="L-BFGS-B", bounds=[(-12, 6)] + [(-20, 20)] * m).x
+    return softmax(np.exp(t[0]) * scores + t[1:], axis=1)
+
+
+def gain_over_shares(probabilities: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
+    """How much log loss the probabilities save over the class shares: as a share of it, and in standard errors."""
+    shares = np.bincount(labels, minlength=probabilities.shape[1]) / len(labels)
+    own = np.log(np.maximum(probabilities[np.arange(len(labels)), labels], 1e-12))
+    base = np.log(shares[labels])
+    saved = own - base
+    error = saved.std() / np.sqrt(len(labels))
+    return float(saved.sum() / -base.sum()), float(saved.mean() / max(error, 1e-300))
+
+
+def contradiction(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Probability of the best other class minus that of the given one, (n,)."""
+    rows = np.arange(len(labels))
+    return probabilities[rows, best_other(probabilities, labels)] - probabilities[rows, labels]
+
+
+def best_other(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """The most probable class other than the given one, (n,)."""
+    others = probabilities.copy()
+    others[np.arange(len(labels)), labels] = -np.inf
+    return others.argmax(axis=1)
+
+
+def undo_direction(probabilities: np.ndarray) -> np.ndarray:
+    """p T^-1, clipped and normalised, T's rows being the mean probabilities where the model is surest, (n, M)."""
+    n, m = probabilities.shape
+    named = probabilities.argmax(axis=1)
+    surest = np.full(m, np.nan)
+    means = np.zeros((m, m))
+    counts = np.zeros(m)
+    for c in range(m):
+        rows = probabilities[named == c]
+        if len(rows):
+            rows = rows[rows[:, c] >= np.median(rows[:, c])]
+            means[c], counts[c], surest[c] = rows.mean(axis=0), len(rows), rows[:, c].mean()
+    typical = float(np.nanmean(surest))
+    usual = np.full((m, m), (1 - typical) / max(m - 1, 1))
+    np.fill_diagonal(usual, typical)
+    # A class with few sure rows is taken to be as every other one: ten rows weigh as much as what is usual.
+    weight = (counts / (counts + 10))[:, None]
+    transition = weight * means + (1 - weight) * usual
+    if np.linalg.cond(transition) > 100:
+        return probabilities
+    undone = np.clip(np.linalg.solve(transition.T, probabilities.T).T, 1e-3, None)
+    return undone / undone.sum(axis=1, keepdims=True)
+
+
+def second_heap(values: np.ndarray) -> tuple[float, float]:
+    """Where the heap of contradicted labels begins, and how clearly it stands out (0: not at all), in standard errors.
+
+    The heap is where the smoothed histogram of `values`, to the right of its main top, rises most clearly above its
+    lowest point so far.
+    """
+    density = _smooth(values)
+    main = int(density[_GRID <= 0].argmax())
+    grid, count = _GRID[main:], density[main:] * WINDOW / (_GRID[1] - _GRID[0])
+    if grid[0] > -0.1:  # one heap around zero: the model is sure of nothing
+        return 1.0, 0.0
+    lowest = np.minimum.accumulate(count)
+    valley = np.maximum.accumulate(np.where(count <= lowest, np.arange(len(grid)), 0))
+    rise = (count - lowest) / np.sqrt(count + lowest + 1)
+    rise[(grid <= 0.05) | (count < HIGHER * lowest)] = 0
+    top = int(rise.argmax())
+    return float(grid[valley[top]] + INTO_THE_HEAP * (grid[top] - grid[valley[top]])), float(rise[top])
+
+
+def _smooth(values: np.ndarray) -> np.ndarray:
+    """Rows per grid step, smoothed by a Gaussian kernel, mirrored at both ends."""
+    step = _GRID[1] - _GRID[0]
+    edges = np.append(_GRID - step / 2, 1 + step / 2)
+    counts = np.histogram(np.clip(values, -1, 1), edges)[0].astype(float)
+    kernel = np.exp(-0.5 * (np.arange(-100, 101) * step / WIDTH) ** 2)
+    mirrored = np.concatenate([counts[:0:-1], counts, counts[-2::-1]])
+    smooth = np.convolve(mirrored, kernel / kernel.sum(), mode="same")
+    return smooth[len(_GRID) - 1 : 2 * len(_GRID) - 1]
