@@ -29,6 +29,12 @@ class Neighbours:
         flat = labels[self.rows] + n_classes * np.arange(n)[:, None]
         return np.bincount(flat.ravel(), minlength=n * n_classes).reshape(n, n_classes) / k
 
+    def favourite(self, labels: np.ndarray, n_classes: int) -> np.ndarray:
+        """The class that most neighbours carry, the row's own left out, (n,)."""
+        votes = self.votes(labels, n_classes)
+        votes[np.arange(len(labels)), labels] = -1
+        return votes.argmax(axis=1)
+
 
 def find_neighbours(X: np.ndarray, rng: np.random.Generator) -> Neighbours:
     """The nearest rows in Euclidean distance; of many features only the leading components count."""

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from floral_learn.audit.result import THRESHOLD, AuditResult
-from floral_learn.core.suspicion import REASONS
+from floral_learn.audit.words import sentences
 
 MOST_COLUMNS = 30
+MOST_ROWS = 20_000  # in the page; a browser opens that in a second
+REASON_TEXTS = ("model disagrees", "neighbours disagree", "equal row, other label", "class too small")
 _DETAIL_CHARACTERS = 25_000_000  # of cells in the page: longer texts are cut where there are many rows
 _CUTS = (2000, 1000, 500, 250, 120, 60, 30)
 
@@ -25,6 +27,7 @@ def render(
     ids: list[str] | None = None,
     notes: list[str] | None = None,
     threshold: float = THRESHOLD,
+    most_rows: int = MOST_ROWS,
 ) -> str:
     """Return the page for `result`.
 
@@ -33,33 +36,39 @@ def render(
     title : str
         Heading, such as the file's name.
     frame : pandas.DataFrame, optional
-        The original columns, shown when a row is opened.
+        The original columns, shown in the list and when a row is opened; by default those of the audited table.
     ids : list of n texts, optional
-        Names of the rows; by default their numbers.
+        Names of the rows; by default those of the audit, or their numbers.
     notes : list of str, optional
-        How the features were made, shown to the reader.
+        How the features were made, shown to the reader, in place of the audit's own notes.
     threshold : float
         Suspicion from which a label counts as flagged.
+    most_rows : int
+        Rows in the page, the most suspicious ones and their neighbours; issues.csv has all of them.
     """
     try:
         from jinja2 import Environment
         from markupsafe import Markup
     except ImportError as error:
-        raise ImportError("the audit page needs jinja2: pip install 'floral-learn[cli]'") from error
+        raise ImportError("the audit page needs jinja2: pip install jinja2") from error
     here = files("floral_learn.audit").joinpath("templates")
     source = {name: here.joinpath(name).read_text(encoding="utf-8") for name in ("page.html", "page.css", "page.js")}
-    data = page_data(result, frame=frame, ids=ids, threshold=threshold)
+    data = page_data(result, frame=frame, ids=ids, threshold=threshold, most_rows=most_rows)
     template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(source["page.html"])
     return template.render(
         title=title,
         css=Markup(source["page.css"]),  # ours, not the data's
         js=Markup(source["page.js"]),
         data=Markup(script_json(data)),
-        summary=summary(result, threshold),
-        notes=[*(notes or []), *result.notes],
-        reasons=REASONS,
+        names=result.names,
+        sentences=sentences(result),
+        stopped=not result.informative,
+        notes=result.notes if notes is None else notes,
+        shown=len(data["given"]),
+        total=result.n,
         threshold=threshold,
         has_groups=result.groups is not None,
+        has_content=bool(data["columns"]),
     )
 
 
@@ -71,58 +80,76 @@ def script_json(value: Any) -> str:
     return text
 
 
-def summary(result: AuditResult, threshold: float = THRESHOLD) -> dict[str, Any]:
-    """Return the numbers of the page's first paragraph."""
-    rows = result.flagged(threshold)
-    both = result.holds[:, 0] & result.holds[:, 3]
-    both[rows] = False
-    return {
-        "n": result.n,
-        "classes": len(result.classes),
-        "flagged": len(rows),
-        "flagged_percent": 100 * len(rows) / result.n,
-        "expected": float(result.suspicion.sum()),
-        "hit": int(10 * float(result.suspicion[rows].mean())) if len(rows) else 0,
-        "both": int(both.sum()),
-    }
-
-
-def page_data(result: AuditResult, *, frame: Any, ids: list[str] | None, threshold: float) -> dict[str, Any]:
-    """Return everything that the page's script reads, one list a column."""
-    columns, cells = _cells(frame)
+def page_data(
+    result: AuditResult, *, frame: Any, ids: list[str] | None, threshold: float, most_rows: int = MOST_ROWS
+) -> dict[str, Any]:
+    """Return everything that the page's script reads, one list per column; rows are those that the page holds."""
+    kept = _kept(result, most_rows)
+    place_of = np.full(result.n, -1)
+    place_of[kept] = np.arange(len(kept))
+    frame = result.shown if frame is None else frame
+    columns, cells = _cells(None if frame is None else frame.iloc[kept])
+    ids = result.ids if ids is None else ids
     names, codes = (None, None)
     if result.groups is not None:
         names, codes = np.unique(result.groups, return_inverse=True)
     groups = result.group_ranking(threshold)
-    classes = [str(c) for c in result.classes.tolist()]
-    bits = (result.holds @ (1 << np.arange(result.holds.shape[1]))).tolist()
+    bits = (result.holds[kept] @ (1 << np.arange(result.holds.shape[1]))).tolist()
     key = hashlib.sha256(result.given.tobytes() + result.suspicion.tobytes()).hexdigest()[:16]
     spread = np.ptp(result.place, axis=0)
     place = (result.place - result.place.min(axis=0)) / np.where(spread > 0, spread, 1)
     return {
         "key": key,
         "threshold": threshold,
-        "classes": classes,
-        "reasons": list(REASONS),
-        "ids": ids,
-        "given": result.given.tolist(),
-        "suggested": result.suggested.tolist(),
-        "suspicion": np.round(result.suspicion, 8).tolist(),
-        "model": np.round(result.disagreement, 3).tolist(),
-        "near": np.round(result.neighbour_disagreement, 3).tolist(),
+        "total": result.n,
+        "classes": [str(c) for c in result.classes.tolist()],
+        "reasons": list(REASON_TEXTS),
+        "rows": result.numbers[kept].tolist(),
+        "ids": None if ids is None else [ids[row] for row in kept],
+        "given": result.given[kept].tolist(),
+        "suggested": result.suggested[kept].tolist(),
+        "suspicion": np.round(result.suspicion[kept], 6).tolist(),
+        "model": np.round(result.disagreement[kept], 3).tolist(),
+        "near": np.round(result.neighbour_disagreement[kept], 3).tolist(),
         "why": bits,
-        "neighbours": result.neighbours.tolist(),
-        "x": np.round(place[:, 0], 4).tolist(),
-        "y": np.round(place[:, 1], 4).tolist(),
+        "neighbours": [[int(j) for j in place_of[row] if j >= 0] for row in result.neighbours[kept]],
+        "twins": _twins(result, place_of),
+        "x": np.round(place[kept, 0], 4).tolist(),
+        "y": np.round(place[kept, 1], 4).tolist(),
         "map": result.map_name,
         "columns": columns,
         "cells": cells,
         "groupNames": None if names is None else names.tolist(),
-        "group": None if codes is None else codes.tolist(),
+        "group": None if codes is None else codes[kept].tolist(),
         "groups": None if groups is None else groups.round(4).to_dict(orient="records"),
         "confusion": result.confusion(threshold).tolist(),
-        "path": result.path,
+        "decisions": [
+            [int(place_of[d.position]), d.kind, str(d.label), d.reviewer, d.note, d.given]
+            for d in result.decisions
+            if place_of[d.position] >= 0
+        ],
     }
+
+
+def _kept(result: AuditResult, most: int) -> np.ndarray:
+    """Positions of the rows that the page holds, in their order: decided ones, the most suspicious, neighbours."""
+    if result.n <= most:
+        return np.arange(result.n)
+    first = np.unique(np.concatenate([[d.position for d in result.decisions], result.order[: most // 2]]).astype(int))
+    near = result.neighbours[result.order[: most // 2]].ravel()
+    wanted = np.concatenate([first, result.twins.ravel(), near, result.order[most // 2 :]])
+    _, place = np.unique(wanted, return_index=True)
+    return np.sort(wanted[np.sort(place)[:most]])
+
+
+def _twins(result: AuditResult, place_of: np.ndarray) -> dict[str, list[int]]:
+    """For each row of the page with nearly equal rows of other labels, where these are."""
+    out: dict[str, list[int]] = {}
+    for a, b in place_of[result.twins.reshape(-1, 2)].tolist():
+        if a >= 0 and b >= 0:
+            out.setdefault(str(a), []).append(b)
+            out.setdefault(str(b), []).append(a)
+    return out
 
 
 def _cells(frame: Any) -> tuple[list[str], list[list[str]]]:

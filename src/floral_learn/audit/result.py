@@ -8,10 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.core.suspicion import reason_texts
+from floral_learn.atomic_files import write_atomically
+from floral_learn.audit.decisions import Decision
+from floral_learn.audit.words import headline, sentences
 
 THRESHOLD = 0.5
+REASONS = ("model", "neighbours", "twin", "small class")
 _PRIOR_ROWS = 20  # a group's rate is shrunk towards the overall one as if it had this many rows more
+_HEAD = 10
 
 
 def pandas() -> Any:
@@ -19,11 +23,11 @@ def pandas() -> Any:
     try:
         import pandas as pd
     except ImportError as error:
-        raise ImportError("an audit's tables need pandas: pip install 'floral-learn[pandas]'") from error
+        raise ImportError("an audit's tables need pandas: pip install pandas") from error
     return pd
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AuditResult:
     """Every label's suspicion and the evidence for it; rows are in the order of the data.
 
@@ -32,27 +36,51 @@ class AuditResult:
     classes : ndarray of shape (M,)
         The labels.
     given, suggested : int ndarray of shape (n,)
-        Class numbers of the given label and of the best other one.
+        Class numbers of the given label and of the most probable other one.
     suspicion : ndarray of shape (n,)
-        Estimate of the probability that a label is wrong.
-    raw : ndarray of shape (n,)
-        The score before calibration.
-    disagreement, neighbour_disagreement, flip_rate : ndarray of shape (n,)
-        What the score is made of: the games' models, the neighbours, the attacker.
+        A score in [0, 1], not a probability; labels of at least 0.5 are flagged.
+    probabilities : ndarray of shape (n, M)
+        What the held-out judge says of each row.
+    disagreement, neighbour_disagreement : ndarray of shape (n,)
+        Probability of any other label by the model; share of the neighbours with another label.
     holds : bool ndarray of shape (n, 4)
-        Which reasons hold.
+        Which reasons hold: the model disagrees, most neighbours disagree, a nearly equal row has another label, the
+        class is too small to judge.
     neighbours : int ndarray of shape (n, shown)
-        Row numbers of the nearest rows.
+        Positions of the nearest rows.
+    twins : int ndarray of shape (pairs, 2)
+        Positions of nearly equal rows with different labels.
     place : ndarray of shape (n, 2)
         Positions on a map.
     map_name : str
         How the map was made.
-    wrong_share : float
-        Estimated share of wrong labels.
-    path : list of dict
-        Budget, issues and agreement along a path of budgets.
+    gain : float
+        Share of the log loss of guessing by class shares that the held-out predictions save.
+    informative : bool
+        Whether they are better than guessing by class shares; if not, nothing is flagged.
+    apart : bool
+        Whether contradicted labels form a group of their own. If not, classes overlap or few labels are wrong, and
+        labels should not be replaced without a look.
+    agreement : float
+        Share of the judged labels that the held-out predictions repeat.
+    alike : list of (int, int, int)
+        Pairs of classes that cannot be told apart in some rows, and in how many.
+    names : list of str
+        Classes of a few rows and names that mean the same class: what to look at before anything else.
+    rows : int ndarray of shape (n,)
+        The number of each row in its file.
+    index : pandas.Index or None
+        The index of the frame that was audited.
+    ids : list of str or None
+        Names of the rows.
     groups : ndarray of shape (n,) or None
         Who gave each label.
+    trusted : bool ndarray of shape (n,) or None
+        Labels that were known to be right.
+    decisions : list of Decision
+        Earlier decisions that the audit took into account.
+    shown : DataFrame or None
+        Columns that the page shows.
     notes : list of str
         What was done to the columns.
 
@@ -64,26 +92,36 @@ class AuditResult:
     >>> y[:15] = 1 - y[:15]
     >>> found = audit(X, y, groups=["ann", "bob"] * 100, random_state=0)
     >>> list(found.label_issues().columns)
-    ['row', 'given', 'suggested', 'suspicion', 'reasons']
-    >>> len(found.group_ranking()), found.cleaned(threshold=0.5).shape
+    ['row', 'given', 'suggested', 'suspicion', 'flagged', 'reasons']
+    >>> len(found.group_ranking()), found.cleaned().shape
     (2, (200,))
     """
 
-    classes: np.ndarray  # (M,)
-    given: np.ndarray  # (n,), class numbers
-    suggested: np.ndarray  # (n,), the best other class
-    suspicion: np.ndarray  # (n,), estimate of P(label is wrong)
-    raw: np.ndarray  # (n,), the score before calibration
-    disagreement: np.ndarray  # (n,), of the games' models
-    neighbour_disagreement: np.ndarray  # (n,)
-    flip_rate: np.ndarray  # (n,)
-    holds: np.ndarray  # (n, reasons), bool
-    neighbours: np.ndarray  # (n, shown), row numbers
-    place: np.ndarray  # (n, 2), for a map
+    classes: np.ndarray
+    given: np.ndarray
+    suggested: np.ndarray
+    suspicion: np.ndarray
+    probabilities: np.ndarray
+    disagreement: np.ndarray
+    neighbour_disagreement: np.ndarray
+    holds: np.ndarray
+    neighbours: np.ndarray
+    twins: np.ndarray
+    place: np.ndarray
     map_name: str
-    wrong_share: float  # estimated share of wrong labels
-    path: list[dict[str, float]]  # budget, issues, agreement
-    groups: np.ndarray | None = None  # (n,), texts
+    gain: float
+    informative: bool
+    apart: bool
+    agreement: float
+    alike: list[tuple[int, int, int]] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    rows: np.ndarray | None = None
+    index: Any = None
+    ids: list[str] | None = None
+    groups: np.ndarray | None = None
+    trusted: np.ndarray | None = None
+    decisions: list[Decision] = field(default_factory=list)
+    shown: Any = None
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -92,24 +130,63 @@ class AuditResult:
         return len(self.given)
 
     @property
+    def numbers(self) -> np.ndarray:
+        """The number of each row in its file, (n,)."""
+        return np.arange(self.n) if self.rows is None else self.rows
+
+    @property
     def order(self) -> np.ndarray:
-        """Row numbers, most suspicious first."""
+        """Positions of the rows, most suspicious first."""
         return np.argsort(-self.suspicion, kind="stable")
 
+    @property
+    def wrong_share(self) -> float:
+        """Share of the labels that are flagged: an estimate of the share of wrong ones where they stand `apart`."""
+        return float((self.suspicion >= THRESHOLD).mean())
+
     def flagged(self, threshold: float = THRESHOLD) -> np.ndarray:
-        """Row numbers with a suspicion of at least `threshold`, most suspicious first."""
+        """Positions of the rows with a suspicion of at least `threshold`, most suspicious first."""
         return self.order[: int((self.suspicion >= threshold).sum())]
 
     def label_issues(self) -> Any:
-        """Return a DataFrame of all rows: row, given, suggested, suspicion, reasons; most suspicious first."""
+        """Return a DataFrame of all rows, most suspicious first, with the index of the audited frame.
+
+        Returns
+        -------
+        DataFrame
+            row, (id,) given, suggested, suspicion, flagged, reasons.
+        """
         order = self.order
-        return pandas().DataFrame(
+        frame = pandas().DataFrame(
             {
-                "row": order,
+                "row": self.numbers[order],
                 "given": self.classes[self.given[order]],
                 "suggested": self.classes[self.suggested[order]],
                 "suspicion": self.suspicion[order],
-                "reasons": reason_texts(self.holds[order]),
+                "flagged": self.suspicion[order] >= THRESHOLD,
+                "reasons": [", ".join(r for r, true in zip(REASONS, row) if true) for row in self.holds[order]],
+            },
+            index=None if self.index is None else self.index[order],
+        )
+        if self.ids is not None:
+            frame.insert(1, "id", [self.ids[position] for position in order])
+        return frame
+
+    def near_duplicates(self) -> Any:
+        """Return a DataFrame of pairs of nearly equal rows with different labels, the nearest first.
+
+        Returns
+        -------
+        DataFrame
+            row, given, other_row, other_given.
+        """
+        one, other = self.twins.reshape(-1, 2).T
+        return pandas().DataFrame(
+            {
+                "row": self.numbers[one],
+                "given": self.classes[self.given[one]],
+                "other_row": self.numbers[other],
+                "other_given": self.classes[self.given[other]],
             }
         )
 
@@ -126,36 +203,53 @@ class AuditResult:
     def group_ranking(self, threshold: float = THRESHOLD) -> Any:
         """Return a DataFrame of annotators or sources, the most suspicious first; None without groups.
 
-        ``wrong`` is the expected number of wrong labels (the sum of suspicions), ``rate`` its share of the group's
-        rows, ``score`` the rate shrunk towards the overall one (so that a group of three rows does not lead the list),
-        ``ratio`` the score over the overall rate.
+        ``rate`` is the share of a group's labels that are flagged, ``score`` the same shrunk towards the overall rate
+        (as if each group had twenty more rows of it, so that a group of three rows does not lead the list), ``ratio``
+        the score over the overall rate.
         """
         if self.groups is None:
             return None
         names, code = np.unique(self.groups, return_inverse=True)
         rows = np.bincount(code)
-        wrong = np.bincount(code, weights=self.suspicion)
         flagged = np.bincount(code, weights=self.suspicion >= threshold).astype(int)
-        overall = max(float(self.suspicion.mean()), 1e-12)
-        score = (wrong + _PRIOR_ROWS * overall) / (rows + _PRIOR_ROWS)
+        overall = flagged.sum() / self.n
+        score = (flagged + _PRIOR_ROWS * overall) / (rows + _PRIOR_ROWS)
         frame = pandas().DataFrame(
-            {"group": names, "rows": rows, "flagged": flagged, "wrong": wrong, "rate": wrong / rows, "score": score}
+            {"group": names, "rows": rows, "flagged": flagged, "rate": flagged / rows, "score": score}
         )
-        frame["ratio"] = frame["score"] / overall
+        frame["ratio"] = frame["score"] / overall if overall else 1.0
         return frame.sort_values("score", ascending=False, kind="stable", ignore_index=True)
 
-    def to_html(self, path: str | Path | None = None, **details: Any) -> str:
-        """Return (and, with a `path`, write) the page; `details` go to `floral_learn.audit.page.render`."""
+    def summary(self) -> list[str]:
+        """Return the result in sentences: what the classes' names say, what is known, and what is not."""
+        return [*self.names, *sentences(self)]
+
+    def to_html(self, path: str | Path | None = None, **details: Any) -> str | None:
+        """Write the page to `path`, or return it without one; `details` go to `floral_learn.audit.page.render`."""
         from floral_learn.audit.page import render
 
         html = render(self, **details)
-        if path is not None:
-            Path(path).write_text(html, encoding="utf-8")
-        return html
+        if path is None:
+            return html
+        write_atomically(path, html)
+        return None
 
     def __repr__(self) -> str:
-        flagged = len(self.flagged())
-        return (
-            f"AuditResult({self.n:,} rows, {len(self.classes)} classes, {flagged:,} flagged, "
-            f"about {100 * self.wrong_share:.1f} % wrong)"
-        )
+        lines = [f"AuditResult: {self.n:,} rows, {len(self.classes)} classes", *self.names, headline(self)]
+        return "\n  ".join(lines)
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        table = self.label_issues().head(_HEAD).to_html(float_format="{:.3f}".format, border=0)
+        return "".join(f"<p>{escape(line)}</p>" for line in self.summary()) + table
+
+
+def look_alikes(probabilities: np.ndarray, known: np.ndarray) -> list[tuple[int, int, int]]:
+    """Pairs of classes, the second at least half as probable as the first, and in how many rows; most rows first."""
+    top = np.argsort(-probabilities, axis=1)[:, :2]
+    at = np.arange(len(top))
+    close = 2 * probabilities[at, top[:, 1]] >= probabilities[at, top[:, 0]]
+    pairs, counts = np.unique(np.sort(known[top[close]], axis=1), axis=0, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    return [(int(pairs[i, 0]), int(pairs[i, 1]), int(counts[i])) for i in order]

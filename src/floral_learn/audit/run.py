@@ -1,4 +1,4 @@
-"""Rank given labels by how likely they are to be wrong: games, neighbours, and flips planted to calibrate."""
+"""Find given labels that look wrong: held-out models, neighbours, equal rows and the names of the classes."""
 
 from __future__ import annotations
 
@@ -6,44 +6,71 @@ from typing import Any
 
 import numpy as np
 from sklearn.decomposition import PCA
-from sklearn.utils import check_array, check_random_state
-from sklearn.utils.multiclass import check_classification_targets
-from threadpoolctl import threadpool_limits
+from sklearn.utils import check_random_state
 
-from floral_learn.audit.calibrate import Calibration, calibrate, plant
-from floral_learn.audit.neighbours import SHOWN, Neighbours, find_neighbours
-from floral_learn.audit.result import THRESHOLD, AuditResult
-from floral_learn.audit.views import PATH, Grams, Progress, Views, build_grams, look
-from floral_learn.core.suspicion import best_other, margins, relative
+from floral_learn.audit.class_names import ClassNames, look_at_names
+from floral_learn.audit.decisions import Decision, read_decisions
+from floral_learn.audit.inputs import Rows, gather
+from floral_learn.audit.judge import Progress, held_out, kernel_and_neighbours, log_of
+from floral_learn.audit.neighbours import SHOWN, find_neighbours
+from floral_learn.audit.result import REASONS, AuditResult, look_alikes
+from floral_learn.audit.twins import find_twins
+from floral_learn.core.flagging import flag, temper
 
-ENOUGH_ROWS, MOST_PLANTINGS = 2000, 5
-_STAGES = {"kernel": 0.05, "neighbours": 0.15, "games": 0.65, "calibration": 0.97, "map": 1.0}
+_STAGES = {"neighbours": 0.2, "held-out models": 0.85, "map": 1.0}
 
 
 def audit(
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
+    label: Any = None,
+    text: Any = (),
+    text_encoder: str = "auto",
+    ids: Any = None,
     groups: Any = None,
     trusted: Any = None,
+    decisions: Any = None,
+    drop: Any = (),
+    estimator: Any = None,
+    pred_probs: Any = None,
     random_state: Any = None,
     progress: Progress | None = None,
 ) -> AuditResult:
-    """Rank the labels `y` of the rows `X` by the probability that they are wrong.
+    """Find labels that look wrong, rank all of them, and say what is known and what is not.
+
+    A model that did not see a row's label says what it would have been. Labels that it contradicts are flagged where
+    they form a group of their own; where classes merely overlap, only the strongest contradictions are, and the result
+    says so; where the model knows nothing about the labels, nothing is flagged.
 
     Parameters
     ----------
-    X : array-like or sparse matrix of shape (n, d)
-        Any features: numbers, embeddings of texts or images. Distances must mean something: standardise columns of
-        different units.
-    y : array-like of shape (n,)
-        Any labels, two or more classes.
-    groups : array-like of shape (n,), optional
-        Who gave each label (annotator, source, batch): adds a ranking of groups.
-    trusted : bool array of shape (n,), optional
-        Labels known to be right: never attacked, planted or suspected.
+    X : array-like, sparse matrix, DataFrame or Table of n rows
+        Numbers in which distances mean something (standardised columns, embeddings), or a table of any columns, which
+        `TableEncoder` turns into numbers.
+    y : array-like of shape (n,), optional
+        Labels of two or more classes; leave it out where `label` names a column of `X`.
+    label : str, optional
+        The label column of the table `X`.
+    text : str or list of str
+        Columns of the table that are prose, whatever they look like.
+    text_encoder : {"auto", "minilm", "tfidf"}, default="auto"
+        How prose becomes numbers, see `TableEncoder`.
+    ids, groups, trusted : str or array-like of shape (n,), optional
+        Names of the rows; who gave each label (adds a ranking); labels known to be right, which are never suspected.
+        Each is an array or the name of a column.
+    decisions : path, DataFrame or list of dict, optional
+        What people decided before (`read_decisions`): labels found wrong are replaced, those and the ones found right
+        are trusted.
+    drop : str or list of str
+        Columns of the table to leave out.
+    estimator : classifier, optional
+        The judge: cloned and trained on four fifths of the rows to judge the rest, five times over. By default a
+        kernel machine (C = 1) and the nearest rows together. It gets `X` as given, less the columns with a role.
+    pred_probs : array-like of shape (n, M), optional
+        Held-out probabilities of the classes, in sorted order, from a judge of your own; nothing is trained then.
     random_state : int, RandomState, Generator or None
-        Draws the games, the planted flips and the landmarks.
+        Draws the folds, the landmarks and the map.
     progress : callable(stage, share), optional
         Told how much is done, a share in [0, 1].
 
@@ -61,128 +88,158 @@ def audit(
     >>> given = y.copy()
     >>> given[:15] = 1 - given[:15]
     >>> found = audit(X, given, random_state=0)
-    >>> bool(np.isin(found.order[:10], np.arange(15)).mean() >= 0.8)
-    True
+    >>> found.apart, bool(np.isin(found.flagged(), np.arange(15)).mean() >= 0.8)
+    (True, True)
     """
-    X, given, classes = _check(X, y)
-    n, m = len(given), len(classes)
-    sure = _check_trusted(trusted, n)
-    names = None if groups is None else _check_groups(groups, n)
+    if estimator is not None and pred_probs is not None:
+        raise ValueError("give estimator= or pred_probs=, not both")
+    named = {"label": label, "text": text, "ids": ids, "groups": groups, "trusted": trusted, "drop": drop}
+    data = gather(X, y, text_encoder=text_encoder, **named)
+    decided = [] if decisions is None else read_decisions(decisions, data.labels, rows=data.rows)
+    labels, sure = _decide(data, decided)
+    classes, given = np.unique(labels, return_inverse=True)
+    names = look_at_names(classes, np.bincount(given))
+    judged, codes, known = _judged(given, names, len(classes))
     rng = np.random.default_rng(_seed(random_state))
-    seed = int(rng.integers(2**40))
     tell = _Teller(progress)
-    with threadpool_limits(1 if n <= 1000 else None, user_api="blas"):
-        tell("kernel", 0)
-        grams = build_grams(X, rng)
-        tell("neighbours", 0)
-        near = find_neighbours(X, rng)
-        views = look(grams, given, m, seed, trusted=sure, with_path=True, progress=tell)
-        raw = _raw(views, near, given)
-        tell.stage = "calibration"
-        fitted = _calibrated(grams, near, given, m, sure, seed, rng, tell)
-        suspicion = fitted(raw)
-        if sure is not None:
-            suspicion[sure] = 0.0
-        path = _path(views, near.disagreement(given), fitted, sure)
-        tell("map", 0)
-        place, map_name = _place(X, rng)
-    holds = np.stack(
-        [
-            margins(views.scores, given) < 0,
-            relative(views.flip_rate) > 0.5,
-            views.load > 0.99,
-            near.disagreement(given) > 0.5,
-        ],
-        axis=1,
-    )
-    # Games and neighbours name a class together, as they do for the score.
-    together = _one_column_a_class(views.scores) + near.votes(given, m)
+    tell("neighbours", 0)
+    near = find_neighbours(data.X, rng)
+    twins = find_twins(data.X, names.merged[given], near.rows[:, :SHOWN], rng)
+    if pred_probs is not None:
+        among = classes if decisions is None else np.unique(data.labels)
+        chances = _checked(pred_probs, len(given), among, names, classes)[judged][:, known]
+        model = temper(log_of(chances), codes)
+        opinions = [model]
+    elif estimator is not None:
+        model = held_out(estimator, _part(data.raw, judged), codes, len(known), _draw(rng), tell)
+        opinions = [model]
+    else:
+        inner = near if judged.all() else find_neighbours(data.X[judged], rng)
+        model, votes = kernel_and_neighbours(data.X[judged], inner, codes, len(known), _draw(rng), tell)
+        opinions = [model, votes]
+    chances = np.mean(opinions, axis=0)
+    found = flag(chances, codes, trusted=None if sure is None else sure[judged])
+    tell("map", 0)
+    place, map_name = _place(data.X, rng)
+    disputes = np.zeros(len(given))
+    disputes[judged] = 1 - model[np.arange(len(codes)), codes]
+    differ = near.disagreement(names.merged[given])
+    suggested = near.favourite(names.merged[given], len(classes))
+    suggested[judged] = known[found.suggested]
+    suspicion = np.zeros(len(given))
+    suspicion[judged] = found.suspicion
+    probabilities = np.zeros((len(given), len(classes)))
+    probabilities[np.ix_(judged, known)] = chances
+    holds = np.zeros((len(given), len(REASONS)), dtype=bool)
+    holds[judged, 0] = model.argmax(axis=1) != codes
+    holds[:, 1] = differ > 0.5
+    holds[twins.ravel(), 2] = True
+    holds[:, 3] = ~judged
     return AuditResult(
         classes=classes,
         given=given,
-        suggested=best_other(together, given),
+        suggested=suggested,
         suspicion=suspicion,
-        raw=raw,
-        disagreement=views.disagreement,
-        neighbour_disagreement=near.disagreement(given),
-        flip_rate=views.flip_rate,
+        probabilities=probabilities,
+        disagreement=disputes,
+        neighbour_disagreement=differ,
         holds=holds,
         neighbours=near.rows[:, :SHOWN],
+        twins=twins,
         place=place,
         map_name=map_name,
-        wrong_share=fitted.wrong_share,
-        path=path,
-        groups=names,
+        gain=found.gain,
+        informative=found.informative,
+        apart=found.apart,
+        agreement=float((chances.argmax(axis=1) == codes).mean()),
+        alike=look_alikes(chances, known) if found.informative else [],
+        names=names.lines,
+        rows=data.rows,
+        index=data.index,
+        ids=data.ids,
+        groups=data.groups,
+        trusted=sure,
+        decisions=decided,
+        shown=data.shown,
+        notes=data.notes,
     )
 
 
-def _calibrated(
-    grams: Grams,
-    near: Neighbours,
-    given: np.ndarray,
-    m: int,
-    sure: np.ndarray | None,
-    seed: int,
-    rng: np.random.Generator,
-    tell: _Teller,
-) -> Calibration:
-    """Plant flips, play again and compare; small data several times over, so that a few hundred flips are planted."""
-    n = len(given)
-    unsure = np.ones(n, dtype=bool) if sure is None else ~sure
-    scores, planted = [], []
-    for number in range(min(MOST_PLANTINGS, 1 + ENOUGH_ROWS // n)):
-        rows = plant(given, unsure, m, rng)
-        labels = given.copy()
-        labels[rows] = (given[rows] + rng.integers(1, m, size=len(rows))) % m
-        views = look(grams, labels, m, seed + 1000 * (number + 1), trusted=sure, progress=tell)
-        scores.append(_raw(views, near, labels)[unsure])
-        planted.append(np.isin(np.arange(n), rows)[unsure])
-    return calibrate(np.concatenate(scores), np.concatenate(planted), m)
+def _decide(data: Rows, decided: list[Decision]) -> tuple[np.ndarray, np.ndarray | None]:
+    """The labels after people's decisions, and which are trusted."""
+    labels, sure = data.labels.copy(), None if data.trusted is None else data.trusted.copy()
+    settled = [d for d in decided if d.kind != "unsure"]
+    if settled:
+        sure = np.zeros(len(labels), dtype=bool) if sure is None else sure
+        for decision in settled:
+            labels[decision.position] = decision.label
+            sure[decision.position] = True
+    if sure is not None and sure.all():
+        raise ValueError("every label is trusted: there is nothing to audit")
+    return labels, sure
 
 
-def _raw(views: Views, near: Neighbours, labels: np.ndarray) -> np.ndarray:
-    return (views.disagreement + near.disagreement(labels)) / 2
+def _judged(given: np.ndarray, names: ClassNames, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Which rows can be judged (n,), their class numbers among the judged classes, and these classes."""
+    merged = names.merged[given]
+    judged = ~np.isin(merged, names.few)
+    known = np.unique(merged[judged])
+    if len(known) < 2:
+        raise ValueError(
+            f"the labels have {m} different value{'s' if m > 1 else ''} in {len(given)} rows and {len(known)} of them "
+            "with 5 rows or more; an audit needs at least 2 such classes"
+        )
+    return judged, np.searchsorted(known, merged[judged]), known
 
 
-def _path(views: Views, near: np.ndarray, fitted: Calibration, sure: np.ndarray | None) -> list[dict[str, float]]:
-    """How many labels are flagged, and how many the model repeats, for each budget of the attacker."""
-    rows = []
-    for j, budget in enumerate(PATH):
-        flagged = fitted((views.path_disagreement[:, j] + near) / 2) >= THRESHOLD
-        issues = int(flagged.sum() if sure is None else flagged[~sure].sum())
-        rows.append({"budget": budget, "issues": issues, "agreement": float(views.path_agreement[j])})
-    return rows
+def _checked(pred_probs: Any, n: int, among: np.ndarray, names: ClassNames, classes: np.ndarray) -> np.ndarray:
+    """Probabilities (n, M) with one column per class of `classes`, those of repeated names added up."""
+    given = np.asarray(pred_probs, dtype=float)
+    if given.shape != (n, len(among)):
+        raise ValueError(
+            f"pred_probs has shape {given.shape}; it must be ({n}, {len(among)}): one column per class, in the order "
+            f"{', '.join(map(str, among.tolist()[:12]))}"
+        )
+    if not np.isfinite(given).all() or (given < 0).any() or (given > 1 + 1e-6).any():
+        raise ValueError("pred_probs must hold probabilities: finite numbers from 0 to 1")
+    if (given.sum(axis=1) < 1e-6).any() or abs(given.sum(axis=1) - 1).max() > 0.05:
+        raise ValueError("pred_probs must sum to 1 in every row")
+    out = np.zeros((n, len(classes)))
+    for column, name in enumerate(among):
+        at = np.flatnonzero(classes == name)
+        if len(at):  # a class whose last label was decided away has no column any more
+            out[:, names.merged[at[0]]] += given[:, column]
+    return out
 
 
-def _one_column_a_class(scores: np.ndarray) -> np.ndarray:
-    """tanh of the decision values, one column a class."""
-    return np.tanh(np.hstack([-scores, scores]) if scores.shape[1] == 1 else scores)
+def _part(X: Any, rows: np.ndarray) -> Any:
+    if rows.all():
+        return X
+    return X.iloc[np.flatnonzero(rows)] if hasattr(X, "iloc") else X[np.flatnonzero(rows)]
 
 
 class _Teller:
     """Turn the stages' own shares into one share of the whole."""
 
     def __init__(self, progress: Progress | None) -> None:
-        self.progress, self.stage, self.told = progress, "games", 0.0
+        self.progress, self.told = progress, 0.0
 
     def __call__(self, stage: str, share: float) -> None:
         if self.progress is None:
             return
-        stage = self.stage if stage == "games" else stage
         names = list(_STAGES)
         start = _STAGES[names[names.index(stage) - 1]] if stage != names[0] else 0.0
-        # A stage may start over (two widths, several plantings); what has been told stays told.
         self.told = max(self.told, start + share * (_STAGES[stage] - start))
         self.progress(stage, self.told)
 
 
 def _place(X: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, str]:
-    """Two coordinates a row: the features themselves, UMAP where it is installed, else principal components."""
+    """Two coordinates per row: the features themselves, UMAP where it is installed, else principal components."""
     if X.shape[1] == 1:
         return np.column_stack([X[:, 0], np.zeros(len(X))]), "the one feature"
     if X.shape[1] == 2:
         return np.array(X, dtype=float), "the two features"
-    seed = int(rng.integers(2**31))
+    seed = _draw(rng)
     try:
         from umap import UMAP
     except ImportError:
@@ -192,49 +249,11 @@ def _place(X: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, str]:
     return np.asarray(UMAP(random_state=seed).fit_transform(X)), "UMAP"
 
 
-def _check(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    from scipy.sparse import issparse
-
-    X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=20, input_name="X")
-    y = np.asarray(y)
-    if y.shape != (X.shape[0],):
-        raise ValueError(f"y has shape {y.shape}; X has {X.shape[0]} rows, so it must be ({X.shape[0]},)")
-    if y.dtype == object and any(value is None or value != value for value in y):  # NaN differs from itself
-        raise ValueError("y has missing labels; drop those rows or label them first")
-    classes, given = np.unique(y, return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(f"y has only one class ({classes[0]!r}); an audit needs at least 2")
-    if len(classes) > len(y) // 5:
-        raise ValueError(
-            f"y has {len(classes)} different labels in {len(y)} rows; an audit needs at least 5 rows a class"
-        )
-    check_classification_targets(y)
-    if issparse(X):
-        from sklearn.decomposition import TruncatedSVD
-
-        X = TruncatedSVD(min(100, X.shape[1] - 1), random_state=0).fit_transform(X)
-    return np.ascontiguousarray(X), given, classes
-
-
-def _check_trusted(trusted: Any, n: int) -> np.ndarray | None:
-    if trusted is None:
-        return None
-    mask = np.asarray(trusted)
-    if mask.dtype != bool or mask.shape != (n,):
-        raise ValueError(f"trusted= must be a boolean mask with one entry a row ({n}); got {mask.dtype} {mask.shape}")
-    if mask.all():
-        raise ValueError("trusted= is true for every row: there is nothing to audit")
-    return mask
-
-
-def _check_groups(groups: Any, n: int) -> np.ndarray:
-    names = np.asarray(groups, dtype=object)
-    if names.shape != (n,):
-        raise ValueError(f"groups= must hold one name a row ({n}); got shape {names.shape}")
-    return np.array(["(missing)" if g is None or g != g or g == "" else str(g) for g in names])
+def _draw(rng: np.random.Generator) -> int:
+    return int(rng.integers(2**31))
 
 
 def _seed(random_state: Any) -> int:
     if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31))
+        return _draw(random_state)
     return int(check_random_state(random_state).randint(2**31 - 1))

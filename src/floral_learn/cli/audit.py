@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 from typer.core import TyperGroup
@@ -17,9 +15,6 @@ from floral_learn.table_error import TableError
 
 from .failures import one_line
 
-if TYPE_CHECKING:
-    from floral_learn.datasets.tables import Table
-
 SMALLEST, BIGGEST = 0.0, 1.0
 
 
@@ -27,8 +22,8 @@ class _AuditGroup(TyperGroup):
     """``floral audit FILE ...`` runs the audit; ``floral audit apply ...`` is the only named subcommand."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if args and args[0] not in (*self.commands, "--help"):
-            args = ["run", *args]
+        if not args or args[0] not in self.commands:
+            args = ["run", *(args or ["--help"])]
         return super().parse_args(ctx, args)
 
 
@@ -36,8 +31,7 @@ def register(app: typer.Typer) -> None:
     """Add the command to ``app``."""
     group = typer.Typer(
         cls=_AuditGroup,
-        no_args_is_help=True,
-        help="Find labels that look wrong: floral audit data.csv --label y --out report/ (the same as audit run).",
+        help="Find labels that look wrong: floral audit data.csv --label y --out report/",
     )
     group.command(name="run")(one_line("floral audit")(audit))
     group.command(name="apply")(one_line("floral audit apply")(apply))
@@ -52,6 +46,8 @@ def audit(
     text_encoder: str = typer.Option("auto", help="how prose becomes numbers: auto, minilm or tfidf"),
     row_id: str | None = typer.Option(None, "--id", help="column that names the rows"),
     group: str | None = typer.Option(None, "--group", "-g", help="column of annotators or sources to rank"),
+    trusted: str | None = typer.Option(None, "--trusted", help="column that marks labels known to be right"),
+    decisions: Path | None = typer.Option(None, "--decisions", help="decisions.csv of an earlier page, to go on from"),
     drop: list[str] = typer.Option([], help="column to leave out (repeatable)"),
     threshold: float = typer.Option(0.5, help="suspicion from which a label is flagged and replaced in the copy"),
     seed: int = typer.Option(0, "--seed", "-s", help="random seed"),
@@ -59,63 +55,59 @@ def audit(
     sep: str | None = typer.Option(None, help="separator of a text file (default: found in the header)"),
     encoding: str | None = typer.Option(None, help="encoding of a text file (default: UTF-8, or its byte order mark)"),
 ) -> None:
-    """Rank the labels of DATA by how likely they are to be wrong.
+    """Find labels of DATA that look wrong, and say what is known and what is not.
 
-    OUT gets page.html (open it in any browser), issues.csv (every row, most suspicious first) and cleaned.csv (a copy
-    of DATA in which flagged labels are replaced by the suggested ones). DATA itself is never changed.
+    OUT gets page.html (open it in any browser), issues.csv (every row, most suspicious first), near_duplicates.csv
+    (equal rows with different labels) and, where wrong labels stand apart, cleaned.csv (a copy of DATA in which flagged
+    labels are replaced by the suggested ones). DATA itself is never changed.
+
+    `floral audit apply DATA decisions.csv --label y --out clean.csv` writes decisions made on the page into a copy.
     """
     started = time.perf_counter()
-    import numpy as np
-
     from floral_learn.atomic_files import write_all
     from floral_learn.audit import audit as run_audit
-    from floral_learn.audit.page import summary
     from floral_learn.csv_cells import frame_bytes
-    from floral_learn.datasets.encoder import TableEncoder
     from floral_learn.datasets.tables import read_table
 
     if not SMALLEST < threshold <= BIGGEST:
         raise TableError(f"--threshold {threshold:g} must be above 0 and at most 1")
     _check_folder(out, source)
-    table = read_table(
-        source,
-        label=label,
-        text=text,
-        ids=row_id,
-        groups=group,
-        drop=drop,
-        sep=sep,
-        encoding=encoding,
-        skip_blank_labels=skip_blank,
-    )
-    labels: Any = table.labels
-    typer.echo(f"{source.name}: {len(labels):,} rows, {len(np.unique(labels))} classes")
-    encoder = TableEncoder(text=table.text, text_encoder=text_encoder, random_state=seed)
-    X = encoder.fit_transform(table.features)
-    notes = [*table.notes, *encoder.notes_]
-    for note in notes:
-        typer.echo(f"  {note}")
+    roles: dict[str, Any] = {"text": text, "ids": row_id, "groups": group, "trusted": trusted, "drop": drop}
+    table = read_table(source, label=label, sep=sep, encoding=encoding, skip_blank_labels=skip_blank, **roles)
+    typer.echo(f"{source.name}: {len(table):,} rows, {len(table.classes)} classes")
     with _progress_bar() as progress:
-        result = run_audit(X, labels, groups=table.groups, random_state=seed, progress=progress)
-    ids = None if table.ids is None else table.ids.tolist()
+        result = run_audit(
+            table, text_encoder=text_encoder, decisions=decisions, random_state=seed, progress=progress
+        )
+    for note in result.notes:
+        typer.echo(f"  {note}")
     shown = table.features if table.groups is None else table.features.assign(**{str(group): table.groups})
-    page = result.to_html(title=source.name, frame=shown, ids=ids, notes=notes, threshold=threshold)
-    flagged = np.sort(result.flagged(threshold))
-    cleaned = out / f"cleaned{source.suffix}"
-    files = {
-        out / "page.html": page.encode(),
-        out / "issues.csv": _issues(result, ids),
-        cleaned: table.relabelled(flagged, result.cleaned(threshold)[flagged]),
-    }
+    page: Any = result.to_html(title=source.name, frame=shown, threshold=threshold)
+    issues = result.label_issues()
+    issues["suspicion"] = issues["suspicion"].round(4)
+    files = {out / "page.html": page.encode(), out / "issues.csv": frame_bytes(issues)}
+    if len(result.twins):
+        files[out / "near_duplicates.csv"] = frame_bytes(result.near_duplicates())
     if group:
-        files[out / "groups.csv"] = frame_bytes(result.group_ranking(threshold))
+        files[out / "groups.csv"] = frame_bytes(result.group_ranking(threshold).round(4))
+    cleaned = out / f"cleaned{source.suffix}"
+    if result.apart:
+        new = result.cleaned(threshold)
+        changed = (new != table.labels).nonzero()[0]
+        files[cleaned] = table.relabelled(changed, new[changed])
     out.mkdir(exist_ok=True)
     write_all(files)
-    seconds = time.perf_counter() - started
-    found = summary(result, threshold)
-    share = f"{found['flagged']:,} of {len(labels):,} labels ({found['flagged_percent']:.1f} %)"
-    typer.echo(f"flagged {share}; about {found['expected']:,.0f} are expected to be wrong ({seconds:.1f} s)")
-    typer.echo(f"wrote {', '.join(str(path) for path in files)}")
+    for old in (cleaned, out / "near_duplicates.csv", out / "groups.csv"):
+        if old not in files:
+            old.unlink(missing_ok=True)  # of an earlier audit: it would pass for this one's
+    for line in result.summary():
+        typer.echo(line)
+    if decided := len(result.decisions):
+        typer.echo(f"{decided:,} decisions taken into account")
+    if cleaned not in files:
+        why = "classes overlap or few labels stand out" if result.informative else "the labels cannot be judged"
+        typer.echo(f"no cleaned copy is written: {why}; mark rows on the page and use `floral audit apply`")
+    typer.echo(f"wrote {', '.join(str(path) for path in files)} ({time.perf_counter() - started:.1f} s)")
     typer.echo(f"open {out / 'page.html'} in a browser")
 
 
@@ -129,7 +121,10 @@ def apply(
     encoding: str | None = typer.Option(None, help="encoding of a text file (default: UTF-8, or its byte order mark)"),
 ) -> None:
     """Write the decisions made on the page into a copy of DATA: only labels marked wrong change."""
+    import numpy as np
+
     from floral_learn.atomic_files import write_all
+    from floral_learn.audit.decisions import read_decisions
     from floral_learn.datasets.tables import read_table
 
     if out.suffix.lower() != source.suffix.lower():
@@ -139,49 +134,14 @@ def apply(
     if out.exists() and source.exists() and out.samefile(source):
         raise TableError(f"--out {out} is the data file itself; it is never changed")
     table = read_table(source, label=label, sep=sep, encoding=encoding, skip_blank_labels=skip_blank)
-    rows, new, right = read_decisions(decisions, table)
-    write_all({out: table.relabelled(rows, new)})
-    typer.echo(f"replaced {len(rows):,} labels, left {right:,} that were confirmed; wrote {out}")
-
-
-def read_decisions(path: Path, table: Table) -> tuple[Any, Any, int]:
-    """Return the rows to change, their new labels and how many were confirmed; refuse what does not fit the data."""
-    import numpy as np
-
-    from floral_learn.csv_cells import unguarded
-
     labels: Any = table.labels
-    known = {str(value): value for value in np.unique(labels).tolist()}
-    try:
-        lines = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig"))))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise TableError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
-    if not lines or not {"row", "given", "decision", "label"} <= set(lines[0]):
-        raise TableError(f"{path} is no list of decisions: it needs the columns row, given, decision and label")
-    rows: dict[int, Any] = {}
-    right = 0
-    for number, line in enumerate(lines, start=2):
-        place = f"{path}, line {number}"
-        text = (line["row"] or "").strip()
-        if not text.isdecimal() or int(text) >= len(labels):
-            raise TableError(f"{place}: row {text!r} is none of the rows 0 to {len(labels) - 1} of {table.name}")
-        row = int(text)
-        given, wanted = unguarded(line["given"] or ""), unguarded(line["label"] or "")
-        if given != str(labels[row]):
-            raise TableError(
-                f"{place}: row {row} had the label {given!r} on the page and has {str(labels[row])!r} in "
-                f"{table.name}; the data changed since the audit"
-            )
-        if line["decision"] == "right":
-            right += 1
-        elif line["decision"] != "wrong":
-            raise TableError(f"{place}: the decision {line['decision']!r} is neither 'wrong' nor 'right'")
-        elif wanted not in known:
-            raise TableError(f"{place}: {wanted!r} is no label of {table.name}: {', '.join(list(known)[:12])}")
-        else:
-            rows[row] = known[wanted]
-    order = sorted(rows)
-    return np.array(order, dtype=np.intp), np.array([rows[row] for row in order], dtype=labels.dtype), right
+    found = read_decisions(decisions, labels, rows=table.rows)
+    wrong = [d for d in found if d.kind == "wrong"]
+    told = {kind: sum(d.kind == kind for d in found) for kind in ("right", "unsure")}
+    new = np.array([d.label for d in wrong], dtype=labels.dtype)
+    write_all({out: table.relabelled([d.position for d in wrong], new)})
+    unsure = f" and {told['unsure']:,} unsure ones" if told["unsure"] else ""
+    typer.echo(f"replaced {len(wrong):,} labels, left {told['right']:,} that were confirmed{unsure}; wrote {out}")
 
 
 def _check_folder(out: Path, source: Path) -> None:
@@ -192,16 +152,6 @@ def _check_folder(out: Path, source: Path) -> None:
     cleaned = out / f"cleaned{source.suffix}"
     if source.exists() and cleaned.exists() and cleaned.samefile(source):
         raise TableError(f"{source} would be overwritten by the cleaned copy; use another --out")
-
-
-def _issues(result: Any, ids: list[str] | None) -> bytes:
-    from floral_learn.csv_cells import frame_bytes
-
-    issues = result.label_issues()
-    if ids is not None:
-        issues.insert(1, "id", [ids[row] for row in issues["row"]])
-    issues["suspicion"] = issues["suspicion"].round(4)
-    return frame_bytes(issues)
 
 
 @contextmanager

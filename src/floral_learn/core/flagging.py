@@ -20,15 +20,17 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, log_softmax, softmax
 
-# Chosen on sklearn's data sets and Gaussian clouds (benchmarks/audit.py flags --data design), judged on others.
-WIDTH = 0.05  # of the kernel that smooths the contradictions' histogram
+# Chosen on scikit-learn's data sets and made-up clouds (docs/results/audit.md), judged on others.
+WIDTH = 0.05  # of the kernel that smooths the histogram of contradictions
 WINDOW = 0.2  # heaps are compared by the rows within such a window
-LEFT_END = -0.5  # a valley further left would cut into labels that the model supports
-DOUBTFUL, CLEAR = 1.0, 2.5  # standard errors by which a second heap stands out: from where it counts, and in full
-HIGHER = 1.5
+HIGHER = 1.5  # times the rows of the valley that a second heap must have
+DOUBTFUL, CLEAR = 1.0, 2.5  # standard errors above the valley: from where a heap counts, and where it counts in full
 INTO_THE_HEAP = 0.4  # the cut lies this far from the valley to the heap's top
-STRONG = 0.6  # contradiction from which a label is flagged where there is no second heap
-LEAST_GAIN, LEAST_Z = 0.02, 3.0  # of held-out log loss over the class shares, relative and in standard errors
+STRONG, LOWEST = 0.4, 0.1  # without a second heap the cut lies between these
+SUREST, LEAST_SURE = 0.05, 20  # share and least number of the rows that a model is surest of
+RECOGNISED = 0.5  # typical probability with which a class must be named; else its labels cannot be judged
+LEAST_GAIN, LEAST_Z = 0.02, 3.0  # of held-out log loss over the class shares: relative, and in standard errors
+SLOPE = 0.2  # contradiction above the cut that takes the suspicion from 0.5 to 0.73
 _GRID = np.linspace(-1, 1, 201)
 
 
@@ -50,8 +52,8 @@ class Flags:
         Share of the class shares' log loss that the held-out predictions save.
     informative : bool
         Whether the predictions are better than the class shares; if not, nothing is flagged.
-    second_heap : bool
-        Whether contradicted labels form a group of their own.
+    apart : bool
+        Whether contradicted labels form a group of their own; if not, classes overlap or hardly any label is wrong.
     """
 
     mask: np.ndarray
@@ -60,7 +62,7 @@ class Flags:
     suggested: np.ndarray
     gain: float
     informative: bool
-    second_heap: bool
+    apart: bool
 
 
 def flag(probabilities: np.ndarray, labels: np.ndarray, *, trusted: np.ndarray | None = None) -> Flags:
@@ -89,7 +91,7 @@ def flag(probabilities: np.ndarray, labels: np.ndarray, *, trusted: np.ndarray |
     >>> p = np.clip(np.where(y == 1, 0.9, 0.1) + rng.normal(0, 0.05, 500), 0.01, 0.99)
     >>> given = np.where(np.arange(500) < 40, 1 - y, y)
     >>> found = flag(np.column_stack([1 - p, p]), given)
-    >>> found.second_heap, int(found.mask.sum())
+    >>> found.apart, int(found.mask.sum())
     (True, 40)
     """
     free = np.ones(len(labels), dtype=bool) if trusted is None else ~trusted
@@ -98,19 +100,24 @@ def flag(probabilities: np.ndarray, labels: np.ndarray, *, trusted: np.ndarray |
     undone = undo_direction(probabilities)
     plain, tilted = contradiction(probabilities, labels), contradiction(undone, labels)
     # Undoing stretches the scale, which can pile up what merely overlaps: the heap must show before it, too.
-    _, clear = second_heap(plain[free])
-    cut, clear_too = second_heap(tilted[free])
-    clear = min(clear, clear_too)
-    heap = clear > DOUBTFUL
-    w = np.clip((clear - DOUBTFUL) / (CLEAR - DOUBTFUL), 0, 1)
-    found = w * tilted + (1 - w) * plain
-    cut = w * max(cut, 0.0) + (1 - w) * STRONG
-    suspicion = expit((found - cut) / 0.1)
-    suspicion = np.where(free, suspicion, 0.0)
-    if not informative:
-        suspicion = np.minimum(suspicion, 0.5 - 1e-9) * 0
-    mask = suspicion >= 0.5
-    return Flags(mask, suspicion, found, best_other(undone, labels), gain, informative, heap)
+    begin, clear = second_heap(tilted[free])
+    clear = min(clear, second_heap(plain[free])[1])
+    heap = float(np.clip((clear - DOUBTFUL) / (CLEAR - DOUBTFUL), 0, 1))
+    tail = np.quantile(plain[free], 1 - error_among_surest(probabilities, labels))
+    cut = heap * max(begin, 0.0) + (1 - heap) * float(np.clip(tail, LOWEST, STRONG))
+    found = heap * tilted + (1 - heap) * plain
+    unknown = np.isin(labels, unrecognised(probabilities))
+    found = np.where(unknown, np.minimum(found, plain - STRONG + cut), found)
+    suspicion = np.where(free & informative, expit((found - cut) / SLOPE), 0.0)
+    return Flags(
+        mask=suspicion >= 0.5,
+        suspicion=suspicion,
+        contradiction=found,
+        suggested=best_other(undone, labels),
+        gain=gain,
+        informative=informative,
+        apart=heap >= 0.5,
+    )
 
 
 def temper(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -151,6 +158,31 @@ def contradiction(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Probability of the best other class minus that of the given one, (n,)."""
     rows = np.arange(len(labels))
     return probabilities[rows, best_other(probabilities, labels)] - probabilities[rows, labels]
+
+
+def error_among_surest(probabilities: np.ndarray, labels: np.ndarray) -> float:
+    """Share of labels that differ from the named class among the rows that the model is surest of, less its error.
+
+    Where classes overlap, this share falls to nothing as the model gets surer; errors that hit rows at random stay.
+    """
+    named = probabilities.argmax(axis=1)
+    share = variance = 0.0
+    for c in np.unique(named):
+        at = np.flatnonzero(named == c)
+        few = min(len(at), max(LEAST_SURE, int(SUREST * len(at))))
+        top = at[np.argsort(-probabilities[at, c], kind="stable")[:few]]
+        wrong = (labels[top] != c).mean()
+        weight = len(at) / len(named)
+        share += weight * wrong
+        variance += weight**2 * wrong * (1 - wrong) / few
+    return max(0.0, float(share - np.sqrt(variance)))
+
+
+def unrecognised(probabilities: np.ndarray) -> np.ndarray:
+    """Classes that the model hardly ever names, or never surely: contradicting all their labels says nothing."""
+    named = probabilities.argmax(axis=1)
+    rows = [probabilities[named == c, c] for c in range(probabilities.shape[1])]
+    return np.array([c for c, sure in enumerate(rows) if len(sure) < 5 or np.median(sure) < RECOGNISED], dtype=int)
 
 
 def best_other(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:

@@ -15,21 +15,30 @@
     for (const c of children) if (has(c)) node.append(c);
     return node;
   };
-  const idOf = (r) => (D.ids ? D.ids[r] : String(r));
+  const idOf = (r) => (D.ids ? D.ids[r] : String(D.rows[r]));
   const groupOf = (r) => (D.group ? D.groupNames[D.group[r]] : "");
   const percent = (v) => (v >= 0.995 ? "99+ %" : v < 0.005 ? "< 1 %" : Math.round(100 * v) + " %");
+  const score = (v) => v.toFixed(3);
 
-  // ---- marks: row -> {mark, label}, kept in this browser ----
+  // ---- marks: row -> {mark, label, reviewer, note, given}, kept in this browser ----
   const store = "floral-audit-" + D.key;
   const marks = new Map();
-  try { for (const [r, m] of JSON.parse(localStorage.getItem(store) || "[]")) if (r < n) marks.set(r, m); } catch (e) { /* private mode */ }
-  const keep = () => { try { localStorage.setItem(store, JSON.stringify([...marks])); } catch (e) { /* private mode */ } };
-  const setMark = (r, mark) => {
-    const old = marks.get(r);
-    if (!mark || (old && old.mark === mark)) marks.delete(r);
-    else marks.set(r, { mark, label: old ? old.label : D.suggested[r] });
-    keep(); drawTable();
+  const recall = (key, other) => { try { const v = localStorage.getItem(key); return v === null ? other : v; } catch (e) { return other; } };
+  const keepText = (key, v) => { try { localStorage.setItem(key, v); } catch (e) { /* private mode */ } };
+  const classOf = new Map(D.classes.map((c, i) => [c, i]));
+  // Decisions that the audit was given come first; what was marked in this browser since then counts more.
+  for (const [r, mark, label, reviewer, note, given] of D.decisions) marks.set(r, { mark, label: classOf.has(label) ? classOf.get(label) : D.suggested[r], reviewer, note, given });
+  try { for (const [r, m] of JSON.parse(recall(store, "[]"))) if (r < n) { if (m) marks.set(r, m); else marks.delete(r); } } catch (e) { /* unreadable */ }
+  const early = new Set(D.decisions.map((d) => d[0]));
+  const keep = () => keepText(store, JSON.stringify([...marks, ...[...early].filter((r) => !marks.has(r)).map((r) => [r, null])]));
+  const reviewer = () => $("reviewer").value.trim();
+  const givenOf = (r) => { const m = marks.get(r); return m && has(m.given) ? m.given : D.classes[D.given[r]]; };
+  const change = (r, what) => {
+    const old = marks.get(r) || { label: D.suggested[r], note: "" };
+    marks.set(r, { ...old, reviewer: reviewer(), ...what });
+    keep();
   };
+  const setMark = (r, mark) => { if (mark) change(r, { mark }); else { marks.delete(r); keep(); } drawTable(); };
 
   // ---- filter and sort ----
   const state = { sort: "suspicion", down: true, page: 0, open: -1, selected: -1 };
@@ -39,7 +48,7 @@
     if (hay) return hay;
     hay = new Array(n);
     for (let r = 0; r < n; r++) {
-      let t = idOf(r) + "\n" + D.classes[D.given[r]] + "\n" + D.classes[D.suggested[r]] + "\n" + groupOf(r);
+      let t = idOf(r) + "\n" + D.rows[r] + "\n" + D.classes[D.given[r]] + "\n" + D.classes[D.suggested[r]] + "\n" + groupOf(r);
       for (const c of D.cells) t += "\n" + c[r];
       hay[r] = t.toLowerCase();
     }
@@ -51,7 +60,7 @@
     if (ranks[key]) return ranks[key];
     let v;
     if (key === "row") {
-      if (!D.ids) v = Float64Array.from({ length: n }, (_, r) => r);
+      if (!D.ids) v = Float64Array.from(D.rows);
       else {
         const order = [...Array(n).keys()].sort((a, b) => collator.compare(D.ids[a], D.ids[b]) || a - b);
         v = new Float64Array(n);
@@ -89,52 +98,67 @@
   const pages = () => Math.max(1, Math.ceil(list.length / size()));
   const shown = () => list.subarray(state.page * size(), (state.page + 1) * size());
   const chips = (w) => { const f = document.createDocumentFragment(); D.reasons.forEach((t, i) => { if (w & (1 << i)) f.append(el("span", { class: "chip" }, t)); }); return f; };
+  const brief = (r, most) => { const t = D.cells.map((c) => c[r]).filter(Boolean).join(" · "); return t.length > most ? t.slice(0, most - 1) + "…" : t; };
   const markCell = (r) => {
     const m = marks.get(r);
-    const button = (mark, text, cls) => el("button", { type: "button", class: cls, "aria-pressed": String(!!m && m.mark === mark), onclick: (e) => { e.stopPropagation(); state.selected = r; setMark(r, mark); } }, text);
-    return el("td", { class: "mark wide", "data-name": "mark" }, button("wrong", "wrong", "w"), " ", button("right", "right", "r"));
+    const button = (mark, text, cls) => el("button", { type: "button", class: cls, "data-focus": r + mark, "aria-pressed": String(!!m && m.mark === mark), onclick: (e) => { e.stopPropagation(); state.selected = r; setMark(r, mark); } }, text);
+    return el("td", { class: "mark wide", "data-name": "mark" }, button("wrong", "wrong", "w"), " ", button("right", "right", "r"), " ", button("unsure", "unsure", "s"),
+      m && m.mark ? el("button", { type: "button", class: "undo", "data-focus": r + "undo", "aria-label": "take back the mark of row " + idOf(r), title: "take back", onclick: (e) => { e.stopPropagation(); state.selected = r; setMark(r, null); } }, "×") : null);
   };
+  const toggle = (r) => { state.selected = r; state.open = state.open === r ? -1 : r; drawTable(); };
   const rowNode = (r) => {
     const m = marks.get(r), s = D.suspicion[r];
-    const tr = el("tr", { class: "row" + (m ? " " + m.mark : "") + (r === state.selected ? " selected" : ""), "data-row": r, onclick: () => { state.selected = r; state.open = state.open === r ? -1 : r; drawTable(); } },
-      el("td", { "data-name": "row" }, idOf(r)),
-      el("td", { "data-name": "given" }, D.classes[D.given[r]]),
+    const tr = el("tr", { class: "row" + (m ? " " + m.mark : "") + (r === state.selected ? " selected" : ""), "data-row": D.rows[r], onclick: () => toggle(r) },
+      el("td", { "data-name": "row" }, el("button", { type: "button", class: "open", "data-focus": r + "open", "aria-expanded": String(state.open === r), onclick: (e) => { e.stopPropagation(); toggle(r); } }, idOf(r))),
+      el("td", { "data-name": "given" }, givenOf(r)),
       el("td", { "data-name": "suggested" }, D.classes[m && m.mark === "wrong" ? m.label : D.suggested[r]]),
-      el("td", { "data-name": "suspicion" }, el("span", { class: "meter" }, el("b", null, percent(s)), el("i", { style: "width:" + Math.round(60 * s) + "px" }))),
-      el("td", { "data-name": "reasons", class: "wide" }, chips(D.why[r])));
+      el("td", { "data-name": "suspicion" }, el("span", { class: "meter" }, el("b", null, score(s)), el("i", { style: "width:" + Math.round(60 * s) + "px" }))));
+    if (D.columns.length) tr.append(el("td", { "data-name": "content", class: "wide content" }, brief(r, 110)));
+    tr.append(el("td", { "data-name": "reasons", class: "wide" }, chips(D.why[r])));
     if (D.group) tr.append(el("td", { "data-name": "source" }, groupOf(r)));
     tr.append(markCell(r));
     return tr;
   };
+  const width = 6 + (D.columns.length ? 1 : 0) + (D.group ? 1 : 0);
   const cellsOf = (r) => { const dl = el("dl"); D.columns.forEach((c, i) => dl.append(el("dt", null, c), el("dd", null, D.cells[i][r]))); return dl; };
-  const brief = (r) => { const t = D.cells.map((c) => c[r]).join(" · "); return t.length > 160 ? t.slice(0, 159) + "…" : t; };
-  const detailNode = (r) => {
-    const near = el("table", null, el("thead", null, el("tr", null, ...["neighbour", "label", "suspicion", D.columns.length ? "content" : null].filter(Boolean).map((t) => el("th", null, t)))));
-    const rows = el("tbody");
-    for (const j of D.neighbours[r]) {
-      const other = D.given[j] !== D.given[r];
-      rows.append(el("tr", null, el("td", null, idOf(j)), el("td", { class: other ? "other" : "" }, D.classes[D.given[j]]), el("td", null, percent(D.suspicion[j])), D.columns.length ? el("td", null, brief(j)) : null));
+  const WIDE = 6;  // columns of a neighbour that have room beside each other
+  const rowsTable = (rows, r, first) => {
+    const some = D.columns.length > 1 && D.columns.length <= WIDE;
+    const heads = [first, "label", "suspicion", ...(some ? D.columns : D.columns.length ? ["content"] : [])];
+    const body = el("tbody");
+    for (const j of rows) {
+      const cells = some ? D.cells.map((c) => el("td", null, c[j].length > 60 ? c[j].slice(0, 59) + "…" : c[j])) : D.columns.length ? [el("td", null, brief(j, 160))] : [];
+      body.append(el("tr", null, el("td", null, idOf(j)), el("td", { class: D.given[j] !== D.given[r] ? "other" : "" }, D.classes[D.given[j]]), el("td", null, score(D.suspicion[j])), ...cells));
     }
-    near.append(rows);
-    const m = marks.get(r);
-    const pick = el("select", { "aria-label": "label to put in its place", onchange: (e) => { marks.set(r, { mark: "wrong", label: +e.target.value }); keep(); drawTable(); }, onclick: (e) => e.stopPropagation() });
-    D.classes.forEach((c, i) => { if (i !== D.given[r]) pick.append(el("option", { value: i, selected: i === (m ? m.label : D.suggested[r]) }, c)); });
-    const td = el("td", { colspan: D.group ? 7 : 6 },
-      el("p", null, "The model disputes this label with ", el("strong", null, percent(D.model[r])), "; ", el("strong", null, percent(D.near[r])), " of the neighbours carry another one. If wrong, it should be ", pick),
-      D.columns.length ? cellsOf(r) : null, el("h3", null, "Nearest rows"), el("div", { class: "scroll" }, near));
+    return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": first }, el("table", null, el("thead", null, el("tr", null, ...heads.map((t) => el("th", { scope: "col" }, t)))), body));
+  };
+  const detailNode = (r) => {
+    const m = marks.get(r), twins = D.twins[r] || [];
+    const pick = el("select", { "data-focus": r + "pick", "aria-label": "label to put in its place", onchange: (e) => { change(r, { mark: "wrong", label: +e.target.value }); drawTable(); }, onclick: (e) => e.stopPropagation() });
+    D.classes.forEach((c, i) => { if (c !== givenOf(r)) pick.append(el("option", { value: i, selected: i === (m ? m.label : D.suggested[r]) }, c)); });
+    const note = el("input", { type: "text", class: "note", "data-focus": r + "note", "aria-label": "note on row " + idOf(r), placeholder: "note", maxlength: 500, onchange: (e) => { change(r, { mark: (marks.get(r) || {}).mark || "unsure", note: e.target.value }); drawTable(); } });
+    note.value = m && m.note ? m.note : "";
+    const td = el("td", { colspan: width },
+      el("p", null, "The model gives other labels ", el("strong", null, percent(D.model[r])), "; ", el("strong", null, percent(D.near[r])), " of the neighbours carry one."),
+      el("p", { class: "bar" }, el("label", null, "Mark as wrong, to be replaced by ", pick), note, m && m.reviewer ? el("span", { class: "hint" }, "marked by " + m.reviewer) : null),
+      D.columns.length ? cellsOf(r) : null,
+      twins.length ? el("h3", null, "Nearly equal rows with another label") : null, twins.length ? rowsTable(twins, r, "equal row") : null,
+      el("h3", null, "Nearest rows"), rowsTable(D.neighbours[r], r, "neighbour"));
     return el("tr", { class: "detail" }, td);
   };
   const drawTable = () => {
     const part = document.createDocumentFragment();
     for (const r of shown()) { part.append(rowNode(r)); if (r === state.open) part.append(detailNode(r)); }
-    if (!list.length) part.append(el("tr", null, el("td", { colspan: 7 }, "No row fits these filters.")));
+    if (!list.length) part.append(el("tr", null, el("td", { colspan: width }, "No row fits these filters.")));
+    const focus = document.activeElement && document.activeElement.dataset ? document.activeElement.dataset.focus : null;
     body.replaceChildren(part);
+    if (focus) { const again = [...body.querySelectorAll("[data-focus]")].find((e) => e.dataset.focus === focus); if (again) again.focus({ preventScroll: true }); }
     $("count").textContent = list.length.toLocaleString("en") + " of " + n.toLocaleString("en") + " rows";
     $("page").textContent = "page " + (state.page + 1) + " of " + pages();
     for (const id of ["first", "prev"]) $(id).disabled = state.page === 0;
     for (const id of ["next", "last"]) $(id).disabled = state.page >= pages() - 1;
-    let wrong = 0; for (const m of marks.values()) wrong += m.mark === "wrong";
-    $("marks").textContent = marks.size ? wrong + " marked wrong, " + (marks.size - wrong) + " right" : "nothing marked yet";
+    const told = { wrong: 0, right: 0, unsure: 0 }; for (const m of marks.values()) told[m.mark]++;
+    $("marks").textContent = marks.size ? told.wrong + " marked wrong, " + told.right + " right" + (told.unsure ? ", " + told.unsure + " unsure" : "") : "nothing marked yet";
     $("download").disabled = $("forget").disabled = !marks.size;
     document.querySelectorAll("#table th[data-key]").forEach((th) => {
       if (th.dataset.key === state.sort) th.setAttribute("aria-sort", state.down ? "descending" : "ascending"); else th.removeAttribute("aria-sort");
@@ -179,7 +203,7 @@
   canvas.addEventListener("mousemove", (e) => {
     const box = canvas.getBoundingClientRect(), r = nearest(e.clientX - box.left, e.clientY - box.top);
     tip.hidden = r < 0; if (r < 0) return;
-    tip.textContent = "row " + idOf(r) + ": " + D.classes[D.given[r]] + (D.suspicion[r] >= D.threshold ? " → " + D.classes[D.suggested[r]] : "") + ", suspicion " + percent(D.suspicion[r]) + (D.columns.length ? ". " + brief(r).slice(0, 90) : "");
+    tip.textContent = "row " + idOf(r) + ": " + D.classes[D.given[r]] + (D.suspicion[r] >= D.threshold ? " → " + D.classes[D.suggested[r]] : "") + ", suspicion " + score(D.suspicion[r]) + (D.columns.length ? ". " + brief(r, 90) : "");
     tip.style.left = Math.min(px(r) + 12, Math.max(0, W - 270)) + "px"; tip.style.top = py(r) + 14 + "px"; tip.dataset.row = r;
   });
   canvas.addEventListener("mouseleave", () => { tip.hidden = true; });
@@ -190,7 +214,7 @@
     state.page = Math.floor(at / size()); state.selected = state.open = r; drawTable(); drawMap();
     const node = body.querySelector("tr.selected"); if (node) node.scrollIntoView({ block: "center" });
   });
-  $("map-note").textContent = "Every row as a dot, placed by " + D.map + ". Choose a dot to open its row.";
+  $("map-note").textContent = (n < D.total ? "The rows of this page as dots" : "Every row as a dot") + ", placed by " + D.map + ". Choose a dot to open its row.";
 
   // ---- side panels ----
   const choose = (id, v) => { $(id).value = v; };
@@ -208,32 +232,57 @@
     })));
     t.append(b);
   };
-  const path = () => {
-    const P = D.path; if (!P.length) return;
-    const w = 480, h = 220, L = 46, R = 46, T = 12, B = 34, NS = "http://www.w3.org/2000/svg";
-    const s = (tag, a, text) => { const e = document.createElementNS(NS, tag); for (const k in a) e.setAttribute(k, a[k]); if (text !== undefined) e.textContent = text; return e; };
-    const top = Math.max(...P.map((p) => p.issues), 1), low = Math.min(...P.map((p) => p.agreement)) - 0.02, X = (i) => L + i * (w - L - R) / (P.length - 1);
-    const Y1 = (v) => T + (1 - v / top) * (h - T - B), Y2 = (v) => T + (1 - (v - low) / (1 - low)) * (h - T - B);
-    const svg = s("svg", { viewBox: "0 0 " + w + " " + h, role: "img", "aria-label": "Flagged labels and agreement with the given labels by budget" });
-    svg.append(s("line", { class: "axis", x1: L, x2: w - R, y1: h - B, y2: h - B }));
-    P.forEach((p, i) => svg.append(s("text", { x: X(i), y: h - B + 16, "text-anchor": "middle" }, Math.round(100 * p.budget) + " %")));
-    const draw = (f, key, stroke, dash) => { svg.append(s("polyline", { fill: "none", stroke, "stroke-width": 2, "stroke-dasharray": dash, points: P.map((p, i) => X(i) + "," + f(p[key])).join(" ") })); P.forEach((p, i) => { const c = s("circle", { cx: X(i), cy: f(p[key]), r: 3.5, fill: stroke }); c.append(s("title", {}, key + " at " + Math.round(100 * p.budget) + " %: " + (key === "issues" ? p.issues : Math.round(1000 * p.agreement) / 10 + " %"))); svg.append(c); }); };
-    draw(Y1, "issues", "var(--hot)", ""); draw(Y2, "agreement", "var(--main)", "6 4");
-    svg.append(s("text", { x: L - 6, y: T + 10, "text-anchor": "end" }, String(top)), s("text", { x: L - 6, y: h - B, "text-anchor": "end" }, "0"), s("text", { x: w - R + 6, y: T + 10 }, "100 %"), s("text", { x: w - R + 6, y: h - B }, Math.round(100 * low) + " %"), s("text", { x: (w) / 2, y: h - 4, "text-anchor": "middle" }, "budget of the attacker, share of the rows"));
-    $("path").append(svg, el("p", { class: "hint" }, el("span", { style: "color: var(--hot)" }, "— flagged labels"), "   ", el("span", { style: "color: var(--main)" }, "- - agreement with the given labels")));
-  };
   const groups = () => {
     if (!D.groups) return;
     const b = el("tbody");
-    D.groups.slice(0, 200).forEach((g) => b.append(el("tr", null, el("td", null, el("button", { type: "button", onclick: () => { clear(); choose("f-group", D.groupNames.indexOf(g.group)); select(); $("ranked").scrollIntoView(); } }, g.group)), el("td", null, g.rows.toLocaleString("en")), el("td", null, String(g.flagged)), el("td", null, g.wrong.toFixed(1)), el("td", null, (100 * g.rate).toFixed(1) + " %"), el("td", null, g.ratio.toFixed(2) + " ×"))));
-    $("groups").append(el("thead", null, el("tr", null, ...["source", "rows", "flagged", "expected wrong", "rate", "against average"].map((t) => el("th", null, t)))), b);
+    D.groups.slice(0, 200).forEach((g) => b.append(el("tr", null, el("td", null, el("button", { type: "button", onclick: () => { clear(); choose("f-group", D.groupNames.indexOf(g.group)); select(); $("ranked").scrollIntoView(); } }, g.group)), el("td", null, g.rows.toLocaleString("en")), el("td", null, String(g.flagged)), el("td", null, (100 * g.rate).toFixed(1) + " %"), el("td", null, g.ratio.toFixed(2) + " ×"))));
+    $("groups").append(el("thead", null, el("tr", null, ...["source", "rows", "flagged", "share", "against average"].map((t) => el("th", null, t)))), b);
   };
 
   // ---- download ----
   const quote = (t) => (/[",\r\n]/.test(t) ? '"' + t.replaceAll('"', '""') + '"' : t);
-  // A spreadsheet must not run an id or a label as a formula; `floral audit apply` takes the apostrophe off again.
-  const safe = (t) => (/^'*[=+\-@\t\r\n]/.test(t) && !/^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i.test(t) ? "'" + t : t);
-  const decisions = () => ["row,id,given,decision,label", ...[...marks].sort((a, b) => a[0] - b[0]).map(([r, m]) => [r, quote(safe(idOf(r))), quote(safe(D.classes[D.given[r]])), m.mark, quote(safe(D.classes[m.mark === "wrong" ? m.label : D.given[r]]))].join(","))].join("\n") + "\n";
+  // A spreadsheet must not run a cell as a formula; `floral audit` takes the apostrophe away again.
+  const number = /^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$/;
+  const formula = /^'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
+  const cell = (t) => quote(formula.test(t) && !number.test(t) ? "'" + t : t);
+  const uncell = (t) => (t.startsWith("'") && formula.test(t) ? t.slice(1) : t);
+  const line = ([r, m]) => [D.rows[r], idOf(r), givenOf(r), m.mark, m.mark === "wrong" ? D.classes[m.label] : givenOf(r), m.reviewer || "", m.note || ""].map((t) => cell(String(t))).join(",");
+  const decisions = () => ["row,id,given,decision,label,reviewer,note", ...[...marks].sort((a, b) => a[0] - b[0]).map(line)].join("\n") + "\n";
+  const parse = (text) => {  // RFC 4180
+    const out = [[]]; let field = "", quoted = false;
+    for (let i = 0; i < text.length; i++) {
+      const c = text[i];
+      if (quoted) { if (c === '"') { if (text[i + 1] === '"') { field += c; i++; } else quoted = false; } else field += c; }
+      else if (c === '"') quoted = true;
+      else if (c === ",") { out[out.length - 1].push(field); field = ""; }
+      else if (c === "\n") { out[out.length - 1].push(field); field = ""; out.push([]); }
+      else if (c !== "\r") field += c;
+    }
+    if (field || out[out.length - 1].length) out[out.length - 1].push(field); else out.pop();
+    return out;
+  };
+  const load = (text) => {
+    const [head, ...lines] = parse(text.replace(/^\ufeff/, ""));
+    const at = Object.fromEntries((head || []).map((name, i) => [name, i]));
+    if (!["row", "given", "decision", "label"].every((name) => name in at)) return "This is not a list of decisions: it needs the columns row, given, decision and label.";
+    const place = new Map(D.rows.map((row, r) => [row, r]));
+    let taken = 0, other = 0;
+    for (const cells of lines) {
+      const get = (name) => uncell(cells[at[name]] || "");
+      const r = place.get(+get("row")), mark = get("decision");
+      if (r === undefined || !["wrong", "right", "unsure"].includes(mark) || get("given") !== givenOf(r) || (mark === "wrong" && !classOf.has(get("label")))) { other++; continue; }
+      marks.set(r, { mark, label: mark === "wrong" ? classOf.get(get("label")) : D.suggested[r], reviewer: "reviewer" in at ? get("reviewer") : "", note: "note" in at ? get("note") : "", given: get("given") });
+      taken++;
+    }
+    keep(); select();
+    return taken + " decisions loaded" + (other ? ", " + other + " left out: they do not fit the rows of this page" : "") + ".";
+  };
+  $("load").addEventListener("change", (e) => {
+    const file = e.target.files[0]; if (!file) return;
+    file.text().then((text) => { $("loaded").textContent = load(text); e.target.value = ""; });
+  });
+  $("reviewer").value = recall("floral-audit-reviewer", "");
+  $("reviewer").addEventListener("change", () => keepText("floral-audit-reviewer", reviewer()));
   $("download").addEventListener("click", () => {
     const a = el("a", { href: URL.createObjectURL(new Blob([decisions()], { type: "text/csv" })), download: "decisions.csv" });
     document.body.append(a); a.click(); a.remove(); setTimeout(() => URL.revokeObjectURL(a.href), 5000);
@@ -241,8 +290,8 @@
   $("forget").addEventListener("click", () => { if (confirm("Forget all " + marks.size + " marks?")) { marks.clear(); keep(); select(); } });
   $("mark-all").addEventListener("click", () => {
     const rows = [...list].filter((r) => D.suspicion[r] >= D.threshold && !marks.has(r));
-    if (!rows.length) { alert("No unmarked row in this list has a suspicion of " + percent(D.threshold) + " or more."); return; }
-    if (confirm("Mark " + rows.length + " rows as wrong?")) { for (const r of rows) marks.set(r, { mark: "wrong", label: D.suggested[r] }); keep(); drawTable(); }
+    if (!rows.length) { alert("No unmarked row in this list has a suspicion of " + D.threshold + " or more."); return; }
+    if (confirm("Mark " + rows.length + " rows as wrong?")) { for (const r of rows) change(r, { mark: "wrong" }); drawTable(); }
   });
 
   // ---- controls ----
@@ -262,14 +311,16 @@
     if (state.sort === key) state.down = !state.down; else { state.sort = key; state.down = key === "suspicion" || key === "why"; }
     select();
   }));
+  $("keys").checked = recall("floral-audit-keys", "on") === "on";
+  $("keys").addEventListener("change", () => keepText("floral-audit-keys", $("keys").checked ? "on" : "off"));
   document.addEventListener("keydown", (e) => {
     if (e.ctrlKey || e.metaKey || e.altKey) return;
     const typing = /INPUT|SELECT|TEXTAREA/.test(e.target.tagName);
     if (e.key === "Escape") { if (typing) e.target.blur(); state.open = -1; drawTable(); return; }
-    if (typing) return;
+    if (typing || !$("keys").checked) return;
     const onButton = e.target.tagName === "BUTTON" || e.target.tagName === "SUMMARY";
     const act = { j: () => move(1), k: () => move(-1), ArrowDown: () => move(1), ArrowUp: () => move(-1), n: () => turn(state.page + 1), p: () => turn(state.page - 1), "/": () => $("search").focus(),
-      w: () => state.selected >= 0 && setMark(state.selected, "wrong"), r: () => state.selected >= 0 && setMark(state.selected, "right"), u: () => state.selected >= 0 && setMark(state.selected, null),
+      w: () => state.selected >= 0 && setMark(state.selected, "wrong"), r: () => state.selected >= 0 && setMark(state.selected, "right"), s: () => state.selected >= 0 && setMark(state.selected, "unsure"), u: () => state.selected >= 0 && setMark(state.selected, null),
       Enter: onButton ? null : () => { state.open = state.open === state.selected ? -1 : state.selected; drawTable(); } }[e.key];
     if (act) { e.preventDefault(); act(); }
   });
@@ -278,6 +329,6 @@
   $("theme").addEventListener("click", () => { theme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"); drawMap(); });
   let again = 0;
   window.addEventListener("resize", () => { clearTimeout(again); again = setTimeout(drawMap, 100); });
-  confusion(); path(); groups(); select();
+  confusion(); groups(); select();
   document.documentElement.dataset.ready = "yes";
 })();

@@ -1,0 +1,170 @@
+"""What a caller hands to an audit, array or table, as one thing: numbers, labels and what is known of each row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+from sklearn.utils.multiclass import check_classification_targets
+
+LEAST_ROWS = 20
+_COMPONENTS = 100
+
+
+@dataclass(frozen=True)
+class Rows:
+    """n rows, ready to be judged."""
+
+    X: np.ndarray  # (n, d), numbers in which distances mean something
+    raw: Any  # what an estimator of the caller's own gets
+    labels: np.ndarray  # (n,)
+    rows: np.ndarray  # (n,), the number of each row in its file or array
+    index: Any = None  # the frame's index, (n,)
+    ids: list[str] | None = None
+    groups: np.ndarray | None = None  # (n,), texts
+    trusted: np.ndarray | None = None  # (n,), bool
+    shown: Any = None  # frame of columns that a page shows
+    notes: list[str] = field(default_factory=list)
+
+
+def gather(
+    X: Any,
+    y: Any,
+    *,
+    label: Any = None,
+    text: Any = (),
+    ids: Any = None,
+    groups: Any = None,
+    trusted: Any = None,
+    drop: Any = (),
+    text_encoder: str = "auto",
+) -> Rows:
+    """Check and unite the arguments of `audit`; `X` may also be a `Table` that has been read."""
+    from floral_learn.datasets.tables import Table
+
+    if isinstance(X, Table):
+        return _from_table(X, None, None, {"ids": ids, "groups": groups, "trusted": trusted}, text_encoder)
+    if hasattr(X, "columns") and hasattr(X, "iloc"):
+        return _from_frame(X, y, label, _several(text), ids, groups, trusted, _several(drop), text_encoder)
+    named = {"label": label, "text": _several(text) or None, "drop": _several(drop) or None}
+    named |= {k: v for k, v in (("ids", ids), ("groups", groups), ("trusted", trusted)) if isinstance(v, str)}
+    if wrong := [name for name, value in named.items() if value is not None]:
+        raise ValueError(f"{wrong[0]}={named[wrong[0]]!r} names a column; X must be a pandas DataFrame then")
+    if y is None:
+        raise ValueError("y is missing: give the labels, or a DataFrame and label=, its label column")
+    from scipy.sparse import issparse
+
+    rows = check_array(
+        X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=LEAST_ROWS, input_name="X"
+    )
+    n = rows.shape[0]
+    if issparse(rows):
+        from sklearn.decomposition import TruncatedSVD
+
+        numbers = TruncatedSVD(min(_COMPONENTS, rows.shape[1] - 1), random_state=0).fit_transform(rows)
+    else:
+        numbers = rows
+    return Rows(
+        X=np.ascontiguousarray(numbers),
+        raw=rows,
+        labels=check_labels(y, n),
+        rows=np.arange(n),
+        ids=None if ids is None else _texts(ids, n, "ids"),
+        groups=None if groups is None else np.array(_texts(groups, n, "groups")),
+        trusted=None if trusted is None else _mask(trusted, n),
+    )
+
+
+def _from_frame(
+    frame: Any,
+    y: Any,
+    label: Any,
+    text: list[str],
+    ids: Any,
+    groups: Any,
+    trusted: Any,
+    drop: list[str],
+    text_encoder: str,
+) -> Rows:
+    from floral_learn.datasets.tables import read_table
+
+    if (label is None) == (y is None):
+        raise ValueError("give either y=, the labels, or label=, the name of their column in X")
+    columns = {
+        option: value
+        for option, value in (("ids", ids), ("groups", groups), ("trusted", trusted))
+        if isinstance(value, str)
+    }
+    # The index names rows; it is not something to learn from.
+    table = read_table(frame.reset_index(drop=True), label=label, text=text, drop=drop, **columns)
+    arrays = {"ids": ids, "groups": groups, "trusted": trusted}
+    arrays = {k: None if k in columns else v for k, v in arrays.items()}
+    return _from_table(table, y, frame.index, arrays, text_encoder)
+
+
+def _from_table(table: Any, y: Any, index: Any, arrays: dict[str, Any], text_encoder: str) -> Rows:
+    """Rows of a table; `y` and `arrays` stand in for columns that it does not have."""
+    from floral_learn.datasets.encoder import TableEncoder
+
+    n = len(table.features)
+    if n < LEAST_ROWS:
+        raise ValueError(f"there are {n} rows; a minimum of {LEAST_ROWS} is required")
+    ids, groups, trusted = arrays["ids"], arrays["groups"], arrays["trusted"]
+    encoder = TableEncoder(text=table.text, text_encoder=text_encoder)
+    return Rows(
+        X=encoder.fit_transform(table.features),
+        raw=table.features,
+        labels=check_labels(table.labels if y is None else y, n),
+        rows=table.rows,
+        index=index,
+        ids=_texts(ids, n, "ids") if ids is not None else None if table.ids is None else list(table.ids),
+        groups=np.array(_texts(groups, n, "groups")) if groups is not None else table.groups,
+        trusted=_mask(trusted, n) if trusted is not None else table.trusted,
+        shown=table.features,
+        notes=[*table.notes, *encoder.notes_],
+    )
+
+
+def check_labels(y: Any, n: int) -> np.ndarray:
+    """Labels (n,) of any kind that sorts, none missing."""
+    labels = np.asarray(y)
+    if labels.shape != (n,):
+        raise ValueError(f"y has shape {labels.shape}; X has {n} rows, so it must be ({n},)")
+    if labels.dtype == object:
+        if any(value is None or value != value for value in labels):  # NaN differs from itself
+            raise ValueError("y has missing labels; drop those rows or label them first")
+        labels = np.array(labels.tolist())
+    elif labels.dtype.kind == "f" and np.isnan(labels).any():
+        raise ValueError("y has missing labels; drop those rows or label them first")
+    classes = np.unique(labels)
+    if len(classes) < 2:
+        raise ValueError(f"y has only one class ({classes.tolist()[0]!r}); an audit needs at least 2")
+    if len(classes) > max(20, n // 5):
+        raise ValueError(f"y has {len(classes)} different labels in {n} rows; an audit needs at least 5 rows per class")
+    check_classification_targets(labels)
+    return labels
+
+
+def _several(names: Any) -> list[str]:
+    if isinstance(names, str):
+        return [names]
+    if not isinstance(names, Sequence):
+        raise ValueError(f"text= and drop= take a column name or a list of them, not {names!r}")
+    return list(names)
+
+
+def _texts(values: Any, n: int, option: str) -> list[str]:
+    names = np.asarray(values, dtype=object)
+    if names.shape != (n,):
+        raise ValueError(f"{option}= must hold one name per row ({n}); got shape {names.shape}")
+    return ["(missing)" if g is None or g != g or g == "" else str(g) for g in names]
+
+
+def _mask(trusted: Any, n: int) -> np.ndarray:
+    mask = np.asarray(trusted)
+    if mask.dtype != bool or mask.shape != (n,):
+        raise ValueError(f"trusted= must be a boolean mask with one entry per row ({n}); got {mask.dtype} {mask.shape}")
+    return mask

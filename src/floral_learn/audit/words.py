@@ -1,0 +1,60 @@
+"""An audit's result in sentences: first what the labels' names say, then what is known, then what is not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from floral_learn.audit.result import AuditResult
+
+_FEW = 0.05  # of the rows: pairs of classes that look alike in fewer are not worth a sentence
+
+
+def headline(result: AuditResult) -> str:
+    """What was found, in one sentence."""
+    n, flagged = result.n, len(result.flagged())
+    share = f"{flagged:,} of {n:,} labels ({100 * flagged / n:.1f} %)"
+    if not result.informative:
+        return "Stop: the columns used here do not predict the label, so no label can be called wrong from them."
+    if not flagged:
+        return f"No label of {n:,} stands out as wrong."
+    if result.apart:
+        return f"{share} are contradicted by the rest of the data and stand apart: they look wrong."
+    if flagged < _FEW * n:
+        return f"{share} are contradicted by the rest of the data; too few to form a group of their own."
+    return f"The classes overlap. {share} are contradicted most strongly, but many of these can be right."
+
+
+def sentences(result: AuditResult) -> list[str]:
+    """The result in a few sentences, the most important first; `names` come before them."""
+    said = [headline(result)]
+    if not result.informative:
+        said.append(
+            f"Held-out predictions save {max(0.0, 100 * result.gain):.1f} % of the log loss of guessing by class "
+            "shares. Nothing is flagged. Use other columns (a text column, fewer columns left out) or another judge "
+            "(estimator=, pred_probs=)."
+        )
+        return said + _twins(result)
+    said.append(
+        f"Held-out predictions agree with {100 * result.agreement:.1f} % of the labels and save "
+        f"{100 * result.gain:.0f} % of the log loss of guessing by class shares."
+    )
+    said += [
+        f"{str(result.classes[a])!r} and {str(result.classes[b])!r} look alike in {rows:,} rows: their labels there "
+        "cannot be judged from these columns."
+        for a, b, rows in result.alike[:3]
+        if rows >= _FEW * result.n
+    ]
+    said += _twins(result)
+    said.append(
+        "Errors that somebody chose to look plausible can hide from any such list; `floral review` finds them by "
+        "asking about a few rows."
+    )
+    return said
+
+
+def _twins(result: AuditResult) -> list[str]:
+    if not len(result.twins):
+        return []
+    pairs = len(result.twins)
+    return [f"{pairs:,} pair{'s' if pairs > 1 else ''} of nearly equal rows carry different labels."]
