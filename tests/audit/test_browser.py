@@ -246,16 +246,18 @@ def large():
         given=given,
         suggested=(given + 1) % 5,
         suspicion=suspicion,
-        raw=suspicion,
+        probabilities=np.zeros((n, 5)),
         disagreement=suspicion,
         neighbour_disagreement=suspicion,
-        flip_rate=suspicion,
         holds=rng.random((n, 4)) < 0.2,
         neighbours=rng.integers(0, n, (n, 6)),
         place=rng.normal(size=(n, 2)),
         map_name="chance",
-        wrong_share=0.05,
-        path=[],
+        twins=np.zeros((0, 2), dtype=int),
+        gain=0.5,
+        informative=True,
+        apart=True,
+        agreement=0.9,
     )
 
 

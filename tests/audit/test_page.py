@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from floral_learn.audit import audit
-from floral_learn.audit.page import page_data, render, script_json, summary
+from floral_learn.audit.page import page_data, render, script_json
 
 HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">'
 
@@ -39,10 +39,8 @@ def test_the_page_holds_every_row_and_the_summary_counts_them(found):
     np.testing.assert_allclose(data["suspicion"], found.suspicion, atol=1e-6)
     assert "moons &amp; stars" in html
     assert "2 number columns &lt;standardised&gt;" in html
-    numbers = summary(found)
-    assert f"<strong>{numbers['flagged']}</strong> of 400 labels" in html
-    assert numbers["flagged"] == len(found.flagged())
-    assert sum(map(sum, data["confusion"])) == numbers["flagged"]
+    assert f"<strong>{len(found.flagged())} of 400 labels" in html
+    assert sum(map(sum, data["confusion"])) == len(found.flagged())
     assert data["groups"][0]["group"] == "careless"
 
 
@@ -78,4 +76,28 @@ def test_a_page_without_flagged_rows_says_so():
     y = np.repeat([0, 1], 60)
     result = audit(rng.normal(size=(120, 2)) + 9 * y[:, None], y, random_state=0)
     assert len(result.flagged()) == 0
-    assert "<strong>No label</strong>" in render(result)
+    assert "<strong>No label of 120 stands out as wrong.</strong>" in render(result)
+
+
+def test_a_stop_sign_stands_first(moons):
+    rng = np.random.default_rng(0)
+    html = render(audit(rng.normal(size=(300, 4)), rng.integers(0, 2, 300), random_state=0))
+    assert "<strong>Stop: the columns used here do not predict the label" in html
+
+
+def test_only_so_many_rows_go_into_the_page_with_neighbours_and_decided_rows_among_them(moons):
+    X, y, _ = moons
+    last = audit(X, y, random_state=0).order[-1]
+    lines = [
+        {"row": int(last), "given": str(y[last]), "decision": "right", "label": "", "reviewer": "eve", "note": "!"}
+    ]
+    result = audit(X, y, decisions=lines, random_state=0)
+    data = page_data(result, frame=None, ids=None, threshold=0.5, most_rows=60)
+    assert len(data["rows"]) == len(data["given"]) == len(data["x"]) == 60
+    assert set(result.order[:30]) <= set(data["rows"])
+    assert max(max(near, default=0) for near in data["neighbours"]) < 60
+    place, kind, _, who, note, given = data["decisions"][0]
+    assert (data["rows"][place], kind, who, note, given) == (last, "right", "eve", "!", str(y[last]))
+    assert "This page holds 60 of 400 rows" in render(result, most_rows=60)
+    first = data["neighbours"][data["rows"].index(int(result.order[0]))]
+    assert [data["rows"][j] for j in first] == result.neighbours[result.order[0]].tolist()

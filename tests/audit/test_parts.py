@@ -9,7 +9,6 @@ from sklearn.datasets import make_moons
 
 from floral_learn import FloralClassifier
 from floral_learn.audit import RecoveryDisplay, recovery
-from floral_learn.audit.calibrate import calibrate, plant
 from floral_learn.audit.neighbours import find_neighbours
 from floral_learn.audit.run import _place
 
@@ -27,34 +26,6 @@ def test_neighbours_match_a_plain_loop_and_leave_the_row_itself_out():
     votes = near.votes(labels, 3)
     np.testing.assert_allclose(votes.sum(axis=1), 1)
     np.testing.assert_allclose(near.disagreement(labels), 1 - votes[np.arange(60), labels])
-
-
-@pytest.mark.parametrize("share", [0.02, 0.1, 0.3])
-def test_calibration_recovers_the_share_and_the_posterior_of_a_known_mixture(share):
-    rng = np.random.default_rng(1)
-    n = 20_000
-    wrong = rng.random(n) < share
-    raw = np.where(wrong, rng.beta(6, 2, n), rng.beta(1.5, 6, n))
-    # Planted flips of right labels score as wrong ones do; a wrong label that is flipped is right.
-    planted = rng.random(n) < 0.1
-    second = np.where(planted ^ wrong, rng.beta(6, 2, n), rng.beta(1.5, 6, n))
-    fitted = calibrate(second, planted)
-    p = fitted(raw)
-    assert abs(fitted.wrong_share - share) < 0.35 * share + 0.01
-    for low, high in ((0.2, 0.5), (0.5, 0.8), (0.8, 1.01)):
-        inside = (p >= low) & (p < high)
-        if inside.sum() > 100:
-            assert abs(p[inside].mean() - wrong[inside].mean()) < 0.17
-    assert (np.diff(p[np.argsort(raw)]) >= 0).all()
-
-
-def test_a_class_never_loses_all_rows_to_planting():
-    labels = np.array([0] * 50 + [1])
-    for seed in range(30):
-        chosen = plant(labels, np.ones(51, bool), 2, np.random.default_rng(seed))
-        assert 50 not in chosen
-    allowed = np.arange(51) < 10
-    assert (plant(labels, allowed, 2, np.random.default_rng(0)) < 10).all()
 
 
 @pytest.fixture(scope="module")

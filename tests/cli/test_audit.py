@@ -88,7 +88,7 @@ def test_the_report_has_a_page_a_list_a_cleaned_copy_and_the_sources(report, tab
     path, wrong, frame = table
     assert sorted(p.name for p in out.iterdir()) == ["cleaned.csv", "groups.csv", "issues.csv", "page.html"]
     issues = pd.read_csv(out / "issues.csv")
-    assert list(issues.columns) == ["row", "id", "given", "suggested", "suspicion", "reasons"]
+    assert list(issues.columns) == ["row", "id", "given", "suggested", "suspicion", "flagged", "reasons"]
     assert wrong[issues["row"][:12]].mean() > 0.9
     assert (issues["id"] == [f"k{i:03d}" for i in issues["row"]]).all()
     cleaned = pd.read_csv(out / "cleaned.csv")
@@ -131,10 +131,10 @@ def test_apply_changes_exactly_the_labels_marked_wrong(app, table, tmp_path):
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ([999, "", "pos", "wrong", "neg"], "row '999' is none of the rows 0 to 199"),
-        ([0, "", "other", "wrong", "pos"], "the data changed since the audit"),
-        ([0, "", None, "perhaps", "pos"], "neither 'wrong' nor 'right'"),
-        ([0, "", None, "wrong", "maybe"], "'maybe' is no label of"),
+        ([999, "", "pos", "wrong", "neg"], "row '999' is not in the data, whose rows are 0 to 199"),
+        ([0, "", "other", "wrong", "pos"], "the data changed since"),
+        ([0, "", None, "perhaps", "pos"], "must be 'wrong', 'right' or 'unsure'"),
+        ([0, "", None, "wrong", "maybe"], "'maybe' is not a label of the data"),
     ],
 )
 def test_apply_refuses_decisions_that_do_not_fit(app, table, tmp_path, row, message):
@@ -158,7 +158,7 @@ def test_apply_never_writes_over_the_data(app, table, tmp_path):
     assert other.exit_code == 2
     assert "must end in .csv" in other.output
     wrong_file = run(app, "apply", path, path, "--label", "label", "--out", tmp_path / "x.csv")
-    assert "is no list of decisions" in wrong_file.output
+    assert "is not a list of decisions" in wrong_file.output
 
 
 @pytest.mark.parametrize(
@@ -204,3 +204,68 @@ def test_parquet_goes_in_and_comes_out(app, table, tmp_path):
     cleaned = pd.read_parquet(tmp_path / "r" / "cleaned.parquet")
     assert len(cleaned) == 200
     assert (cleaned["label"] != table[2]["label"]).sum() >= 8
+
+
+def test_help_shows_the_options(app):
+    for args in (["--help"], []):
+        said = run(app, *args).output
+        assert "--decisions" in said
+        assert "--trusted" in said
+        assert "audit apply" in said
+
+
+def test_columns_that_do_not_predict_the_label_are_a_stop_sign_and_leave_no_cleaned_copy(app, table, tmp_path):
+    rng = np.random.default_rng(0)
+    noise = tmp_path / "noise.csv"
+    frame = pd.DataFrame(rng.normal(size=(200, 4)), columns=list("abcd")).assign(y=rng.choice(["p", "q"], 200))
+    frame.to_csv(noise, index=False)
+    out = tmp_path / "report"
+    out.mkdir()
+    (out / "cleaned.csv").write_text("of an earlier audit")
+    done = run(app, noise, "--label", "y", "--out", out)
+    assert done.exit_code == 0, done.output
+    assert "Stop: the columns used here do not predict the label" in done.output
+    assert sorted(p.name for p in out.iterdir()) == ["issues.csv", "page.html"]
+    assert not pd.read_csv(out / "issues.csv")["flagged"].any()
+
+
+def test_decisions_are_taken_into_account_and_kept_on_the_next_page(app, table, report, tmp_path):
+    path, wrong, frame = table
+    truth = np.repeat(["neg", "pos"], 100)
+    issues = pd.read_csv(report[0] / "issues.csv")
+    rows = issues["row"][issues["flagged"]].tolist()
+    lines = [[r, "", frame["label"][r], "wrong" if wrong[r] else "right", truth[r]] for r in rows]
+    chosen = decisions(tmp_path / "d.csv", lines)
+    args = ("--label", "label", "--text", "note", "--id", "key", "--group", "who", "--out", tmp_path / "again")
+    done = run(app, path, *args, "--decisions", chosen)
+    assert done.exit_code == 0, done.output
+    assert f"{len(rows)} decisions taken into account" in done.output
+    after = pd.read_csv(tmp_path / "again" / "issues.csv")
+    assert not after.set_index("row")["flagged"][rows].any()
+    data = json.loads(
+        re.search(r'id="data">(.*?)</script>', (tmp_path / "again" / "page.html").read_text("utf-8"), re.S)[1]
+    )
+    assert [(data["rows"][d[0]], d[1], d[5]) for d in data["decisions"]] == sorted(
+        (line[0], line[3], line[2]) for line in lines
+    )
+    decisions(tmp_path / "d.csv", [[0, "", "other", "right", ""]])
+    refused = run(app, path, *args, "--decisions", tmp_path / "d.csv")
+    assert refused.exit_code == 2
+    assert refused.output.count("\n") == 2  # the number of rows, and the reason
+
+
+def test_rows_of_skipped_labels_keep_their_numbers(app, table, tmp_path):
+    lines = table[0].read_text().splitlines()
+    lines[3] = lines[3].rsplit(",", 1)[0] + ","  # row 2 loses its label
+    path = tmp_path / "holes.csv"
+    path.write_text("\n".join(lines) + "\n")
+    done = run(app, path, "--label", "label", "--skip-blank-labels", "--drop", "who", "--out", tmp_path / "r")
+    assert done.exit_code == 0, done.output
+    assert sorted(pd.read_csv(tmp_path / "r" / "issues.csv")["row"]) == [0, 1, *range(3, 200)]
+    given = table[2]["label"][5]
+    other = {"pos": "neg", "neg": "pos"}[given]
+    chosen = decisions(tmp_path / "d.csv", [[5, "", given, "wrong", other]])
+    out = tmp_path / "clean.csv"
+    done = run(app, "apply", path, chosen, "--label", "label", "--skip-blank-labels", "--out", out)
+    assert done.exit_code == 0, done.output
+    assert [i for i, (a, b) in enumerate(zip(lines, out.read_text().splitlines())) if a != b] == [6]

@@ -62,7 +62,9 @@ def read_decisions(source: Any, labels: np.ndarray, *, rows: np.ndarray | None =
     found: dict[int, Decision] = {}
     for number, line in enumerate(lines, start=2):
         place = f"{where}, line {number}"
-        cells = {name: unguarded(str(value if value is not None and value == value else "")) for name, value in line.items()}
+        cells = {
+            name: unguarded(str(value if value is not None and value == value else "")) for name, value in line.items()
+        }
         text = cells["row"].strip().removesuffix(".0")
         if not text.isdecimal() or int(text) not in position:
             raise ValueError(f"{place}: row {text!r} is not in the data, whose rows are 0 to {int(number_of.max())}")
@@ -79,9 +81,7 @@ def read_decisions(source: Any, labels: np.ndarray, *, rows: np.ndarray | None =
                 "the data; the data changed since"
             )
         if kind == "wrong" and cells["label"] not in known:
-            raise ValueError(
-                f"{place}: {cells['label']!r} is not a label of the data: {', '.join(list(known)[:12])}"
-            )
+            raise ValueError(f"{place}: {cells['label']!r} is not a label of the data: {', '.join(list(known)[:12])}")
         label = known[cells["label"]] if kind == "wrong" else known[str(given)]
         found[at] = Decision(at, kind, label, str(given), who, note)
     return [found[at] for at in sorted(found)]

@@ -93,7 +93,7 @@ def _from_frame(
 
     if (label is None) == (y is None):
         raise ValueError("give either y=, the labels, or label=, the name of their column in X")
-    columns = {
+    columns: dict[str, Any] = {
         option: value
         for option, value in (("ids", ids), ("groups", groups), ("trusted", trusted))
         if isinstance(value, str)

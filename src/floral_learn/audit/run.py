@@ -105,6 +105,7 @@ def audit(
     tell("neighbours", 0)
     near = find_neighbours(data.X, rng)
     twins = find_twins(data.X, names.merged[given], near.rows[:, :SHOWN], rng)
+    inner = near if judged.all() else find_neighbours(data.X[judged], rng)
     if pred_probs is not None:
         among = classes if decisions is None else np.unique(data.labels)
         chances = _checked(pred_probs, len(given), among, names, classes)[judged][:, known]
@@ -114,13 +115,13 @@ def audit(
         model = held_out(estimator, _part(data.raw, judged), codes, len(known), _draw(rng), tell)
         opinions = [model]
     else:
-        inner = near if judged.all() else find_neighbours(data.X[judged], rng)
         model, votes = kernel_and_neighbours(data.X[judged], inner, codes, len(known), _draw(rng), tell)
         opinions = [model, votes]
     chances = np.mean(opinions, axis=0)
-    found = flag(chances, codes, trusted=None if sure is None else sure[judged])
+    found = flag(chances, codes, shares=inner.votes(codes, len(known)), trusted=None if sure is None else sure[judged])
     tell("map", 0)
     place, map_name = _place(data.X, rng)
+    tell("map", 1)
     disputes = np.zeros(len(given))
     disputes[judged] = 1 - model[np.arange(len(codes)), codes]
     differ = near.disagreement(names.merged[given])

@@ -76,9 +76,7 @@ def audit(
     table = read_table(source, label=label, sep=sep, encoding=encoding, skip_blank_labels=skip_blank, **roles)
     typer.echo(f"{source.name}: {len(table):,} rows, {len(table.classes)} classes")
     with _progress_bar() as progress:
-        result = run_audit(
-            table, text_encoder=text_encoder, decisions=decisions, random_state=seed, progress=progress
-        )
+        result = run_audit(table, text_encoder=text_encoder, decisions=decisions, random_state=seed, progress=progress)
     for note in result.notes:
         typer.echo(f"  {note}")
     shown = table.features if table.groups is None else table.features.assign(**{str(group): table.groups})

@@ -23,12 +23,14 @@ from scipy.special import expit, log_softmax, softmax
 # Chosen on scikit-learn's data sets and made-up clouds (docs/results/audit.md), judged on others.
 WIDTH = 0.05  # of the kernel that smooths the histogram of contradictions
 WINDOW = 0.2  # heaps are compared by the rows within such a window
-HIGHER = 1.5  # times the rows of the valley that a second heap must have
+HIGHER = 2.0  # times the rows of the valley that a second heap must have
 DOUBTFUL, CLEAR = 1.0, 2.5  # standard errors above the valley: from where a heap counts, and where it counts in full
 INTO_THE_HEAP = 0.4  # the cut lies this far from the valley to the heap's top
 STRONG, LOWEST = 0.4, 0.1  # without a second heap the cut lies between these
 SUREST, LEAST_SURE = 0.05, 20  # share and least number of the rows that a model is surest of
 RECOGNISED = 0.5  # typical probability with which a class must be named; else its labels cannot be judged
+COUNTED = 0.5  # of the errors among the surest rows: overlap explains the rest as well
+ENOUGH_GAIN = 0.1  # below, errors among the surest rows count less
 LEAST_GAIN, LEAST_Z = 0.02, 3.0  # of held-out log loss over the class shares: relative, and in standard errors
 SLOPE = 0.2  # contradiction above the cut that takes the suspicion from 0.5 to 0.73
 _GRID = np.linspace(-1, 1, 201)
@@ -65,7 +67,13 @@ class Flags:
     apart: bool
 
 
-def flag(probabilities: np.ndarray, labels: np.ndarray, *, trusted: np.ndarray | None = None) -> Flags:
+def flag(
+    probabilities: np.ndarray,
+    labels: np.ndarray,
+    *,
+    shares: np.ndarray | None = None,
+    trusted: np.ndarray | None = None,
+) -> Flags:
     """Find labels that held-out probabilities contradict.
 
     Parameters
@@ -74,6 +82,9 @@ def flag(probabilities: np.ndarray, labels: np.ndarray, *, trusted: np.ndarray |
         Of each class, from a model that did not see the row's own label, on the labels' own scale (`temper`).
     labels : int ndarray of shape (n,)
         Given class numbers.
+    shares : ndarray of shape (n, M), optional
+        Shares of the labels among each row's nearest rows. Machines trained to separate classes are surer than the
+        labels around a row warrant, so that overlap can look like a second heap: it must show in the shares, too.
     trusted : bool ndarray of shape (n,), optional
         Labels known to be right: never flagged.
 
@@ -102,8 +113,13 @@ def flag(probabilities: np.ndarray, labels: np.ndarray, *, trusted: np.ndarray |
     # Undoing stretches the scale, which can pile up what merely overlaps: the heap must show before it, too.
     begin, clear = second_heap(tilted[free])
     clear = min(clear, second_heap(plain[free])[1])
+    if shares is not None:
+        clear = min(clear, second_heap(contradiction(shares, labels)[free])[1])
     heap = float(np.clip((clear - DOUBTFUL) / (CLEAR - DOUBTFUL), 0, 1))
-    tail = np.quantile(plain[free], 1 - error_among_surest(probabilities, labels))
+    # The surest rows of a model that knows next to nothing are not sure.
+    known = float(np.clip(gain / ENOUGH_GAIN, 0, 1)) ** 2
+    floor = COUNTED * known * error_among_surest(probabilities, labels)
+    tail = np.quantile(plain[free], 1 - floor)
     cut = heap * max(begin, 0.0) + (1 - heap) * float(np.clip(tail, LOWEST, STRONG))
     found = heap * tilted + (1 - heap) * plain
     unknown = np.isin(labels, unrecognised(probabilities))
@@ -194,7 +210,7 @@ def best_other(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 def undo_direction(probabilities: np.ndarray) -> np.ndarray:
     """p T^-1, clipped and normalised, T's rows being the mean probabilities where the model is surest, (n, M)."""
-    n, m = probabilities.shape
+    m = probabilities.shape[1]
     named = probabilities.argmax(axis=1)
     surest = np.full(m, np.nan)
     means = np.zeros((m, m))

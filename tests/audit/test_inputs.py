@@ -1,0 +1,217 @@
+"""What an audit can be given: tables, columns by name, other judges, decisions; and what it reports first."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+from floral_learn import TableEncoder
+from floral_learn.audit import audit
+from floral_learn.audit.class_names import look_at_names
+from floral_learn.audit.decisions import read_decisions
+from floral_learn.audit.twins import find_twins
+
+
+@pytest.fixture(scope="module")
+def customers():
+    """300 rows, an index of names, mixed columns, 24 wrong labels."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 300)
+    wrong = np.isin(np.arange(300), rng.choice(300, 24, replace=False))
+    frame = pd.DataFrame(
+        {
+            "size": rng.normal(size=300) + 4 * y,
+            "site": np.where(rng.random(300) < 0.9, np.where(y, "north", "south"), None),
+            "who": np.where(wrong, "zed", rng.choice(["ann", "bob"], 300)),
+            "gold": np.isin(np.arange(300), np.flatnonzero(wrong)[:4]),
+            "label": np.array(["leaves", "stays"])[np.where(wrong, 1 - y, y)],
+        },
+        index=[f"c{i}" for i in range(300)],
+    )
+    frame.loc[frame.index[:9], "size"] = np.nan
+    return frame, wrong, np.array(["leaves", "stays"])[y]
+
+
+def test_a_frame_is_audited_by_the_names_of_its_columns_and_keeps_its_index(customers):
+    frame, wrong, _ = customers
+    found = audit(frame, label="label", groups="who", trusted="gold", random_state=0)
+    issues = found.label_issues()
+    assert set(issues.index) == set(frame.index)
+    assert (issues["given"] == frame.loc[issues.index, "label"]).all()
+    assert (issues.index == [f"c{row}" for row in issues["row"]]).all()
+    assert wrong[found.flagged()].mean() > 0.8
+    assert found.group_ranking()["group"][0] == "zed"
+    assert not np.isin(np.flatnonzero(frame["gold"]), found.flagged()).any()
+    assert "who" not in " ".join(found.notes)  # a role is not a feature
+    same = audit(frame.drop(columns=["label", "gold", "who"]), frame["label"], groups=frame["who"],
+                 trusted=frame["gold"].to_numpy(), random_state=0)  # fmt: skip
+    np.testing.assert_array_equal(same.suspicion, found.suspicion)
+
+
+def test_ids_name_rows(customers):
+    frame = customers[0].reset_index(names="name")
+    issues = audit(frame, label="label", ids="name", drop=["who", "gold"], random_state=0).label_issues()
+    assert (issues["id"] == [f"c{row}" for row in issues["row"]]).all()
+
+
+def test_texts_are_read(customers):
+    rng = np.random.default_rng(1)
+    words = {"stays": ["great", "lovely", "superb", "warm"], "leaves": ["awful", "boring", "weak", "cold"]}
+    truth, wrong = customers[2], customers[1]
+    texts = [" ".join(rng.choice(words[t], 3)) + f" item {i}" for i, t in enumerate(truth)]
+    frame = pd.DataFrame({"review": texts, "label": customers[0]["label"].to_numpy()})
+    found = audit(frame, label="label", text="review", text_encoder="tfidf", random_state=0)
+    assert wrong[found.flagged()].mean() > 0.9
+
+
+@pytest.mark.parametrize(
+    "judge",
+    [
+        RandomForestClassifier(50, min_samples_leaf=3, random_state=0),
+        make_pipeline(TableEncoder(), StandardScaler(), LinearSVC()),
+    ],
+    ids=["forest", "pipeline without probabilities"],
+)
+def test_any_model_can_be_the_judge(customers, judge):
+    frame, wrong, _ = customers
+    rows = frame[["size", "site"]]
+    rows = rows if hasattr(judge, "steps") else TableEncoder().fit_transform(rows)
+    found = audit(rows, frame["label"].to_numpy(), estimator=judge, random_state=0)
+    assert wrong[found.flagged()].mean() > 0.8
+    assert len(found.flagged()) > 12
+
+
+def test_probabilities_of_ones_own_can_be_the_judge(customers):
+    frame, wrong, truth = customers
+    X = TableEncoder().fit_transform(frame[["size", "site"]])
+    p = LogisticRegression().fit(X, truth).predict_proba(X)
+    found = audit(X, frame["label"].to_numpy(), pred_probs=p, random_state=0)
+    assert wrong[found.flagged()].mean() > 0.9
+    assert len(found.flagged()) > 15
+    for bad, message in (
+        (p[:, :1], r"must be \(300, 2\): one column per class, in the order leaves, stays"),
+        (p * 3, "finite numbers from 0 to 1"),
+        (p * 0.5, "must sum to 1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            audit(X, frame["label"].to_numpy(), pred_probs=bad)
+    with pytest.raises(ValueError, match="not both"):
+        audit(X, frame["label"].to_numpy(), pred_probs=p, estimator=LogisticRegression())
+    with pytest.raises(ValueError, match="predict_proba or decision_function"):
+        audit(X, frame["label"].to_numpy(), estimator=StandardScaler())
+
+
+def test_columns_are_named_in_frames_only(customers):
+    frame = customers[0]
+    with pytest.raises(ValueError, match="groups='who' names a column; X must be a pandas DataFrame"):
+        audit(np.zeros((300, 2)), frame["label"], groups="who")
+    with pytest.raises(ValueError, match="y is missing"):
+        audit(np.zeros((300, 2)))
+    with pytest.raises(ValueError, match="either y=, the labels, or label="):
+        audit(frame)
+    with pytest.raises(ValueError, match="nothing"):
+        audit(frame, label="nothing")
+
+
+def test_one_row_classes_and_repeated_names_come_first_and_do_not_spoil_the_audit(customers):
+    frame, wrong, _ = customers
+    plain = audit(frame, label="label", drop=["who", "gold"], random_state=0)
+    typos = frame.copy()
+    stay = np.flatnonzero((frame["label"] == "stays").to_numpy() & ~wrong)
+    typos.iloc[stay[0], typos.columns.get_loc("label")] = "Stays"
+    typos.iloc[stay[1], typos.columns.get_loc("label")] = "rare"
+    found = audit(typos, label="label", drop=["who", "gold"], random_state=0)
+    assert found.summary()[:2] == found.names
+    assert "'Stays' (1 row) and" in found.names[0]
+    assert "class 'rare' (1 row) is too small to judge" in found.names[1]
+    assert abs(len(found.flagged()) - len(plain.flagged())) <= 4
+    assert not np.isin(stay[:2], found.flagged()).any()
+    assert "rare" not in found.classes[found.suggested]
+    assert "Stays" not in found.classes[found.suggested]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "slip"),
+    [("churn", "chrun", True), ("churn", "churns", True), ("churn", "burn", False), ("class1", "class2", False),
+     ("no", "yo", False)],
+)  # fmt: skip
+def test_slips_of_the_pen_are_recognised(one, other, slip):
+    lines = look_at_names(np.array([one, other]), np.array([2, 50])).lines
+    assert len(lines) == 1
+    assert ("is meant" in lines[0]) == slip
+
+
+def test_nearly_equal_rows_with_different_labels_are_listed(moons):
+    X, y, _ = moons
+    X = np.vstack([X, X[5] + 1e-7])
+    found = audit(X, np.r_[y, 1 - y[5]], random_state=0)
+    assert found.twins[0].tolist() == [5, 400]
+    assert found.near_duplicates().iloc[0].tolist() == [5, y[5], 400, 1 - y[5]]
+    assert "twin" in found.label_issues().set_index("row")["reasons"][400]
+    assert len(found.twins) < 20  # near is not equal
+    assert find_twins(X, np.zeros(401, int), found.neighbours, np.random.default_rng(0)).shape == (0, 2)
+
+
+def test_decisions_close_the_loop(customers):
+    frame, wrong, truth = customers
+    roles = {"label": "label", "groups": "who", "drop": ["gold"], "random_state": 0}
+    first = audit(frame, **roles)
+    rows = first.flagged()[:10]
+    lines = [
+        {
+            "row": int(row),
+            "given": frame["label"].iloc[row],
+            "decision": "wrong" if wrong[row] else "right",
+            "label": truth[row],
+            "reviewer": "eve",
+            "note": "",
+        }
+        for row in rows
+    ]
+    lines.append({"row": int(first.flagged()[10]), "given": frame["label"].iloc[first.flagged()[10]], "label": "",
+                  "decision": "unsure"})  # fmt: skip
+    again = audit(frame, decisions=pd.DataFrame(lines), **roles)
+    assert not np.isin(rows, again.flagged()).any()
+    assert first.flagged()[10] in again.flagged()
+    assert (again.classes[again.given][rows] == truth[rows]).all()
+    assert again.decisions[0].reviewer == "eve"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ({"row": 9, "given": "a", "decision": "right", "label": ""}, "row '9' is not in the data"),
+        ({"row": 0, "given": "b", "decision": "right", "label": ""}, "the data changed since"),
+        ({"row": 0, "given": "a", "decision": "perhaps", "label": ""}, "must be 'wrong', 'right' or 'unsure'"),
+        ({"row": 0, "given": "a", "decision": "wrong", "label": "c"}, "'c' is not a label of the data: a, b"),
+        ({"row": 0, "decision": "wrong"}, "needs the columns row, given, decision and label"),
+    ],
+)
+def test_decisions_that_do_not_fit_are_refused(line, message):
+    with pytest.raises(ValueError, match=message):
+        read_decisions([line], np.array(["a", "b"]))
+
+
+def test_decisions_may_name_rows_by_their_number_in_the_file_and_the_last_word_counts(tmp_path):
+    path = tmp_path / "d.csv"
+    path.write_text("row,given,decision,label,reviewer\n7,a,right,a,ann\n7,a,wrong,b,bob\n")
+    found = read_decisions(path, np.array(["a", "b"]), rows=np.array([7, 9]))
+    assert [(d.position, d.kind, d.label, d.reviewer) for d in found] == [(0, "wrong", "b", "bob")]
+    # The same file after `apply`: the label is what was decided, so the decision still stands.
+    path.write_text("row,given,decision,label\n7,a,wrong,b\n")
+    assert read_decisions(path, np.array(["b", "a"]), rows=np.array([7, 9]))[0].label == "b"
+
+
+def test_results_print_in_a_few_lines_and_show_as_tables(found, tmp_path):
+    assert repr(found).count("\n") <= 3
+    assert "flip" not in repr(found)
+    assert "<table" in found._repr_html_()
+    head = str(found.label_issues().head())
+    assert "suggested" in head
+    assert "..." not in head
+    assert found.to_html(tmp_path / "page.html") is None
+    assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!doctype html>")
