@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from floral_learn.audit import audit
+from floral_learn.audit.decisions import read_decisions
 from floral_learn.audit.page import render
 from floral_learn.audit.result import AuditResult
 
@@ -112,7 +113,7 @@ def test_filters_search_and_paging(page, found):
     page.choose("#f-given", "yes")
     assert page.count() == (found.given == 1).sum()
     page.choose("#f-reason", "neighbours disagree")
-    assert page.count() == ((found.given == 1) & found.holds[:, 3]).sum()
+    assert page.count() == ((found.given == 1) & found.holds[:, 1]).sum()
     page.find("#clear").click()
     assert page.count() == 400
     page.choose("#f-group", "careless")
@@ -168,6 +169,99 @@ def test_marks_by_mouse_and_keyboard_go_into_the_download_and_survive_a_reload(p
     assert lines[second]["label"] == lines[second]["given"]
     page.browser.refresh()
     page.wait(lambda: page.find("#marks").text == "2 marked wrong, 1 right")
+
+
+def fresh(page):
+    page.js("localStorage.clear()")
+    page.browser.refresh()
+    page.wait(lambda: page.js("return document.documentElement.dataset.ready") == "yes")
+    for old in page.browser.downloads.iterdir():
+        old.unlink()
+
+
+def downloaded(page, lines):
+    target = page.browser.downloads / "decisions.csv"
+    page.find("#download").click()
+    page.wait(target.exists)
+    page.wait(lambda: target.read_text().count("\n") == lines + 1)
+    return target
+
+
+def test_another_label_a_note_unsure_and_the_reviewer_go_into_the_decisions_and_can_be_loaded_again(page, found):
+    fresh(page)
+    page.find("#reviewer").send_keys('=Eve, "E"')
+    page.find("#table tr.row").click()
+    page.choose("tr.detail select", page.js("return document.querySelector('tr.detail select option').text"))
+    page.find("#table tr.row td.mark button.w").click()  # marked already: it stays
+    assert page.find("#marks").text == "1 marked wrong, 0 right"
+    page.find("tr.detail input.note").send_keys("looks, odd\ue007")
+    page.press("\ue00c")
+    page.press("js")
+    assert page.find("#marks").text == "1 marked wrong, 0 right, 1 unsure"
+    path = downloaded(page, 2)
+    lines = read_decisions(path, found.classes[found.given])
+    first, second = found.order[:2].tolist()
+    assert {d.position: (d.kind, d.reviewer, d.note) for d in lines} == {
+        first: ("wrong", '=Eve, "E"', "looks, odd"),
+        second: ("unsure", '=Eve, "E"', ""),
+    }
+    fresh_copy = path.rename(path.with_name("kept.csv"))
+    page.js("localStorage.clear()")
+    page.browser.refresh()
+    assert page.find("#marks").text == "nothing marked yet"
+    page.find("#load").send_keys(str(fresh_copy))
+    page.wait(lambda: page.find("#loaded").text == "2 decisions loaded.")
+    assert page.find("#marks").text == "1 marked wrong, 0 right, 1 unsure"
+    page.find("#table td.mark button.undo").click()
+    assert page.find("#marks").text == "0 marked wrong, 0 right, 1 unsure"
+    other = fresh_copy.with_name("other.csv")
+    other.write_text("row,given,decision,label\n0,never,right,never\n")
+    page.find("#load").send_keys(str(other))
+    page.wait(lambda: "1 left out" in page.find("#loaded").text)
+
+
+def test_rows_can_be_reached_and_opened_with_tab_and_shortcuts_can_be_turned_off(page, found):
+    fresh(page)
+    page.js("document.querySelector('#table th:last-of-type').scrollIntoView()")
+    page.js("document.querySelector('#table tr.row button.open').focus()")
+    page.press("\ue007")  # Enter
+    assert page.find("#table tr.row button.open").get_attribute("aria-expanded") == "true"
+    assert page.js("return document.activeElement.className") == "open"  # the focus is not lost
+    page.press("\ue004")  # Tab, to the first mark
+    assert page.js("return document.activeElement.textContent") == "wrong"
+    page.press(" ")
+    assert page.find("#marks").text == "1 marked wrong, 0 right"
+    assert page.js("return document.activeElement.textContent") == "wrong"
+    page.js("document.activeElement.blur(); document.getElementById('keys').click()")
+    page.press("r")
+    assert page.find("#marks").text == "1 marked wrong, 0 right"
+    page.browser.refresh()
+    assert not page.find("#keys").is_selected()
+    page.js("document.getElementById('keys').click()")
+
+
+def test_decisions_given_to_the_audit_are_marks_on_its_page(browser, moons, tmp_path):
+    X, y, wrong = moons
+    row = int(np.flatnonzero(wrong)[0])
+    lines = [{"row": row, "given": y[row], "decision": "wrong", "label": 1 - y[row], "reviewer": "eve", "note": "seen"}]
+    path = tmp_path / "page.html"
+    audit(X, y, decisions=lines, random_state=0).to_html(path)
+    page = Page(browser, path)
+    fresh(page)
+    assert page.find("#marks").text == "1 marked wrong, 0 right"
+    text = downloaded(page, 1).read_text().splitlines()[1]
+    assert text == f"{row},{row},{y[row]},wrong,{1 - y[row]},eve,seen"  # the given label is that of the file
+    page.choose("#f-mark", "wrong")
+    page.find("#table td.mark button.undo").click()
+    page.browser.refresh()
+    page.wait(lambda: page.find("#marks").text == "nothing marked yet")
+
+
+def test_the_content_of_rows_is_in_the_list_and_of_neighbours_under_headings(page, found):
+    assert f"note number {found.order[0]}" in page.column("content")[0]
+    page.find("#table tr.row").click()
+    heads = page.js("return [...document.querySelectorAll('tr.detail th')].map(t => t.innerText)")
+    assert heads[:6] == ["neighbour", "label", "suspicion", "east", "north", "note"]
 
 
 def test_confusion_cells_and_sources_list_their_rows(page, found):
@@ -264,13 +358,13 @@ def large():
 def test_50_000_rows_stay_responsive(browser, large, tmp_path):
     frame = pd.DataFrame({"text": [f"review number {i} of a long list of things" for i in range(50_000)]})
     path = tmp_path / "page.html"
-    large.to_html(path, frame=frame)
+    large.to_html(path, frame=frame, most_rows=50_000)
     page = Page(browser, path)
     # Only a page of rows is ever in the document: that, and not luck, keeps it responsive.
     nodes = page.js("return document.querySelectorAll('*').length")
     assert nodes < 2500
     page.find("th[data-key=given] button").click()
-    assert page.rows()[0] == np.lexsort((np.arange(50_000), -np.round(large.suspicion, 8), large.given))[0]
+    assert page.rows()[0] == np.lexsort((np.arange(50_000), -np.round(large.suspicion, 6), large.given))[0]
     page.find("#search").send_keys("number 4999")
     page.wait(lambda: page.count() == sum("4999" in str(i) for i in range(50_000)))
     page.find("#clear").click()
