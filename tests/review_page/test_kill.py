@@ -87,7 +87,7 @@ def fast_open(parts):
         def __init__(self, path, out):
             contents = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
             options = {"text": [], "ids": None, "groups": None, "trusted": None, "drop": ["remark"]}
-            options["skip_blank_labels"] = False
+            options.update(text_encoder="auto", skip_blank_labels=False)
             about = {"other contents of the table": contents, "another label column": "quality"}
             about["other options"] = json.dumps(options)
             self.store = AnswerStore(out, about=about)

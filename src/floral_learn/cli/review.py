@@ -12,10 +12,13 @@ from typing import Any
 
 import typer
 
+from .failures import one_line
+
 
 def register(app: typer.Typer) -> None:
     """Add the command to ``app``."""
-    app.command(name="review")(review)
+    stopped = "stopped; answers that the page called saved are stored"
+    app.command(name="review")(one_line("floral review", stopped)(review))
 
 
 def review(
@@ -23,6 +26,7 @@ def review(
     label: str = typer.Option(..., "--label", "-l", help="name of the label column"),
     out: Path = typer.Option(..., "--out", "-o", help="folder for the answers and the files of the end"),
     text: list[str] = typer.Option([], "--text", "-t", help="column of prose (repeatable)"),
+    text_encoder: str = typer.Option("auto", help="how prose becomes numbers: auto, minilm or tfidf"),
     row_id: str | None = typer.Option(None, "--id", help="column that names the rows"),
     group: str | None = typer.Option(None, "--group", "-g", help="column of annotators or sources of the labels"),
     trusted: str | None = typer.Option(None, "--trusted", help="column that marks labels known to be right"),
@@ -33,33 +37,32 @@ def review(
     browser: bool = typer.Option(True, "--browser/--no-browser", help="open the page in a browser"),
     finish: bool = typer.Option(False, "--finish", help="no page: write the files from the answers so far"),
     seed: int | None = typer.Option(None, "--seed", "-s", help="repeatable questions; voids the guarantee"),
-    sep: str | None = typer.Option(None, help="separator of a text file (default: found)"),
-    encoding: str | None = typer.Option(None, help="encoding of a text file (default: found, else utf-8)"),
-    skip_blank_labels: bool = typer.Option(False, "--skip-blank-labels", help="leave rows without a label out"),
+    sep: str | None = typer.Option(None, help="separator of a text file (default: found in the header)"),
+    encoding: str | None = typer.Option(None, help="encoding of a text file (default: UTF-8, or its byte order mark)"),
+    skip_blank: bool = typer.Option(False, "--skip-blank-labels", help="leave rows without a label out"),
 ) -> None:
     """Ask a person about a few rows of DATA, and read all labels anew.
 
     Answers are stored in OUT as they are given; the same command goes on where it was left. OUT gets the cleaned table,
     decisions.csv, changes.csv, model.skops and report.html when Finish is pressed on the page. DATA is never changed.
     """
-    work = None
-    try:
-        from floral_learn.datasets.encoder import TableEncoder
-        from floral_learn.datasets.tables import read_table
-        from floral_learn.review.page.server import ReviewServer, bind
-        from floral_learn.review.page.work import ReviewWork, check_folder
+    from floral_learn.datasets.encoder import TableEncoder
+    from floral_learn.datasets.tables import read_table
+    from floral_learn.review.page.server import ReviewServer, bind
+    from floral_learn.review.page.work import ReviewWork, check_folder
 
-        check_folder(out, source)
-        name = reviewer_name(reviewer)
-        listening = None if finish else bind(host, port)
-        read: dict[str, Any] = {"text": text, "ids": row_id, "groups": group, "trusted": trusted, "drop": drop}
-        table = read_table(
-            source, label=label, sep=sep, encoding=encoding, skip_blank_labels=skip_blank_labels, **read
-        ).check_classes()
-        typer.echo(f"{source.name}: {len(table):,} rows, {len(table.classes)} classes")
-        encoder = TableEncoder(text=text)
-        options = {**read, "skip_blank_labels": skip_blank_labels}
-        work = ReviewWork(table, encoder, path=source, out=out, options=options, seed=seed)
+    check_folder(out, source)
+    name = reviewer_name(reviewer)
+    listening = None if finish else bind(host, port)
+    typer.echo(f"reading {source}")
+    read: dict[str, Any] = {"text": text, "ids": row_id, "groups": group, "trusted": trusted, "drop": drop}
+    table = read_table(source, label=label, sep=sep, encoding=encoding, skip_blank_labels=skip_blank, **read)
+    table.check_classes()
+    typer.echo(f"{len(table):,} rows, {len(table.classes)} classes")
+    encoder = TableEncoder(text=text, text_encoder=text_encoder)
+    options = {**read, "text_encoder": text_encoder, "skip_blank_labels": skip_blank}
+    work = ReviewWork(table, encoder, path=source, out=out, options=options, seed=seed)
+    try:
         for note in [*table.notes, *encoder.notes_]:
             typer.echo(f"  {note}")
         if finish:
@@ -68,27 +71,29 @@ def review(
             return
         if not port:
             listening = _same_again(work.store, host, listening)
-        about: dict[str, Any] = {"title": source.name, "reviewer": name, "folder": out, "host": host}
-        server = ReviewServer(work.start(), listening=listening, **about)
-        work.store.put("port", str(server.port).encode())
-    except (ValueError, TypeError, OSError, MemoryError, ImportError) as error:
-        typer.echo(f"floral review: {' '.join(str(error).split())}", err=True)
-        raise typer.Exit(2) from None
+        session = work.start()
+        try:
+            server = ReviewServer(session, title=source.name, reviewer=name, folder=out, host=host, listening=listening)
+            work.store.put("port", str(server.port).encode())
+            _say_where(server.address, host, work.answered, out)
+            if browser:
+                open_browser(server.address)
+            with contextlib.suppress(KeyboardInterrupt):
+                server.run()
+            typer.echo(f"{work.answered:,} answers are stored in {out}")
+        finally:
+            session.close()
     finally:
-        if work is not None and finish:
-            work.store.close()
-    if work.answered:
-        typer.echo(f"going on: {work.answered:,} answers are stored in {out}")
+        work.store.close()
+
+
+def _say_where(address: str, host: str, answered: int, out: Path) -> None:
+    if answered:
+        typer.echo(f"going on: {answered:,} answers are stored in {out}")
     if host not in ("127.0.0.1", "localhost", "::1"):
         typer.echo("anyone who can reach this machine and has the address can read the rows and answer", err=True)
-    typer.echo(f"page: {server.address}")
+    typer.echo(f"page: {address}")
     typer.echo("Ctrl-C stops; the same command goes on where you left")
-    if browser:
-        open_browser(server.address)
-    with contextlib.suppress(KeyboardInterrupt):
-        server.run()
-    typer.echo(f"{work.answered:,} answers are stored in {out}")
-    server.session.close()
 
 
 def reviewer_name(given: str | None) -> str:

@@ -574,7 +574,7 @@ class LabelReview:
         """Variance of the mean probability that comes from what rows share, by the main component, first order."""
         posterior = self._posterior().thinned(self._posterior().weights.max())
         some = at[:: max(1, len(at) // 300)]
-        (own,), (mean, variance) = posterior.own(some), (m[0] for m in posterior.moments(some))
+        own, (mean, variance) = posterior.own(some)[0], (m[0] for m in posterior.moments(some))
         step = 1e-3
         slope = (turned(own, mean + step, variance) - turned(own, mean - step, variance)) / (2 * step)
         return float(slope @ posterior.covariance(some, some)[0] @ slope) / len(some) ** 2

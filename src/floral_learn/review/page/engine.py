@@ -54,15 +54,15 @@ def open_review(
     Rows are not stored: they are in the table. Answers are not in the review yet; `Engine.catch_up` brings them.
     """
     kept = store.get("secret")
-    if kept is None:
-        review = LabelReview(X, labels, groups=groups, trusted=trusted, random_state=seed)
-        state = review._state()
-        secret = {"walk": state["walk"].tolist(), "seed": state["seed"], "random_state": state["random_state"]}
-        store.put("secret", json.dumps(secret).encode())
-        return review
-    secret = json.loads(kept)
-    if seed is not None and secret["random_state"] != seed:
+    secret = None if kept is None else json.loads(kept)
+    if secret is not None and seed not in (None, secret["random_state"]):
         raise ValueError(f"--seed {seed} is not that of the review in {store.path.parent}; leave it out to go on")
-    fresh = {"X": X, "y": labels, "trusted": trusted, "groups": groups, "sample_weight": None, "walk_share": 0.25}
-    walk = np.array(secret.pop("walk"), dtype=np.intp)
-    return LabelReview._from_state({**fresh, **secret, "walk": walk, "turn": 0, "log": []})
+    chosen = seed if secret is None else secret["random_state"]
+    review = LabelReview(X, labels, groups=groups, trusted=trusted, random_state=chosen)
+    if secret is None:
+        secret = {"walk": review._walk.tolist(), "seed": review._seed, "random_state": review.random_state}
+        store.put("secret", json.dumps(secret).encode())
+    else:
+        # A new order would be drawn after the first answers were seen, and would void the guarantee.
+        review._walk, review._seed = np.array(secret["walk"], dtype=np.intp), secret["seed"]
+    return review

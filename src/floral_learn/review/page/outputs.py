@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from floral_learn.atomic_files import write_all
+from floral_learn.csv_cells import csv_bytes
 from floral_learn.review.page.store import Answer
-
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 @dataclass(frozen=True)
@@ -73,29 +70,29 @@ class Outputs:
 def decisions(answers: Sequence[Answer], rows: Any) -> bytes:
     """Every answer that stands, the latest of each reviewer on each row, as ``floral audit apply`` reads them."""
     latest = {(answer.row, answer.reviewer): answer for answer in answers if answer.kind != "skip"}
-    lines = [["row", "id", "given", "decision", "label", "reviewer", "time", "given_label_seen"]]
+    header = ["row", "id", "given", "decision", "label", "reviewer", "time", "given_label_seen"]
+    lines = []
     for answer in sorted(latest.values(), key=lambda answer: answer.id):
         given = str(rows.labels[answer.row])
         decision = "unsure" if answer.label is None else "right" if answer.label == given else "wrong"
         name = "" if rows.ids is None else str(rows.ids[answer.row])
         seen = "yes" if answer.seen else "no"
         label = answer.label if answer.label is not None else given
-        lines.append(
-            [str(rows.numbers[answer.row]), name, given, decision, label, _tame(answer.reviewer), answer.time, seen]
-        )
-    return _csv(lines)
+        lines.append([str(rows.numbers[answer.row]), name, given, decision, label, answer.reviewer, answer.time, seen])
+    return csv_bytes(header, lines)
 
 
 def changes(review: Any, answers: Sequence[Answer], rows: Any) -> bytes:
     """Every label that is read otherwise than it was given."""
     told = {answer.row for answer in answers if answer.kind == "label"}
     labels, wrong = review.labels_, review.wrong_probability_
-    lines = [["row", "id", "given", "label", "by", "wrong_probability"]]
+    header = ["row", "id", "given", "label", "by", "wrong_probability"]
+    lines = []
     for row in np.flatnonzero(labels != review.given).tolist():
         name = "" if rows.ids is None else str(rows.ids[row])
         by = "answer" if row in told else "model"
         lines.append([str(rows.numbers[row]), name, str(review.given[row]), str(labels[row]), by, f"{wrong[row]:.4f}"])
-    return _csv(lines)
+    return csv_bytes(header, lines)
 
 
 def report(review: Any, rows: Any, groups: np.ndarray | None, notes: Sequence[str], title: str) -> str:
@@ -114,14 +111,3 @@ def report(review: Any, rows: Any, groups: np.ndarray | None, notes: Sequence[st
     )
     head = f"After {len(verdicts):,} answered rows. Suspicion is the review’s probability that a label is wrong."
     return found.to_html(title=f"{title}: review", frame=rows.frame, ids=rows.ids, notes=[head, *notes])
-
-
-def _csv(lines: list[list[str]]) -> bytes:
-    stream = io.StringIO()
-    csv.writer(stream, lineterminator="\n").writerows(lines)
-    return stream.getvalue().encode()
-
-
-def _tame(name: str) -> str:
-    """A reviewer's name that no spreadsheet takes for a formula."""
-    return f"'{name}" if name.startswith(_FORMULA) else name

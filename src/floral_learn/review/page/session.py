@@ -269,12 +269,19 @@ class ReviewSession:
             self._room.notify_all()
 
     def _tell(self, answers: Sequence[Answer], change: int) -> None:
-        for part in self._describe(self.engine, answers):
-            with self._room:
-                self.known = {**self.known, **part}
-                if self._stop or change != self._change or any(self._lacks(desk) for desk in self._desks.values()):
-                    return  # somebody is waiting; this is told afterwards
+        """Say what is known, part by part; where that fails, questions and answers go on."""
+        try:
+            for part in self._describe(self.engine, answers):
+                with self._room:
+                    self.known = {**self.known, **part}
+                    if self._stop or change != self._change or any(self._lacks(desk) for desk in self._desks.values()):
+                        return  # somebody is waiting; this is told afterwards
+            trouble = None
+        except Exception as error:
+            log.exception("cannot say what is known")
+            trouble = f"What is known cannot be told just now ({error}). Answers are saved."
         with self._room:
+            self.known = {**self.known, "trouble": trouble}
             self._known_at = change
             self._room.notify_all()
 

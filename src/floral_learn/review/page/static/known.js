@@ -20,7 +20,7 @@ export function showKnown(state) {
   if (known.ten) at("ten").textContent = known.ten.words;
   if (known.stop) at("stop").textContent = known.stop.words;
   at("glance").firstElementChild.replaceChildren(...glance);
-  at("busy").textContent = state.busy ? "Working out what the last answer changes." : "";
+  at("busy").textContent = state.busy ? "Working out what the last answer changes." : known.trouble || "";
   people(state);
   files(state.files);
 }

@@ -1,0 +1,122 @@
+"""What is known so far: parts of the data in words, what more answers would bring, and sentences."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from floral_learn import LabelReview
+from floral_learn.review.guarantee import Guarantee
+from floral_learn.review.page import words
+from floral_learn.review.page.known import accuracy, describe, drawn_rows, misread_labels, ten_more, where
+from floral_learn.review.page.regions import regions
+from floral_learn.review.page.shown_rows import ShownRows
+
+
+@pytest.fixture
+def rows(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"size": rng.normal(size=300), "colour": rng.choice(["red", "blue"], 300)})
+    story = "a long story about a refund that never came, told at some length to many people"
+    frame["text"] = np.where(rng.random(300) < 0.3, story, "a short story about something else")
+    return ShownRows(frame, rng.choice(["no", "yes"], 300), frame[["size"]].to_numpy(), folder=tmp_path)
+
+
+def parts(rows, wrong, groups=None):
+    found = where(SimpleNamespace(wrong_probability_=wrong.astype(float)), rows, groups)
+    return {part["name"]: (part["rows"], round(part["share"], 2)) for part in found}
+
+
+def test_a_region_is_named_by_its_columns(rows):
+    wrong = (rows.frame["size"] > 0.5) & (rows.frame["colour"] == "red")
+    (name, (count, share)), *_ = parts(rows, wrong).items()
+    assert name.startswith("rows with ")
+    assert "size above" in name
+    assert "colour red" in name or "colour not blue" in name
+    assert (count, share) == (wrong.sum(), 1.0)
+
+
+def test_a_word_of_a_text_can_be_the_place(rows):
+    wrong = rows.frame["text"].str.contains("refund")
+    assert regions(rows, wrong.to_numpy(float))[0].share == 1.0
+    assert any("in text" in name for name in parts(rows, wrong))
+
+
+def test_classes_and_sources_are_named_where_they_stand_out(rows):
+    sources = np.where(np.arange(300) % 3 == 0, "bob", "ann")
+    wrong = (rows.labels == "no") & (sources == "bob")
+    found = parts(rows, wrong, sources)
+    assert "labelled “no”" in found
+    assert "from “bob”" in found
+    assert not {"labelled “yes”", "from “ann”"} & set(found)
+
+
+def test_nothing_is_named_where_wrong_labels_are_everywhere(rows):
+    assert parts(rows, np.full(300, 0.2)) == {}
+
+
+@pytest.fixture
+def review():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    truth = (X[:, 0] > 0).astype(int)
+    made = LabelReview(X, np.where((X[:, 0] > 0) & (X[:, 1] > 0.3), 0, truth), random_state=0)
+    for _ in range(12):
+        asked = made.ask(1)
+        made.answer(asked, truth[asked])
+    return made, X, truth
+
+
+def test_imagined_answers_leave_no_trace(review):
+    made, _, _ = review
+    history, labels, share = made.history_, made.labels_.copy(), made.wrong_share_
+    gain = ten_more(made)
+    assert 0 <= gain <= misread_labels(made)
+    assert made.history_ == history
+    assert np.array_equal(made.labels_, labels)
+    assert made.wrong_share_ == share
+
+
+def test_accuracy_is_counted_on_the_rows_drawn_at_random(review):
+    made, X, truth = review
+    before, after, (drawn, first, second) = accuracy(made, X)
+    assert after > before
+    assert drawn == len(drawn_rows(made)) == sum(entry["walk"] for entry in made.history_)
+    assert 0 <= first <= second <= drawn
+    assert all(truth[row] == label for row, label in drawn_rows(made).items())
+
+
+def test_all_parts_are_told_for_two_and_for_many_classes(rows, review):
+    for classes in (2, 5):
+        rng = np.random.default_rng(classes)
+        labels = rng.integers(0, classes, 300)
+        shown = ShownRows(rows.frame, labels, rows.X, folder=rows.folder)
+        told = {}
+        for part in describe(LabelReview(rows.X, labels, random_state=0), shown):
+            told.update(part)
+        assert set(told) == {"estimate", "guarantee", "misread", "where", "ten", "stop", "accuracy"}
+
+
+def test_sentences():
+    space = "\u00a0"
+    assert words.percent(0.153) == f"15{space}%"
+    assert words.percent(0.0) == f"0{space}%"
+    assert words.percent(0.012) == f"1.2{space}%"
+    assert words.percent(0.0001) == f"under 0.1{space}%"
+    share = SimpleNamespace(estimate=0.15, low=0.09, high=0.22)
+    assert words.estimate(share).replace(space, " ") == (
+        "About 15 % of the labels are wrong, by the model’s estimate (9 % to 22 %)."
+    )
+    sure = Guarantee(0.02, 0.41, 8, 1, 1, 500, 0.95, True)
+    assert words.guarantee(sure).replace(space, " ") == (
+        "Whatever an attacker did, you would change between 2 % and 41 % of the labels: 95 % confidence, from 8 rows "
+        "drawn at random, 1 unclear one counted both ways."
+    )
+    assert "A seed was given" in words.guarantee(Guarantee(0, 1, 8, 1, 0, 500, 0.95, False))
+    assert not words.stop(True, 5, 0.0, 500)["now"], "nobody is told to stop after five answers"
+    assert words.stop(True, 30, 0.0, 500)["now"]
+    assert words.stop(False, 30, 0.5, 500)["now"]
+    assert not words.stop(False, 30, 8.0, 500)["now"]
+    assert "no further label" in words.ten_more(3.0, 0.2, 500)
+    assert "12 points bought back" in words.accuracy(0.81, 0.93, (8, 6, 8))
