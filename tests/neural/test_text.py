@@ -1,6 +1,7 @@
 """A tiny random RoBERTa goes the whole way: fit, scores, embeddings, gradients, files; wrong input stops before it."""
 
 import copy
+import json
 import os
 import random
 import sys
@@ -92,6 +93,36 @@ def test_embeddings_are_the_last_layer_at_the_first_token_in_the_order_of_the_te
         with torch.no_grad():
             alone = fitted.model_.base_model(batch["input_ids"], batch["attention_mask"]).last_hidden_state[0, 0]
         np.testing.assert_allclose(found[number], alone.numpy(), atol=1e-5)
+
+
+def pooling_note(folder, **modes):
+    (Path(folder) / "1_Pooling").mkdir()
+    (Path(folder) / "1_Pooling" / "config.json").write_text(json.dumps(modes))
+
+
+def test_frozen_embeddings_are_means_where_the_encoder_was_made_for_it(tmp_path):
+    texts = ["great film", "a very dull and tired story with the actor", "fine"]
+    plain, mean = make_roberta(tmp_path / "plain"), make_roberta(tmp_path / "mean")
+    pooling_note(mean, pooling_mode_mean_tokens=True, pooling_mode_cls_token=False)
+    first, pooled = (TextClassifier(source).freeze([0, 1]) for source in (plain, mean))
+    assert (first.pooling_, pooled.pooling_) == ("first", "mean")
+    network = pooled._fitted_network()
+    for row, text in enumerate(texts):
+        tokens = network.tokens([text])
+        ids = torch.tensor(tokens.ids[:, : tokens.lengths[0]].astype(np.int64))
+        with torch.no_grad():
+            states = pooled.model_(input_ids=ids, output_hidden_states=True).hidden_states[-1][0].numpy()
+        np.testing.assert_allclose(pooled.embed(texts)[row], states.mean(0), atol=1e-5)  # padding of the batch left out
+        np.testing.assert_allclose(first.embed(texts)[row], states[0], atol=1e-5)
+    assert TextClassifier(mean, pooling="first").freeze([0, 1]).pooling_ == "first"
+    assert TextClassifier(plain, pooling="mean").freeze([0, 1]).pooling_ == "mean"
+    assert TextClassifier(mean, epochs=1).fit(texts[:2], [1, 0]).pooling_ == "first", "tuning trains the first token"
+    pooled.save(tmp_path / "saved")
+    again = TextClassifier.load(tmp_path / "saved")
+    assert again.pooling_ == "mean"
+    np.testing.assert_array_equal(again.embed(texts), pooled.embed(texts))
+    with pytest.raises(ValueError, match="'pooling' parameter of TextClassifier must be a str among"):
+        TextClassifier(plain, pooling="max").freeze([0, 1])
 
 
 def test_token_numbers_give_what_the_texts_give(fitted):
@@ -444,9 +475,11 @@ def test_minilm_is_known_in_any_folder_and_precision(monkeypatch, tmp_path):
 
     monkeypatch.delenv(encoders.MODEL_VARIABLE, raising=False)
     assert encoder_name(encoders.default_encoder()) == "minilm"
+    assert encoders.made_for_mean(encoders.default_encoder())
     weights = load_file(Path(encoders.default_encoder()) / "model.safetensors")
     layer = weights["embeddings.LayerNorm.weight"]
     save_file({"embeddings.LayerNorm.weight": layer.astype(np.float16)}, tmp_path / "model.safetensors")
     assert encoder_name(str(tmp_path)) == "minilm"
+    assert encoders.made_for_mean(str(tmp_path)), "without its note on pooling"
     save_file({"embeddings.LayerNorm.weight": layer + 0.01}, tmp_path / "model.safetensors")
     assert encoder_name(str(tmp_path)) == str(tmp_path)

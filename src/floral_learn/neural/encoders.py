@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -212,6 +213,17 @@ def chosen_device(device: str | None) -> str:
         if known[1] is not None and int(known[1]) >= torch.cuda.device_count():
             raise ValueError(f"{device=} was asked for, but torch sees {torch.cuda.device_count()} CUDA device(s)")
     return device
+
+
+def made_for_mean(source: str) -> bool:
+    """Whether the encoder was trained to be read by the mean over its tokens: its files say so, or it is MiniLM."""
+    note = Path(source) / "1_Pooling" / "config.json"
+    if note.is_file():
+        try:
+            return bool(json.loads(note.read_text(encoding="utf-8")).get("pooling_mode_mean_tokens"))
+        except (ValueError, AttributeError):
+            return False
+    return encoder_name(source) == "minilm"
 
 
 def encoder_name(source: str) -> str:

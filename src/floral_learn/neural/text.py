@@ -21,14 +21,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from floral_learn.defenses.callbacks import CallbackSupportMixin, with_callbacks
 from floral_learn.defenses.labels import encode_labels
-from floral_learn.neural.encoders import Tokens, check_labels, check_texts, quiet
+from floral_learn.neural.encoders import Tokens, check_labels, check_texts, made_for_mean, quiet, resolve_encoder
 from floral_learn.neural.text_files import NOTE, note_text, plain, read_note, replaced_folder
 from floral_learn.neural.text_network import TextNetwork, load_network
 from floral_learn.neural.text_progress import EpochReport, held_out_scores
 from floral_learn.whole_fit import whole_fit
 
 History = dict[str, list[float]]
-_KEPT = ("epochs", "learning_rate", "weight_decay", "batch_size", "max_length", "random_state")  # by save
+_KEPT = ("epochs", "learning_rate", "weight_decay", "batch_size", "max_length", "pooling", "random_state")  # by save
 
 
 class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -54,6 +54,10 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     max_length : "auto" or int, default="auto"
         Tokens of a text that are read; the rest is cut. "auto" is 256, or what the model can read where that is less; a
         number above that is an error.
+    pooling : {"auto", "first", "mean"}, default="auto"
+        How ``embed`` makes one vector of a text's tokens: the vector at the first token, or the mean of all. "auto" is
+        "first" after fine-tuning, which trains that token; frozen, it is "mean" for encoders that were made for it
+        (MiniLM, and folders whose ``1_Pooling/config.json`` says so), else "first". The paper has "first".
     device : str or None, default=None
         "cpu", "cuda", "cuda:1"; None takes CUDA where torch sees it.
     random_state : int, RandomState or None, default=None
@@ -69,6 +73,8 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     device_ : str
     max_length_ : int
         Tokens of a text that are read.
+    pooling_ : str
+        "first" or "mean".
     history_ : dict of ndarray
         ``loss`` (training), and with a validation set ``accuracy`` and ``hinge_loss`` on it, one number an epoch.
     n_iter_ : int
@@ -76,7 +82,7 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    ``embed`` is the last layer at the first token, as in the paper; a model that reads left to right has no use for it.
+    A model that reads left to right has no use for ``pooling="first"``: its first token has seen no other.
 
     Save with ``save(folder)`` and read with ``TextClassifier.load(folder)``: safetensors and JSON, no pickle. A model
     that was read so predicts as before; fitted again, it goes on from the saved weights, with a new last layer.
@@ -98,6 +104,7 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         "weight_decay": [Interval(Real, 0.0, None, closed="left")],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
         "max_length": [StrOptions({"auto"}), Interval(Integral, 4, None, closed="left")],
+        "pooling": [StrOptions({"auto", "first", "mean"})],
         "device": [str, None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
@@ -114,6 +121,7 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         device=None,
         random_state=None,
         verbose=0,
+        pooling="auto",
     ):
         self.model = model
         self.epochs = epochs
@@ -124,6 +132,7 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
+        self.pooling = pooling
 
     def __sklearn_tags__(self):
         """Rows are texts."""
@@ -167,7 +176,10 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         classes = np.unique(check_labels(classes, "classes"))
         network, _ = self._load(len(classes))
         network.model.eval()
-        return self._keep(network, classes, {"loss": []})
+        frozen = self._keep(network, classes, {"loss": []})
+        if self.pooling == "auto" and made_for_mean(resolve_encoder(self.model)):
+            self.pooling_ = "mean"
+        return frozen
 
     def _load(self, n_classes: int) -> tuple[TextNetwork, int]:
         """The network with a new last layer, and the seed of all that is random about it and its training."""
@@ -187,6 +199,7 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             "tokenizer_": network.tokenizer,
             "device_": network.device,
             "max_length_": network.max_length,
+            "pooling_": "first" if self.pooling == "auto" else self.pooling,
             "history_": {name: np.array(values) for name, values in history.items()},
             "n_iter_": len(history["loss"]),
         }
@@ -265,7 +278,7 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return texts, codes
 
     def embed(self, X):
-        """Last-layer embeddings of the first token, float32 of shape (n_samples, width); batched by length."""
+        """Last-layer embeddings, pooled as ``pooling_`` says, float32 of shape (n_samples, width)."""
         return self.forward(X)[1]
 
     def forward(self, X):
@@ -277,7 +290,7 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         tokens = self._fitted_network().tokens(self._rows(X))
         from floral_learn.neural.text_training import forward
 
-        return forward(self.model_, tokens, self.device_, embeddings)
+        return forward(self.model_, tokens, self.device_, embeddings, self.pooling_)
 
     def _fitted_network(self) -> TextNetwork:
         self._check_fitted()
@@ -328,6 +341,7 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             {
                 "parameters": {name: plain(known[name]) for name in _KEPT},
                 "classes": self.classes_.tolist(),
+                "pooling": self.pooling_,
                 "dtype": "O" if self.classes_.dtype.kind == "O" else self.classes_.dtype.str,
                 "history": {name: values.tolist() for name, values in self.history_.items()},
             }
@@ -344,9 +358,11 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         try:
             classes = np.array(note["classes"], dtype=note["dtype"])
             history = {name: list(values) for name, values in note["history"].items()}
+            pooling = {"first": "first", "mean": "mean"}[note.get("pooling", "first")]
             made = cls(model=os.fspath(folder), device=device, **note["parameters"])
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{folder} is not a folder that {cls.__name__}.save wrote") from error
         network = load_network(made.model, device, made.max_length)
         network.model.eval()
-        return made._keep(network, classes, history)
+        made._keep(network, classes, history).pooling_ = pooling
+        return made

@@ -1,6 +1,6 @@
 """FLORAL as the robust head of a language model: texts and untrusted labels in, labels out.
 
-e_i = first-token embedding of text i         the game of FloralClassifier is played on the rows e_i
+e_i = embedding of text i                     the game of FloralClassifier is played on the rows e_i
 """
 
 from __future__ import annotations

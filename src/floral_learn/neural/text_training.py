@@ -198,8 +198,13 @@ def own_randomness(seed: int, device: str) -> Iterator[None]:
             np.random.set_state(states[1])  # noqa: NPY002
 
 
-def forward(model: Any, tokens: Tokens, device: str, embeddings: bool) -> tuple[np.ndarray, np.ndarray | None]:
-    """Logits (n, M) and, where asked for, last-layer embeddings of the first token (n, width); float32."""
+def forward(
+    model: Any, tokens: Tokens, device: str, embeddings: bool, pooling: str = "first"
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Logits (n, M) and, where asked for, last-layer embeddings (n, width); float32.
+
+    `pooling` is "first" (the vector at the first token) or "mean" (the mean over a text's tokens, padding left out).
+    """
     rows, kind = TokenRows(tokens, None, device), torch.device(device).type
     width = max(int(tokens.lengths.max()), 1)
     size = max(1, EMBED_TOKENS[kind] // width)
@@ -207,14 +212,21 @@ def forward(model: Any, tokens: Tokens, device: str, embeddings: bool) -> tuple[
     model.eval()
     with torch.no_grad(), torch.autocast(kind, dtype=torch.bfloat16, enabled=kind == "cuda"):
         for picks in length_batches(tokens, size):
-            output = model(**rows.__getitems__(picks), output_hidden_states=embeddings)
+            batch = rows.__getitems__(picks)
+            output = model(**batch, output_hidden_states=embeddings)
             places.append(picks)
             logits.append(output.logits.float())
             if embeddings:
-                vectors.append(output.hidden_states[-1][:, 0].float())
+                last = output.hidden_states[-1].float()
+                vectors.append(last[:, 0] if pooling == "first" else _mean(last, batch["attention_mask"]))
     back = np.argsort(np.concatenate(places))
     scores = torch.cat(logits).cpu().numpy()[back]
     return scores, torch.cat(vectors).cpu().numpy()[back] if embeddings else None
+
+
+def _mean(vectors: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    kept = mask[:, :, None].to(vectors.dtype)
+    return (vectors * kept).sum(1) / kept.sum(1).clamp(min=1)
 
 
 def input_gradients(model: Any, tokens: Tokens, codes: np.ndarray, device: str) -> tuple[np.ndarray, np.ndarray]:

@@ -101,7 +101,12 @@ def _fine_tune(data: Data, y: np.ndarray, seed: int, device: str | None, progres
     draw, started = draw_of(data), time.perf_counter()
     epochs = int(dict(data.params).get("epochs", EPOCHS))
     model = TextClassifier(
-        source_of(data), epochs=epochs, max_length=max_length_of(data), device=device, random_state=seed
+        source_of(data),
+        epochs=epochs,
+        max_length=max_length_of(data),
+        pooling="first",  # the paper's
+        device=device,
+        random_state=seed,
     )
     model.set_callbacks(_EpochShare(lambda share: progress(0.8 * share), epochs))
     some = np.arange(min(EPOCH_ROWS, len(draw.test)))
