@@ -47,8 +47,8 @@ def sentences(result: AuditResult) -> list[str]:
     ]
     said += _twins(result)
     said.append(
-        "Errors that somebody chose to look plausible can hide from any such list; `floral review` finds them by "
-        "asking about a few rows."
+        "Errors that somebody chose to look plausible can hide from any such list; the command floral review finds "
+        "them by asking about a few rows."
     )
     return said
 

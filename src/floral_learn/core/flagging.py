@@ -27,8 +27,11 @@ HIGHER = 2.0  # times the rows of the valley that a second heap must have
 DOUBTFUL, CLEAR = 1.0, 2.5  # standard errors above the valley: from where a heap counts, and where it counts in full
 INTO_THE_HEAP = 0.4  # the cut lies this far from the valley to the heap's top
 STRONG, LOWEST = 0.4, 0.1  # without a second heap the cut lies between these
+NEARLY_ALL = (0.7, 0.9)  # gains between which a model becomes right nearly everywhere
+STRICTER = 0.2  # more is asked where the model is right nearly everywhere: a clean table has odd rows, too
 SUREST, LEAST_SURE = 0.05, 20  # share and least number of the rows that a model is surest of
 RECOGNISED = 0.5  # typical probability with which a class must be named; else its labels cannot be judged
+KEPT = 0.1  # of the probabilities when the errors' direction is undone
 COUNTED = 0.5  # of the errors among the surest rows: overlap explains the rest as well
 ENOUGH_GAIN = 0.1  # below, errors among the surest rows count less
 LEAST_GAIN, LEAST_Z = 0.02, 3.0  # of held-out log loss over the class shares: relative, and in standard errors
@@ -120,7 +123,8 @@ def flag(
     known = float(np.clip(gain / ENOUGH_GAIN, 0, 1)) ** 2
     floor = COUNTED * known * error_among_surest(probabilities, labels)
     tail = np.quantile(plain[free], 1 - floor)
-    cut = heap * max(begin, 0.0) + (1 - heap) * float(np.clip(tail, LOWEST, STRONG))
+    strong = STRONG + STRICTER * float(np.clip((gain - NEARLY_ALL[0]) / np.ptp(NEARLY_ALL), 0, 1))
+    cut = heap * max(begin, 0.0) + (1 - heap) * float(np.clip(tail, LOWEST, strong))
     found = heap * tilted + (1 - heap) * plain
     unknown = np.isin(labels, unrecognised(probabilities))
     found = np.where(unknown, np.minimum(found, plain - STRONG + cut), found)
@@ -229,7 +233,8 @@ def undo_direction(probabilities: np.ndarray) -> np.ndarray:
     if np.linalg.cond(transition) > 100:
         return probabilities
     undone = np.clip(np.linalg.solve(transition.T, probabilities.T).T, 1e-3, None)
-    return undone / undone.sum(axis=1, keepdims=True)
+    # A part of what was there keeps the ranking of rows that both find certain.
+    return (1 - KEPT) * undone / undone.sum(axis=1, keepdims=True) + KEPT * probabilities
 
 
 def second_heap(values: np.ndarray) -> tuple[float, float]:
