@@ -149,3 +149,34 @@ def test_a_method_for_texts_is_refused_for_columns(table, tmp_path):
     assert done.exit_code == 2
     assert "reads texts, not columns" in done.output
     assert not (tmp_path / "m.skops").exists()
+
+
+def test_trusted_rows_weights_and_decisions_reach_the_fit(tmp_path, table):
+    lines = table.read_text().splitlines()
+    flags = ["gold,heavy", *(f"{'yes' if i < 40 else 'no'},{1 + i % 3}" for i in range(160))]
+    path = tmp_path / "more.csv"
+    path.write_text("".join(f"{line},{extra}\n" for line, extra in zip(lines, flags, strict=True)))
+    decisions = tmp_path / "decisions.csv"
+    given = lines[51].rsplit(",", 1)[1]
+    other = {"good": "bad", "bad": "good"}[given]
+    decisions.write_text(
+        f"row,given,decision,label\n50,{given},wrong,{other}\n60,{lines[61].rsplit(',', 1)[1]},right,\n"
+    )
+    out = tmp_path / "model.skops"
+    columns = ("--drop", "review", "--label", "verdict", "--out", out, "--no-held-out", "--budget", "0.5")
+    done = run("train", path, *columns, "--trusted", "gold", "--weight", "heavy", "--decisions", decisions)
+    assert done.exit_code == 0, done.output
+    assert "2 decisions: 1 labels replaced, all of them trusted" in done.output
+    model = load(out)
+    classifier = model.named_steps["classifier"]
+    assert classifier.flip_rate_[:40].max() == 0  # trusted labels are never flipped by the attacker
+    assert classifier.flip_rate_[[50, 60]].max() == 0
+    assert classifier.flip_rate_.max() > 0
+    plain = run("train", path, *columns, "--drop", "gold", "--drop", "heavy")
+    assert plain.exit_code == 0, plain.output
+    assert load(out).named_steps["classifier"].flip_rate_[:40].max() > 0
+    refused = run("train", path, *columns[:-2], "--trusted", "gold", "--method", "curie")
+    assert refused.exit_code == 2
+    assert "--trusted: --method curie has no use for it" in refused.output
+    wrong = run("train", path, *columns, "--trusted", "x1", "--drop", "gold", "--drop", "heavy")
+    assert wrong.exit_code == 2

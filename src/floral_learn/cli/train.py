@@ -35,6 +35,9 @@ def train(
     text_encoder: str = typer.Option("auto", help="how prose becomes numbers: auto, minilm or tfidf"),
     drop: list[str] = typer.Option([], help="column to leave out (repeatable)"),
     row_id: str | None = typer.Option(None, "--id", help="column that names the rows; no feature"),
+    trusted: str | None = typer.Option(None, "--trusted", help="column that marks labels known to be right"),
+    weight: str | None = typer.Option(None, "--weight", help="column with the weight of each row"),
+    decisions: Path | None = typer.Option(None, help="decisions.csv of an audit: its labels replace those in DATA"),
     skip_blank: bool = typer.Option(False, "--skip-blank-labels", help="leave out rows without a label"),
     held_out: bool = typer.Option(True, help="check the method on rows held out before the final fit"),
     sep: str | None = typer.Option(None, help="separator of a text file (default: found in the header)"),
@@ -59,6 +62,8 @@ def train(
     from floral_learn import save
 
     if cluster is not None:
+        if trusted or weight or decisions:
+            raise TableError("--trusted, --weight and --decisions are for one machine; leave --cluster out")
         from .cluster import fit_table_on_cluster
 
         model, note = fit_table_on_cluster(cluster, source, label, drop, classifier, seed, sep, encoding)
@@ -73,14 +78,19 @@ def train(
             label=label,
             text=text,
             ids=row_id,
+            trusted=trusted,
+            weights=weight,
             drop=drop,
             sep=sep,
             encoding=encoding,
             skip_blank_labels=skip_blank,
         ).check_classes()
+        if decisions is not None:
+            table = decided(table, decisions)
+        per_row = row_arguments(table, classifier, method)
         n = len(table)
         typer.echo(f"{n:,} rows; {classes_in_words(table.labels)}")
-        model, checked = fit(table, classifier, text_encoder, seed, held_out)
+        model, checked = fit(table, classifier, text_encoder, seed, held_out, per_row)
         for line in (*table.notes, *model.named_steps["columns"].notes_):
             typer.echo(f"  {line}")
     save(model, out)
@@ -119,7 +129,42 @@ def make_classifier(method: str, penalty: float | None, gamma: str, budget: floa
     return classifier.set_params(**{name: value for name, value in wanted.items() if name in known})
 
 
-def fit(table: Any, classifier: Any, text_encoder: str, seed: int, held_out: bool) -> tuple[Any, str]:
+def decided(table: Any, path: Path) -> Any:
+    """The table with the labels that people decided on, which are trusted from then on."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    from floral_learn.audit.decisions import read_decisions
+
+    labels = table.labels.copy()
+    sure = np.zeros(len(labels), dtype=bool) if table.trusted is None else table.trusted.copy()
+    settled = [d for d in read_decisions(path, labels, rows=table.rows) if d.kind != "unsure"]
+    for decision in settled:
+        labels[decision.position], sure[decision.position] = decision.label, True
+    changed = int((labels != table.labels).sum())
+    typer.echo(f"{len(settled):,} decisions: {changed:,} labels replaced, all of them trusted")
+    return replace(table, labels=labels, trusted=sure).check_classes()
+
+
+def row_arguments(table: Any, classifier: Any, method: str) -> dict[str, Any]:
+    """What `fit` is told about each row; an option that the method cannot use is an error."""
+    from sklearn.utils.validation import has_fit_parameter
+
+    from floral_learn.table_error import TableError
+
+    found = {"sample_weight": ("--weight", table.weights), "trusted": ("--trusted", table.trusted)}
+    for name, (option, values) in found.items():
+        if values is not None and not has_fit_parameter(classifier, name):
+            raise TableError(f"{option}: --method {method} has no use for it; --method floral has")
+    if table.trusted is not None and table.trusted.all():
+        raise TableError("--trusted is true in every row: there is nothing to defend against; use --method svm")
+    return {name: values for name, (_, values) in found.items() if values is not None}
+
+
+def fit(
+    table: Any, classifier: Any, text_encoder: str, seed: int, held_out: bool, per_row: dict[str, Any]
+) -> tuple[Any, str]:
     """The fitted pipeline (encoder, classifier) and a phrase on how a twin of it did on rows that it had not seen."""
     from sklearn.base import clone
     from sklearn.pipeline import Pipeline
@@ -132,13 +177,13 @@ def fit(table: Any, classifier: Any, text_encoder: str, seed: int, held_out: boo
     checked = "not checked on held-out rows"
     if held_out:
         with step("check on held-out rows"):
-            checked = check(X, table.labels, clone(classifier), seed)
+            checked = check(X, table.labels, clone(classifier), seed, per_row)
     with step(f"fit on {len(table):,} rows"):
-        classifier.fit(X, table.labels)
+        classifier.fit(X, table.labels, **per_row)
     return Pipeline([("columns", encoder), ("classifier", classifier)]), checked
 
 
-def check(X: Any, labels: Any, classifier: Any, seed: int) -> str:
+def check(X: Any, labels: Any, classifier: Any, seed: int, per_row: dict[str, Any]) -> str:
     """Held-out accuracy against the most frequent class, from a split that keeps the classes' shares."""
     import numpy as np
     from sklearn.model_selection import train_test_split
@@ -151,7 +196,7 @@ def check(X: Any, labels: Any, classifier: Any, seed: int) -> str:
     train, test = train_test_split(
         np.arange(len(labels)), train_size=n_train, test_size=n_test, stratify=labels, random_state=seed
     )
-    classifier.fit(X[train], labels[train])
+    classifier.fit(X[train], labels[train], **{name: values[train] for name, values in per_row.items()})
     right = float((classifier.predict(X[test]) == labels[test]).mean())
     most = float((labels[test] == classes[counts.argmax()]).mean())
     return (
