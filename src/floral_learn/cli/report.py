@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from .failures import message_of, one_line
+from .failures import one_line
 
 
 def register(app: typer.Typer) -> None:
@@ -40,5 +40,5 @@ def write_page(folder: Path, out: Path) -> Path:
         except (StoreError, ImportError, MemoryError):
             raise
         except Exception as error:  # a damaged note or store can hold anything
-            raise ValueError(f"{folder} or its store is damaged: {message_of(error)}") from error
+            raise ValueError(f"{folder} or its store is damaged ({type(error).__name__}: {error})") from error
     return write_atomically(out, page)

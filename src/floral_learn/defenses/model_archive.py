@@ -36,6 +36,7 @@ _NODES = frozenset(
     | {"NdArrayNode", "MaskedArrayNode", "DTypeNode", "SparseMatrixNode", "RandomStateNode", "RandomGeneratorNode"}
     | {"TypeNode", "FunctionNode", "TreeNode", "LossNode", "BytesNode", "BytearrayNode"}
 )
+_MAPPINGS = ("DictNode",)
 _FILES = {"NdArrayNode": ".npy", "SparseMatrixNode": ".npz"}
 _BIT_GENERATORS = frozenset({"PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"})
 
@@ -131,13 +132,17 @@ def _nodes(schema: Any) -> Iterator[tuple[dict[str, Any], int]]:
     waiting: list[tuple[Any, int]] = [(schema, 0)]
     while waiting:
         item, depth = waiting.pop()
-        if isinstance(item, dict):
-            if "__loader__" in item or "__class__" in item or "__module__" in item:
-                # The content of a dict may have such keys too: then it is checked as a node and refused, never missed.
-                yield item, depth
-            waiting.extend((value, depth + 1) for value in item.values())
-        elif isinstance(item, list):
+        if isinstance(item, list):
             waiting.extend((value, depth + 1) for value in item)
+        elif isinstance(item, dict):
+            if "__loader__" in item or "__class__" in item or "__module__" in item:
+                yield item, depth
+            for key, value in item.items():
+                if key == "content" and item.get("__loader__") in _MAPPINGS and isinstance(value, dict):
+                    # The user's own keys, which may be called __class__ too: only their values are nodes.
+                    waiting.extend((inner, depth + 2) for inner in value.values())
+                else:
+                    waiting.append((value, depth + 1))
 
 
 def _bit_generator(node: dict[str, Any]) -> Any:

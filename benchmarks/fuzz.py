@@ -1,0 +1,441 @@
+"""Attack the commands, the files and the fits, and count what happened: the table of docs/results/reliability.md.
+
+    python benchmarks/fuzz.py                 everything, about ten minutes of one core
+    python benchmarks/fuzz.py --only models --scale 0.1
+
+Every part counts the attempts, how many were refused in one line (or with the one exception that stands for it), how
+many succeeded as if nothing were wrong, and how many failed: a traceback, noise on the terminal, a half file, a label
+among the features, code that ran. The last column must be 0.
+"""
+
+import argparse
+import contextlib
+import csv
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+import fuzz_cases as cases
+
+from floral_learn import ModelFileError, TableEncoder, TableError, load, read_table
+
+CLOCK = re.compile(r"[0-9]{2}:[0-9]{2}:[0-9]{2} ")  # lines of progress
+CALL = [sys.executable, "-c", "from floral_learn.cli import main; main()"]
+
+
+class Count:
+    """What happened in one part."""
+
+    def __init__(self):
+        self.done, self.refused, self.failures = 0, 0, []
+
+    def fail(self, what):
+        self.failures.append(what)
+
+    @property
+    def tried(self):
+        return self.done + self.refused + len(self.failures)
+
+
+def invoke(arguments):
+    """Run a command in this process; (exit code, stdout, stderr, what was wrong with how it ended)."""
+    from typer.testing import CliRunner
+
+    from floral_learn.cli import make_app
+
+    result = CliRunner().invoke(make_app(), [str(a) for a in arguments])
+    problem = ""
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        problem = f"{type(result.exception).__name__}: {result.exception}"
+    elif "Traceback" in result.output:
+        problem = "a traceback"
+    elif result.exit_code == 2 and len(said := [s for s in result.stderr.splitlines() if not CLOCK.match(s)]) != 1:
+        problem = f"{len(said)} lines of error"
+    elif "unexpected " in result.stderr:
+        problem = f"no words for it: {result.stderr.strip()}"
+    elif result.exit_code not in (0, 1, 2):
+        problem = f"exit code {result.exit_code}"
+    elif "Warning" in result.stderr:
+        problem = "a warning of a library"
+    return result.exit_code, result.stdout, result.stderr, problem
+
+
+def counted(count, arguments, what, folder=None):
+    """Run a command and count how it ended; files in `folder` that it left half done are failures too."""
+    code, _, _, problem = invoke(arguments)
+    left = [path.name for path in folder.iterdir() if path.name.startswith(".")] if folder and folder.is_dir() else []
+    if problem or left:
+        count.fail(f"{what}: {problem or 'left ' + ', '.join(left)}")
+    elif code == 0:
+        count.done += 1
+    else:
+        count.refused += 1
+
+
+def commands_for(source, folder, model, number):
+    """One call of every command that reads a table."""
+    few = ("--methods", "svm-libsvm", "--reps", "1", "--levels", "0", "--attack", "random")
+    calls = {
+        "train": ("train", source, "-l", "y", "-o", folder / "m.skops", "-m", "svm", "--text-encoder", "tfidf"),
+        "predict": ("predict", model, source, "-o", folder / "p.csv"),
+        "poison": ("poison", source, "-l", "y", "-o", folder / f"out{source.suffix}", "-a", "random"),
+        "audit": ("audit", source, "-l", "y", "-o", folder / "report", "--text-encoder", "tfidf"),
+    }
+    if number % 4 == 0:
+        calls["poison by features"] = (*calls["poison"][:-1], "farthest")
+        calls["review"] = ("review", source, "-l", "y", "-o", folder / "review", "--finish", "--no-browser")
+    if number % 10 == 0:
+        calls["bench"] = ("bench", "--data", source, "--label", "y", "--out", folder / "runs", *few)
+    return calls
+
+
+def a_model(folder):
+    """A model file that `predict` can use."""
+    (folder / "good.csv").write_bytes(cases.good_table(cases.seeded(0)))
+    code, _, errors, _ = invoke(("train", folder / "good.csv", "-l", "y", "-o", folder / "model.skops", "-m", "svm"))
+    assert code == 0, errors
+    return folder / "model.skops"
+
+
+def tables(rng, scale, work):
+    """Malformed tables, and good ones with bytes changed, through every command."""
+    count, model = Count(), a_model(work)
+    named = list(cases.malformed_tables(rng).items())
+    good = cases.good_table(rng)
+    named += [(f"mutation {i}", (".csv", cases.mutated(rng, good))) for i in range(int(200 * scale))]
+    if scale < 1:
+        named = [named[i] for i in sorted(rng.sample(range(len(named)), max(8, int(len(named) * scale))))]
+    for number, (name, (suffix, content)) in enumerate(named):
+        folder = work / f"t{number}"
+        folder.mkdir()
+        source = folder / f"data{suffix}"
+        source.write_bytes(content)
+        for command, arguments in commands_for(source, folder, model, number).items():
+            counted(count, arguments, f"{command} of {name}", folder)
+            if source.read_bytes() != content:
+                count.fail(f"{command} of {name}: the data file changed")
+        shutil.rmtree(folder)
+    return {"malformed tables x commands": count}
+
+
+def names(rng, scale, work):
+    """Strange names: whatever the label is called, the features are the same when the label is shuffled."""
+    count = Count()
+    for number in range(max(20, int(500 * scale))):
+        suffix, titles, columns, place = cases.strange_table(rng)
+        path = work / f"strange{suffix}"
+        path.write_bytes(cases.written(suffix, titles, columns))
+        label = titles[place].replace("\0", "0") if suffix == ".parquet" else titles[place].strip()
+        what = f"table {number} ({suffix}, label {label[:20]!r} of {[t[:12] for t in titles]})"
+        try:
+            table = read_table(path, label=label)
+            encoder = TableEncoder(text_encoder="tfidf").fit(table.features)
+        except TableError:
+            count.refused += 1
+            continue
+        except Exception as error:
+            count.fail(f"{what}: {error!r}")
+            continue
+        shuffled = [list(column) for column in columns]
+        rng.shuffle(shuffled[place])
+        path.write_bytes(cases.written(suffix, titles, shuffled))
+        again = read_table(path, label=label).features
+        leaked = (
+            any("Lqz" in name for name in encoder.get_feature_names_out())
+            or table.features.isin(["Lqz0", "Lqz1"]).any().any()
+        )
+        trained = "" if number % 5 else _trained_leak(path, label, work)
+        if leaked or trained or not again.equals(table.features):
+            count.fail(f"{what}: the label is among the features {trained}")
+        else:
+            count.done += 1
+    return {"tables with strange names: is the label a feature?": count}
+
+
+def _trained_leak(path, label, work):
+    """What `floral train` took for features, where that is wrong."""
+    code, _, errors, problem = invoke(
+        ("train", path, f"--label={label}", "-o", work / "n.skops", "-m", "svm", "--no-held-out")
+    )
+    if problem:
+        return problem
+    if code:
+        return "" if "usable" in errors or "class" in errors else errors
+    made = load(work / "n.skops").named_steps["columns"].get_feature_names_out()
+    return "in the model" if any("Lqz" in name for name in made) else ""
+
+
+def models(rng, scale, work):
+    """Damaged model files must be refused or predict the same; rewritten ones must be refused or load."""
+    path, good = work / "mutant.skops", a_model(work)
+    raw, frame = good.read_bytes(), read_table(work / "good.csv", label="y").features
+    expected = load(good).decision_function(frame)
+    accidents, changes = Count(), Count()
+    for number in range(max(30, int(1000 * scale))):
+        path.write_bytes(cases.mutated(rng, raw))
+        try:
+            same = np.array_equal(load(path).decision_function(frame), expected)
+        except ModelFileError:
+            accidents.refused += 1
+        except Exception as error:
+            accidents.fail(f"mutation {number}: {error!r}")
+        else:
+            accidents.done += same
+            if not same:
+                accidents.fail(f"mutation {number}: other predictions")
+    from floral_learn.defenses.model_archive import sealed
+
+    with zipfile.ZipFile(good) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    for number in range(max(30, int(400 * scale))):
+        stream = io.BytesIO()
+        with zipfile.ZipFile(stream, "w") as archive:
+            for name, content in files.items():
+                changed = cases.changed_json(rng, content.decode()).encode() if name == "schema.json" else content
+                archive.writestr(name, changed)
+        path.write_bytes(sealed(stream.getvalue()))
+        counted(changes, ("predict", path, work / "good.csv", "-o", work / "p.csv"), f"schema {number}")
+    return {"model files, bytes changed": accidents, "model files, schema rewritten, through predict": changes}
+
+
+def runs(rng, scale, work):
+    """Damaged run folders and stores: report and list."""
+    count = Count()
+    start = ("bench", "moon", "--methods", "svm-libsvm", "--reps", "1", "--levels", "0", "--out", work / "runs")
+    code, _, errors, _ = invoke(start)
+    assert code == 0, errors
+    for number in range(max(10, int(150 * scale))):
+        folder = work / "damaged"
+        shutil.copytree(work / "runs", folder)
+        if number % 2:
+            note = folder / "moon" / "run.json"
+            note.write_text(cases.changed_json(rng, note.read_text()), errors="replace")
+        else:
+            with contextlib.suppress(Exception):
+                cases.changed_store(rng, folder / "store.sqlite")
+        counted(count, ("report", folder / "moon"), f"report {number}")
+        counted(count, ("bench", "--list", "--out", folder), f"list {number}")
+        shutil.rmtree(folder)
+    return {"damaged run folders and stores": count}
+
+
+def formulas(rng, scale, work):
+    """Cells of our own CSV files that a spreadsheet would run."""
+    count = Count()
+    evil = ["=cmd|'/C calc'!A1", "+1+1", "-2+3", "@SUM(A1)", "\t=1"]
+    rows = [[f"{rng.gauss(3 * (i % 2), 1):.3f}", evil[i % 5] + str(i), evil[i % 2], evil[2 + i % 2]] for i in range(60)]
+    (work / "f.csv").write_bytes(cases.csv_of(["x", "name", "who", "y"], list(zip(*rows, strict=True))))
+    source = work / "f.csv"
+    calls = (
+        ("train", source, "-l", "y", "-o", work / "f.skops", "-m", "svm", "--drop", "name", "--drop", "who"),
+        ("predict", work / "f.skops", source, "-o", work / "out.csv", "--id", "name"),
+        ("poison", source, "-l", "y", "-o", work / "bad.csv", "-a", "random"),
+        ("audit", source, "-l", "y", "-o", work / "rep", "--id", "name", "--group", "who"),
+    )
+    for arguments in calls:
+        code, _, errors, _ = invoke(arguments)
+        assert code == 0, errors
+    for path in (
+        work / "out.csv",
+        work / "bad.csv.flips.csv",
+        work / "rep" / "issues.csv",
+        work / "rep" / "groups.csv",
+    ):
+        for row in csv.reader(io.StringIO(path.read_text(), newline="")):
+            for cell in row:
+                runs_it = cell[:1] in "=+-@\t\r" and cell[:1] and not _is_number(cell)
+                count.fail(f"{path.name}: {cell}") if runs_it else None
+                count.done += not runs_it
+    back = read_table(work / "out.csv", label="prediction")
+    count.done += set(back.labels) <= {row[3] for row in rows}
+    return {"cells of our CSV files": count}
+
+
+def _is_number(cell):
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def disk(rng, scale, work):
+    """A full disk at the end of every command: one line that names the file, and no half file."""
+    count, model = Count(), a_model(work)
+    source, real = work / "good.csv", os.fsync
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    folder = work / "full"
+    folder.mkdir()
+    for arguments in commands_for(source, folder, model, 0).values():
+        if arguments[0] == "review":
+            continue  # its answers are in SQLite, which syncs by itself
+        os.fsync = full
+        try:
+            code, _, errors, problem = invoke(arguments)
+        finally:
+            os.fsync = real
+        left = [p for p in folder.rglob("*") if p.is_file() and "store.sqlite" not in p.name]
+        if problem or code == 0 or left or "No space left" not in errors or "cannot write" not in errors:
+            count.fail(f"{arguments[0]}: {problem or errors or left}")
+        else:
+            count.refused += 1
+    return {"full disk": count}
+
+
+def interrupts(rng, scale, work):
+    """Ctrl-C and kill -9 at random moments of real processes."""
+    stopped, killed, model = Count(), Count(), a_model(work)
+    big = work / "big.csv"
+    big.write_bytes(cases.good_table(rng, 4000))
+    for number in range(max(3, int(30 * scale))):
+        for how, count in ((signal.SIGINT, stopped), (signal.SIGKILL, killed)):
+            folder = work / f"i{number}"
+            folder.mkdir()
+            choice = list(commands_for(big, folder, model, 0).items())
+            command, arguments = choice[number % len(choice)]
+            process = subprocess.Popen(
+                [*CALL, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            )
+            time.sleep(rng.uniform(0.3, 4.0))
+            process.send_signal(how)
+            _, errors = process.communicate(timeout=120)
+            half = [
+                p
+                for p in folder.rglob("*")
+                if p.suffix in (".skops", ".csv", ".html") and not p.name.startswith(".") and p.stat().st_size == 0
+            ]
+            early = (
+                process.returncode in (-signal.SIGINT, 130, 1)
+                and "Traceback" in errors
+                and "floral_learn.cli" not in errors
+            )
+            if ("Traceback" in errors and not early) or half:
+                count.fail(f"{command}: {errors[-300:] or half}")
+            elif process.returncode == 0:
+                count.done += 1
+            else:
+                count.refused += 1
+            shutil.rmtree(folder)
+    return {"Ctrl-C": stopped, "kill -9": killed}
+
+
+def pages(rng, scale, work):
+    """Pages made of hostile rows, in Chromium: does any script of theirs run?"""
+    count = Count()
+    browser = shutil.which("chromium") or shutil.which("chromium-browser")
+    if browser is None:
+        return {}
+    hostile = [
+        "<script>document.title='RAN'</script>",
+        "<img src=x onerror=\"document.title='RAN'\">",
+        "</script><script>document.title='RAN'</script>",
+        "javascript:document.title='RAN'",
+        "\u2028<svg onload=document.title='RAN'>",
+        "{{7*7}}",
+        "--><script>document.title='RAN'</script>",
+    ]
+    rows = [
+        [f"{rng.gauss(3 * (i % 2), 1):.3f}", hostile[i % 7], hostile[(i + 3) % 7], hostile[i % 2]] for i in range(70)
+    ]
+    (work / "h.csv").write_bytes(cases.csv_of(["x", hostile[1], "who", "y"], list(zip(*rows, strict=True))))
+    code, _, errors, _ = invoke(
+        ("audit", work / "h.csv", "-l", "y", "-o", work / "rep", "--group", "who", "--id", hostile[1])
+    )
+    assert code == 0, errors
+    runs_folder = work / "runs"
+    few = ("--methods", "svm-libsvm", "--reps", "1", "--levels", "0", "--out", runs_folder)
+    assert invoke(("bench", "moon", *few))[0] == 0
+    note = runs_folder / "moon" / "run.json"
+    content = json.loads(note.read_text())
+    content["suite"] |= {"title": hostile[0], "notes": hostile}
+    content["command"] = hostile[1]
+    note.write_text(json.dumps(content))
+    assert invoke(("report", runs_folder / "moon"))[0] == 0
+    for page in (work / "rep" / "page.html", runs_folder / "moon" / "report.html"):
+        flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+        flags += [
+            "--disable-component-update",
+            "--disable-sync",
+            f"--user-data-dir={work / 'profile'}",
+            "--virtual-time-budget=4000",
+        ]
+        shown = subprocess.run(
+            [browser, *flags, "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=120, check=False
+        ).stdout
+        if "<title>RAN" in shown or "</html>" not in shown:
+            count.fail(f"{page.name}: {shown[:200]}")
+        else:
+            count.done += 1
+    return {"hostile pages in Chromium": count}
+
+
+PARTS = {
+    "tables": tables,
+    "names": names,
+    "models": models,
+    "runs": runs,
+    "formulas": formulas,
+    "disk": disk,
+    "interrupts": interrupts,
+    "pages": pages,
+}
+
+
+def run(only=tuple(PARTS), scale=1.0, seed=0, tell=lambda line: None):
+    """Title -> Count of every part asked for."""
+    found = {}
+    for name in only:
+        started = time.perf_counter()
+        with tempfile.TemporaryDirectory(prefix="floral-fuzz-") as folder:
+            made = PARTS[name](cases.seeded(f"{seed} {name}"), scale, Path(folder))
+        found |= made
+        for title, count in made.items():
+            tell(f"{title}: {count.tried} tried, {len(count.failures)} failed ({time.perf_counter() - started:.0f} s)")
+    return found
+
+
+def table(found):
+    """The counts as Markdown."""
+    lines = [
+        "| attack | tried | refused in one line | done as if nothing were wrong | failed |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    lines += [
+        f"| {title} | {c.tried:,} | {c.refused:,} | {c.done:,} | {len(c.failures):,} |" for title, c in found.items()
+    ]
+    return "\n".join(lines)
+
+
+def main():
+    """Print the table; exit with 1 where something failed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="*", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the attempts")
+    parser.add_argument("--seed", type=int, default=0)
+    chosen = parser.parse_args()
+    found = run(chosen.only, chosen.scale, chosen.seed, lambda line: print(line, file=sys.stderr, flush=True))
+    print(table(found))
+    failures = [f"{title}: {what}" for title, count in found.items() for what in count.failures]
+    for what, times in Counter(failures).most_common(40):
+        print(f"- {what}" + (f" ({times} times)" if times > 1 else ""))
+    sys.exit(bool(failures))
+
+
+if __name__ == "__main__":
+    main()
