@@ -58,10 +58,19 @@ def bench(
         "encoding": encoding,
         "skip_blank_labels": skip_blank,
     }
-    suite = chosen_suite(name, data, label, attack, quick, reps, methods, levels, seed, labels, reading)
     if jobs == 0 or jobs < -1:
         raise ValueError(f"--jobs {jobs} must be a number of processes, or -1 for all cores")
-    if isinstance(suite, list):
+    suite: Any = None
+    if name != "questions" or data is not None:
+        suite = chosen_suite(name, data, label, attack, quick, reps, methods, levels, seed, labels, reading)
+    if suite is None:
+        from floral_learn.evaluation.questions.cells import question_cells
+
+        from .bench_questions import run_questions
+
+        cells = question_cells(quick=quick, reps=reps, methods=listed(methods), levels=percentages(levels), seed=seed)
+        failed = run_questions(cells, out, jobs, retry_errors, quick)
+    elif isinstance(suite, list):
         from .bench_arena import run_arena
 
         failed = run_arena(suite, out, jobs, retry_errors, device)
@@ -94,11 +103,7 @@ def chosen_suite(
         raise ValueError(f"--labels {labels!r} must be 'own' or 'reference'")
     if (name is None) == (data is None):
         raise ValueError("give the name of a suite (see --list), or --data FILE --label COLUMN")
-    try:
-        numbers = [float(text) for text in levels.split(",") if text.strip()]
-    except ValueError:
-        raise ValueError(f"--levels {levels!r} must be percentages separated by commas, such as 0,10,25") from None
-    names = [text.strip() for text in methods.split(",") if text.strip()]
+    numbers, names = percentages(levels), listed(methods)
     if data is not None:
         from .bench_data import suite_for_file
 
@@ -110,11 +115,24 @@ def chosen_suite(
             raise ValueError("--labels reference exists for the paper's Moon suites, not for the arena")
         return adapted(quick, reps, names, numbers, seed)
     elif name not in known:
-        raise ValueError(f"unknown suite {name!r}; known: {', '.join([*SUITES, 'arena', *ARENA_SUITES])}")
+        raise ValueError(f"unknown suite {name!r}; known: {', '.join([*SUITES, 'questions', 'arena', *ARENA_SUITES])}")
     else:
         suite = known[str(name)]
     reference = labels == "reference"
     return adapt(suite, quick=quick, reps=reps, methods=names, levels=numbers, seed=seed, reference=reference)
+
+
+def percentages(levels: str) -> list[float]:
+    """The numbers of ``--levels``."""
+    try:
+        return [float(text) for text in levels.split(",") if text.strip()]
+    except ValueError:
+        raise ValueError(f"--levels {levels!r} must be percentages separated by commas, such as 0,10,25") from None
+
+
+def listed(names: str) -> list[str]:
+    """The names of an option that takes several, separated by commas."""
+    return [text.strip() for text in names.split(",") if text.strip()]
 
 
 def run(suite: Any, out: Path, jobs: int, retry_errors: bool, device: str | None) -> int:
@@ -194,6 +212,7 @@ def show_list(out: Path) -> None:
     from rich.table import Table
 
     from floral_learn.evaluation.arena import ARENA_SUITES
+    from floral_learn.evaluation.questions.cells import question_cells
     from floral_learn.evaluation.store import Store
     from floral_learn.evaluation.suites import SUITES
 
@@ -215,4 +234,7 @@ def show_list(out: Path) -> None:
     cells = sum(len(suite.cells()) for suite in ARENA_SUITES.values())
     title = "24 data sets, ten attacks: what a user would run, without clean labels (each also as arena-NAME)"
     table.add_row("arena", title, str(cells), duration(last["arena"]) if "arena" in last else "-")
+    title = "what a person's answers buy, by who chooses the rows and how answers are read"
+    took = duration(last["questions"]) if "questions" in last else "-"
+    table.add_row("questions", title, str(len(question_cells())), took)
     Console().print(table)

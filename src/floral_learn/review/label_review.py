@@ -30,12 +30,15 @@ from floral_learn.review.guarantee import Guarantee, wrong_bounds
 from floral_learn.review.posterior import Evidence, Posterior, Problem, default_components, infer, turned
 from floral_learn.review.questions import ask_settling, pool_of
 from floral_learn.review.rows import measured_rows
-from floral_learn.review.suspicion import class_odds, neighbour_odds, suspicion
+from floral_learn.review.suspicion import appointed, suspicion
 from floral_learn.review.training import fit_reviewed
 from floral_learn.review.transitions import class_beliefs
 
 _TRUSTED = 200  # trusted rows that the posterior looks at, at most
 _REVIEWER = "reviewer"
+_FIRM = 0.97  # how certain the answer is on which everyone agrees
+_LOOK_AGAIN = 10  # answers from which judges are taught anew, in data of at most so many rows
+_LOOK_AGAIN_ROWS = 20_000
 
 
 @dataclass(frozen=True)
@@ -414,8 +417,9 @@ class LabelReview:
         rng = np.random.default_rng(self._seed)
         self._walk = self._extended_walk(grown_from, n)
         rows = measured_rows(X)
-        self._odds = 0.5 * (class_odds(rows, codes, len(classes), rng) + neighbour_odds(rows, codes, len(classes), rng))
-        against = suspicion(self._odds, codes)
+        self._judges = appointed(rows, rng)
+        self._odds = self._judges.odds(codes, len(classes))
+        against = suspicion(self._odds, codes)[None, :]
         self._group_numbers = None if self._groups is None else np.unique(self._groups, return_inverse=True)[1]
         self._problem = Problem(rows, codes, len(classes), against)
         self._pool = pool_of(n, rng)
@@ -499,41 +503,48 @@ class LabelReview:
         return posterior, errors
 
     def _infer(self, errors: dict[str, float]) -> Posterior:
-        evidence = self._evidence(errors)[0]
-        posterior = infer(self._problem, evidence, default_components())
-        if self._group_numbers is None:
+        evidence, table = self._evidence(errors)
+        problem, components = self._problem, default_components()
+        posterior = infer(problem, evidence, components)
+        if self._group_numbers is not None:
+            at = evidence.at
+            chance = np.clip(posterior.weights @ posterior.own(at), 1e-3, 1 - 1e-3)
+            shift = group_shifts(self._group_numbers, self._codes, at, chance, evidence.right, evidence.wrong)
+            problem = replace(problem, shift=shift)
+            posterior = infer(problem, evidence, components)
+        if len(self._votes) < _LOOK_AGAIN or len(self.given) > _LOOK_AGAIN_ROWS:
             return posterior
-        at = evidence.at
-        chance = np.clip(posterior.weights @ posterior.own(at), 1e-3, 1 - 1e-3)
-        shift = group_shifts(self._group_numbers, self._codes, at, chance, evidence.right, evidence.wrong)
-        return infer(replace(self._problem, shift=shift), evidence, default_components())
+        # judges who are taught the labels as they are read now see more than those who were taught the given ones
+        read = self._beliefs(posterior, table).argmax(axis=1)
+        against = suspicion(self._judges.odds(read, len(self.classes_)), self._codes)
+        problem = replace(problem, against=np.vstack([problem.against, against]))
+        second = tuple(replace(c, view=1) for c in components)
+        return infer(problem, evidence, (*posterior.thinned(1e-3).components, *second))
+
+    def _beliefs(self, posterior: Posterior, table: np.ndarray) -> np.ndarray:
+        """P(true class) of all rows, (n, M): answered rows by their votes, trusted rows as given."""
+        every = np.arange(len(self.given))
+        at = np.fromiter(self._votes, dtype=np.intp, count=len(self._votes))
+        belief = class_beliefs(self._problem, self._odds, posterior.probability(every), every, at, table)
+        unit = np.eye(len(self.classes_))
+        if len(at):
+            seen = belief[at] * table  # the posterior has seen the votes through "wrong" only; here they name classes
+            belief[at] = seen / seen.sum(axis=1, keepdims=True)
+            codes = [verdict(v) for v in self._votes.values()]
+            firm = at[[c is not None for c in codes]]
+            belief[firm] = unit[[c for c in codes if c is not None]] * _FIRM + (1 - _FIRM) / len(self.classes_)
+        belief[self.trusted] = unit[self._codes[self.trusted]]
+        return belief
 
     def _asked_belief(self, posterior: Posterior, errors: dict[str, float]) -> np.ndarray:
-        """P(true class) of the asked rows, (m, M)."""
+        """P(true class) of the asked rows, (m, M), by the votes and the model, no vote taken for certain."""
         at = np.fromiter(self._votes, dtype=np.intp, count=len(self._votes))
         table = self._evidence(errors)[1]
-        wrong = posterior.probability(at)
-        belief = class_beliefs(self._problem, self._odds, wrong, at, at, table)
-        belief = belief * table  # the posterior has seen the votes through "wrong" only; here they name classes
+        belief = class_beliefs(self._problem, self._odds, posterior.probability(at), at, at, table) * table
         return belief / belief.sum(axis=1, keepdims=True)
 
     def _believe(self) -> np.ndarray:
-        posterior = self._posterior()
-        every = np.arange(len(self.given))
-        at = np.fromiter(self._votes, dtype=np.intp, count=len(self._votes))
-        table = self._evidence(self._errors)[1]
-        belief = class_beliefs(self._problem, self._odds, posterior.probability(every), every, at, table)
-        known = self.trusted.copy()
-        if len(at):
-            belief[at] = self._asked_belief(posterior, self._errors)
-            codes = [verdict(v) for v in self._votes.values()]
-            sole = np.array([c is not None for c in codes])
-            firm = at[sole]
-            belief[firm] = np.eye(len(self.classes_))[[c for c in codes if c is not None]] * 0.97 + 0.03 / len(
-                self.classes_
-            )
-        belief[known] = np.eye(len(self.classes_))[self._codes[known]]
-        return belief
+        return self._beliefs(self._posterior(), self._evidence(self._errors)[1])
 
     def _read(self) -> np.ndarray:
         belief = self.label_probability_

@@ -34,7 +34,7 @@ class Component:
 
     ``tie`` is "given" (turned-over regions of one given label: [z = z']) or "class" (the classifier that the labels
     teach is off in a region: [z = z'] - [z != z'] / (M - 1)). A height of 0 says that there are no regions. `prior` is
-    the weight before any answer.
+    the weight before any answer, `view` whose suspicions it goes by.
     """
 
     tie: str
@@ -44,6 +44,7 @@ class Component:
     slope: float
     centre: float = -2.0
     prior: float = 1.0
+    view: int = 0
 
 
 def default_components() -> tuple[Component, ...]:
@@ -59,9 +60,10 @@ def default_components() -> tuple[Component, ...]:
 
 @dataclass(frozen=True)
 class Problem:
-    """What is known beside the answers: rows, given labels as codes (n,), log-odds against them (n,).
+    """What is known beside the answers: rows, given labels as codes (n,), log-odds against them (views, n).
 
-    `shift` (n,) is added to the log-odds of q, for what groups have been found to do.
+    The first view is that of judges who were taught the given labels, a second one of judges who were taught the labels
+    as they were read before. `shift` (n,) is added to the log-odds of q, for what groups have been found to do.
     """
 
     rows: Rows
@@ -73,7 +75,7 @@ class Problem:
     def own(self, component: Component, at: np.ndarray) -> np.ndarray:
         """q: P(wrong) of the labels at `at` where nothing was turned over."""
         shift = 0.0 if self.shift is None else self.shift[at]
-        return expit(component.base + component.slope * self.against[at] + shift)
+        return expit(component.base + component.slope * self.against[component.view][at] + shift)
 
     def covariances(self, components: Sequence[Component], left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Prior covariances of f, (components, len(left), len(right)); distances are computed once for all."""

@@ -1,0 +1,101 @@
+"""One cell of the questions suite: ask, read, train, score."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+from sklearn.metrics import accuracy_score, balanced_accuracy_score
+from sklearn.svm import SVC
+
+from floral_learn import LabelReview
+from floral_learn.datasets import Dataset
+from floral_learn.evaluation.questions.cells import MARKS, REVIEW
+from floral_learn.evaluation.questions.orders import ORDERS
+from floral_learn.evaluation.questions.problems import given_labels, problem
+from floral_learn.evaluation.spec import Cell, CellResult
+
+
+def run_cell(cell: Cell) -> CellResult:
+    """Test accuracy of SVC() after each number of answers: label fixed only, our posterior, and answers alone.
+
+    Rows of the result: config is the reading, statistic the number of answers.
+    """
+    started = time.perf_counter()
+    result = CellResult(cell)
+    try:
+        _run(cell, result)
+    except Exception as error:
+        result.rows.clear()
+        result.error = f"{type(error).__name__}: {error}"
+    result.seconds = time.perf_counter() - started
+    return result
+
+
+def _run(cell: Cell, result: CellResult) -> None:
+    options = dict(cell.method.params)
+    attack = "clean" if cell.attack is None else cell.attack.name
+    data = problem(cell.data.name, cell.seed)
+    given = given_labels(data, attack, cell.level, cell.seed)
+    # the same seed for every order of a cell, and another for each cell
+    seed = zlib.crc32(f"{cell.data.name} {attack} {cell.level} {cell.seed}".encode())
+    rng = np.random.default_rng([seed, options["wrong_answers"]])
+    truth = data.y_train_clean
+    told = truth.copy()
+    slips = rng.random(len(told)) < options["wrong_answers"] / 100
+    told[slips] = _others(truth[slips], data.classes, rng)
+    _score(result, "SVC", 0, data, given)
+    _score(result, "SVC on clean labels", 0, data, truth)
+    review = LabelReview(data.X_train, given, classes=data.classes, random_state=seed % 2**31)
+    asked: list[int] = []
+    for rows in _batches(review, options["order"], data, given, rng):
+        review.answer(rows, told[rows])
+        asked += rows.tolist()
+        if len(asked) in MARKS:
+            fixed = given.copy()
+            fixed[asked] = told[asked]
+            _score(result, "fixed only", len(asked), data, fixed)
+            _score(result, "posterior", len(asked), data, review.labels_)
+            result.add("wrong_labels", float((review.labels_ != truth).mean()), str(len(asked)), "posterior")
+            if options["order"] == REVIEW:
+                _score(result, "answers alone", len(asked), data, told, np.array(asked))
+
+
+def _batches(
+    review: LabelReview, order: str, data: Dataset, given: np.ndarray, rng: np.random.Generator
+) -> Iterator[np.ndarray]:
+    """Rows to answer: one by one up to 10, then up to the next mark by fives and by tens; fixed orders mark by mark."""
+    most = min(MARKS[-1], len(given))
+    if order == REVIEW:
+        count = 0
+        while count < most:
+            rows = review.ask(min(1 if count < 10 else 5 if count < 20 else 10, most - count))
+            count += len(rows)
+            yield rows
+        return
+    ranked = ORDERS[order](data.X_train, given, rng)[:most]
+    for start, end in pairwise(MARKS):
+        if start < len(ranked):
+            yield ranked[start:end]
+
+
+def _score(
+    result: CellResult, name: str, answers: int, data: Dataset, labels: np.ndarray, rows: np.ndarray | None = None
+) -> None:
+    X = data.X_train if rows is None else data.X_train[rows]
+    y = labels if rows is None else labels[rows]
+    if len(np.unique(y)) < 2:
+        guess = np.full(len(data.y_test), y[0])
+    else:
+        guess = SVC().fit(X, y).predict(data.X_test)
+    result.add("accuracy", accuracy_score(data.y_test, guess), str(answers), name)
+    result.add("balanced_accuracy", balanced_accuracy_score(data.y_test, guess), str(answers), name)
+
+
+def _others(labels: np.ndarray, classes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Another class for each label, at random."""
+    codes = np.searchsorted(classes, labels)
+    return classes[(codes + rng.integers(1, len(classes), len(codes))) % len(classes)]

@@ -1,0 +1,83 @@
+"""Who chooses the rows to ask about: what people do today, as fixed orders of all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.svm import SVC
+
+from floral_learn import FloralClassifier
+from floral_learn.review.rows import measured_rows
+from floral_learn.review.suspicion import appointed, suspicion
+
+Order = Callable[[np.ndarray, np.ndarray, np.random.Generator], np.ndarray]
+
+
+def random(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Any row is as good as another."""
+    return rng.permutation(len(y))
+
+
+def suspicious(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """What an audit lists first: labels that held-out models and neighbours contradict."""
+    codes = np.unique(y, return_inverse=True)[1]
+    odds = appointed(measured_rows(X), rng).odds(codes, int(codes.max()) + 1)
+    return np.argsort(-suspicion(odds, codes), kind="stable")
+
+
+def uncertain(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Active learning's usual choice: rows that a held-out model finds hardest to tell."""
+    share = np.sort(_held_out(X, y, rng), axis=1)
+    return np.argsort(share[:, -1] - share[:, -2], kind="stable")
+
+
+def duals(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """The game's own choice: the largest dual variables, those that FLORAL's attacker would flip."""
+    model = FloralClassifier(C=1.0, budget=0.05, n_rounds=100, random_state=int(rng.integers(2**31))).fit(X, y)
+    weight = np.zeros(len(y))
+    weight[model.support_] = np.abs(model.dual_coef_).max(axis=0)
+    return np.argsort(-weight - 1e-9 * rng.random(len(y)), kind="stable")
+
+
+def cleanlab(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """cleanlab's ranking: least self-confidence first."""
+    from cleanlab.rank import get_label_quality_scores
+
+    codes = np.unique(y, return_inverse=True)[1]
+    return np.argsort(get_label_quality_scores(codes, _held_out(X, y, rng)), kind="stable")
+
+
+def activelab(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """ActiveLab's ranking of rows that should be labelled again, one annotator."""
+    from cleanlab.multiannotator import get_active_learning_scores
+
+    codes = np.unique(y, return_inverse=True)[1]
+    return np.argsort(get_active_learning_scores(codes[:, None], _held_out(X, y, rng))[0], kind="stable")
+
+
+ORDERS: dict[str, Order] = {
+    "random": random,
+    "suspicious": suspicious,
+    "uncertain": uncertain,
+    "duals": duals,
+    "cleanlab": cleanlab,
+    "activelab": activelab,
+}
+
+
+def available(names: tuple[str, ...] = tuple(ORDERS)) -> list[str]:
+    """Those of `names` that can run here: cleanlab is an extra."""
+    from importlib.util import find_spec
+
+    there = find_spec("cleanlab") is not None
+    return [name for name in names if there or name not in ("cleanlab", "activelab")]
+
+
+def _held_out(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Held-out class probabilities of an SVC, as cleanlab's guides have it, (n, M)."""
+    seed = int(rng.integers(2**31))
+    folds = max(2, min(5, int(np.unique(y, return_counts=True)[1].min())))
+    split = StratifiedKFold(folds, shuffle=True, random_state=seed)
+    return cross_val_predict(SVC(probability=True, random_state=seed), X, y, cv=split, method="predict_proba")
