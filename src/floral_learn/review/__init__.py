@@ -1,8 +1,8 @@
 """Ask a person about a few rows and read the labels anew: `LabelReview`, and `TextReview` for texts."""
 
 from .choosing import Choice
-from .guarantee import Guarantee
+from .guarantee import Accuracy, Guarantee
 from .label_review import LabelReview, WrongShare
 from .text_review import TextReview
 
-__all__ = ["Choice", "Guarantee", "LabelReview", "TextReview", "WrongShare"]
+__all__ = ["Accuracy", "Choice", "Guarantee", "LabelReview", "TextReview", "WrongShare"]

@@ -8,10 +8,12 @@ so the true W is lost at any time with probability at most alpha, however and wh
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import betaln, gammaln
+from scipy.stats import beta
 
 _PRIOR = (0.5, 1.5)  # wrong labels are the rarer kind; any choice is valid, this one is tight below one half
 
@@ -51,6 +53,32 @@ class Guarantee:
         words = f"{self.low:.1%} to {self.high:.1%} of {self.total} labels would be changed"
         words += f" ({self.confidence:.0%} confidence, {self.checked} rows checked at random)"
         return words if self.valid else words + "; void against an attacker who knows the seed"
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """The share of right predictions on `checked` rows kept out of training: `estimate`, and an interval around it."""
+
+    estimate: float
+    low: float
+    high: float
+    checked: int
+
+    def __float__(self) -> float:
+        return self.estimate
+
+    def __str__(self) -> str:
+        return f"{self.estimate:.1%} ({self.low:.1%} to {self.high:.1%}, {self.checked} rows)"
+
+
+def counted_accuracy(hits: Sequence[bool | None], confidence: float) -> Accuracy:
+    """Clopper and Pearson's interval for the share of hits; None is a miss in the lower end and a hit in the upper."""
+    n, sure, maybe = len(hits), sum(h is True for h in hits), sum(h is None for h in hits)
+    tail = (1 - confidence) / 2
+    low = float(beta.ppf(tail, sure, n - sure + 1)) if sure else 0.0
+    most = sure + maybe
+    high = float(beta.ppf(1 - tail, most + 1, n - most)) if most < n else 1.0
+    return Accuracy(sure / max(1, n - maybe), low, high, n)
 
 
 def wrong_bounds(total: int, wrong: np.ndarray, alpha: float, unsure: np.ndarray | None = None) -> tuple[int, int]:

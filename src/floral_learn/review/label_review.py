@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -26,7 +28,7 @@ from floral_learn.review.answers import (
 )
 from floral_learn.review.choosing import Choice
 from floral_learn.review.groups import group_shifts
-from floral_learn.review.guarantee import Guarantee, wrong_bounds
+from floral_learn.review.guarantee import Accuracy, Guarantee, counted_accuracy, wrong_bounds
 from floral_learn.review.posterior import Evidence, Posterior, Problem, default_components, infer, turned
 from floral_learn.review.questions import ask_settling, pool_of
 from floral_learn.review.rows import measured_rows
@@ -37,6 +39,7 @@ from floral_learn.review.transitions import class_beliefs
 _TRUSTED = 200  # trusted rows that the posterior looks at, at most
 _REVIEWER = "reviewer"
 _FIRM = 0.97  # how certain the answer is on which everyone agrees
+_SURE = 2.5  # rows that are read right with 70 % and more count in full
 _LOOK_AGAIN = 10  # answers from which judges are taught anew, in data of at most so many rows
 _LOOK_AGAIN_ROWS = 20_000
 
@@ -295,13 +298,9 @@ class LabelReview:
         if reviewer is not None and not any(a.reviewer == reviewer for a in self._log):
             raise ValueError(f"reviewer={reviewer!r} has given no answer")
         asked = votes(a for a in self._log if reviewer in (None, a.reviewer))
-        wrong, unsure = [], []
-        for row in self._walk.tolist():
-            if row not in asked:
-                break
-            code = verdict(asked[row])
-            unsure.append(code is None)
-            wrong.append(code is not None and code != self._codes[row])
+        codes = [(row, verdict(asked[row])) for row in self._walk_prefix(asked)]
+        unsure = [code is None for _, code in codes]
+        wrong = [code is not None and code != self._codes[row] for row, code in codes]
         low, high = wrong_bounds(len(self._walk), np.array(wrong, bool), 1 - confidence, np.array(unsure, bool))
         total = max(1, len(self._walk))
         return Guarantee(
@@ -324,6 +323,28 @@ class LabelReview:
         it takes that; a FLORAL ``budget`` that still has its default becomes the share of labels still in doubt.
         """
         return self._fit_on(estimator, np.arange(len(self.given)))
+
+    def accuracy(self, estimator: Any, *, confidence: float = 0.95) -> Accuracy:
+        """An interval for the accuracy of `fit(estimator)` on rows like these, counted on rows kept out of it.
+
+        The answered rows at the start of the walk are a random sample. A clone is trained without them and without what
+        their answers say about other rows, and tried on them; "not sure" counts as a miss below and as a hit above.
+        Exact for one look (Clopper and Pearson). Which other rows were asked may still depend on these answers.
+        """
+        if not 0.0 < confidence < 1.0:
+            raise ValueError(f"confidence={confidence!r} must lie between 0 and 1")
+        prefix = self._walk_prefix(self._votes)
+        if not prefix:
+            raise ValueError("accuracy needs answers on the walk: answer the rows that ask() gives, at least four")
+        blind = copy.copy(self)
+        blind._log = [a for a in self._log if a.row not in set(prefix)]
+        blind._forget()
+        kept = np.setdiff1d(np.arange(len(self.given)), prefix)
+        guess = blind._fit_on(estimator, kept).predict(self._X[prefix])
+        truth = [self._verdicts()[row] for row in prefix]
+        return counted_accuracy(
+            [None if t is None else bool(g == t) for g, t in zip(guess, truth, strict=True)], confidence
+        )
 
     def choose(
         self, candidates: Mapping[str, Any] | Sequence[Any], *, folds: int = 5, confidence: float = 0.95
@@ -446,6 +467,10 @@ class LabelReview:
     def _is_walk(self, number: int) -> bool:
         return int((number + 1) * self.walk_share) > int(number * self.walk_share)
 
+    def _walk_prefix(self, asked: Mapping[int, Any]) -> list[int]:
+        """The rows at the start of the walk that have all been answered."""
+        return list(takewhile(lambda row: row in asked, self._walk.tolist()))
+
     def _walk_reach(self, rows: list[int]) -> set[int]:
         """Those of `rows` that extend the walk without a gap."""
         reach: set[int] = set()
@@ -503,7 +528,7 @@ class LabelReview:
         return posterior, errors
 
     def _infer(self, errors: dict[str, float]) -> Posterior:
-        evidence, table = self._evidence(errors)
+        evidence = self._evidence(errors)[0]
         problem, components = self._problem, default_components()
         posterior = infer(problem, evidence, components)
         if self._group_numbers is not None:
@@ -512,13 +537,23 @@ class LabelReview:
             shift = group_shifts(self._group_numbers, self._codes, at, chance, evidence.right, evidence.wrong)
             problem = replace(problem, shift=shift)
             posterior = infer(problem, evidence, components)
+        return posterior
+
+    def _reading_posterior(self) -> Posterior:
+        """For reading labels: the posterior, with a second view by judges who are taught the labels as they are read.
+
+        They see more than those who were taught the given labels. Questions go by the first view alone: a judge who has
+        accepted what is read so far would not ask where that may be wrong.
+        """
+        posterior = self._posterior()
         if len(self._votes) < _LOOK_AGAIN or len(self.given) > _LOOK_AGAIN_ROWS:
             return posterior
-        # judges who are taught the labels as they are read now see more than those who were taught the given ones
+        evidence, table = self._evidence(self._errors)
+        problem = posterior.problem
         read = self._beliefs(posterior, table).argmax(axis=1)
         against = suspicion(self._judges.odds(read, len(self.classes_)), self._codes)
         problem = replace(problem, against=np.vstack([problem.against, against]))
-        second = tuple(replace(c, view=1) for c in components)
+        second = tuple(replace(c, view=1) for c in default_components())
         return infer(problem, evidence, (*posterior.thinned(1e-3).components, *second))
 
     def _beliefs(self, posterior: Posterior, table: np.ndarray) -> np.ndarray:
@@ -544,7 +579,7 @@ class LabelReview:
         return belief / belief.sum(axis=1, keepdims=True)
 
     def _believe(self) -> np.ndarray:
-        return self._beliefs(self._posterior(), self._evidence(self._errors)[1])
+        return self._beliefs(self._reading_posterior(), self._evidence(self._errors)[1])
 
     def _read(self) -> np.ndarray:
         belief = self.label_probability_
@@ -556,7 +591,7 @@ class LabelReview:
     def _weights(self) -> np.ndarray:
         belief = self.label_probability_
         chance = belief[np.arange(len(belief)), self._read()]
-        return self._weight * np.clip(2 * chance - 1, 0.1, 1.0)
+        return self._weight * np.clip(_SURE * (2 * chance - 1), 0.1, 1.0)
 
     def _fit_on(self, estimator: Any, train: np.ndarray) -> Any:
         wrong = 1 - self.label_probability_[np.arange(len(self.given)), self._read()]

@@ -42,19 +42,23 @@ class Component:
     height: float
     base: float
     slope: float
-    centre: float = -2.0
+    centre: float
     prior: float = 1.0
     view: int = 0
 
 
+# (b, a) of the suspicions: hardly any label wrong by itself; some, where contradicted; many, wherever contradicted
+_OWN = ((-4.0, 0.5), (-2.5, 1.0), (-1.5, 2.0), (-0.7, 4.0))
+_HEIGHT, _CENTRE = 3.0, -1.0
+
+
 def default_components() -> tuple[Component, ...]:
-    """The grid that is averaged over."""
+    """The grid that is averaged over: four kinds of suspicion, each with four kinds of regions and without any."""
     found = []
-    for base, slope in ((-4.0, 0.5), (-2.5, 1.0), (-1.5, 2.0), (-0.7, 4.0)):
-        for tie in ("given", "class"):
-            for width in (0.05, 0.3, 1.0):
-                found.append(Component(tie, width, 3.0, base, slope))
-        found.append(Component("given", 1.0, 0.0, base, slope, prior=3.0))
+    for base, slope in _OWN:
+        found += [Component("given", width, _HEIGHT, base, slope, _CENTRE) for width in (0.05, 0.3, 1.0)]
+        found += [Component("class", 0.3, _HEIGHT, base, slope, _CENTRE)]
+        found += [Component("given", 1.0, 0.0, base, slope, _CENTRE, prior=0.5)]
     return tuple(found)
 
 

@@ -58,7 +58,7 @@ def _run(cell: Cell, result: CellResult) -> None:
             fixed = given.copy()
             fixed[asked] = told[asked]
             _score(result, "fixed only", len(asked), data, fixed)
-            _score(result, "posterior", len(asked), data, review.labels_)
+            _add(result, "posterior", len(asked), data, review.fit(SVC()).predict(data.X_test))
             result.add("wrong_labels", float((review.labels_ != truth).mean()), str(len(asked)), "posterior")
             if options["order"] == REVIEW:
                 _score(result, "answers alone", len(asked), data, told, np.array(asked))
@@ -91,6 +91,10 @@ def _score(
         guess = np.full(len(data.y_test), y[0])
     else:
         guess = SVC().fit(X, y).predict(data.X_test)
+    _add(result, name, answers, data, guess)
+
+
+def _add(result: CellResult, name: str, answers: int, data: Dataset, guess: np.ndarray) -> None:
     result.add("accuracy", accuracy_score(data.y_test, guess), str(answers), name)
     result.add("balanced_accuracy", balanced_accuracy_score(data.y_test, guess), str(answers), name)
 

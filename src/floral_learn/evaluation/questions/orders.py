@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.svm import SVC
 
@@ -80,4 +81,5 @@ def _held_out(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndar
     seed = int(rng.integers(2**31))
     folds = max(2, min(5, int(np.unique(y, return_counts=True)[1].min())))
     split = StratifiedKFold(folds, shuffle=True, random_state=seed)
-    return cross_val_predict(SVC(probability=True, random_state=seed), X, y, cv=split, method="predict_proba")
+    model = CalibratedClassifierCV(SVC(), ensemble=False, cv=folds)
+    return cross_val_predict(model, X, y, cv=split, method="predict_proba")

@@ -65,6 +65,8 @@ def card_text(frame: pd.DataFrame) -> str:
 
 def _attack_lines(frame: pd.DataFrame, group: str) -> list[str]:
     table = by_attack(frame, group)
+    if not len(table):
+        return []
     lines = [
         "| attack | level | SVC | clean | " + " | ".join(map(str, ANSWERS)) + " |",
         "|---" * (4 + len(ANSWERS)) + "|",
@@ -77,7 +79,10 @@ def _attack_lines(frame: pd.DataFrame, group: str) -> list[str]:
 
 def _paired_lines(frame: pd.DataFrame, group: str) -> list[str]:
     lines = ["| ours ahead of | 10 | 20 | 50 | 100 |", "|---|---|---|---|---|"]
-    tables = {n: paired(frame, group, n).set_index(["order", "reading"]) for n in ANSWERS}
+    found = {n: paired(frame, group, n) for n in ANSWERS}
+    if not all(len(table) for table in found.values()):
+        return []  # our own questions were not run
+    tables = {n: table.set_index(["order", "reading"]) for n, table in found.items()}
     for key in tables[ANSWERS[0]].index:
         if key != (REVIEW, "posterior"):
             values = [tables[n].loc[key] if key in tables[n].index else None for n in ANSWERS]

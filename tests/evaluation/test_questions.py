@@ -1,0 +1,107 @@
+"""The questions suite: cells, one cell run, the card's arithmetic, and resuming."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from floral_learn.cli import make_app
+from floral_learn.evaluation.questions import ask_and_score
+from floral_learn.evaluation.questions.ask_and_score import run_cell
+from floral_learn.evaluation.questions.card import by_attack, paired, score_card
+from floral_learn.evaluation.questions.cells import question_cells
+from floral_learn.evaluation.questions.orders import ORDERS, available
+from floral_learn.evaluation.questions.outputs import card_text, write_questions
+
+
+def test_every_cell_has_a_key_of_its_own_and_quick_is_small():
+    cells = question_cells()
+    assert len({cell.key for cell in cells}) == len(cells)
+    assert len(question_cells(quick=True)) < 60
+    assert not [c for c in cells if c.data.name == "satimage" and c.attack.name == "alfa"]
+
+
+def test_unknown_methods_and_data_are_refused():
+    with pytest.raises(ValueError, match="--methods 'guess' is unknown"):
+        question_cells(methods=["guess"])
+    with pytest.raises(ValueError, match="unknown data set 'sun'"):
+        question_cells(data=["sun"])
+
+
+@pytest.mark.parametrize("order", ["review", "suspicious"])
+def test_a_cell_scores_every_reading_after_each_number_of_answers(order, monkeypatch):
+    monkeypatch.setattr(ask_and_score, "MARKS", (0, 5, 10))
+    cells = question_cells(quick=True, methods=[order], data=["iris"])
+    cell = next(c for c in cells if c.attack.name == "farthest")
+    result = run_cell(cell)
+    assert result.error is None
+    marks = {(config, int(answers)) for config, answers, metric, _ in result.rows if metric == "accuracy"}
+    readings = ["fixed only", "posterior"] + ["answers alone"] * (order == "review")
+    assert marks >= {(reading, n) for reading in readings for n in (5, 10)}
+    assert ("SVC", 0) in marks
+    assert run_cell(cell).rows == result.rows  # repeatable
+
+
+def test_a_cell_that_fails_says_why(monkeypatch):
+    cell = question_cells(quick=True, methods=["random"], data=["wine"])[0]
+    monkeypatch.setitem(ORDERS, "random", lambda *_: 1 / 0)
+    assert run_cell(cell).error.startswith("ZeroDivisionError")
+
+
+def test_orders_rank_all_rows():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), rng.integers(0, 2, 60)
+    for name in available():
+        ranked = ORDERS[name](X, y, np.random.default_rng(0))
+        assert sorted(ranked.tolist()) == list(range(60)), name
+
+
+def frame():
+    rows = []
+    for data, attack, level, svc, clean, ours in (
+        ("pima", "farthest", 30.0, 0.5, 0.9, 0.8),
+        ("pima", "random", 10.0, 0.8, 0.9, 0.9),
+        ("phoneme", "clean", 0.0, 0.9, 0.9, 0.88),
+    ):
+        for split in (1, 2):
+            for order, gain in (("review", 0.0), ("random", -0.1)):
+                for answers in (10, 20, 50, 100):
+                    rows.append(
+                        {
+                            "group": "tables", "data": data, "attack": attack, "level": level, "split": split,
+                            "order": order, "wrong_answers": 0, "reading": "posterior", "answers": answers,
+                            "accuracy": ours + gain, "svc": svc, "clean": clean,
+                        }
+                    )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def test_the_card_is_a_ratio_of_means_and_counts_harm_where_little_was_taken():
+    card = score_card(frame()).set_index(["order", "answers"])
+    ours = card.loc[("review", 10)]
+    assert ours["recovered"] == pytest.approx((0.3 + 0.1) / (0.4 + 0.1))
+    assert ours["harm_cells"] == 1
+    assert ours["worst_harm"] == pytest.approx(-0.02)
+    assert ours["worst"] == pytest.approx(-0.02)
+    table = by_attack(frame(), "tables")
+    assert table.loc[("farthest", 30.0), 10] == pytest.approx(0.75)
+    apart = paired(frame(), "tables", 20).set_index("order")
+    assert apart.loc["random", "ahead_by"] == pytest.approx(0.1)
+
+
+def test_outputs_are_written(tmp_path):
+    written = write_questions(frame(), tmp_path / "questions", {"command": "floral bench questions"})
+    assert all(path.stat().st_size > 0 for path in written)
+    assert "80%" in card_text(frame())
+
+
+def test_the_command_resumes(tmp_path, monkeypatch):
+    import floral_learn.evaluation.questions.cells as cells
+
+    monkeypatch.setattr(cells, "QUICK", ("iris",))
+    monkeypatch.setattr(ask_and_score, "MARKS", (0, 5, 10))
+    arguments = ["bench", "questions", "--quick", "--methods", "random", "--out", str(tmp_path)]
+    first = CliRunner().invoke(make_app(), arguments)
+    assert first.exit_code == 0, first.output
+    assert "3 cells, 0 known" in first.output
+    assert "3 cells, 3 known" in CliRunner().invoke(make_app(), arguments).output
