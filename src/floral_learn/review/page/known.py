@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,13 +13,15 @@ from floral_learn.review.page.store import Answer
 
 CONFIDENCE = 0.95
 TEN = 10
-_DRAWS, _FEW_DRAWS, _MANY_ROWS = 12, 4, 3000  # imagined runs of the next ten answers; fewer on many rows
+_DRAWS, _FEW_DRAWS, _MANY_ROWS = 8, 3, 3000  # imagined runs of the next ten answers; fewer on many rows
 _FOLDS = 5
 _MOST_ROWS = 3000  # rows of the models that are compared
 _NOTABLE = 1.25  # times the overall share from which a part of the data is named
 
 
-def describe(review: Any, rows: Any, groups: np.ndarray | None = None) -> Iterator[dict[str, Any]]:
+def describe(
+    review: Any, rows: Any, groups: np.ndarray | None = None, hurry: Callable[[], bool] = lambda: False
+) -> Iterator[dict[str, Any]]:
     """Yield what is known as parts of one dict, the quick ones first.
 
     Parameters
@@ -30,6 +32,8 @@ def describe(review: Any, rows: Any, groups: np.ndarray | None = None) -> Iterat
         The table as people read it.
     groups : ndarray of shape (n,), optional
         Where each label comes from.
+    hurry : callable() -> bool
+        Asked now and then; where it says yes, the rest is left untold.
     """
     share, sure = review.wrong_share_, review.guarantee(confidence=CONFIDENCE)
     misread = misread_labels(review)
@@ -44,7 +48,9 @@ def describe(review: Any, rows: Any, groups: np.ndarray | None = None) -> Iterat
         "misread": {"labels": misread, "changed": int((review.labels_ != review.given).sum())},
     }
     yield {"where": where(review, rows, groups)}
-    gain = ten_more(review)
+    gain = ten_more(review, hurry)
+    if gain is None:
+        return
     yield {"ten": {"labels": gain, "words": words.ten_more(misread, gain, len(rows.labels))}}
     yield {"stop": words.stop(bool(review.should_stop_), len(review.history_), gain, len(rows.labels))}
     before, after, checked = accuracy(review, rows.X)
@@ -78,8 +84,11 @@ def where(review: Any, rows: Any, groups: np.ndarray | None) -> list[dict[str, A
     ]
 
 
-def ten_more(review: Any, count: int = TEN) -> float:
-    """How many labels the next answers would set right, expected: answers are imagined as the review expects them."""
+def ten_more(review: Any, hurry: Callable[[], bool] = lambda: False, count: int = TEN) -> float | None:
+    """How many labels the next answers would set right, expected: answers are imagined as the review expects them.
+
+    None where `hurry` broke it off.
+    """
     rows = review.ask(count)
     if not len(rows):
         return 0.0
@@ -88,6 +97,8 @@ def ten_more(review: Any, count: int = TEN) -> float:
     who = review.history_[-1]["reviewer"] if review.history_ else "reviewer"
     after = []
     for _ in range(_DRAWS if len(review.given) <= _MANY_ROWS else _FEW_DRAWS):
+        if hurry():
+            return None
         codes = (chance.cumsum(axis=1) > rng.random((len(rows), 1))).argmax(axis=1)
         review.answer(rows, review.classes_[codes].tolist(), reviewer=who)
         try:

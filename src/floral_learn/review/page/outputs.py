@@ -11,6 +11,7 @@ import numpy as np
 
 from floral_learn.atomic_files import write_all
 from floral_learn.csv_cells import csv_bytes
+from floral_learn.review.page import words
 from floral_learn.review.page.store import Answer
 
 
@@ -22,8 +23,8 @@ class Outputs:
     ----------
     folder : path
         Where they go.
-    suffix : str
-        Of the table's file; the cleaned copy has the same.
+    title, suffix : str
+        Name and ending of the table's file; the cleaned copy has the same ending.
     relabelled : callable(rows, labels) -> bytes
         The table with these labels replaced and nothing else changed.
     save_model : callable(review, path)
@@ -35,6 +36,7 @@ class Outputs:
     """
 
     folder: Path
+    title: str
     suffix: str
     relabelled: Callable[[np.ndarray, np.ndarray], bytes]
     save_model: Callable[[Any, Path], None]
@@ -48,7 +50,7 @@ class Outputs:
         cleaned = f"cleaned{self.suffix}"
         self.folder.mkdir(exist_ok=True)
         self.save_model(review, self.folder / "model.skops")
-        page = report(review, self.rows, self.groups, notes, self.folder.name)
+        page = report(review, self.rows, self.groups, notes, f"{self.title}, reviewed")
         write_all(
             {
                 self.folder / cleaned: self.relabelled(changed, labels[changed]),
@@ -96,18 +98,22 @@ def changes(review: Any, answers: Sequence[Answer], rows: Any) -> bytes:
 
 
 def report(review: Any, rows: Any, groups: np.ndarray | None, notes: Sequence[str], title: str) -> str:
-    """The audit's page, with the review's probabilities in place of the audit's own suspicion."""
+    """The audit's page with the review as its judge: suspicion is the probability that a label is wrong."""
     from floral_learn.audit import audit
+    from floral_learn.audit.page import render
 
-    verdicts = {entry["row"] for entry in review.history_ if entry["label"] is not None}
-    found = audit(np.asarray(rows.X), review.given, groups=groups, random_state=0)
-    belief = review.label_probability_.copy()
-    belief[np.arange(len(belief)), found.given] = -1.0
+    belief = review.label_probability_
+    ids = None if rows.ids is None else [str(name) for name in rows.ids]
+    found = audit(np.asarray(rows.X), review.given, groups=groups, ids=ids, pred_probs=belief, random_state=0)
+    others = belief.copy()
+    others[np.arange(len(others)), found.given] = -1.0
     found = replace(
-        found,
-        suspicion=review.wrong_probability_,
-        suggested=belief.argmax(axis=1),
-        wrong_share=review.wrong_share_.estimate,
+        found, suspicion=review.wrong_probability_, suggested=others.argmax(axis=1), rows=np.asarray(rows.numbers)
     )
-    head = f"After {len(verdicts):,} answered rows. Suspicion is the review’s probability that a label is wrong."
-    return found.to_html(title=f"{title}: review", frame=rows.frame, ids=rows.ids, notes=[head, *notes])
+    verdicts = {entry["row"] for entry in review.history_ if entry["label"] is not None}
+    head = [
+        f"After {len(verdicts):,} answered rows. Suspicion is the review’s probability that a label is wrong.",
+        words.estimate(review.wrong_share_),
+        words.guarantee(review.guarantee()),
+    ]
+    return render(found, title=title, frame=rows.frame, notes=[*head, *notes])

@@ -46,8 +46,9 @@ class ReviewSession:
         Where answers live.
     engine : Engine
         The review that chooses questions. Only the worker thread touches it.
-    describe : callable(engine, answers) -> iterator of dict
-        What is known so far, in parts: quick ones first, each a dict that is merged into `known`.
+    describe : callable(engine, hurry) -> iterator of dict
+        What is known so far, in parts: quick ones first, each a dict that is merged into `known`. ``hurry()`` says
+        whether somebody waits for a question.
     finish : callable(engine, answers) -> list of dict
         Writes the files of the end and says which.
     """
@@ -58,7 +59,7 @@ class ReviewSession:
         store: AnswerStore,
         engine: Engine,
         *,
-        describe: Callable[[Engine, Sequence[Answer]], Any],
+        describe: Callable[[Engine, Callable[[], bool]], Any],
         finish: Callable[[Engine, Sequence[Answer]], list[dict[str, str]]],
     ) -> None:
         self.rows, self.store, self.engine = rows, store, engine
@@ -241,7 +242,7 @@ class ReviewSession:
                 if self.files["state"] == "writing":
                     self._write(answers)
                 elif self._known_at != change:
-                    self._tell(answers, change)
+                    self._tell(change)
         except Exception as error:
             log.exception("the review stopped")
             with self._room:
@@ -268,15 +269,23 @@ class ReviewSession:
                 desk.ready_after = change
             self._room.notify_all()
 
-    def _tell(self, answers: Sequence[Answer], change: int) -> None:
+    def _tell(self, change: int) -> None:
         """Say what is known, part by part; where that fails, questions and answers go on."""
+
+        def hurry() -> bool:
+            with self._room:
+                lacking = any(self._lacks(desk) for desk in self._desks.values())
+                return self._stop or change != self._change or lacking
+
+        trouble = None
         try:
-            for part in self._describe(self.engine, answers):
+            for part in self._describe(self.engine, hurry):
                 with self._room:
                     self.known = {**self.known, **part}
-                    if self._stop or change != self._change or any(self._lacks(desk) for desk in self._desks.values()):
-                        return  # somebody is waiting; this is told afterwards
-            trouble = None
+                if hurry():
+                    return  # the rest is told afterwards
+            if hurry():
+                return
         except Exception as error:
             log.exception("cannot say what is known")
             trouble = f"What is known cannot be told just now ({error}). Answers are saved."
@@ -288,8 +297,8 @@ class ReviewSession:
     def _write(self, answers: Sequence[Answer]) -> None:
         try:
             files = {"state": "written", "files": self._finish(self.engine, answers)}
-        except (OSError, ValueError, MemoryError) as error:
-            log.warning("cannot write the files: %s", error)
+        except Exception as error:
+            log.exception("cannot write the files")
             files = {"state": "failed", "files": [], "error": str(error)}
         with self._room:
             self.files = files

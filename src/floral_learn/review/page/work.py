@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -80,12 +80,13 @@ class ReviewWork:
         self.engine.catch_up(answers, {str(label): label for label in self.rows.classes.tolist()})
         return self._finish(self.engine, answers)
 
-    def _describe(self, engine: Engine, answers: Sequence[Answer]) -> Iterator[dict[str, Any]]:
-        return describe(engine.review, self.rows, self.table.groups)
+    def _describe(self, engine: Engine, hurry: Callable[[], bool]) -> Iterator[dict[str, Any]]:
+        return describe(engine.review, self.rows, self.table.groups, hurry)
 
     def _finish(self, engine: Engine, answers: Sequence[Answer]) -> list[dict[str, str]]:
         outputs = Outputs(
             self.out,
+            self.path.name,
             self.path.suffix,
             relabelled=self.table.relabelled,
             save_model=self._save_model,
