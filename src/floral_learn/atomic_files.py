@@ -2,13 +2,14 @@
 
 A crash, a kill or a full disk leaves the old files. Several files of one command appear together: all are written
 before the first is renamed, and a rename that fails (a folder in the place of a file, say) puts back what was renamed
-before it.
+before it. Files of a folder that does not exist yet come with the folder, by one rename.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,7 +21,14 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> Path
 
 
 def write_all(files: Mapping[Path, str | bytes]) -> None:
-    """Several files, all or none; an error names the file that could not be written."""
+    """Several files, all or none; an error names the file that could not be written.
+
+    A folder that holds all of them and does not exist is made, whole.
+    """
+    folders = {path.parent for path in files}
+    if len(folders) == 1 and not (folder := folders.pop()).exists() and folder.parent.is_dir():
+        _write_folder(folder, files)
+        return
     written: dict[Path, Path] = {}
     try:
         for path, content in files.items():
@@ -29,6 +37,22 @@ def write_all(files: Mapping[Path, str | bytes]) -> None:
     finally:
         for temporary in written.values():
             temporary.unlink(missing_ok=True)
+
+
+def _write_folder(folder: Path, files: Mapping[Path, str | bytes]) -> None:
+    """Fill a folder under another name, then rename it."""
+    made = folder.with_name(f".{folder.name[:20]}.{secrets.token_hex(8)}.part")
+    try:
+        try:
+            made.mkdir()
+            for path, content in files.items():
+                raw = content.encode("utf-8") if isinstance(content, str) else content
+                os.replace(_write_beside(made / path.name, raw), made / path.name)
+            os.rename(made, folder)
+        except OSError as error:
+            raise _named(error, folder) from None
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
 
 
 def _write_beside(path: Path, content: bytes) -> Path:
@@ -66,12 +90,12 @@ def _rename_all(written: Mapping[Path, Path]) -> None:
                 os.replace(temporary, path)
                 done.append(path)
         except BaseException:
-            for path in done:
-                old = kept.get(path)
+            for renamed in done:
+                old = kept.get(renamed)
                 if old is not None:
-                    os.replace(old, path)
+                    os.replace(old, renamed)
                 elif len(written) > 1:
-                    path.unlink(missing_ok=True)
+                    renamed.unlink(missing_ok=True)
             raise
     except OSError as error:
         raise _named(error, path) from None

@@ -93,7 +93,6 @@ def audit(
         new = result.cleaned(threshold)
         changed = (new != table.labels).nonzero()[0]
         files[cleaned] = table.relabelled(changed, new[changed])
-    out.mkdir(exist_ok=True)
     write_all(files)
     for old in (cleaned, out / "near_duplicates.csv", out / "groups.csv"):
         if old not in files:
