@@ -10,12 +10,11 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from floral_learn.evaluation.arena import ARENA_SUITES
 from floral_learn.evaluation.plan import family_of
 from floral_learn.evaluation.runner import run_suite
 from floral_learn.evaluation.spec import RESULTS_VERSION, Attack, Data, Grid, Method, Suite, params
 from floral_learn.evaluation.store import Store
-from floral_learn.evaluation.suites import ALL_METHODS, SUITES, nn_methods
+from floral_learn.evaluation.suites import ABLATIONS, ALL_METHODS, SUITES, nn_methods
 
 FILE = Path(__file__).with_name("golden_cells.json")
 DIGITS = 3
@@ -25,23 +24,19 @@ MOON = (Data("moon", params(seed=1, n_train=120, n_val=60, n_test=400)),)
 
 
 def suites() -> list[Suite]:
-    """One or two small suites per family: attacks, games, single fits, networks, heads, contraction, paths."""
+    """Small suites of every family: attacks, games, printed rounds, single fits, networks, heads, contraction."""
     base = replace(SUITES["moon"], data=MOON, seeds=(1,), levels=(0, 10), figures=(), paper_table=None)
     grid = Grid(rounds=60, flips=(0.05,), etas=(1e-3,), decays=(None, 20))
     attacks = tuple(Attack(name) for name in ("farthest", "alfa", "alfa-tilt", "lfa", "random", "randomized-top-k"))
     fits = tuple(m for m in ALL_METHODS if not m.needs_grid and m.name not in ("nn", "nn-pgd"))
     others = (Method("rs", per_setting=False), Method("rsrnn", per_setting=False), Method("dpa", per_setting=False))
     networks = tuple(Method(name, params(epochs=4), per_setting=False) for name in ("nn", "nn-pgd"))
-    arena = ARENA_SUITES["arena-circles"]
-    paths = tuple(method for method in arena.methods if method.name == "floral-path")
     return [
         replace(base, name="attacks", attacks=attacks, levels=(10,), methods=(), attack_of_setting=True),
-        replace(base, name="games", methods=tuple(m for m in ALL_METHODS if m.needs_grid), grid=grid),
+        replace(base, name="games", methods=(*(m for m in ALL_METHODS if m.needs_grid), *ABLATIONS), grid=grid),
         replace(base, name="fits", methods=(*fits, *others), grid=None),
         replace(base, name="networks", methods=(*networks, *nn_methods(epochs=4, n_rounds=50)[1:4]), grid=None),
         replace(base, name="contraction", methods=(Method("stability", needs_grid=True),), grid=grid),
-        replace(arena, name="paths", data=arena.data[:1], seeds=arena.seeds[:1], levels=(10,), methods=paths,
-                attacks=arena.attacks[:1]),
     ]  # fmt: skip
 
 

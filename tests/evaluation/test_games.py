@@ -4,23 +4,38 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.metrics.pairwise import rbf_kernel
 from tiny import TINY
 
 from floral_learn.core.arrays import NUMPY
+from floral_learn.core.game import step_schedule
 from floral_learn.core.gram import DenseGram
 from floral_learn.core.kernels import Kernel
 from floral_learn.core.low_rank import LowRankGram
-from floral_learn.defenses.floral import FloralClassifier
 from floral_learn.defenses.ln_svm import correct_gram
 from floral_learn.evaluation.cell_data import load, poisoned_labels
-from floral_learn.evaluation.families.games import ScaledGram, TestScores, configurations, run_games
+from floral_learn.evaluation.families.games import (
+    Column,
+    ScaledGram,
+    TestScores,
+    configurations,
+    run_games,
+    steps_of,
+)
+from floral_learn.evaluation.families.plain_rounds import (
+    EarlyStoppedSVC,
+    play,
+    project_as_printed,
+    project_exactly,
+    run_printed,
+)
 from floral_learn.evaluation.families.sanitise import prepare
 from floral_learn.evaluation.metrics import binary_scores, label_scores, multiclass_hinge
 from floral_learn.evaluation.plan import MAX_COLUMNS, jobs_for
-from floral_learn.evaluation.spec import Attack
-from floral_learn.evaluation.suites import FOIL, PGD, SUITES
+from floral_learn.evaluation.spec import Attack, Data, params
+from floral_learn.evaluation.suites import ABLATIONS, FOIL, PGD, SUITES
 
-GAMES = (*PGD, FOIL)
+GAMES = (*PGD, FOIL, *ABLATIONS)
 
 
 def cells_of(*names, level=10):
@@ -49,19 +64,66 @@ def test_a_batch_of_methods_gives_each_what_it_gets_alone():
         assert rows_of(alone) == pytest.approx(rows_of(result), abs=1e-5), cell.method.name
 
 
-def test_the_plain_column_is_the_classifier_without_an_attacker():
+def test_the_plain_column_is_projected_gradient_without_an_attacker():
+    """Against the same rounds in plain numpy."""
     (cell,) = cells_of("svm")
     dataset, (y,) = load(cell.data), labels_for([cell])
     (result,) = run_games([cell], [y], dataset)
     rows = rows_of(result)
+    K, test = (rbf_kernel(X, dataset.X_train, gamma=cell.gamma) for X in (dataset.X_train, dataset.X_test))
+    signs, truth = (np.where(labels == dataset.classes[1], 1.0, -1.0) for labels in (y, dataset.y_test))
+    none = np.zeros(1, int)
     for config, _, _, eta, decay in configurations(cell, len(y)):
-        schedule = None if decay is None else (0.1, decay)
-        for average, statistic in ((False, "last"), (True, "average")):
-            model = FloralClassifier(
-                C=cell.C, gamma=cell.gamma, budget=0, n_rounds=12, learning_rate=eta, decay=schedule, average=average
-            )
-            expected = model.fit(dataset.X_train, y).score(dataset.X_test, dataset.y_test)
-            assert rows[config, statistic, "accuracy"] == pytest.approx(expected, abs=1e-6)
+        steps, seen = step_schedule(eta, 12, decay and (0.1, decay))[:, None], []
+        play(
+            K, signs, cell.C, steps, none, none, 0, project_exactly,
+            lambda _, weights, bias, seen=seen: seen.append((test @ weights + bias)[:, 0]),
+        )  # fmt: skip
+        assert rows[config, "last", "accuracy"] == pytest.approx(((seen[-1] > 0) == (truth > 0)).mean(), abs=1e-6)
+        hinge = np.maximum(0, 1 - truth * seen[-1]).mean()
+        assert rows[config, "last", "hinge_loss"] == pytest.approx(hinge, abs=1e-4)
+
+
+def test_the_authors_decay_is_forgotten_in_the_next_round():
+    (cell,) = cells_of("floral-slip")
+    column = Column(0, "", 0, 0, 2.0, 3)
+    assert steps_of(column, cell, 7).tolist() == pytest.approx([2.0, 2.0, 0.2, 2.0, 2.0, 0.2, 2.0])
+    (plain,) = cells_of("floral")
+    np.testing.assert_allclose(steps_of(column, plain, 7), [2.0] * 3 + [0.2] * 3 + [0.02])
+    assert steps_of(replace(column, decay=None), cell, 3).tolist() == [2.0] * 3
+
+
+def test_the_projection_as_printed_swings_and_leaves_the_constraint_unmet():
+    rng = np.random.default_rng(0)
+    z, signs = rng.uniform(0.4, 1.0, (40, 3)), np.where(rng.random((40, 3)) < 0.4, 1.0, -1.0)
+    exact = project_exactly(z, signs, 10.0)
+    assert np.abs((signs * exact).sum(0)).max() < 1e-9
+    # mu = 0, phi / n, 0, ...: after an even number of rounds nothing but the clipping is left
+    np.testing.assert_allclose(project_as_printed(z, signs, 10.0), z, atol=1e-9)
+    assert np.abs(exact - z).max() > 0.05
+
+
+def test_the_cell_of_the_printed_projection_has_rows_for_every_point_of_the_grid():
+    (cell,) = cells_of("floral-printed")
+    dataset, (y,) = load(cell.data), labels_for([cell])
+    (result,) = run_printed([cell], [y], dataset)
+    rows = rows_of(result)
+    for config, *_ in configurations(cell, len(y)):
+        assert rows[config, "best", "accuracy"] >= rows[config, "last", "accuracy"]
+        assert 0.4 < rows[config, "average", "accuracy"] <= 1
+
+
+def test_an_attack_on_early_duals_flips_the_largest_of_them():
+    data = Data("moon", params(seed=1, n_train=60, n_val=10, n_test=40))
+    (y,) = poisoned_labels(data, Attack("top-k", params(duals="early", eta=1e-3, C=10, gamma=1)), [10], 1)
+    dataset = load(data)
+    flipped = np.flatnonzero(y != dataset.y_train_clean)
+    model = EarlyStoppedSVC(10, 1, 1e-3).fit(dataset.X_train, dataset.y_train_clean)
+    duals = np.abs(model.dual_coef_[0])
+    assert len(flipped) == 6
+    assert duals[flipped].min() >= np.delete(duals, flipped).max()
+    assert abs(model.dual_coef_.sum()) < 1e-6
+    assert (duals > 0).mean() > 0.9, "stopped early, nearly every row still has a say"
 
 
 def test_the_peak_is_the_largest_value_of_the_trace():

@@ -94,6 +94,10 @@ def _poison(dataset: Dataset, attack: Attack, level: float, seed: int, progress:
     from floral_learn.attacks import ATTACKS
 
     arguments = dict(attack.params)
+    if arguments.pop("duals", "optimal") == "early":  # those of an SVM that was stopped, as the paper trains it
+        from floral_learn.evaluation.families.plain_rounds import EarlyStoppedSVC
+
+        arguments["surrogate"] = EarlyStoppedSVC(**{name: arguments.pop(name) for name in ("C", "gamma", "eta")})
     if attack.name not in _OWN_SVM and "C" in arguments:
         svm = SVC(C=arguments.pop("C"), gamma=arguments.pop("gamma"), cache_size=1000)
         if attack.name in ("top-k", "randomized-top-k", "lfa"):

@@ -9,9 +9,10 @@ from floral_learn.evaluation.cell_data import kind_of
 from floral_learn.evaluation.families.games import configurations
 from floral_learn.evaluation.spec import ATTACK_METHOD, Cell
 
-GAME_METHODS = ("floral", "largest-loss", "svm", "ln-svm", "curie", "ls-svm", "k-lid")
+GAME_METHODS = ("floral", "largest-loss", "floral-slip", "svm", "ln-svm", "curie", "ls-svm", "k-lid")
 NETWORK_METHODS = ("nn", "nn-pgd")
 HEAD_METHODS = ("nn-head", "nn-turns")
+OWN_FAMILY = {"stability": "stability", "floral-printed": "printed"}
 # Columns of a batch of games: on 500 rows the time a column does not fall any further, and a killed run loses less.
 MAX_COLUMNS = 128
 # Measured on Moon, in units of 1000 column-rounds of a game (about 0.08 s): what a cell weighs in the time left.
@@ -49,8 +50,8 @@ def family_of(cell: Cell) -> str:
         return "text"
     if name in GAME_METHODS:
         return "games"
-    if name == "stability":
-        return "stability"
+    if name in OWN_FAMILY:
+        return OWN_FAMILY[name]
     if name in HEAD_METHODS:
         return "heads"
     return "networks" if name in NETWORK_METHODS else "fits"

@@ -25,7 +25,7 @@ from floral_learn.datasets import Dataset
 from floral_learn.evaluation.families.sanitise import Prepared, prepare
 from floral_learn.evaluation.spec import Cell, CellResult, Grid, Setting
 
-ATTACKED = ("floral", "largest-loss")
+ATTACKED = ("floral", "largest-loss", "floral-slip", "floral-printed")
 DECAY = 0.1
 TRACED_ROWS = 3000  # flip rates of single rows are kept up to here, for the pictures of small data sets
 _TRACED = ("accuracy", "balanced_accuracy", "hinge_loss")
@@ -174,9 +174,7 @@ def _play(
     scale = np.array([part.gram_scale for part in parts])
     gram = gram if np.all(scale == 1) else ScaledGram(gram, scale)
     rounds = (cells[0].grid or Grid()).rounds
-    steps = np.stack(
-        [step_schedule(c.eta, rounds, None if c.decay is None else (DECAY, c.decay)) for c in columns], axis=1
-    )
+    steps = np.stack([steps_of(column, cells[column.cell], rounds) for column in columns], axis=1)
     flips = np.array([column.flips for column in columns])
     budget = np.array([column.budget for column in columns])
     name = cells[columns[0].cell].method.name
@@ -202,6 +200,18 @@ def _play(
     result = solve(game, callback=after_round)
     recorder.close(result)
     return recorder
+
+
+def steps_of(column: Column, cell: Cell, rounds: int) -> np.ndarray:
+    """The steps of a column, (rounds,); "floral-slip" has those that the authors' published code takes.
+
+    There the decay holds only in rounds that are multiples of its period, and is forgotten in the next.
+    """
+    if column.decay is None:
+        return step_schedule(column.eta, rounds)
+    if cell.method.name == "floral-slip":
+        return np.where(np.arange(1, rounds + 1) % column.decay == 0, DECAY, 1.0) * column.eta
+    return step_schedule(column.eta, rounds, (DECAY, column.decay))
 
 
 def _place(column: Column, cell: Cell, n: int) -> int:

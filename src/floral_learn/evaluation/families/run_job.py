@@ -16,6 +16,7 @@ from floral_learn.core.choose_gram import DENSE_ROWS
 from floral_learn.evaluation.cell_data import kind_of, load, poisoned_labels
 from floral_learn.evaluation.families.contraction import run_stability
 from floral_learn.evaluation.families.games import run_games
+from floral_learn.evaluation.families.plain_rounds import run_printed
 from floral_learn.evaluation.families.single_fits import run_fits
 from floral_learn.evaluation.plan import Job
 from floral_learn.evaluation.spec import Cell, CellResult
@@ -118,6 +119,10 @@ def _text(job: Job, labels: dict[str, np.ndarray], progress: Progress, device: s
     return run_text(list(job.cells), y, progress, device)
 
 
+def _printed(job: Job, labels: dict[str, np.ndarray], progress: Progress, device: str | None) -> list[CellResult]:
+    return run_printed(list(job.cells), _labels_of(job.cells, labels), load(job.cells[0].data), progress)
+
+
 # A new kind of cell is one function here and one line in `plan.family_of`.
 _FAMILIES: dict[str, Any] = {
     "attack": _attacks,
@@ -127,6 +132,7 @@ _FAMILIES: dict[str, Any] = {
     "heads": _heads,
     "stability": _stability,
     "text": _text,
+    "printed": _printed,
 }
 
 

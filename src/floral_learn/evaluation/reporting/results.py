@@ -147,6 +147,8 @@ def attack_title(attack: Attack) -> str:
     """How tables call an attack."""
     if attack.name == "reference":
         return f"authors' labels ({dict(attack.params)['family']})"
+    if "duals" in dict(attack.params):
+        return f"{attack.name} (early-stopped duals)"
     if kernel := dict(attack.params).get("kernel"):  # one attack, two victims
         return f"{attack.name} ({kernel})"
     if which := dict(attack.params).get("of"):  # one attack, another class
