@@ -146,7 +146,8 @@ def test_files_at_the_end(parts, start, tmp_path):
     features = read_table(path, label="quality", groups="source", drop=["remark"]).features
     assert (model.predict(features) == truth).mean() > 0.85
     report = (out / "report.html").read_text(encoding="utf-8")
-    assert "answered rows" in report
+    assert "After 31 answered rows" in report
+    assert "Whatever an attacker did" in report
     reply, content = client.send("GET", "file/decisions.csv")
     assert "attachment" in reply.getheader("content-disposition")
     assert list(csv.reader(io.StringIO(content.decode())))[1:] != []

@@ -28,6 +28,7 @@ def render(
     notes: list[str] | None = None,
     threshold: float = THRESHOLD,
     most_rows: int = MOST_ROWS,
+    lead: list[str] | None = None,
 ) -> str:
     """Return the page for `result`.
 
@@ -45,6 +46,8 @@ def render(
         Suspicion from which a label counts as flagged.
     most_rows : int
         Rows in the page, the most suspicious ones and their neighbours; issues.csv has all of them.
+    lead : list of str, optional
+        What the page says first, in place of the audit's own sentences, where suspicion comes from elsewhere.
     """
     try:
         from jinja2 import Environment
@@ -61,8 +64,8 @@ def render(
         js=Markup(source["page.js"]),
         data=Markup(script_json(data)),
         names=result.names,
-        sentences=sentences(result),
-        stopped=not result.informative,
+        sentences=sentences(result) if lead is None else lead,
+        stopped=lead is None and not result.informative,
         notes=result.notes if notes is None else notes,
         shown=len(data["given"]),
         total=result.n,

@@ -50,7 +50,7 @@ class Outputs:
         cleaned = f"cleaned{self.suffix}"
         self.folder.mkdir(exist_ok=True)
         self.save_model(review, self.folder / "model.skops")
-        page = report(review, self.rows, self.groups, notes, f"{self.title}, reviewed")
+        page = report(review, answers, self.rows, self.groups, notes, f"{self.title}, reviewed")
         write_all(
             {
                 self.folder / cleaned: self.relabelled(changed, labels[changed]),
@@ -76,7 +76,7 @@ def decisions(answers: Sequence[Answer], rows: Any) -> bytes:
     lines = []
     for answer in sorted(latest.values(), key=lambda answer: answer.id):
         given = str(rows.labels[answer.row])
-        decision = "unsure" if answer.label is None else "right" if answer.label == given else "wrong"
+        decision = _decision(answer, given)
         name = "" if rows.ids is None else str(rows.ids[answer.row])
         seen = "yes" if answer.seen else "no"
         label = answer.label if answer.label is not None else given
@@ -97,9 +97,12 @@ def changes(review: Any, answers: Sequence[Answer], rows: Any) -> bytes:
     return csv_bytes(header, lines)
 
 
-def report(review: Any, rows: Any, groups: np.ndarray | None, notes: Sequence[str], title: str) -> str:
+def report(
+    review: Any, answers: Sequence[Answer], rows: Any, groups: np.ndarray | None, notes: Sequence[str], title: str
+) -> str:
     """The audit's page with the review as its judge: suspicion is the probability that a label is wrong."""
     from floral_learn.audit import audit
+    from floral_learn.audit.decisions import Decision
     from floral_learn.audit.page import render
 
     belief = review.label_probability_
@@ -107,13 +110,32 @@ def report(review: Any, rows: Any, groups: np.ndarray | None, notes: Sequence[st
     found = audit(np.asarray(rows.X), review.given, groups=groups, ids=ids, pred_probs=belief, random_state=0)
     others = belief.copy()
     others[np.arange(len(others)), found.given] = -1.0
+    decided = {}
+    for answer in answers:
+        if answer.kind != "skip":
+            given = str(rows.labels[answer.row])
+            said = answer.label if answer.label is not None else given
+            decided[answer.row] = Decision(answer.row, _decision(answer, given), said, given, answer.reviewer)
     found = replace(
-        found, suspicion=review.wrong_probability_, suggested=others.argmax(axis=1), rows=np.asarray(rows.numbers)
+        found,
+        suspicion=review.wrong_probability_,
+        suggested=others.argmax(axis=1),
+        rows=np.asarray(rows.numbers),
+        decisions=list(decided.values()),
     )
-    verdicts = {entry["row"] for entry in review.history_ if entry["label"] is not None}
-    head = [
-        f"After {len(verdicts):,} answered rows. Suspicion is the review’s probability that a label is wrong.",
+    changed = int((review.labels_ != review.given).sum())
+    lead = [
+        f"After {words.count(len(decided), 'answered row')}, {words.count(changed)} of {found.n:,} are read "
+        "differently than the file has them.",
         words.estimate(review.wrong_share_),
         words.guarantee(review.guarantee()),
+        "In this report the suspicion is the review’s probability that a label in the file is wrong. Rows that were "
+        "answered are marked.",
     ]
-    return render(found, title=title, frame=rows.frame, notes=[*head, *notes])
+    return render(found, title=title, frame=rows.frame, notes=list(notes), lead=lead)
+
+
+def _decision(answer: Answer, given: str) -> str:
+    if answer.label is None:
+        return "unsure"
+    return "right" if answer.label == given else "wrong"
