@@ -44,15 +44,25 @@ def test_the_formula_is_exact_for_every_outcome_of_a_small_vote(n_votes, n_class
         assert radius[0] == votes_needed(ballots, n_classes) - 1
 
 
-@pytest.mark.parametrize("base", [LogisticRegression(), KNeighborsClassifier(1), DecisionTreeClassifier()])
-def test_no_flip_set_within_the_radius_changes_the_prediction(noisy_blobs, base):
-    X, y, _ = noisy_blobs(n=18, flips=0, centers=2)
+@pytest.mark.parametrize(
+    ("base", "n"),
+    [
+        (KNeighborsClassifier(1), 10),
+        (DecisionTreeClassifier(), 15),
+        *(
+            pytest.param(base, 18, marks=pytest.mark.slow)
+            for base in (LogisticRegression(), KNeighborsClassifier(1), DecisionTreeClassifier())
+        ),
+    ],
+)
+def test_no_flip_set_within_the_radius_changes_the_prediction(noisy_blobs, base, n):
+    X, y, _ = noisy_blobs(n=n, flips=0, centers=2)
     queries = X[:6]
     make = lambda: PartitionAggregationClassifier(base, n_partitions=5)  # noqa: E731
     prediction, radius = make().fit(X, y).certify(queries)
     assert radius.max() >= 1
     for size in (1, 2):
-        for flips in combinations(range(18), size):
+        for flips in combinations(range(n), size):
             attacked = y.copy()
             attacked[list(flips)] ^= 1
             sure = radius >= size

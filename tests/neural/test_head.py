@@ -53,14 +53,23 @@ def network(seed=0):
         )  # fmt: skip
 
 
+# Our own test below holds the network's parameters, hooks and modes against a copy from before.
+EXPLAINED = {"check_estimators_overwrite_params": "joblib hashes where a tensor lies, so that a copy already differs"}
+
+
 @parametrize_with_checks(
-    [FloralHead(AnyWidth(), head={"n_rounds": 100}), FloralHead(AnyWidth(), "waves", head=FloralClassifier(budget=0))],
-    # Our own test below holds the network's parameters, hooks and modes against a copy from before.
-    expected_failed_checks=lambda estimator: {
-        "check_estimators_overwrite_params": "joblib hashes where a tensor lies, so that a copy already differs"
-    },
+    [FloralHead(AnyWidth(), head={"n_rounds": 10})], expected_failed_checks=lambda estimator: EXPLAINED
 )
 def test_sklearn_estimator_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [FloralHead(AnyWidth(), "waves", head=FloralClassifier(budget=0))],
+    expected_failed_checks=lambda estimator: EXPLAINED,
+)
+def test_sklearn_estimator_checks_of_a_named_layer_and_a_given_head(estimator, check):
     check(estimator)
 
 

@@ -30,6 +30,7 @@ def _expected_failures(estimator):
     return {"check_sample_weight_equivalence_on_dense_data": reason}
 
 
+@pytest.mark.slow  # tests/defenses/test_estimator_checks.py has both classes, as their defaults are
 @parametrize_with_checks(
     [
         NeuralNetClassifier(epochs=15, learning_rate=0.05, early_stopping=True, validation_fraction=0.2),
