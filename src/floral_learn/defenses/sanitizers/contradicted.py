@@ -20,6 +20,7 @@ from sklearn.utils.validation import has_fit_parameter
 from floral_learn.defenses.sanitizers.held_out import class_recalls, deal_folds, held_out, neighbor_shares
 from floral_learn.defenses.sanitizers.one_way import OneWay, one_way_flips
 from floral_learn.defenses.sanitizers.result import SanitizeResult, sanitizer_input, sanitizer_weight
+from floral_learn.defenses.sanitizers.rule import RULE, Rule
 
 #: Cheap judges by name, for a model whose own folds would take too long.
 JUDGES: dict[str, Any] = {
@@ -27,9 +28,6 @@ JUDGES: dict[str, Any] = {
     "neighbors": make_pipeline(StandardScaler(with_mean=False), KNeighborsClassifier(15)),
     "trees": HistGradientBoostingClassifier(max_iter=50, max_leaf_nodes=15, random_state=0),
 }
-ONE_WAY_GAIN = 0.3  # rise of the recalls, summed over classes, on the given labels, that one-way flips must bring
-SCATTERED_GAIN = 0.005  # rise of the accuracy on the given labels that scattered suspects must bring
-HALF = 0.5  # weight of a scattered suspect
 
 
 class ContradictedLabels(BaseEstimator):
@@ -158,14 +156,14 @@ class ContradictedLabels(BaseEstimator):
         self._say("nearest rows")
         near = neighbor_shares(X, codes, len(classes), self.n_neighbors, given, self.n_jobs)
         self._describe((shares + near) / 2, codes, classes)
-        self.suspects_, weights, patterns = find_suspects(shares, near, codes, weight)
+        self.suspects_, weights, pattern = find_suspects(shares, near, codes, weight, RULE)
         self.weights_, self.check_ = np.ones(len(codes)), {}
         if (weights == 1).all():
             self.summary_ = "Nothing was done: no pattern of contradicted labels that could be mended was found."
             return
         if predicted is None:
             _, predicted = self._held_out(judge, X, codes, classes, folds, given, "plain")
-        self.weights_ = self._check(judge, X, codes, classes, folds, weight, weights, predicted, patterns)
+        self.weights_ = self._check(judge, X, codes, classes, folds, weight, weights, predicted, pattern)
 
     def _spread(self, rows: NDArray[np.intp], labels: NDArray[Any]) -> None:
         """Put what was found for `rows` back among all rows; the others are not judged."""
@@ -193,7 +191,7 @@ class ContradictedLabels(BaseEstimator):
         self.support_ = shares[rows, codes] - rivals.max(axis=1)
         self.suggested_ = classes[np.where(self.support_ >= 0, codes, rivals.argmax(axis=1))]
 
-    def _check(self, judge, X, codes, classes, folds, weight, weights, plain, patterns):
+    def _check(self, judge, X, codes, classes, folds, weight, weights, plain, pattern):
         """Cross-validate the model with the new weights; give the weights back, or ones where that did not help."""
         if ((weights > 0) & (weights < 1)).any() and not has_fit_parameter(judge, "sample_weight"):
             weights = np.where(weights < 1, 0.0, 1.0)  # a model without weights can only leave rows out
@@ -203,19 +201,19 @@ class ContradictedLabels(BaseEstimator):
         recall = tuple(float(class_recalls(said, codes, weight, present).mean()) for said in (plain, mended))
         self.check_ = {"accuracy": accuracy, "recall": recall}
         count = int((weights < 1).sum())
-        if patterns:
-            helps = len(present) * (recall[1] - recall[0]) >= ONE_WAY_GAIN
-            names = ", ".join(repr(classes.tolist()[pattern.code]) for pattern in patterns)
-            found = f"{count} labels look as if they had been taken from class {names} at random"
+        if pattern is not None:
+            helps = len(present) * (recall[1] - recall[0]) >= RULE.one_way_gain
+            name = classes.tolist()[pattern.code]
+            found = f"{count} labels look as if they had been taken from class {name!r} at random"
             measured = f"the mean recall on held-out labels goes from {recall[0]:.3f} to {recall[1]:.3f}"
         else:
-            helps = accuracy[1] - accuracy[0] >= SCATTERED_GAIN and recall[1] >= recall[0]
+            helps = accuracy[1] - accuracy[0] >= RULE.scattered_gain and recall[1] >= recall[0]
             found = f"{count} labels are contradicted by held-out models and by their nearest rows"
             measured = f"the accuracy on held-out labels goes from {accuracy[0]:.3f} to {accuracy[1]:.3f}"
         if not helps:
             self.summary_ = f"Nothing was done: {found}, but without them {measured}, which is not enough."
             return np.ones(len(codes))
-        done = "left out" if (weights[weights < 1] == 0).all() else f"given weight {HALF}"
+        done = "left out" if (weights[weights < 1] == 0).all() else f"given weight {RULE.scattered_weight:g}"
         self.summary_ = f"{found[0].upper()}{found[1:]}; they were {done}, since {measured}."
         return weights
 
@@ -226,22 +224,33 @@ class ContradictedLabels(BaseEstimator):
 
 
 def find_suspects(
-    shares: NDArray[np.float64], near: NDArray[np.float64], codes: NDArray[np.intp], weight: NDArray[np.float64]
-) -> tuple[NDArray[np.bool_], NDArray[np.float64], list[OneWay]]:
-    """Suspects (n,), the weights (n,) to try, and the classes that lost labels, if any; from shares (n, M)."""
-    patterns = one_way_flips(shares, near, codes, weight)
-    if patterns:
-        foreign = np.any([pattern.foreign for pattern in patterns], axis=0)
-        return foreign, np.where(foreign, 0.0, 1.0), patterns
-    said = shares.argmax(axis=1)
-    suspects = (said != codes) & (near.argmax(axis=1) == said) & (weight > 0)
-    weights = np.where(suspects, HALF, 1.0)
+    shares: NDArray[np.float64],
+    near: NDArray[np.float64],
+    codes: NDArray[np.intp],
+    weight: NDArray[np.float64],
+    rule: Rule,
+) -> tuple[NDArray[np.bool_], NDArray[np.float64], OneWay | None]:
+    """Suspects (n,), the weights (n,) to try, and the class that lost labels, if one did; from shares (n, M)."""
+    lost = [pattern for pattern in one_way_flips(shares, near, codes, weight) if pattern.counts(rule)]
+    if lost:
+        most = max(lost, key=lambda pattern: float(weight[pattern.foreign].sum()))
+        return most.foreign, np.where(most.foreign, 0.0, 1.0), most
+    suspects = scattered_suspects(shares, near, codes)
+    weights = np.where(suspects, rule.scattered_weight, 1.0)
     for code in np.unique(codes):
         rows = codes == code
         # A class of which most labels are doubted is not one with some wrong labels; who is right is open then.
         if weight[rows & suspects].sum() > weight[rows].sum() / 2:
             weights[rows] = 1.0
-    return suspects, weights, []
+    return suspects, weights, None
+
+
+def scattered_suspects(
+    shares: NDArray[np.float64], near: NDArray[np.float64], codes: NDArray[np.intp]
+) -> NDArray[np.bool_]:
+    """Labels (n,) for which both judges name the same other class."""
+    said = shares.argmax(axis=1)
+    return (said != codes) & (near.argmax(axis=1) == said)
 
 
 def checked_shares(pred_probs: Any, n: int, classes: NDArray[Any]) -> NDArray[np.float64]:

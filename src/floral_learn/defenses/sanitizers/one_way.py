@@ -9,23 +9,21 @@ outnumbered or nearly so; elsewhere a plain model is right anyway.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from floral_learn.defenses.sanitizers.rule import Rule
+
 FEWEST = 20  # own labels below which quantiles say nothing
 CORE = (0.5, 0.7)  # shares of the class's own labels, from the surest row on
 RIM = 0.85
-LEVEL = 0.7  # the lowest slope in the core over the slope at the rim: 1 for contamination
-MOST_FOREIGN = 0.55  # of all other labels; with more, most labels of the rest would be wrong
-OWN_IN_CORE = 0.6  # share of own labels in the core above which a plain model gets it right anyway
 
 
 @dataclass(frozen=True)
 class OneWay:
-    """A class that seems to have lost labels: its foreign labels (n,) and the numbers behind the finding."""
+    """A class that may have lost labels: the foreign labels (n,) where it lies, and the numbers behind."""
 
     code: int
     foreign: NDArray[np.bool_]
@@ -37,6 +35,15 @@ class OneWay:
         """How level the slope is: 1 means perfectly mixed."""
         return min(self.slopes[:-1]) / self.slopes[-1] if self.slopes[-1] > 0 else 0.0
 
+    def counts(self, rule: Rule) -> bool:
+        """Whether the numbers are those of labels lost at random."""
+        return (
+            self.level >= rule.level
+            and self.slopes[-1] <= rule.most_foreign
+            and self.own_in_core <= rule.own_in_core
+            and bool(self.foreign.any())
+        )
+
 
 def one_way_flips(
     model_shares: NDArray[np.float64],
@@ -44,32 +51,28 @@ def one_way_flips(
     codes: NDArray[np.intp],
     weight: NDArray[np.float64],
 ) -> list[OneWay]:
-    """The classes that seem to have lost their labels, from what two judges give each class (n, M)."""
+    """Every class with enough labels, as two judges see it who give each class a share (n, M)."""
     found = []
     for code in range(model_shares.shape[1]):
         own = codes == code
-        if own.sum() < FEWEST or own.all():
-            continue
-        looks = rankdata(model_shares[:, code]) + rankdata(near_shares[:, code])
-        candidate = _measure(looks, code, own, weight)
-        if candidate.level >= LEVEL and candidate.slopes[-1] <= MOST_FOREIGN and candidate.own_in_core <= OWN_IN_CORE:
-            found.append(candidate)
+        if own.sum() >= FEWEST and not own.all():
+            looks = rankdata(model_shares[:, code]) + rankdata(near_shares[:, code])
+            found.append(_measure(looks, code, own, weight))
     return found
 
 
 def _measure(looks: NDArray[np.float64], code: int, own: NDArray[np.bool_], weight: NDArray[np.float64]) -> OneWay:
     order = np.argsort(-looks, kind="stable")
-    own_mass = np.cumsum((weight * own)[order])
-    other_mass = np.cumsum((weight * ~own)[order])
+    own_mass, other_mass = np.cumsum((weight * own)[order]), np.cumsum((weight * ~own)[order])
     hits, misses = own_mass / own_mass[-1], other_mass / other_mass[-1]
-
-    def slope(share: float) -> tuple[float, Any]:
-        at = int(np.searchsorted(hits, share - 1e-12))
-        return misses[at] / hits[at], at
-
-    slopes = tuple(slope(share)[0] for share in (*CORE, RIM))
-    at = slope(CORE[-1])[1]
+    places = [int(np.searchsorted(hits, share - 1e-12)) for share in (*CORE, RIM)]
+    core = places[-2]
     border = int(np.argmax(hits - misses))  # the cut that separates best, all classes counted alike
     inside = np.zeros(len(looks), bool)
     inside[order[: border + 1]] = True
-    return OneWay(code, inside & ~own, slopes, own_mass[at] / (own_mass[at] + other_mass[at]))
+    return OneWay(
+        code=code,
+        foreign=inside & ~own,
+        slopes=tuple(float(misses[at] / hits[at]) for at in places),
+        own_in_core=float(own_mass[core] / (own_mass[core] + other_mass[core])),
+    )
