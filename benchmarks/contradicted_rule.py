@@ -1,12 +1,13 @@
 """Choose the numbers of ContradictedLabels on some data sets of the arena and judge them on the others, in turn.
 
-    python benchmarks/contradicted_rule.py record OUT.csv --models svc,logistic --splits 1,2 --rows 400
+    python benchmarks/contradicted_rule.py record OUT.csv --models svc,logistic --splits 1,2 --levels 0,30
     python benchmarks/contradicted_rule.py choose OUT.csv [--markdown]
+    python benchmarks/contradicted_rule.py publish OUT.csv FOLDER
 
 ``record`` fits, in every cell, the plain model and each treatment that a loose rule would try, with what the held-out
 check says and what it does to test accuracy (cells already in OUT.csv are not run again; labels are kept beside it).
 ``choose`` takes the rule of a grid that gains most on three folds of data sets among those that do no harm there, and
-judges it on the fourth.
+judges it on the fourth. ``publish`` writes the judged outcome as a score card of the arena.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import csv
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -31,9 +32,10 @@ from sklearn.svm import SVC
 from floral_learn.datasets.arena import ARENA, ARENA_FOLDS, load_arena
 from floral_learn.defenses.sanitizers.contradicted import scattered_suspects
 from floral_learn.defenses.sanitizers.held_out import class_recalls, deal_folds, fit_weighted, held_out, neighbor_shares
-from floral_learn.defenses.sanitizers.one_way import one_way_flips
+from floral_learn.defenses.sanitizers.one_way import FEWEST, one_way_flips
 from floral_learn.defenses.sanitizers.rule import RULE, Rule
 from floral_learn.evaluation.arena import arena_attacks
+from floral_learn.evaluation.arena_methods import MODELS as TITLES
 from floral_learn.evaluation.arena_methods import CleanlabClassifier
 from floral_learn.evaluation.cell_data import poisoned_labels
 from floral_learn.evaluation.reporting.results import attack_title
@@ -47,11 +49,14 @@ MODELS: dict[str, Any] = {
     "forest": RandomForestClassifier(30, random_state=0),
     "boosting": HistGradientBoostingClassifier(max_iter=30, max_leaf_nodes=15, random_state=0),
 }
-SLOW = ("forest", "boosting")
-SLOW_ATTACKS = ("clean", "random", "farthest", "class-biased", "class-biased (rarest class)", "votes", "gradient")
+NEVER = 9.0  # a gain that nothing has
+SLOW = ("logistic", "forest", "boosting")
+SLOW_ATTACKS = (
+    "clean", "random", "farthest", "near-boundary", "class-biased", "class-biased (rarest class)", "votes", "gradient",
+)  # fmt: skip
 FIELDS = (
-    "model", "data", "fold", "split", "attack", "level_", "kind", "code", "level", "rim", "own_in_core", "foreign",
-    "check", "check_recall", "accuracy", "balanced", "seconds",
+    "model", "data", "fold", "split", "attack", "level_", "kind", "code", "level", "rim", "own_in_core", "own",
+    "foreign", "check", "check_recall", "accuracy", "balanced", "seconds",
 )  # fmt: skip
 
 
@@ -86,7 +91,13 @@ def treatments(model: Any, X: np.ndarray, codes: np.ndarray, classes: np.ndarray
     tried = []
     for one in one_way_flips(shares, near, codes, ones):
         if one.counts(LOOSE):
-            row = {"code": one.code, "level": one.level, "rim": one.slopes[-1], "own_in_core": one.own_in_core}
+            row = {
+                "code": one.code,
+                "own": int((codes == one.code).sum()),
+                "level": one.level,
+                "rim": one.slopes[-1],
+                "own_in_core": one.own_in_core,
+            }
             tried.append(row | {"kind": "one-way", "weights": np.where(one.foreign, 0.0, 1.0)})
     suspects = scattered_suspects(shares, near, codes)
     for code in np.unique(codes):
@@ -104,26 +115,29 @@ def treatments(model: Any, X: np.ndarray, codes: np.ndarray, classes: np.ndarray
         yield row
 
 
-def record(out: Path, models: list[str], splits: list[int], rows: int, with_cleanlab: bool, seconds: float) -> None:
+def record(
+    out: Path, models: list[str], splits: list[int], levels: list[int], rows: int, with_cleanlab: bool, seconds: float
+) -> None:
     """Append what is missing of the cells to `out`."""
     done = set()
     if out.exists():
         with out.open() as stream:
-            done = {(r["model"], r["data"], int(r["split"])) for r in csv.DictReader(stream)}
+            done = {(r["model"], r["data"], int(r["split"]), int(r["level_"])) for r in csv.DictReader(stream)}
     started = time.perf_counter()
     with out.open("a", newline="") as stream:
         writer = csv.DictWriter(stream, FIELDS)
         if not done:
             writer.writeheader()
         for split, model, name in product(splits, models, ARENA):
-            if (model, name, split) in done or (name == "letters" and model in SLOW):
+            missing = [level for level in levels if (model, name, split, level) not in done]
+            if not missing or (name == "letters" and model in ("forest", "boosting")):
                 continue
             if time.perf_counter() - started > seconds:
                 return
             data = load_arena(name, split, n_train=rows)
             found = []
             for attack, level, y in cells(name, split, rows, out.with_suffix(f".{rows}.npz")):
-                if model not in SLOW or (attack in SLOW_ATTACKS and level != 10):
+                if (level in missing or level == 26) and (model not in SLOW or attack in SLOW_ATTACKS):
                     rows_of = cell(MODELS[model], data, y, with_cleanlab)
                     where = {"model": model, "data": name, "fold": ARENA_FOLDS[name], "split": split, "attack": attack}
                     found += [where | {"level_": level} | row for row in rows_of]
@@ -161,45 +175,64 @@ def scores(predicted: np.ndarray, truth: np.ndarray, started: float) -> dict[str
 
 GRID = [
     replace(RULE, level=level, own_in_core=own, one_way_gain=gain, scattered_gain=scattered, scattered_weight=weight)
-    for level, own, gain in product((0.6, 0.7, 0.8), (0.5, 0.6, 0.7), (0.2, 0.3, 0.4))
-    for scattered, weight in ((9.0, 0.5), *product((0.0, 0.005, 0.01, 0.02), (0.5, 0.0)))
+    for level, own, gain in product((0.6, 0.65, 0.7, 0.8), (0.5, 0.55, 0.6), (0.2, 0.3, 0.4))
+    for scattered, weight in ((NEVER, 0.5), *product((0.005, 0.01, 0.02, 0.03), (0.5, 0.0)))
 ]
+CELL = ["model", "fold", "data", "attack", "level_"]
+SCORES = ["accuracy", "balanced"]
 
 
-def outcome(frame: Any, rule: Rule) -> Any:
-    """Per model and fit: what the rule makes of accuracy and balanced accuracy, minus the plain model's."""
-    key = ["model", "fold", "data", "attack", "level_", "split"]
-    plain = frame[frame.kind == "plain"].set_index(key)[["accuracy", "balanced"]]
-    ways = frame[
-        (frame.kind == "one-way")
-        & (frame.level >= rule.level)
-        & (frame.rim <= rule.most_foreign)
-        & (frame.own_in_core <= rule.own_in_core)
-    ]
-    ways = ways.sort_values("foreign").groupby(key).last()
-    acting = ways[ways.check_recall >= rule.one_way_gain]
-    spread = frame[frame.kind == f"scattered {rule.scattered_weight:g}"].set_index(key)
-    spread = spread[(spread.check >= rule.scattered_gain) & (spread.check_recall >= 0) & ~spread.index.isin(ways.index)]
-    change = plain * 0.0
-    for found in (acting, spread):
-        change.loc[found.index] = found[["accuracy", "balanced"]] - plain.loc[found.index]
-    return change
+class Records:
+    """The recorded fits as arrays, so that hundreds of rules can be tried on them."""
 
+    def __init__(self, frame: Any) -> None:
+        self.plain = frame[frame.kind == "plain"].set_index([*CELL, "split"])[SCORES]
+        self.cell = self.plain.index.droplevel("split")
+        ways = frame[(frame.kind == "one-way") & (frame.own >= FEWEST)]
+        self.ways = self._part(ways.sort_values("foreign"))
+        self.scattered = {w: self._part(frame[frame.kind == f"scattered {w:g}"]) for w in (0.5, 0.0)}
+        self.cleanlab = self._part(frame[frame.kind == "cleanlab"])
 
-def card(change: Any) -> dict[str, float]:
-    """The numbers that decide, over cells (means over splits)."""
-    means = change.groupby(level=["model", "data", "attack", "level_"]).mean()
-    poisoned = means.index.get_level_values("level_") > 0
-    return {
-        "clean": means.accuracy[~poisoned].mean(),
-        "poisoned": means.accuracy[poisoned].mean(),
-        "worst": means.accuracy.min(),
-        "below": (means.accuracy < -0.02).mean(),
-        "balanced_clean": means.balanced[~poisoned].mean(),
-        "balanced": means.balanced[poisoned].mean(),
-        "acted": (change.accuracy != 0).mean(),
-        "cells": len(means),
-    }
+    def _part(self, frame: Any) -> Any:
+        at = self.plain.index.get_indexer(frame.set_index([*CELL, "split"]).index)
+        change = frame[SCORES].to_numpy() - self.plain.to_numpy()[at]
+        return frame.assign(at=at, d_accuracy=change[:, 0], d_balanced=change[:, 1])
+
+    def outcome(self, rule: Rule) -> np.ndarray:
+        """What the rule makes of accuracy and balanced accuracy (fits, 2), minus the plain model's."""
+        ways = self.ways
+        counts = (ways.level >= rule.level) & (ways.rim <= rule.most_foreign) & (ways.own_in_core <= rule.own_in_core)
+        ways = ways[counts].drop_duplicates("at", keep="last")  # the pattern with the most foreign labels
+        change = np.zeros((len(self.plain), 2))
+        found = self.scattered[rule.scattered_weight]
+        found = found[(found.check >= rule.scattered_gain) & (found.check_recall >= 0) & ~found["at"].isin(ways["at"])]
+        for part in (ways[ways.check_recall >= rule.one_way_gain], found):
+            change[part["at"]] = part[["d_accuracy", "d_balanced"]]
+        return change
+
+    def rival(self) -> np.ndarray:
+        """The same for cleanlab; NaN where it was not run."""
+        change = np.full((len(self.plain), 2), np.nan)
+        change[self.cleanlab["at"]] = self.cleanlab[["d_accuracy", "d_balanced"]]
+        return change
+
+    def card(self, change: np.ndarray, rows: np.ndarray) -> dict[str, float]:
+        """The numbers that decide, over cells (means over splits), on some of the fits."""
+        codes, _ = self.cell[rows].factorize()
+        sizes = np.bincount(codes)
+        accuracy, balanced = (np.bincount(codes, weights=change[rows, k]) / sizes for k in (0, 1))
+        level = np.bincount(codes, weights=self.cell.get_level_values("level_").to_numpy()[rows])
+        poisoned = level > 0
+        return {
+            "clean": accuracy[~poisoned].mean(),
+            "poisoned": accuracy[poisoned].mean(),
+            "worst": accuracy.min(),
+            "below": (accuracy < -0.02).mean(),
+            "balanced_clean": balanced[~poisoned].mean(),
+            "balanced": balanced[poisoned].mean(),
+            "acted": (change[rows, 0] != 0).mean(),
+            "cells": len(sizes),
+        }
 
 
 def harmless(numbers: dict[str, float]) -> bool:
@@ -212,52 +245,83 @@ def harmless(numbers: dict[str, float]) -> bool:
     )
 
 
-def best(frame: Any) -> Rule:
+def best(records: Records, rows: np.ndarray) -> Rule:
     """The harmless rule that gains most; where none is, the one with the fewest cells far below."""
-    found = [(rule, card(outcome(frame, rule))) for rule in GRID]
+    found = [(rule, records.card(records.outcome(rule), rows)) for rule in GRID]
     safe = [pair for pair in found if harmless(pair[1])]
     if safe:
         return max(safe, key=lambda pair: pair[1]["poisoned"])[0]
     return min(found, key=lambda pair: (pair[1]["below"], -pair[1]["poisoned"]))[0]
 
 
+def judge(records: Records) -> np.ndarray:
+    """The outcome (fits, 2) on each fold of the rule that the other folds choose."""
+    fold = records.cell.get_level_values("fold").to_numpy()
+    judged = np.zeros((len(fold), 2))
+    for number in sorted(set(fold)):
+        rule = best(records, fold != number)
+        judged[fold == number] = records.outcome(rule)[fold == number]
+        print(f"fold {number} judged, the others choose {rule}")
+    return judged
+
+
+def publish(path: Path, folder: Path) -> None:
+    """Write the arena's score card, cells and picture of the recorded fits; "safe" is the judged outcome."""
+    import pandas as pd
+
+    from floral_learn.evaluation.arena_outputs import write_arena
+    from floral_learn.evaluation.reporting.environment import environment
+
+    records = Records(pd.read_csv(path))
+    titles = {name: title for name, (title, _) in TITLES.items()}
+    parts = []
+    for words, change in (("", 0.0), ("safe ", judge(records)), ("cleanlab, ", records.rival())):
+        part = (records.plain + change).dropna().reset_index()
+        part["method"] = [words + titles[name] for name in part["model"]]
+        parts.append(part)
+    frame = pd.concat(parts).rename(columns={"level_": "level", "balanced": "balanced_accuracy"})
+    frame["seconds"] = np.nan
+    note = {"command": f"python benchmarks/contradicted_rule.py publish {path.name}", "environment": environment()}
+    for written in write_arena(frame, folder, note):
+        print(written)
+
+
 def choose(path: Path, markdown: bool) -> None:
     """Print the rule of each turn, its numbers on the judged fold, and the rule chosen on all folds."""
     import pandas as pd
 
-    frame = pd.read_csv(path)
-    judged = []
-    for fold in sorted(set(frame.fold)):
-        rule = best(frame[frame.fold != fold])
-        changed = {name: value for name, value in asdict(rule).items() if name != "most_foreign"}
-        print(f"fold {fold} judged, the others choose {changed}")
-        judged.append(outcome(frame[frame.fold == fold], rule))
-    chosen = best(frame)
-    print(f"chosen on all folds: {asdict(chosen)}")
-    tables = {"judged": pd.concat(judged), "shipped": outcome(frame, RULE)}
-    plain = frame[frame.kind == "plain"].set_index(["model", "fold", "data", "attack", "level_", "split"])
-    rival = frame[frame.kind == "cleanlab"].set_index(plain.index.names)
-    tables["cleanlab"] = rival[["accuracy", "balanced"]] - plain.loc[rival.index, ["accuracy", "balanced"]]
+    records = Records(pd.read_csv(path))
+    model = records.cell.get_level_values("model").to_numpy()
+    judged = judge(records)
+    print(f"chosen on all folds: {best(records, model != '')}")
+    never = replace(RULE, scattered_gain=NEVER)
+    tables = {
+        "judged": judged,
+        "shipped": records.outcome(RULE),
+        "shipped, one-way only": records.outcome(never),
+        "cleanlab": records.rival(),
+    }
     rows = []
-    for model in [*dict.fromkeys(frame.model), "all"]:
-        for name, change in tables.items():
-            part = change if model == "all" else change[change.index.get_level_values("model") == model]
-            if len(part):
-                rows.append({"model": model, "rule": name, **card(part)})
+    for name in [*dict.fromkeys(model), "all"]:
+        for title, change in tables.items():
+            part = ((model == name) | (name == "all")) & ~np.isnan(change[:, 0])
+            if part.any():
+                rows.append({"model": name, "rule": title, **records.card(change, part)})
     table = pd.DataFrame(rows).round(4)
     print(table.to_markdown(index=False) if markdown else table.to_string(index=False))
-    lowest = tables["judged"].groupby(level=["model", "data", "attack", "level_"]).accuracy.mean().sort_values()
+    lowest = pd.Series(judged[:, 0], index=records.cell).groupby(level=CELL).mean().sort_values()
     print(lowest.head(12).round(3).to_string())
-    print(lowest.tail(8).round(3).to_string())
 
 
 def main() -> None:
     """Parse and run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("record", "choose"))
+    parser.add_argument("what", choices=("record", "choose", "publish"))
     parser.add_argument("file", type=Path)
+    parser.add_argument("folder", type=Path, nargs="?", help="where publish writes")
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--splits", default="1,2")
+    parser.add_argument("--levels", default="0,10,20,30")
     parser.add_argument("--rows", type=int, default=400)
     parser.add_argument("--no-cleanlab", action="store_true")
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after the data set that passes this")
@@ -265,9 +329,12 @@ def main() -> None:
     given = parser.parse_args()
     if given.what == "choose":
         choose(given.file, given.markdown)
+    elif given.what == "publish":
+        publish(given.file, given.folder)
     else:
-        splits = [int(text) for text in given.splits.split(",")]
-        record(given.file, given.models.split(","), splits, given.rows, not given.no_cleanlab, given.seconds)
+        splits, levels = ([int(text) for text in texts.split(",")] for texts in (given.splits, given.levels))
+        models, rows = given.models.split(","), given.rows
+        record(given.file, models, splits, levels, rows, not given.no_cleanlab, given.seconds)
 
 
 if __name__ == "__main__":

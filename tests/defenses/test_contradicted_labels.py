@@ -97,7 +97,7 @@ def test_the_slope_is_level_for_contamination_and_not_for_overlap():
         if expected:
             assert [pattern.code for pattern in found] == [1]
             assert found[0].level > 0.8
-            np.testing.assert_allclose(found[0].slopes[0], 300 / 800, atol=0.08)
+            np.testing.assert_allclose(found[0].slopes[1], 300 / 800, atol=0.08)
 
 
 def test_several_classes_words_and_sparse_rows():

@@ -16,8 +16,8 @@ from scipy.stats import rankdata
 
 from floral_learn.defenses.sanitizers.rule import Rule
 
-FEWEST = 20  # own labels below which quantiles say nothing
-CORE = (0.5, 0.7)  # shares of the class's own labels, from the surest row on
+FEWEST = 40  # own labels below which quantiles say nothing: the first is then made of twelve rows
+CORE = (0.3, 0.5, 0.7)  # shares of the class's own labels, from the surest row on
 RIM = 0.85
 
 

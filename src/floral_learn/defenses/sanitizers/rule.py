@@ -23,9 +23,9 @@ class Rule:
         Weight of a scattered suspect.
     """
 
-    level: float = 0.7
+    level: float = 0.65
     most_foreign: float = 0.55
-    own_in_core: float = 0.6
+    own_in_core: float = 0.5
     one_way_gain: float = 0.3
     scattered_gain: float = 0.005
     scattered_weight: float = 0.5
