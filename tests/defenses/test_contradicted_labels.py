@@ -235,6 +235,13 @@ def test_a_row_does_not_vote_for_itself_even_among_duplicates():
     np.testing.assert_allclose(apart[1], [1.0, 0.0])
 
 
+def test_with_many_rows_a_part_of_them_votes():
+    X, y, _ = one_way_moons(3000)
+    all_vote, some_vote = (neighbor_shares(X, y, 2, 30, most_voters=most) for most in (10_000, 1000))
+    np.testing.assert_allclose(some_vote.sum(axis=1), 1.0)
+    assert np.corrcoef(all_vote[:, 1], some_vote[:, 1])[0, 1] > 0.8
+
+
 def test_bad_parameters_and_models_without_features_are_refused():
     X, y, _ = one_way_moons(100)
     with pytest.raises(ValueError, match=r"'judge' parameter .* must be"):

@@ -95,23 +95,31 @@ def class_shares(model: Any, X: Any, classes: NDArray[Any]) -> Shares:
 
 
 def neighbor_shares(
-    X: Any, codes: Codes, n_classes: int, n_neighbors: int, weight: Shares | None = None, n_jobs: int | None = None
+    X: Any,
+    codes: Codes,
+    n_classes: int,
+    n_neighbors: int,
+    weight: Shares | None = None,
+    n_jobs: int | None = None,
+    most_voters: int = 10_000,
 ) -> Shares:
     """Share (n, M) of each class among the nearest other rows, features brought to one scale first.
 
-    Rows vote by weight. Missing values count as the column's mean.
+    Rows vote by weight. Missing values count as the column's mean. Of more than ``most_voters`` rows a random part
+    votes, so that the search does not grow with the square of n.
     """
     X, n = one_scale(X), len(codes)
-    ballots = np.eye(n_classes)[codes] * (1.0 if weight is None else weight[:, None])
-    k = min(n_neighbors, n - 1)
-    search = NearestNeighbors(n_neighbors=k + 1, n_jobs=n_jobs).fit(X)
+    voters = np.arange(n) if n <= most_voters else np.random.default_rng(0).permutation(n)[:most_voters]
+    ballots = np.eye(n_classes)[codes[voters]] * (1.0 if weight is None else weight[voters, None])
+    k = min(n_neighbors, len(voters) - 1)
+    search = NearestNeighbors(n_neighbors=k + 1, n_jobs=n_jobs).fit(X[voters])
     shares = np.empty((n, n_classes))
     size = max(1, _BLOCK_ENTRIES // (k + 1))
     for start in range(0, n, size):
         rows = np.arange(start, min(start + size, n))
         found = search.kneighbors(X[rows], return_distance=False)
-        itself = found == rows[:, None]
-        itself[~itself.any(axis=1), -1] = True  # lost among its duplicates: then the farthest goes
+        itself = voters[found] == rows[:, None]
+        itself[~itself.any(axis=1), -1] = True  # no voter, or lost among its duplicates: then the farthest goes
         votes = ballots[found[~itself].reshape(len(rows), k)].sum(axis=1)
         shares[rows] = votes / votes.sum(axis=1, keepdims=True)
     return shares
