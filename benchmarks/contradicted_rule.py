@@ -55,7 +55,7 @@ SLOW_ATTACKS = (
     "clean", "random", "farthest", "near-boundary", "class-biased", "class-biased (rarest class)", "votes", "gradient",
 )  # fmt: skip
 FIELDS = (
-    "model", "data", "fold", "split", "attack", "level_", "kind", "code", "level", "rim", "own_in_core", "own",
+    "model", "data", "fold", "split", "attack", "level_", "n", "kind", "code", "level", "rim", "own_in_core", "own",
     "foreign", "check", "check_recall", "accuracy", "balanced", "seconds",
 )  # fmt: skip
 
@@ -140,7 +140,7 @@ def record(
                 if (level in missing or level == 26) and (model not in SLOW or attack in SLOW_ATTACKS):
                     rows_of = cell(MODELS[model], data, y, with_cleanlab)
                     where = {"model": model, "data": name, "fold": ARENA_FOLDS[name], "split": split, "attack": attack}
-                    found += [where | {"level_": level} | row for row in rows_of]
+                    found += [where | {"level_": level, "n": len(y)} | row for row in rows_of]
             writer.writerows({key: row.get(key, "") for key in FIELDS} for row in found)
             stream.flush()
             print(f"{time.perf_counter() - started:6.0f} s  {model} {name} {split}: {len(found)} rows", flush=True)
@@ -176,7 +176,7 @@ def scores(predicted: np.ndarray, truth: np.ndarray, started: float) -> dict[str
 GRID = [
     replace(RULE, level=level, own_in_core=own, one_way_gain=gain, scattered_gain=scattered, scattered_weight=weight)
     for level, own, gain in product((0.6, 0.65, 0.7, 0.8), (0.5, 0.55, 0.6), (0.2, 0.3, 0.4))
-    for scattered, weight in ((NEVER, 0.5), *product((0.005, 0.01, 0.02, 0.03), (0.5, 0.0)))
+    for scattered, weight in ((NEVER, 0.5), *product((0.4, 0.6, 0.8), (0.5, 0.0)))
 ]
 CELL = ["model", "fold", "data", "attack", "level_"]
 SCORES = ["accuracy", "balanced"]
@@ -205,7 +205,8 @@ class Records:
         ways = ways[counts].drop_duplicates("at", keep="last")  # the pattern with the most foreign labels
         change = np.zeros((len(self.plain), 2))
         found = self.scattered[rule.scattered_weight]
-        found = found[(found.check >= rule.scattered_gain) & (found.check_recall >= 0) & ~found["at"].isin(ways["at"])]
+        enough = found.check * np.sqrt(found.n) >= rule.scattered_gain
+        found = found[enough & (found.check_recall >= 0) & ~found["at"].isin(ways["at"])]
         for part in (ways[ways.check_recall >= rule.one_way_gain], found):
             change[part["at"]] = part[["d_accuracy", "d_balanced"]]
         return change

@@ -207,7 +207,9 @@ class ContradictedLabels(BaseEstimator):
             found = f"{count} labels look as if they had been taken from class {name!r} at random"
             measured = f"the mean recall on held-out labels goes from {recall[0]:.3f} to {recall[1]:.3f}"
         else:
-            helps = accuracy[1] - accuracy[0] >= RULE.scattered_gain and recall[1] >= recall[0]
+            rows = weight.sum() ** 2 / (weight**2).sum()  # how many rows of equal weight say as much
+            enough = RULE.scattered_gain / np.sqrt(rows)
+            helps = accuracy[1] - accuracy[0] >= enough and recall[1] >= recall[0]
             found = f"{count} labels are contradicted by held-out models and by their nearest rows"
             measured = f"the accuracy on held-out labels goes from {accuracy[0]:.3f} to {accuracy[1]:.3f}"
         if not helps:
