@@ -29,6 +29,7 @@ NAMES = (
     "alfa-tilt",
     "lfa",
     "gradient",
+    "evasive",
 )
 SURROGATES = ("svc", "logistic", "forest", "mlp", "knn")
 _SHARED = ("budget", "mask", "class_limits", "flip_matrix", "random_state", "progress", "surrogate", "X_val", "y_val")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
@@ -18,7 +19,8 @@ MISSING = frozenset(
     | {"-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"}
 )
 _LEADING_ZERO = re.compile(r"[+-]?0[0-9]")
-_INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
+_CODE = re.compile(r"\n[+-]?0[0-9]")  # in cells joined by line ends: one search in place of one per cell
+_NO_NUMBER = re.compile(r"[^0-9+\-.eE\ninftyINFTY]")  # signs that no number has; float() would allow 1_000 and more
 _DECIMAL_COMMA = re.compile(r"[+-]?([0-9]+|[0-9]{1,3}(\.[0-9]{3})+)?(,[0-9]+)?([eE][+-]?[0-9]+)?")
 _THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?")
 _TRUE, _FALSE = {"true", "yes", "y", "t", "1", "x"}, {"false", "no", "n", "f", "0", ""}
@@ -40,21 +42,18 @@ def as_numbers(texts: Sequence[str], *, comma: bool) -> tuple[np.ndarray, bool] 
     `comma` says that a comma may be the decimal sign: it may where it is not the separator of the file. Codes such as
     007 are no numbers. Infinite values stay infinite.
     """
-    distinct = set(texts)
-    kept = [text for text in distinct if text not in MISSING]
-    if not kept or any(_LEADING_ZERO.match(text) for text in kept):
+    filled = [("nan" if text in MISSING else text) for text in texts]
+    kept = [text for text in filled if text != "nan"]
+    if not kept or _CODE.search(whole := "\n".join(["", *kept])):
         return None
-    values = dict.fromkeys(distinct - set(kept), np.nan)
-    if all(NUMBER.fullmatch(text) or _INFINITE.fullmatch(text) for text in kept):
-        spelled, decimal_comma = {text: text for text in kept}, False
-    elif comma and all(_DECIMAL_COMMA.fullmatch(text) and text[-1:].isdigit() for text in kept):
-        spelled, decimal_comma = {text: text.replace(".", "").replace(",", ".") for text in kept}, True
-    elif all(NUMBER.fullmatch(text) or _THOUSANDS.fullmatch(text) for text in kept):
-        spelled, decimal_comma = {text: text.replace(",", "") for text in kept}, False
-    else:
-        return None
-    values |= {text: float(number) for text, number in spelled.items()}
-    return np.array([values[text] for text in texts]), decimal_comma
+    if not _NO_NUMBER.search(whole):
+        with contextlib.suppress(ValueError):
+            return np.array([float(text) for text in filled]), False
+    if comma and all(_DECIMAL_COMMA.fullmatch(text) and text[-1:].isdigit() for text in kept):
+        return np.array([float(text.replace(".", "").replace(",", ".")) for text in filled]), True
+    if all(NUMBER.fullmatch(text) or _THOUSANDS.fullmatch(text) for text in kept):
+        return np.array([float(text.replace(",", "")) for text in filled]), False
+    return None
 
 
 def as_texts(values: Iterable[Any]) -> list[str | None]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 from floral_learn.table_error import TableError
 
@@ -27,7 +28,7 @@ class Delimited:
     header: list[str]
     rows: list[list[str]]
     starts: list[int]
-    found_sep: bool = field(default=False)
+    found_sep: bool = False
 
     def replaced(self, column: int, new: dict[int, str]) -> bytes:
         """The file with the raw field of `column` replaced in the rows `new`; all else byte for byte."""
@@ -81,6 +82,11 @@ def parse(text: str, sep: str | None, encoding: str, name: str, usual: str = ","
     return Delimited(text, sep, encoding, header, [fields for _, fields in rows], [start for start, _ in rows], found)
 
 
+def unquoted_all(cells: list[str]) -> list[str]:
+    """Fields without quotes and outer blanks; most columns have no quote at all."""
+    return list(map(unquoted if any('"' in cell for cell in cells) else str.strip, cells))
+
+
 def unquoted(cell: str) -> str:
     """A field without its quotes and outer blanks."""
     if len(cell) > 1 and cell[0] == cell[-1] == '"':
@@ -105,12 +111,13 @@ def _guess(text: str, usual: str) -> str:
 
 def _records(text: str, sep: str, name: str) -> Iterator[Record]:
     """Yield begin and raw fields of every record that is not an empty line (RFC 4180)."""
+    field_of = _field_pattern(sep).match
     position, end = (1 if text.startswith("\ufeff") else 0), len(text)
     while position < end:
         match = _NEWLINE.search(text, position)
         line = text[position : match.start() if match else end]
         if '"' in line:
-            fields, following = _quoted(text, sep, position, name)
+            fields, following = _quoted(text, sep, position, name, field_of)
         else:
             fields, following = line.split(sep), match.end() if match else end
         if line or len(fields) > 1:
@@ -118,36 +125,22 @@ def _records(text: str, sep: str, name: str) -> Iterator[Record]:
         position = following
 
 
-def _quoted(text: str, sep: str, position: int, name: str) -> tuple[list[str], int]:
+def _field_pattern(sep: str) -> re.Pattern[str]:
+    """A quoted field up to the quote before a separator or line end; else everything up to there."""
+    ends = f"[{re.escape(sep)}\r\n]"
+    return re.compile(rf'"[^"]*(?:""[^"]*)*"(?={ends}|\Z)|[^{re.escape(sep)}\r\n]*')
+
+
+def _quoted(text: str, sep: str, position: int, name: str, field_of: Any) -> tuple[list[str], int]:
     """Raw fields of one record that has quotes, and where the next one begins."""
     begin, fields = position, []
     while True:
-        if text.startswith('"', position):
-            close = _closing_quote(text, position)
-            if close < 0:
-                line = len(_NEWLINE.findall(text, 0, begin)) + 1
-                raise TableError(f"{name}, line {line}: a quote is opened and never closed")
-            stop = _field_end(text, sep, close + 1)
-            if stop != close + 1:  # text after the quote: the quotes are part of an unquoted field
-                stop = _field_end(text, sep, position)
-        else:
-            stop = _field_end(text, sep, position)
-        fields.append(text[position:stop])
-        if not text.startswith(sep, stop):
+        match = field_of(text, position)
+        field, stop = match.group(), match.end()
+        if field[:1] == '"' and (len(field) < 2 or field[-1] != '"') and text.find('"', position + 1) < 0:
+            line = len(_NEWLINE.findall(text, 0, begin)) + 1
+            raise TableError(f"{name}, line {line}: a quote is opened and never closed")
+        fields.append(field)
+        if text[stop : stop + 1] != sep:
             return fields, stop + (2 if text.startswith("\r\n", stop) else 1)
         position = stop + 1
-
-
-def _closing_quote(text: str, position: int) -> int:
-    """The place of the quote that closes the one at `position`; -1 where there is none."""
-    at = position + 1
-    while True:
-        at = text.find('"', at)
-        if at < 0 or not text.startswith('"', at + 1):
-            return at
-        at += 2
-
-
-def _field_end(text: str, sep: str, position: int) -> int:
-    match = re.compile(f"[{re.escape(sep)}\r\n]").search(text, position)
-    return match.start() if match else len(text)

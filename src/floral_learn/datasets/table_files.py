@@ -15,7 +15,7 @@ import numpy as np
 from floral_learn.table_error import TableError
 
 from .cells import as_labels, as_numbers, as_texts
-from .delimited import Delimited, decode, parse, unquoted
+from .delimited import Delimited, decode, parse, unquoted_all
 
 TEXT_FILES, PARQUET_FILES = (".csv", ".tsv", ".txt"), (".parquet", ".pq")
 
@@ -86,7 +86,7 @@ class TextSource(Source):
 
     def cells(self, position: int) -> list[Any]:
         """Fields without quotes and outer blanks."""
-        return [unquoted(row[position]) for row in self.file.rows]
+        return unquoted_all([row[position] for row in self.file.rows])
 
     def typed(self, position: int, as_text: bool = False) -> Any:
         """Numbers where every field is one, else text."""
