@@ -39,7 +39,7 @@ def _run(cell: Cell, result: CellResult) -> None:
     options = dict(cell.method.params)
     attack = "clean" if cell.attack is None else cell.attack.name
     data = problem(cell.data.name, cell.seed)
-    given = given_labels(data, attack, cell.level, cell.seed)
+    given = given_labels(cell.data.name, cell.seed, attack, cell.level)
     # the same seed for every order of a cell, and another for each cell
     seed = zlib.crc32(f"{cell.data.name} {attack} {cell.level} {cell.seed}".encode())
     rng = np.random.default_rng([seed, options["wrong_answers"]])

@@ -26,10 +26,15 @@ def problem(name: str, split: int) -> Dataset:
     return load_arena(name, split)
 
 
-def given_labels(data: Dataset, attack: str, level: float, seed: int) -> np.ndarray:
-    """The training labels after `attack` at `level` percent; "clean" leaves them."""
+@lru_cache(maxsize=8)
+def given_labels(name: str, split: int, attack: str, level: float) -> np.ndarray:
+    """The training labels after `attack` at `level` percent; "clean" leaves them. Orders of one cell share them."""
+    data = problem(name, split)
     if attack == "clean" or level == 0:
-        return data.y_train_clean.copy()
-    options: dict[str, Any] = {"surrogate": SVC()} if attack == "near-boundary" else {}
-    budget = int(len(data.y_train_clean) * level / 100 + 1e-9)
-    return poison(data.X_train, data.y_train_clean, attack, budget, random_state=seed, **options).y
+        labels = data.y_train_clean.copy()
+    else:
+        options: dict[str, Any] = {"surrogate": SVC()} if attack == "near-boundary" else {}
+        budget = int(len(data.y_train_clean) * level / 100 + 1e-9)
+        labels = poison(data.X_train, data.y_train_clean, attack, budget, random_state=split, **options).y
+    labels.flags.writeable = False
+    return labels
