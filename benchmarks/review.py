@@ -2,8 +2,8 @@
 
     python benchmarks/review.py --rows 1000 10000 100000 1000000 --out docs/results/review-times.md
 
-Rows with 20 features in two classes, one region turned over; the answers are right. Times are CPU seconds of one thread,
-so that a busy machine does not count; the next question includes taking in the last answer.
+Rows with 20 features in two classes, one region turned over; the answers are right. Times are CPU seconds of one
+thread, so that a busy machine does not count; the next question includes taking in the last answer.
 """
 
 from __future__ import annotations
@@ -65,9 +65,8 @@ def main() -> None:
         words = [f"{row['rows']:,}"] + [f"{row[name]:.3f}" for name in names[1:]]
         lines.append("| " + " | ".join(words) + " |")
     where = environment()
-    note = (
-        f"{date.today()}, commit {where.get('commit', 'unknown')}, {where['system']}, CPU seconds of one thread; {given.answers} answers."
-    )
+    made = f"{date.today()}, commit {where.get('commit', 'unknown')}, {where['system']}"
+    note = f"{made}; CPU seconds of one thread, {given.answers} answers."
     text = "\n".join(["# A review's times", "", note, "", *lines, ""])
     print(text)
     if given.out is not None:
