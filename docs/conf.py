@@ -87,8 +87,9 @@ html_theme_options = {
     "header_links_before_dropdown": 7,
     "footer_start": ["copyright"],
     "footer_end": [],
-    "secondary_sidebar_items": ["page-toc"],
+    # Tables of results have up to a dozen columns: they get the whole width, so that none is cut off at 1280 pixels.
+    "secondary_sidebar_items": {"**": ["page-toc"], "results/**": []},
 }
 html_favicon = "_static/logo.svg"
 # Pages without pages below them need no list of them.
-html_sidebars = {page: [] for page in ("index", "getting-started", "theory", "design", "changelog")}
+html_sidebars = {page: [] for page in ("index", "getting-started", "theory", "design", "changelog", "results/**")}

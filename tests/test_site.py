@@ -19,6 +19,7 @@ FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage", "--disable-sync",
     "--disable-background-networking", "--disable-component-update",
 )  # fmt: skip
+# On a desk no column of a result is behind a scroll bar; on a phone wide tables scroll within themselves.
 LOOK = """
 const width = document.documentElement.clientWidth;
 const scrolls = '.pst-scrollable-table-container, pre, .math-display';
@@ -27,6 +28,8 @@ return {
   missing: [...document.images].filter(i => i.complete && !i.naturalWidth && i.loading != 'lazy').map(i => i.src),
   outside: [...document.querySelectorAll('article *')].filter(
     e => e.getBoundingClientRect().right > width + 1 && !e.closest(scrolls)).map(e => e.outerHTML.slice(0, 120)),
+  cut: innerWidth < 1000 || !location.pathname.includes('/results/') ? [] : [...document.querySelectorAll('.pst-scrollable-table-container')].filter(
+    c => c.scrollWidth > c.clientWidth + 1).map(c => c.innerText.slice(0, 80)),
   fetched: performance.getEntriesByType('resource').map(r => r.name).filter(n => n.startsWith('http')),
 };
 """
