@@ -28,8 +28,9 @@ return {
   missing: [...document.images].filter(i => i.complete && !i.naturalWidth && i.loading != 'lazy').map(i => i.src),
   outside: [...document.querySelectorAll('article *')].filter(
     e => e.getBoundingClientRect().right > width + 1 && !e.closest(scrolls)).map(e => e.outerHTML.slice(0, 120)),
-  cut: innerWidth < 1000 || !location.pathname.includes('/results/') ? [] : [...document.querySelectorAll('.pst-scrollable-table-container')].filter(
-    c => c.scrollWidth > c.clientWidth + 1).map(c => c.innerText.slice(0, 80)),
+  cut: innerWidth < 1000 || !location.pathname.includes('/results/') ? [] :
+    [...document.querySelectorAll('.pst-scrollable-table-container')].filter(
+      c => c.scrollWidth > c.clientWidth + 1).map(c => c.innerText.slice(0, 80)),
   fetched: performance.getEntriesByType('resource').map(r => r.name).filter(n => n.startsWith('http')),
 };
 """
