@@ -13,7 +13,7 @@ from floral_learn.core.votes import read_votes
 from floral_learn.whole_fit import whole_fit
 
 from .aggregate import VoteAggregation, _seed, read_gold
-from .features import LEAST_SMOOTH, MOST_ROWS, encode_items, linear_steps, smooth_step
+from .features import MOST_ROWS, PENALTY, encode_items, linear_steps, smooth_step
 from .solve import solve
 
 _SURE = 0.02  # classes less probable than this are not learned from
@@ -168,9 +168,8 @@ class CrowdFloralClassifier(ClassifierMixin, BaseEstimator):
 
         seed = int(rng.integers(2**31 - 1))
         steps = linear_steps(X.shape, sp.issparse(X), seed)
-        solution = self.aggregation_.solution
-        penalty = solution.penalty or 1.0
-        if solution.view == 1 and len(Z) >= LEAST_SMOOTH:
+        penalty = PENALTY
+        if self.aggregation_.solution.view == 1:
             step = smooth_step(Z[:MOST_ROWS], seed)
             steps.append(step)
             penalty = penalty / step.n_components  # the EM's features are larger by the root of this number

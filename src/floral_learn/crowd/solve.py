@@ -26,7 +26,6 @@ class Solution:
     contested: np.ndarray  # (n,) items on which another start, nearly as likely, says something else
     cliques: Cliques
     view: int | None  # which representation of the items was chosen
-    penalty: float | None
 
 
 def majority(votes: Votes) -> np.ndarray:
@@ -59,9 +58,9 @@ def solve(
         states["votes first"] = run(votes, alone.posterior, features, gold=gold, rng=rng)
         states["features first"] = run(votes, np.exp(features.log_probability(first)), features, gold=gold, rng=rng)
     name = max(states, key=lambda name: states[name].score)
-    view, penalty = (None, None) if features is None or features.chosen is None else features.chosen
+    view = None if features is None else features.chosen or 0
     scores = {key: state.score for key, state in states.items()}
-    return Solution(states[name], votes, name, scores, _contested(states, name), cliques, view, penalty)
+    return Solution(states[name], votes, name, scores, _contested(states, name), cliques, view)
 
 
 def _contested(states: dict[str, State], name: str) -> np.ndarray:
