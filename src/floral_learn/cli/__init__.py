@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from typing import Any
 
 # subcommand modules, in the order of `floral --help`
-COMMANDS = ("demo", "train", "predict", "audit", "review", "poison", "bench", "report")
+COMMANDS = ("demo", "train", "predict", "audit", "review", "crowd", "poison", "bench", "report")
 
 
 def main() -> None:

@@ -31,6 +31,8 @@ NAMES = (
     "gradient",
     "evasive",
 )
+# Those of floral_learn.attacks.vote_attacks.VOTE_ATTACKS, on votes.
+ON_VOTES = ("spam", "pair", "far", "sleeper", "collusion", "targeted")
 SURROGATES = ("svc", "logistic", "forest", "mlp", "knn")
 _SHARED = ("budget", "mask", "class_limits", "flip_matrix", "random_state", "progress", "surrogate", "X_val", "y_val")
 
@@ -55,12 +57,27 @@ def poison(
     skip_blank: bool = typer.Option(False, "--skip-blank-labels", help="leave rows without a label as they are"),
     sep: str | None = typer.Option(None, help="separator of a text file (default: found in the header)"),
     encoding: str | None = typer.Option(None, help="encoding of a text file (default: UTF-8, or its byte order mark)"),
+    votes: bool = typer.Option(False, "--votes", help=f"IN holds votes, one per row; attacks: {', '.join(ON_VOTES)}"),
+    task: str = typer.Option("task", "--task", help="--votes: column that names the item"),
+    worker: str = typer.Option("worker", "--worker", help="--votes: column that names the person"),
+    features: Path | None = typer.Option(None, "--features", help="--votes: table of the items, with --task"),
+    truth: Path | None = typer.Option(
+        None, "--truth", help="--votes: the true labels (columns of --task and --label), which make the liars informed"
+    ),
 ) -> None:
     """Poison the labels of a data file: only the label column of the copy differs.
 
-    Beside OUT, the flipped rows are listed in OUT.flips.csv (row number from 0, old and new label, score).
+    Beside OUT, the flipped rows are listed in OUT.flips.csv (row number from 0, old and new label, score). With
+    --votes, the budget is the share of votes in the attacker's hands, and whose they were is listed too.
     """
     started = time.perf_counter()
+    if votes:
+        from .poison_votes import poison_vote_file
+
+        wanted = "pair" if attack == "farthest" else attack
+        columns = (task, worker, label)
+        poison_vote_file(source, out, columns, wanted, budget, param, features, truth, seed, sep, encoding)
+        return
     from floral_learn.atomic_files import write_all
     from floral_learn.attacks import ATTACKS
     from floral_learn.datasets.encoder import TableEncoder

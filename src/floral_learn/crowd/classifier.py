@@ -99,7 +99,7 @@ class CrowdFloralClassifier(ClassifierMixin, BaseEstimator):
         self.aggregation_ = VoteAggregation(read, solve(read, views, rng=rng, gold=known), known)
         self.classes_ = read.classes
         told = (read.per_item > 0) if known is None else (read.per_item > 0) | (known >= 0)
-        self.estimator_ = self._fit_final(X, views[0], np.flatnonzero(told), rng)
+        self.estimator_ = self._fit_final(X, np.flatnonzero(told), rng)
         return self
 
     @property
@@ -149,11 +149,11 @@ class CrowdFloralClassifier(ClassifierMixin, BaseEstimator):
         full[:, np.searchsorted(self.classes_, self.estimator_.classes_)] = found
         return full
 
-    def _fit_final(self, X: Any, Z: np.ndarray, told: np.ndarray, rng: np.random.Generator) -> Any:
+    def _fit_final(self, X: Any, told: np.ndarray, rng: np.random.Generator) -> Any:
         if len(told) > MOST_ROWS and self.estimator is None:
             told = np.sort(rng.choice(told, MOST_ROWS, replace=False))
         probability = self.aggregation_.probability
-        model = self._default(X, Z, rng) if self.estimator is None else clone(self.estimator)
+        model = self._default(X, rng) if self.estimator is None else clone(self.estimator)
         if self.estimator is not None and not has_fit_parameter(model, "sample_weight"):
             return model.fit(X[told], self.aggregation_.labels[told])
         row, code = np.nonzero(probability[told] >= _SURE)
@@ -161,18 +161,19 @@ class CrowdFloralClassifier(ClassifierMixin, BaseEstimator):
         name = "sample_weight" if self.estimator is not None else "logisticregression__sample_weight"
         return model.fit(X[told][row], self.classes_[code], **{name: weight})
 
-    def _default(self, X: Any, Z: np.ndarray, rng: np.random.Generator) -> Any:
+    def _default(self, X: Any, rng: np.random.Generator) -> Any:
         """The model that served in the EM, as a scikit-learn pipeline."""
         from sklearn.linear_model import LogisticRegression
         from sklearn.pipeline import make_pipeline
 
         seed = int(rng.integers(2**31 - 1))
         steps = linear_steps(X.shape, sp.issparse(X), seed)
-        penalty = PENALTY
+        made = make_pipeline(*steps).fit_transform(X[:MOST_ROWS])
         if self.aggregation_.solution.view == 1:
-            step = smooth_step(Z[:MOST_ROWS], seed)
-            steps.append(step)
-            penalty = penalty / step.n_components  # the EM's features are larger by the root of this number
+            steps.append(smooth_step(made, seed))
+            penalty = PENALTY / steps[-1].n_components  # the EM's features are larger by the root of this number
+        else:
+            penalty = PENALTY * float(made.var(axis=0).mean())  # the EM's columns have variance 1 on average
         return make_pipeline(*steps, LogisticRegression(C=1.0 / penalty, max_iter=300))
 
     def __sklearn_tags__(self) -> Any:

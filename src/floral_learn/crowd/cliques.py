@@ -13,7 +13,8 @@ from floral_learn.core.votes import Votes
 
 from .em import State
 
-MOST_PAIRS = 2_000_000
+MOST_PAIRS = 1_000_000
+_CHUNK = 50_000  # pairs whose confusion matrices are held at once
 LEAST_SHARED = 4  # items that a pair must share
 EXCESS = 0.25  # agreement above what the truth explains
 DEVIATIONS = 4.0
@@ -40,7 +41,11 @@ def find_cliques(votes: Votes, state: State, rng: np.random.Generator) -> Clique
     first, second = shared_pairs(votes, rng)
     if not len(first):
         return Cliques()
-    agree, expected = wrong_agreement(votes, state, first, second)
+    parts = [
+        wrong_agreement(votes, state, first[at : at + _CHUNK], second[at : at + _CHUNK])
+        for at in range(0, len(first), _CHUNK)
+    ]
+    agree, expected = (np.concatenate(part) for part in zip(*parts, strict=True))
     n = len(votes.annotators)
     key = votes.annotator[first].astype(np.int64) * n + votes.annotator[second]
     keys, place, shared = np.unique(key, return_inverse=True, return_counts=True)

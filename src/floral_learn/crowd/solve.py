@@ -9,7 +9,7 @@ import numpy as np
 from floral_learn.core.votes import Votes
 
 from .cliques import Cliques, find_cliques, once_per_clique
-from .em import State, run
+from .em import LARGE, ROUNDS, State, run
 from .features import OutOfFold
 
 CLOSE = 0.01  # starts whose left-out votes differ by less than 1 % in likelihood cannot be told apart
@@ -22,7 +22,7 @@ class Solution:
     state: State
     votes: Votes  # with the weights that were used
     start: str
-    scores: dict[str, float]  # mean log-likelihood of a left-out vote, per start
+    scores: dict[str, float]  # per start, see `State.score`
     contested: np.ndarray  # (n,) items on which another start, nearly as likely, says something else
     cliques: Cliques
     view: int | None  # which representation of the items was chosen
@@ -51,12 +51,18 @@ def solve(
     if cliques.groups:
         votes = once_per_clique(votes, cliques)
     first = majority(votes)
-    states = {"votes": run(votes, first, None, gold=gold, rng=rng)}
+    rounds = ROUNDS if len(votes) <= LARGE else ROUNDS // 2
+    states = {"votes": run(votes, first, None, gold=gold, rng=rng, rounds=rounds)}
     if features is not None:
-        alone = states.pop("votes")
-        states["majority"] = run(votes, first, features, gold=gold, rng=rng)
-        states["votes first"] = run(votes, alone.posterior, features, gold=gold, rng=rng)
-        states["features first"] = run(votes, np.exp(features.log_probability(first)), features, gold=gold, rng=rng)
+        starts = {
+            "votes first": states.pop("votes").posterior,
+            "features first": np.exp(features.log_probability(first)),
+        }
+        if len(votes) <= LARGE:
+            starts["majority"] = first
+        states = {
+            name: run(votes, start, features, gold=gold, rng=rng, rounds=rounds) for name, start in starts.items()
+        }
     name = max(states, key=lambda name: states[name].score)
     view = None if features is None else features.chosen or 0
     scores = {key: state.score for key, state in states.items()}

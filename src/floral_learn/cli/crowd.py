@@ -1,0 +1,130 @@
+"""``floral crowd``: labels from a file of votes, and a cautious page about the people behind them."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from floral_learn.table_error import TableError
+
+from .failures import one_line
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to ``app``."""
+    app.command(name="crowd")(one_line("floral crowd")(crowd))
+
+
+def crowd(
+    source: Path = typer.Argument(..., metavar="VOTES", help="votes, one per row: .csv, .tsv or .parquet"),
+    task: str = typer.Option("task", "--task", "-t", help="column that names the item"),
+    worker: str = typer.Option("worker", "--worker", "-w", help="column that names the person"),
+    label: str = typer.Option("label", "--label", "-l", help="column of the votes"),
+    features: Path | None = typer.Option(None, "--features", "-f", help="table of the items, with the --task column"),
+    gold: Path | None = typer.Option(None, help="known answers: a table with the columns of --task and --label"),
+    out: Path = typer.Option(..., "--out", "-o", help="folder for consensus.csv, annotators.csv, next.csv, page.html"),
+    seed: int = typer.Option(0, "--seed", "-s", min=0, help="random seed"),
+    sep: str | None = typer.Option(None, help="separator of text files (default: found in the header)"),
+    encoding: str | None = typer.Option(None, help="encoding of text files (default: UTF-8, or the byte order mark)"),
+) -> None:
+    """Find the labels behind votes of people of whom some may lie.
+
+    OUT gets consensus.csv (label and probability per item), annotators.csv (per person: votes, fit with the other
+    evidence, with a range), next.csv (what to ask whom next) and page.html. VOTES itself is never changed.
+    """
+    started = time.perf_counter()
+    if out.exists() and not out.is_dir():
+        raise TableError(f"--out {out} is a file; name a folder for the results")
+    if not out.exists() and not out.parent.is_dir():
+        raise TableError(f"the folder {out.parent} of --out does not exist")
+    from floral_learn.atomic_files import write_all
+    from floral_learn.crowd import aggregate_votes, next_tasks
+    from floral_learn.crowd.page import render
+
+    votes = read_vote_file(source, task, worker, label, sep, encoding)
+    typer.echo(
+        f"{source.name}: {len(votes):,} votes by {votes['worker'].nunique():,} people "
+        f"on {votes['task'].nunique():,} items"
+    )
+    X = None
+    if features is not None:
+        X, notes = read_features(features, task, seed, sep, encoding)
+        for note in notes:
+            typer.echo(f"  {note}")
+    known = None if gold is None else read_gold_file(gold, task, label, sep, encoding)
+    found = aggregate_votes(votes, X, gold=known, random_state=seed)
+    files = {
+        out / "consensus.csv": consensus(found).to_csv(index=False).encode(),
+        out / "annotators.csv": found.annotators.round(4).to_csv(index=False).encode(),
+        out / "next.csv": next_tasks(found, min(1000, len(found.items))).round(4).to_csv(index=False).encode(),
+        out / "page.html": render(found, title=source.name).encode(),
+    }
+    out.mkdir(exist_ok=True)
+    write_all(files)
+    for note in found.notes:
+        typer.echo(f"  {note}")
+    sure = float(found.probability.max(axis=1).mean())
+    typer.echo(f"expected share of right labels: {sure:.0%} ({time.perf_counter() - started:.1f} s)")
+    typer.echo(f"wrote {', '.join(str(path) for path in files)}")
+
+
+def read_vote_file(path: Path, task: str, worker: str, label: str, sep: str | None, encoding: str | None) -> Any:
+    """Return the votes as a long frame with the columns task, worker, label; rows without a vote are left out."""
+    from floral_learn.datasets.tables import read_table
+
+    table = read_table(path, label=label, ids=task, groups=worker, sep=sep, encoding=encoding, skip_blank_labels=True)
+    return vote_frame(table, path, task)
+
+
+def vote_frame(table: Any, path: Path, task: str) -> Any:
+    """The votes of a table that was read with items as ids and people as groups."""
+    import pandas as pd
+
+    blank = [row for row, name in zip(table.rows.tolist(), table.ids.tolist(), strict=True) if not name]
+    if blank:
+        raise TableError(f"{path}: column {task!r} names no item in {len(blank)} rows (first: row {blank[0]})")
+    return pd.DataFrame({"task": table.ids, "worker": table.groups, "label": table.labels})
+
+
+def read_features(path: Path, task: str, seed: int, sep: str | None, encoding: str | None) -> tuple[Any, list[str]]:
+    """Return the items as a frame of numbers whose index names them, and notes on how the numbers were made."""
+    import pandas as pd
+
+    from floral_learn.datasets.encoder import TableEncoder
+    from floral_learn.datasets.tables import read_table
+
+    table = read_table(path, ids=task, sep=sep, encoding=encoding)
+    encoder = TableEncoder(random_state=seed)
+    values = encoder.fit_transform(table.features)
+    return pd.DataFrame(values, index=pd.Index(table.ids)), [*table.notes, *encoder.notes_]
+
+
+def read_gold_file(path: Path, task: str, label: str, sep: str | None, encoding: str | None) -> dict[Any, Any]:
+    """Return item -> known class."""
+    from floral_learn.datasets.tables import read_table
+
+    table = read_table(path, label=label, ids=task, sep=sep, encoding=encoding, skip_blank_labels=True)
+    assert table.ids is not None
+    assert table.labels is not None
+    return dict(zip(table.ids.tolist(), table.labels.tolist(), strict=True))
+
+
+def consensus(found: Any) -> Any:
+    """Return one row per item: label, probability, votes, whether it is contested, and each class's probability."""
+    import pandas as pd
+
+    frame = pd.DataFrame(
+        {
+            "task": found.items,
+            "label": found.labels,
+            "probability": found.probability.max(axis=1).round(4),
+            "votes": found.votes.per_item.astype(int),
+            "contested": found.contested,
+        }
+    )
+    for number, name in enumerate(found.classes.tolist()):
+        frame[f"p({name})"] = found.probability[:, number].round(4)
+    return frame

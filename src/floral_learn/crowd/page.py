@@ -1,0 +1,115 @@
+"""One self-contained HTML file about votes and the people behind them, in words that do not accuse."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from .aggregate import VoteAggregation
+from .next_tasks import next_tasks
+
+MOST_PEOPLE = 500
+MOST_TASKS = 50
+WIDE = 0.35  # a range this wide says nothing
+
+
+def remark(row: Any) -> str:
+    """What to say about a person, cautiously; `row` has the columns of `VoteAggregation.annotators`."""
+    said = []
+    if row.high - row.low > WIDE:
+        said.append("too few votes to say")
+    elif row.suspicion > 0.9:
+        said.append("answers do not fit the other evidence")
+        if row.most_confused:
+            said.append(f"most often {row.most_confused}")
+    if row.agrees_with:
+        some = row.agrees_with.split("; ")
+        said.append(
+            f"same answers as {', '.join(some[:3])}{', ...' if len(some) > 3 else ''} more often than items explain"
+        )
+    return "; ".join(said)
+
+
+def render(found: VoteAggregation, *, title: str = "Votes") -> str:
+    """Return the page for `found`."""
+    try:
+        from jinja2 import Environment
+        from markupsafe import Markup
+    except ImportError as error:
+        raise ImportError("the page needs jinja2: pip install 'floral-learn[cli]'") from error
+    from floral_learn import __version__
+
+    here = files("floral_learn.crowd").joinpath("templates")
+    template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
+        here.joinpath("page.html").read_text(encoding="utf-8")
+    )
+    votes, frame = found.votes, found.annotators
+    expected = float(found.probability.max(axis=1).sum())
+    return template.render(
+        title=title,
+        css=Markup(here.joinpath("page.css").read_text(encoding="utf-8")),  # ours, not the data's
+        version=__version__,
+        n_items=f"{len(votes.items):,}",
+        n_votes=f"{len(votes):,}",
+        n_people=f"{len(votes.annotators):,}",
+        votes_per_item=float(votes.per_item.mean()),
+        right=f"{expected / len(votes.items):.0%}",
+        notes=found.notes,
+        has_features=found.solution.state.log_classifier is not None,
+        people=[_person(row) for row in frame.head(MOST_PEOPLE).itertuples()],
+        hidden_people=max(len(frame) - MOST_PEOPLE, 0),
+        tasks=_tasks(found),
+        labels=_labels(found),
+    )
+
+
+def _person(row: Any) -> dict[str, Any]:
+    low, fit, high = (round(100 * value) for value in (row.low, row.reliability, row.high))
+    return {
+        "name": str(row.annotator), "votes": f"{row.votes:,}", "low": low, "fit": fit, "high": high,
+        "width": max(high - low, 1), "remark": remark(row),
+    }  # fmt: skip
+
+
+def _tasks(found: VoteAggregation) -> list[dict[str, Any]]:
+    votes = found.votes
+    tasks = next_tasks(found, MOST_TASKS)
+    tasks = tasks[tasks["probability"] < 0.95]
+    place = {name: row for row, name in enumerate(votes.items.tolist())}
+    labels = found.labels
+    shown = []
+    for row in tasks.itertuples():
+        number = place[row.item]
+        counts = votes.shares[number]
+        said = ", ".join(
+            f"{votes.classes[c]} {counts[c]:g}" for c in np.argsort(-counts, kind="stable") if counts[c] > 0
+        )
+        shown.append(
+            {
+                "item": str(row.item),
+                "label": str(labels[number]),
+                "probability": round(100 * row.probability),
+                "votes": said or "none",
+                "ask": str(row.annotator),
+            }
+        )
+    return shown
+
+
+def _labels(found: VoteAggregation) -> list[dict[str, Any]]:
+    votes = found.votes
+    labels = found.probability.argmax(axis=1)
+    right = labels[votes.item] == votes.label
+    given = np.bincount(votes.label, votes.weight, minlength=len(votes.classes))
+    confirmed = np.bincount(votes.label, votes.weight * right, minlength=len(votes.classes))
+    return [
+        {
+            "name": str(name),
+            "items": f"{int((labels == c).sum()):,}",
+            "votes": f"{given[c]:,.0f}",
+            "confirmed": f"{confirmed[c] / given[c]:.0%}" if given[c] else "",
+        }
+        for c, name in enumerate(votes.classes.tolist())
+    ]
