@@ -61,6 +61,15 @@ def bench(
     if jobs == 0 or jobs < -1:
         raise ValueError(f"--jobs {jobs} must be a number of processes, or -1 for all cores")
     suite: Any = None
+    if name == "crowd" and data is None:
+        from floral_learn.evaluation.crowds.cells import crowd_cells
+
+        from .bench_crowd import run_crowd
+
+        cells = crowd_cells(quick=quick, reps=reps, methods=listed(methods), levels=percentages(levels), seed=seed)
+        if failed := run_crowd(cells, out, jobs, retry_errors, quick):
+            fail("floral bench", f"{failed} cells failed, named above; --retry-errors runs them again", FAILED)
+        return
     if name != "questions" or data is not None:
         suite = chosen_suite(name, data, label, attack, quick, reps, methods, levels, seed, labels, reading)
     if suite is None:
@@ -115,7 +124,9 @@ def chosen_suite(
             raise ValueError("--labels reference exists for the paper's Moon suites, not for the arena")
         return adapted(quick, reps, names, numbers, seed)
     elif name not in known:
-        raise ValueError(f"unknown suite {name!r}; known: {', '.join([*SUITES, 'questions', 'arena', *ARENA_SUITES])}")
+        raise ValueError(
+            f"unknown suite {name!r}; known: {', '.join([*SUITES, 'questions', 'crowd', 'arena', *ARENA_SUITES])}"
+        )
     else:
         suite = known[str(name)]
     reference = labels == "reference"

@@ -1,0 +1,90 @@
+"""The crowd suite's rows, and the tables that are made from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from floral_learn.atomic_files import write_all
+from floral_learn.evaluation.spec import Cell
+from floral_learn.evaluation.store import Store
+
+OURS = "ours"
+
+
+def crowd_frame(cells: Sequence[Cell], store: Store) -> Any:
+    """One row per finished cell: where, what, who, and its numbers."""
+    import pandas as pd
+
+    by_key: dict[str, dict[str, Any]] = {}
+    for cell in cells:
+        assert cell.attack is not None
+        informed = dict(cell.attack.params)["informed"]
+        by_key[cell.key] = {
+            "data": cell.data.name,
+            "crowd": dict(cell.data.params)["kind"],
+            "split": dict(cell.data.params)["split"],
+            "attack": cell.attack.name + (" (informed)" if informed else ""),
+            "level": cell.level,
+            "method": dict(cell.method.params)["aggregator"],
+        }
+    for key, _, _, metric, value in store.all_rows(set(by_key)):
+        by_key[key][metric] = value
+    return pd.DataFrame([row for row in by_key.values() if "accuracy" in row])
+
+
+def complete(frame: Any) -> Any:
+    """Only problems that every method has finished, so that means compare like with like."""
+    where = ["data", "crowd", "split", "attack", "level"]
+    sizes = frame.groupby(where)["method"].transform("nunique")
+    return frame[sizes == frame["method"].nunique()]
+
+
+def score_card(frame: Any) -> Any:
+    """Per method: means over all problems, and ours against the best peer in groups of cells below the limit."""
+    frame = complete(frame)
+    card = frame.groupby("method", sort=False).agg(
+        accuracy=("accuracy", "mean"),
+        worst=("accuracy", "min"),
+        model=("model", "mean"),
+        calibration=("calibration", "mean"),
+        seconds=("seconds", "mean"),
+    )
+    card["ranking"] = frame.groupby("method")["ranking"].mean() if "ranking" in frame else float("nan")
+    return card.sort_values("accuracy", ascending=False)
+
+
+def groups(frame: Any) -> Any:
+    """Mean accuracy per attack and level, methods as columns, with the lead of ours over the best peer."""
+    frame = complete(frame)
+    frame = frame[frame["level"] / 100 < frame["limit"]]
+    table = frame.pivot_table(index=["attack", "level"], columns="method", values="accuracy", sort=True)
+    if OURS in table:
+        peers = table.drop(columns=[name for name in table if str(name).startswith(OURS)])
+        if len(peers.columns):
+            table["lead"] = table[OURS] - peers.max(axis=1)
+    return table
+
+
+def write_crowd(frame: Any, folder: Path) -> None:
+    """cells.csv, card.csv and groups.csv."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_all(
+        {
+            folder / "cells.csv": frame.round(4).to_csv(index=False).encode(),
+            folder / "card.csv": score_card(frame).round(4).to_csv().encode(),
+            folder / "groups.csv": groups(frame).round(4).to_csv().encode(),
+        }
+    )
+
+
+def card_text(frame: Any) -> str:
+    """The tables as text."""
+    done = len(complete(frame)) // max(frame["method"].nunique(), 1)
+    parts = [f"{done} problems, label accuracy and what else was measured:", score_card(frame).round(3).to_string()]
+    parts += [
+        "label accuracy per attack and level, below the limit of concerted lies:",
+        groups(frame).round(3).to_string(),
+    ]
+    return "\n".join(parts)

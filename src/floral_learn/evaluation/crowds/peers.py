@@ -1,0 +1,137 @@
+"""Aggregators that people use, ours among them: votes (and features) in, class probabilities out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from .problems import CrowdProblem
+
+
+def majority(problem: CrowdProblem, votes: np.ndarray, seed: int) -> np.ndarray:
+    """Shares of the votes; ties to the class that comes first."""
+    counts = np.stack([(votes == c).sum(axis=1) for c in problem.classes], axis=1) + 1e-3
+    return counts / counts.sum(axis=1, keepdims=True)
+
+
+def ours(problem: CrowdProblem, votes: np.ndarray, seed: int) -> np.ndarray:
+    """`aggregate_votes` with features."""
+    return _ours(votes, problem.X, problem, seed)
+
+
+def ours_without_features(problem: CrowdProblem, votes: np.ndarray, seed: int) -> np.ndarray:
+    """`aggregate_votes` from votes alone."""
+    return _ours(votes, None, problem, seed)
+
+
+def dawid_skene(problem: CrowdProblem, votes: np.ndarray, seed: int) -> np.ndarray:
+    """Confusion matrices by EM (crowd-kit)."""
+    from crowdkit.aggregation import DawidSkene
+
+    return _spread(DawidSkene(n_iter=100).fit_predict_proba(_long(votes)), problem, votes)
+
+
+def glad(problem: CrowdProblem, votes: np.ndarray, seed: int) -> np.ndarray:
+    """Skills and difficulties (crowd-kit)."""
+    from crowdkit.aggregation import GLAD
+
+    return _spread(GLAD(n_iter=20, silent=True).fit_predict_proba(_long(votes)), problem, votes)
+
+
+def mace(problem: CrowdProblem, votes: np.ndarray, seed: int) -> np.ndarray:
+    """People who either know or spam (crowd-kit)."""
+    from crowdkit.aggregation import MACE
+
+    return _spread(MACE(n_restarts=5, n_iter=30, random_state=seed).fit_predict_proba(_long(votes)), problem, votes)
+
+
+def crowdlab(problem: CrowdProblem, votes: np.ndarray, seed: int) -> np.ndarray:
+    """A classifier taught by majority labels, and votes, weighed by agreement (cleanlab)."""
+    from cleanlab.multiannotator import get_label_quality_multiannotator, get_majority_vote_label
+
+    table = _frame(votes)
+    first = np.asarray(get_majority_vote_label(table, verbose=False))
+    probability = _held_out(problem, first, seed)
+    found = get_label_quality_multiannotator(
+        table, probability, verbose=False, return_detailed_quality=False, return_annotator_stats=False
+    )["label_quality"]
+    labels, quality = found["consensus_label"].to_numpy(dtype=int), found["consensus_quality_score"].to_numpy()
+    k = len(problem.classes)
+    out = np.repeat(((1 - quality) / (k - 1))[:, None], k, axis=1)
+    out[np.arange(len(labels)), labels] = np.maximum(quality, 1 / k + 1e-6)
+    return out
+
+
+Aggregator = Callable[[CrowdProblem, np.ndarray, int], np.ndarray]
+METHODS: dict[str, Aggregator] = {
+    "majority": majority,
+    "dawid-skene": dawid_skene,
+    "glad": glad,
+    "mace": mace,
+    "crowdlab": crowdlab,
+    "ours without features": ours_without_features,
+    "ours": ours,
+}
+NEEDS = {"dawid-skene": "crowdkit", "glad": "crowdkit", "mace": "crowdkit", "crowdlab": "cleanlab"}
+
+
+def available() -> list[str]:
+    """Methods whose library is installed."""
+    return [name for name in METHODS if name not in NEEDS or find_spec(NEEDS[name]) is not None]
+
+
+def _ours(votes: np.ndarray, X: Any, problem: CrowdProblem, seed: int) -> np.ndarray:
+    from floral_learn.crowd import aggregate_votes
+
+    return aggregate_votes(votes, X, missing=-1, classes=problem.classes, random_state=seed).probability
+
+
+def _long(votes: np.ndarray) -> Any:
+    import pandas as pd
+
+    item, person = np.nonzero(votes >= 0)
+    return pd.DataFrame({"task": item, "worker": person, "label": votes[item, person]})
+
+
+def _frame(votes: np.ndarray) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame(np.where(votes >= 0, votes, np.nan))
+
+
+def _spread(found: Any, problem: CrowdProblem, votes: np.ndarray) -> np.ndarray:
+    """A frame of items x classes that occur, as a full array; items without votes stay uniform."""
+    k = len(problem.classes)
+    out = np.full((len(votes), k), 1 / k)
+    values = np.zeros((len(found), k))
+    values[:, [int(c) for c in found.columns]] = found.to_numpy()
+    out[found.index.to_numpy(dtype=int)] = values
+    return out
+
+
+def _held_out(problem: CrowdProblem, labels: np.ndarray, seed: int) -> np.ndarray:
+    """Out-of-sample probabilities of a logistic regression, the model that ours has inside."""
+    from sklearn.decomposition import PCA
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import KFold
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    steps: list[Any] = [StandardScaler()]
+    if problem.X.shape[1] > 50:
+        steps.append(PCA(50, random_state=seed))
+    model = make_pipeline(*steps, LogisticRegression(C=0.1, max_iter=300))
+    out = np.full((len(labels), len(problem.classes)), 1e-6)
+    folds = KFold(5, shuffle=True, random_state=seed)
+    if len(np.unique(labels)) < 2:
+        return np.full_like(out, 1 / out.shape[1])
+    for train, test in folds.split(problem.X):
+        if len(np.unique(labels[train])) < 2:
+            out[test] = 1 / out.shape[1]
+            continue
+        fitted = model.fit(problem.X[train], labels[train])
+        out[np.ix_(test, fitted.classes_)] = fitted.predict_proba(problem.X[test])
+    return out / out.sum(axis=1, keepdims=True)
