@@ -22,7 +22,7 @@ def choose_owned(votes: Votes, budget: float, rng: np.random.Generator) -> np.nd
     goal, held = budget * sizes.sum(), 0.0
     mine = np.zeros(len(sizes), dtype=bool)
     for person in rng.permutation(len(sizes)):
-        if held + sizes[person] <= goal + 0.5 * sizes.min():
+        if held + sizes[person] <= goal + 1e-9:
             mine[person], held = True, held + sizes[person]
     return mine
 
@@ -138,9 +138,7 @@ def poison_votes(
     if annotators is None:
         owned = choose_owned(read, float(budget), rng)
     else:
-        owned = np.isin(read.annotators, np.asarray(annotators, dtype=read.annotators.dtype))
-        if not owned.any():
-            raise ValueError(f"annotators={list(annotators)[:5]} are none of those who voted")
+        owned = read.people(annotators)
     scene = make_scene(read, X, y, owned, informed, order, gold, rng)
     new = function(scene, **params) if len(read.classes) > 1 else read.label
     held = read.per_annotator[owned].sum() / read.per_annotator.sum()

@@ -67,6 +67,14 @@ class Votes:
         n, _, k = self.shape
         return np.bincount(self.item * k + self.label, self.weight, minlength=n * k).reshape(n, k)
 
+    def people(self, names: Any) -> np.ndarray:
+        """(A,) mask of the annotators with these names; an error where nobody has one of them."""
+        wanted = set(names)
+        mask = np.array([name in wanted for name in self.annotators.tolist()], dtype=bool)
+        if not mask.any():
+            raise ValueError(f"annotators={list(names)[:5]} are none of those who voted")
+        return mask
+
     def reweighted(self, weight: np.ndarray) -> Votes:
         """Return the same votes with other weights."""
         return Votes(self.item, self.annotator, self.label, weight, self.items, self.annotators, self.classes)
@@ -127,7 +135,7 @@ def _from_long(votes: Any, X: Any, missing: Any) -> tuple[np.ndarray, np.ndarray
         return codes, worker, label, items
     index = np.asarray(X.index, dtype=object) if hasattr(X, "index") and not callable(X.index) else None
     if index is None:
-        index = np.arange(n_rows(X)).astype(object)
+        index = np.arange(n_rows(X))
     place = {value: row for row, value in enumerate(index.tolist())}
     if len(place) != len(index):
         raise ValueError("X: its index names some items twice, so that tasks cannot be matched to rows")
@@ -147,9 +155,10 @@ def _from_table(votes: Any, groups: Any, X: Any, missing: Any) -> tuple[np.ndarr
         raise ValueError(f"votes must be a table (items, annotators) or one label per item, got shape {values.shape}")
     if X is not None and n_rows(X) != len(values):
         raise ValueError(f"votes are on {len(values)} items and X has {n_rows(X)} rows; they must match row by row")
-    _refuse_hidden_missing(values, missing)
+    if mask is None:
+        _refuse_hidden_missing(values, missing)
     absent = _is_missing(values, missing) if mask is None else _is_missing(values, missing) | mask
-    items = index if index is not None else np.arange(len(values)).astype(object)
+    items = index if index is not None else np.arange(len(values))
     if values.ndim == 1:
         if groups is None:
             who = np.zeros(len(values), dtype=object)
@@ -162,7 +171,7 @@ def _from_table(votes: Any, groups: Any, X: Any, missing: Any) -> tuple[np.ndarr
         row = np.flatnonzero(~absent)
         return row, who[row], values[row].astype(object), items
     row, column = np.nonzero(~absent)
-    who = names if names is not None else np.arange(values.shape[1]).astype(object)
+    who = names if names is not None else np.arange(values.shape[1])
     return row, who[column], values[row, column].astype(object), items
 
 

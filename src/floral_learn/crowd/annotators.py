@@ -13,6 +13,7 @@ from floral_learn.core.votes import Votes
 from .solve import Solution
 
 PRIOR_HONEST = 0.8
+MOST_BORROWED = 4.0  # votes that the pool may lend to a person: few votes of one's own must leave a wide interval
 LEAST_LIE = 0.02  # how often a liar is right by accident or for show
 
 
@@ -40,8 +41,9 @@ def judge(solution: Solution, level: float = 0.95) -> People:
     total = confusions.counts.sum(axis=(1, 2))
     share = float(diagonal.sum() / max(total.sum(), 1e-12))
     share = min(max(share, 0.05), 0.95)
-    a = diagonal + confusions.accuracy_strength * share
-    b = np.maximum(total - diagonal, 0) + confusions.accuracy_strength * (1 - share)
+    strength = min(confusions.accuracy_strength, MOST_BORROWED)
+    a = diagonal + strength * share
+    b = np.maximum(total - diagonal, 0) + strength * (1 - share)
     low, high = beta.ppf((1 - level) / 2, a, b), beta.ppf((1 + level) / 2, a, b)
     return People(a / (a + b), low, high, _suspicion(votes, solution, k))
 

@@ -75,10 +75,7 @@ def _who(found: VoteAggregation, annotators: Any) -> np.ndarray:
     """The people to ask: named ones, or those who are not doubtful, best first and at most fifty."""
     votes = found.votes
     if annotators is not None:
-        asked = np.flatnonzero(np.isin(votes.annotators, np.asarray(annotators, dtype=votes.annotators.dtype)))
-        if not len(asked):
-            raise ValueError(f"annotators={list(annotators)[:5]} are none of those who voted")
-        return asked
+        return np.flatnonzero(votes.people(annotators))
     people = judge(found.solution)
     trusted = np.flatnonzero(people.suspicion < 0.5)
     if not len(trusted):

@@ -16,7 +16,7 @@ ATTACKS: tuple[tuple[str, bool], ...] = (
 LEVELS = (20.0, 40.0, 10.0, 30.0)
 CROWDS = {
     "labelme": ("real",),
-    "satimage": ("sparse", "dense"),
+    "satimage": ("sparse",),
     "phoneme": ("dense",),
     "spambase": ("sparse",),
     "pima": ("dense",),
@@ -55,13 +55,15 @@ def crowd_cells(
         attacks, strengths = ATTACKS, tuple(levels) or LEVELS
     first = 0 if seed is None else seed
     cells = []
+    # A run that is stopped early has whole problems, and every attack before rarer levels.
+    halves = (strengths[:2], strengths[2:])
+    threats = [("none", False, 0.0)] + [(a, i, s) for half in halves for a, i in attacks for s in half if s > 0]
     for split in range(first, first + (1 if reps is None else reps)):
-        for level in (0.0, *[s for s in strengths if s > 0]):
-            for attack, informed in attacks if level else (("none", False),):
-                for name in names:
-                    for kind in CROWDS[name][:1] if quick else CROWDS[name]:
-                        for method in chosen:
-                            cells.append(_cell(name, kind, attack, informed, level, split, method))
+        for attack, informed, level in threats:
+            for name in names:
+                for kind in CROWDS[name][:1] if quick else CROWDS[name]:
+                    for method in chosen:
+                        cells.append(_cell(name, kind, attack, informed, level, split, method))
     return cells
 
 

@@ -1,0 +1,112 @@
+"""floral crowd and floral poison --votes from files."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+from typer.testing import CliRunner
+
+from floral_learn.cli import make_app
+from floral_learn.cli.poison import ON_VOTES
+
+
+def floral(*args):
+    return CliRunner().invoke(make_app(), [str(a) for a in args])
+
+
+@pytest.fixture
+def files(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["setosa", "versicolor", "<b>virginica</b>"])
+    rows = []
+    for i in range(150):
+        for person in rng.choice(9, 3, replace=False):
+            truth = y[i] if rng.random() < 0.8 else rng.integers(3)
+            rows.append((f"i{i}", f"<i>p{person}</i>", names[(truth + 1) % 3 if person < 2 else truth]))
+    pd.DataFrame(rows, columns=["id", "who", "vote"]).to_csv(tmp_path / "votes.csv", index=False)
+    features = pd.DataFrame(X, columns=["sl", "sw", "pl", "pw"])
+    features.insert(0, "id", [f"i{i}" for i in range(150)])
+    features.to_csv(tmp_path / "items.csv", index=False)
+    pd.DataFrame({"id": features["id"], "vote": names[y]}).to_csv(tmp_path / "truth.csv", index=False)
+    return tmp_path
+
+
+COLUMNS = ("--task", "id", "--worker", "who", "--label", "vote")
+
+
+def test_labels_people_and_page_are_written(files):
+    done = floral("crowd", files / "votes.csv", *COLUMNS, "-f", files / "items.csv", "-o", files / "out")
+    assert done.exit_code == 0, done.output
+    labels = pd.read_csv(files / "out" / "consensus.csv").set_index("task")["label"]
+    truth = pd.read_csv(files / "truth.csv").set_index("id")["vote"]
+    assert (labels == truth.loc[labels.index]).mean() > 0.93
+    people = pd.read_csv(files / "out" / "annotators.csv")
+    assert set(people["annotator"][:2]) == {"<i>p0</i>", "<i>p1</i>"}
+    assert len(pd.read_csv(files / "out" / "next.csv")) > 0
+    page = (files / "out" / "page.html").read_text()
+    assert "&lt;i&gt;p0&lt;/i&gt;" in page
+    assert "<i>p0</i>" not in page
+    assert "<b>virginica</b>" not in page
+    for word in ("liar", "malicious", "cheat", "fraud", "guilty", "suspicio"):
+        assert word not in page.lower()
+
+
+def test_known_answers_are_kept(files):
+    done = floral("crowd", files / "votes.csv", *COLUMNS, "--gold", files / "truth.csv", "-o", files / "out")
+    assert done.exit_code == 0, done.output
+    labels = pd.read_csv(files / "out" / "consensus.csv").set_index("task")
+    assert (labels["label"] == pd.read_csv(files / "truth.csv").set_index("id")["vote"].loc[labels.index]).all()
+
+
+def test_votes_are_poisoned_in_a_copy(files):
+    out = files / "bad.csv"
+    options = ("--votes", *COLUMNS, "--attack", "far", "--budget", "30%", "--features", files / "items.csv")
+    done = floral("poison", files / "votes.csv", *options, "--out", out)
+    assert done.exit_code == 0, done.output
+    before, after = pd.read_csv(files / "votes.csv"), pd.read_csv(out)
+    differs = before["vote"] != after["vote"]
+    assert differs.any()
+    pd.testing.assert_frame_equal(before[["id", "who"]], after[["id", "who"]])
+    liars = pd.read_csv(f"{out}.liars.csv")["worker"]
+    assert set(before["who"][differs]) <= set(liars)
+
+
+def test_informed_liars_need_the_truth_of_every_item(files):
+    options = ("--votes", *COLUMNS, "--attack", "pair", "--budget", "0.3", "--out", files / "bad.csv")
+    assert floral("poison", files / "votes.csv", *options, "--truth", files / "truth.csv").exit_code == 0
+    pd.read_csv(files / "truth.csv")[:100].to_csv(files / "some.csv", index=False)
+    done = floral("poison", files / "votes.csv", *options, "--truth", files / "some.csv")
+    assert done.exit_code == 2
+    assert "has no label of 50 items" in done.output
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("--worker", "whom"), "has no column 'whom'"),
+        (("--features", "votes.csv"), "index names some items twice"),
+        (("--out", "votes.csv"), "is a file; name a folder"),
+        (("--out", "nowhere/out"), "does not exist"),
+    ],
+)
+def test_a_wrong_file_is_one_line_and_nothing_is_written(files, change, message, monkeypatch):
+    monkeypatch.chdir(files)
+    done = floral("crowd", "votes.csv", *COLUMNS, "--out", "out", *change)
+    assert done.exit_code == 2
+    assert message in done.output
+    assert "Traceback" not in done.output
+    assert not (files / "out").exists()
+
+
+def test_features_that_miss_an_item_are_named(files):
+    pd.read_csv(files / "items.csv")[:140].to_csv(files / "few.csv", index=False)
+    done = floral("crowd", files / "votes.csv", *COLUMNS, "-f", files / "few.csv", "-o", files / "out")
+    assert done.exit_code == 2
+    assert "does not hold, such as 'i140'" in done.output
+
+
+def test_the_names_in_the_help_are_those_of_the_attacks():
+    from floral_learn import VOTE_ATTACKS
+
+    assert tuple(VOTE_ATTACKS) == ON_VOTES

@@ -1,0 +1,144 @@
+"""Confusions, cliques, calibration and next tasks, part by part."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+
+from floral_learn import CrowdFloralClassifier, aggregate_votes, poison_votes
+from floral_learn.crowd import next_tasks, read_votes
+from floral_learn.crowd.confusion import estimate
+from floral_learn.crowd.features import softmax_regression
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 6), st.integers(2, 4), st.integers(0, 10**6))
+def test_confusions_are_distributions_for_any_counts(people, k, seed):
+    rng = np.random.default_rng(seed)
+    counts = rng.gamma(0.5, 4.0, size=(people, k, k)) * (rng.random((people, k, k)) < 0.7)
+    found = estimate(counts)
+    np.testing.assert_allclose(found.matrix.sum(axis=2), 1)
+    assert (found.matrix > 0).all()
+
+
+def test_many_small_accounts_buy_no_more_of_the_prior_than_one_large_one():
+    honest = np.tile(np.diag([20.0, 20.0]), (5, 1, 1))
+    lies = np.array([[0.0, 10.0], [10.0, 0.0]])
+    one = estimate(np.concatenate([honest, lies[None]])).pool
+    split = estimate(np.concatenate([honest, np.tile(lies / 10, (10, 1, 1))])).pool
+    np.testing.assert_allclose(one, split)
+
+
+def test_someone_without_votes_is_like_the_pool():
+    honest = np.tile(np.diag([30.0, 30.0]) + 3.0, (8, 1, 1))
+    found = estimate(np.concatenate([honest, np.zeros((1, 2, 2))]))
+    np.testing.assert_allclose(found.matrix[-1], found.pool, atol=0.02)
+
+
+def test_softmax_regression_on_hard_labels_is_logistic_regression():
+    rng = np.random.default_rng(0)
+    Z, y = rng.normal(size=(200, 3)), rng.integers(3, size=200)
+    Z[np.arange(200), y] += 1.0
+    ours = softmax_regression(Z, np.eye(3)[y], penalty=5.0, iterations=500)
+    theirs = LogisticRegression(C=0.2, max_iter=1000, tol=1e-8).fit(Z, y)
+    centred = ours - ours.mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(centred[:3], theirs.coef_.T, atol=0.02)
+
+
+def dense_crowd(n=150, people=12, per_item=6, accuracy=0.75, k=4, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(k, size=n)
+    right = rng.random((n, people)) < accuracy
+    votes = np.where(right, y[:, None], (y[:, None] + rng.integers(1, k, size=(n, people))) % k)
+    keep = np.argsort(rng.random((n, people)), axis=1) < per_item
+    return y, np.where(keep, votes, -1)
+
+
+def test_colluders_are_found_and_honest_people_are_not_accused():
+    y, votes = dense_crowd()
+    assert not aggregate_votes(votes, missing=-1, random_state=0).solution.cliques.groups
+    result = poison_votes(votes, y=y, attack="collusion", budget=0.34, missing=-1, random_state=0)
+    found = aggregate_votes(result.votes, missing=-1, random_state=0)
+    assert len(found.solution.cliques.groups) == 1
+    assert set(found.solution.cliques.groups[0]) == set(result.annotators)
+    assert any("count as one vote per item" in note for note in found.notes)
+    majority = np.stack([(result.votes == c).sum(axis=1) for c in range(4)], axis=1).argmax(axis=1)
+    assert (found.labels == y).mean() > (majority == y).mean() + 0.05
+
+
+def test_cliques_weigh_one_vote_per_item():
+    y, votes = dense_crowd()
+    result = poison_votes(votes, y=y, attack="collusion", budget=0.34, missing=-1, random_state=0)
+    found = aggregate_votes(result.votes, missing=-1, random_state=0)
+    inside = np.isin(found.solution.votes.annotator, found.solution.cliques.groups[0])
+    weight = np.bincount(found.solution.votes.item[inside], found.solution.votes.weight[inside], minlength=len(y))
+    np.testing.assert_allclose(weight[weight > 0], 1.0)
+
+
+def test_too_many_doubtful_votes_are_said_aloud():
+    y, votes = dense_crowd()
+    result = poison_votes(votes, y=y, attack="pair", budget=0.34, missing=-1, random_state=0)
+    notes = aggregate_votes(result.votes, missing=-1, random_state=0).notes
+    assert any("lie in concert would win" in note for note in notes)
+    assert not any("in concert" in note for note in aggregate_votes(votes, missing=-1, random_state=0).notes)
+
+
+def test_next_tasks_asks_people_who_have_not_voted_about_unsure_items():
+    _, votes = dense_crowd(per_item=2)
+    found = aggregate_votes(votes, missing=-1, random_state=0)
+    tasks = next_tasks(found, 20)
+    assert len(tasks) == 20
+    sure = found.probability.max(axis=1)
+    assert tasks["probability"].mean() < sure.mean()
+    assert all(votes[item, person] == -1 for item, person in zip(tasks["item"], tasks["annotator"]))
+    assert tasks["annotator"].nunique() > 1
+    with pytest.raises(ValueError, match="at least 1"):
+        next_tasks(found, 0)
+    with pytest.raises(ValueError, match="none of those who voted"):
+        next_tasks(found, 5, annotators=["nobody"])
+
+
+def test_asking_where_it_helps_beats_asking_anywhere():
+    y, votes = dense_crowd(n=200, per_item=2, seed=3)
+    found = aggregate_votes(votes, missing=-1, random_state=0)
+
+    def after(items):
+        more = votes.copy()
+        for item in items:
+            person = int(np.flatnonzero(votes[item] == -1)[0])
+            more[item, person] = y[item]
+        return float((aggregate_votes(more, missing=-1, random_state=0).labels == y).mean())
+
+    anywhere = np.random.default_rng(0).choice(200, 40, replace=False)
+    assert after(next_tasks(found, 40)["item"]) > after(anywhere) + 0.02
+
+
+def test_probabilities_are_calibrated_on_an_honest_crowd():
+    y, votes = dense_crowd(n=600, per_item=3)
+    probability = aggregate_votes(votes, missing=-1, random_state=0).probability
+    right = (probability.argmax(axis=1) == y).mean()
+    assert abs(probability.max(axis=1).mean() - right) < 0.08
+
+
+def test_the_classifier_takes_any_estimator_frames_and_sparse_rows():
+    import pandas as pd
+    import scipy.sparse as sp
+    from sklearn.neighbors import KNeighborsClassifier
+
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=120)
+    X = rng.normal(size=(120, 3)) + 3 * y[:, None]
+    votes = np.where(rng.random((120, 6)) < 0.5, y[:, None], -1)
+    for rows in (pd.DataFrame(X, columns=list("abc")), sp.csr_matrix(X)):
+        crowd = CrowdFloralClassifier(missing=-1, random_state=0).fit(rows, votes)
+        assert crowd.score(rows, y) > 0.95
+    neighbours = CrowdFloralClassifier(estimator=KNeighborsClassifier(5), missing=-1, random_state=0).fit(X, votes)
+    assert isinstance(neighbours.estimator_, KNeighborsClassifier)
+    assert neighbours.predict_proba(X).shape == (120, 2)
+
+
+def test_one_name_reads_like_no_name():
+    labels = np.array([0, 1, 1, 0, 1, 0])
+    assert read_votes(labels).shape == (6, 1, 2)
+    assert (aggregate_votes(labels).labels == labels).all()

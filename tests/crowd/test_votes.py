@@ -1,0 +1,159 @@
+"""Votes in every shape, and what happens to bad ones."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from floral_learn import CrowdFloralClassifier, aggregate_votes
+from floral_learn.crowd import read_votes
+
+
+def long_of(table):
+    item, person = np.nonzero(table >= 0)
+    return pd.DataFrame({"task": item, "worker": person, "label": table[item, person]})
+
+
+@pytest.fixture
+def table():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(3, size=60)
+    said = np.where(rng.random((60, 6)) < 0.8, truth[:, None], rng.integers(3, size=(60, 6)))
+    return np.where(rng.random((60, 6)) < 0.6, said, -1)
+
+
+def same(first, second):
+    assert first.shape == second.shape
+    for name in ("item", "annotator", "label", "weight"):
+        np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
+
+
+def test_every_shape_reads_the_same(table):
+    plain = read_votes(table, missing=-1)
+    same(plain, read_votes(np.where(table < 0, np.nan, table.astype(float))))
+    same(plain, read_votes(pd.DataFrame(np.where(table < 0, np.nan, table.astype(float)))))
+    same(plain, read_votes(np.ma.masked_equal(table, -1)))
+    named = np.array(["a", "b", "c", ""], dtype=object)[table]
+    same(plain, read_votes(named))
+    assert read_votes(named).classes.tolist() == ["a", "b", "c"]
+    with_items = table[(table >= 0).any(axis=1)]
+    same(read_votes(with_items, missing=-1), read_votes(long_of(with_items)))
+
+
+def test_a_long_frame_is_matched_to_the_index_of_X(table):
+    names = [f"item {i}" for i in range(60)]
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), index=names)
+    votes = long_of(table)
+    votes["task"] = [names[i] for i in votes["task"]]
+    read = read_votes(votes.sample(frac=1, random_state=0), X=X)
+    same(read, read_votes(table, missing=-1))
+    assert read.items.tolist() == names
+
+
+def test_a_task_that_X_does_not_hold_is_named(table):
+    X = pd.DataFrame(np.zeros((60, 2)), index=[f"x{i}" for i in range(60)])
+    with pytest.raises(ValueError, match="tasks that X's index does not hold, such as 0"):
+        read_votes(long_of(table), X=X)
+
+
+def test_X_of_another_length_is_refused(table):
+    with pytest.raises(ValueError, match="votes are on 60 items and X has 59 rows"):
+        aggregate_votes(table, np.zeros((59, 2)), missing=-1)
+
+
+def test_minus_one_is_not_guessed(table):
+    with pytest.raises(ValueError, match="pass missing=-1"):
+        aggregate_votes(table)
+
+
+def test_votes_out_of_range_are_named(table):
+    with pytest.raises(ValueError, match=r"votes hold \[2\], which classes=\[0, 1\] does not"):
+        aggregate_votes(table, classes=[0, 1], missing=-1)
+    with pytest.raises(ValueError, match="infinity"):
+        aggregate_votes(np.array([[1.0, np.inf], [0.0, 1.0]]))
+    with pytest.raises(ValueError, match="not classes"):
+        aggregate_votes(np.random.default_rng(0).normal(size=(200, 3)))
+    with pytest.raises(ValueError, match="mix numbers and text"):
+        aggregate_votes(np.array([["a", 1], [2, "b"]], dtype=object))
+
+
+def test_no_vote_at_all_is_an_error():
+    with pytest.raises(ValueError, match="no vote at all"):
+        aggregate_votes(np.full((5, 3), np.nan))
+
+
+def test_a_class_nobody_voted_for_has_a_small_probability(table):
+    found = aggregate_votes(table, classes=[0, 1, 2, 7], missing=-1, random_state=0)
+    assert found.probability.shape == (60, 4)
+    assert found.probability[:, 3].max() < 0.2
+    assert not (found.labels == 7).any()
+    assert any("Nobody voted for 7" in note for note in found.notes)
+
+
+def test_an_item_without_votes_gets_the_class_of_its_features():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 60)
+    X = rng.normal(size=(120, 2)) + 4 * y[:, None]
+    votes = np.where(rng.random((120, 5)) < 0.5, y[:, None], -1)
+    votes[[3, 70]] = -1
+    found = aggregate_votes(votes, X, missing=-1, random_state=0)
+    assert found.labels[[3, 70]].tolist() == [0, 1]
+    assert any("items have no vote" in note for note in found.notes)
+
+
+def test_an_annotator_with_one_vote_has_a_wide_interval_and_no_verdict(table):
+    table = np.column_stack([table, np.full(60, -1)])
+    table[0, 6] = (table[0][table[0] >= 0][0] + 1) % 3
+    people = aggregate_votes(table, missing=-1, random_state=0).annotators.set_index("annotator")
+    assert people.loc[6, "votes"] == 1
+    assert people.loc[6, "high"] - people.loc[6, "low"] > 0.2
+    assert people.loc[6, "suspicion"] < 0.9
+
+
+def test_duplicates_count_once(table):
+    votes = long_of(table)
+    with pytest.warns(UserWarning, match="voted again"):
+        twice = aggregate_votes(pd.concat([votes, votes, votes]), random_state=0)
+    np.testing.assert_allclose(twice.probability, aggregate_votes(votes, random_state=0).probability)
+
+
+def test_two_answers_of_one_person_share_one_vote():
+    votes = pd.DataFrame({"task": [0, 0, 0], "worker": ["a", "a", "b"], "label": ["x", "y", "x"]})
+    with pytest.warns(UserWarning, match="share one vote"):
+        read = read_votes(votes)
+    assert read.weight.tolist() == [0.5, 1.0, 0.5] or sorted(read.weight.tolist()) == [0.5, 0.5, 1.0]
+    assert read.per_annotator.tolist() == [1.0, 1.0]
+
+
+def test_names_must_fit_the_labels():
+    with pytest.raises(ValueError, match="groups must name one annotator per label"):
+        aggregate_votes(np.array([0, 1, 1]), groups=["a", "b"])
+    with pytest.raises(ValueError, match="already have names"):
+        aggregate_votes(np.array([[0, 1], [1, 1]]), groups=["a", "b"])
+    with pytest.raises(ValueError, match="name nobody"):
+        aggregate_votes(np.array([0, 1, 1]), groups=["a", None, "b"])
+
+
+def test_everybody_of_one_mind_is_no_classifier():
+    with pytest.raises(ValueError, match="everybody voted 1"):
+        CrowdFloralClassifier().fit(np.zeros((4, 2)), np.ones((4, 3)))
+    found = aggregate_votes(np.ones((4, 3)))
+    assert (found.labels == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("gold", "message"),
+    [({99: 0}, "items that are not there"), ([0, 1], "one entry per item"), ({0: 9}, "not among the classes")],
+)
+def test_bad_gold_is_named(table, gold, message):
+    with pytest.raises(ValueError, match=message):
+        aggregate_votes(table, gold=gold, missing=-1)
+
+
+def test_gold_settles_who_lies():
+    truth = np.tile([0, 1], 40)
+    votes = np.column_stack([truth, truth, 1 - truth, 1 - truth])  # two against two: nobody can know
+    gold = {row: int(truth[row]) for row in range(6)}
+    found = aggregate_votes(votes, gold=gold, random_state=0)
+    assert (found.labels == truth).all()
+    other = aggregate_votes(votes, gold={row: 1 - label for row, label in gold.items()}, random_state=0)
+    assert (other.labels == 1 - truth).all()
