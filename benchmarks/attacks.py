@@ -29,6 +29,7 @@ from floral_learn.attacks import (
     transfer_table,
 )
 from floral_learn.datasets import DataNotFoundError, load_mnist, load_moon
+from floral_learn.evaluation.metrics import sample_deviation
 
 SEEDS = range(1, 6)
 MODELS = {
@@ -125,7 +126,8 @@ def damage(budget=0.2):
         lost, more = clean - values, random - values
         time_taken = f"{np.mean(seconds[name]):.2f}" if name in seconds else ""
         print(
-            f"| {name} | {values.mean():.3f} ± {values.std():.3f} | {lost.mean():.3f} ± {lost.std():.3f} "
+            f"| {name} | {values.mean():.3f} ± {sample_deviation(values):.3f} "
+            f"| {lost.mean():.3f} ± {sample_deviation(lost):.3f} "
             f"| {more.mean():+.3f} (least {more.min():+.3f}) | {time_taken} |"
         )
 
@@ -149,7 +151,7 @@ def transfer(budget=0.2):
             for surrogate, row in table.drops().items():
                 drops.setdefault(surrogate, []).append([row[victim] for victim in MODELS])
         for surrogate, values in drops.items():
-            mean, spread = np.mean(values, axis=0), np.std(values, axis=0)
+            mean, spread = np.mean(values, axis=0), sample_deviation(values, axis=0)
             cells = " | ".join(f"{m:.3f} ± {s:.3f}" for m, s in zip(mean, spread, strict=True))
             print(f"| {surrogate} | {cells} |")
 

@@ -21,6 +21,7 @@ from sklearn.svm import SVC
 from floral_learn.attacks import poison
 from floral_learn.datasets import load_mnist, load_moon
 from floral_learn.defenses import DEFENSES
+from floral_learn.evaluation.metrics import sample_deviation
 
 LEVELS = (0, 5, 10, 15, 20, 25)
 SPLITS = (1, 2, 3, 4, 5)
@@ -178,7 +179,7 @@ def svm_scores(name, splits, level, **where):
 
 def cell(values, theirs=None):
     mark = "" if theirs is None or abs(values.mean() - theirs) <= CLOSE else (" ▲" if values.mean() > theirs else " ▼")
-    return f"{values.mean():.3f} ± {values.std():.3f}{mark}"
+    return f"{values.mean():.3f} ± {sample_deviation(values):.3f}{mark}"
 
 
 def print_header(levels, first="method"):
@@ -337,7 +338,7 @@ def draw(ours, published, path):
         axis.plot(LEVELS, last, color="0.45", lw=1.5, label="paper, last")
         for kind, style in (("libsvm", "o-"), ("pgd, step 7e-4", "s--")):
             values = [ours[name, lv][0] if kind == "libsvm" else ours[name, lv][1][FIXED] for lv in LEVELS]
-            means, spread = [v.mean() for v in values], [v.std() for v in values]
+            means, spread = [v.mean() for v in values], [sample_deviation(v) for v in values]
             axis.errorbar(LEVELS, means, spread, fmt=style, ms=4, lw=1, capsize=2, label=f"ours, {kind}")
         axis.set_title(name)
         axis.set_xlabel("flipped labels, %")

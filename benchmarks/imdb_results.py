@@ -19,6 +19,7 @@ import numpy as np
 
 from floral_learn.datasets import load_imdb
 from floral_learn.evaluation.adapt_suite import adapt
+from floral_learn.evaluation.metrics import sample_deviation
 from floral_learn.evaluation.reporting.paper import paper_value
 from floral_learn.evaluation.reporting.results import Results
 from floral_learn.evaluation.reporting.write import write_outputs
@@ -43,7 +44,7 @@ KEPT = (
 def number(values: np.ndarray) -> str:
     if not len(values):
         return "-"
-    spread = f" ± {np.std(values, ddof=1):.3f}" if len(values) > 1 else ""
+    spread = f" ± {sample_deviation(values):.3f}" if len(values) > 1 else ""
     return f"{np.mean(values):.3f}{spread}"
 
 
