@@ -3,9 +3,9 @@
     python benchmarks/mnist_attack.py run --device cuda --out rows.csv     # about seven minutes on an H200
     python benchmarks/mnist_attack.py table --out rows.csv                 # the tables of docs/results/mnist-attack.md
 
-The paper draws its flips from "the largest duals" of an SVM and does not say which. Here they are those of 500 projected
-gradient rounds on clean labels at a step of the paper's grid; flips are the k largest ("top-k") or k at random among the
-2k largest ("randomized"). Then the paper's grid is trained on the flipped labels.
+The paper draws its flips from "the largest duals" of an SVM and does not say which. Here they are those of 500
+projected gradient rounds on clean labels at a step of the paper's grid; flips are the k largest ("top-k") or k at
+random among the 2k largest ("randomized"). Then the paper's grid is trained on the flipped labels.
 """
 
 from __future__ import annotations
@@ -68,10 +68,8 @@ def run(args: argparse.Namespace) -> None:
                             if metric == "accuracy":
                                 writer.writerow([seed, eta, kind, level, cell.method.name, statistic, config, value])
                     stream.flush()
-                    print(
-                        f"{time.perf_counter() - started:.0f} s: seed {seed}, {kind} from eta={eta:g}, {level} %",
-                        flush=True,
-                    )
+                    took = time.perf_counter() - started
+                    print(f"{took:.0f} s: seed {seed}, {kind} from eta={eta:g}, {level} %", flush=True)
 
 
 def table(args: argparse.Namespace) -> None:
