@@ -156,3 +156,13 @@ def test_accuracy_is_counted_on_rows_kept_out_of_training():
     assert found.checked == 60
     assert found.estimate < 0.75
     assert found.low < found.estimate < found.high
+
+
+def test_trusted_rows_do_not_stop_the_walk():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), rng.integers(0, 2, 60)
+    review = LabelReview(X, y, trusted=np.arange(60) < 30)
+    rows = [int(r) for r in review._walk if r >= 30][:5]
+    review.answer(rows, y[rows])
+    assert review.guarantee().checked >= 5
+    assert review.guarantee().wrong == 0

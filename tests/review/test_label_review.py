@@ -247,3 +247,27 @@ def test_bad_input_is_refused_before_any_work(moons, options, match):
     X, _, given = moons
     with pytest.raises(ValueError, match=match):
         LabelReview(X, given, **options)
+
+
+def test_it_says_when_to_stop_on_clean_labels_and_not_at_the_start():
+    X, y = make_moons(200, noise=0.1, random_state=0)
+    review = LabelReview(X, y, random_state=0)
+    assert not review.should_stop_
+    for _ in range(6):
+        rows = review.ask(10)
+        review.answer(rows, y[rows])
+    assert review.should_stop_
+
+
+def test_a_class_that_no_given_label_has_can_be_answered(moons):
+    X, y, _ = moons
+    given = np.zeros_like(y)
+    with pytest.raises(ValueError, match="at least two classes"):
+        LabelReview(X, given)
+    review = LabelReview(X, given, classes=[0, 1], random_state=0)
+    for _ in range(15):
+        rows = review.ask(1)
+        review.answer(rows, y[rows])
+    assert (review.labels_ != y).mean() < 0.4
+    with pytest.raises(ValueError, match="classes does not list: 1"):
+        LabelReview(X, y, classes=[0, 2])

@@ -6,57 +6,29 @@ import copy
 import os
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import takewhile
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array, check_consistent_length
 
-from floral_learn.defenses.labels import encode_labels
 from floral_learn.review import saving
-from floral_learn.review.answers import (
-    UNSURE,
-    Answer,
-    as_code,
-    learned_errors,
-    likelihoods,
-    start_errors,
-    verdict,
-    votes,
-)
+from floral_learn.review.answers import UNSURE, Answer, verdict, votes
 from floral_learn.review.choosing import Choice
-from floral_learn.review.groups import group_shifts
 from floral_learn.review.guarantee import Accuracy, Guarantee, counted_accuracy, wrong_bounds
-from floral_learn.review.posterior import Evidence, Posterior, Problem, default_components, infer, turned
+from floral_learn.review.intake import answered, column, encoded
+from floral_learn.review.posterior import Posterior, Problem
 from floral_learn.review.questions import ask_settling, pool_of
+from floral_learn.review.reading import Material, inferred, read
 from floral_learn.review.rows import measured_rows
 from floral_learn.review.suspicion import appointed, suspicion
 from floral_learn.review.training import fit_reviewed
-from floral_learn.review.transitions import class_beliefs
+from floral_learn.review.walk import drawn, on_walk, unbroken
+from floral_learn.review.wrong_share import WrongShare, estimated_share
 
-_TRUSTED = 200  # trusted rows that the posterior looks at, at most
 _REVIEWER = "reviewer"
-_FIRM = 0.97  # how certain the answer is on which everyone agrees
 _SURE = 2.5  # rows that are read right with 70 % and more count in full
-_LOOK_AGAIN = 10  # answers from which judges are taught anew, in data of at most so many rows
-_LOOK_AGAIN_ROWS = 20_000
-
-
-@dataclass(frozen=True)
-class WrongShare:
-    """The model's estimate of the share of given labels that are wrong: `estimate`, and an interval `low` to `high`."""
-
-    estimate: float
-    low: float
-    high: float
-
-    def __float__(self) -> float:
-        return self.estimate
-
-    def __str__(self) -> str:
-        return f"{self.estimate:.1%} ({self.low:.1%} to {self.high:.1%})"
+_LITTLE = 0.002  # one label in five hundred
 
 
 class LabelReview:
@@ -103,7 +75,7 @@ class LabelReview:
     history_ : list of dict
         Every answer in order: row, label (None for "not sure"), reviewer, turn, walk.
     should_stop_ : bool
-        Whether the next answers are expected to change fewer than one label in five hundred.
+        Whether the next ten answers are expected to settle less than one label in five hundred.
 
     Examples
     --------
@@ -124,6 +96,7 @@ class LabelReview:
     _known: Posterior | None
     _belief: np.ndarray | None
     _errors: dict[str, float]
+    _asking: tuple[np.ndarray, float] | None
 
     def __init__(
         self,
@@ -158,20 +131,14 @@ class LabelReview:
         """
         if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
             raise ValueError(f"n={n!r} must be an integer of at least 1")
-        done = set(self._votes) | set(np.flatnonzero(self.trusted).tolist())
-        count, chosen, walked = len(self._votes), [], 0
-        waiting = [r for r in self._walk.tolist() if r not in done] if len(done) < len(self.given) else []
-        active = []
-        total = min(n, len(waiting))
-        on_walk = [self._is_walk(count + k) for k in range(total)]
-        if not all(on_walk):
-            active = self._active(on_walk.count(False) + on_walk.count(True), done).tolist()
-        for walk in on_walk:
-            free = [r for r in (waiting if walk else active) if r not in chosen] or [
-                r for r in waiting if r not in chosen
-            ]
-            chosen.append(free[0])
-            walked += walk
+        waiting = self._walk[self._free()[self._walk]]
+        kinds = [on_walk(len(self._votes) + k, self.walk_share) for k in range(min(n, len(waiting)))]
+        active = iter(()) if all(kinds) else iter(self._settling(len(kinds))[0].tolist())
+        walking, chosen = iter(waiting.tolist()), []
+        for walks in kinds:
+            first, then = (walking, active) if walks else (active, walking)
+            row = next((r for r in first if r not in chosen), None)
+            chosen.append(next(r for r in then if r not in chosen) if row is None else row)
         return np.array(chosen, dtype=np.intp)
 
     def answer(self, rows: Any, labels: Any, *, reviewer: str = _REVIEWER) -> None:
@@ -186,27 +153,15 @@ class LabelReview:
         reviewer : str
             Who answers. A later answer of the same reviewer replaces the former; those of others are further votes.
         """
-        if np.ndim(rows) == 0:
-            rows, labels = [rows], [labels]
-        rows, labels = list(rows), list(labels)
-        if len(rows) != len(labels):
-            raise ValueError(f"rows has {len(rows)} entries and labels has {len(labels)}; they must match")
         if not isinstance(reviewer, str) or not reviewer:
             raise ValueError(f"reviewer={reviewer!r} must be a name that is not empty")
-        numbers = []
-        for row in rows:
-            if isinstance(row, bool) or not isinstance(row, int | np.integer) or not 0 <= row < len(self.given):
-                raise ValueError(f"rows holds {row!r}; a row is an integer from 0 to {len(self.given) - 1}")
-            numbers.append(int(row))
-        if len(set(numbers)) != len(numbers):
-            raise ValueError("rows names the same row twice in one call")
-        codes = [as_code(label, self.classes_) for label in labels]
+        numbers, codes = answered(rows, labels, len(self.given), self.classes_)
         if not numbers:
             return
         self._turn += 1
-        on_walk = self._walk_reach(numbers)
+        reached = set(self._prefix({**self._votes, **dict.fromkeys(numbers)}))
         self._log += [
-            Answer(row, code, reviewer, self._turn, row in on_walk) for row, code in zip(numbers, codes, strict=True)
+            Answer(row, code, reviewer, self._turn, row in reached) for row, code in zip(numbers, codes, strict=True)
         ]
         self._forget()
 
@@ -240,7 +195,8 @@ class LabelReview:
     def label_probability_(self) -> np.ndarray:
         """P(true class), for every row, (n, M)."""
         if self._belief is None:
-            self._belief = self._believe()
+            posterior = self._posterior()
+            self._belief = read(self._material, self._votes, posterior, self._errors)
         return self._belief
 
     @property
@@ -251,16 +207,7 @@ class LabelReview:
     @property
     def wrong_share_(self) -> WrongShare:
         """The model's estimate of the share of wrong labels, with an interval of about 90 %."""
-        wrong = self.wrong_probability_
-        estimate = float(wrong.mean())
-        # spread of the components' own estimates, and the coin tosses of the rows that were not asked
-        some = self._pool
-        by_component = self._posterior().by_component(some).mean(axis=1)
-        weights = self._posterior().weights
-        spread = float(weights @ (by_component - weights @ by_component) ** 2)
-        spread += self._shared_variance(some) + float((wrong * (1 - wrong)).sum()) / len(wrong) ** 2
-        half = 1.645 * np.sqrt(spread)
-        return WrongShare(estimate, max(0.0, estimate - half), min(1.0, estimate + half))
+        return estimated_share(self._posterior(), self.wrong_probability_, self._pool)
 
     @property
     def reviewers_(self) -> dict[str, float]:
@@ -270,13 +217,10 @@ class LabelReview:
 
     @property
     def should_stop_(self) -> bool:
-        """Whether the next answers are expected to change fewer than one label in five hundred."""
-        if len(self._votes) >= len(self.given) - int(self.trusted.sum()):
+        """Whether the next ten answers are expected to settle less than one label in five hundred."""
+        if not self._free().any():
             return True
-        if len(self._votes) < 10:
-            return False
-        wrong = self.wrong_probability_[self._pool]
-        return bool(np.minimum(wrong, 1 - wrong).mean() < 0.002)
+        return len(self._votes) >= 10 and bool(10 * self._settling(1)[1] < _LITTLE)
 
     def guarantee(self, *, confidence: float = 0.95, reviewer: str | None = None) -> Guarantee:
         """An interval for the share of labels that the reviewer would change, which no attacker can bend.
@@ -298,7 +242,7 @@ class LabelReview:
         if reviewer is not None and not any(a.reviewer == reviewer for a in self._log):
             raise ValueError(f"reviewer={reviewer!r} has given no answer")
         asked = votes(a for a in self._log if reviewer in (None, a.reviewer))
-        codes = [(row, verdict(asked[row])) for row in self._walk_prefix(asked)]
+        codes = [(row, self._verdict(row, asked)) for row in self._prefix(asked)]
         unsure = [code is None for _, code in codes]
         wrong = [code is not None and code != self._codes[row] for row, code in codes]
         low, high = wrong_bounds(len(self._walk), np.array(wrong, bool), 1 - confidence, np.array(unsure, bool))
@@ -333,7 +277,7 @@ class LabelReview:
         """
         if not 0.0 < confidence < 1.0:
             raise ValueError(f"confidence={confidence!r} must lie between 0 and 1")
-        prefix = self._walk_prefix(self._votes)
+        prefix = [row for row in self._prefix(self._votes) if row in self._votes]
         if not prefix:
             raise ValueError("accuracy needs answers on the walk: answer the rows that ask() gives, at least four")
         blind = copy.copy(self)
@@ -376,7 +320,6 @@ class LabelReview:
 
     def append(self, X: Any, y: Any, *, trusted: Any = None, groups: Any = None, sample_weight: Any = None) -> None:
         """Add rows with their given labels; answers stay, and the walk takes the new rows in at random places."""
-        old = len(self.given)
         X = check_array(X, accept_sparse="csr", dtype="numeric")
         if X.shape[1] != self._X.shape[1]:
             raise ValueError(f"X has {X.shape[1]} columns and the review has {self._X.shape[1]}")
@@ -398,7 +341,6 @@ class LabelReview:
             None if groups is None else np.concatenate([self._groups, np.asarray(groups)]),
             np.concatenate([self._weight, weight]),
             self.classes_,
-            grown_from=old,
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -420,166 +362,59 @@ class LabelReview:
         groups: Any,
         sample_weight: Any,
         classes: Any,
-        grown_from: int | None = None,
     ) -> None:
         X = check_array(X, accept_sparse="csr", dtype="numeric", ensure_min_samples=2)
         y = np.asarray(y)
-        if y.ndim != 1:
-            raise ValueError(f"y must have one dimension, and has shape {y.shape}")
         check_consistent_length(X, y)
-        n = len(y)
-        classes, codes = _encoded(y, classes)
-        self.trusted = _column(trusted, n, "trusted", bool)
-        self._groups = None if groups is None else _column(groups, n, "groups", None)
-        self._weight = _column(sample_weight, n, "sample_weight", float)
-        if (self._weight < 0).any() or not np.isfinite(self._weight).all():
-            raise ValueError("sample_weight must be finite and not negative")
-        self._X, self.given, self.classes_, self._codes = X, y, classes, codes
+        self._X, self.given = X, y
+        self.classes_, self._codes = encoded(y, classes)
+        n, M = len(y), len(self.classes_)
+        self.trusted = column(trusted, n, "trusted", bool)
+        self._groups = None if groups is None else column(groups, n, "groups", None)
+        self._weight = column(sample_weight, n, "sample_weight", float)
+        self._walk = drawn(n, self.random_state, self._walk)
         rng = np.random.default_rng(self._seed)
-        self._walk = self._extended_walk(grown_from, n)
         rows = measured_rows(X)
-        self._judges = appointed(rows, rng)
-        self._odds = self._judges.odds(codes, len(classes))
-        against = suspicion(self._odds, codes)[None, :]
-        self._group_numbers = None if self._groups is None else np.unique(self._groups, return_inverse=True)[1]
-        self._problem = Problem(rows, codes, len(classes), against)
+        judges = appointed(rows, rng)
+        odds = judges.odds(self._codes, M)
+        problem = Problem(rows, self._codes, M, suspicion(odds, self._codes)[None, :])
+        numbers = None if self._groups is None else np.unique(self._groups, return_inverse=True)[1]
+        self._material = Material(problem, judges, odds, self.trusted, numbers)
         self._pool = pool_of(n, rng)
         self._forget()
-
-    def _extended_walk(self, old: int | None, n: int) -> np.ndarray:
-        """A random order of all rows that keeps the order of those that had one: as if drawn at once for all."""
-        rng = np.random.default_rng(self._seed if self.random_state is not None else secrets.randbits(128))
-        if old is None:
-            return rng.permutation(n)
-        keys = rng.random(n)
-        walk = np.argsort(keys)
-        before = walk < old
-        walk[before] = self._walk
-        return walk
 
     def _forget(self) -> None:
         """Drop what followed from the answers."""
         self._votes = votes(self._log)
-        self._known = None
-        self._belief = None
-        self._errors = {}
+        self._known, self._belief, self._errors, self._asking = None, None, {}, None
 
-    def _is_walk(self, number: int) -> bool:
-        return int((number + 1) * self.walk_share) > int(number * self.walk_share)
+    def _free(self) -> np.ndarray:
+        """Rows that may still be asked about, (n,) booleans."""
+        free = ~self.trusted
+        free[list(self._votes)] = False
+        return free
 
-    def _walk_prefix(self, asked: Mapping[int, Any]) -> list[int]:
-        """The rows at the start of the walk that have all been answered."""
-        return list(takewhile(lambda row: row in asked, self._walk.tolist()))
+    def _prefix(self, asked: Mapping[int, Any]) -> list[int]:
+        """The rows at the start of the walk that are all answered or trusted."""
+        if not self.trusted.any():
+            return unbroken(self._walk, asked)
+        return unbroken(self._walk, asked.keys() | set(np.flatnonzero(self.trusted).tolist()))
 
-    def _walk_reach(self, rows: list[int]) -> set[int]:
-        """Those of `rows` that extend the walk without a gap."""
-        reach: set[int] = set()
-        for row in self._walk.tolist():
-            if row in rows:
-                reach.add(row)
-            elif row not in self._votes:
-                break
-        return reach
+    def _verdict(self, row: int, asked: Mapping[int, dict[str, int]]) -> int | None:
+        return verdict(asked[row]) if row in asked else int(self._codes[row])
 
-    def _active(self, n: int, done: set[int]) -> np.ndarray:
-        rng = np.random.default_rng([self._seed, len(self._log)])
-        free = np.array([r for r in self._pool.tolist() if r not in done], dtype=np.intp)
-        return ask_settling(self._posterior(), free, self._pool, n, rng)
+    def _settling(self, n: int) -> tuple[np.ndarray, float]:
+        """At least n rows to ask about, if there are as many in the pool, and what the first is expected to settle."""
+        if self._asking is None or len(self._asking[0]) < n:
+            rng = np.random.default_rng([self._seed, len(self._log)])
+            free = self._pool[self._free()[self._pool]]
+            self._asking = ask_settling(self._posterior(), free, self._pool, n, rng)
+        return self._asking
 
     def _posterior(self) -> Posterior:
         if self._known is None:
-            self._known, self._errors = self._inferred()
+            self._known, self._errors = inferred(self._material, self._votes)
         return self._known
-
-    def _evidence(self, errors: dict[str, float]) -> tuple[Evidence, np.ndarray]:
-        """Votes and trusted rows as likelihoods of "right" and "wrong", and the votes' likelihoods of the classes."""
-        table = (
-            likelihoods(self._votes, errors, len(self.classes_)) if self._votes else np.ones((0, len(self.classes_)))
-        )
-        at = np.fromiter(self._votes, dtype=np.intp, count=len(self._votes))
-        codes = self._codes[at]
-        right = table[np.arange(len(at)), codes]
-        if len(self.classes_) > 2:
-            others = self._odds[at] + 0.05
-            others[np.arange(len(at)), codes] = 0.0
-            others /= others.sum(axis=1, keepdims=True)
-            wrong = (table * others).sum(axis=1)
-        else:
-            wrong = table[np.arange(len(at)), 1 - codes]
-        said = np.flatnonzero(table.min(axis=1) < 1)  # "not sure" says nothing
-        at, right, wrong = at[said], right[said], wrong[said]
-        known = np.setdiff1d(np.flatnonzero(self.trusted), at)[:_TRUSTED]
-        return (
-            Evidence(
-                np.concatenate([at, known]),
-                np.concatenate([right, np.ones(len(known))]),
-                np.concatenate([wrong, np.full(len(known), 1e-3)]),
-            ),
-            table,
-        )
-
-    def _inferred(self) -> tuple[Posterior, dict[str, float]]:
-        errors = start_errors(self._votes)
-        posterior = self._infer(errors)
-        if len(errors) > 1:
-            for _ in range(4):
-                errors = learned_errors(self._votes, self._asked_belief(posterior, errors))
-                posterior = self._infer(errors)
-        return posterior, errors
-
-    def _infer(self, errors: dict[str, float]) -> Posterior:
-        evidence = self._evidence(errors)[0]
-        problem, components = self._problem, default_components()
-        posterior = infer(problem, evidence, components)
-        if self._group_numbers is not None:
-            at = evidence.at
-            chance = np.clip(posterior.weights @ posterior.own(at), 1e-3, 1 - 1e-3)
-            shift = group_shifts(self._group_numbers, self._codes, at, chance, evidence.right, evidence.wrong)
-            problem = replace(problem, shift=shift)
-            posterior = infer(problem, evidence, components)
-        return posterior
-
-    def _reading_posterior(self) -> Posterior:
-        """For reading labels: the posterior, with a second view by judges who are taught the labels as they are read.
-
-        They see more than those who were taught the given labels. Questions go by the first view alone: a judge who has
-        accepted what is read so far would not ask where that may be wrong.
-        """
-        posterior = self._posterior()
-        if len(self._votes) < _LOOK_AGAIN or len(self.given) > _LOOK_AGAIN_ROWS:
-            return posterior
-        evidence, table = self._evidence(self._errors)
-        problem = posterior.problem
-        read = self._beliefs(posterior, table).argmax(axis=1)
-        against = suspicion(self._judges.odds(read, len(self.classes_)), self._codes)
-        problem = replace(problem, against=np.vstack([problem.against, against]))
-        second = tuple(replace(c, view=1) for c in default_components())
-        return infer(problem, evidence, (*posterior.thinned(1e-3).components, *second))
-
-    def _beliefs(self, posterior: Posterior, table: np.ndarray) -> np.ndarray:
-        """P(true class) of all rows, (n, M): answered rows by their votes, trusted rows as given."""
-        every = np.arange(len(self.given))
-        at = np.fromiter(self._votes, dtype=np.intp, count=len(self._votes))
-        belief = class_beliefs(self._problem, self._odds, posterior.probability(every), every, at, table)
-        unit = np.eye(len(self.classes_))
-        if len(at):
-            seen = belief[at] * table  # the posterior has seen the votes through "wrong" only; here they name classes
-            belief[at] = seen / seen.sum(axis=1, keepdims=True)
-            codes = [verdict(v) for v in self._votes.values()]
-            firm = at[[c is not None for c in codes]]
-            belief[firm] = unit[[c for c in codes if c is not None]] * _FIRM + (1 - _FIRM) / len(self.classes_)
-        belief[self.trusted] = unit[self._codes[self.trusted]]
-        return belief
-
-    def _asked_belief(self, posterior: Posterior, errors: dict[str, float]) -> np.ndarray:
-        """P(true class) of the asked rows, (m, M), by the votes and the model, no vote taken for certain."""
-        at = np.fromiter(self._votes, dtype=np.intp, count=len(self._votes))
-        table = self._evidence(errors)[1]
-        belief = class_beliefs(self._problem, self._odds, posterior.probability(at), at, at, table) * table
-        return belief / belief.sum(axis=1, keepdims=True)
-
-    def _believe(self) -> np.ndarray:
-        return self._beliefs(self._reading_posterior(), self._evidence(self._errors)[1])
 
     def _read(self) -> np.ndarray:
         belief = self.label_probability_
@@ -616,15 +451,6 @@ class LabelReview:
         found = {row: verdict(v) for row, v in self._votes.items()}
         return {row: None if code is None else self.classes_[code] for row, code in found.items()}
 
-    def _shared_variance(self, at: np.ndarray) -> float:
-        """Variance of the mean probability that comes from what rows share, by the main component, first order."""
-        posterior = self._posterior().thinned(self._posterior().weights.max())
-        some = at[:: max(1, len(at) // 300)]
-        own, (mean, variance) = posterior.own(some)[0], (m[0] for m in posterior.moments(some))
-        step = 1e-3
-        slope = (turned(own, mean + step, variance) - turned(own, mean - step, variance)) / (2 * step)
-        return float(slope @ posterior.covariance(some, some)[0] @ slope) / len(some) ** 2
-
     def _state(self) -> dict[str, Any]:
         return {
             "X": self._X,
@@ -647,33 +473,7 @@ class LabelReview:
         review.walk_share, review.random_state = state["walk_share"], state["random_state"]
         review._seed, review._turn = state["seed"], state["turn"]
         review._log = [Answer(*entry) for entry in state["log"]]
-        review._walk = state["walk"]
+        review._walk = state["walk"]  # of as many rows: setting up keeps it
         given = (state[name] for name in ("X", "y", "trusted", "groups", "sample_weight", "classes"))
         review._set_up(*given)
-        review._walk = state["walk"]
         return review
-
-
-def _encoded(y: np.ndarray, classes: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The classes, sorted, and the code of each label among them."""
-    if classes is None:
-        return encode_labels(y, "LabelReview")
-    known = np.asarray(classes)
-    if known.ndim != 1 or len(np.unique(known)) < 2:
-        raise ValueError(f"classes={classes!r} must list at least two different labels")
-    if unknown := sorted({str(v) for v in np.unique(y).tolist()} - {str(c) for c in known.tolist()}):
-        raise ValueError(f"y holds labels that classes does not list: {', '.join(unknown)}")
-    found, codes = encode_labels(np.concatenate([y, known]), "LabelReview")
-    return found, codes[: len(y)]
-
-
-def _column(values: Any, n: int, name: str, kind: Any) -> np.ndarray:
-    """`values` as one entry per row; None is False or one."""
-    if values is None:
-        return np.zeros(n, bool) if kind is bool else np.ones(n)
-    values = np.asarray(values)
-    if values.shape != (n,):
-        raise ValueError(f"{name} must have one entry per row, shape ({n},), and has shape {values.shape}")
-    if kind is bool and values.dtype != bool:
-        raise ValueError(f"{name} must hold True and False, and has dtype {values.dtype}")
-    return values if kind is None else values.astype(kind)

@@ -55,19 +55,23 @@ def pool_of(n: int, rng: np.random.Generator) -> np.ndarray:
 
 def ask_settling(
     posterior: Posterior, free: np.ndarray, pool: np.ndarray, n: int, rng: np.random.Generator
-) -> np.ndarray:
-    """At most `n` of the rows `free`, best first; each further one counts only what the former leave in doubt."""
+) -> tuple[np.ndarray, float]:
+    """At most `n` of the rows `free`, best first, and what the first is expected to settle.
+
+    Each further row counts only as far as it is not like the former.
+    """
     posterior = posterior.thinned(0.01)
     candidates = subset(free, _CANDIDATES, rng)
     references = subset(pool, _REFERENCES, rng)
     gain = settled(posterior, candidates, references, np.ones(len(references)) / len(references))
     chosen: list[int] = []
+    most = float(gain.max(initial=0.0))
     for _ in range(min(n, len(candidates))):
         best = int(np.argmax(gain))
         chosen.append(best)
         gain = gain * (1 - _alike(posterior, candidates, best))
         gain[chosen] = -1.0
-    return candidates[chosen]
+    return candidates[chosen], most
 
 
 def _alike(posterior: Posterior, candidates: np.ndarray, one: int) -> np.ndarray:

@@ -16,6 +16,7 @@ _FOLDS = 5
 _RIDGES = (0.01, 0.1, 1.0, 10.0)
 _NEIGHBOURS = 15
 _REFERENCES = 10_000  # rows among which neighbours are sought, and on which probabilities are calibrated
+_MANY = 50_000  # rows from which a fifth of the references has to do
 _BLOCK = 2_000_000  # kernel values held at a time
 _LIMIT = 4.0  # log-odds beyond which held-out predictions are not believed
 
@@ -90,7 +91,8 @@ def appointed(rows: Rows, rng: np.random.Generator) -> Judges:
     n = len(rows)
     marks = rng.choice(n, min(_LANDMARKS, n), replace=False)
     fold = rng.permutation(n) % min(_FOLDS, n)
-    chosen = np.arange(n) if n <= _REFERENCES else rng.choice(n, _REFERENCES, replace=False)
+    size = _REFERENCES if n <= _MANY else _REFERENCES // 5
+    chosen = np.arange(n) if n <= size else rng.choice(n, size, replace=False)
     k = min(_NEIGHBOURS, len(chosen) - 1)
     search = NearestNeighbors(n_neighbors=k + 1).fit(rows.values[chosen])
     near = np.empty((n, k), dtype=np.int32)

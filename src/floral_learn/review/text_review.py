@@ -96,7 +96,6 @@ class TextReview(LabelReview):
             self._groups,
             self._weight,
             self.classes_,
-            grown_from=len(self.given),
         )
         return self
 

@@ -1,0 +1,129 @@
+"""From votes to beliefs: what everyone's answers say about every row's true class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from floral_learn.review.answers import learned_errors, likelihoods, start_errors, verdict
+from floral_learn.review.groups import group_shifts
+from floral_learn.review.posterior import Evidence, Posterior, Problem, default_components, infer
+from floral_learn.review.suspicion import Judges, suspicion
+from floral_learn.review.transitions import class_beliefs
+
+Votes = dict[int, dict[str, int]]
+_TRUSTED = 200  # trusted rows that the posterior looks at, at most
+_FIRM = 0.97  # how certain the answer is on which everyone agrees
+_LOOK_AGAIN = 10  # answers from which judges are taught anew, in data of at most so many rows
+_LOOK_AGAIN_ROWS = 20_000
+_ROUNDS = 4  # of learning how often each of several reviewers errs
+
+
+@dataclass(frozen=True)
+class Material:
+    """What a review holds beside the answers.
+
+    `odds` (n, M) are the judges' held-out class probabilities under the given labels, `groups` (n,) numbers or None.
+    """
+
+    problem: Problem
+    judges: Judges
+    odds: np.ndarray
+    trusted: np.ndarray
+    groups: np.ndarray | None
+
+    @property
+    def codes(self) -> np.ndarray:
+        """Given labels as class numbers, (n,)."""
+        return self.problem.codes
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, M."""
+        return self.problem.n_classes
+
+
+def inferred(material: Material, asked: Votes) -> tuple[Posterior, dict[str, float]]:
+    """The posterior given all votes, and each reviewer's error rate, learned where there are several reviewers."""
+    errors = start_errors(asked)
+    posterior = _with_groups(material, _evidence(material, asked, errors)[0])
+    if len(errors) > 1:
+        for _ in range(_ROUNDS):
+            errors = learned_errors(asked, _asked_beliefs(material, asked, posterior, errors))
+            posterior = _with_groups(material, _evidence(material, asked, errors)[0])
+    return posterior, errors
+
+
+def read(material: Material, asked: Votes, posterior: Posterior, errors: dict[str, float]) -> np.ndarray:
+    """P(true class) of every row, (n, M), for reading labels.
+
+    With enough answers a second view joins the posterior: that of judges who are taught the labels as they are read.
+    They see more than those who were taught the given labels. Questions go by the first view alone: a judge who has
+    accepted what is read so far would not ask where that may be wrong.
+    """
+    evidence, table = _evidence(material, asked, errors)
+    belief = _beliefs(material, asked, posterior, table)
+    if len(asked) < _LOOK_AGAIN or len(material.codes) > _LOOK_AGAIN_ROWS:
+        return belief
+    odds = material.judges.odds(belief.argmax(axis=1), material.n_classes)
+    against = np.vstack([posterior.problem.against, suspicion(odds, material.codes)])
+    second = tuple(replace(c, view=1) for c in default_components())
+    both = (*posterior.thinned(1e-3).components, *second)
+    return _beliefs(material, asked, infer(replace(posterior.problem, against=against), evidence, both), table)
+
+
+def _evidence(material: Material, asked: Votes, errors: dict[str, float]) -> tuple[Evidence, np.ndarray]:
+    """Votes and trusted rows as likelihoods of "right" and "wrong", and those of the classes, (m, M), by votes."""
+    table = likelihoods(asked, errors, material.n_classes)
+    at = rows_of(asked)
+    each, codes = np.arange(len(at)), material.codes[at]
+    # what a wrong label should have been, before the votes: with two classes there is one way only
+    others = material.odds[at] + 0.05
+    others[each, codes] = 0.0
+    others /= others.sum(axis=1, keepdims=True)
+    right, wrong = table[each, codes], (table * others).sum(axis=1)
+    said = np.flatnonzero(table.min(axis=1, initial=1.0) < 1)  # "not sure" says nothing
+    known = np.setdiff1d(np.flatnonzero(material.trusted), at)[:_TRUSTED]
+    evidence = Evidence(
+        np.concatenate([at[said], known]),
+        np.concatenate([right[said], np.ones(len(known))]),
+        np.concatenate([wrong[said], np.full(len(known), 1e-3)]),
+    )
+    return evidence, table
+
+
+def _with_groups(material: Material, evidence: Evidence) -> Posterior:
+    """The posterior; where labels come from groups, a second time with what the answers say about these."""
+    posterior = infer(material.problem, evidence, default_components())
+    if material.groups is None:
+        return posterior
+    chance = np.clip(posterior.weights @ posterior.own(evidence.at), 1e-3, 1 - 1e-3)
+    shift = group_shifts(material.groups, material.codes, evidence.at, chance, evidence.right, evidence.wrong)
+    return infer(replace(material.problem, shift=shift), evidence, default_components())
+
+
+def _beliefs(material: Material, asked: Votes, posterior: Posterior, table: np.ndarray) -> np.ndarray:
+    """P(true class) of all rows, (n, M): answered rows by their votes, trusted rows as given."""
+    every, at, unit = np.arange(len(material.codes)), rows_of(asked), np.eye(material.n_classes)
+    belief = class_beliefs(material.problem, material.odds, posterior.probability(every), every, at, table)
+    seen = belief[at] * table  # the posterior has seen the votes through "wrong" only; here they name classes
+    belief[at] = seen / seen.sum(axis=1, keepdims=True)
+    verdicts = [verdict(row_votes) for row_votes in asked.values()]
+    agreed = [code for code in verdicts if code is not None]
+    firm = at[np.array([code is not None for code in verdicts], dtype=bool)]
+    belief[firm] = _FIRM * unit[agreed] + (1 - _FIRM) / material.n_classes if agreed else belief[firm]
+    belief[material.trusted] = unit[material.codes[material.trusted]]
+    return belief
+
+
+def _asked_beliefs(material: Material, asked: Votes, posterior: Posterior, errors: dict[str, float]) -> np.ndarray:
+    """P(true class) of the asked rows, (m, M), by votes and model, no vote taken for certain."""
+    at, table = rows_of(asked), likelihoods(asked, errors, material.n_classes)
+    belief = class_beliefs(material.problem, material.odds, posterior.probability(at), at, at, table) * table
+    return belief / belief.sum(axis=1, keepdims=True)
+
+
+def rows_of(asked: Votes) -> np.ndarray:
+    """The answered rows, in order of their first answer."""
+    return np.fromiter(asked, dtype=np.intp, count=len(asked))

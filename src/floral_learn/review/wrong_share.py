@@ -1,0 +1,56 @@
+"""The model's own estimate of how many labels are wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from floral_learn.review.posterior import Posterior, turned
+
+_WIDTH = 1.645  # standard deviations on each side: nine in ten, if the model is right
+_SAMPLE = 300  # rows on which what they share is measured
+
+
+@dataclass(frozen=True)
+class WrongShare:
+    """The model's estimate of the share of given labels that are wrong: `estimate`, and an interval `low` to `high`."""
+
+    estimate: float
+    low: float
+    high: float
+
+    def __float__(self) -> float:
+        return self.estimate
+
+    def __str__(self) -> str:
+        return f"{self.estimate:.1%} ({self.low:.1%} to {self.high:.1%})"
+
+
+def estimated_share(posterior: Posterior, wrong: np.ndarray, pool: np.ndarray) -> WrongShare:
+    """The share with its spread: between components, within the main one, and the toss of a coin for every row.
+
+    Parameters
+    ----------
+    posterior : Posterior
+    wrong : ndarray of shape (n,)
+        P(wrong) of every row.
+    pool : ndarray
+        Rows that stand for all.
+    """
+    estimate = float(wrong.mean())
+    by_component = posterior.by_component(pool).mean(axis=1)
+    between = float(posterior.weights @ (by_component - posterior.weights @ by_component) ** 2)
+    tosses = float((wrong * (1 - wrong)).sum()) / len(wrong) ** 2
+    half = _WIDTH * np.sqrt(between + _within(posterior, pool) + tosses)
+    return WrongShare(estimate, max(0.0, estimate - half), min(1.0, estimate + half))
+
+
+def _within(posterior: Posterior, pool: np.ndarray) -> float:
+    """Variance of the mean probability that rows share under the main component, to first order."""
+    main = posterior.thinned(posterior.weights.max())
+    some = pool[:: max(1, len(pool) // _SAMPLE)]
+    own, (mean, variance) = main.own(some)[0], (part[0] for part in main.moments(some))
+    step = 1e-3
+    slope = (turned(own, mean + step, variance) - turned(own, mean - step, variance)) / (2 * step)
+    return float(slope @ main.covariance(some, some)[0] @ slope) / len(some) ** 2
