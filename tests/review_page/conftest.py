@@ -77,7 +77,7 @@ class Client:
         sent = {"reviewer": reviewer, "request": request, "row": row, "kind": kind, "label": label, "seen": False}
         return self.post("answer", sent)
 
-    def settled(self, reviewer="ann", seconds=30):
+    def settled(self, reviewer="ann", seconds=180):
         """The state once the worker has caught up."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:

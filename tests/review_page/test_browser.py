@@ -52,7 +52,7 @@ class Page:
     def js(self, code, *args):
         return self.browser.execute_script(code, *args)
 
-    def wait(self, true, seconds=30):
+    def wait(self, true, seconds=60):
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if true():

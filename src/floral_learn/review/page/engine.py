@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.review.label_review import LabelReview
 from floral_learn.review.page.store import Answer, AnswerStore
 
 
@@ -46,23 +45,28 @@ class Engine:
         return next((row for row in rows if row not in closed), None)
 
 
-def open_review(
-    X: Any, labels: np.ndarray, store: AnswerStore, *, groups: Any = None, trusted: Any = None, seed: int | None = None
-) -> Any:
-    """A `LabelReview` of these rows; its secret order of rows is drawn once, kept in `store`, and found again later.
+def seed_of(store: AnswerStore, seed: int | None) -> int | None:
+    """The seed with which the review in `store` was begun; another one now is an error."""
+    kept = store.get("secret")
+    if kept is None:
+        return seed
+    begun = json.loads(kept)["random_state"]
+    if seed not in (None, begun):
+        raise ValueError(f"--seed {seed} is not that of the review in {store.path.parent}; leave it out to go on")
+    return begun
 
-    Rows are not stored: they are in the table. Answers are not in the review yet; `Engine.catch_up` brings them.
+
+def keep_order(review: Any, store: AnswerStore) -> Any:
+    """`review` with the secret order of rows that `store` holds; a new store gets that of the review.
+
+    An order drawn anew after the first answers were seen would void the guarantee. Rows are not stored: they are in
+    the table.
     """
     kept = store.get("secret")
-    secret = None if kept is None else json.loads(kept)
-    if secret is not None and seed not in (None, secret["random_state"]):
-        raise ValueError(f"--seed {seed} is not that of the review in {store.path.parent}; leave it out to go on")
-    chosen = seed if secret is None else secret["random_state"]
-    review = LabelReview(X, labels, groups=groups, trusted=trusted, random_state=chosen)
-    if secret is None:
+    if kept is None:
         secret = {"walk": review._walk.tolist(), "seed": review._seed, "random_state": review.random_state}
         store.put("secret", json.dumps(secret).encode())
     else:
-        # A new order would be drawn after the first answers were seen, and would void the guarantee.
+        secret = json.loads(kept)
         review._walk, review._seed = np.array(secret["walk"], dtype=np.intp), secret["seed"]
     return review

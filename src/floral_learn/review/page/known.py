@@ -53,7 +53,10 @@ def describe(
         return
     yield {"ten": {"labels": gain, "words": words.ten_more(misread, gain, len(rows.labels))}}
     yield {"stop": words.stop(bool(review.should_stop_), len(review.history_), gain, len(rows.labels))}
-    before, after, checked = accuracy(review, rows.X)
+    compared = accuracy(review, rows.X, hurry)
+    if compared is None:
+        return
+    before, after, checked = compared
     yield {"accuracy": {"before": before, "after": after, "words": words.accuracy(before, after, checked)}}
 
 
@@ -110,13 +113,16 @@ def ten_more(review: Any, hurry: Callable[[], bool] = lambda: False, count: int 
     return max(own, before - float(np.mean(after)))
 
 
-def accuracy(review: Any, X: Any) -> tuple[float, float, tuple[int, int, int]]:
+def accuracy(
+    review: Any, X: Any, hurry: Callable[[], bool] = lambda: False
+) -> tuple[float, float, tuple[int, int, int]] | None:
     """Accuracy on rows like these of a plain model: trained on the labels as given, and as read now.
 
     Both are cross-fitted; rows count by the review's probabilities of their true classes. The last value counts, on the
     rows drawn at random that were answered, how many each model gets right: (rows, before, after).
+    None where `hurry` broke it off.
     """
-    from sklearn.model_selection import StratifiedKFold
+    from sklearn.model_selection import KFold
     from sklearn.svm import SVC
 
     rng = np.random.default_rng(0)
@@ -131,8 +137,9 @@ def accuracy(review: Any, X: Any) -> tuple[float, float, tuple[int, int, int]]:
         codes = np.searchsorted(review.classes_, labels)
         counts = np.bincount(codes, minlength=len(review.classes_))
         predicted = np.full(len(some), counts.argmax())
-        folds = min(_FOLDS, max(2, int(counts[counts > 0].min())))
-        for train, test in StratifiedKFold(folds, shuffle=True, random_state=0).split(codes, codes):
+        for train, test in KFold(min(_FOLDS, len(some)), shuffle=True, random_state=0).split(codes):
+            if hurry():
+                return None
             if len(np.unique(codes[train])) > 1:
                 predicted[test] = SVC().fit(X[some[train]], codes[train]).predict(X[some[test]])
         result.append(float(belief[np.arange(len(some)), predicted].mean()))

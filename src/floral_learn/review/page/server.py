@@ -68,13 +68,13 @@ def make_app(session: ReviewSession, *, title: str, reviewer: str, folder: Path)
         return handle
 
     def about(query: Any) -> dict[str, Any]:
-        return {"title": title, "classes": list(session.names), "reviewer": reviewer, "folder": str(folder)}
+        return {"title": title, "classes": list(session.names), "reviewer": reviewer}
 
     def question(query: Any) -> dict[str, Any]:
         return session.question(_reviewer(query))
 
     def state(query: Any) -> dict[str, Any]:
-        return session.state(_reviewer(query))
+        return {**session.state(_reviewer(query)), "folder": str(folder)}
 
     def answer(sent: dict[str, Any]) -> dict[str, Any]:
         row, label = sent.get("row"), sent.get("label")

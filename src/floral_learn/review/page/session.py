@@ -296,7 +296,8 @@ class ReviewSession:
 
     def _write(self, answers: Sequence[Answer]) -> None:
         try:
-            files = {"state": "written", "files": self._finish(self.engine, answers)}
+            told = sum(answer.kind != "skip" for answer in answers)
+            files = {"state": "written", "files": self._finish(self.engine, answers), "answers": told}
         except Exception as error:
             log.exception("cannot write the files")
             files = {"state": "failed", "files": [], "error": str(error)}

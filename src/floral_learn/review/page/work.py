@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from floral_learn.review.page.engine import Engine, open_review
+from floral_learn.review.label_review import LabelReview
+from floral_learn.review.page.engine import Engine, keep_order, seed_of
 from floral_learn.review.page.known import describe
 from floral_learn.review.page.outputs import Outputs
 from floral_learn.review.page.session import ReviewSession
@@ -55,11 +56,11 @@ class ReviewWork:
             self.rows = ShownRows(
                 table.features, table.labels, self.X, folder=self.path.parent, ids=table.ids, numbers=table.rows
             )
+            begun = seed_of(self.store, seed) if exists else seed
+            review = LabelReview(self.X, table.labels, groups=table.groups, trusted=table.trusted, random_state=begun)
             if not exists:
                 self.store = AnswerStore(self.out, about=about)
-            self.engine = Engine(
-                open_review(self.X, table.labels, self.store, groups=table.groups, trusted=table.trusted, seed=seed)
-            )
+            self.engine = Engine(keep_order(review, self.store))
         except BaseException:
             if hasattr(self, "store"):
                 self.store.close()

@@ -22,7 +22,7 @@ export function showKnown(state) {
   at("glance").firstElementChild.replaceChildren(...glance);
   at("busy").textContent = state.busy ? "Working out what the last answer changes." : known.trouble || "";
   people(state);
-  files(state.files);
+  files(state);
 }
 
 const plural = (n, what) => `${n.toLocaleString("en")} ${what}${n === 1 ? "" : "s"}`;
@@ -76,17 +76,20 @@ function people(state) {
   at("disagreements").replaceChildren(...(list.length ? [head, h("ul", { class: "plain" }, ...list)] : []));
 }
 
-function files(files) {
+function files({ files, folder, answers }) {
   at("finish").disabled = files.state === "writing";
   const list = files.files.map((f) => h("li", {}, h("a", { href: `file/${encodeURIComponent(f.name)}`, download: f.name }, f.name), ` ${f.about}`));
+  const later = answers === files.answers ? `Written into ${folder}. You can go on answering, or close the page.`
+    : `Written into ${folder} after ${plural(files.answers || 0, "answer")}. Finish again to take the later ones in.`;
   const words = {
     none: [],
     writing: [h("p", {}, "Training the model and writing the files…")],
     failed: [h("p", {}, `Nothing was written: ${files.error}. Answers are safe; try again.`)],
-    written: [h("p", {}, "Written. You can go on answering, or close the page."), h("ul", { class: "plain" }, ...list)],
+    written: [h("p", {}, later), h("ul", { class: "plain" }, ...list)],
   };
-  if (at("files").dataset.state !== files.state + list.length) {
-    at("files").dataset.state = files.state + list.length;
+  const now = `${files.state} ${list.length} ${answers === files.answers}`;
+  if (at("files").dataset.state !== now) {
+    at("files").dataset.state = now;
     at("files").replaceChildren(...words[files.state]);
   }
 }
