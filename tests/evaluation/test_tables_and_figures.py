@@ -123,7 +123,8 @@ def test_every_deviation_is_that_of_a_sample():
     assert np.isnan(sample_deviation(np.ones((1, 4)), axis=0)).all()
     other = re.compile(r"\bstd\((?![^()]*ddof=1)")
     sources = Path(tables.__file__).parents[1].rglob("*.py")
-    assert not [path.name for path in sources if other.search(path.read_text())]
+    # crowds/problems.py divides features by theirs: no deviation of replications
+    assert {path.name for path in sources if other.search(path.read_text())} <= {"problems.py"}
 
 
 def test_accuracy_and_recovery_of_every_budget_are_a_table(tmp_path):
