@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from floral_learn.audit.result import AuditResult
 
+_MANY = 0.15  # of the rows, in which some other class is at least half as probable: classes overlap
 _FEW = 0.05  # of the rows: pairs of classes that look alike in fewer are not worth a sentence
 
 
@@ -22,7 +23,9 @@ def headline(result: AuditResult) -> str:
         return f"{share} are contradicted by the rest of the data and stand apart: they look wrong."
     if flagged < _FEW * n:
         return f"{share} are contradicted by the rest of the data; too few to form a group of their own."
-    return f"The classes overlap. {share} are contradicted most strongly, but many of these can be right."
+    if sum(rows for _, _, rows in result.alike) >= _MANY * n:
+        return f"The classes overlap. {share} are contradicted most strongly, but many of these can be right."
+    return f"{share} are contradicted by the rest of the data, but do not stand clearly apart: some can be right."
 
 
 def sentences(result: AuditResult) -> list[str]:

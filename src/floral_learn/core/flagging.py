@@ -24,7 +24,9 @@ from scipy.special import expit, log_softmax, softmax
 WIDTH = 0.05  # of the kernel that smooths the histogram of contradictions
 WINDOW = 0.2  # heaps are compared by the rows within such a window
 HIGHER = 2.0  # times the rows of the valley that a second heap must have
+HIGHER_SHARES, BLURRED = 1.25, 1.25  # the same among neighbours' shares, whose counts blur heaps; and their factor
 DOUBTFUL, CLEAR = 1.0, 2.5  # standard errors above the valley: from where a heap counts, and where it counts in full
+ENOUGH_OF_A_HEAP = 2 / 3  # to say that labels stand apart
 INTO_THE_HEAP = 0.4  # the cut lies this far from the valley to the heap's top
 STRONG, LOWEST = 0.4, 0.1  # without a second heap the cut lies between these
 NEARLY_ALL = (0.7, 0.9)  # gains between which a model becomes right nearly everywhere
@@ -117,7 +119,7 @@ def flag(
     begin, clear = second_heap(tilted[free])
     clear = min(clear, second_heap(plain[free])[1])
     if shares is not None:
-        clear = min(clear, second_heap(contradiction(shares, labels)[free])[1])
+        clear = min(clear, BLURRED * second_heap(contradiction(shares, labels)[free], HIGHER_SHARES)[1])
     heap = float(np.clip((clear - DOUBTFUL) / (CLEAR - DOUBTFUL), 0, 1))
     # The surest rows of a model that knows next to nothing are not sure.
     known = float(np.clip(gain / ENOUGH_GAIN, 0, 1)) ** 2
@@ -136,8 +138,40 @@ def flag(
         suggested=best_other(undone, labels),
         gain=gain,
         informative=informative,
-        apart=heap >= 0.5,
+        apart=heap >= ENOUGH_OF_A_HEAP,
     )
+
+
+def flag_scores(scores: np.ndarray, labels: np.ndarray, *, trusted: np.ndarray | None = None) -> Flags:
+    """Flag labels by the decision values of one kernel model, as ``FloralClassifier.label_issues`` does.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n, 1) or (n, M)
+        Decision values without each row's own term (`floral_learn.core.suspicion.without_own`): for two classes one
+        column, positive for the second class.
+    labels : int ndarray of shape (n,)
+        Given class numbers.
+    trusted : bool ndarray of shape (n,), optional
+        Labels known to be right: never flagged.
+
+    Returns
+    -------
+    Flags
+        As from `flag`, the scores taken for the only judge.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.core.flagging import flag_scores
+    >>> y = np.repeat([0, 1], 100)
+    >>> scores = np.linspace(0.5, 1.5, 200)[:, None] * (2 * y[:, None] - 1)
+    >>> given = np.where(np.isin(np.arange(200), [5, 50, 150]), 1 - y, y)
+    >>> np.flatnonzero(flag_scores(scores, given).mask).tolist()
+    [5, 50, 150]
+    """
+    per_class = np.hstack([-scores, scores]) if scores.shape[1] == 1 else scores
+    return flag(temper(per_class, labels), labels, trusted=trusted)
 
 
 def temper(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -237,7 +271,7 @@ def undo_direction(probabilities: np.ndarray) -> np.ndarray:
     return (1 - KEPT) * undone / undone.sum(axis=1, keepdims=True) + KEPT * probabilities
 
 
-def second_heap(values: np.ndarray) -> tuple[float, float]:
+def second_heap(values: np.ndarray, higher: float = HIGHER) -> tuple[float, float]:
     """Where the heap of contradicted labels begins, and how clearly it stands out (0: not at all), in standard errors.
 
     The heap is where the smoothed histogram of `values`, to the right of its main top, rises most clearly above its
@@ -251,7 +285,7 @@ def second_heap(values: np.ndarray) -> tuple[float, float]:
     lowest = np.minimum.accumulate(count)
     valley = np.maximum.accumulate(np.where(count <= lowest, np.arange(len(grid)), 0))
     rise = (count - lowest) / np.sqrt(count + lowest + 1)
-    rise[(grid <= 0.05) | (count < HIGHER * lowest)] = 0
+    rise[(grid <= 0.05) | (count < higher * lowest)] = 0
     top = int(rise.argmax())
     return float(grid[valley[top]] + INTO_THE_HEAP * (grid[top] - grid[valley[top]])), float(rise[top])
 
