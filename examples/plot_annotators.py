@@ -33,7 +33,7 @@ print(ranking.round(3))
 truly = [float((y != truth)[who == name].mean()) for name in ranking["group"]]
 figure, axes = plt.subplots(1, 2, figsize=(10.5, 4.2), layout="constrained", width_ratios=(1.6, 1))
 place = np.arange(len(ranking))
-axes[0].barh(place, 100 * ranking["score"], color="C0", height=0.6, label="estimated (shrunk)")
+axes[0].barh(place, 100 * ranking["score"], color="C0", height=0.6, label="flagged (shrunk)")
 axes[0].plot(100 * np.array(truly), place, "kx", label="truly wrong")
 axes[0].set(yticks=place, xlabel="wrong labels (%)")
 axes[0].set_yticklabels([f"{name} ({rows} rows)" for name, rows in zip(ranking["group"], ranking["rows"])])

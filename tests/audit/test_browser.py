@@ -4,6 +4,7 @@ import csv
 import io
 import shutil
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -20,6 +21,7 @@ DRIVER = shutil.which("chromedriver")
 pytestmark = pytest.mark.skipif(
     not (CHROME and DRIVER), reason="no Chromium with its driver on this machine (Debian: chromium chromium-driver)"
 )
+AXE = Path(__file__).parents[1] / "review_page" / "axe.min.js"
 HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">'
 FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-dev-shm-usage",
@@ -309,6 +311,23 @@ def test_light_and_dark_and_phone_width(page):
     assert page.find("#table tr.row td.mark button").size["height"] >= 28
     page.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_has_no_barriers_that_axe_knows(page, scheme):
+    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    fresh(page)
+    page.find("#table tr.row button.open").click()
+    page.find("#table tr.row button.w").click()
+    page.js(AXE.read_text(encoding="utf-8"))
+    found = page.browser.execute_async_script(
+        "const done = arguments[0]; axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa']})"
+        ".then(r => done([r.violations.map(v => v.id + ' ' + v.nodes[0].html), r.passes.length]))"
+    )
+    page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    assert found[0] == []
+    assert found[1] > 15, "axe did not look"
 
 
 def test_hostile_text_stays_text(browser, blobs, tmp_path):

@@ -98,8 +98,11 @@
   const pages = () => Math.max(1, Math.ceil(list.length / size()));
   const shown = () => list.subarray(state.page * size(), (state.page + 1) * size());
   const chips = (w) => { const f = document.createDocumentFragment(); D.reasons.forEach((t, i) => { if (w & (1 << i)) f.append(el("span", { class: "chip" }, t)); }); return f; };
-  const named = (c, i, r) => (D.columns.length > 1 && c[r] && c[r].length <= 24 ? D.columns[i] + " " + c[r] : c[r]);
-  const brief = (r, most) => { const t = D.cells.map((c, i) => named(c, i, r)).filter(Boolean).join(" · "); return t.length > most ? t.slice(0, most - 1) + "…" : t; };
+  // In the list prose comes first, and short values carry the names of their columns.
+  const typical = D.cells.map((c) => { let t = 0, k = Math.min(n, 200); for (let r = 0; r < k; r++) t += c[r].length; return t / Math.max(k, 1); });
+  const turn_of = D.columns.map((_, i) => i).sort((a, b) => (typical[b] > 30) - (typical[a] > 30) || a - b);
+  const named = (i, r) => (D.columns.length > 1 && D.cells[i][r] && typical[i] <= 30 ? D.columns[i] + " " + D.cells[i][r] : D.cells[i][r]);
+  const brief = (r, most) => { const t = turn_of.map((i) => named(i, r)).filter(Boolean).join(" · "); return t.length > most ? t.slice(0, most - 1) + "…" : t; };
   const markCell = (r) => {
     const m = marks.get(r);
     const button = (mark, text, cls) => el("button", { type: "button", class: cls, "data-focus": r + mark, "aria-pressed": String(!!m && m.mark === mark), onclick: (e) => { e.stopPropagation(); state.selected = r; setMark(r, mark); } }, text);
@@ -114,7 +117,7 @@
       el("td", { "data-name": "given" }, givenOf(r)),
       el("td", { "data-name": "suggested" }, D.classes[m && m.mark === "wrong" ? m.label : D.suggested[r]]),
       el("td", { "data-name": "suspicion" }, el("span", { class: "meter" }, el("b", null, score(s)), el("i", { style: "width:" + Math.round(60 * s) + "px" }))));
-    if (D.columns.length) tr.append(el("td", { "data-name": "content", class: "wide content" }, brief(r, 140)));
+    if (D.columns.length) tr.append(el("td", { "data-name": "content", class: "wide content" }, el("div", null, brief(r, 180))));
     tr.append(el("td", { "data-name": "reasons", class: "wide" }, chips(D.why[r])));
     if (D.group) tr.append(el("td", { "data-name": "source" }, groupOf(r)));
     tr.append(markCell(r));
