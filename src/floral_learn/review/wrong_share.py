@@ -9,6 +9,7 @@ import numpy as np
 from floral_learn.review.posterior import Posterior, turned
 
 _WIDTH = 1.645  # standard deviations on each side: nine in ten, if the model is right
+_WORTH = 4  # an answer, with the model's help, is believed to be worth at most so many random ones
 _SAMPLE = 300  # rows on which what they share is measured
 
 
@@ -42,7 +43,8 @@ def estimated_share(posterior: Posterior, wrong: np.ndarray, pool: np.ndarray) -
     by_component = posterior.by_component(pool).mean(axis=1)
     between = float(posterior.weights @ (by_component - posterior.weights @ by_component) ** 2)
     tosses = float((wrong * (1 - wrong)).sum()) / len(wrong) ** 2
-    half = _WIDTH * np.sqrt(between + _within(posterior, pool) + tosses)
+    least = estimate * (1 - estimate) / (_WORTH * (len(posterior.at) + 1))
+    half = _WIDTH * np.sqrt(max(between + _within(posterior, pool), least) + tosses)
     return WrongShare(estimate, max(0.0, estimate - half), min(1.0, estimate + half))
 
 
