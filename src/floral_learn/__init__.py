@@ -13,7 +13,6 @@ __version__ = "0.1.0.dev0"
 _PUBLIC = {
     "FloralClassifier": "floral_learn.defenses.floral",
     "HistoryDisplay": "floral_learn.defenses.history_display",
-    "BudgetPathDisplay": "floral_learn.defenses.budget_display",
     "Checkpoint": "floral_learn.defenses.checkpoint",
     "resume": "floral_learn.defenses.checkpoint",
     "save": "floral_learn.defenses.persistence",

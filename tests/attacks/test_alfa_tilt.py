@@ -1,4 +1,4 @@
-"""alfa-tilt keeps the largest angle, draws random SVMs, and its low-rank duals agree with libsvm."""
+"""alfa-tilt keeps the largest angle, draws random SVMs, and its low_rank duals agree with libsvm."""
 
 import numpy as np
 import pytest
@@ -8,9 +8,6 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 from floral_learn.attacks import AlfaTilt, poison
-from floral_learn.attacks.batched_dual import solve_duals
-from floral_learn.attacks.kernel_svm import fit_dual
-from floral_learn.core.gram import DenseGram
 
 
 @pytest.fixture(scope="module")
@@ -74,24 +71,10 @@ def test_unsigned_random_svms_favour_rows_of_one_class(moons):
     assert one_sided[0] < 1.0
 
 
-def test_batched_duals_equal_libsvm(moons):
-    X, y = moons
-    gram = rbf_kernel(X, gamma=1.0)
-    rng = np.random.default_rng(0)
-    signs = np.where(rng.random((120, 5)) < 0.15, -y[:, None], y[:, None]).astype(float)
-    found = solve_duals(DenseGram(gram), signs, 2.0, tol=1e-4, max_iter=20000)
-    assert found.residual.max() <= 1e-4
-    for column in range(5):
-        exact = fit_dual(gram, signs[:, column], 2.0)
-        np.testing.assert_allclose(found.product[:, column] + found.intercept[column], exact.values, atol=5e-3)
-        assert found.beta[:, column].sum() == pytest.approx(0, abs=1e-9)
-        assert (np.abs(found.beta[:, column]) <= 2.0 + 1e-12).all()
-
-
 def test_the_low_rank_path_sees_the_angles_that_libsvm_sees(moons):
     X, y = moons
     settings = {"budget": 24, "C": 1.0, "gamma": 0.5, "n_restarts": 8, "random_state": 0}
-    low = AlfaTilt(gram="low-rank", rank=120, **settings).poison(X, y)
+    low = AlfaTilt(gram="low_rank", rank=120, **settings).poison(X, y)
     assert "low rank" in low.details["gram"]
     assert low.details["cosine"] == pytest.approx(cosine(X, y, low.y, 1.0, 0.5), abs=0.02)
 
@@ -127,7 +110,7 @@ def test_settings_are_checked(moons):
     with pytest.raises(ValueError, match="n_restarts=0 must be at least 1"):
         poison(X, y, "alfa-tilt", 3, n_restarts=0)
     with pytest.raises(ValueError, match="may be indefinite"):
-        poison(X, y, "alfa-tilt", 3, kernel="sigmoid", gram="low-rank")
+        poison(X, y, "alfa-tilt", 3, kernel="sigmoid", gram="low_rank")
 
 
 def test_an_svc_surrogate_gives_its_settings(moons):

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from floral_learn.attacks import poison
-from floral_learn.attacks.constraints import Constraints, encode_labels, number_of_flips
+from floral_learn.attacks.constraints import Constraints
 from floral_learn.attacks.flip_costs import cheapest_flips, check_costs
+from floral_learn.core.validation import count_points, encode_labels
 
 
 @st.composite
@@ -79,7 +80,7 @@ def test_costs_are_checked():
 @settings(deadline=None)
 @given(st.integers(1, 2000), st.integers(0, 100))
 def test_a_percentage_is_rounded_down_without_float_noise(n, percent):
-    assert number_of_flips(percent / 100, n) == percent * n // 100
+    assert count_points(percent / 100, n, "budget") == percent * n // 100
 
 
 @settings(deadline=None)
@@ -102,10 +103,10 @@ def test_random_flips_always_change_exactly_the_budget(sizes, n_classes):
     assert set(result.indices.tolist()) == set(np.flatnonzero(result.y != y).tolist())
 
 
-def test_flip_matrix_frequencies_are_those_of_the_matrix():
+def test_flip_distribution_frequencies_are_those_of_the_matrix():
     matrix = np.array([[0.2, 0.6, 0.2], [0.5, 0.0, 0.5], [0.0, 0.0, 1.0]])
     y = np.repeat([0, 1, 2], 3000)
-    result = poison(None, y, "random", 6000, 0, flip_matrix=matrix)
+    result = poison(None, y, "random", 6000, 0, flip_distribution=matrix)
     assert (result.y[y == 2] == 2).all()
     # a flip changes the label: the weight on the own class is shared by the others
     assert np.mean(result.y[y == 0] == 1) == pytest.approx(0.75, abs=0.03)

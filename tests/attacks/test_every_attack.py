@@ -165,21 +165,21 @@ def test_more_than_two_classes_are_attacked_or_refused_as_declared(name, three_c
 
 
 @pytest.mark.parametrize("name", [name for name, cls in ATTACKS.items() if cls.multiclass])
-def test_a_flip_matrix_decides_the_new_class(name, three_classes):
+def test_a_flip_distribution_decides_the_new_class(name, three_classes):
     X, y = three_classes
     cycle = [[0, 1, 0], [0, 0, 1], [0, 0, 1.0]]  # 0 -> 1 -> 2, and 2 is never flipped
-    result = attack(name, X, y, flip_matrix=cycle)
+    result = attack(name, X, y, flip_distribution=cycle)
     assert len(result.indices) == 12
     np.testing.assert_array_equal(result.y[result.indices], y[result.indices] + 1)
     for wrong in (np.eye(2), np.full((3, 3), 0.5), [[0, 2, -1], [0, 0, 1], [1, 0, 0]]):
-        with pytest.raises(ValueError, match="flip_matrix"):
-            attack(name, X, y, flip_matrix=wrong)
+        with pytest.raises(ValueError, match="flip_distribution"):
+            attack(name, X, y, flip_distribution=wrong)
 
 
 @every_attack
-def test_a_two_class_flip_matrix_can_protect_a_class(name, two_classes):
+def test_a_two_class_flip_distribution_can_protect_a_class(name, two_classes):
     X, y = two_classes
-    result = attack(name, X, y, flip_matrix=[[0, 1], [0, 1.0]])
+    result = attack(name, X, y, flip_distribution=[[0, 1], [0, 1.0]])
     assert (y[result.indices] == -1).all()
 
 

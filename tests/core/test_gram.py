@@ -9,7 +9,7 @@ from floral_learn.core.choose_gram import choose_gram, parse_bytes, resolve_dtyp
 from floral_learn.core.factor_part import FactorPart
 from floral_learn.core.gram import ChunkedGram, DenseGram, format_bytes
 from floral_learn.core.kernels import Kernel
-from floral_learn.core.low_rank import LowRankGram
+from floral_learn.core.low_rank import LowRankGram, Parts
 from floral_learn.core.probe import Probe
 
 RNG = np.random.default_rng(1)
@@ -107,11 +107,20 @@ def test_lambda_max_against_the_eigenvalues(centred, backend):
     H = np.eye(300) - root @ root.T / (root**2).sum() if centred else np.eye(300)
     truth = np.linalg.eigvalsh(H @ (root * K * root.T) @ H)
     gram = DenseGram.from_rows(X, KERNEL, "float64", backend)
-    low, high = gram.ritz(steps=200, tol=1e-10, centred=centred, weight=backend.columns(weight))
-    assert high == pytest.approx(truth[-1], rel=1e-8)
-    assert low >= truth[0] - 1e-9
+    found = gram.eigenvalue("LA", steps=500, tol=1e-10, centred=centred, weight=backend.columns(weight))
+    assert found == pytest.approx(truth[-1], rel=1e-8)
     rough = gram.lambda_max(centred=centred, weight=backend.columns(weight))
     assert truth[-1] * (1 - 1e-9) <= rough <= truth[-1] * 1.01
+
+
+def test_a_negative_eigenvalue_is_found():
+    rng = np.random.default_rng(0)
+    Q = np.linalg.qr(rng.normal(size=(200, 200)))[0]
+    values = np.r_[-0.5, rng.uniform(0, 1, size=198), 5.0]
+    gram = DenseGram((Q * values) @ Q.T)
+    assert gram.eigenvalue("SA") == pytest.approx(-0.5, rel=1e-2)
+    assert gram.eigenvalue("SA", steps=1) < 0  # also where the iteration is cut short
+    assert DenseGram(np.eye(2)).eigenvalue("SA") == pytest.approx(1)
 
 
 def test_choice_by_size_and_kernel():
@@ -165,7 +174,7 @@ def test_a_symmetric_product_of_few_columns_matches_many():
     np.testing.assert_allclose(few, big.matrix @ V, atol=1e-3)
 
 
-class ThreeParts:
+class ThreeParts(Parts):
     """Rows in three parts, as three machines would hold them."""
 
     def __init__(self, rows):

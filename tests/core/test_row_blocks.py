@@ -9,7 +9,8 @@ from scipy import sparse
 from floral_learn.core import row_blocks
 from floral_learn.core.kernels import Kernel, resolve_gamma
 from floral_learn.core.low_rank import LowRankGram
-from floral_learn.core.row_blocks import ArrayBlocks, gamma_of, open_rows, read_column
+from floral_learn.core.row_blocks import ArrayBlocks, gamma_of
+from floral_learn.defenses.row_files import open_rows, read_column
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(loc=3, size=(500, 7)).astype(np.float32)

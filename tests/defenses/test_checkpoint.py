@@ -33,7 +33,7 @@ class StopAt:
 
 
 def interrupted(path, at, rows=X, labels=NAMES, every=50, fit=None, **params):
-    params = {"budget": 0.1, "random_state": 0, "n_rounds": 150, **params}
+    params = {"budget": 0.1, "random_state": 0, "n_rounds": 150, "tol": 1e-7, **params}
     clf = FloralClassifier(**params).set_callbacks(Checkpoint(path, every=every), StopAt(at))
     with pytest.raises(KeyboardInterrupt):
         clf.fit(rows, labels, **(fit or {}))

@@ -6,6 +6,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_digits, make_blobs, make_moons
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -20,7 +21,7 @@ from floral_learn.core.kernels import Kernel
 
 X, Y = make_moons(200, noise=0.2, random_state=0)
 NAMES = np.array(["no", "yes"])[Y]
-CONVERGED = {"budget": 0, "n_rounds": 20_000, "average": False}
+CONVERGED = {"budget": 0, "n_rounds": 20_000, "tol": 1e-5}
 
 # Random flips fall on other rows when rows are repeated: with the attacker on, weights cannot equal repetition.
 _RANDOM = "flips are drawn by row: a repeated row is two rows to the attacker; exact with the attacker off (budget=0)"
@@ -37,10 +38,10 @@ def explained(estimator):
 @parametrize_with_checks(
     [
         FloralClassifier(n_rounds=100),
-        FloralClassifier(n_rounds=100, budget=0),
-        FloralClassifier(n_rounds=100, budget=0.3),
-        FloralClassifier(n_rounds=100, kernel="linear", average=False, gram="low_rank"),
-        FloralClassifier(n_rounds=60, device="cpu", gram="chunked"),
+        FloralClassifier(n_rounds=2000, budget=0),
+        FloralClassifier(n_rounds=20, budget=0.3, multi_class="one-vs-rest"),
+        FloralClassifier(n_rounds=20, kernel="linear", average=False, gram="low_rank"),
+        FloralClassifier(n_rounds=10, device="cpu", gram="chunked"),
     ],
     expected_failed_checks=explained,
 )
@@ -49,10 +50,11 @@ def test_scikit_learn_checks(estimator, check):
 
 
 def test_the_estimator_is_the_game():
-    clf = FloralClassifier(gamma=1.0, budget=20, random_state=np.random.default_rng(0)).fit(X, Y)
+    paper = {"C": 10.0, "budget": 20, "per_class": False, "tol": None}
+    clf = FloralClassifier(gamma=1.0, random_state=np.random.default_rng(0), **paper).fit(X, Y)
     seeds = np.random.default_rng(0).integers(2**62, size=2)
     gram = DenseGram.from_rows(X, Kernel("rbf", gamma=1.0))
-    eta = 1 / gram.lambda_max(200, 1e-10, centred=True)
+    eta = 1.5 / gram.lambda_max(200, 1e-10, centred=True)
     game = Game(gram, Y, np.full(200, 10.0), step_schedule(eta, 500), RandomizedTopK(20, 10), seeds=seeds[:1])
     result = solve(game)
     np.testing.assert_array_equal(clf.dual_coef_[0], result.mean_weights[clf.support_, 0])
@@ -74,9 +76,9 @@ def test_with_the_attacker_off_it_converges_to_svc(weights):
 
 def test_integer_weights_are_repeated_rows_with_the_attacker_off():
     times = np.arange(200) % 3
-    plain = FloralClassifier(budget=0).fit(np.repeat(X, times, axis=0), np.repeat(Y, times))
-    weighted = FloralClassifier(budget=0).fit(X, Y, sample_weight=times)
-    np.testing.assert_allclose(weighted.decision_function(X), plain.decision_function(X), atol=1e-8)
+    plain = FloralClassifier(budget=0, n_rounds=5000).fit(np.repeat(X, times, axis=0), np.repeat(Y, times))
+    weighted = FloralClassifier(budget=0, n_rounds=5000).fit(X, Y, sample_weight=times)
+    np.testing.assert_allclose(weighted.decision_function(X), plain.decision_function(X), atol=1e-6)
     assert not set(weighted.support_) & set(np.flatnonzero(times == 0))
 
 
@@ -89,7 +91,7 @@ def test_rows_of_weight_zero_are_never_flipped():
 
 
 def test_attributes_are_those_of_svc():
-    clf = FloralClassifier(budget=0.1, random_state=0).fit(X, NAMES)
+    clf = FloralClassifier(budget=0.1, tol=None, random_state=0).fit(X, NAMES)
     assert list(clf.classes_) == ["no", "yes"]
     assert clf.dual_coef_.shape == (1, len(clf.support_))
     assert clf.support_vectors_.shape == (len(clf.support_), 2)
@@ -135,7 +137,40 @@ def test_average_false_is_the_last_iterate():
     last = FloralClassifier(budget=0.2, average=False, random_state=0).fit(X, Y)
     mean = FloralClassifier(budget=0.2, average=True, random_state=0).fit(X, Y)
     assert last.intercept_[0] == last.history_["bias"][-1]
-    assert mean.intercept_[0] == pytest.approx(mean.history_["bias"][250:].mean())
+    assert mean.n_iter_ < 500
+    assert mean.intercept_[0] == pytest.approx(mean.history_["bias"][mean.n_iter_ // 2 :].mean())
+
+
+class StopAfter:
+    def __init__(self, rounds):
+        self.rounds = rounds
+
+    def setup(self, estimator, context): ...
+    def teardown(self, estimator, context): ...
+    def on_fit_task_begin(self, estimator, context): ...
+
+    def on_fit_task_end(self, estimator, context):
+        return context.parent is not None and context.task_id + 1 == self.rounds
+
+
+@pytest.mark.parametrize("rounds", [7, 30, 77])
+def test_however_a_game_ends_the_last_half_of_its_rounds_is_averaged(rounds):
+    clf = FloralClassifier(budget=0.2, tol=None, random_state=0).set_callbacks(StopAfter(rounds)).fit(X, Y)
+    assert clf.n_iter_ == rounds
+    assert clf.intercept_[0] == pytest.approx(clf.history_["bias"][rounds // 2 :].mean())
+
+
+def test_a_game_ends_when_it_has_settled_and_says_when_it_has_not():
+    clf = FloralClassifier(random_state=0).fit(X, Y)
+    assert clf.n_iter_ in (64, 96, 128)
+    assert FloralClassifier(tol=1e-9, n_rounds=100, random_state=0).fit(X, Y).n_iter_ == 100
+    with pytest.warns(ConvergenceWarning, match="not settled after n_rounds=100"):
+        FloralClassifier(tol=1e-9, n_rounds=100, random_state=0).fit(X, Y)
+    with pytest.warns(ConvergenceWarning, match="KKT residual"):
+        FloralClassifier(budget=0, n_rounds=5).fit(X, Y)
+    exact = FloralClassifier(budget=0, n_rounds=5000).fit(X, Y)
+    assert exact.residual_ <= 1e-3
+    assert exact.n_iter_ < 5000
 
 
 def test_budget_below_two_points_turns_the_attacker_off():
@@ -167,32 +202,53 @@ class TestMultiClass:
     def test_four_classes(self):
         clf = FloralClassifier(random_state=0).fit(self.P, np.array(list("wxyz"))[self.labels])
         assert clf.decision_function(self.P).shape == (240, 4)
-        assert clf.dual_coef_.shape == (4, len(clf.support_))
-        assert clf.score(self.P, np.array(list("wxyz"))[self.labels]) > 0.85
+        assert clf.dual_coef_.shape == (6, len(clf.support_))
+        svc = SVC().fit(self.P, self.labels).score(self.P, self.labels)
+        assert clf.score(self.P, np.array(list("wxyz"))[self.labels]) > svc - 0.02
 
     def test_digits_beside_svc(self):
         D, digits = load_digits(return_X_y=True)
         train, test = np.arange(0, 1200), np.arange(1200, len(digits))
-        svc = SVC(C=10).fit(D[train], digits[train]).score(D[test], digits[test])
+        svc = SVC().fit(D[train], digits[train]).score(D[test], digits[test])
         clf = FloralClassifier(random_state=0).fit(D[train], digits[train])
         assert clf.score(D[test], digits[test]) > svc - 0.02
+        exact = FloralClassifier(budget=0, n_rounds=2000).fit(D[train], digits[train])
+        assert (exact.predict(D[test]) == SVC().fit(D[train], digits[train]).predict(D[test])).mean() > 0.995
 
     def test_budget_for_each_class(self):
         budget = {0: 10, 1: 0.05, 2: 0, 3: 4}
-        clf = FloralClassifier(budget=budget, flips=4, n_rounds=60, random_state=0).fit(self.P, self.labels)
+        rest = {"multi_class": "one-vs-rest", "n_rounds": 60}
+        clf = FloralClassifier(budget=budget, flips=4, random_state=0, **rest).fit(self.P, self.labels)
         assert clf.budget_ == {0: 10, 1: 12, 2: 0, 3: 4}
         with pytest.raises(ValueError, match="exactly the classes"):
-            FloralClassifier(budget={0: 10}).fit(self.P, self.labels)
+            FloralClassifier(budget={0: 10}, **rest).fit(self.P, self.labels)
         with pytest.raises(ValueError, match="three or more classes"):
             FloralClassifier(budget={0: 1, 1: 2}).fit(X, Y)
+        with pytest.raises(ValueError, match="one-vs-rest"):
+            FloralClassifier(budget=budget).fit(self.P, self.labels)
 
     def test_flip_distribution(self):
-        q = np.roll(np.eye(4), 1, axis=1)
-        FloralClassifier(budget=0.1, flip_distribution=q, n_rounds=30).fit(self.P, self.labels)
+        q, rest = np.roll(np.eye(4), 1, axis=1), {"multi_class": "one-vs-rest"}
+        seen = []
+
+        class Look(StopAfter):
+            def on_fit_task_end(self, estimator, context):
+                state = estimator._running_fit.state
+                if context.parent is not None and state.round > 1:
+                    now = state.signs.argmax(axis=1)
+                    moved = np.flatnonzero(now != TestMultiClass.labels)
+                    seen.extend(zip(TestMultiClass.labels[moved], now[moved]))
+
+        clf = FloralClassifier(budget=0.1, flip_distribution=q, n_rounds=30, random_state=0, **rest)
+        clf.set_callbacks(Look(0)).fit(self.P, self.labels)
+        assert len(seen) > 100
+        assert all(new == (old + 1) % 4 for old, new in seen)  # each class only to the next one
         with pytest.raises(ValueError, match=r"shape \(4, 4\)"):
-            FloralClassifier(flip_distribution=np.eye(3)).fit(self.P, self.labels)
+            FloralClassifier(flip_distribution=np.eye(3), **rest).fit(self.P, self.labels)
         with pytest.raises(ValueError, match="row-stochastic"):
-            FloralClassifier(flip_distribution=np.ones((4, 4))).fit(self.P, self.labels)
+            FloralClassifier(flip_distribution=np.ones((4, 4)), **rest).fit(self.P, self.labels)
+        with pytest.raises(ValueError, match="one-vs-rest"):
+            FloralClassifier(flip_distribution=q).fit(self.P, self.labels)
 
 
 @pytest.mark.parametrize("gram", ["dense", "chunked", "low_rank"])
@@ -258,11 +314,14 @@ def test_label_issues_rank_planted_flips_first():
 
 
 BAD = [
-    ({"budget": 1.5}, r"budget=1.5 is a fraction of the rows and must lie in \[0, 1\]"),
-    ({"budget": 500}, "budget=500 is more than the 200 rows there are"),
-    ({"budget": -3}, "budget=-3 must not be negative"),
+    ({"budget": 1.5}, r"budget=1.5 is a fraction and must lie in \[0, 1\]"),
+    ({"budget": 500}, "budget=500 must be between 0 and the number of rows, 200"),
+    ({"budget": -3}, "budget=-3 must be between 0"),
+    ({"tol": 0.0}, "'tol' parameter"),
+    ({"multi_class": "ovo"}, "'multi_class' parameter"),
     ({"budget": "automatic"}, "'budget' parameter of FloralClassifier must be"),
-    ({"budget": "auto", "flips": 3}, "flips=3 needs a budget in numbers"),
+    ({"budget": "auto"}, "'budget' parameter of FloralClassifier must be"),
+    ({"C": "auto"}, "'C' parameter of FloralClassifier must be"),
     ({"budget": 10, "flips": 11}, "flips=11 is 11 points, more than the budget of 10"),
     ({"C": 0}, "'C' parameter of FloralClassifier must be"),
     ({"kernel": "rfb"}, "'kernel' parameter of FloralClassifier must be"),
@@ -291,7 +350,7 @@ def test_wrong_data_is_refused_with_a_reason():
         clf.fit(np.where(X > 1, np.nan, X), Y)
     with pytest.raises(ValueError, match="infinity"):
         clf.fit(np.where(X > 1, np.inf, X), Y)
-    with pytest.raises(ValueError, match="at least two classes"):
+    with pytest.raises(ValueError, match="at least 2 classes"):
         clf.fit(X, np.zeros(200))
     with pytest.raises(ValueError, match="minimum of 2"):
         clf.fit(X[:1], Y[:1])
@@ -305,7 +364,7 @@ def test_wrong_data_is_refused_with_a_reason():
         clf.fit(X, Y, sample_weight=np.zeros(200))
     with pytest.raises(ValueError, match="each class needs a positive one"):
         clf.fit(X, Y, sample_weight=Y)
-    with pytest.raises(ValueError, match=r"trusted= must be a boolean mask with one entry a row \(200\)"):
+    with pytest.raises(ValueError, match=r"trusted= must be a boolean mask with one entry per row \(200\)"):
         clf.fit(X, Y, trusted=[1, 2, 3])
     with pytest.raises(ValueError, match="2 features"):
         clf.fit(X, Y).predict(X[:, :1])
@@ -337,7 +396,7 @@ def test_a_function_that_is_no_kernel_is_refused():
 def test_mixed_labels_are_named():
     mixed = NAMES.astype(object)
     mixed[0] = 1
-    with pytest.raises(ValueError, match="y mixes int and str"):
+    with pytest.raises(ValueError, match="y mixes label types: number and str"):
         FloralClassifier().fit(X, mixed)
 
 
@@ -396,8 +455,102 @@ def test_nothing_is_left_half_fitted_by_a_refused_fit():
 
 
 def test_verbose_writes_lines_with_time_left(capsys):
-    FloralClassifier(n_rounds=40, budget=0.02, verbose=1).fit(X, Y)
+    FloralClassifier(n_rounds=40, tol=None, budget=0.02, verbose=1).fit(X, Y)
     lines = capsys.readouterr().err.strip().splitlines()
-    assert len(lines) == 10
+    assert lines[0] == "[floral] computing the kernel"
+    assert lines[1].startswith("[floral] round 1/40")
     assert lines[-1].startswith("[floral] round 40/40")
-    assert all("s left" in line for line in lines)
+    assert all("s left" in line for line in lines[1:])
+    FloralClassifier(verbose=1, random_state=0).fit(X, Y)
+    assert "settled" in capsys.readouterr().err.strip().splitlines()[-1]
+
+
+class Interrupt(StopAfter):
+    def on_fit_task_end(self, estimator, context):
+        if context.parent is not None and context.task_id + 1 == self.rounds:
+            raise KeyboardInterrupt
+
+
+def test_an_interrupted_first_fit_leaves_it_unfitted():
+    clf = FloralClassifier(random_state=0).set_callbacks(Interrupt(5))
+    with pytest.raises(KeyboardInterrupt):
+        clf.fit(X, Y)
+    with pytest.raises(NotFittedError):
+        clf.predict(X)
+    assert not [name for name in vars(clf) if name.endswith("_")]
+
+
+@pytest.mark.parametrize("broken", ["callback", "product", "projection"])
+def test_an_interrupted_refit_leaves_the_former_model_whole(broken, monkeypatch):
+    clf = FloralClassifier(random_state=0).fit(pd.DataFrame(X, columns=["a", "b"]), NAMES)
+    before, kept = clf.decision_function(pd.DataFrame(X, columns=["a", "b"])), set(vars(clf))
+    other, labels = np.random.default_rng(0).normal(size=(90, 5)), np.arange(90) % 3
+
+    def fail(*_, **__):
+        raise KeyboardInterrupt
+
+    if broken == "callback":
+        clf.set_callbacks(Interrupt(3))
+    elif broken == "product":
+        monkeypatch.setattr("floral_learn.core.pairs.PairedGram.matmat", fail)
+    else:
+        monkeypatch.setattr("floral_learn.core.operations.PROJECTIONS", {"exact": fail})
+    with pytest.raises(KeyboardInterrupt):
+        clf.fit(other, labels)
+    monkeypatch.undo()
+    assert set(vars(clf)) - {"_skl_callbacks"} == kept - {"_skl_callbacks"}
+    np.testing.assert_array_equal(clf.decision_function(pd.DataFrame(X, columns=["a", "b"])), before)
+    assert list(clf.classes_) == ["no", "yes"]
+
+
+def test_changing_x_after_the_fit_changes_nothing():
+    rows = X.copy()
+    clf = FloralClassifier(C=1e-3, budget=0, random_state=0).fit(rows, Y)  # every row supports
+    before = clf.decision_function(X)
+    rows[:] = 0
+    np.testing.assert_array_equal(clf.decision_function(X), before)
+    assert len(clf.support_) == len(X)
+
+
+def test_rows_of_weight_zero_do_not_change_the_type_of_the_model():
+    # 3,100 rows, 200 of them unused: float64 by the rows that play, in the fit and in predictions alike.
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(3100, 4)) + 1e4
+    labels = (rows[:, 0] > 1e4).astype(int)
+    weight = np.ones(3100)
+    weight[:200] = 0
+    clf = FloralClassifier(random_state=0).fit(rows, labels, sample_weight=weight)
+    assert clf.model_.dtype == "float64"
+    assert clf.score(rows, labels) > 0.95
+
+
+@pytest.mark.parametrize("offset", [1e7, 1e8])
+def test_rows_far_from_the_origin_are_told_apart_as_svc_does(offset):
+    svc = SVC().fit(X + offset, Y).score(X + offset, Y)
+    for budget in (0.05, 0):
+        clf = FloralClassifier(budget=budget, n_rounds=2000, random_state=0).fit(X + offset, Y)
+        assert clf.score(X + offset, Y) >= svc - 0.02
+
+
+def test_a_rare_class_is_neither_taken_whole_nor_flooded():
+    rng = np.random.default_rng(0)
+    rows = np.concatenate([rng.normal(size=(30, 3)) + 2.0, rng.normal(size=(970, 3))])
+    labels = np.r_[np.ones(30, int), np.zeros(970, int)]
+    clf = FloralClassifier(random_state=0).fit(rows, labels)
+    assert clf.budget_ <= 2
+    assert (clf.predict(rows[:30]) == 1).mean() >= (SVC().fit(rows, labels).predict(rows[:30]) == 1).mean() - 0.05
+    paper = FloralClassifier(per_class=False, random_state=0).fit(rows, labels)
+    assert (paper.predict(rows[:30]) == 1).mean() < (clf.predict(rows[:30]) == 1).mean()  # what the cap is for
+
+
+def test_the_history_of_flips_stays_within_max_memory():
+    small = FloralClassifier(budget=0.3, n_rounds=50, gram="low_rank", rank=5, max_memory=40_000, random_state=0).fit(
+        X, Y
+    )
+    assert small.history_["flips"].size == 0
+    assert small.flip_rate_.max() > 0
+
+
+def test_parameters_are_named():
+    with pytest.raises(TypeError):
+        FloralClassifier("rbf")

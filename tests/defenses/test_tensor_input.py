@@ -70,7 +70,7 @@ def test_a_row_of_weight_zero_is_left_out(device):
     [
         (torch.full((4, 2), torch.nan), [0, 1, 0, 1], "NaN"),
         (torch.zeros(4), [0, 1, 0, 1], "shape"),
-        (torch.zeros((4, 2)), [0, 1, 0], "one label a row"),
+        (torch.zeros((4, 2)), [0, 1, 0], "one label per row"),
         (torch.zeros((4, 2)), [0.0, 1.0, float("nan"), 1.0], "NaN"),
         (torch.zeros((1, 2)), [0], "minimum of 2"),
         (torch.zeros((4, 0)), [0, 1, 0, 1], "one feature"),

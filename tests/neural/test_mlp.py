@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 
 from floral_learn import load, poison, save  # noqa: E402
 from floral_learn.attacks.gradient_torch import module_gradients  # noqa: E402
-from floral_learn.defenses.floral_fit import generator  # noqa: E402
+from floral_learn.core.validation import generator  # noqa: E402
 from floral_learn.neural.batched_mlp import MLPSettings, train_mlps  # noqa: E402
 from floral_learn.neural.mlp import NeuralNetClassifier, PGDNeuralNetClassifier  # noqa: E402
 

@@ -126,12 +126,14 @@ def test_the_games_are_reproducible():
 @pytest.fixture(scope="module")
 def fit(problem):
     X, y = problem
-    return FloralClassifier(gamma=2.0, C=1.0, budget=4, n_rounds=200, random_state=0).fit(X, y)
+    return FloralClassifier(gamma=2.0, C=1.0, budget=4, per_class=False, n_rounds=200, tol=None, random_state=0).fit(
+        X, y
+    )
 
 
 def test_diagnose_replays_the_game_from_its_record(problem):
     X, y = problem
-    clf = FloralClassifier(gamma=2.0, C=1.0, budget=0, n_rounds=800, random_state=0).fit(X, y)
+    clf = FloralClassifier(gamma=2.0, C=1.0, budget=0, n_rounds=800, tol=None, random_state=0).fit(X, y)
     found = diagnose(clf, X, y)
     # With the attacker off the game ends at the SVM's own solution.
     assert found.distances[-1] < 1e-3 * found.distances[0]
@@ -156,7 +158,7 @@ def test_a_diagnosis_names_every_statement_and_reads_without_theory(problem, fit
 def test_without_the_data_only_the_support_vectors_are_judged(problem):
     y = problem[1]
     X = problem[0] + 3 * y[:, None]  # far apart: many rows are no support vectors
-    clf = FloralClassifier(gamma=0.1, C=1.0, budget=0, n_rounds=2000, random_state=0).fit(X, y)
+    clf = FloralClassifier(gamma=0.1, C=1.0, budget=0, n_rounds=2000, tol=None, random_state=0).fit(X, y)
     assert len(clf.support_) < 30
     part, full = diagnose(clf), diagnose(clf, X, y)
     assert part.distances is None
@@ -170,7 +172,9 @@ def test_a_game_that_converges_is_recognised():
     """Far-apart rows: K is nearly the identity, and every premise but the printed Lemma 1 can hold."""
     X = np.arange(12.0)[:, None] * 10
     y = np.array([1, -1] * 6)
-    clf = FloralClassifier(gamma=1.0, C=0.5, budget=0, learning_rate=0.5, n_rounds=60, random_state=0).fit(X, y)
+    clf = FloralClassifier(gamma=1.0, C=0.5, budget=0, learning_rate=0.5, n_rounds=60, tol=None, random_state=0).fit(
+        X, y
+    )
     found = diagnose(clf, X, y)
     assert found.constants.kappa_infinity < 1
     assert found.constants.eta_infinity == pytest.approx(2, rel=1e-6)
@@ -193,7 +197,9 @@ def test_diagnose_refuses_what_it_cannot_judge(problem, fit):
 def test_sample_weights_are_noticed(problem):
     X, y = problem
     weight = np.linspace(0.2, 3, 30)
-    clf = FloralClassifier(gamma=2.0, C=1.0, budget=4, n_rounds=50, random_state=0).fit(X, y, sample_weight=weight)
+    clf = FloralClassifier(gamma=2.0, C=1.0, budget=4, per_class=False, n_rounds=50, tol=None, random_state=0).fit(
+        X, y, sample_weight=weight
+    )
     found = diagnose(clf, X, y)
     assert found.distances is None
     with pytest.raises(ValueError, match="no distances"):

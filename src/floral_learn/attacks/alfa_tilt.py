@@ -7,12 +7,13 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.svm import SVC
 
+from floral_learn.core.accelerated import minimise
 from floral_learn.core.choose_gram import DENSE_ROWS
+from floral_learn.core.game import Game, step_schedule
 from floral_learn.core.kernels import Kernel, resolve_gamma
 from floral_learn.core.low_rank import LowRankGram
 
 from .base import Choice, LabelAttack, Problem
-from .batched_dual import solve_duals
 from .flip_costs import cheapest_flips, check_costs, cost_note
 from .kernel_svm import SVMSettings, fit_dual
 
@@ -48,7 +49,7 @@ class AlfaTilt(LabelAttack):
         proposals favour rows of one class in dense regions.
     costs, max_cost : array of shape (n,) and float, optional
         Price of each flip and most that all may cost, as in ``Alfa``.
-    gram : {"auto", "dense", "low-rank"}, default="auto"
+    gram : {"auto", "dense", "low_rank"}, default="auto"
         How the kernel matrix is held.
     rank : int, default=256
         Columns of a low-rank factor.
@@ -91,7 +92,7 @@ class AlfaTilt(LabelAttack):
     def _choose(self, problem: Problem) -> Choice:
         self._check()
         costs = check_costs(self.costs, self.max_cost, len(problem.y))
-        low_rank = self.gram == "low-rank" or (self.gram == "auto" and len(problem.y) > DENSE_ROWS)
+        low_rank = self.gram == "low_rank" or (self.gram == "auto" and len(problem.y) > DENSE_ROWS)
         svm = _LowRankSVM(self, problem) if low_rank else _DenseSVM(self, problem)
         signs, rng = problem.signs, problem.rng
         clean = svm.clean
@@ -124,7 +125,7 @@ class AlfaTilt(LabelAttack):
             raise ValueError(f"surrogate={self.surrogate!r} has no hyperplane to tilt: alfa-tilt needs an SVC")
         if self.n_restarts < 1:
             raise ValueError(f"n_restarts={self.n_restarts!r} must be at least 1")
-        for name, allowed in {"random_svm": ("signed", "unsigned"), "gram": ("auto", "dense", "low-rank")}.items():
+        for name, allowed in {"random_svm": ("signed", "unsigned"), "gram": ("auto", "dense", "low_rank")}.items():
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name}={getattr(self, name)!r} must be one of {allowed}")
 
@@ -168,9 +169,10 @@ class _LowRankSVM:
             raise ValueError(f"kernel={settings.kernel!r} may be indefinite: use gram='dense'")
         self.C = settings.C
         self.gram = LowRankGram(problem.X, kernel, attack.rank, 0.0, problem.rng)
-        fit = solve_duals(self.gram, problem.signs[:, None], self.C, max_iter=3000)
-        self.clean = _Clean(fit.beta[:, 0], fit.product[:, 0] + fit.intercept[0])
-        self.image = fit.product[:, 0]
+        self.step = 1.0 / self.gram.lambda_max(centred=True)
+        beta, bias = self._duals(problem.signs[:, None], tol=0.05, rounds=3000)
+        self.image = self.gram.matmat(beta)[:, 0]
+        self.clean = _Clean(beta[:, 0], self.image + bias[0])
         self.norm = np.sqrt(self.clean.beta @ self.image)
 
     def product(self, columns: np.ndarray) -> np.ndarray:
@@ -178,8 +180,19 @@ class _LowRankSVM:
 
     def cosines(self, tainted: np.ndarray) -> np.ndarray:
         # the cosine settles long before the duals do: 200 rounds and 1,000 rank proposals alike (MNIST)
-        fit = solve_duals(self.gram, tainted, self.C, tol=0.3, max_iter=400)
-        return _cosine(self.image @ fit.beta, self.norm, (fit.beta * fit.product).sum(axis=0))
+        beta, _ = self._duals(tainted, tol=0.3, rounds=400)
+        return _cosine(self.image @ beta, self.norm, (beta * self.gram.matmat(beta)).sum(axis=0))
+
+    def _duals(self, signs: np.ndarray, tol: float, rounds: int) -> tuple[np.ndarray, np.ndarray]:
+        """Signed duals (n, c) and biases (c,) for each column of labels."""
+        game = Game(
+            self.gram,
+            (signs > 0).astype(int),
+            np.full(len(signs), self.C),
+            step_schedule(self.step, rounds),
+        )
+        found = minimise(game, tol)
+        return found.weights, found.bias
 
     def describe(self) -> str:
         return self.gram.describe()

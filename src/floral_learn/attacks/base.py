@@ -9,15 +9,9 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import _num_samples
 
-from .constraints import (
-    Constraints,
-    allowed_rows,
-    as_generator,
-    check_flip_matrix,
-    encode_labels,
-    limits_per_class,
-    number_of_flips,
-)
+from floral_learn.core.validation import check_flip_distribution, count_points, encode_labels, generator
+
+from .constraints import Constraints, allowed_rows, limits_per_class
 
 Progress = Callable[[int, int], None]
 
@@ -105,7 +99,7 @@ class LabelAttack(ABC):
         The only rows that may be flipped, for example those of one annotator.
     class_limits : dict, optional
         Label -> most flips of rows with that label (count, or float fraction of those rows).
-    flip_matrix : (M, M) array, optional
+    flip_distribution : (M, M) array, optional
         Row m: probabilities of the new label for a row of class m, classes sorted. A row with
         all weight on its own class is never flipped. ``None``: the attack chooses.
     random_state : int, Generator, RandomState or None
@@ -131,7 +125,7 @@ class LabelAttack(ABC):
     budget: float | int = 0.1
     mask: Any = None
     class_limits: Mapping[Any, float | int] | None = None
-    flip_matrix: Any = None
+    flip_distribution: Any = None
     random_state: Any = None
     progress: Progress | None = field(default=None, repr=False, compare=False)
 
@@ -169,7 +163,7 @@ class LabelAttack(ABC):
         return check_array(X, accept_sparse="csr" if self.accept_sparse else False, input_name="X")
 
     def _problem(self, X: Any, labels: np.ndarray) -> Problem:
-        classes, codes = encode_labels(labels)
+        classes, codes = encode_labels(labels, f"attack {self.name!r}")
         n = len(codes)
         if (X is not None or self.needs_features) and _num_samples(X) != n:
             raise ValueError(f"X has {_num_samples(X)} rows, y has {n} labels")
@@ -178,18 +172,18 @@ class LabelAttack(ABC):
                 f"attack {self.name!r} is defined for two classes, y has {len(classes)}; poison two classes at "
                 "a time (mask=...) after selecting their rows, or use 'lfa', 'farthest' or 'gradient'"
             )
-        flips = number_of_flips(self.budget, n)
-        matrix = check_flip_matrix(self.flip_matrix, len(classes))
+        flips = count_points(self.budget, n, "budget")
+        matrix = check_flip_distribution(self.flip_distribution, len(classes))
         allowed = allowed_rows(self.mask, n)
         if matrix is not None:
             allowed &= (np.diag(matrix) < 1)[codes]
         limits = limits_per_class(self.class_limits, classes, codes)
-        rng = as_generator(self.random_state)
+        rng = generator(self.random_state)
         constraints = Constraints(codes, allowed, limits, matrix)
         if flips > (most := constraints.most()):
             raise ValueError(
                 f"budget={self.budget!r} asks for {flips} flips of {n} rows, but mask, class_limits and "
-                f"flip_matrix leave at most {most}"
+                f"flip_distribution leave at most {most}"
             )
         return Problem(
             X=self._features(X) if flips else X,

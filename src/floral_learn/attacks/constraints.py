@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils.multiclass import type_of_target
+
+from floral_learn.core.validation import count_points
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Constraints:
     codes: np.ndarray
     allowed: np.ndarray
     limits: np.ndarray
-    flip_matrix: np.ndarray | None
+    flip_distribution: np.ndarray | None
 
     def most(self) -> int:
         """Return how many rows can be flipped at all."""
@@ -47,8 +47,8 @@ class Constraints:
         ``preference`` is (n, M); the largest entry among the other classes wins.
         """
         own, n_classes = self.codes[indices], len(self.limits)
-        if self.flip_matrix is not None:
-            cumulative = np.cumsum(off_diagonal(self.flip_matrix), axis=1)[own]
+        if self.flip_distribution is not None:
+            cumulative = np.cumsum(off_diagonal(self.flip_distribution), axis=1)[own]
             draws = rng.random((len(own), 1)) * cumulative[:, -1:]
             return (draws >= cumulative).sum(axis=1)
         if n_classes == 2:
@@ -63,45 +63,6 @@ class Constraints:
 def off_diagonal(matrix: np.ndarray) -> np.ndarray:
     """Return a copy with a zero diagonal: a flip must change the label."""
     return matrix * ~np.eye(len(matrix), dtype=bool)
-
-
-def encode_labels(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sorted classes (M,) and each label's code (n,); refuse what is not a list of labels."""
-    if labels.ndim != 1:
-        raise ValueError(f"y must be one-dimensional, got shape {labels.shape}")
-    if len(labels) < 2:
-        raise ValueError(f"y must have at least 2 labels, got {len(labels)}")
-    if labels.dtype == object:
-        missing = sum(label is None or label != label for label in labels)
-        kinds = {
-            str if isinstance(label, str) else Real if isinstance(label, Real) else type(label) for label in labels
-        }
-        if missing:
-            raise ValueError(f"y has {missing} missing labels")
-        if len(kinds) > 1:
-            raise ValueError(f"y mixes label types: {sorted(kind.__name__ for kind in kinds)}")
-    elif labels.dtype.kind == "f":
-        if not np.isfinite(labels).all():
-            raise ValueError("y has NaN or infinite labels")
-        if type_of_target(labels).startswith("continuous"):
-            raise ValueError("y holds continuous values, not class labels")
-    classes, codes = np.unique(labels, return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(f"y must have at least 2 classes, got only {classes[0]!r}")
-    return classes, codes.astype(np.intp)
-
-
-def number_of_flips(budget: Any, n: int) -> int:
-    """Return the number of flips: an int as it is, a float in [0, 1] as floor(budget * n)."""
-    if isinstance(budget, Integral) and not isinstance(budget, bool):
-        if not 0 <= int(budget) <= n:
-            raise ValueError(f"budget={budget!r} must be between 0 and the number of rows, {n}")
-        return int(budget)
-    if isinstance(budget, Real) and not isinstance(budget, bool):
-        if not 0 <= float(budget) <= 1:
-            raise ValueError(f"budget={budget!r} as a fraction must be in [0, 1]; give a count as an int")
-        return int(np.floor(float(budget) * n + 1e-9))  # 0.29 * 100 is 28.999999999999996
-    raise ValueError(f"budget={budget!r} must be a fraction (float in [0, 1]) or a count (int)")
 
 
 def allowed_rows(mask: Any, n: int) -> np.ndarray:
@@ -135,26 +96,7 @@ def limits_per_class(limits: Mapping[Any, Any] | None, classes: np.ndarray, code
         if label not in known:
             raise ValueError(f"class_limits names {label!r}, which is not a label; labels are {list(known)}")
         try:
-            resolved[known[label]] = number_of_flips(limit, int(sizes[known[label]]))
+            resolved[known[label]] = count_points(limit, int(sizes[known[label]]), "limit")
         except ValueError as error:
-            raise ValueError(f"class_limits[{label!r}]: {error}".replace("budget=", "")) from None
+            raise ValueError(f"class_limits[{label!r}]: {error}".replace("limit=", "")) from None
     return resolved
-
-
-def check_flip_matrix(matrix: Any, n_classes: int) -> np.ndarray | None:
-    """Return the flip matrix as floats after checking that every row is a distribution."""
-    if matrix is None:
-        return None
-    matrix = np.asarray(matrix, dtype=float)
-    if matrix.shape != (n_classes, n_classes):
-        raise ValueError(f"flip_matrix must be ({n_classes}, {n_classes}), got {matrix.shape}")
-    if not np.isfinite(matrix).all() or (matrix < 0).any() or not np.allclose(matrix.sum(axis=1), 1):
-        raise ValueError("flip_matrix rows must be non-negative and sum to 1")
-    return matrix
-
-
-def as_generator(random_state: Any) -> np.random.Generator:
-    """Return a Generator for None, an int, a SeedSequence, a Generator (itself) or a RandomState."""
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**31 - 1))
-    return np.random.default_rng(random_state)

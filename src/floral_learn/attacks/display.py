@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from floral_learn.core.validation import generator
+
 from .base import LabelAttack, PoisonResult
-from .constraints import as_generator
 from .surrogates import fresh
 
 
@@ -115,7 +116,7 @@ class SecurityCurveDisplay:
         """Poison (X, y) at every budget, train the victim on it and score it on clean test rows."""
         from dataclasses import replace
 
-        rng = as_generator(random_state)
+        rng = generator(random_state)
         model = fresh(victim, rng)
         curves = {name: np.empty((n_repeats, len(budgets))) for name in attacks}
         for name, attack in attacks.items():

@@ -1,7 +1,6 @@
 """A kernel SVM on a fixed Gram matrix, refitted for many label vectors; libsvm does the solving."""
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.svm import SVC
 
 from floral_learn.core.kernels import resolve_gamma
+from floral_learn.core.validation import check_svm
 
 MAX_BYTES = 4_000_000_000
 
@@ -28,13 +28,7 @@ class SVMSettings:
         """Read the settings from an attack or, where it has a ``surrogate``, from that SVC; check them."""
         source = owner if getattr(owner, "surrogate", None) is None else owner.surrogate
         settings = cls(source.C, source.kernel, source.gamma, source.degree, source.coef0)
-        if not isinstance(settings.C, Real) or not settings.C > 0:
-            raise ValueError(f"C={settings.C!r} must be positive")
-        if settings.kernel not in ("rbf", "linear", "poly", "sigmoid", "laplacian"):
-            raise ValueError(f"kernel={settings.kernel!r} must be rbf, linear, poly, sigmoid or laplacian")
-        named = settings.gamma in ("scale", "auto") if isinstance(settings.gamma, str) else False
-        if not named and not (isinstance(settings.gamma, Real) and settings.gamma > 0):
-            raise ValueError(f"gamma={settings.gamma!r} must be 'scale', 'auto' or positive")
+        check_svm(settings.C, settings.kernel, settings.gamma, ("rbf", "linear", "poly", "sigmoid", "laplacian"))
         return settings
 
     def gram(self, X: np.ndarray) -> np.ndarray:
@@ -42,7 +36,7 @@ class SVMSettings:
         if (needed := 8 * len(X) ** 2) > MAX_BYTES:
             raise MemoryError(
                 f"the Gram matrix of {len(X):,} rows takes {needed / 1e9:.1f} GB, over {MAX_BYTES / 1e9:.0f} GB; "
-                "attack a subset of the rows, or use 'alfa-tilt' with gram='low-rank'"
+                "attack a subset of the rows, or use 'alfa-tilt' with gram='low_rank'"
             )
         gamma = resolve_gamma(self.gamma, X)
         parameters = {

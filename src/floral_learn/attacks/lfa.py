@@ -183,7 +183,7 @@ class LabelFlipping(LabelAttack):
     def _targets(self, problem: Problem) -> list[Sequence[int]]:
         """Return the new classes to try for each row: all others, or the one that the flip matrix draws."""
         everyone = np.arange(len(problem.y))
-        if problem.constraints.flip_matrix is not None:
+        if problem.constraints.flip_distribution is not None:
             drawn = problem.constraints.new_codes(everyone, problem.rng)
             return [[int(code)] for code in drawn]
         others = [[c for c in range(len(problem.classes)) if c != own] for own in range(len(problem.classes))]

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from floral_learn.core.validation import generator
+
 from .base import LabelAttack
-from .constraints import as_generator
 from .surrogates import fresh
 
 
@@ -99,7 +100,7 @@ def transfer_table(
     >>> [row["victim"] for row in table.rows() if row["drop"] > 0.05]
     ['svc', 'logistic']
     """
-    rng = as_generator(random_state)
+    rng = generator(random_state)
     models = {name: fresh(victim, rng) for name, victim in victims.items()}
 
     def accuracies(labels: np.ndarray) -> dict[str, float]:

@@ -34,7 +34,17 @@ NAMES = (
 # Those of floral_learn.attacks.vote_attacks.VOTE_ATTACKS, on votes.
 ON_VOTES = ("spam", "pair", "far", "sleeper", "collusion", "targeted")
 SURROGATES = ("svc", "logistic", "forest", "mlp", "knn")
-_SHARED = ("budget", "mask", "class_limits", "flip_matrix", "random_state", "progress", "surrogate", "X_val", "y_val")
+_SHARED = (
+    "budget",
+    "mask",
+    "class_limits",
+    "flip_distribution",
+    "random_state",
+    "progress",
+    "surrogate",
+    "X_val",
+    "y_val",
+)
 
 
 def register(app: typer.Typer) -> None:

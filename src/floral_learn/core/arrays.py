@@ -8,6 +8,7 @@ above uses ``backend.xp`` directly; only what differs between the two stands her
 
 from __future__ import annotations
 
+import sys
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -24,6 +25,8 @@ class NumpyBackend:
     name = "numpy"
     device: Any = None
     xp: Any = np
+    placed: dict[str, Any] = {}  # noqa: RUF012 (what numpy's own functions need beside a type: nothing)
+    kernels: Any = None  # products and the projection written for the device, where there are any
 
     @property
     def float64(self) -> Any:
@@ -51,6 +54,10 @@ class NumpyBackend:
         """`x` of shape (n,) or (n, c) as (n, c), column by column in memory."""
         x = np.asarray(x, dtype=dtype)
         return np.asfortranarray(x[:, None] if x.ndim == 1 else x)
+
+    def rowwise(self, x: Array) -> Array:
+        """`x` row by row in memory."""
+        return np.ascontiguousarray(x)
 
     def zeros(self, shape: tuple[int, ...], dtype: Any) -> Array:
         """Zeros, column by column in memory."""
@@ -116,6 +123,8 @@ class NumpyBackend:
         Non-negative keys are distinct within a column, so that the set is the same on every backend; rows with negative
         keys are never named.
         """
+        if keys.shape[1] > 4 and 0 < counts.max() < len(keys):
+            return _largest_of_many(keys, counts)
         result = np.full((min(int(counts.max()), len(keys)), keys.shape[1]), -1, dtype=np.int64)
         for j, count in enumerate(counts):
             rows = _largest(keys[:, j], int(count))
@@ -155,7 +164,25 @@ def _largest(keys: np.ndarray, count: int) -> np.ndarray:
     return open_rows[np.argpartition(keys[open_rows], len(open_rows) - count)[len(open_rows) - count :]]
 
 
+def _largest_of_many(keys: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """All columns at once, from one sort of what is not negative: a loop over many short ones would take longer."""
+    columns, rows = np.nonzero(keys.T >= 0)
+    order = np.lexsort((-keys[rows, columns], columns))
+    columns, rows = columns[order], rows[order]
+    places = np.arange(len(rows)) - np.searchsorted(columns, np.arange(keys.shape[1]))[columns]
+    named = places < counts[columns]
+    result = np.full((int(counts.max()), keys.shape[1]), -1, dtype=np.int64)
+    result[places[named], columns[named]] = rows[named]
+    return result
+
+
 NUMPY = NumpyBackend()
+
+
+def is_tensor(x: Any) -> bool:
+    """Whether `x` is a torch tensor; torch is not imported to find out."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(x, torch.Tensor)
 
 
 def backend_for(device: str | None) -> NumpyBackend:
@@ -174,7 +201,7 @@ def backend_for(device: str | None) -> NumpyBackend:
 
 
 def outer(rows: Array, columns: Array) -> Array:
-    """rows (n, 1) times columns (c,), as (n, c) column by column in memory."""
+    """rows (n, 1) or (n, c) times columns (c,), as (n, c) column by column in memory."""
     return (rows.T * columns[:, None]).T
 
 

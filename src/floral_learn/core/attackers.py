@@ -30,6 +30,7 @@ class View:
     seeds: Array  # (R,)
     backend: NumpyBackend
     scores: Array | None = None  # (n, R * M), decision values; only for attackers with ``needs_scores``
+    row_ids: Array | None = None  # (n, R), what the random streams call each row; its own number by default
 
 
 @dataclass(frozen=True)
@@ -41,14 +42,41 @@ class Flips:
 
 
 class Attacker:
-    """Base: never flips anything."""
+    """Base: never flips anything.
+
+    An attacker has two halves, so that rows may lie in many places: `ranked` gives keys, of which the largest are the
+    candidates (`candidates` finds them where all rows are here), and `choose` draws the flips from these.
+    """
 
     needs_scores = False
+    flips: Any = 0
+    flip_distribution: np.ndarray | None = None
 
-    def __call__(self, view: View, counter: int) -> Flips:
+    def ranked(self, view: View) -> list[tuple[Array, np.ndarray]]:
+        """Lists of candidates: keys (n, c) and how many of the largest of each column are candidates, (c,)."""
+        return []
+
+    def candidates(self, view: View) -> Array:
+        """Row numbers of all candidates, (places, c), -1 in empty places."""
+        backend = view.backend
+        lists = [backend.largest(keys, counts) for keys, counts in self.ranked(view) if counts.any()]
+        if not lists:
+            return backend.zeros((0, view.dual.shape[1]), backend.int64)
+        return lists[0] if len(lists) == 1 else backend.xp.concatenate(lists)
+
+    def choose(self, candidates: Array, view: View, counter: int | Array) -> Flips:
+        """`flips` of each game's candidates (places, c) at random, with their new classes."""
+        games = len(view.seeds)
+        most = int(np.max(self.flips, initial=0))
+        if most == 0 or not len(candidates):
+            empty = view.backend.zeros((0, games), view.backend.int64)
+            return Flips(empty, empty)
+        counts = np.broadcast_to(np.asarray(self.flips), (games,))
+        return _drawn(candidates, counts, most, view, counter, self.flip_distribution)
+
+    def __call__(self, view: View, counter: int | Array) -> Flips:
         """The flips of round `counter`."""
-        empty = view.backend.zeros((0, len(view.seeds)), view.backend.int64)
-        return Flips(empty, empty)
+        return self.choose(self.candidates(view), view, counter)
 
 
 class NoAttack(Attacker):
@@ -73,6 +101,9 @@ class RandomizedTopK(Attacker):
     With several classes each class names its own top B_m, k points are drawn from the union, and their classes are
     redrawn from ``flip_distribution[old]``.
 
+    Duals are compared with 16 bits, and equal ones are ordered by a permutation drawn once per game: see
+    `ranking_keys`.
+
     Parameters
     ----------
     budget : array of shape (R, M) or int
@@ -81,6 +112,8 @@ class RandomizedTopK(Attacker):
         k, for each game.
     flip_distribution : ndarray of shape (n_classes, n_classes), optional
         Row-stochastic; by default uniform over the other classes.
+    class_budget : array of shape (R, n_classes) or (n_classes,), optional
+        In place of `budget`: the candidates are the largest duals of each class's own rows, so many of each.
 
     Examples
     --------
@@ -89,23 +122,32 @@ class RandomizedTopK(Attacker):
     >>> from floral_learn.core.game import Game, solve
     >>> from floral_learn.core.gram import DenseGram
     >>> game = Game(DenseGram(np.eye(4)), np.array([0, 0, 1, 1]), np.ones(4), np.full(9, 0.1), RandomizedTopK(2, 1))
-    >>> solve(game).history["flips"].shape  # one flip a round, one game
+    >>> solve(game).history["flips"].shape  # one flip per round, one game
     (9, 1, 1)
     """
 
     budget: Any
     flips: Any
     flip_distribution: np.ndarray | None = None
+    class_budget: Any = None
 
-    def __call__(self, view: View, counter: int) -> Flips:
-        """The flips of round `counter`."""
-        games = len(view.seeds)
-        budget = np.broadcast_to(np.asarray(self.budget), (games, view.dual.shape[1] // games))
-        most = int(np.max(self.flips, initial=0))
-        if most == 0 or not budget.any():
-            return Attacker.__call__(self, view, counter)
-        candidates = view.backend.largest(_ranking_keys(view.dual, view), budget.reshape(-1))
-        return _choose(candidates, np.broadcast_to(self.flips, (games,)), most, view, counter, self.flip_distribution)
+    def ranked(self, view: View) -> list[tuple[Array, np.ndarray]]:
+        """The duals: one list, or one per class."""
+        games, columns = len(view.seeds), view.dual.shape[1]
+        if int(np.max(self.flips, initial=0)) == 0:
+            return []
+        if self.class_budget is None:
+            budget = np.broadcast_to(np.asarray(self.budget), (games, columns // games)).reshape(-1)
+            return [(ranking_keys(view.dual, view), budget)] if budget.any() else []
+        caps = np.broadcast_to(np.asarray(self.class_budget), (games, view.n_classes))
+        keys = ranking_keys(view.dual, view)
+        labels = _repeated(view.labels, columns // games, view.backend)
+        where = view.backend.xp.where
+        return [
+            (where(labels == c, keys, -1), np.repeat(caps[:, c], columns // games))
+            for c in range(view.n_classes)
+            if caps[:, c].any()
+        ]
 
 
 @dataclass(frozen=True)
@@ -133,10 +175,30 @@ class TopK(Attacker):
     flips: Any
     flip_distribution: np.ndarray | None = None
 
-    def __call__(self, view: View, counter: int) -> Flips:
-        """The flips of round `counter`."""
+    def ranked(self, view: View) -> list[tuple[Array, np.ndarray]]:
+        """The duals; as many candidates as flips."""
         budget = np.broadcast_to(self.flips, (len(view.seeds),))[:, None]
-        return RandomizedTopK(budget, self.flips, self.flip_distribution)(view, counter)
+        return RandomizedTopK(budget, self.flips).ranked(view)
+
+
+@dataclass(frozen=True)
+class Recorded(Attacker):
+    """The flips of a game that was played before, round by round: what `history["flips"]` holds.
+
+    Parameters
+    ----------
+    points : int ndarray of shape (rounds, k) or (rounds, k, R)
+        Row numbers, -1 in empty places; two classes.
+    """
+
+    points: np.ndarray
+
+    def __call__(self, view: View, counter: int | Array) -> Flips:
+        """The flips of round `counter`."""
+        backend = view.backend
+        points = self.points[int(counter) - 1]
+        chosen = backend.array(np.asarray(points, dtype=np.int64).reshape(len(points), len(view.seeds)))
+        return Flips(chosen, _relabel(chosen, view, counter, None))
 
 
 @dataclass(frozen=True)
@@ -168,23 +230,21 @@ class LargestLoss(Attacker):
     flip_distribution: np.ndarray | None = None
     needs_scores = True
 
-    def __call__(self, view: View, counter: int) -> Flips:
-        """The flips of round `counter`."""
+    def ranked(self, view: View) -> list[tuple[Array, np.ndarray]]:
+        """The losses under the flipped label; as many candidates as flips."""
         backend, games = view.backend, len(view.seeds)
-        most = int(np.max(self.flips, initial=0))
-        if most == 0 or view.scores is None:
-            return Attacker.__call__(self, view, counter)
+        if int(np.max(self.flips, initial=0)) == 0 or view.scores is None:
+            return []
         if view.dual.shape[1] == games:
             own = view.scores * (2 * view.labels - 1)
         else:  # the score of the point's own class, against all others
             columns = view.labels + backend.arange(games) * view.n_classes
             own = view.scores[backend.arange(len(view.labels))[:, None], columns]
         loss = (1 + own).clip(0, None)
-        candidates = backend.largest(_ranking_keys(loss, view), np.broadcast_to(self.flips, (games,)))
-        return _choose(candidates, np.broadcast_to(self.flips, (games,)), most, view, counter, self.flip_distribution)
+        return [(ranking_keys(loss, view), np.broadcast_to(self.flips, (games,)))]
 
 
-def _ranking_keys(values: Array, view: View) -> Array:
+def ranking_keys(values: Array, view: View) -> Array:
     """Distinct int64 keys that order non-negative `values` (n, c), equal ones by ``view.ties``; -1 where not eligible.
 
     Values are compared with 16 bits: the last digits of a sum depend on the type and on the order in which threads and
@@ -195,31 +255,43 @@ def _ranking_keys(values: Array, view: View) -> Array:
     bits = backend.cast(backend.cast(values, backend.dtype("float32")).view(backend.dtype("int32")), backend.int64)
     bits = (bits + 128) & ~255
     repeat = values.shape[1] // view.ties.shape[1]
-    ties = view.ties if repeat == 1 else _each(view.ties, repeat, backend)
-    keys = (bits << 31) | ties
+    keys = (bits << 31) | _repeated(view.ties, repeat, backend)
     allowed = values > 0
     if view.eligible is not None:
-        allowed = allowed & (view.eligible if repeat == 1 else _each(view.eligible, repeat, backend))
+        allowed = allowed & _repeated(view.eligible, repeat, backend)
     return xp.where(allowed, keys, -1)
 
 
-def _each(x: Array, times: int, backend: NumpyBackend) -> Array:
+def tie_order(seeds: Array, row_ids: Array, backend: NumpyBackend) -> Array:
+    """The place of each row in its game's random order, (n, R)."""
+    return backend.columns(backend.argsort(backend.argsort(draw(seeds, 3 * TIES, row_ids))))
+
+
+def _repeated(x: Array, times: int, backend: NumpyBackend) -> Array:
+    if times == 1:
+        return x
     repeat = backend.xp.repeat_interleave if backend.name == "torch" else np.repeat
     return repeat(x.T, times, 0).T
 
 
-def _choose(
-    candidates: Array, flips: np.ndarray, most: int, view: View, counter: int, distribution: np.ndarray | None
+def _drawn(
+    candidates: Array,
+    flips: np.ndarray,
+    most: int,
+    view: View,
+    counter: int | Array,
+    distribution: np.ndarray | None,
 ) -> Flips:
     """`flips[r]` of game r's candidates at random, (most, R), with their new classes."""
     backend, xp = view.backend, view.backend.xp
     games = len(view.seeds)
-    if candidates.shape[1] > games:  # the union over the game's columns
+    several = candidates.shape[1] > games
+    if several:  # the union over the game's columns
         candidates = candidates.T.reshape(games, -1).T
-    priority = xp.where(candidates >= 0, draw(view.seeds, 3 * counter + CHOICE, candidates), INT64_MAX)
-    order = backend.argsort(priority)
+    priority = draw(view.seeds, 3 * counter + CHOICE, _ids(candidates, view))
+    order = backend.argsort(xp.where(candidates >= 0, priority, INT64_MAX))
     points = _take(candidates, order, backend)
-    if view.dual.shape[1] > games:  # a point named by two columns has the same priority twice: keep the first
+    if several:  # a point named by two columns has the same priority twice: keep the first
         again = backend.zeros(tuple(points.shape), xp.bool if backend.name == "torch" else bool)
         again[1:] = points[1:] == points[:-1]
         points = xp.where(again, -1, points)
@@ -231,17 +303,22 @@ def _choose(
     return Flips(points, _relabel(points, view, counter, distribution))
 
 
-def _relabel(points: Array, view: View, counter: int, distribution: np.ndarray | None) -> Array:
+def _ids(points: Array, view: View) -> Array:
+    if view.row_ids is None:
+        return points
+    return _take(view.row_ids, points.clip(0, None), view.backend)
+
+
+def _relabel(points: Array, view: View, counter: int | Array, distribution: np.ndarray | None) -> Array:
     """New classes of `points`: the other one of two, else a draw from the row of the old class."""
     backend = view.backend
-    games = backend.arange(points.shape[1])[None, :]
-    old = view.labels[points.clip(0, None), games]
+    old = _take(view.labels, points.clip(0, None), backend)
     if distribution is None and view.n_classes == 2:
         return 1 - old
     if distribution is None:
         distribution = (1 - np.eye(view.n_classes)) / (view.n_classes - 1)
     edges = backend.constant(np.cumsum(distribution, axis=1)[:, :-1])
-    uniform = draw(view.seeds, 3 * counter + CLASS, points) / 2.0**63
+    uniform = draw(view.seeds, 3 * counter + CLASS, _ids(points, view)) / 2.0**63
     return backend.cast((edges[old] <= uniform[..., None]).sum(-1), backend.int64)
 
 

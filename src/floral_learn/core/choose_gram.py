@@ -9,17 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.core.arrays import NUMPY, NumpyBackend
+from floral_learn.core.arrays import NUMPY, NumpyBackend, is_tensor
 from floral_learn.core.gram import ChunkedGram, DenseGram, Gram, format_bytes
 from floral_learn.core.kernels import Kernel
 from floral_learn.core.low_rank import LowRankGram
-from floral_learn.core.probe import Probe, sample_rows
+from floral_learn.core.probe import Probe, nearest_centres, sample_rows
+from floral_learn.core.row_blocks import RowBlocks
 
 GRAMS = ("auto", "dense", "chunked", "low_rank")
-DENSE_ROWS = 3000  # up to here the exact matrix is small and fast; float64 costs nothing that shows
+EXACT_ROWS = 1000  # up to here the whole matrix is small and fast: exact, in float64
+DENSE_ROWS = 3000  # up to here it is the choice where a small factor does not do
+DENSE_FALLBACK_ROWS = 6000  # up to here a dense matrix replaces a factor that is not good enough
 ERROR_TOL = 5e-3  # relative error of a product at which rank="auto" stops
-AUTO_RANK = 512  # rank="auto" stops here at the latest
-DENSE_FALLBACK_ROWS = 20_000  # up to here a dense matrix replaces a factor that is not good enough
+AUTO_RANK = 512  # rank="auto" stops here at the latest; below DENSE_ROWS at an eighth of the rows, where both are equal
+WRONG = 0.25  # error of a product from which a factor that was kept is warned about
 _UNITS = {
     "": 1,
     "B": 1,
@@ -48,8 +51,8 @@ def parse_bytes(size: str | float) -> int:
 
 
 def resolve_dtype(dtype: str, n: int) -> str:
-    """``"auto"`` is float64 for up to `DENSE_ROWS` rows and float32 above."""
-    return ("float64" if n <= DENSE_ROWS else "float32") if dtype == "auto" else dtype
+    """``"auto"`` is float64 for up to `EXACT_ROWS` rows and float32 above."""
+    return ("float64" if n <= EXACT_ROWS else "float32") if dtype == "auto" else dtype
 
 
 def choose_gram(
@@ -62,16 +65,16 @@ def choose_gram(
     dtype: str = "auto",
     rng: np.random.Generator | None = None,
     backend: NumpyBackend = NUMPY,
-    labels: np.ndarray | None = None,
     progress: Callable[[int, int], Any] | None = None,
 ) -> Gram:
     """The Gram operator for the rows of `X` (a matrix, RowBlocks or Parts), as `gram` says or by size (``"auto"``).
 
-    Up to 3,000 rows: dense. Above: low rank where the kernel is positive semi-definite. ``rank="auto"`` stops at the
-    rank at which the relative error of a product is about 0.5 % or, with the class numbers `labels` of the rows,
-    where more rank no longer changes predictions on a probe set (see core/probe.py), and at 512 at the latest. If that
-    does not suffice, dense where it fits in `max_memory` and n is at most 20,000; otherwise the low-rank factor is kept
-    with a warning. Kernels that may be indefinite (sigmoid, callables) are dense where that fits, else chunked.
+    Up to 1,000 rows: dense. Above: low rank where the kernel is positive semi-definite and a rank does that is small
+    for so many rows. ``rank="auto"`` stops where the relative error of a product is about 0.5 % or where more rank no
+    longer changes how a probe set is told apart (see core/probe.py), and at 512 at the latest. If that does not
+    suffice, dense up to 6,000 rows if it fits in `max_memory`; otherwise the low-rank factor is kept, with a warning
+    where it is far off. Kernels that may be indefinite (sigmoid, callables) are dense where that fits, else chunked.
+    Labels have no say.
 
     Raises
     ------
@@ -92,7 +95,8 @@ def choose_gram(
     n = X.shape[0]
     dtype = resolve_dtype(dtype, n)
     dense_bytes = DenseGram.bytes_for(n, dtype)
-    if gram == "dense" or (gram == "auto" and n <= DENSE_ROWS and dense_bytes <= cap):
+    small = n <= (EXACT_ROWS if kernel.definite else DENSE_ROWS)
+    if gram == "dense" or (gram == "auto" and small and dense_bytes <= cap):
         _check_memory("dense", n, dense_bytes, cap)
         return DenseGram.from_rows(X, kernel, dtype, backend)
     if gram == "chunked":
@@ -111,21 +115,30 @@ def choose_gram(
             return LowRankGram(X, kernel, int(rank), 0.0, rng, dtype, backend, progress=progress)
         # The factor and, while it is built, one block of kernel columns with its temporaries.
         most = min(AUTO_RANK, n, max(1, cap // column - 192))
-        probe = None
-        if labels is not None:
-            rows = sample_rows(n, rng)
-            probe = Probe(rows, labels[rows], int(labels.max()) + 1)
+        if gram == "auto" and n <= DENSE_ROWS:
+            most = min(most, n // 8)
+        rows = sample_rows(n, rng)
+        probe = Probe(rows, *nearest_centres(_features(X, rows), rng))
         made = LowRankGram(X, kernel, most, ERROR_TOL, rng, dtype, backend, probe=probe, progress=progress)
         # The error is that before the last block: a factor that misses nothing of the trace has none.
-        enough = made.error <= 2 * ERROR_TOL or made.missing <= 1e-6 or (probe is not None and probe.settled)
+        enough = made.error <= 2 * ERROR_TOL or made.missing <= 1e-6 or probe.settled
         if not enough and gram == "auto" and dense_bytes <= cap and n <= DENSE_FALLBACK_ROWS:
             return DenseGram.from_rows(X, kernel, dtype, backend)
-        if not enough:
+        if not enough and made.error > WRONG:
             _warn_of_error(made, dense_bytes)
         return made
     if dense_bytes <= cap:
         return DenseGram.from_rows(X, kernel, dtype, backend)
     return ChunkedGram(X, kernel, cap // 2, dtype, backend)
+
+
+def _features(X: Any, rows: np.ndarray) -> Any:
+    """The given rows in memory, from wherever they lie."""
+    if isinstance(X, RowBlocks):
+        return X.take(rows)
+    if is_tensor(X):
+        return X[rows].detach().cpu().numpy()
+    return X[rows]
 
 
 def _warn_of_error(made: LowRankGram, dense_bytes: int) -> None:

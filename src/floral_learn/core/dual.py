@@ -6,6 +6,9 @@ All functions take columns (n, c) and the product ``K @ (signs * dual)``, so tha
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from floral_learn.core.arrays import NUMPY, Array, NumpyBackend
 
@@ -68,6 +71,72 @@ class Optimality:
     residual: Array  # (c,), libsvm's measure: the largest violation of the KKT conditions
 
 
+@dataclass(frozen=True)
+class KKTSums:
+    """What rows contribute to bias, residual and objective; those of several sets of rows are joined by `joined`."""
+
+    free: Array  # (c,), weight of the free points
+    total: Array  # (c,), their gaps y - f, summed
+    most: Array  # (c,), largest gap among points that could move up
+    least: Array  # (c,), smallest gap among points that could move down
+    objective: Array  # (c,)
+
+    @classmethod
+    def joined(cls, parts: list[KKTSums]) -> KKTSums:
+        """The sums over the rows of all `parts`."""
+
+        def gather(name: str, how: Any) -> np.ndarray:
+            return how([getattr(part, name) for part in parts], axis=0)
+
+        summed = {name: gather(name, np.sum) for name in ("free", "total", "objective")}
+        return cls(most=gather("most", np.max), least=gather("least", np.min), **summed)
+
+
+def kkt_sums(
+    product: Array,
+    dual: Array,
+    signs: Array,
+    cap: Array,
+    backend: NumpyBackend = NUMPY,
+    weight: Array | None = None,
+) -> KKTSums:
+    """The sums over rows from which `optimality_of` reads bias and residual; arguments as in `optimality`."""
+    xp = backend.xp
+    gap = signs - product
+    positive = signs > 0
+    interior, below = dual > 0, dual < cap
+    up = xp.where(positive, below, interior)
+    down = xp.where(positive, interior, below)
+    free = up & down
+    return KKTSums(
+        free=free.sum(0) if weight is None else (free * weight).sum(0),
+        total=xp.where(free, gap if weight is None else gap * weight, 0.0).sum(0),
+        # A row with a cap of 0 can move neither way: it has no say in the bias.
+        most=xp.amax(xp.where(up, gap, -float("inf")), 0),
+        least=xp.amin(xp.where(down, gap, float("inf")), 0),
+        objective=objective(product, dual, signs),
+    )
+
+
+def optimality_of(sums: KKTSums, backend: NumpyBackend = NUMPY) -> Optimality:
+    """Bias and KKT residual from the sums over all rows.
+
+    With g_i = y_i - f_i, a bias b is consistent with the KKT conditions if g_i <= b for all points that could move up
+    along y'a = 0 and g_i >= b for all that could move down. Free points can do both: the bias is their mean (weighted,
+    if rows have weights). Where there is none, it is the middle of the interval. The residual is by how much the
+    interval is crossed, as in libsvm.
+    """
+    xp, infinity = backend.xp, float("inf")
+    most, least = sums.most, sums.least
+    mean = sums.total / xp.where(sums.free > 0, sums.free, 1)
+    # One-sided labels leave one end open: the bias is then the other end (0 where both are).
+    lower = xp.where(most > -infinity, most, xp.where(least < infinity, least, 0.0))
+    upper = xp.where(least < infinity, least, lower)
+    both = (most > -infinity) & (least < infinity)
+    residual = xp.where(both, lower - upper, 0.0).clip(0, None)
+    return Optimality(xp.where(sums.free > 0, mean, (lower + upper) / 2), residual)
+
+
 def optimality(
     product: Array,
     dual: Array,
@@ -76,12 +145,7 @@ def optimality(
     backend: NumpyBackend = NUMPY,
     weight: Array | None = None,
 ) -> Optimality:
-    """Bias and KKT residual of ``dual``.
-
-    With g_i = y_i - f_i, a bias b is consistent with the KKT conditions if g_i <= b for all points that could move up
-    along y'a = 0 and g_i >= b for all that could move down. Free points can do both: the bias is their mean
-    (weighted by `weight`, if given). Where
-    there is none, it is the middle of the interval. The residual is by how much the interval is crossed, as in libsvm.
+    """Bias and KKT residual of ``dual`` (see `optimality_of`).
 
     Parameters
     ----------
@@ -91,7 +155,7 @@ def optimality(
         Upper bounds.
     backend : NumpyBackend
         Where the arrays live.
-    weight : array of shape (n, 1), optional
+    weight : array of shape (n, 1) or (n, c), optional
         Sample weights.
 
     Returns
@@ -108,22 +172,4 @@ def optimality(
     >>> found.bias.tolist(), found.residual.tolist()
     ([0.0], [0.0])
     """
-    xp = backend.xp
-    gap = signs - product
-    positive = signs > 0
-    interior, below = dual > 0, dual < cap
-    up = xp.where(positive, below, interior)
-    down = xp.where(positive, interior, below)
-    free = up & down
-    count = free.sum(0) if weight is None else (free * weight).sum(0)
-    mean = xp.where(free, gap if weight is None else gap * weight, 0.0).sum(0) / xp.where(count > 0, count, 1)
-    infinity = float("inf")
-    most = xp.amax(xp.where(up, gap, -infinity), 0)
-    least = xp.amin(xp.where(down, gap, infinity), 0)
-    # One-sided labels leave one end open: the bias is then the other end (0 where both are).
-    lower = xp.where(most > -infinity, most, xp.where(least < infinity, least, 0.0))
-    upper = xp.where(least < infinity, least, lower)
-    bias = xp.where(count > 0, mean, (lower + upper) / 2)
-    both = (most > -infinity) & (least < infinity)
-    residual = xp.where(both, lower - upper, 0.0).clip(0, None)
-    return Optimality(bias, residual)
+    return optimality_of(kkt_sums(product, dual, signs, cap, backend, weight), backend)

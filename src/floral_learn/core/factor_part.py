@@ -127,6 +127,14 @@ class FactorPart:
         product = self.backend.product(self.factor[:, : self.rank], self.backend.cast(inner, self.factor.dtype))
         return self.backend.cast(product, self.backend.float64)
 
+    def row_squares(self) -> np.ndarray:
+        """Squared norm of each row of F, (n,), in float64."""
+        out = np.empty(self.n)
+        for start in range(0, self.n, _TILE):
+            exact = self.backend.cast(self.factor[start : start + _TILE, : self.rank], self.backend.float64)
+            out[start : start + _TILE] = self.backend.numpy((exact * exact).sum(1))
+        return out
+
     def weighted_square(self, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """F'WF and F'w, in float64; ones for no `weight`."""
         backend = self.backend

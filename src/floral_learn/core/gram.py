@@ -6,10 +6,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh_tridiagonal
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from floral_learn.core.arrays import NUMPY, Array, NumpyBackend, draw
 from floral_learn.core.kernels import Kernel
@@ -56,6 +57,10 @@ class Gram:
         """One line for people: what was chosen and what it takes."""
         return f"{self.kind}, {self.n:,} rows, {self.dtype}, {format_bytes(self.nbytes)}"
 
+    def diagonal(self) -> np.ndarray:
+        """k(x_i, x_i) as the operator has it, (n,): what a row's own label adds to its own decision value."""
+        raise NotImplementedError
+
     def lambda_max(
         self, steps: int = 30, tol: float = 1e-3, centred: bool = False, weight: Array | None = None
     ) -> float:
@@ -65,42 +70,53 @@ class Gram:
         whatever the labels are. For an rbf kernel with a small gamma K is nearly constant and the centred bound is
         several times larger. `weight` (n, 1) scales rows and columns by its square root, as sample weights do.
         """
-        return self.ritz(steps, tol, centred, weight)[1]
+        return (1 + tol) * self.eigenvalue("LA", steps, tol, centred, weight)
 
-    def ritz(
-        self, steps: int = 30, tol: float = 1e-3, centred: bool = False, weight: Array | None = None
-    ) -> tuple[float, float]:
-        """The outermost Ritz values (Lanczos): at least the smallest eigenvalue, and about the largest one.
-
-        The second is raised by its own error bound, so that a step size of 1 / lambda_max errs to the safe side.
-        """
+    def eigenvalue(
+        self, end: str, steps: int = 30, tol: float = 1e-3, centred: bool = False, weight: Array | None = None
+    ) -> float:
+        """The largest ("LA") or smallest ("SA") eigenvalue by Lanczos iteration, to a relative error of about `tol`."""
         root = self.backend.zeros((self.n, 1), self.backend.float64) + 1 if weight is None else weight**0.5
         normal = root / (root * root).sum() ** 0.5
 
         def centre(vector: Array) -> Array:
             return vector - normal * (normal * vector).sum() if centred else vector
 
-        start = draw(np.zeros(1, np.int64), 0, np.arange(self.n)) / 2.0**63 + 0.5
-        vector = centre(self.backend.columns(start) * root)
-        basis = [vector / (vector * vector).sum() ** 0.5]
-        alphas: list[float] = []
-        betas: list[float] = []
-        for _ in range(min(steps, self.n - centred)):
-            image = centre(root * self.matmat(root * basis[-1]))
-            alphas.append(float((basis[-1] * image).sum()))
-            if not np.isfinite(alphas[-1]):
-                raise ValueError("the kernel has values that are not finite: check the kernel and the scale of X")
-            for _twice in range(2):  # full reorthogonalisation: a dozen vectors, and no ghost eigenvalues
-                for known in basis:
-                    image = image - known * (known * image).sum()
-            beta = float((image * image).sum() ** 0.5)
-            values, vectors = eigh_tridiagonal(alphas, betas)
-            error = beta * abs(vectors[-1, -1])
-            if error <= tol * abs(values[-1]) or beta <= 1e-12 * abs(values[-1]):
-                break
-            betas.append(beta)
-            basis.append(image / beta)
-        return float(values[0]), float(values[-1] + error)
+        def image(vector: np.ndarray) -> np.ndarray:
+            found = centre(root * self.matmat(root * centre(self.backend.columns(vector.reshape(-1)))))
+            return self.backend.numpy(found)[:, 0]
+
+        if self.n - centred <= 2:  # too small for an iteration
+            matrix = np.stack([image(unit) for unit in np.eye(self.n)])
+            return float(np.linalg.eigvalsh(matrix)[-1 if end == "LA" else 0])
+        start = self.backend.numpy(root)[:, 0] * (draw(np.zeros(1, np.int64), 0, np.arange(self.n)) / 2.0**63 + 0.5)
+        first = image(start)
+        if not np.isfinite(first).all():
+            raise ValueError("the kernel has values that are not finite: check the kernel and the scale of X")
+        if not first.any():
+            return 0.0
+        operator = LinearOperator((self.n, self.n), matvec=image, dtype=np.float64)
+        size = min(self.n - 1, 20)
+        try:
+            return float(eigsh(operator, 1, which=end, v0=first, ncv=size, tol=tol, maxiter=steps)[0][0])
+        except ArpackNoConvergence as error:
+            if len(error.eigenvalues):
+                return float(error.eigenvalues[0])
+            return _by_power(image, first, end)
+
+
+def _by_power(image: Callable[[np.ndarray], np.ndarray], vector: np.ndarray, end: str) -> float:
+    """A Rayleigh quotient after a few power iterations: inside the spectrum, near its largest or smallest end."""
+    for _ in range(20):
+        vector = image(vector / np.linalg.norm(vector))
+    largest = float(np.linalg.norm(vector))
+    if end == "LA":
+        return largest
+    vector = draw(np.ones(1, np.int64), 0, np.arange(len(vector))) / 2.0**63 - 0.5
+    for _ in range(60):  # K - largest has the smallest end of K as its largest in size
+        vector = image(vector) - largest * vector
+        vector /= np.linalg.norm(vector)
+    return float(vector @ image(vector))
 
 
 class DenseGram(Gram):
@@ -150,6 +166,10 @@ class DenseGram(Gram):
     def bytes_for(n: int, dtype: str) -> int:
         """Memory for n rows."""
         return n * n * np.dtype(dtype).itemsize
+
+    def diagonal(self) -> np.ndarray:
+        """Of the matrix."""
+        return self.backend.numpy(self.backend.xp.diagonal(self.matrix)).astype(np.float64)
 
     def matmat(self, columns: Array) -> Array:
         """``K @ columns``, one pass over the matrix."""
@@ -205,6 +225,10 @@ class ChunkedGram(Gram):
         row_bytes = 2 * self.n * np.dtype(dtype).itemsize
         self.tile = max(1, min(self.n, max_bytes // row_bytes))
         self.nbytes = self.tile * row_bytes
+
+    def diagonal(self) -> np.ndarray:
+        """From the rows themselves."""
+        return self.backend.numpy(self.kernel.diagonal(self.rows, self.backend)).astype(np.float64)
 
     def matmat(self, columns: Array) -> Array:
         """``K @ columns``, each tile used for both triangles."""

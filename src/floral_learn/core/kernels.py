@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.metrics.pairwise import manhattan_distances
 
-from floral_learn.core.arrays import Array, NumpyBackend
+from floral_learn.core.arrays import Array, NumpyBackend, is_tensor
 
 KERNELS = ("rbf", "linear", "poly", "sigmoid", "laplacian", "precomputed")
 # Positive semi-definite for any parameters allowed here: a low-rank factor F F' exists.
@@ -31,14 +31,17 @@ def resolve_gamma(gamma: float | str, X: Any, weight: np.ndarray | None = None) 
         return float(gamma)
     if gamma == "auto":
         return 1.0 / X.shape[1]
-    if hasattr(X, "detach"):
+    if is_tensor(X):
         share = X.new_ones(len(X)) if weight is None else X.new_tensor(weight)
         share = (share / share.sum()).double()
         variance = float((share @ (X.double() ** 2)).mean() - (share @ X.double()).mean() ** 2)
     elif weight is not None and not (weight == weight[0]).all():
         share = weight / weight.sum()
-        mean, square = np.mean(share @ X), np.mean(share @ (X.multiply(X) if sparse.issparse(X) else X * X))
-        variance = square - mean**2
+        mean = np.mean(share @ X)
+        if sparse.issparse(X):
+            variance = np.mean(share @ X.multiply(X)) - mean**2
+        else:  # centred first: far from zero the difference of squares has no digits left
+            variance = np.mean(share @ (X - mean) ** 2)
     elif sparse.issparse(X):
         variance = X.multiply(X).mean() - X.mean() ** 2
     else:
@@ -88,7 +91,7 @@ class Kernel:
         """
         if sparse.issparse(X):
             return X.tocsr().astype(np.float64, copy=False)
-        if hasattr(X, "detach") and backend.name == "torch":  # a tensor: stays on the device
+        if is_tensor(X) and backend.name == "torch":  # a tensor: stays on the device
             X = X.to(backend.device, backend.float64 if X.dtype == backend.float64 else backend.dtype("float32"))
             X = X if self.shift is None else X - backend.array(self.shift, X.dtype)
             return X.to(backend.dtype(dtype)).contiguous()

@@ -10,9 +10,10 @@ and sums, never a column.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -24,17 +25,20 @@ from floral_learn.core.gram import Gram, format_bytes
 from floral_learn.core.kernels import Kernel
 from floral_learn.core.probe import Probe
 
+_MOST_EMPTY_DRAWS = 20
 
-class Parts(Protocol):
+
+class Parts(ABC):
     """Where the `FactorPart` objects are: here, or on workers."""
 
     bounds: np.ndarray  # part p holds rows bounds[p] .. bounds[p + 1]
 
+    @abstractmethod
     def each(self, method: str, *shared: Any, own: Sequence[tuple[Any, ...]] | None = None) -> list[Any]:
-        """Answers of ``part.method(*own[p], *shared)``, one a part."""
+        """Answers of ``part.method(*own[p], *shared)``, one per part."""
 
 
-class OnePart:
+class OnePart(Parts):
     """All rows in this process."""
 
     def __init__(self, part: FactorPart) -> None:
@@ -109,7 +113,7 @@ class LowRankGram(Gram):
         progress: Callable[[int, int], Any] | None = None,
     ) -> None:
         self.backend, self.dtype, self.kernel, self.probe = backend, dtype, kernel, probe
-        self.parts: Parts = X if hasattr(X, "each") else OnePart(FactorPart(X, backend))
+        self.parts: Parts = X if isinstance(X, Parts) else OnePart(FactorPart(X, backend))
         self.n = int(self.parts.bounds[-1])
         self.rank, self.error = 0, float("inf")
         self.blocks: list[PivotBlock] = []
@@ -123,12 +127,14 @@ class LowRankGram(Gram):
         self.corner = np.zeros((rank, rank))  # F at the landmarks: lower triangular, in float64
         self.square = np.zeros((rank, rank))  # F'F
         landmarks: list[int] = []
-        while self.rank < rank:
+        empty_draws = 0
+        while self.rank < rank and empty_draws < _MOST_EMPTY_DRAWS:
             if largest <= floor:
                 self.error = 0.0
                 break
             drawn = self._draw(left, min(block, rank - self.rank), floor, rng)
-            if not len(drawn.rows):
+            if not len(drawn.rows):  # all that were drawn lie below the floor: what is left is next to nothing
+                empty_draws += 1
                 continue
             found = self.parts.each("columns", drawn.features, drawn.factor, drawn.rows)
             squares = np.sum([part for part, _ in found], axis=0)
@@ -153,6 +159,11 @@ class LowRankGram(Gram):
         self.corner, self.square = self.corner[: self.rank, : self.rank], self.square[: self.rank, : self.rank]
         self.missing = float(left.sum()) / trace if trace > 0 else 0.0
         self.nbytes = self.n * self.rank * np.dtype(dtype).itemsize
+
+    @property
+    def one_process(self) -> bool:
+        """Whether all rows are in this process."""
+        return isinstance(self.parts, OnePart)
 
     @property
     def factor(self) -> Array:
@@ -224,6 +235,10 @@ class LowRankGram(Gram):
                 square = square - np.outer(sums, sums) / (self.n if rows is None else rows.sum())
         last = self.rank - 1
         return max(float(eigvalsh(square, subset_by_index=(last, last))[0]), 0.0)
+
+    def diagonal(self) -> np.ndarray:
+        """Squared norms of the rows of F."""
+        return np.concatenate(self.parts.each("row_squares"))
 
     def expansion(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Landmarks and their coefficients: the same f at O(rank) a row."""

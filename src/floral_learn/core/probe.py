@@ -1,19 +1,24 @@
-"""When is the rank enough? When more of it no longer changes predictions on a probe set.
+"""When is the rank enough? When more of it no longer changes how rows are told apart on a probe set.
 
-A small classifier (ridge regression on the rows of F) is trained on a sample of rows at every rank that is reached
-and predicts another sample. The share of those predictions that a block of columns changed is what more rank would
-still buy; it is judged with the given labels, so that directions in which labels do not vary are not paid for.
+A small classifier (ridge regression on the rows of F) learns, at every rank that is reached, which of a few random rows
+is nearest, from a sample of rows, and says so for another sample. The share of its answers that a block of columns
+changed is what more rank would still buy. The task is made from the features alone: the labels of the game have no say
+in K.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
+from sklearn.metrics import pairwise_distances_argmin
 
 SAMPLE = 4000  # rows of the sample: half trains, half is predicted
 # Ridge, relative to the largest eigenvalue of the centred sample Gram: a game of T rounds with the automatic step
 # cannot follow directions much below 1 / T of that eigenvalue.
 RIDGE = 1e-3
+CENTRES = 16
 TOL = 2e-3  # share of the predictions that a block may change once the rank is enough
 
 
@@ -25,7 +30,7 @@ class Probe:
     rows : int ndarray of shape (m,)
         The sample, numbers among all rows.
     labels : int ndarray of shape (m,)
-        Their class numbers.
+        Which class of the task each belongs to.
     n_classes : int
     """
 
@@ -74,6 +79,13 @@ class Probe:
         coef = cho_solve(cho_factor(square), seen.T @ (self.targets - middle))
         scores = (unseen - mean) @ coef + middle
         return scores[:, 0] > 0 if scores.shape[1] == 1 else scores.argmax(axis=1)
+
+
+def nearest_centres(X: Any, rng: np.random.Generator) -> tuple[np.ndarray, int]:
+    """For each row of the sample, which of `CENTRES` random ones of them is nearest; and how many there are."""
+    count = min(CENTRES, max(2, X.shape[0] // 4))
+    centres = X[rng.choice(X.shape[0], count, replace=False)]
+    return pairwise_distances_argmin(X, centres), count
 
 
 def sample_rows(n: int, rng: np.random.Generator) -> np.ndarray:

@@ -58,19 +58,86 @@ class Projection:
     converged: Array  # (c,), bool
 
 
-def _box(signs: Array, cap: Array) -> tuple[Array, Array]:
+def box(signs: Array, cap: Array) -> tuple[Array, Array]:
+    """[l, h] of the signed variable y * a."""
     reach = signs * cap
     return reach.clip(None, 0), reach.clip(0, None)
 
 
-def _evaluate(u: Array, mu: Array, low: Array, high: Array, weight: Array | None, xp: Any) -> tuple[Array, ...]:
-    """The clipped point, phi(mu), minus its slope, and what rounding alone can leave in phi."""
+def bracket(u: Array, low: Array, high: Array, weight: Array | None, xp: Any) -> tuple[Array, Array]:
+    """Ends between which the root lies: phi(left) >= 0 >= phi(right)."""
+    # A row that cannot move (a cap of 0) says nothing about where the root is.
+    open_rows = high > low
+    per = 1.0 if weight is None else weight
+    infinity = float("inf")
+    left = xp.amin(xp.where(open_rows, (u - high) / per, infinity), 0)
+    right = xp.amax(xp.where(open_rows, (u - low) / per, -infinity), 0)
+    closed = left > right
+    return xp.where(closed, 0.0, left), xp.where(closed, 0.0, right)
+
+
+def phi_sums(u: Array, mu: Array, low: Array, high: Array, weight: Array | None, xp: Any) -> tuple[Array, ...]:
+    """The clipped point, then sums over the rows: phi(mu), minus its slope, and the sum of |y * a|."""
     moved = u - (mu if weight is None else outer(weight, mu))
     clipped = moved.clip(low, high)
     inside = (moved > low) & (moved < high)
     slope = inside.sum(0) if weight is None else (inside * weight).sum(0)
-    scale = xp.abs(clipped).sum(0) + slope * xp.abs(mu) + 1e-300
-    return clipped, clipped.sum(0), slope, scale
+    return clipped, clipped.sum(0), slope, xp.abs(clipped).sum(0)
+
+
+def _rounding(mu: Array, slope: Array, total: Array, xp: Any) -> Array:
+    """What rounding alone can leave in phi, in units of the machine's precision."""
+    return total + slope * xp.abs(mu) + 1e-300
+
+
+@dataclass(frozen=True)
+class Root:
+    """Where phi vanishes, for each column."""
+
+    mu: Array
+    iterations: Any
+    residual: Array
+    converged: Array
+
+
+def find_root(
+    sums: Callable[[Array], tuple[Array, ...]],
+    left: Array,
+    right: Array,
+    mu: Array,
+    xp: Any,
+    max_iter: int = 200,
+) -> Root:
+    """The root of phi between `left` and `right`: Newton steps, the bracket kept, halved when a step leaves it.
+
+    Parameters
+    ----------
+    sums : callable
+        mu -> (phi, minus its slope, sum of |y * a|), each (c,): sums over all rows, wherever these are.
+    left, right, mu : array of shape (c,)
+        The bracket and where to start.
+    xp : module
+        numpy or torch.
+    max_iter : int
+        Passes at most; past twenty each other one bisects, so this is never reached in practice.
+    """
+    mu = xp.minimum(xp.maximum(mu + left * 0, left), right)
+    for iterations in range(1, max_iter + 1):
+        phi, slope, total = sums(mu)
+        scale = _rounding(mu, slope, total, xp)
+        width = right - left
+        done = (xp.abs(phi) <= 32 * _EPS * scale) | (width <= 2 * _EPS * (xp.abs(left) + xp.abs(right)))
+        if bool(done.all()):
+            break
+        left = xp.where(phi > 0, mu, left)
+        right = xp.where(phi < 0, mu, right)
+        newton = mu + phi / xp.where(slope > 0, slope, 1)
+        # Newton can crawl along many small pieces: past twenty passes every other one halves the bracket.
+        trusted = (slope > 0) & (newton >= left) & (newton <= right) & (iterations <= 20 or iterations % 2 == 0)
+        mu = xp.where(done, mu, xp.where(trusted, newton, (left + right) / 2))
+    # A bracket can end on neighbouring numbers while y'a is still as large as the duals (caps of 1e-16 |z|): say so.
+    balanced = xp.abs(phi) <= 1e-9 * total + 32 * _EPS * scale
+    return Root(mu, iterations, xp.abs(phi), done & balanced)
 
 
 def project_exact(
@@ -106,27 +173,19 @@ def project_exact(
     xp = backend.xp
     if weight is None and (fused := backend.project(z, signs, cap, mu + z[0] * 0)) is not None:
         dual, root, residual, passes = fused
-        return Projection(dual, root, passes.max(), residual, passes < max_iter)
+        balanced = residual <= 1e-9 * dual.sum(0) + 1e-300
+        return Projection(dual, root, passes.max(), residual, (passes < max_iter) & balanced)
     u = signs * z
-    low, high = _box(signs, cap)
-    per = 1.0 if weight is None else weight
-    left, right = xp.amin((u - high) / per, 0), xp.amax((u - low) / per, 0)  # phi(left) >= 0 >= phi(right)
-    mu = xp.minimum(xp.maximum(mu + left * 0, left), right)
-    for iterations in range(1, max_iter + 1):
-        clipped, phi, slope, scale = _evaluate(u, mu, low, high, weight, xp)
-        width = right - left
-        done = (xp.abs(phi) <= 32 * _EPS * scale) | (width <= 2 * _EPS * (xp.abs(left) + xp.abs(right)))
-        if bool(done.all()):
-            break
-        left = xp.where(phi > 0, mu, left)
-        right = xp.where(phi < 0, mu, right)
-        newton = mu + phi / xp.where(slope > 0, slope, 1)
-        # Newton can crawl along many small pieces: past twenty passes every other one halves the bracket.
-        trusted = (slope > 0) & (newton >= left) & (newton <= right) & (iterations <= 20 or iterations % 2 == 0)
-        mu = xp.where(done, mu, xp.where(trusted, newton, (left + right) / 2))
-    # A bracket can end on neighbouring numbers while y'a is still as large as the duals (caps of 1e-16 |z|): say so.
-    balanced = xp.abs(phi) <= 1e-9 * xp.abs(clipped).sum(0) + 32 * _EPS * scale
-    return Projection(signs * clipped, mu, iterations, xp.abs(phi), done & balanced)
+    low, high = box(signs, cap)
+    clipped = u
+
+    def sums(at: Array) -> tuple[Array, ...]:
+        nonlocal clipped
+        clipped, *found = phi_sums(u, at, low, high, weight, xp)
+        return tuple(found)
+
+    found = find_root(sums, *bracket(u, low, high, weight, xp), mu, xp, max_iter)
+    return Projection(signs * clipped, found.mu, found.iterations, found.residual, found.converged)
 
 
 def project_fixed_point(
@@ -147,12 +206,12 @@ def project_fixed_point(
     """
     xp = backend.xp
     u = signs * z
-    low, high = _box(signs, cap)
+    low, high = box(signs, cap)
     start = mu + u[0] * 0
     mu = start * 0  # Algorithm 2 starts at zero, whatever round it is
     for iterations in range(1, max_iter + 1):  # noqa: B007
-        clipped, phi, slope, scale = _evaluate(u, mu, low, high, weight, xp)
-        done = xp.abs(phi) <= 64 * _EPS * scale
+        clipped, phi, slope, total = phi_sums(u, mu, low, high, weight, xp)
+        done = xp.abs(phi) <= 64 * _EPS * _rounding(mu, slope, total, xp)
         if bool(done.all()):
             break
         mu = xp.where(done, mu, mu + phi / (damping * xp.where(slope > 0, slope, 1)))

@@ -8,13 +8,8 @@ a large C bends towards the very labels in question.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.special import expit
-
-from floral_learn.core.arrays import NUMPY
-from floral_learn.core.kernels import Kernel
 
 REASONS = (
     "model disagrees",
@@ -22,10 +17,6 @@ REASONS = (
     "dual at its cap",
     "neighbours disagree",
 )
-
-# logit P(label is wrong) = INTERCEPT + SLOPE * tanh(-margin) + FLIPPED * flip rate / largest flip rate, fitted once to
-# flips planted in Moon and digits (benchmarks/audit.py calibrate) and checked on other data (docs/results/audit.md).
-INTERCEPT, SLOPE, FLIPPED = -9.3, 9.6, 3.2
 
 
 def margins(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -70,16 +61,6 @@ def without_own(scores: np.ndarray, weights: np.ndarray, diagonal: np.ndarray) -
         k(x_i, x_i).
     """
     return scores - weights * diagonal[:, None]
-
-
-def own_kernel(kernel: Kernel, support: np.ndarray, vectors: Any, n: int) -> np.ndarray:
-    """k(x_i, x_i) for the support rows, (n,); 0, so that own terms stay in, where the vectors were not kept."""
-    diagonal = np.zeros(n)
-    if kernel.name in ("rbf", "laplacian"):
-        diagonal[support] = 1.0
-    elif len(support) and vectors.shape[0] == len(support):  # a precomputed kernel keeps none
-        diagonal[support] = kernel.diagonal(kernel.prepare(vectors, NUMPY, "float64"), NUMPY)
-    return diagonal
 
 
 def predicted(scores: np.ndarray) -> np.ndarray:
@@ -129,11 +110,12 @@ def relative(flip_rate: np.ndarray) -> np.ndarray:
 def suspicion(
     scores: np.ndarray, labels: np.ndarray, flip_rate: np.ndarray, load: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """An estimate of P(label is wrong) for each row and which of `REASONS` hold, (n,) and bool (n, 4).
+    """A score in [0, 1] for each label, larger where it is more suspect, and which of `REASONS` hold: (n,), bool (n,
+    4).
 
-    It is a logistic function of the margin and the flip rate with fixed coefficients (`INTERCEPT`, `SLOPE`,
-    `FLIPPED`): about right where up to a tenth of the labels are wrong and scattered, too low above that.
-    ``floral_learn.audit.audit`` calibrates on the data at hand instead and looks at neighbours too.
+    The score is sigma(-2 margin) of the decision values without the row's own term. It ranks labels; it is no
+    probability, since margins say nothing about how many labels are wrong. ``floral_learn.audit.audit`` looks at
+    held-out models and neighbours too, and says how many labels it would flag.
 
     Parameters
     ----------
@@ -160,14 +142,13 @@ def suspicion(
     >>> from floral_learn.core.suspicion import suspicion
     >>> scores, labels = np.array([[2.0], [-2.0]]), np.array([1, 1])
     >>> found, holds = suspicion(scores, labels, flip_rate=np.array([0.0, 0.5]), load=np.array([0.0, 1.0]))
-    >>> bool(found[0] < 0.01), bool(found[1] > 0.9), holds[1].tolist()
+    >>> bool(found[0] < 0.1), bool(found[1] > 0.9), holds[1].tolist()
     (True, True, [True, True, True, False])
     """
     margin = margins(scores, labels)
     flipped = relative(flip_rate)
-    score = expit(INTERCEPT + SLOPE * np.tanh(-margin) + FLIPPED * flipped)
     nothing = np.zeros(len(labels), dtype=bool)
-    return score, np.stack([margin < 0, flipped > 0.5, load > 0.99, nothing], axis=1)
+    return expit(-2 * margin), np.stack([margin < 0, flipped > 0.5, load > 0.99, nothing], axis=1)
 
 
 def reason_texts(holds: np.ndarray) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.core.arrays import Array, NumpyBackend
+from floral_learn.core.arrays import Array, NumpyBackend, is_tensor
 
 
 class TorchBackend(NumpyBackend):
@@ -19,6 +19,7 @@ class TorchBackend(NumpyBackend):
 
     def __init__(self, device: str) -> None:
         self.device = self.xp.device(device)
+        self.placed = {"device": self.device}
         self._constants: dict[tuple[Any, ...], Array] = {}
 
     @cached_property
@@ -47,6 +48,10 @@ class TorchBackend(NumpyBackend):
         x = self.array(x, dtype)
         x = x[:, None] if x.ndim == 1 else x
         return x.T.contiguous().T
+
+    def rowwise(self, x: Array) -> Array:
+        """`x` row by row in memory."""
+        return x.contiguous()
 
     def zeros(self, shape: tuple[int, ...], dtype: Any) -> Array:
         """Zeros, column by column in memory."""
@@ -78,14 +83,14 @@ class TorchBackend(NumpyBackend):
 
     def numpy(self, x: Array) -> np.ndarray:
         """`x` as a numpy array in main memory."""
-        return x.detach().cpu().numpy() if hasattr(x, "detach") else np.asarray(x)
+        return x.detach().cpu().numpy() if is_tensor(x) else np.asarray(x)
 
     def numpy_rows(self, rows: list[Array]) -> list[np.ndarray]:
         """Each of `rows` as a numpy array; those of one shape come over in one piece, as each copy makes one wait."""
         out: list[Any] = list(rows)
         alike: dict[tuple[Any, ...], list[int]] = {}
         for i, row in enumerate(rows):
-            if hasattr(row, "detach"):
+            if is_tensor(row):
                 alike.setdefault((tuple(row.shape), row.dtype), []).append(i)
             else:
                 out[i] = np.asarray(row)
@@ -106,6 +111,10 @@ class TorchBackend(NumpyBackend):
                 f"{self.device} has too little free memory for this game; use gram='low_rank', a smaller rank=, fewer "
                 f"rows or device=None ({str(error).splitlines()[0]})"
             ) from error
+
+    def recording(self) -> bool:
+        """Whether operations are being recorded as a CUDA graph instead of run."""
+        return self.device.type == "cuda" and self.xp.cuda.is_current_stream_capturing()
 
     def arange(self, n: int) -> Array:
         """0 .. n - 1."""

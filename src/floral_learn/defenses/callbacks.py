@@ -70,27 +70,33 @@ except ImportError:  # scikit-learn < 1.9: the same names and hooks, for callbac
 
 
 class RoundLog:
-    """Lines on stderr with the round, the objective, the KKT residual and the time left: what ``verbose=1`` shows."""
+    """Lines on stderr with the round, the objective, the KKT residual and the time left: what ``verbose=1`` shows.
 
-    def __init__(self, lines: int = 10) -> None:
-        self.lines = lines
+    The first line comes after the first round, then one every other second, and one at the end.
+    """
+
+    def __init__(self, n_rounds: int, seconds: float = 2.0) -> None:
+        self.n_rounds, self.seconds = n_rounds, seconds
         self.began = time.monotonic()
+        self.shown = -seconds
         self.first = -1
+        sys.stderr.write("[floral] computing the kernel\n")
 
-    def __call__(self, rounds: int, n_rounds: int, history: Any) -> None:
+    def __call__(self, state: Any) -> None:
         """Report the round just closed, if its turn has come."""
+        now = time.monotonic() - self.began
         if self.first < 0:
-            self.first = rounds - 1
-        every = max(1, n_rounds // self.lines)
-        if rounds % every and rounds != n_rounds:
+            self.first, self.started = state.round - 1, now
+        if now - self.shown < self.seconds and state.round < self.n_rounds and not state.settled:
             return
-        spent = time.monotonic() - self.began
-        left = spent / max(rounds - self.first, 1) * (n_rounds - rounds)
-        objective = float(history.rows["objective"][-1].mean())
-        residual = float(history.rows["residual"][-1].max())
+        self.shown = now
+        left = (now - self.started) / max(state.round - self.first, 1) * (self.n_rounds - state.round)
+        objective = float(state.history.rows["objective"][-1].mean())
+        residual = float(state.history.rows["residual"][-1].max())
+        end = "settled" if state.settled else f"at most {left:.1f} s left"
         sys.stderr.write(
-            f"[floral] round {rounds}/{n_rounds}  objective {objective:.6g}  KKT residual {residual:.3g}  "
-            f"{left:.1f} s left\n"
+            f"[floral] round {state.round}/{self.n_rounds}  objective {objective:.6g}  KKT residual {residual:.3g}  "
+            f"{end}\n"
         )
 
 

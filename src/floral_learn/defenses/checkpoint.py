@@ -46,7 +46,7 @@ class Checkpoint:
     >>> from floral_learn import Checkpoint, FloralClassifier, resume
     >>> X, y = make_moons(100, noise=0.2, random_state=0)
     >>> folder = tempfile.mkdtemp()
-    >>> clf = FloralClassifier(n_rounds=60).set_callbacks(Checkpoint(folder)).fit(X, y)
+    >>> clf = FloralClassifier(n_rounds=60, tol=None).set_callbacks(Checkpoint(folder)).fit(X, y)
     >>> resume(folder).n_iter_
     60
     """
@@ -88,7 +88,7 @@ class Checkpoint:
             "sample_weight": None if running.sample_weight is None else np.asarray(running.sample_weight),
             "trusted": None if running.trusted is None else np.asarray(running.trusted),
             "seeds": running.seeds,
-            "feature_names": getattr(estimator, "feature_names_in_", None),
+            "feature_names": running.feature_names,
         }
         save(record, self.path / _FIT)
 
@@ -101,7 +101,7 @@ class Checkpoint:
         if context.parent is None or running is None or running.state is None:
             return
         late = time.monotonic() - self._written > self.seconds
-        last = running.state.round >= running.n_rounds
+        last = running.state.round >= running.n_rounds or running.state.settled
         if running.state.round % self.every == 0 or late or last:
             self._write(running)
 
@@ -143,7 +143,7 @@ def resume(path: str | os.PathLike[str], every: int = 50, seconds: float = 60.0)
     >>> from floral_learn import Checkpoint, FloralClassifier, resume
     >>> X, y = make_moons(100, noise=0.2, random_state=0)
     >>> folder = tempfile.mkdtemp()
-    >>> clf = FloralClassifier(n_rounds=60, random_state=0).set_callbacks(Checkpoint(folder)).fit(X, y)
+    >>> clf = FloralClassifier(n_rounds=60, tol=None, random_state=0).set_callbacks(Checkpoint(folder)).fit(X, y)
     >>> bool((resume(folder).decision_function(X) == clf.decision_function(X)).all())
     True
     """
@@ -191,4 +191,5 @@ def _unfinished(path: Path) -> bool:
     arrays = _read_state(path)
     if arrays is None or str(arrays["id"]) != load(path / _FIT)["id"]:
         return False
-    return int(arrays["counters"][0]) < int(arrays["n_rounds"])
+    rounds, _, settled = (int(i) for i in arrays["counters"])
+    return rounds < int(arrays["n_rounds"]) and not settled

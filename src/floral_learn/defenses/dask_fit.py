@@ -9,18 +9,23 @@ from typing import Any
 import numpy as np
 
 from floral_learn.core.arrays import NUMPY
-from floral_learn.core.game import Callback
+from floral_learn.core.game import Callback, result_of
+from floral_learn.core.model import FittedModel
 from floral_learn.core.state import GameState
-from floral_learn.defenses.dask_game import solve_on_workers
+from floral_learn.core.suspicion import predicted
+from floral_learn.core.validation import generator
+from floral_learn.defenses.callbacks import RoundLog
+from floral_learn.defenses.dask_rounds import solve_on_workers
 from floral_learn.defenses.dask_rows import ClusterRows
-from floral_learn.defenses.floral_fit import RunningFit, fitted_attributes, generator, make_game, row_weights
-from floral_learn.defenses.game_setup import check_trusted
+from floral_learn.defenses.fitting import RunningFit, fitted_attributes, make_problem, warn_if_unsettled
+from floral_learn.defenses.inputs import TrainingInput, is_dask
 
 _INSTALL = "fitting on a cluster needs dask: pip install 'floral-learn[dask]'"
 
 
-def fit_on_workers(clf: Any, X: Any, y: Any, sample_weight: Any = None, trusted: Any = None) -> Any:
-    """Fit `clf` with the rows of X (dask array or dataframe) and of y (or the name of a column) left on the workers.
+def fit_on_workers(clf: Any, X: Any, y: Any, sample_weight: Any = None, trusted: Any = None) -> dict[str, Any]:
+    """Fitted attributes for the rows of X (dask array or dataframe) and of y (or the name of a column), left on the
+    workers.
 
     The game is the one of a single machine with ``gram="low_rank"`` and the same seed. A worker that dies is replaced
     by the others, from the last checkpoint (each 25 rounds or 30 seconds, held by this process).
@@ -29,35 +34,26 @@ def fit_on_workers(clf: Any, X: Any, y: Any, sample_weight: Any = None, trusted:
     rows = ClusterRows(_current_client(), *_chunks(X, y))
     if rows.shape[0] < 2:
         raise ValueError(f"X has {rows.shape[0]} rows; FloralClassifier needs at least 2")
-    clf.classes_ = rows.labels_found
-    if len(clf.classes_) < 2:
-        raise ValueError(f"y has only one class ({clf.classes_[0]!r}); FloralClassifier needs at least 2 classes")
-    labels = rows.recovering(lambda: rows.encode(clf.classes_))
-    clf.n_features_in_ = rows.shape[1]
-    if hasattr(clf, "feature_names_in_"):
-        del clf.feature_names_in_
-    if rows.names is not None:
-        clf.feature_names_in_ = np.array(rows.names, dtype=object)
-    weight = row_weights(clf, labels, clf.classes_[labels], labels, _in_memory(sample_weight))
-    if not weight.all():
+    classes = rows.labels_found
+    if len(classes) < 2:
+        raise ValueError(f"y has only one class ({classes.tolist()[0]!r}); FloralClassifier needs at least 2 classes")
+    labels = rows.recovering(lambda: rows.encode(classes))
+    names = None if rows.names is None else np.array(rows.names, dtype=object)
+    data = TrainingInput(rows, y, labels, classes, rows.shape[1], names, NUMPY)
+    weight = _in_memory(sample_weight)
+    if weight is not None and not np.all(weight):
         raise ValueError("a row has weight 0: leave such rows out of X and y when fitting on a cluster")
-    eligible = check_trusted(_in_memory(trusted), len(labels))
-    every = slice(None)
     seeds = generator(clf.random_state).integers(2**62, size=2)
-    running = RunningFit(X, y, sample_weight, trusted, seeds, clf.n_rounds, NUMPY)
-    game = rows.recovering(lambda: make_game(clf, rows, labels, weight, eligible, every, running))
-    rows.recovering(lambda: rows.begin(game))
-    clf._running_fit = running
-    try:
-        callback = _once(clf._callback(game, running, every, rows, labels))
-        state = rows.recovering(lambda: solve_on_workers(game, rows, callback))
-    finally:
-        del clf._running_fit
+    mask = _in_memory(trusted)
+    log = RoundLog(clf.n_rounds) if clf.verbose else None
+    problem = rows.recovering(lambda: make_problem(clf, data, weight, mask, seeds, on_cluster=True))
+    rows.recovering(lambda: rows.begin(problem.game, problem.gram))
+    running = RunningFit(X, y, sample_weight, trusted, seeds, clf.n_rounds, NUMPY, names)
+    with clf._watched(running, problem, log) as callback:
+        state = rows.recovering(lambda: solve_on_workers(problem.game, rows, _once(callback)))
     rows.checkpoint = state
-    found = rows.recovering(lambda: fitted_attributes(clf, game, state, every, rows, labels))
-    for name, value in found.items():
-        setattr(clf, name, value)
-    return clf
+    warn_if_unsettled(clf, problem, result_of(problem.game, state))
+    return rows.recovering(lambda: fitted_attributes(clf, problem, state))
 
 
 def fit_on_cluster(address: str, clf: Any, source: Any, label: Any, **fit: Any) -> Any:
@@ -86,7 +82,7 @@ def fit_on_cluster(address: str, clf: Any, source: Any, label: Any, **fit: Any) 
 
 def open_collection(source: Any, label: Any) -> tuple[Any, Any]:
     """Files as a dask dataframe and the name of its label column, or a .npy file as dask arrays."""
-    if hasattr(source, "__dask_graph__"):
+    if is_dask(source):
         return source, label
     name = os.fspath(source)
     if Path(name).suffix == ".npy":
@@ -106,10 +102,6 @@ def open_collection(source: Any, label: Any) -> tuple[Any, Any]:
 
 def _refuse(clf: Any) -> None:
     """What a cluster cannot do, before any work."""
-    if clf.budget == "auto":
-        raise ValueError(
-            'budget="auto" looks at all labels at once, which a cluster cannot; use a number, such as budget=0.02'
-        )
     if clf.kernel == "precomputed" or callable(clf.kernel):
         raise ValueError("dask input needs a named kernel other than 'precomputed'")
     if clf.gram not in ("auto", "low_rank"):
@@ -172,7 +164,7 @@ def _array_chunks(X: Any, y: Any) -> list[tuple[Any, Any]]:
     known = not np.isnan(X.shape[0])
     if hasattr(y, "to_dask_array"):
         y = y.to_dask_array()
-    if not hasattr(y, "__dask_graph__"):
+    if not is_dask(y):
         import dask.array as da
 
         if not known:
@@ -202,4 +194,38 @@ def _once(callback: Callback | None) -> Callback | None:
 
 
 def _in_memory(values: Any) -> Any:
-    return values.compute() if hasattr(values, "__dask_graph__") else values
+    return values.compute() if is_dask(values) else values
+
+
+def scores_on_workers(clf: Any, X: Any) -> Any:
+    """Scores of every row as a lazy dask array, (n,) or (n, n_classes); the workers get the fitted model, no more."""
+    X = _columns_of_the_fit(clf, X)
+    if len(clf.classes_) == 2:
+        return X.map_blocks(_block_scores, clf.model_, dtype=np.float64, drop_axis=1)
+    return X.map_blocks(_block_scores, clf.model_, dtype=np.float64, chunks=(X.chunks[0], (len(clf.classes_),)))
+
+
+def classes_on_workers(clf: Any, X: Any) -> Any:
+    """The class of every row as a lazy dask array, (n,)."""
+    rows = _columns_of_the_fit(clf, X)
+    return rows.map_blocks(_block_classes, clf.model_, clf.classes_, dtype=clf.classes_.dtype, drop_axis=1)
+
+
+def _columns_of_the_fit(clf: Any, X: Any) -> Any:
+    if hasattr(X, "columns"):
+        names = getattr(clf, "feature_names_in_", None)
+        X = (X if names is None else X[list(names)]).to_dask_array()
+    if X.shape[1] != clf.n_features_in_:
+        raise ValueError(f"X has {X.shape[1]} features, but the model expects {clf.n_features_in_}")
+    return X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
+
+
+def _block_scores(block: np.ndarray, model: FittedModel) -> np.ndarray:
+    if not np.isfinite(block).all():
+        raise ValueError("Input X contains NaN or infinity")
+    scores = model.scores(block, NUMPY)
+    return scores[:, 0] if model.n_classes == 2 else scores
+
+
+def _block_classes(block: np.ndarray, model: FittedModel, classes: np.ndarray) -> np.ndarray:
+    return classes[predicted(model.scores(block, NUMPY))]

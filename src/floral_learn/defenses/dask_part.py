@@ -7,34 +7,24 @@ the rank, of a scalar a column, or of the candidates; only `state` (a checkpoint
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from floral_learn.core.arrays import NUMPY, draw
-from floral_learn.core.attackers import TIES, Flips, View, _ranking_keys
-from floral_learn.core.dual import gradient, objective
+from floral_learn.core.attackers import TIES, Attacker, Flips, NoAttack
+from floral_learn.core.dual import KKTSums
 from floral_learn.core.factor_part import FactorPart, PivotBlock
-from floral_learn.core.game import Game
 from floral_learn.core.kernels import Kernel
-from floral_learn.core.projections import _box, _evaluate
-from floral_learn.core.row_blocks import ArrayBlocks, Moments
-from floral_learn.core.state import GameState
+from floral_learn.core.operations import LocalRows
+from floral_learn.core.problem import Game
+from floral_learn.core.projections import Root, box, bracket, phi_sums
+from floral_learn.core.row_blocks import ArrayBlocks, Moments, RowsRefused
+from floral_learn.core.state import GameState, Marks
 
 _RANKED_AT_ONCE = 2**20  # rows whose random order is looked up at a time
-
-
-@dataclass(frozen=True)
-class Closing:
-    """A part's contribution to bias, residual and objective of a round (see core/dual.py)."""
-
-    free: np.ndarray  # (c,), weight of the free points
-    total: np.ndarray  # (c,), their gaps y - f, summed
-    most: np.ndarray  # (c,), largest gap among points that could move up
-    least: np.ndarray  # (c,), smallest gap among points that could move down
-    objective: np.ndarray  # (c,)
 
 
 class GamePart(FactorPart):
@@ -45,14 +35,14 @@ class GamePart(FactorPart):
         given = [np.asarray(chunk).reshape(-1) for chunk in labels]
         for matrix, some in zip(matrices, given):
             if matrix.shape[0] != len(some):
-                raise ValueError(f"a block of X has {matrix.shape[0]} rows and the block of y beside it {len(some)}")
+                raise RowsRefused(f"a block of X has {matrix.shape[0]} rows and the block of y beside it {len(some)}")
         super().__init__(ArrayBlocks(matrices))
         self.given = np.concatenate(given)
 
     def overview(self) -> tuple[int, int, Any, bool, np.ndarray]:
         """Rows, columns, type, whether rows are sparse, and the distinct labels."""
         if self.given.dtype.kind == "f" and not np.isfinite(self.given).all():
-            raise ValueError("Input y contains NaN or infinity")
+            raise RowsRefused("Input y contains NaN or infinity")
         return (*self.X.shape, self.X.dtype, self.X.sparse, np.unique(self.given))
 
     def encode(self, classes: np.ndarray) -> np.ndarray:
@@ -75,113 +65,147 @@ class GamePart(FactorPart):
 
     def begin_game(
         self,
+        labels: np.ndarray,
         cap: np.ndarray,
         weight: np.ndarray | None,
         eligible: np.ndarray | None,
         n: int,
         n_classes: int,
         seeds: np.ndarray,
-        budget: np.ndarray,
+        attacker: Attacker,
+        stride: int,
     ) -> None:
         """Round 0 of a game of `n` rows in all."""
-        # The labels of this part play the role of a game of their own; the Gram operator is asked for its backend only.
-        self.game = Game(self, self.codes, cap, np.zeros(1), n_classes=n_classes, eligible=eligible, weight=weight)  # type: ignore[arg-type]
-        self.seeds, self.budget = seeds, budget
-        self.ties = tie_ranks(seeds, self.start, self.start + self.n, n)
-        self.now = GameState.start(self.game.signs(), 1, NUMPY)
+        # The rows of this part play as a game of their own, but for sums; the Gram is asked for its backend only.
+        game = Game(
+            self,  # type: ignore[arg-type]
+            labels,
+            cap,
+            np.zeros(1),
+            attacker,
+            n_classes=n_classes,
+            seeds=seeds,
+            eligible=eligible,
+            weight=weight,
+        )
+        state = GameState.start(game.signs(), game.games, NUMPY)
+        state.marks = Marks(stride)
+        self.local = LocalRows(game, state)
+        ties = tie_ranks(seeds, self.start, self.start + self.n, n)
+        self.local.view = replace(self.local.view, ties=ties)
         self.clipped: np.ndarray | None = None
+        self.before: np.ndarray | None = None
 
-    def load(self, dual: np.ndarray, signs: np.ndarray, weight_sum: np.ndarray, flip_count: np.ndarray) -> None:
+    def load(
+        self,
+        dual: np.ndarray,
+        signs: np.ndarray,
+        weight_sum: np.ndarray,
+        flip_count: np.ndarray,
+        *marked: np.ndarray,
+        rounds: Sequence[int] = (),
+    ) -> None:
         """Go on from a checkpoint."""
-        self.now.dual, self.now.weight_sum = np.asfortranarray(dual), np.asfortranarray(weight_sum)
-        self.now.signs, self.now.flip_count = np.asfortranarray(signs, dtype=np.float64), flip_count.copy()
+        now = self.local.state
+        now.dual, now.weight_sum = np.asfortranarray(dual), np.asfortranarray(weight_sum)
+        now.signs, now.flip_count = np.asfortranarray(signs, dtype=np.float64), flip_count.copy()
+        now.marks.rounds, now.marks.weights = list(rounds), [np.asfortranarray(m) for m in marked]
+        now.marks.biases = [None] * len(now.marks.rounds)
         self.clipped = None
 
     def state(self) -> tuple[np.ndarray, ...]:
         """What `load` takes: the round that was closed last."""
-        return self.now.dual, self.now.signs.astype(np.int8), self.now.weight_sum, self.now.flip_count
+        now = self.local.state
+        return now.dual, now.signs.astype(np.int8), now.weight_sum, now.flip_count, *now.marks.weights
 
-    def candidates(self) -> tuple[np.ndarray, np.ndarray]:
-        """Ranking keys and row numbers of this part's largest duals, B of each column; -1 in empty places."""
-        self._accept()
-        labels = self.game.labels
-        view = View(self.now.dual, labels, self.game.n_classes, self.game.eligible, self.ties, self.seeds, NUMPY)
-        keys = _ranking_keys(self.now.dual, view)
-        rows = NUMPY.largest(keys, np.minimum(self.budget, self.n))
-        named = np.where(rows >= 0, np.take_along_axis(keys, rows.clip(0), axis=0), -1)
-        used = (named >= 0).any(axis=1)
-        return named[used], np.where(named >= 0, rows + self.start, -1)[used]
+    def candidates(self, quiet: bool) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """This part's share of each list of candidates: keys, row numbers (-1 in empty places), and how many are
+        wanted.
+        """
+        local = self.local
+        attacker = NoAttack() if quiet else local.game.attacker
+        found = []
+        for keys, counts in attacker.ranked(replace(local.view, dual=local.state.dual)):
+            rows = NUMPY.largest(keys, np.minimum(counts, self.n))
+            named = np.where(rows >= 0, np.take_along_axis(keys, rows.clip(0), axis=0), -1)
+            used = (named >= 0).any(axis=1)
+            found.append((named[used], np.where(named >= 0, rows + self.start, -1)[used], np.asarray(counts)))
+        return found
 
     def product(self, points: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Flip `points` of this part, and F' [weights of this round, weights under those flips]."""
-        self._accept()
-        self.points = points
-        self.signs = self.game.signs(Flips(points[:, None], labels[:, None]))
-        dual = self.now.dual
-        return self.inner(NUMPY.side_by_side(self.now.signs * dual, self.signs * dual))
+        self.flips = Flips(points, labels)
+        self.local.relabel(self.flips)
+        return self.inner(self.local.weights())
 
-    def step(
-        self, inner: np.ndarray, average: bool, eta: np.ndarray | None, mu: np.ndarray
-    ) -> tuple[Closing, tuple[np.ndarray, ...] | None]:
-        """Close the round; then, unless it is the last, make the step and look at the projection for `mu`."""
-        both = self.outer(inner)
-        columns = self.now.dual.shape[1]
-        closing = self._close(both[:, :columns])
-        if average:
-            self.now.weight_sum += self.now.signs * self.now.dual
+    def advance(
+        self, inner: np.ndarray, eta: np.ndarray | None, mu: np.ndarray
+    ) -> tuple[KKTSums, tuple[np.ndarray, ...] | None]:
+        """Sums that close the round; then, unless it is the last, the step and a look at the projection for `mu`."""
+        local, both = self.local, self.outer(inner)
+        columns = local.state.dual.shape[1]
+        closing = local.sums(both[:, :columns])
         if eta is None:
             return closing, None
-        weight = self.game.weight
-        moved = self.now.dual - (eta if weight is None else weight * eta) * gradient(both[:, columns:], self.signs)
-        self.u = self.signs * moved
-        self.low, self.high = _box(self.signs, self.game.cap)
-        per = 1.0 if weight is None else weight
-        bracket = ((self.u - self.high) / per).min(axis=0), ((self.u - self.low) / per).max(axis=0)
-        return closing, (*bracket, *self.evaluate(mu))
+        local.ahead = both[:, columns:]
+        local.move(eta)
+        self.u = local.signs * local.moved
+        self.low, self.high = box(local.signs, local.game.cap)
+        ends = bracket(self.u, self.low, self.high, local.game.weight, np)
+        return closing, (*ends, *self.phi(mu))
 
-    def evaluate(self, mu: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """phi(mu), its slope and its scale on these rows; the point is kept in case it is the projection."""
-        self.clipped, *sums = _evaluate(self.u, mu, self.low, self.high, self.game.weight, np)
-        return sums[0], sums[1], sums[2]
+    def phi(self, mu: np.ndarray) -> tuple[np.ndarray, ...]:
+        """phi(mu), its slope and the sum of |y a| on these rows; the point is kept in case it is the projection."""
+        self.clipped, *sums = phi_sums(self.u, mu, self.low, self.high, self.local.game.weight, np)
+        return tuple(sums)
 
-    def _accept(self) -> None:
+    def accept(self) -> None:
         """Take the last point that was looked at as the duals of the round."""
-        if self.clipped is None:
-            return
-        self.now.dual, self.now.signs = self.signs * self.clipped, self.signs
-        self.now.flip_count[self.points] += 1
+        local = self.local
+        assert self.clipped is not None
+        local.projected = local.signs * self.clipped
+        local.accept(Root(local.state.mu, 0, None, None), self.flips)
         self.clipped = None
 
-    def _close(self, product: np.ndarray) -> Closing:
-        dual, signs, weight = self.now.dual, self.now.signs, self.game.weight
-        gap, positive = signs - product, signs > 0
-        interior, below = dual > 0, dual < self.game.cap
-        up, down = np.where(positive, below, interior), np.where(positive, interior, below)
-        free = (up & down) * (1.0 if weight is None else weight)
-        return Closing(
-            free.sum(axis=0),
-            (free * gap).sum(axis=0),
-            np.where(up, gap, -np.inf).max(axis=0),
-            np.where(down, gap, np.inf).min(axis=0),
-            objective(product, dual, signs),
-        )
+    def add_up(self, number: int, exact: int | None) -> None:
+        """Add this round to the sums over rounds, and mark them if it is time."""
+        now = self.local.state
+        now.weight_sum = now.weight_sum + now.signs * now.dual
+        now.marks.note(number, now.weight_sum, None, exact)
+
+    def average(self, number: int, first: int) -> np.ndarray:
+        """F' of the averaged weights over the rounds after `first`."""
+        now = self.local.state
+        _, weights, _ = now.marks.nearest(first)
+        return self.inner((now.weight_sum - weights) / max(number - first, 1))
+
+    def moved(self, inner: np.ndarray, bias: np.ndarray) -> np.ndarray | None:
+        """Squared change of the averaged decision values since the last look, summed, and over how many rows."""
+        scores = self.outer(inner) + bias
+        before, self.before = self.before, scores
+        return None if before is None else self.local.squares(scores - before)
 
 
 def tie_ranks(seeds: np.ndarray, start: int, stop: int, n: int) -> np.ndarray:
-    """Places of rows ``start .. stop`` in the random order of all n rows, (stop - start, 1), without holding n rows.
+    """Places of rows ``start .. stop`` in each game's random order of all n rows, (stop - start, R), without holding n
+    rows.
 
     The draws of other parts are made again here, a million at a time: they depend on the seed and the row alone.
     """
-    own = draw(seeds, 3 * TIES, np.arange(start, stop)[:, None])[:, 0]
+    return np.asfortranarray(np.stack([_ranks(seed, start, stop, n) for seed in np.atleast_1d(seeds)], axis=1))
+
+
+def _ranks(seed: int, start: int, stop: int, n: int) -> np.ndarray:
+    own = draw(seed, 3 * TIES, np.arange(start, stop))
     order = np.argsort(own, kind="stable")
     ordered = own[order]
     smaller = np.zeros(stop - start + 1, dtype=np.int64)  # entry i: draws that have exactly i of our own below them
     for first in range(0, n, _RANKED_AT_ONCE):
-        some = np.sort(draw(seeds, 3 * TIES, np.arange(first, min(first + _RANKED_AT_ONCE, n))[:, None])[:, 0])
+        some = np.sort(draw(seed, 3 * TIES, np.arange(first, min(first + _RANKED_AT_ONCE, n))))
         smaller += np.bincount(np.searchsorted(ordered, some, side="right"), minlength=len(smaller))
     ranks = np.empty(stop - start, dtype=np.int64)
     ranks[order] = np.cumsum(smaller)[:-1]
-    return ranks[:, None]
+    return ranks
 
 
 def _matrix(chunk: Any) -> Any:
@@ -189,5 +213,5 @@ def _matrix(chunk: Any) -> Any:
         return chunk.tocsr()
     matrix = np.asarray(chunk)
     if matrix.dtype == object or not np.issubdtype(matrix.dtype, np.number):
-        raise ValueError(f"X has a block of type {matrix.dtype}; features must be numbers")
+        raise RowsRefused(f"X has a block of type {matrix.dtype}; features must be numbers")
     return matrix if matrix.dtype in (np.float32, np.float64) else matrix.astype(np.float64)

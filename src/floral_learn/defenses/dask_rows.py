@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 
-from floral_learn.core.game import Game
-from floral_learn.core.low_rank import LowRankGram
-from floral_learn.core.row_blocks import Moments, RowBlocks
-from floral_learn.core.state import GameState
+from floral_learn.core.low_rank import LowRankGram, Parts
+from floral_learn.core.problem import Game
+from floral_learn.core.row_blocks import Moments, RowBlocks, RowsRefused
+from floral_learn.core.state import GameState, Marks
 from floral_learn.defenses.dask_part import GamePart
 
 _PATIENCE = 1.0  # seconds after which a silent worker is looked for
@@ -29,7 +29,7 @@ class WorkerLost(Exception):
     """A worker is gone, and with it what it held."""
 
 
-class ClusterRows(RowBlocks):
+class ClusterRows(RowBlocks, Parts):
     """Rows and labels on workers.
 
     Parameters
@@ -65,9 +65,9 @@ class ClusterRows(RowBlocks):
                 if self.losses > _MOST_LOSSES:
                     raise RuntimeError(f"workers were lost {self.losses} times during this fit: giving up") from None
 
-    def each(self, method: str, *shared: Any, own: Sequence[tuple[Any, ...]] | None = None) -> list[Any]:
-        """Answers of ``part.method(*own[p], *shared)``, one a part, in order."""
-        calls = [getattr(part, method)(*(own[p] if own else ()), *shared) for p, part in enumerate(self.parts)]
+    def each(self, method: str, *shared: Any, own: Sequence[tuple[Any, ...]] | None = None, **named: Any) -> list[Any]:
+        """Answers of ``part.method(*own[p], *shared, **named)``, one per part, in order."""
+        calls = [getattr(part, method)(*(own[p] if own else ()), *shared, **named) for p, part in enumerate(self.parts)]
         return [self._answer(call, worker) for call, worker in zip(calls, self.workers)]
 
     def shares(self, *arrays: Any) -> list[tuple[Any, ...]]:
@@ -102,20 +102,22 @@ class ClusterRows(RowBlocks):
         self.classes = classes
         return np.concatenate(self.each("encode", classes)).astype(np.int64)
 
-    def begin(self, game: Game) -> None:
-        """Start `game` on every part."""
-        assert isinstance(game.gram, LowRankGram)
-        self.gram, self.game = game.gram, game
-        budget = np.broadcast_to(np.asarray(getattr(game.attacker, "budget", 0)).reshape(-1), (game.width,))
-        weight = None if game.weight is None else game.weight[:, 0]
-        own = self.shares(game.cap, weight, game.eligible)
-        self.each("begin_game", self.shape[0], game.n_classes, game.seeds, np.array(budget), own=own)
+    def begin(self, game: Game, gram: LowRankGram) -> None:
+        """Start `game` on every part; `gram` is the operator of all rows."""
+        self.gram, self.game = gram, game
+        stride = Marks.stride_for(self.shape[0] * game.games * game.width, game.rounds)
+        own = self.shares(
+            game.labels, np.broadcast_to(game.cap, (self.shape[0], game.cap.shape[1])), game.weight, game.eligible
+        )
+        shared = (self.shape[0], game.n_classes, game.seeds, game.attacker, stride)
+        self.each("begin_game", *shared, own=own)
         kept = self.checkpoint
         if kept is not None:
-            self.each("load", own=self.shares(kept.dual, kept.signs, kept.weight_sum, kept.flip_count))
+            arrays = (kept.dual, kept.signs, kept.weight_sum, kept.flip_count, *kept.marks.weights)
+            self.each("load", own=self.shares(*arrays), rounds=kept.marks.rounds)
 
     def collect(self) -> tuple[np.ndarray, ...]:
-        """dual, signs, weight_sum and flip_count of all rows."""
+        """dual, signs, weight_sum, flip_count and marked sums of all rows."""
         return tuple(np.concatenate(arrays) for arrays in zip(*self.each("state")))
 
     def _read(self) -> None:
@@ -158,7 +160,7 @@ class ClusterRows(RowBlocks):
         if self.gram is not None and self.game is not None:
             starts = [(int(start),) for start in self.bounds[:-1]]
             self.each("replay_factor", self.gram.kernel, self.gram.dtype, self.gram.blocks, own=starts)
-            self.begin(self.game)
+            self.begin(self.game, self.gram)
 
     def _alive(self) -> set[str]:
         return set(self.client.scheduler_info(n_workers=-1)["workers"])
@@ -177,7 +179,7 @@ class ClusterRows(RowBlocks):
 
     def _is_gone(self, worker: str, error: Exception) -> bool:
         """Whether `error` is that of a lost worker rather than one of ours."""
-        if isinstance(error, MemoryError | TypeError) or str(error).startswith(("Input ", "X ", "a block of X")):
+        if isinstance(error, MemoryError | TypeError | RowsRefused):
             return False
         until = time.monotonic() + _GONE_WITHIN
         while time.monotonic() < until:

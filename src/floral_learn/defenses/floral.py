@@ -2,53 +2,42 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from floral_learn.core.arrays import backend_for
-from floral_learn.core.choose_gram import GRAMS, resolve_dtype
-from floral_learn.core.game import solve
-from floral_learn.core.kernels import KERNELS, Kernel
+from floral_learn.core.choose_gram import GRAMS
+from floral_learn.core.kernels import KERNELS
 from floral_learn.core.projections import PROJECTIONS
 from floral_learn.core.state import GameState
-from floral_learn.core.suspicion import own_kernel, predicted, reason_texts, suspicion, without_own
+from floral_learn.core.suspicion import predicted, reason_texts, suspicion
+from floral_learn.core.validation import generator
 from floral_learn.defenses.callbacks import CallbackSupportMixin, RoundLog, with_callbacks
-from floral_learn.defenses.floral_fit import (
+from floral_learn.defenses.fitting import (
+    Problem,
     RunningFit,
     fitted_attributes,
-    generator,
-    make_game,
-    row_weights,
-    take_rows,
-    threads_for,
-    used_rows,
+    make_problem,
+    play_problem,
+    warn_if_unsettled,
 )
-from floral_learn.defenses.game_setup import check_trusted
-from floral_learn.defenses.labels import encode_labels
-from floral_learn.defenses.large_input import is_large, open_features, open_training
-from floral_learn.defenses.tensor_input import (
-    as_host,
-    check_tensor,
-    check_training_tensor,
-    device_of,
-    like,
-    stays_on_device,
-)
+from floral_learn.defenses.inputs import backend_of, is_blocks, is_dask, open_query, read_query, read_training
+from floral_learn.defenses.tensor_input import as_host, like
 
-_TILE_NUMBERS = 2**24  # kernel values held at once while predicting
+MULTI_CLASS = ("pairs", "one-vs-rest")
 
 
 class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Kernel SVM for labels you do not trust: min over duals, against an attacker who flips influential labels.
 
     In each round an attacker flips the labels of k random points among the B largest dual variables, and the SVM
-    answers with one projected gradient step on its dual (FLORAL, ICLR 2025, Algorithms 1 and 3). A drop-in for
-    :class:`sklearn.svm.SVC`; several classes are trained one against all in a single game.
+    answers with one projected gradient step on its dual (FLORAL, ICLR 2025, Algorithms 1 and 3). It takes the place of
+    :class:`sklearn.svm.SVC` in pipelines and searches; several classes are trained in pairs, as there.
 
     Parameters
     ----------
@@ -60,88 +49,110 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         Degree of the poly kernel.
     coef0 : float, default=0.0
         Constant of the poly and sigmoid kernels.
-    C : "auto" or float, default="auto"
-        Upper bound of the dual variables; row i has C times its sample weight. "auto" is 1, as in SVC, with
-        ``budget="auto"`` (10 for several classes that need it), and else 10, as in the paper.
+    C : float, default=1.0
+        Upper bound of the dual variables; row i has C times its sample weight.
     class_weight : dict, "balanced" or None, default=None
         Multiplies the sample weights, as in SVC.
-    budget : "auto", float, int or dict, default="auto"
-        B, the points among which the attacker chooses: a fraction of the rows (float) or a count (int); for three or
-        more classes also a dict class -> either. Near twice the number of poisoned labels is best; far above it costs
-        accuracy. Below 2 points the attacker is off. "auto" chooses from the untrusted labels alone how many, and
-        which, may be flipped: those that held-out SVMs and nearest rows contradict (see ``selection_``).
+    budget : float, int or dict, default=0.05
+        B, the points among which the attacker chooses: a fraction of the rows (float) or a count (int). Near one to two
+        times the share of wrong labels is best; far above it costs accuracy. Below 2 points the attacker is off. Pairs
+        of M classes have 2 / M of that share of their own rows each: about B candidates in all. With
+        ``multi_class="one-vs-rest"`` also a dict class -> either, for the column of each class.
     flips : float, int or None, default=None
-        k, the points flipped in a round; None is B // 2, and B with ``budget="auto"``.
+        k, the points flipped per round; None is half of B.
+    per_class : bool, default=True
+        Candidates of a class are at most that share of its own rows (and, of two classes, of the smaller one's), so
+        that a rare class is neither taken whole nor flooded. False is the paper's game: the B largest duals of all
+        rows.
     n_rounds : int, default=500
-        T, rounds of the game.
+        T, the most rounds to be played.
+    tol : float or None, default=1e-3
+        End the game once it has settled. With an attacker: the mean squared change per round of the averaged decision
+        values on the training rows, from one look to the next (after 48, 64, 96, 128, ... rounds), is at most `tol`;
+        0.001 is reached after some 64 to 128 rounds. Without one: the largest violation of the KKT conditions is at
+        most `tol`, as in SVC; the solver is then an accelerated one and the model that of SVC. None plays exactly
+        `n_rounds` rounds of projected gradient steps, as the paper does.
     learning_rate : "auto" or float, default="auto"
-        Step size eta. "auto" is 1 / lambda_max of the centred Gram matrix, half the largest step that is stable
-        whatever the attacker does. The paper uses absolute values of 1e-4 to 7e-4 for 500 rows.
+        Step size eta. "auto" is 1.5 / lambda_max of the centred Gram matrix; 2 / lambda_max is the largest step that is
+        stable whatever the attacker does (1 / lambda_max with the attacker off). The paper uses absolute values of 1e-4
+        to 7e-4 for 500 rows.
     decay : (float, int) or None, default=None
         ``(factor, every)`` multiplies the step by `factor` after each `every` rounds.
     warm_up : int, default=1
         First rounds without an attack.
     average : bool, default=True
         Predict with the mean of the models of the last half of the rounds; False is the paper's last iterate, which has
-        the last round's random flips in it.
+        the last round's random flips in it. However a game ends, the last half is that of the rounds played.
     projection : {"exact", "fixed_point"}, default="exact"
         How the step is projected; "fixed_point" is the paper's Algorithm 2 (corrected and damped).
     gram : {"auto", "dense", "chunked", "low_rank"}, default="auto"
         How products with the kernel matrix are computed; what was chosen stands in ``gram_``.
     rank : "auto" or int, default="auto"
-        Rank of the low-rank kernel; "auto" stops where more rank no longer changes predictions on a probe set, and
-        ``gram_`` says so.
+        Rank of the low-rank kernel; "auto" stops where products are exact to half a percent or where more rank no
+        longer changes how rows are told apart on a probe set. Labels have no say in it.
     max_memory : str or float, default="4GB"
-        Cap for the kernel matrix or its factor.
+        Cap for the kernel matrix or its factor. ``history_["flips"]`` is left empty where it would take more than a
+        twentieth of it.
+    multi_class : {"pairs", "one-vs-rest"}, default="pairs"
+        Three or more classes: a game for each pair of classes, decided by votes as in SVC, or one column per class in a
+        single game (the paper's Algorithm 3).
     device : str or None, default=None
         None computes with numpy; "cpu", "cuda" and so on with torch.
     dtype : {"auto", "float32", "float64"}, default="auto"
-        Type of the kernel matrix; "auto" is float64 up to 3,000 rows and float32 above. Duals are always float64.
+        Type of the kernel matrix; "auto" is float64 up to 1,000 rows and float32 above. Duals are always float64.
     flip_distribution : array-like of shape (n_classes, n_classes) or None, default=None
         Row c holds the probabilities of the classes that a flipped label of class c becomes; by default uniform over
-        the others.
+        the others. For ``multi_class="one-vs-rest"``.
     random_state : int, RandomState, Generator or None, default=None
         Draws the flips, the order among ties and the landmarks of the low-rank kernel.
     verbose : int, default=0
-        1 writes about ten lines a fit to stderr, with the time left.
+        1 writes lines to stderr while the fit runs, with the time left.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-    dual_coef_ : ndarray of shape (1, n_SV) or (n_classes, n_SV)
-        Dual times label sign (of the flipped labels), averaged where `average`.
-    intercept_ : ndarray of shape (1,) or (n_classes,)
+    dual_coef_ : ndarray of shape (1, n_SV), (n_pairs, n_SV) or (n_classes, n_SV)
+        Dual times label sign (of the flipped labels), averaged where `average`; one row per column of the game. Pairs
+        are in the order of ``itertools.combinations(classes_, 2)``, positive for the second class.
+    intercept_ : ndarray of shape (1,), (n_pairs,) or (n_classes,)
     support_ : ndarray of shape (n_SV,)
         Rows with a non-zero weight.
     support_vectors_ : ndarray or CSR matrix of shape (n_SV, n_features)
-        Empty where X was a file or lay on workers: the model then has landmarks of its own.
+        Copies. Empty where X was a file or lay on workers: the model then has landmarks of its own.
     n_support_ : ndarray of shape (n_classes,)
     n_iter_ : int
         Rounds played.
+    residual_ : float
+        Largest violation of the KKT conditions by the last round's duals, under that round's labels.
     budget_ : int or dict
-        B in points; 0 when the attacker was off.
+        B in points of all rows; 0 when the attacker was off.
     flips_ : int
         k in points.
-    selection_ : BudgetSelection or None
-        What ``budget="auto"`` chose, and why; None for a given budget. `BudgetPathDisplay` draws it.
-    C_ : float
-        C as a number.
     gamma_ : float
-    learning_rate_ : float
+    learning_rate_ : float or ndarray of shape (n_pairs,)
         The first step size.
     gram_ : str
         The Gram operator that was used, with the bytes it took.
     flip_rate_ : ndarray of shape (n_samples,)
         Share of the attacked rounds in which the attacker flipped a row's label.
     history_ : dict of ndarray
-        ``objective``, ``residual`` (KKT), ``bias``, ``mu``, ``step``, ``flips`` and ``projection_iterations``, each
-        with the round as its first axis.
+        ``objective``, ``residual`` (KKT), ``bias``, ``mu``, ``step``, ``flips``, ``projection_iterations`` and
+        ``projected`` (whether the projection reached its tolerance), each with the round as its first axis.
+    model_ : FittedModel
+        All that prediction reads.
+    record_ : TrainingRecord
+        All that `label_issues` reads.
     n_features_in_, feature_names_in_
         As in every scikit-learn estimator.
 
     Notes
     -----
     ``score`` on untrusted labels is misleading: a model that repeats the poison scores best on it.
+
+    A fit that fails or is interrupted leaves the estimator as it was: unfitted, or with its former model.
+
+    The attacker compares duals with 16 bits and orders equal ones by a permutation drawn once per fit, so that numpy,
+    torch, float32 and a cluster choose the same points.
 
     There is no ``predict_proba``; wrap the classifier in :class:`sklearn.calibration.CalibratedClassifierCV`.
 
@@ -162,11 +173,13 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="neither")],
         "degree": [Interval(Integral, 1, None, closed="left")],
         "coef0": [Interval(Real, None, None, closed="neither")],
-        "C": [StrOptions({"auto"}), Interval(Real, 0.0, None, closed="neither")],
+        "C": [Interval(Real, 0.0, None, closed="neither")],
         "class_weight": [StrOptions({"balanced"}), dict, None],
-        "budget": [StrOptions({"auto"}), Real, dict],
+        "budget": [Real, dict],
         "flips": [Real, None],
+        "per_class": ["boolean"],
         "n_rounds": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0.0, None, closed="neither"), None],
         "learning_rate": [StrOptions({"auto"}), Interval(Real, 0.0, None, closed="neither")],
         "decay": [tuple, list, None],
         "warm_up": [Interval(Integral, 0, None, closed="left")],
@@ -175,6 +188,7 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         "gram": [StrOptions(set(GRAMS))],
         "rank": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "max_memory": [str, Interval(Real, 0.0, None, closed="neither")],
+        "multi_class": [StrOptions(set(MULTI_CLASS))],
         "device": [str, None],
         "dtype": [StrOptions({"auto", "float32", "float64"})],
         "flip_distribution": ["array-like", None],
@@ -184,15 +198,18 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
+        *,
         kernel="rbf",
         gamma="scale",
         degree=3,
         coef0=0.0,
-        C="auto",
+        C=1.0,
         class_weight=None,
-        budget="auto",
+        budget=0.05,
         flips=None,
+        per_class=True,
         n_rounds=500,
+        tol=1e-3,
         learning_rate="auto",
         decay=None,
         warm_up=1,
@@ -201,6 +218,7 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         gram="auto",
         rank="auto",
         max_memory="4GB",
+        multi_class="pairs",
         device=None,
         dtype="auto",
         flip_distribution=None,
@@ -215,7 +233,9 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.class_weight = class_weight
         self.budget = budget
         self.flips = flips
+        self.per_class = per_class
         self.n_rounds = n_rounds
+        self.tol = tol
         self.learning_rate = learning_rate
         self.decay = decay
         self.warm_up = warm_up
@@ -224,6 +244,7 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.gram = gram
         self.rank = rank
         self.max_memory = max_memory
+        self.multi_class = multi_class
         self.device = device
         self.dtype = dtype
         self.flip_distribution = flip_distribution
@@ -262,82 +283,66 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return self._fit(X, y, sample_weight, trusted)
 
     def _fit(self, X, y, sample_weight=None, trusted=None, seeds=None, state=None):
-        if hasattr(X, "__dask_graph__"):
+        if is_dask(X):
             from floral_learn.defenses.dask_fit import fit_on_workers
 
-            return fit_on_workers(self, X, y, sample_weight, trusted)
-        y, sample_weight, trusted = as_host(y), as_host(sample_weight), as_host(trusted)
-        if is_large(X):
-            X, y = open_training(self, X, y)
-        elif stays_on_device(self, X):
-            X, y = check_training_tensor(self, X, y)
-        else:
-            X = as_host(X)
-            X, y = validate_data(
-                self,
-                X,
-                y,
-                accept_sparse="csr" if self.kernel != "precomputed" and not callable(self.kernel) else False,
-                dtype=[np.float64, np.float32],
-                ensure_min_samples=2,
-            )
-        self.classes_, labels = encode_labels(y, type(self).__name__)
-        n = X.shape[0]
-        weight = row_weights(self, X, y, labels, sample_weight)
-        eligible = check_trusted(trusted, n)
+            return self._become(fit_on_workers(self, X, y, sample_weight, trusted))
+        sample_weight, trusted = as_host(sample_weight), as_host(trusted)
+        data = read_training(self, X, y)
         if seeds is None:
             seeds = generator(self.random_state).integers(2**62, size=2)
-        running = RunningFit(X, y, sample_weight, trusted, seeds, self.n_rounds, backend_for(device_of(self, X)))
-        rows = used_rows(weight, labels, len(self.classes_))
-        with running.backend.here():
-            game = make_game(self, X, labels, weight, eligible, rows, running)
-        self._running_fit = running
-        try:
-            callback = self._callback(game, running, rows, X, labels)
-            with threads_for(n):
-                result = solve(game, state, callback)
-        finally:
-            del self._running_fit
-        for name, value in fitted_attributes(self, game, result.state, rows, X, labels).items():
-            setattr(self, name, value)
-        if len(left_out := np.setdiff1d(np.arange(n), np.arange(n)[rows])):
-            self._train_scores[left_out] = self._scores(take_rows(X, left_out))
-        return self
+        log = RoundLog(self.n_rounds) if self.verbose else None
+        with data.backend.here():
+            problem = make_problem(self, data, sample_weight, trusted, seeds)
+            running = RunningFit(
+                data.X, data.y, sample_weight, trusted, seeds, self.n_rounds, data.backend, data.feature_names
+            )
+            with self._watched(running, problem, log) as callback:
+                result = play_problem(self, problem, state, callback)
+            warn_if_unsettled(self, problem, result)
+            return self._become(fitted_attributes(self, problem, result.state))
 
     _resume = with_callbacks(_fit)
 
-    def _kernel(self) -> Kernel:
-        return Kernel(self.kernel, self.gamma_, self.degree, self.coef0, self._shift)
+    def _become(self, fitted):
+        """Take on the attributes of a fit that has succeeded, all at once; those of the former one go."""
+        former = [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]
+        for name in former:
+            delattr(self, name)
+        vars(self).update(fitted)
+        return self
 
-    def _callback(self, game, running, rows, X, labels):
+    @contextmanager
+    def _watched(self, running: RunningFit, problem: Problem, log: RoundLog | None):
         """What happens after each round: callbacks, if any are set, and lines on stderr if verbose."""
-        log = RoundLog() if self.verbose else None
         root = None
-        if getattr(self, "_skl_callbacks", None):
-            root = self._init_callback_context(max_subtasks=self.n_rounds)
-            root.call_on_fit_task_begin(estimator=self, X=running.X, y=running.y)
-        if log is None and root is None:
-            return None
+        self._running_fit = running
+        try:
+            if getattr(self, "_skl_callbacks", None):
+                root = self._init_callback_context(max_subtasks=self.n_rounds)
+                root.call_on_fit_task_begin(estimator=self, X=running.X, y=running.y)
 
-        def after_round(state: GameState) -> bool:
-            running.state = state
-            if log is not None:
-                log(state.round, self.n_rounds, state.history)
-            if root is None:
-                return False
-            task = root.subcontext(task_name=f"round {state.round}")
-            task.call_on_fit_task_begin(estimator=self, X=running.X, y=running.y)
-            stop = task.call_on_fit_task_end(
-                estimator=self,
-                X=running.X,
-                y=running.y,
-                reconstruction_attributes=lambda: fitted_attributes(self, game, state, rows, X, labels),
-            )
-            if stop or state.round >= self.n_rounds:
+            def after_round(state: GameState) -> bool:
+                running.state = state
+                if log is not None:
+                    log(state)
+                if root is None:
+                    return False
+                task = root.subcontext(task_name=f"round {state.round}")
+                task.call_on_fit_task_begin(estimator=self, X=running.X, y=running.y)
+                stop = task.call_on_fit_task_end(
+                    estimator=self,
+                    X=running.X,
+                    y=running.y,
+                    reconstruction_attributes=lambda: fitted_attributes(self, problem, state),
+                )
+                return bool(stop)
+
+            yield None if log is None and root is None else after_round
+            if root is not None:
                 root.call_on_fit_task_end(estimator=self, X=running.X, y=running.y)
-            return stop
-
-        return after_round
+        finally:
+            del self._running_fit
 
     def decision_function(self, X):
         """Signed distance-like score: positive is ``classes_[1]`` for two classes, largest wins for more.
@@ -347,42 +352,20 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
         check_is_fitted(self)
-        if hasattr(X, "__dask_graph__"):
-            from floral_learn.defenses.dask_predict import decision_function
+        if is_dask(X):
+            from floral_learn.defenses.dask_fit import scores_on_workers
 
-            return decision_function(self, X)
-        if is_large(X):
-            scores = np.concatenate([self._evaluate(block) for _, block in open_features(self, X).blocks()])
+            return scores_on_workers(self, X)
+        if is_blocks(X):
+            backend = backend_of(self, X)
+            found = [self.model_.scores(block, backend) for _, block in open_query(self, X).blocks()]
+            scores = np.concatenate(found)
             if not np.isfinite(scores).all():
                 raise ValueError("Input X contains NaN or infinity")
-            return scores[:, 0] if len(self.classes_) == 2 else scores
-        sparse_ok = "csr" if self.kernel != "precomputed" and not callable(self.kernel) else False
-        if stays_on_device(self, X):
-            rows = check_tensor(self, X)
         else:
-            rows = as_host(X)
-            rows = validate_data(self, rows, accept_sparse=sparse_ok, dtype=[np.float64, np.float32], reset=False)
-        scores = like(self._scores(rows), X)
+            rows = read_query(self, X)
+            scores = like(self.model_.scores(rows, backend_of(self, rows)), X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
-
-    def _scores(self, X):
-        if self.kernel == "precomputed":
-            return X[:, self._basis] @ self._coef + self.intercept_
-        return self._evaluate(X)
-
-    def _evaluate(self, X):
-        kernel, backend = self._kernel(), backend_for(device_of(self, X))
-        dtype = resolve_dtype(self.dtype, len(self.flip_rate_))
-        rows = kernel.prepare(X, backend, dtype)
-        basis = kernel.prepare(self._basis, backend, dtype)
-        coef = backend.array(self._coef)
-        tile = max(1, _TILE_NUMBERS // max(1, basis.shape[0]))
-        out = np.empty((X.shape[0], self._coef.shape[1]))
-        for start in range(0, X.shape[0], tile):
-            values = kernel(rows[start : start + tile], basis, backend)
-            # The coefficients stay float64 where there are few columns: landmarks can have large ones of both signs.
-            out[start : start + tile] = backend.numpy(backend.cast(values, backend.float64) @ coef)
-        return out + self.intercept_
 
     def predict(self, X):
         """The class of each row.
@@ -391,10 +374,10 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        if hasattr(X, "__dask_graph__"):
-            from floral_learn.defenses.dask_predict import predict
+        if is_dask(X):
+            from floral_learn.defenses.dask_fit import classes_on_workers
 
-            return predict(self, X)
+            return classes_on_workers(self, X)
         scores = as_host(self.decision_function(X))
         chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return like(self.classes_[chosen], X)
@@ -411,35 +394,30 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return accuracy_score(as_host(y), as_host(self.predict(X)), sample_weight=as_host(sample_weight))
 
     def label_issues(self):
-        """Rank the training labels by how likely they are to be wrong.
+        """Rank the training labels, the most suspect first.
 
-        Each label is judged by the model without that row's own term, and by how often the attacker chose it; see
-        :mod:`floral_learn.core.suspicion`. For a calibration on the data at hand, neighbours, groups of annotators and
-        a page, use ``floral_learn.audit.audit``.
+        Each label is judged by the model without that row's own term; see :mod:`floral_learn.core.suspicion`. For
+        flags, neighbours, groups of annotators and a page, use ``floral_learn.audit.audit``.
 
         Returns
         -------
         pandas.DataFrame
-            ``row``, ``given``, ``suggested`` (the given label where the model agrees with it), ``suspicion`` (an
-            estimate of the probability that the label is wrong) and ``reasons``, most suspicious first; every training
-            row is listed.
+            ``row``, ``given``, ``suggested`` (the given label where the model agrees with it), ``suspicion`` (a score
+            in [0, 1] that ranks labels, not a probability) and ``reasons``; every training row is listed.
         """
         check_is_fitted(self)
         try:
             import pandas as pd
         except ImportError as error:
-            raise ImportError("label_issues() needs pandas: pip install 'floral-learn[pandas]'") from error
-        weights = np.zeros_like(self._train_scores)
-        weights[self.support_] = self.dual_coef_.T
-        diagonal = own_kernel(self._kernel(), self.support_, self.support_vectors_, len(weights))
-        scores, labels = without_own(self._train_scores, weights, diagonal), self._train_labels
-        score, holds = suspicion(scores, labels, self.flip_rate_, self._train_load)
+            raise ImportError("label_issues() needs pandas: pip install pandas") from error
+        record = self.record_
+        score, holds = suspicion(record.scores, record.labels, record.flip_rate, record.load)
         order = np.argsort(-score, kind="stable")
         return pd.DataFrame(
             {
                 "row": order,
-                "given": self.classes_[labels[order]],
-                "suggested": self.classes_[predicted(scores)[order]],
+                "given": self.classes_[record.labels[order]],
+                "suggested": self.classes_[predicted(record.scores)[order]],
                 "suspicion": score[order],
                 "reasons": reason_texts(holds[order]),
             }

@@ -5,23 +5,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from floral_learn.core.validation import encode_labels
 
-def encode_labels(y: Any, who: str) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Sorted classes (M,) and the code (n,) of each label; fewer than two classes is an error."""
-    y = np.asarray(y)
-    kinds = sorted({type(label).__name__ for label in y.tolist()}) if y.dtype == object else []
-    if len(kinds) > 1:
-        raise ValueError(f"{who} needs labels of one type, and y mixes {' and '.join(kinds)}.")
-    check_classification_targets(y)
-    classes, codes = np.unique(y, return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(
-            f"{who} needs labels of at least two classes, and all {len(y)} given labels are {classes.tolist()[0]!r}."
-        )
-    return classes, codes
+__all__ = ["encode_labels", "query_input", "training_input"]
 
 
 LARGEST = 1e152  # entries whose squares, summed over a row, a float64 still holds

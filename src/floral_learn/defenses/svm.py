@@ -180,6 +180,8 @@ def build_svm(owner: Any, **override: Any) -> Any:
     return FloralClassifier(
         **shared,
         budget=0,
+        tol=None,  # plain projected gradient rounds, however many: the paper's SVM is early-stopped by them
+        multi_class="one-vs-rest",
         n_rounds=owner.n_rounds,
         learning_rate=owner.learning_rate,
         decay=owner.decay,

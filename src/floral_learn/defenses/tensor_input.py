@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
 
-
-def is_tensor(X: Any) -> bool:
-    """Whether `X` is a torch tensor; torch is not imported to find out."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(X, torch.Tensor)
+from floral_learn.core.arrays import is_tensor
 
 
 def as_host(x: Any) -> Any:
@@ -22,40 +17,22 @@ def as_host(x: Any) -> Any:
     return (x.float() if x.dtype.is_floating_point and x.itemsize < 4 else x).numpy()  # numpy has no bfloat16
 
 
-def stays_on_device(clf: Any, X: Any) -> bool:
-    """Whether `X` is a tensor that need not pass through numpy."""
-    named = clf.kernel != "precomputed" and not callable(clf.kernel)
-    return is_tensor(X) and named and (X.device.type != "cpu" or clf.device is not None)
-
-
-def device_of(clf: Any, X: Any) -> str | None:
-    """Where the game is played: as the estimator says, else where a tensor lies."""
-    if clf.device is None and stays_on_device(clf, X):
-        return str(X.device)
-    return clf.device
-
-
-def check_training_tensor(clf: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
-    """`X` and `y` with scikit-learn's checks, made on the device; sets ``n_features_in_``."""
+def check_training_tensor(X: Any, y: Any) -> tuple[Any, np.ndarray]:
+    """`X` and `y` with scikit-learn's checks, made on the device."""
     X = _checked(X)
     y = np.asarray(as_host(y))
     if y.ndim != 1 or len(y) != len(X):
-        raise ValueError(f"X has {len(X):,} rows and y has shape {y.shape}; y needs one label a row")
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise ValueError("Input y contains NaN or infinity")
+        raise ValueError(f"X has {len(X):,} rows and y has shape {y.shape}; y needs one label per row")
     if len(X) < 2:
         raise ValueError(f"Found array with {len(X)} sample(s) while a minimum of 2 is required")
-    clf.n_features_in_ = int(X.shape[1])
-    if hasattr(clf, "feature_names_in_"):
-        del clf.feature_names_in_
     return X, y
 
 
-def check_tensor(clf: Any, X: Any) -> Any:
+def check_query_tensor(X: Any, n_features: int) -> Any:
     """Rows to predict, checked on their device."""
     X = _checked(X)
-    if X.shape[1] != clf.n_features_in_:
-        raise ValueError(f"X has {X.shape[1]} features, but the model expects {clf.n_features_in_} features as input")
+    if X.shape[1] != n_features:
+        raise ValueError(f"X has {X.shape[1]} features, but the model expects {n_features} features as input")
     return X
 
 

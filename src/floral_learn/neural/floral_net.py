@@ -12,9 +12,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from floral_learn.core.validation import check_trusted, generator
 from floral_learn.defenses.floral import FloralClassifier
-from floral_learn.defenses.floral_fit import generator
-from floral_learn.defenses.game_setup import check_trusted
 from floral_learn.defenses.labels import encode_labels
 from floral_learn.neural.batched_mlp import MLPSettings
 from floral_learn.neural.head import HeadMixin, build_head, check_head_takes, fit_head

@@ -13,8 +13,8 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
+from floral_learn.core.validation import generator
 from floral_learn.defenses.floral import FloralClassifier
-from floral_learn.defenses.floral_fit import generator
 from floral_learn.neural.head_features import check_rows, find_layers, layer_features
 from floral_learn.whole_fit import whole_fit
 

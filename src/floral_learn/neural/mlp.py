@@ -16,8 +16,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, check_X_y
 
+from floral_learn.core.validation import generator
 from floral_learn.defenses.callbacks import CallbackSupportMixin, with_callbacks
-from floral_learn.defenses.floral_fit import generator
 from floral_learn.defenses.labels import query_input, training_input
 from floral_learn.neural.batched_mlp import MLPSettings
 from floral_learn.neural.mlp_network import (

@@ -11,8 +11,10 @@ from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
 from floral_learn.core.arrays import backend_for
+from floral_learn.core.pairs import Pairs
+from floral_learn.core.validation import check_decay, check_trusted
+from floral_learn.defenses.budgets import resolve_budget
 from floral_learn.defenses.floral import FloralClassifier
-from floral_learn.defenses.game_setup import check_decay, check_distribution, check_trusted, resolve_budget
 from floral_learn.neural.head import build_head
 
 
@@ -47,8 +49,7 @@ def check_fit(head: Any, classes: np.ndarray, codes: np.ndarray, given: dict[str
         elif meant == "sample_weight" and value is not None:
             weights = _check_weights(value, classes, codes)
     if isinstance(head, FloralClassifier):
-        used = len(codes) if weights is None else int((weights > 0).sum())
-        _check_floral(head, classes, codes, used)
+        _check_floral(head, classes, codes, weights)
     return weights
 
 
@@ -62,12 +63,13 @@ def _check_weights(given: Any, classes: np.ndarray, codes: np.ndarray) -> np.nda
     return np.asarray(weights)
 
 
-def _check_floral(head: FloralClassifier, classes: np.ndarray, codes: np.ndarray, used: int) -> None:
+def _check_floral(head: FloralClassifier, classes: np.ndarray, codes: np.ndarray, weights: np.ndarray | None) -> None:
     """What FloralClassifier checks before its first round, as far as it does not need the embeddings."""
     if head.kernel == "precomputed":
         raise ValueError("head kernel='precomputed' wants a kernel matrix, and the head is given embeddings")
-    resolve_budget(head.budget, head.flips, used, classes)
-    check_distribution(head.flip_distribution, len(classes))
+    labels = codes if weights is None else codes[weights > 0]
+    pairs = Pairs.of(labels, len(classes)) if len(classes) > 2 and head.multi_class == "pairs" else None
+    resolve_budget(head.budget, head.flips, labels, classes, head.per_class, head.flip_distribution, pairs)
     check_decay(head.decay)
     backend_for(head.device)
     if head.class_weight is not None:

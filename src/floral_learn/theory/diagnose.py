@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 
 from floral_learn.core.arrays import NUMPY
+from floral_learn.core.attackers import Recorded
+from floral_learn.core.game import Game, GameState, solve
+from floral_learn.core.gram import DenseGram
 from floral_learn.theory.constants import (
     Constants,
     constants,
@@ -15,7 +18,6 @@ from floral_learn.theory.constants import (
     kappa_y_printed,
     kappa_z,
     multiplier,
-    projected,
 )
 from floral_learn.theory.equilibrium import Equilibrium, find_equilibrium
 from floral_learn.theory.words import report
@@ -45,9 +47,9 @@ class Premise:
     >>> from sklearn.datasets import make_moons
     >>> from floral_learn import FloralClassifier, diagnose
     >>> X, y = make_moons(80, noise=0.2, random_state=0)
-    >>> found = diagnose(FloralClassifier(gamma=1.0, budget=0.05, random_state=0).fit(X, y), X, y)
-    >>> found.premises[0].holds in (True, False)
-    True
+    >>> found = diagnose(FloralClassifier(gamma=1.0, budget=0.05, tol=None, random_state=0).fit(X, y), X, y)
+    >>> next(p.holds for p in found.premises if p.condition == "the attacker is deterministic top-k")
+    False
     """
 
     statement: str  # "Lemma 2", "Theorem", ...
@@ -95,7 +97,7 @@ class Diagnosis:
     >>> from sklearn.datasets import make_moons
     >>> from floral_learn import FloralClassifier, diagnose
     >>> X, y = make_moons(80, noise=0.2, random_state=0)
-    >>> found = diagnose(FloralClassifier(gamma=1.0, budget=0.05, random_state=0).fit(X, y), X, y)
+    >>> found = diagnose(FloralClassifier(gamma=1.0, budget=0.05, tol=None, random_state=0).fit(X, y), X, y)
     >>> found.n, found.k, len(found.distances)
     (80, 2, 500)
     """
@@ -158,12 +160,12 @@ def diagnose(clf: Any, X: Any = None, y: Any = None) -> Diagnosis:
     >>> from sklearn.datasets import make_moons
     >>> from floral_learn import FloralClassifier, diagnose
     >>> X, y = make_moons(80, noise=0.2, random_state=0)
-    >>> found = diagnose(FloralClassifier(gamma=1.0, budget=0.05, random_state=0).fit(X, y), X, y)
+    >>> found = diagnose(FloralClassifier(gamma=1.0, budget=0.05, tol=None, random_state=0).fit(X, y), X, y)
     >>> "kappa_lambda < 1 in the infinity norm" in [p.condition for p in found.premises if not p.holds]
     True
     """
     K, signs, everything = _problem(clf, X, y)
-    n, k, eta, C = len(K), int(clf.flips_), float(clf.learning_rate_), float(clf.C_)
+    n, k, eta, C = len(K), int(clf.flips_), float(clf.learning_rate_), float(clf.C)
     known = constants(K, eta)
     rest = find_equilibrium(K, signs, C, k)
     z = rest.dual - eta * (rest.signs * (K @ (rest.signs * rest.dual)) - 1)
@@ -187,7 +189,7 @@ def diagnose(clf: Any, X: Any = None, y: Any = None) -> Diagnosis:
         equilibrium=rest,
         proposition_left=left,
         proposition_best=best,
-        premises=_premises(known, rest, k, int(clf.budget_), prime, left, best, n),
+        premises=_premises(known, rest, k, _attacker(clf), prime, left, best, n),
         distances=distances,
         flips_differ=differ,
     )
@@ -209,12 +211,12 @@ def _problem(clf: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, bool]:
         vectors = vectors.toarray() if hasattr(vectors, "toarray") else np.asarray(vectors, dtype=float)
         if len(vectors) > MOST_ROWS:
             raise ValueError(f"diagnose forms K and its eigenvalues: at most {MOST_ROWS:,} rows, got {len(vectors):,}")
-        kernel = clf._kernel()
+        kernel = clf.model_.kernel
         prepared = kernel.prepare(vectors, NUMPY, "float64")
         K = np.asarray(kernel(prepared, prepared, NUMPY), dtype=float)
     if len(K) != len(rows) or K.shape[0] != K.shape[1]:
         raise ValueError(f"X has {len(K)} rows; the fit had {len(rows)}")
-    labels = clf._train_labels[rows]
+    labels = clf.record_.labels[rows]
     if y is not None and X is not None and not np.array_equal(np.asarray(y), clf.classes_[labels]):
         raise ValueError("y differs from the labels of the fit")
     return (K + K.T) / 2, 2.0 * labels - 1, len(rows) == len(clf.flip_rate_)
@@ -223,22 +225,36 @@ def _problem(clf: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, bool]:
 def _replay(
     clf: Any, K: np.ndarray, given: np.ndarray, rest: Equilibrium, C: float
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Distances of every round's duals from the equilibrium, from the recorded flips and steps."""
+    """Distances of every round's duals from the equilibrium: the recorded flips and steps, played once more."""
     flips = np.asarray(clf.history_["flips"]).reshape(clf.n_iter_, -1)
+    if clf.flips_ and not flips.shape[1]:
+        return None, None  # they were not kept
     steps = np.asarray(clf.history_["step"]).reshape(clf.n_iter_)
-    dual = np.zeros(len(K))
     far, differ = np.empty(len(steps)), np.empty(len(steps), dtype=int)
-    for t, (points, eta) in enumerate(zip(flips, steps)):
-        signs = given.copy()
-        signs[points[points >= 0]] *= -1
-        dual = projected(dual - eta * (signs * (K @ (signs * dual)) - 1), signs, C)
-        far[t], differ[t] = np.abs(dual - rest.dual).max(), (signs != rest.signs).sum()
-    ended = 0.5 * dual @ (signs * (K @ (signs * dual))) - dual.sum()
+
+    def note(state: GameState) -> None:
+        far[state.round - 1] = np.abs(state.dual[:, 0] - rest.dual).max()
+        differ[state.round - 1] = (state.signs[:, 0] != rest.signs).sum()
+
+    labels, cap = (given > 0).astype(int), np.full(len(K), C)
+    again = Game(DenseGram(K), labels, cap, steps, Recorded(flips), warm_up=0)
+    ended = float(solve(again, callback=note).history["objective"][-1, 0])
     recorded = float(np.ravel(clf.history_["objective"])[-1])
     # Sample weights change the game and are not recorded: then the replay is another game.
     if abs(ended - recorded) > 1e-3 * max(1.0, abs(recorded)):
         return None, None
     return far, differ
+
+
+def _attacker(clf: Any) -> tuple[bool, str]:
+    """Whether the attacker that was played flips the k largest duals of all rows, and in what it differs."""
+    k, budget = int(clf.flips_), int(clf.budget_)
+    seen = f"k = {k} of B = {budget}"
+    if k and clf.per_class:
+        seen += ", the same share of each class"
+    if not clf.record_.may_flip.all():
+        seen += ", some labels trusted"
+    return k == 0 or (budget <= k and not clf.per_class and bool(clf.record_.may_flip.all())), seen
 
 
 def _left(kappa_y: float, prime: float, k: int, kappa: float) -> float:
@@ -267,7 +283,7 @@ def _premises(
     known: Constants,
     rest: Equilibrium,
     k: int,
-    budget: int,
+    attacker: tuple[bool, str],
     prime: float,
     left: float,
     best: tuple[float, float] | None,
@@ -287,13 +303,13 @@ def _premises(
     small_prime = f"a step size below {known.eta / prime:.3g}" if prime >= 1 else ""
     factor = kappa_z(n) * known.kappa_infinity
     printed = "use the proven constants: the printed bound is violated in practice (see the stability check)"
-    random_flips = "budget = flips; with B > k the flips are random in every round"
+    random_flips = "budget = flips, per_class=False and no trusted labels: else flips are random, or not the largest"
     ties = "a larger C or another k: several duals share the value at the cut"
     dominant = "a kernel that is more diagonally dominant (a larger gamma)"
     kappa, tight = known.kappa_infinity, known.kappa_spectral
     rows: list[tuple[str, str, bool, str, str]] = [
         ("all", "an equilibrium exists", rest.exists, f"{rest.tries} best answers tried", settled),
-        ("all", "the attacker is deterministic top-k", budget <= k, f"k = {k} of B = {budget}", random_flips),
+        ("all", "the attacker is deterministic top-k", *attacker, random_flips),
         ("Lemma 1", "as printed (kappa_z = 1)", n <= 2, f"the proof gives kappa_z = {kappa_z(n):.3f}", printed),
         ("Lemma 2", "kappa_lambda < 1 in the infinity norm", kappa < 1, f"{kappa:.4g}", infinity),
         ("Lemma 2", "kappa'_y < 1", prime < 1, f"at most {prime:.4g}", small_prime),

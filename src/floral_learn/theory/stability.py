@@ -5,10 +5,16 @@ Rows are plain dicts, one a game, so that a suite can store them and a table can
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from floral_learn.core.arrays import NUMPY
+from floral_learn.core.attackers import Attacker, Flips, View
+from floral_learn.core.game import Game, GameState
+from floral_learn.core.gram import DenseGram
+from floral_learn.core.operations import LocalRows
 from floral_learn.theory.constants import (
     constants,
     kappa_prime_y,
@@ -19,7 +25,7 @@ from floral_learn.theory.constants import (
     multiplier,
     projected,
 )
-from floral_learn.theory.equilibrium import attack, find_equilibrium
+from floral_learn.theory.equilibrium import find_equilibrium
 
 # Each bound's name and what it says; "printed" ones are the paper's, "proven" ones hold (see constants.py).
 BOUNDS = {
@@ -99,11 +105,12 @@ def check_game(
         if left > slack:
             entry[2] = max(entry[2], left / max(right, 1e-300))
 
-    before = np.zeros(n) if start is None else start
-    for _ in range(rounds):
-        signs = _flip(before, given, k, budget, rng)
-        z = before - eta * (signs * (K @ (signs * before)) - 1)
-        after = projected(z, signs, C)
+    rows = _rows(K, given, C, eta, rounds, _Flipper(k, budget, rng), start)
+    for number in range(1, rounds + 1):
+        before = rows.state.dual[:, 0]
+        for _ in rows.round(number):
+            pass
+        z, signs, after = rows.moved[:, 0], rows.signs[:, 0], rows.state.dual[:, 0]
         d = float(np.abs(signs - hat_signs).max())
         far, far_z, far_before = (float(np.abs(a).max()) for a in (after - hat, z - z_hat, before - hat))
         prime = kappa_prime_y(K, hat, (signs + hat_signs) / 2, eta)
@@ -120,12 +127,11 @@ def check_game(
                 float(np.linalg.norm(after - hat)),
                 known.kappa_spectral * float(np.linalg.norm(before - hat)),
             )
-        before = after
     row: dict[str, Any] = {
         "kappa infinity": known.kappa_infinity,
         "kappa spectral": known.kappa_spectral,
         "gap": rest.gap,
-        "last distance": float(np.abs(before - hat).max()),
+        "last distance": float(np.abs(after - hat).max()),
     }
     for name, (checked, violated, ratio) in tally.items():
         row[f"{name}: checked"], row[f"{name}: violated"], row[f"{name}: worst"] = checked, violated, ratio
@@ -222,11 +228,32 @@ def summarise(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return out
 
 
-def _flip(dual: np.ndarray, given: np.ndarray, k: int, budget: int | None, rng: np.random.Generator) -> np.ndarray:
-    if budget is None:
-        return attack(dual, given, k)
-    candidates = np.argsort(-dual, kind="stable")[:budget]
-    candidates = candidates[dual[candidates] > 0]
-    signs = given.copy()
-    signs[rng.permutation(candidates)[:k]] *= -1
-    return signs
+@dataclass(frozen=True)
+class _Flipper(Attacker):
+    """Top-k, or k at random of the `budget` largest duals, ties by row: what the paper's analysis is about."""
+
+    k: int
+    budget: int | None
+    rng: np.random.Generator
+
+    def __call__(self, view: View, counter: Any) -> Flips:
+        """The flips of a round."""
+        dual = view.dual[:, 0]
+        candidates = np.argsort(-dual, kind="stable")[: self.k if self.budget is None else self.budget]
+        candidates = candidates[dual[candidates] > 0]
+        if self.budget is not None:
+            candidates = self.rng.permutation(candidates)[: self.k]
+        points = candidates[:, None]
+        return Flips(points, 1 - view.labels[points[:, 0]])
+
+
+def _rows(
+    K: np.ndarray, given: np.ndarray, C: float, eta: float, rounds: int, attacker: Attacker, start: np.ndarray | None
+) -> LocalRows:
+    """A game from `start`, ready for its first round."""
+    labels, cap = (given > 0).astype(int), np.full(len(K), C)
+    game = Game(DenseGram(K), labels, cap, np.full(rounds, eta), attacker, warm_up=0)
+    state = GameState.start(game.signs(), 1, NUMPY)
+    if start is not None:
+        state.dual = NUMPY.columns(start)
+    return LocalRows(game, state)

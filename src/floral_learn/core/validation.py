@@ -1,0 +1,109 @@
+"""What users pass, checked once for attacks and defenses alike: labels, budgets, flip matrices, seeds, kernels.
+
+Every message names the parameter, the value and what is allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+
+
+def encode_labels(y: Any, who: str = "this") -> tuple[np.ndarray, np.ndarray]:
+    """Sorted classes (M,) and the code (n,) of each label; what is no list of at least two classes is refused."""
+    y = np.asarray(y)
+    if y.ndim != 1:
+        raise ValueError(f"y must be one-dimensional, one label per row; got shape {y.shape}")
+    if y.dtype == object:
+        missing = sum(label is None or label != label for label in y)
+        if missing:
+            raise ValueError(f"y has {missing} missing labels")
+        kinds = sorted({_kind(label) for label in y})
+        if len(kinds) > 1:
+            raise ValueError(f"{who} needs labels of one type, and y mixes label types: {' and '.join(kinds)}")
+    elif y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise ValueError("Input y contains NaN or infinity")
+    check_classification_targets(y)
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        only = f"all {len(y)} given labels are {classes.tolist()[0]!r}" if len(y) else "y is empty"
+        raise ValueError(f"{who} needs labels of at least 2 classes, and {only}; y must not have only one class")
+    return classes, codes.astype(np.intp)
+
+
+def _kind(label: Any) -> str:
+    if isinstance(label, bool | np.bool_):
+        return "bool"
+    return "str" if isinstance(label, str) else "number" if isinstance(label, Real) else type(label).__name__
+
+
+def count_points(value: Any, n: int, name: str) -> int:
+    """A fraction (float, rounded down) or a number (int) of n points as a number of points."""
+    flag = isinstance(value, bool | np.bool_)
+    if isinstance(value, Integral) and not flag:
+        if not 0 <= int(value) <= n:
+            raise ValueError(f"{name}={value!r} must be between 0 and the number of rows, {n}")
+        return int(value)
+    if isinstance(value, Real) and not flag:
+        if not 0 <= float(value) <= 1:
+            raise ValueError(f"{name}={value!r} is a fraction and must lie in [0, 1]; give a count as an int")
+        return int(np.floor(float(value) * n + 1e-9))  # 0.29 * 100 is 28.999999999999996
+    raise ValueError(f"{name}={value!r} must be a fraction of the rows (float in [0, 1]) or a count (int)")
+
+
+def check_flip_distribution(matrix: Any, n_classes: int, name: str = "flip_distribution") -> np.ndarray | None:
+    """Row c: probabilities of the new label of a flipped row of class c, as floats; None stays None."""
+    if matrix is None:
+        return None
+    q = np.asarray(matrix, dtype=float)
+    if q.shape != (n_classes, n_classes):
+        raise ValueError(f"{name} must have shape ({n_classes}, {n_classes}); got {q.shape}")
+    if not np.isfinite(q).all() or (q < 0).any() or not np.allclose(q.sum(axis=1), 1):
+        raise ValueError(f"{name} must be row-stochastic: rows non-negative, each summing to 1")
+    return q
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """One Generator from anything that scikit-learn or numpy call a random state; a Generator is returned as it is."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31 - 1))
+    return np.random.default_rng(random_state)
+
+
+def check_trusted(trusted: Any, n: int) -> np.ndarray | None:
+    """Which labels the attacker may flip, from the mask of those known to be right."""
+    if trusted is None:
+        return None
+    mask = np.asarray(trusted)
+    if mask.dtype != bool or mask.shape != (n,):
+        raise ValueError(
+            f"trusted= must be a boolean mask with one entry per row ({n}); got {mask.dtype} of shape {mask.shape}"
+        )
+    return ~mask
+
+
+def check_decay(decay: Any) -> tuple[float, int] | None:
+    """``(factor, every)`` as numbers."""
+    if decay is None:
+        return None
+    pair = len(decay) == 2 and isinstance(decay[0], Real) and isinstance(decay[1], int | np.integer)
+    if not pair or not 0 < decay[0] <= 1 or decay[1] < 1:
+        raise ValueError(
+            f"decay={decay!r} must be None or (factor in (0, 1], every so many rounds), such as (0.1, 100)"
+        )
+    return float(decay[0]), int(decay[1])
+
+
+def check_svm(C: Any, kernel: Any, gamma: Any, kernels: Collection[str]) -> None:
+    """C above 0, a kernel among `kernels`, and a gamma that is a rule or a number above 0."""
+    if not isinstance(C, Real) or not C > 0:
+        raise ValueError(f"C={C!r} must be positive")
+    if kernel not in kernels:
+        raise ValueError(f"kernel={kernel!r} must be one of {', '.join(sorted(kernels))}")
+    named = gamma in ("scale", "auto") if isinstance(gamma, str) else isinstance(gamma, Real) and gamma > 0
+    if not named:
+        raise ValueError(f"gamma={gamma!r} must be 'scale', 'auto' or a number above 0")
