@@ -19,6 +19,7 @@ SAMPLE = 4000  # rows of the sample: half trains, half is predicted
 # cannot follow directions much below 1 / T of that eigenvalue.
 RIDGE = 1e-3
 CENTRES = 16
+LEAST_GAIN = 0.05  # over always answering with the most frequent class
 TOL = 2e-3  # share of the predictions that a block may change once the rank is enough
 
 
@@ -40,6 +41,10 @@ class Probe:
         self.train = len(rows) // 2
         classes = np.arange(1, 2) if n_classes == 2 else np.arange(n_classes)
         self.targets = 2.0 * (labels[: self.train, None] == classes) - 1
+        # A kernel that is nearly the identity says nothing about unseen rows: answers that never change are no answers.
+        self.truth = labels[self.train :]
+        self.guess = float(np.bincount(self.truth, minlength=n_classes).max() / max(len(self.truth), 1))
+        self.right = 0.0
         self.answers: np.ndarray | None = None
         self.changed: list[float] = []  # share of the predictions that each block of columns changed
 
@@ -50,8 +55,8 @@ class Probe:
 
     @property
     def settled(self) -> bool:
-        """Whether the last two blocks changed next to nothing."""
-        return len(self.changed) > 1 and max(self.changed[-2:]) <= TOL
+        """Whether the last two blocks changed next to nothing, and the answers are more than a guess."""
+        return len(self.changed) > 1 and max(self.changed[-2:]) <= TOL and self.right > self.guess + LEAST_GAIN
 
     def extend(self, columns: np.ndarray) -> None:
         """Append columns of F at the sample and predict again."""
@@ -59,6 +64,7 @@ class Probe:
         answers = self._predict()
         self.changed.append(1.0 if self.answers is None else float(np.mean(answers != self.answers)))
         self.answers = answers
+        self.right = float(np.mean(answers == self.truth))
 
     def describe(self, rank: int) -> str:
         """What the last columns changed, and whether the search for a rank ended because of it."""
