@@ -2,6 +2,7 @@
 
 import csv
 import io
+import time
 
 import numpy as np
 import pandas as pd
@@ -168,6 +169,26 @@ def test_the_files_are_as_good_as_those_of_python(parts, tmp_path, start):
         plain.answer(rows, truth[rows])
     assert page >= (plain.labels_ == truth).mean() - 0.02
     assert page > (work.table.labels == truth).mean() + 0.05
+
+
+def test_the_page_asks_what_python_would_ask(parts, tmp_path, start):
+    """To a reviewer who reads before answering: the next question knows every answer, though it was there at once."""
+    path, truth = parts
+    made = start(path, tmp_path / "review", seed=0)
+    client, session, work = made.client, made.session, made.work
+    plain = LabelReview(work.X, work.table.labels, groups=work.table.groups, random_state=0)
+    for number in range(8):
+        row = client.get("question")["row"]
+        assert [row] == plain.ask(1).tolist(), number
+        client.settled()
+        desk = session._desks["ann"]
+        for _ in range(600):
+            if desk.ahead_of == (session._change, row):
+                break
+            time.sleep(0.05)
+        client.answer(row, str(truth[row]), f"answer number {number}")
+        assert desk.ready_after == session._change, "the next question waits already"
+        plain.answer([row], [truth[row]], reviewer="ann")
 
 
 def test_all_rows_answered_is_an_end(tmp_path, start):

@@ -44,6 +44,14 @@ class Engine:
         rows = [int(row) for row in self.review.ask(count)]
         return next((row for row in rows if row not in closed), None)
 
+    def row_after(self, row: int, label: Any, reviewer: str, closed: Collection[int]) -> int | None:
+        """The row to come next if `reviewer` called `row` `label` (None: not sure); the review stays as it was."""
+        self.review.answer([row], [label], reviewer=reviewer)
+        try:
+            return self.next_row(closed)
+        finally:
+            self.review.undo()
+
 
 def seed_of(store: AnswerStore, seed: int | None) -> int | None:
     """The seed with which the review in `store` was begun; another one now is an error."""

@@ -15,6 +15,7 @@ from floral_learn.review.page.store import KINDS, Answer, AnswerStore
 from floral_learn.review.page.turns import Turn, disagreements, own_turn, standing
 
 PATIENCE = 0.15  # seconds to wait for a question that knows the last answer, before one that does not is shown
+MOST_AHEAD = 4  # classes for which the question after next is worked out while a reviewer reads
 _LONGEST = 60.0  # seconds to wait where there is no question at all
 _ACTIVE = 600.0  # seconds after which a silent reviewer's questions go to others
 
@@ -32,6 +33,8 @@ class Desk:
     shown: Turn | None = None
     ready: Turn | None = None
     ready_after: int = -1  # changes that the ready question knows of
+    ahead: dict[str | None, int | None] = field(default_factory=dict)  # by answer to the shown one, the row after it
+    ahead_of: tuple[int, int] | None = None  # changes and row for which `ahead` was worked out
     seen_at: float = field(default_factory=time.monotonic)
 
 
@@ -111,8 +114,11 @@ class ReviewSession:
             if desk.shown is None or desk.shown.row != row:
                 raise Refused("this question was answered in another window; here is the next one")
             said = self.store.add(request=request, row=row, kind=kind, label=label, reviewer=reviewer, seen=seen)
+            worked_out = desk.ahead_of == (self._change, row) and kind != "skip"
             desk.shown = None
             self._changed()
+            if worked_out:
+                self._take_ahead(desk, reviewer, desk.ahead.get(label))
         return said
 
     def undo(self, *, reviewer: str, request: str) -> Answer:
@@ -177,6 +183,14 @@ class ReviewSession:
         self._answers = self.store.active()
         self._change += 1
         self._room.notify_all()
+
+    def _take_ahead(self, desk: Desk, reviewer: str, row: int | None) -> None:
+        """Lay the question that was worked out for this very answer, unless another one comes first."""
+        taken = self._taken(reviewer)
+        done = {answer.row for answer in self._answers}
+        free = row is not None and row not in taken and row not in done
+        if row is not None and free and own_turn(self._answers, reviewer, taken) is None:
+            desk.ready, desk.ready_after = Turn(row), self._change
 
     def _fresh(self, desk: Desk) -> bool:
         return (desk.ready is not None and desk.ready_after == self._change) or self._stop
@@ -243,6 +257,8 @@ class ReviewSession:
                     self._write(answers)
                 elif self._known_at != change:
                     self._tell(change)
+                else:
+                    self._look_ahead(answers, change)
         except Exception as error:
             log.exception("the review stopped")
             with self._room:
@@ -255,7 +271,12 @@ class ReviewSession:
 
     def _has_work(self) -> bool:
         stale = self._known_at != self._change or self.files["state"] == "writing"
-        return self._stop or stale or any(self._lacks(desk) for desk in self._desks.values())
+        desks = self._desks.values()
+        return self._stop or stale or any(self._lacks(desk) or self._may_look_ahead(desk) for desk in desks)
+
+    def _may_look_ahead(self, desk: Desk) -> bool:
+        shown = desk.shown
+        return shown is not None and shown.row >= 0 and desk.ahead_of != (self._change, shown.row)
 
     def _lay(self, name: str, answers: Sequence[Answer], change: int) -> None:
         with self._room:
@@ -269,13 +290,34 @@ class ReviewSession:
                 desk.ready_after = change
             self._room.notify_all()
 
+    def _look_ahead(self, answers: Sequence[Answer], change: int) -> None:
+        """While a reviewer reads a question, work out the next one for each answer to it."""
+        with self._room:
+            name, desk = next(((n, d) for n, d in self._desks.items() if self._may_look_ahead(d)), (None, None))
+            if name is None or desk is None or desk.shown is None:
+                return
+            shown, closed = desk.shown.row, self._taken(name) | {answer.row for answer in answers}
+        ahead: dict[str | None, int | None] = {}
+        for label in [*list(self.names)[:MOST_AHEAD], None]:
+            if self._hurry(change):
+                return
+            value = None if label is None else self.names[label]
+            ahead[label] = self.engine.row_after(shown, value, name, {*closed, shown})
+        with self._room:
+            if self._change == change and desk.shown is not None and desk.shown.row == shown:
+                desk.ahead, desk.ahead_of = ahead, (change, shown)
+
+    def _hurry(self, change: int) -> bool:
+        """Whether somebody waits for a question, or the answers have changed."""
+        with self._room:
+            lacking = any(self._lacks(desk) for desk in self._desks.values())
+            return self._stop or change != self._change or lacking or self.files["state"] == "writing"
+
     def _tell(self, change: int) -> None:
         """Say what is known, part by part; where that fails, questions and answers go on."""
 
         def hurry() -> bool:
-            with self._room:
-                lacking = any(self._lacks(desk) for desk in self._desks.values())
-                return self._stop or change != self._change or lacking
+            return self._hurry(change)
 
         trouble = None
         try:
