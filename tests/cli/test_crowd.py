@@ -110,3 +110,20 @@ def test_the_names_in_the_help_are_those_of_the_attacks():
     from floral_learn import VOTE_ATTACKS
 
     assert tuple(VOTE_ATTACKS) == ON_VOTES
+
+
+def test_train_weighs_labels_by_who_gave_them(files):
+    rng = np.random.default_rng(1)
+    X, y = load_iris(return_X_y=True)
+    who = rng.integers(5, size=150)
+    given = np.where(who == 0, (y + 1) % 3, y)
+    frame = pd.DataFrame(X, columns=["sl", "sw", "pl", "pw"]).assign(who=[f"p{w}" for w in who], y=given)
+    frame.to_csv(files / "iris.csv", index=False)
+    done = floral("train", files / "iris.csv", "--label", "y", "--annotator", "who", "--out", files / "m.skops")
+    assert done.exit_code == 0, done.output
+    assert "labels read differently, by who gave them (5 people)" in done.output
+    done = floral("predict", files / "m.skops", files / "iris.csv", "--out", files / "p.csv")
+    assert done.exit_code == 0, done.output
+    predicted = pd.read_csv(files / "p.csv")
+    column = next(c for c in predicted.columns if "predict" in c)
+    assert (predicted[column] == y).mean() > 0.93

@@ -37,6 +37,9 @@ def train(
     row_id: str | None = typer.Option(None, "--id", help="column that names the rows; no feature"),
     trusted: str | None = typer.Option(None, "--trusted", help="column that marks labels known to be right"),
     weight: str | None = typer.Option(None, "--weight", help="column with the weight of each row"),
+    annotator: str | None = typer.Option(
+        None, "--annotator", help="column that names who gave each label: labels are weighed by what else they said"
+    ),
     decisions: Path | None = typer.Option(None, help="decisions.csv of an audit: its labels replace those in DATA"),
     skip_blank: bool = typer.Option(False, "--skip-blank-labels", help="leave out rows without a label"),
     held_out: bool = typer.Option(True, help="check the method on rows held out before the final fit"),
@@ -62,8 +65,8 @@ def train(
     from floral_learn import save
 
     if cluster is not None:
-        if trusted or weight or decisions:
-            raise TableError("--trusted, --weight and --decisions are for one machine; leave --cluster out")
+        if trusted or weight or decisions or annotator:
+            raise TableError("--trusted, --weight, --decisions and --annotator are for one machine; drop --cluster")
         from .cluster import fit_table_on_cluster
 
         model, note = fit_table_on_cluster(cluster, source, label, drop, classifier, seed, sep, encoding)
@@ -80,6 +83,7 @@ def train(
             ids=row_id,
             trusted=trusted,
             weights=weight,
+            groups=annotator,
             drop=drop,
             sep=sep,
             encoding=encoding,
@@ -174,6 +178,9 @@ def fit(
     encoder = TableEncoder(text=table.text, text_encoder=text_encoder, random_state=seed)
     with step("columns into numbers"):
         X = encoder.fit_transform(table.features)
+    if table.groups is not None:
+        with step("weigh the labels by who gave them"):
+            table = reread(table, X, seed)
     checked = "not checked on held-out rows"
     if held_out:
         with step("check on held-out rows"):
@@ -181,6 +188,24 @@ def fit(
     with step(f"fit on {len(table):,} rows"):
         classifier.fit(X, table.labels, **per_row)
     return Pipeline([("columns", encoder), ("classifier", classifier)]), checked
+
+
+def reread(table: Any, X: Any, seed: int) -> Any:
+    """The table with the labels that its annotators' other answers and the features make most probable."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    from floral_learn.crowd import aggregate_votes
+
+    gold = None
+    if table.trusted is not None:
+        gold = [label if known else None for label, known in zip(table.labels.tolist(), table.trusted, strict=True)]
+    found = aggregate_votes(table.labels, X, groups=table.groups, gold=gold, random_state=seed)
+    changed = int(np.sum(found.labels != table.labels))
+    note = f"{changed:,} of {len(table):,} labels read differently, by who gave them ({len(found.annotators):,} people)"
+    table.notes.append(note)
+    return replace(table, labels=found.labels)
 
 
 def check(X: Any, labels: Any, classifier: Any, seed: int, per_row: dict[str, Any]) -> str:
