@@ -19,16 +19,16 @@ class Rule:
         Rise of the recalls, summed over classes and on the given labels, without which one-way flips are left alone.
     scattered_gain : float
         Rise of the held-out accuracy, times the root of the number of rows, without which scattered suspects are left
-        alone: 0.6 is two standard errors if one prediction in eleven changes, 0.03 with 400 rows.
+        alone: 0.8 is two standard errors if one prediction in six changes, 0.04 with 400 rows.
     scattered_weight : float
         Weight of a scattered suspect.
     """
 
-    level: float = 0.65
+    level: float = 0.6
     most_foreign: float = 0.55
     own_in_core: float = 0.5
-    one_way_gain: float = 0.3
-    scattered_gain: float = 0.6
+    one_way_gain: float = 0.2
+    scattered_gain: float = 0.8
     scattered_weight: float = 0.5
 
 
