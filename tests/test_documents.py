@@ -95,7 +95,10 @@ def folder(tmp_path_factory):
         table.to_csv(folder / name, index=False)
     table.drop(columns="y").to_csv(folder / "new.csv", index=False)
     parts = table.rename(columns={"y": "quality"}).assign(
-        part=[f"p{i}" for i in range(n)], worker=rng.choice(["a", "b"], n)
+        part=[f"p{i}" for i in range(n)],
+        worker=rng.choice(["a", "b"], n),
+        gold=rng.choice(["yes", "no"], n),
+        importance=rng.integers(1, 4, n),
     )
     parts.to_csv(folder / "parts.csv", index=False)
     first = parts["quality"][0]
@@ -139,6 +142,9 @@ def command_line():
 
     known = {name: options(command) for name, command in group.commands.items()}
     nested = {n: c.commands for n, c in group.commands.items() if hasattr(c, "commands")}
+    for name, inner in nested.items():
+        if "run" in inner:  # floral audit FILE is floral audit run FILE
+            known[name] |= options(inner["run"])
     return known | {f"{n} {m}": options(c) for n, inner in nested.items() for m, c in inner.items()}
 
 
