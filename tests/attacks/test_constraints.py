@@ -111,3 +111,9 @@ def test_flip_distribution_frequencies_are_those_of_the_matrix():
     # a flip changes the label: the weight on the own class is shared by the others
     assert np.mean(result.y[y == 0] == 1) == pytest.approx(0.75, abs=0.03)
     assert np.mean(result.y[y == 1] == 0) == pytest.approx(0.5, abs=0.03)
+
+
+def test_a_result_prints_in_one_line():
+    assert repr(poison(None, ["a", "b"] * 500, attack="random", budget=50, random_state=0)) == (
+        "PoisonResult(50 of 1,000 labels changed)"
+    )

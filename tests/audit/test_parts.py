@@ -48,6 +48,8 @@ def test_recovery_counts_flips_as_a_plain_loop_does(fitted):
     assert np.isnan(found.precision[0])
     assert (np.diff(found.ever) >= 0).all()
     assert 0 < found.mean < 1
+    assert "12 poisoned labels over 60 rounds" in repr(found)
+    assert len(repr(found)) < 120
     mask = np.isin(np.arange(120), rows)
     np.testing.assert_array_equal(recovery(clf, mask).per_round, found.per_round)
 

@@ -16,7 +16,7 @@ from .constraints import Constraints, allowed_rows, limits_per_class
 Progress = Callable[[int, int], None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PoisonResult:
     """Poisoned labels and how they came about.
 
@@ -49,6 +49,10 @@ class PoisonResult:
     budget: int
     stopped_early: str | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        flips = f"{len(self.indices):,} of {len(self.y):,} labels changed"
+        return f"PoisonResult({flips}{f'; {self.stopped_early}' if self.stopped_early else ''})"
 
     @property
     def mask(self) -> np.ndarray:

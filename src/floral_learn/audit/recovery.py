@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Recovery:
     """Recovery of m poisoned labels over the rounds of a fit.
 
@@ -47,6 +47,13 @@ class Recovery:
     per_label: np.ndarray  # (m,), share of the attacked rounds in which each was flipped back
     precision: np.ndarray  # (rounds,), share of a round's flips that hit a poisoned label (NaN without flips)
 
+    def __repr__(self) -> str:
+        ever = 100 * float(self.ever[-1]) if len(self.ever) else 0.0
+        return (
+            f"Recovery({len(self.poisoned):,} poisoned labels over {len(self.per_round):,} rounds: "
+            f"{100 * self.mean:.0f} % flipped back per round, {ever:.0f} % at least once)"
+        )
+
     @property
     def mean(self) -> float:
         """Recovery rate averaged over the attacked rounds (the paper's bar)."""
@@ -69,7 +76,7 @@ def recovery(clf: Any, poisoned: Any) -> Recovery:
     Returns
     -------
     Recovery
-        The shares a round and a label.
+        The shares per round and per label.
 
     Examples
     --------
@@ -138,7 +145,7 @@ class RecoveryDisplay:
         window = np.ones(min(25, len(self.found.per_round)))
         count = np.convolve(np.ones(len(self.found.per_round)), window, mode="same")
         smooth = np.convolve(self.found.per_round, window, mode="same") / count
-        (line,) = ax.plot(100 * smooth, label=f"{label}: {100 * self.found.mean:.0f} % a round")
+        (line,) = ax.plot(100 * smooth, label=f"{label}: {100 * self.found.mean:.0f} % per round")
         ax.plot(100 * self.found.ever, linestyle=":", color=line.get_color(), label="at least once so far")
         ax.set(xlabel="round", ylabel="poisoned labels (%)", ylim=(0, 130), yticks=range(0, 101, 20))
         ax.legend(fontsize="small", frameon=False, loc="upper left")
