@@ -98,3 +98,30 @@ def test_nothing_usable_is_explained():
         TableEncoder(text=("q",)).fit(pd.DataFrame({"a": [1.0, 2.0]}))
     with pytest.raises(TableError, match="not ndarray"):
         TableEncoder().fit(np.eye(3))
+
+
+def test_prose_is_read_by_minilm_where_it_is_there_and_short_enough(monkeypatch):
+    from floral_learn.datasets import column_blocks, encoder
+
+    seen = []
+
+    def fake(texts):
+        seen.append(list(texts))
+        return np.array([[len(t), t.count("e"), *[1.0] * 382] if t else [0.0] * 384 for t in texts])
+
+    monkeypatch.setattr(column_blocks, "minilm", fake)
+    monkeypatch.setattr(encoder, "has_minilm", lambda: True)
+    short = pd.DataFrame({"t": [f"a few words on item {i}" for i in range(60)]})
+    fitted = TableEncoder().fit(short)
+    assert fitted.notes_ == ["text column t: MiniLM, 384 numbers"]
+    assert fitted.transform(short.assign(t=None)).any() == False  # noqa: E712 - an empty text is zero
+    np.testing.assert_allclose(np.linalg.norm(fitted.transform(short), axis=1), 2.0)
+    long = short.assign(t=short["t"] + " and more of it" * 50)
+    assert "tf-idf" in TableEncoder().fit(long).notes_[0]
+    assert "MiniLM" in TableEncoder(text_encoder="minilm").fit(long).notes_[0]
+    monkeypatch.setattr(encoder, "has_minilm", lambda: False)
+    assert "tf-idf" in TableEncoder().fit(short).notes_[0]
+    with pytest.raises(ImportError, match="needs the extra"):
+        TableEncoder(text_encoder="minilm").fit(short)
+    with pytest.raises(ImportError, match="reads column 't' with MiniLM, which is not installed"):
+        fitted.transform(short)
