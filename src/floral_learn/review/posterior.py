@@ -56,7 +56,7 @@ def default_components() -> tuple[Component, ...]:
     """The grid that is averaged over: four kinds of suspicion, each with four kinds of regions and without any."""
     found = []
     for base, slope in _OWN:
-        found += [Component("given", width, _HEIGHT, base, slope, _CENTRE) for width in (0.05, 0.3, 1.0)]
+        found += [Component("given", width, _HEIGHT, base, slope, _CENTRE) for width in (0.1, 0.5, 3.0)]
         found += [Component("class", 0.3, _HEIGHT, base, slope, _CENTRE)]
         found += [Component("given", 1.0, 0.0, base, slope, _CENTRE, prior=0.5)]
     return tuple(found)

@@ -46,10 +46,8 @@ def card_text(frame: pd.DataFrame) -> str:
             f"### {group}: {first['cells']} poisoned cells, SVC {first['svc']:.3f}, clean {first['clean']:.3f}",
             "",
         ]
-        head = [f"{n} answers" for n in ANSWERS]
-        lines.append(
-            "| who chooses, how answers are read | " + " | ".join(head) + " | mean harm | worst harm | worst cell |"
-        )
+        head = [*(f"{n} answers" for n in ANSWERS), "mean harm", "worst harm", "worst cell"]
+        lines.append("| who chooses, how answers are read | " + " | ".join(head) + " |")
         lines.append("|---|" + "---:|" * len(head))
         for (order, wrong, reading), rows in part.groupby(["order", "wrong_answers", "reading"], sort=False):
             words = f"{order}, {reading}" + (f" ({wrong} % of the answers wrong)" if wrong else "")
