@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.metrics import average_precision_score
 
-from floral_learn import poison
+from floral_learn import FloralClassifier, poison
 from floral_learn.audit import audit
 from floral_learn.audit.result import REASONS
 
@@ -186,3 +186,18 @@ def test_bad_masks_and_groups_are_refused(moons):
         audit(X, y, trusted=np.ones(400, bool))
     with pytest.raises(ValueError, match="groups= must hold one name per row"):
         audit(X, y, groups=["a"])
+
+
+def test_label_issues_of_a_game_agree_with_the_audit(blobs):
+    X, given, _, wrong = blobs
+    mine = audit(X, given, random_state=0)
+    game = FloralClassifier(C=1.0, budget=0.05, random_state=0).fit(X, given).label_issues()
+    both = set(game["row"][game["flagged"]]) & set(mine.flagged())
+    assert len(both) >= 0.9 * len(mine.flagged())
+    assert len(both) >= 0.7 * game["flagged"].sum()  # without neighbours it flags a few more
+    assert wrong[game["row"][:30]].mean() > 0.85
+    rng = np.random.default_rng(0)
+    chance = FloralClassifier(C=1.0, budget=0.05, random_state=0).fit(
+        rng.normal(size=(200, 3)), rng.integers(0, 2, 200)
+    )
+    assert not chance.label_issues()["flagged"].any()

@@ -40,7 +40,7 @@ def test_disagreement_raises_the_score_and_reasons_are_named():
     assert score[3] == score[1]  # the attacker's choice is a reason, and no part of the score
     assert (score >= 0).all()
     assert (score <= 1).all()
-    assert reason_texts(reasons)[0] == "; ".join(REASONS[:3])
+    assert reason_texts(reasons)[0] == ", ".join(REASONS[:3])
     assert reason_texts(reasons)[1] == ""
     assert reason_texts(reasons)[3] == REASONS[1]
 

@@ -11,12 +11,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-REASONS = (
-    "model disagrees",
-    "often flipped by the attacker",
-    "dual at its cap",
-    "neighbours disagree",
-)
+# The model disagrees; the attacker often flips the label; its dual is at the cap; the neighbours disagree. The words are
+# short, so that a printed table keeps all its columns.
+REASONS = ("model", "attacker", "cap", "neighbours")
 
 
 def margins(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -152,5 +149,5 @@ def suspicion(
 
 
 def reason_texts(holds: np.ndarray) -> list[str]:
-    """The reasons of each row, joined by ``"; "``, from bool (n, len(REASONS))."""
-    return ["; ".join(reason for reason, true in zip(REASONS, row) if true) for row in holds]
+    """The reasons of each row, joined by ``", "``, from bool (n, len(REASONS))."""
+    return [", ".join(reason for reason, true in zip(REASONS, row) if true) for row in holds]

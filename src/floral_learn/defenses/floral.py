@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from floral_learn.core.choose_gram import GRAMS
+from floral_learn.core.flagging import flag_scores
 from floral_learn.core.kernels import KERNELS
 from floral_learn.core.projections import PROJECTIONS
 from floral_learn.core.state import GameState
@@ -396,14 +397,16 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def label_issues(self):
         """Rank the training labels, the most suspect first.
 
-        Each label is judged by the model without that row's own term; see :mod:`floral_learn.core.suspicion`. For
-        flags, neighbours, groups of annotators and a page, use ``floral_learn.audit.audit``.
+        Each label is judged by the model without that row's own term, and flagged by the rule that
+        ``floral_learn.audit.audit`` has, too (:mod:`floral_learn.core.flagging`); the audit also asks held-out models
+        and neighbours, ranks groups of annotators and makes a page.
 
         Returns
         -------
         pandas.DataFrame
             ``row``, ``given``, ``suggested`` (the given label where the model agrees with it), ``suspicion`` (a score
-            in [0, 1] that ranks labels, not a probability) and ``reasons``; every training row is listed.
+            in [0, 1] that ranks labels, not a probability), ``flagged`` (those of at least 0.5; none where the model
+            is no better than the class shares) and ``reasons``; every training row is listed.
         """
         check_is_fitted(self)
         try:
@@ -412,6 +415,9 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             raise ImportError("label_issues() needs pandas: pip install pandas") from error
         record = self.record_
         score, holds = suspicion(record.scores, record.labels, record.flip_rate, record.load)
+        found = flag_scores(record.scores, record.labels)
+        # A model that knows nothing still ranks; below a half, so that nothing counts as flagged.
+        score = found.suspicion if found.informative else 0.499 * score
         order = np.argsort(-score, kind="stable")
         return pd.DataFrame(
             {
@@ -419,6 +425,7 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 "given": self.classes_[record.labels[order]],
                 "suggested": self.classes_[predicted(record.scores)[order]],
                 "suspicion": score[order],
+                "flagged": found.mask[order],
                 "reasons": reason_texts(holds[order]),
             }
         )
