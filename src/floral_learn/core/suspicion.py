@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-# The model disagrees; the attacker often flips the label; its dual is at the cap; the neighbours disagree. The words are
-# short, so that a printed table keeps all its columns.
+# The model disagrees; the attacker often flips the label; its dual is at the cap; the neighbours disagree. Short words,
+# so that a printed table keeps all its columns.
 REASONS = ("model", "attacker", "cap", "neighbours")
 
 
