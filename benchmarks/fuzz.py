@@ -64,7 +64,7 @@ def invoke(arguments):
         problem = "a traceback"
     elif result.exit_code == 2 and len(said := [s for s in result.stderr.splitlines() if not CLOCK.match(s)]) != 1:
         problem = f"{len(said)} lines of error"
-    elif "unexpected " in result.stderr:
+    elif "FLORAL_DEBUG" in result.stderr or "unexpected keyword" in result.stderr:
         problem = f"no words for it: {result.stderr.strip()}"
     elif result.exit_code not in (0, 1, 2):
         problem = f"exit code {result.exit_code}"
@@ -97,6 +97,8 @@ def commands_for(source, folder, model, number):
     if number % 4 == 0:
         calls["poison by features"] = (*calls["poison"][:-1], "farthest")
         calls["review"] = ("review", source, "-l", "y", "-o", folder / "review", "--finish", "--no-browser")
+        who = ("--task", "id", "--worker", "colour", "--label", "y")
+        calls["crowd"] = ("crowd", source, *who, "-o", folder / "crowd")
     if number % 10 == 0:
         calls["bench"] = ("bench", "--data", source, "--label", "y", "--out", folder / "runs", *few)
     return calls
@@ -302,7 +304,7 @@ def interrupts(rng, scale, work):
     """Ctrl-C and kill -9 at random moments of real processes."""
     stopped, killed, model = Count(), Count(), a_model(work)
     big = work / "big.csv"
-    big.write_bytes(cases.good_table(rng, 4000))
+    big.write_bytes(cases.good_table(rng, 3000))
     for number in range(max(3, int(30 * scale))):
         for how, count in ((signal.SIGINT, stopped), (signal.SIGKILL, killed)):
             folder = work / f"i{number}"
@@ -310,9 +312,14 @@ def interrupts(rng, scale, work):
             choice = list(commands_for(big, folder, model, 0).items())
             command, arguments = choice[number % len(choice)]
             process = subprocess.Popen(
-                [*CALL, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+                [*CALL, *map(str, arguments)],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                # A shell's background job ignores Ctrl-C, and would hand that on to its children.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             )
-            time.sleep(rng.uniform(0.3, 4.0))
+            time.sleep(rng.uniform(0.5, 8.0))
             process.send_signal(how)
             _, errors = process.communicate(timeout=120)
             half = [

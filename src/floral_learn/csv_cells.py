@@ -46,5 +46,6 @@ def csv_bytes(header: Sequence[Any], rows: Iterable[Sequence[Any]]) -> bytes:
 
 
 def frame_bytes(frame: Any) -> bytes:
-    """A pandas frame as a CSV file without its index, every cell guarded."""
-    return csv_bytes(list(map(str, frame.columns)), frame.itertuples(index=False, name=None))
+    """A pandas frame as a CSV file without its index, every cell guarded, missing ones empty."""
+    filled = frame.astype(object).where(frame.notna(), "")
+    return csv_bytes(list(map(str, frame.columns)), filled.itertuples(index=False, name=None))

@@ -43,6 +43,7 @@ def crowd(
     from floral_learn.atomic_files import write_all
     from floral_learn.crowd import aggregate_votes, next_tasks
     from floral_learn.crowd.page import render
+    from floral_learn.csv_cells import frame_bytes
 
     votes = read_vote_file(source, task, worker, label, sep, encoding)
     typer.echo(
@@ -57,12 +58,11 @@ def crowd(
     known = None if gold is None else read_gold_file(gold, task, label, sep, encoding)
     found = aggregate_votes(votes, X, gold=known, random_state=seed)
     files = {
-        out / "consensus.csv": consensus(found).to_csv(index=False).encode(),
-        out / "annotators.csv": found.annotators.round(4).to_csv(index=False).encode(),
-        out / "next.csv": next_tasks(found, min(1000, len(found.items))).round(4).to_csv(index=False).encode(),
+        out / "consensus.csv": frame_bytes(consensus(found)),
+        out / "annotators.csv": frame_bytes(found.annotators.round(4)),
+        out / "next.csv": frame_bytes(next_tasks(found, min(1000, len(found.items))).round(4)),
         out / "page.html": render(found, title=source.name).encode(),
     }
-    out.mkdir(exist_ok=True)
     write_all(files)
     for note in found.notes:
         typer.echo(f"  {note}")
