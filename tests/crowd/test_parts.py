@@ -67,6 +67,24 @@ def test_colluders_are_found_and_honest_people_are_not_accused():
     assert (found.labels == y).mean() > (majority == y).mean() + 0.05
 
 
+def test_a_plan_shows_in_the_features_where_nobody_shares_an_item():
+    rng = np.random.default_rng(0)
+    y = rng.integers(4, size=600)
+    X = rng.normal(size=(600, 4)) + 4 * np.eye(4)[y]
+    who = np.arange(600) % 12  # one vote per item: nobody ever meets
+    given = np.where(rng.random(600) < 0.85, y, rng.integers(4, size=600))
+    lies = np.where(who < 4, (y + 1) % 4, given)
+    people = aggregate_votes(lies, X, groups=who, random_state=0).annotators.set_index("annotator")
+    for person in range(4):
+        assert {text.split(" (")[0] for text in people.loc[person, "agrees_with"].split("; ")} == {
+            str(other) for other in range(4) if other != person
+        }
+    assert (people.loc[4:, "agrees_with"] == "").all()
+    noise = np.where(who < 4, rng.integers(4, size=600), given)
+    people = aggregate_votes(noise, X, groups=who, random_state=0).annotators
+    assert (people["agrees_with"] == "").all()
+
+
 def test_cliques_weigh_one_vote_per_item():
     y, votes = dense_crowd()
     result = poison_votes(votes, y=y, attack="collusion", budget=0.34, missing=-1, random_state=0)

@@ -169,7 +169,7 @@ def _notes(found: VoteAggregation) -> list[str]:
         notes.append(f"{without:,} items have no vote; their class comes from {source}.")
     if unseen := [str(c) for c, count in zip(votes.classes, votes.shares.sum(axis=0)) if count == 0]:
         notes.append(f"Nobody voted for {', '.join(unseen[:8])}.")
-    for members in solution.cliques.groups:
+    for members in solution.confirmed.groups:
         some = ", ".join(str(votes.annotators[m]) for m in members[:8]) + (", ..." if len(members) > 8 else "")
         notes.append(
             f"{len(members)} people give the same answers more often than the items explain ({some}); "

@@ -10,9 +10,11 @@ from scipy.stats import beta
 
 from floral_learn.core.votes import Votes
 
+from .alike import find_alike
 from .solve import Solution
 
 PRIOR_HONEST = 0.8
+DOUBTFUL = 0.9  # suspicion from which a person's mistakes are compared with others'
 MOST_BORROWED = 4.0  # votes that the pool may lend to a person: few votes of one's own must leave a wide interval
 LEAST_LIE = 0.02  # how often a liar is right by accident or for show
 
@@ -88,9 +90,16 @@ def frame(solution: Solution, given: Votes) -> Any:
     people = judge(solution)
     names, classes = given.annotators, given.classes
     together: list[list[str]] = [[] for _ in names]
-    for (a, b), excess in zip(solution.cliques.pairs.tolist(), solution.cliques.excess.tolist(), strict=True):
+    for (a, b), excess in zip(solution.confirmed.pairs.tolist(), solution.confirmed.excess.tolist(), strict=True):
         together[a].append(f"{names[b]} (+{excess:.0%})")
         together[b].append(f"{names[a]} (+{excess:.0%})")
+    if solution.region is not None:
+        doubtful = np.flatnonzero(people.suspicion > DOUBTFUL)
+        pairs, alike = find_alike(solution.votes, solution.state, doubtful, solution.region)
+        for (a, b), share in zip(pairs.tolist(), alike.tolist(), strict=True):
+            for one, other in ((a, b), (b, a)):
+                if not any(text.startswith(f"{names[other]} (+") for text in together[one]):
+                    together[one].append(f"{names[other]} (similar items, {share:.0%})")
     found = pd.DataFrame(
         {
             "annotator": names,

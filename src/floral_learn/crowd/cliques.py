@@ -28,6 +28,13 @@ class Cliques:
     pairs: np.ndarray = field(default_factory=lambda: np.zeros((0, 2), dtype=int))
     excess: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
+    def among(self, other: Cliques, n_annotators: int) -> Cliques:
+        """The links that `other` has, too, with its numbers."""
+        mine = {tuple(pair) for pair in self.pairs.tolist()}
+        keep = np.array([tuple(pair) in mine for pair in other.pairs.tolist()], dtype=bool)
+        pairs = other.pairs[keep]
+        return Cliques(_components(pairs, n_annotators), pairs, other.excess[keep])
+
     def number(self, n_annotators: int) -> np.ndarray:
         """The clique of each annotator, -1 for none."""
         found = np.full(n_annotators, -1)

@@ -8,6 +8,7 @@ import numpy as np
 
 from floral_learn.core.votes import Votes
 
+from .alike import regions_of
 from .cliques import Cliques, find_cliques, once_per_clique
 from .em import LARGE, ROUNDS, State, run
 from .features import OutOfFold
@@ -26,6 +27,8 @@ class Solution:
     contested: np.ndarray  # (n,) items on which another start, nearly as likely, says something else
     cliques: Cliques
     view: int | None  # which representation of the items was chosen
+    confirmed: Cliques  # those of the cliques that the final posterior holds to be linked, too
+    region: np.ndarray | None = None  # (n,) which of a few regions of the features an item lies in
 
 
 def majority(votes: Votes) -> np.ndarray:
@@ -66,7 +69,9 @@ def solve(
     name = max(states, key=lambda name: states[name].score)
     view = None if features is None else features.chosen or 0
     scores = {key: state.score for key, state in states.items()}
-    return Solution(states[name], votes, name, scores, _contested(states, name), cliques, view)
+    confirmed = cliques.among(find_cliques(votes, states[name], rng), len(votes.annotators))
+    region = None if views is None else regions_of(views[0], int(rng.integers(2**31 - 1)))
+    return Solution(states[name], votes, name, scores, _contested(states, name), cliques, view, confirmed, region)
 
 
 def _contested(states: dict[str, State], name: str) -> np.ndarray:
