@@ -132,7 +132,7 @@ def test_a_worker_killed_while_the_factor_grows_is_replaced(monkeypatch):
             if len(grown) == 1:
                 os.kill(client.run(os.getpid)[min(before)], signal.SIGKILL)
 
-        monkeypatch.setattr("floral_learn.defenses.floral_fit._factor_log", kill)
+        monkeypatch.setattr("floral_learn.defenses.fitting._factor_log", kill)
         many = FloralClassifier(**params, verbose=1).fit(*spread(TWO))
         assert min(before) not in client.scheduler_info(n_workers=-1)["workers"]
     assert grown.count(grown[0]) == 2  # the factor was begun twice

@@ -516,11 +516,11 @@ def test_changing_x_after_the_fit_changes_nothing():
 
 
 def test_rows_of_weight_zero_do_not_change_the_type_of_the_model():
-    # 3,100 rows, 200 of them unused: float64 by the rows that play, in the fit and in predictions alike.
+    # 1,100 rows, 200 of them unused: float64 by the rows that play, in the fit and in predictions alike.
     rng = np.random.default_rng(0)
-    rows = rng.normal(size=(3100, 4)) + 1e4
+    rows = rng.normal(size=(1100, 4)) + 1e4
     labels = (rows[:, 0] > 1e4).astype(int)
-    weight = np.ones(3100)
+    weight = np.ones(1100)
     weight[:200] = 0
     clf = FloralClassifier(random_state=0).fit(rows, labels, sample_weight=weight)
     assert clf.model_.dtype == "float64"

@@ -69,7 +69,7 @@ def test_pgd_preset_equals_sanitiser_then_floral_without_attacker(noisy_moons, p
     X, y, _ = noisy_moons()
     rounds = {"n_rounds": 40, "learning_rate": 3e-3, "average": False, "decay": (0.1, 20)}
     named = type(preset)(**{**preset.get_params(), "solver": "pgd", **rounds}).fit(X, y)
-    floral = FloralClassifier(gamma=0.7, C=2.0, budget=0, random_state=preset.random_state, **rounds)
+    floral = FloralClassifier(gamma=0.7, C=2.0, budget=0, tol=None, random_state=preset.random_state, **rounds)
     generic = SanitizedClassifier(sanitizer, floral).fit(X, y)
     np.testing.assert_array_equal(named.decision_function(X), generic.decision_function(X))
     assert isinstance(named.estimator_.estimator_, FloralClassifier)
@@ -81,7 +81,9 @@ def test_plain_svc_is_svc_and_its_pgd_is_floral_without_attacker(noisy_moons):
         PlainSVC(gamma=1.0).fit(X, y).decision_function(X), SVC(gamma=1.0, C=10.0).fit(X, y).decision_function(X)
     )
     ours = PlainSVC(gamma=1.0, solver="pgd", n_rounds=50, learning_rate=5e-4, average=False).fit(X, y)
-    floral = FloralClassifier(gamma=1.0, budget=0, n_rounds=50, learning_rate=5e-4, average=False).fit(X, y)
+    floral = FloralClassifier(
+        gamma=1.0, C=10.0, budget=0, tol=None, n_rounds=50, learning_rate=5e-4, average=False
+    ).fit(X, y)
     np.testing.assert_array_equal(ours.decision_function(X), floral.decision_function(X))
 
 
@@ -99,7 +101,7 @@ def test_label_noise_pgd_trains_on_the_corrected_gram(noisy_moons):
     rounds = {"n_rounds": 60, "learning_rate": 3e-3, "average": False}
     ours = LabelNoiseSVC(0.2, gamma=1.0, solver="pgd", **rounds).fit(X, y)
     K = rbf_kernel(X, gamma=1.0)
-    floral = FloralClassifier(kernel="precomputed", budget=0, **rounds).fit(correct_gram(K, 0.2), y)
+    floral = FloralClassifier(kernel="precomputed", C=10.0, budget=0, tol=None, **rounds).fit(correct_gram(K, 0.2), y)
     np.testing.assert_allclose(ours.decision_function(X), floral.decision_function(K), atol=1e-8)
 
 
@@ -176,7 +178,7 @@ def test_weights_that_cannot_be_used_are_refused(noisy_moons):
 @pytest.mark.parametrize("model", ALL, ids=ids)
 def test_bad_data_gives_a_precise_error(noisy_moons, model):
     X, y, _ = noisy_moons()
-    with pytest.raises(ValueError, match=f"{type(model).__name__} needs labels of at least two classes.*all 80"):
+    with pytest.raises(ValueError, match=f"{type(model).__name__} needs labels of at least 2 classes.*all 80"):
         model.fit(X, np.zeros(80, int))
     with pytest.raises(ValueError, match="NaN"):
         model.fit(np.where(np.arange(80)[:, None] == 3, np.nan, X), y)

@@ -50,7 +50,8 @@ def fit_on_workers(clf: Any, X: Any, y: Any, sample_weight: Any = None, trusted:
     rows.recovering(lambda: rows.begin(problem.game, problem.gram))
     running = RunningFit(X, y, sample_weight, trusted, seeds, clf.n_rounds, NUMPY, names)
     with clf._watched(running, problem, log) as callback:
-        state = rows.recovering(lambda: solve_on_workers(problem.game, rows, _once(callback)))
+        once = _once(callback)
+        state = rows.recovering(lambda: solve_on_workers(problem.game, rows, once))
     rows.checkpoint = state
     warn_if_unsettled(clf, problem, result_of(problem.game, state))
     return rows.recovering(lambda: fitted_attributes(clf, problem, state))

@@ -207,7 +207,7 @@ def fitted_attributes(clf: Any, problem: Problem, state: GameState) -> dict[str,
         "learning_rate_": problem.step,
         "gram_": game.gram.describe(),
         "flip_rate_": record.flip_rate,
-        "history_": {name: _squeeze(values) for name, values in result.history.items()},
+        "history_": _history(result.history, problem),
         "model_": model,
         "record_": record,
     }
@@ -318,6 +318,17 @@ def _vectors(data: TrainingInput, support: np.ndarray, precomputed: bool) -> Any
     if isinstance(data.X, RowBlocks):  # they may not fit in memory; `support_` says which rows they are
         return np.empty((0, data.X.shape[1]))
     return as_host(data.X[support])  # a copy: what the user does to X later is no concern of the model
+
+
+def _history(history: dict[str, np.ndarray], problem: Problem) -> dict[str, np.ndarray]:
+    """The record with flips as rows of the user's X; quantities of a single column without their last axis."""
+    flips = history["flips"]
+    every = np.arange(len(problem.data.labels))[problem.rows]
+    if problem.pairs is not None and flips.size:
+        columns = np.broadcast_to(np.arange(flips.shape[2]), flips.shape)
+        flips = np.where(flips >= 0, problem.pairs.rows[flips.clip(0), columns], -1)
+    flips = np.where(flips >= 0, every[flips.clip(0)], -1).astype(np.int32)
+    return {name: _squeeze(values) for name, values in (history | {"flips": flips}).items()}
 
 
 def _squeeze(values: np.ndarray) -> np.ndarray:
