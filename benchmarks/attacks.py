@@ -169,7 +169,7 @@ def mnist(budget=0.1):
         "random": RandomFlips(**shared),
         "farthest": Farthest(**shared),
         "alfa, 1 start": Alfa(n_init=1, **svm, **shared),
-        "alfa-tilt, 50 restarts, low rank": AlfaTilt(n_restarts=50, gram="low-rank", **svm, **shared),
+        "alfa-tilt, 50 restarts, low rank": AlfaTilt(n_restarts=50, gram="low_rank", **svm, **shared),
         "alfa-tilt, 50 restarts, dense": AlfaTilt(n_restarts=50, gram="dense", **svm, **shared),
     }
     print("| attack | test accuracy | s |\n|---|---|---|")

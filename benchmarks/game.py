@@ -1,6 +1,6 @@
 """Speed of the game beside SVC.fit and beside a plain version of the authors' round, all in one run.
 
-    python benchmarks/game.py [--quick]
+    python benchmarks/game.py [--quick] [--part defaults]
 
 Prints Markdown tables. MNIST is read from $FLORAL_DATA; every ratio is measured within this run.
 """
@@ -15,7 +15,16 @@ from pathlib import Path
 
 import numpy as np
 from reference_round import reference_round
-from sklearn.datasets import make_classification, make_moons
+from sklearn.datasets import (
+    load_digits,
+    load_iris,
+    load_wine,
+    make_blobs,
+    make_classification,
+    make_gaussian_quantiles,
+    make_moons,
+)
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from floral_learn import FloralClassifier
@@ -55,7 +64,9 @@ def mnist(n):
 
 
 def fit(X, y, **params):
-    return FloralClassifier(**{"C": C, "gamma": GAMMA, "budget": 0.02, "random_state": 0} | params).fit(X, y)
+    return FloralClassifier(**{"C": C, "gamma": GAMMA, "budget": 0.02, "tol": None, "random_state": 0} | params).fit(
+        X, y
+    )
 
 
 def against_svc(n, rounds):
@@ -131,6 +142,81 @@ def dense_rounds(n, rounds):
         f"{batch / two:.2f} bare products")  # fmt: skip
 
 
+def satimage(n=2000):
+    folder = Path(os.environ.get("FLORAL_DATA", ""))
+    stored = np.load(folder / "tables" / "satimage.npz")
+    order = np.random.default_rng(0).permutation(len(stored["y"]))[:n]
+    return StandardScaler().fit_transform(stored["X"][order].astype(float)), stored["y"][order]
+
+
+def default_fits(busy):
+    """Seconds of FloralClassifier() over those of SVC() at the same C and gamma; with another process on one core."""
+    title = "The default beside SVC" + (", another process keeping one core busy" if busy else "")
+    header(title, "data", "SVC", "FLORAL", "ratio", "goal", "rounds", "kernel")
+    X, y, _ = mnist(10_000)
+    flipped = y.copy()
+    some = np.random.default_rng(0).permutation(len(y))[: len(y) // 10]
+    flipped[some] = np.array([7, 1])[(y[some] == 7).astype(int)] if set(y) == {1, 7} else 1 - y[some]
+    three = {"n_informative": 8, "n_classes": 3, "random_state": 0}
+    cases = [
+        ("Moon, 500 rows", *make_moons(500, noise=0.2, random_state=0), {}, 20.0, 5),
+        ("satimage, 2,000 rows, six classes", *satimage(), {}, 8.0, 3),
+        ("12,000 x 20, three classes", *make_classification(12_000, 20, **three), {}, 5.0, 1),
+        ("50,000 x 20, three classes", *make_classification(50_000, 20, **three), {}, None, 1),
+        ("MNIST 1 vs 7, 10,000 rows, clean", X, y, {"gamma": GAMMA}, 0.5, 1),
+        ("MNIST 1 vs 7, 10,000 rows, 10 % flipped", X, flipped, {"gamma": GAMMA}, 0.05, 1),
+    ]
+    other = multiprocessing.get_context("spawn").Process(target=_spin, daemon=True)
+    if busy:
+        other.start()
+        time.sleep(2)
+    FloralClassifier(n_rounds=2, tol=None).fit(X[:200], y[:200])  # imports and thread pools
+    for name, rows, labels, params, goal, repeat in cases:
+        large = len(rows) > 20_000
+        svc, _ = (float("nan"), None) if large else clock(lambda: SVC(**params).fit(rows, labels), repeat)
+        ours, clf = clock(lambda: FloralClassifier(random_state=0, **params).fit(rows, labels), repeat)
+        kernel = clf.gram_.split(",")[0]
+        row(name, f"{svc:.3f} s", f"{ours:.3f} s", f"{ours / svc:.2f}", goal or "", clf.n_iter_, kernel)
+    if busy:
+        other.terminate()
+
+
+def _spin():
+    while True:
+        sum(range(10_000))
+
+
+def several_classes(splits=3):
+    """Accuracy against SVC on clean labels, same C and kernel."""
+    header("Several classes, clean labels: accuracy minus SVC's", "data", "SVC", "pairs", "one-vs-rest")
+    found = {}
+    for seed in range(splits):
+        sets = {
+            "digits": load_digits(return_X_y=True),
+            "wine": load_wine(return_X_y=True),
+            "iris": load_iris(return_X_y=True),
+            "satimage": satimage(4000),
+            "nested": make_gaussian_quantiles(n_samples=3000, n_features=4, n_classes=3, random_state=seed),
+            "100 blobs": make_blobs(3000, centers=100, cluster_std=0.2, center_box=(-50, 50), random_state=seed),
+        }
+        for name, (X, y) in sets.items():
+            order = np.random.default_rng(seed).permutation(len(y))
+            size = min(1000, int(0.6 * len(y)))
+            train, test = order[:size], order[size : size + 1000]
+            X = X if name == "100 blobs" else StandardScaler().fit(X[train]).transform(X)
+            svc = SVC().fit(X[train], y[train]).score(X[test], y[test])
+            scores = [svc]
+            for how in ("pairs", "one-vs-rest"):
+                clf = FloralClassifier(multi_class=how, random_state=seed).fit(X[train], y[train])
+                scores.append(clf.score(X[test], y[test]) - svc)
+            found.setdefault(name, []).append(scores)
+    for name, values in found.items():
+        svc, pairs, rest = np.mean(values, axis=0)
+        row(name, f"{svc:.3f}", f"{pairs:+.4f}", f"{rest:+.4f}")
+    means = np.mean([np.mean(values, axis=0) for values in found.values()], axis=0)
+    row("mean", f"{means[0]:.3f}", f"{means[1]:+.4f}", f"{means[2]:+.4f}")
+
+
 def peak_gib():
     """Peak resident memory of this process so far (a child's getrusage would begin with its parent's peak)."""
     for line in Path("/proc/self/status").read_text().splitlines():
@@ -176,16 +262,26 @@ def linear_growth(sizes, rounds, title, **params):
 def moon():
     X, y = make_moons(500, noise=0.2, random_state=1)
     header("Moon, n = 500, 500 rounds", "fit s (median of 9)")
-    row(f"{clock(lambda: FloralClassifier(gamma=1.0, budget=0.02, random_state=0).fit(X, y), 9)[0]:.3f}")
+    row(f"{clock(lambda: FloralClassifier(gamma=1.0, budget=0.02, tol=None, random_state=0).fit(X, y), 9)[0]:.3f}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
-    quick = parser.parse_args().quick
+    parser.add_argument(
+        "--part", choices=["defaults", "rounds"], help="only the default fits beside SVC, or only rounds"
+    )
+    args = parser.parse_args()
+    quick = args.quick
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     print(f"{time.strftime('%Y-%m-%d')}, commit {commit.stdout.strip()}, {os.cpu_count()} cores, {platform.machine()}, "
           f"Python {platform.python_version()}, numpy {np.__version__}")  # fmt: skip
+    if args.part != "rounds":
+        several_classes(1 if quick else 3)
+        default_fits(busy=False)
+        default_fits(busy=True)
+    if args.part == "defaults":
+        return
     moon()
     against_svc(2000 if quick else 10_000, 50 if quick else 500)
     dense_rounds(2000 if quick else 10_000, 5 if quick else 15)

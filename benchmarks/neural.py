@@ -110,10 +110,6 @@ def speed(data: Dataset, dense_cpu: bool) -> None:
     hit = (guess == data.y_test).mean()
     more = f"{low.gram_}; accuracy {hit:.4f}; {len(guess):,} predictions in {asking:.2f} s"
     say(f"CPU, low rank, n = {len(data.y_train):,}, T = {ROUNDS:,}", seconds, 60, more)
-    chosen = classifier(gram="low_rank").set_params(budget="auto", C="auto")
-    _, seconds = timed(lambda: chosen.fit(data.X_train, data.y_train))
-    hit = chosen.score(data.X_test, data.y_test)
-    say("CPU, low rank, budget by itself", seconds, None, f"accuracy {hit:.4f}; {chosen.selection_.reason}")
     if has_cuda():
         classifier(gram="dense", device="cuda").set_params(n_rounds=30).fit(data.X_train, data.y_train)  # compiles
         dense, seconds = timed(lambda: classifier(gram="dense", device="cuda").fit(data.X_train, data.y_train))
