@@ -11,6 +11,7 @@ import os
 import platform
 import subprocess
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -173,8 +174,9 @@ def default_fits(busy):
     FloralClassifier(n_rounds=2, tol=None).fit(X[:200], y[:200])  # imports and thread pools
     for name, rows, labels, params, goal, repeat in cases:
         large = len(rows) > 20_000
-        svc, _ = (float("nan"), None) if large else clock(lambda: SVC(**params).fit(rows, labels), repeat)
-        ours, clf = clock(lambda: FloralClassifier(random_state=0, **params).fit(rows, labels), repeat)
+        plain, floral = SVC(**params), FloralClassifier(random_state=0, **params)
+        svc, _ = (float("nan"), None) if large else clock(partial(plain.fit, rows, labels), repeat)
+        ours, clf = clock(partial(floral.fit, rows, labels), repeat)
         kernel = clf.gram_.split(",")[0]
         row(name, f"{svc:.3f} s", f"{ours:.3f} s", f"{ours / svc:.2f}", goal or "", clf.n_iter_, kernel)
     if busy:

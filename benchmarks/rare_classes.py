@@ -1,4 +1,4 @@
-"""Balanced accuracy on clean labels where one class is rare: SVC, FLORAL's default, and the paper's uncapped candidates.
+"""Balanced accuracy on clean labels where one class is rare: SVC, FLORAL's default, and the paper's candidates.
 
 Prints a table; classes of 10, 5, 3 and 2 % are simulated, htru2 is read where FLORAL_DATA has it.
 usage: python benchmarks/rare_classes.py [splits]
