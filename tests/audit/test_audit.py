@@ -47,10 +47,17 @@ def test_chance_is_a_stop_sign(n):
     assert result.summary()[0].startswith("Stop:")
 
 
-def test_a_rare_class_that_the_rows_do_predict_is_no_stop_sign():
+def test_equal_rows_are_a_stop_sign_too():
+    result = audit(np.ones((60, 3)), np.arange(60) % 2, random_state=0)
+    assert not result.informative
+    assert "all rows are equal" in result.to_html()
+
+
+@pytest.mark.parametrize("few", [6, 20])
+def test_a_rare_class_that_the_rows_do_predict_is_no_stop_sign(few):
     rng = np.random.default_rng(0)
-    y = (np.arange(1020) < 20).astype(int)  # 1 in 51
-    result = audit(rng.normal(size=(1020, 3)) + 4 * y[:, None], y, random_state=0)
+    y = (np.arange(1020) < few).astype(int)
+    result = audit(rng.normal(size=(1020, 3)) + 5 * y[:, None], y, random_state=0)
     assert result.informative
     assert len(result.flagged()) <= 10
 

@@ -241,6 +241,8 @@ def _place(X: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, str]:
     if X.shape[1] == 2:
         return np.array(X, dtype=float), "the two features"
     seed = _draw(rng)
+    if not X.var(axis=0).any():
+        return np.zeros((len(X), 2)), "nothing: all rows are equal"
     try:
         from umap import UMAP
     except ImportError:

@@ -36,7 +36,7 @@ RECOGNISED = 0.5  # typical probability with which a class must be named; else i
 KEPT = 0.1  # of the probabilities when the errors' direction is undone
 COUNTED = 0.5  # of the errors among the surest rows: overlap explains the rest as well
 ENOUGH_GAIN = 0.1  # below, errors among the surest rows count less
-LEAST_GAIN, LEAST_Z = 0.02, 3.0  # of held-out log loss over the class shares: relative, and in standard errors
+LEAST_GAIN, LEAST_NATS = 0.02, float(np.log(1000))  # of held-out log loss over the class shares: relative, and in all
 SLOPE = 0.2  # contradiction above the cut that takes the suspicion from 0.5 to 0.73
 _GRID = np.linspace(-1, 1, 201)
 
@@ -111,8 +111,8 @@ def flag(
     (True, 40)
     """
     free = np.ones(len(labels), dtype=bool) if trusted is None else ~trusted
-    gain, clearly = gain_over_shares(probabilities, labels)
-    informative = gain >= LEAST_GAIN and clearly >= LEAST_Z
+    gain, nats = gain_over_shares(probabilities, labels)
+    informative = gain >= LEAST_GAIN and nats >= LEAST_NATS
     undone = undo_direction(probabilities)
     plain, tilted = contradiction(probabilities, labels), contradiction(undone, labels)
     # Undoing stretches the scale, which can pile up what merely overlaps: the heap must show before it, too.
@@ -138,7 +138,7 @@ def flag(
         suggested=best_other(undone, labels),
         gain=gain,
         informative=informative,
-        apart=heap >= ENOUGH_OF_A_HEAP,
+        apart=informative and heap >= ENOUGH_OF_A_HEAP,
     )
 
 
@@ -199,13 +199,17 @@ def temper(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 def gain_over_shares(probabilities: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
-    """How much log loss the probabilities save over the class shares: as a share of it, and in standard errors."""
-    shares = np.bincount(labels, minlength=probabilities.shape[1]) / len(labels)
-    own = np.log(np.maximum(probabilities[np.arange(len(labels)), labels], 1e-12))
+    """How much log loss held-out probabilities save over the class shares: as a share of it, and in nats over all rows.
+
+    The nats are the logarithm of a likelihood ratio, less one for each number that `temper` fits: guesses exceed
+    log(1000) once in a thousand times, whatever the class shares.
+    """
+    n, m = probabilities.shape
+    shares = np.bincount(labels, minlength=m) / n
+    own = np.log(np.maximum(probabilities[np.arange(n), labels], 1e-12))
     base = np.log(shares[labels])
-    saved = own - base
-    error = saved.std() / np.sqrt(len(labels))
-    return float(saved.sum() / -base.sum()), float(saved.mean() / max(error, 1e-300))
+    saved = float((own - base).sum())
+    return saved / -float(base.sum()), saved - (m + 1)
 
 
 def contradiction(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
