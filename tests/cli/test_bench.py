@@ -278,3 +278,42 @@ def test_the_arena_prints_a_score_card_and_is_in_the_list(tmp_path):
     wrong = floral("bench", "arena", "--labels", "reference", cwd=tmp_path)
     assert wrong.returncode == 2
     assert "not for the arena" in wrong.stderr
+
+
+def test_failed_cells_are_named_and_the_command_ends_with_an_error(tmp_path, monkeypatch):
+    from floral_learn.evaluation import runner
+
+    real = runner.run_job
+
+    def broken(job, labels, progress=None, device=None):
+        results = real(job, labels, progress, device)
+        for result in results:
+            if result.cell.method.name == "svm-libsvm" and result.cell.level == 10:
+                result.error, result.rows = "ValueError: broken on purpose", []
+        return results
+
+    monkeypatch.setattr(runner, "run_job", broken)
+    monkeypatch.chdir(tmp_path)
+    app = typer.Typer()
+    bench.register(app)
+    report.register(app)
+    done = CliRunner().invoke(app, ["bench", "moon", *FAST])
+    assert done.exit_code == 1
+    assert "10 %" in done.stderr
+    assert "broken on purpose" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("floral bench: 1 cells failed, named above")
+    again = CliRunner().invoke(app, ["bench", "moon", *FAST])  # nothing is left to do, and it is still not whole
+    assert again.exit_code == 1
+    assert not list((tmp_path / "runs").glob(".*"))
+
+
+def test_what_a_killed_benchmark_left_is_removed(tmp_path):
+    from floral_learn.evaluation.runner import _progress_file
+
+    store = tmp_path / "store.sqlite"
+    left, alive = tmp_path / ".store.sqlite.999999999.progress", tmp_path / f".store.sqlite.{os.getpid()}.progress"
+    left.write_bytes(b"")
+    alive.write_bytes(b"")
+    assert _progress_file(store) == alive.resolve()
+    assert not left.exists()
+    assert alive.exists()

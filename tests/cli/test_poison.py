@@ -245,3 +245,10 @@ def test_columns_of_lists_are_left_out_and_named(run, tmp_path):
 
 def test_the_help_names_every_attack():
     assert tuple(ATTACKS) == command.NAMES
+
+
+def test_an_attack_for_two_classes_names_those_for_more(run, tmp_path):
+    (tmp_path / "three.csv").write_text("x,y\n" + "".join(f"{i},{'abc'[i % 3]}\n" for i in range(30)))
+    result = run("three.csv", "-l", "y", "-a", "alfa", "-o", "o.csv")
+    assert result.exit_code == 2
+    assert "--attack alfa is defined for two classes, 'y' has 3; for more: random" in result.stderr

@@ -104,6 +104,11 @@ def poison(
     }
     if surrogate is not None:
         settings |= {"surrogate": make_surrogate(surrogate, attack)}
+    if len(table.classes) > 2 and not ATTACKS[attack].multiclass:
+        able = ", ".join(name for name, kind in ATTACKS.items() if kind.multiclass)
+        raise TableError(
+            f"--attack {attack} is defined for two classes, {label!r} has {len(table.classes)}; for more: {able}"
+        )
     X, notes = None, list(table.notes)
     if ATTACKS[attack].needs_features:
         encoder = TableEncoder(random_state=seed)
