@@ -1,7 +1,7 @@
 """Choose the numbers of ContradictedLabels on some data sets of the arena and judge them on the others, in turn.
 
     python benchmarks/contradicted_rule.py record OUT.csv --models svc,logistic --splits 1,2 --levels 0,30
-    python benchmarks/contradicted_rule.py choose OUT.csv [--markdown]
+    python benchmarks/contradicted_rule.py choose OUT.csv
     python benchmarks/contradicted_rule.py publish OUT.csv FOLDER
 
 ``record`` fits, in every cell, the plain model and each treatment that a loose rule would try, with what the held-out
@@ -299,7 +299,7 @@ def publish(path: Path, folder: Path) -> None:
         print(written)
 
 
-def choose(path: Path, markdown: bool) -> None:
+def choose(path: Path) -> None:
     """Print the rule of each turn, its numbers on the judged fold, and the rule chosen on all folds."""
     import pandas as pd
 
@@ -321,7 +321,7 @@ def choose(path: Path, markdown: bool) -> None:
             if part.any():
                 rows.append({"model": name, "rule": title, **records.card(change, part)})
     table = pd.DataFrame(rows).round(4)
-    print(table.to_markdown(index=False) if markdown else table.to_string(index=False))
+    print(table.to_string(index=False))
     lowest = pd.Series(judged[:, 0], index=records.cell).groupby(level=CELL).mean().sort_values()
     print(lowest.head(12).round(3).to_string())
 
@@ -338,10 +338,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=400)
     parser.add_argument("--no-cleanlab", action="store_true")
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after the data set that passes this")
-    parser.add_argument("--markdown", action="store_true")
     given = parser.parse_args()
     if given.what == "choose":
-        choose(given.file, given.markdown)
+        choose(given.file)
     elif given.what == "publish":
         publish(given.file, given.folder)
     else:
