@@ -29,6 +29,8 @@ def draw_arena(frame: pd.DataFrame) -> Figure:
     axis.axhline(0, color=BLACK, linewidth=1)
     axis.set(xlabel="poisoned cells, from the worst to the best (%)", ylabel="accuracy over the plain model (points)")
     axis.set_yscale("symlog", linthresh=2)
+    axis.set_yticks([-20, -10, -5, -2, 0, 2, 5, 10, 20, 40])
+    axis.yaxis.set_major_formatter("{x:g}")
     axis.legend(fontsize=8)
     _map(bottom.subplots(), poisoned[methods])
     return figure
@@ -41,6 +43,8 @@ def _map(axis: Any, over: pd.DataFrame) -> None:
     for row in range(table.shape[0]):
         for column in range(table.shape[1]):
             value = table.to_numpy()[row, column]
+            if value != value:  # not run
+                continue
             colour = "white" if abs(value) > 0.7 * most else "black"
             axis.text(column, row, f"{value:+.1f}", ha="center", va="center", color=colour, fontsize=6)
     axis.set_xticks(range(table.shape[1]), [data for _, data in table.columns], rotation=60, ha="right")
