@@ -24,6 +24,7 @@ from floral_learn.evaluation.metrics import binary_scores
 from floral_learn.evaluation.spec import Cell, CellResult, Grid, Setting
 
 PRINTED_ROUNDS, PRINTED_TOLERANCE = 1000, 1e-21  # T_proj and epsilon of the paper
+SWING = 1e-12
 _METRICS = ("accuracy", "balanced_accuracy", "hinge_loss")
 
 Project = Callable[[np.ndarray, np.ndarray, float], np.ndarray]
@@ -31,23 +32,26 @@ Project = Callable[[np.ndarray, np.ndarray, float], np.ndarray]
 
 def project_as_printed(z: np.ndarray, signs: np.ndarray, cap: float) -> np.ndarray:
     """Algorithm 2 line by line on columns z (n, R): what comes out need not satisfy ``signs' dual = 0``."""
+    last, going = np.zeros(z.shape[1]), np.arange(z.shape[1])  # columns leave once their end is known
     mu, before = np.zeros(z.shape[1]), np.full(z.shape[1], np.nan)
-    done = np.zeros(z.shape[1], bool)
     for t in range(1, PRINTED_ROUNDS + 1):
-        dual = np.clip(z - mu * signs, 0, cap)
-        done |= (dual * signs).sum(0) == 0
+        part, sign = z[:, going], signs[:, going]
+        dual = np.clip(part - mu * sign, 0, cap)
+        signed = dual * sign
         inner = (dual > 0) & (dual < cap)
         count = inner.sum(0)
         eta = np.maximum(count, 1)
-        sums = (cap * signs * (dual >= cap)).sum(0) + (dual * signs * inner).sum(0)
-        new = np.where(done, mu, (eta - count) / eta * mu + sums / eta)
-        done |= np.abs(new - mu) <= PRINTED_TOLERANCE
-        if bool((done | (new == before)).all()):
-            # Every column has settled or swings between two values: which of the two comes last is known.
-            last = new if (PRINTED_ROUNDS - t) % 2 == 0 else np.where(done, new, mu)
-            return np.clip(z - last * signs, 0, cap)
-        before, mu = mu, new
-    return np.clip(z - mu * signs, 0, cap)
+        # points at the cap add C y, points inside lambda y, points at zero nothing: all of it is lambda' y
+        new = np.where(signed.sum(0) == 0, mu, (eta - count) / eta * mu + signed.sum(0) / eta)
+        settled = np.abs(new - mu) <= PRINTED_TOLERANCE
+        swings = np.abs(new - before) <= SWING  # to rounding; which of its two values comes last is known
+        ends = settled | swings if t < PRINTED_ROUNDS else np.ones(len(going), bool)
+        even = (PRINTED_ROUNDS - t) % 2 == 0
+        last[going[ends]] = np.where(settled | even, new, mu)[ends]
+        going, before, mu = going[~ends], mu[~ends], new[~ends]
+        if not len(going):
+            break
+    return np.clip(z - last * signs, 0, cap)
 
 
 def project_exactly(z: np.ndarray, signs: np.ndarray, cap: float) -> np.ndarray:
