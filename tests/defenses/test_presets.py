@@ -188,7 +188,7 @@ def test_bad_data_gives_a_precise_error(noisy_moons, model):
         model.fit(X[:1], y[:1])
     with pytest.raises(ValueError, match=r"3 features, but .* is expecting 2 features"):
         model.fit(X, y).predict(np.ones((4, 3)))
-    with pytest.raises(ValueError, match="needs labels of one type, and y mixes int and str"):
+    with pytest.raises(ValueError, match="needs labels of one type, and y mixes label types: number and str"):
         model.fit(X, np.array([1, "a"] * 40, dtype=object))
     with pytest.raises(ValueError, match="Unknown label type"):
         model.fit(X, np.linspace(0, 1, 80))
