@@ -224,5 +224,7 @@ def _import_starlette() -> tuple[Any, Any, Any]:
         from starlette.responses import JSONResponse, Response
         from starlette.routing import Route
     except ImportError as error:
-        raise ImportError("the review page needs starlette and uvicorn: pip install 'floral-learn[review]'") from error
+        raise ImportError(
+            "the review page needs starlette and uvicorn: pip install '.[review]' in a clone of floral-learn"
+        ) from error
     return Response, JSONResponse, Route
