@@ -192,10 +192,11 @@ def tie_ranks(seeds: np.ndarray, start: int, stop: int, n: int) -> np.ndarray:
 
     The draws of other parts are made again here, a million at a time: they depend on the seed and the row alone.
     """
-    return np.asfortranarray(np.stack([_ranks(seed, start, stop, n) for seed in np.atleast_1d(seeds)], axis=1))
+    seeds = np.atleast_1d(seeds)
+    return np.asfortranarray(np.stack([_ranks(seeds[i : i + 1], start, stop, n) for i in range(len(seeds))], axis=1))
 
 
-def _ranks(seed: int, start: int, stop: int, n: int) -> np.ndarray:
+def _ranks(seed: np.ndarray, start: int, stop: int, n: int) -> np.ndarray:
     own = draw(seed, 3 * TIES, np.arange(start, stop))
     order = np.argsort(own, kind="stable")
     ordered = own[order]
