@@ -182,7 +182,7 @@ class LocalRows:
         before, at = kept.get("seen"), kept.get("seen_at")
         scores = self.game.gram.matmat(weights) + bias
         kept["seen"], kept["seen_at"] = scores, self.backend.array(np.array([self.state.round]))
-        if before is None:
+        if before is None or at is None:
             return np.full(scores.shape[1], np.inf)
         total, count = self.backend.numpy(self.squares(scores - before))
         return total / np.maximum(count, 1) / (self.state.round - int(at[0]))

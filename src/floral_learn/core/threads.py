@@ -33,7 +33,8 @@ class _OneThread:
     """
 
     def __init__(self) -> None:
-        self._lock, self._players, self._limits = Lock(), 0, None
+        self._lock, self._players = Lock(), 0
+        self._limits: Any = None
 
     def __enter__(self) -> None:
         with self._lock:

@@ -100,10 +100,10 @@ def check_decay(decay: Any) -> tuple[float, int] | None:
 
 def check_svm(C: Any, kernel: Any, gamma: Any, kernels: Collection[str]) -> None:
     """C above 0, a kernel among `kernels`, and a gamma that is a rule or a number above 0."""
-    if not isinstance(C, Real) or not C > 0:
+    if not isinstance(C, Real) or not float(C) > 0:
         raise ValueError(f"C={C!r} must be positive")
     if kernel not in kernels:
         raise ValueError(f"kernel={kernel!r} must be one of {', '.join(sorted(kernels))}")
-    named = gamma in ("scale", "auto") if isinstance(gamma, str) else isinstance(gamma, Real) and gamma > 0
+    named = gamma in ("scale", "auto") if isinstance(gamma, str) else isinstance(gamma, Real) and float(gamma) > 0
     if not named:
         raise ValueError(f"gamma={gamma!r} must be 'scale', 'auto' or a number above 0")

@@ -45,12 +45,13 @@ def resolve_budget(
         raise ValueError(
             f'{what} needs multi_class="one-vs-rest": a pair of classes has one attacker and one way to flip'
         )
+    shown: int | dict[Any, int]
     if isinstance(budget, dict):
         shown, columns = _per_column(budget, n, classes)
         per_class = False
     else:
         shown = count_points(budget, n, "budget")
-        columns = np.full(width, shown)
+        columns = np.full(width, int(shown))
     most = int(columns.max())
     k = most // 2 if flips is None else count_points(flips, n, "flips")
     if k > most:

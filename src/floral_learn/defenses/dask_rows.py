@@ -102,7 +102,7 @@ class ClusterRows(RowBlocks, Parts):
         self.classes = classes
         return np.concatenate(self.each("encode", classes)).astype(np.int64)
 
-    def begin(self, game: Game, gram: LowRankGram) -> None:
+    def begin(self, game: Game, gram: Any) -> None:
         """Start `game` on every part; `gram` is the operator of all rows."""
         self.gram, self.game = gram, game
         stride = Marks.stride_for(self.shape[0] * game.games * game.width, game.rounds)

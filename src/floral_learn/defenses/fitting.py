@@ -286,11 +286,11 @@ def _factor_log(made: int, most: int) -> None:
 def _step(clf: Any, gram: Gram, labels: np.ndarray, metric: np.ndarray | None, factor: float) -> Any:
     """The first step size: `factor` / lambda_max of the centred kernel, of each pair of classes on its own."""
     if isinstance(gram, PairedGram):
-        largest = gram.steepest(labels, metric)
+        steepest = gram.steepest(labels, metric)
         if clf.learning_rate == "auto":
-            return np.where(largest > 0, factor / np.maximum(largest, 1e-300), 1.0)
-        _warn_of_step(clf.learning_rate, float(largest.max()), gram.n)
-        return np.full(len(largest), float(clf.learning_rate))
+            return np.where(steepest > 0, factor / np.maximum(steepest, 1e-300), 1.0)
+        _warn_of_step(clf.learning_rate, float(steepest.max()), gram.n)
+        return np.full(len(steepest), float(clf.learning_rate))
     # A tight estimate where it is cheap, so that equal games get equal steps.
     steps, tol = (200, 1e-10) if gram.n <= DENSE_ROWS else (30, 1e-3)
     weight: Array = None if metric is None else gram.backend.columns(metric, gram.backend.float64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
@@ -310,11 +311,13 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         former = [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]
         for name in former:
             delattr(self, name)
-        vars(self).update(fitted)
+        self.__dict__.update(fitted)
         return self
 
     @contextmanager
-    def _watched(self, running: RunningFit, problem: Problem, log: RoundLog | None):
+    def _watched(
+        self, running: RunningFit, problem: Problem, log: RoundLog | None
+    ) -> Iterator[Callable[[GameState], bool] | None]:
         """What happens after each round: callbacks, if any are set, and lines on stderr if verbose."""
         root = None
         self._running_fit = running
