@@ -31,7 +31,11 @@ Project = Callable[[np.ndarray, np.ndarray, float], np.ndarray]
 
 
 def project_as_printed(z: np.ndarray, signs: np.ndarray, cap: float) -> np.ndarray:
-    """Algorithm 2 line by line on columns z (n, R): what comes out need not satisfy ``signs' dual = 0``."""
+    """Algorithm 2 on columns z (n, R), without its lines 5 to 7: what comes out need not satisfy ``signs' dual = 0``.
+
+    Those lines stop where the sum is zero to the last bit, which float64 meets or misses by chance: met, the result is
+    the exact projection; missed, mu swings until the rounds are over. Only the second reading can be repeated.
+    """
     last, going = np.zeros(z.shape[1]), np.arange(z.shape[1])  # columns leave once their end is known
     mu, before = np.zeros(z.shape[1]), np.full(z.shape[1], np.nan)
     for t in range(1, PRINTED_ROUNDS + 1):
@@ -42,7 +46,7 @@ def project_as_printed(z: np.ndarray, signs: np.ndarray, cap: float) -> np.ndarr
         count = inner.sum(0)
         eta = np.maximum(count, 1)
         # points at the cap add C y, points inside lambda y, points at zero nothing: all of it is lambda' y
-        new = np.where(signed.sum(0) == 0, mu, (eta - count) / eta * mu + signed.sum(0) / eta)
+        new = (eta - count) / eta * mu + signed.sum(0) / eta
         settled = np.abs(new - mu) <= PRINTED_TOLERANCE
         swings = np.abs(new - before) <= SWING  # to rounding; which of its two values comes last is known
         ends = settled | swings if t < PRINTED_ROUNDS else np.ones(len(going), bool)
