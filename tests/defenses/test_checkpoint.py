@@ -53,6 +53,15 @@ def test_an_interrupted_fit_continues_with_the_same_bits(tmp_path, at):
     assert_same(whole, resume(tmp_path / "run.ckpt"))
 
 
+@pytest.mark.parametrize("budget", [0.1, 0])
+def test_a_fit_that_settled_is_resumed_as_it_is(tmp_path, budget):
+    whole = interrupted(tmp_path / "run.ckpt", 55, budget=budget, tol=1e-3, n_rounds=500)
+    assert whole.n_iter_ < 500
+    assert_same(whole, resume(tmp_path / "run.ckpt"))
+    done = FloralClassifier(budget=budget, random_state=0).set_callbacks(Checkpoint(tmp_path / "done")).fit(X, NAMES)
+    assert_same(done, resume(tmp_path / "done"))
+
+
 def test_weights_trust_and_multi_class_survive(tmp_path):
     P, labels = make_blobs(100, centers=3, cluster_std=3, random_state=0)
     fit = {"sample_weight": np.arange(100) % 3 * 1.0, "trusted": np.arange(100) % 5 == 0}

@@ -68,7 +68,7 @@ def _descend(game: Game, state: GameState, tol: float, callback: Callback | None
     eta = game.eta[0] if weight is None else outer(weight, game.eta[0])
     previous, momentum = state.extra["previous"], state.extra["momentum"]
     product, before = gram.matmat(signs * state.dual), gram.matmat(signs * previous)
-    while state.round < game.rounds:
+    while state.round < game.rounds and not state.settled:
         # Extrapolation to the next point, and whether the last step went uphill from its own extrapolated point.
         following = (1 + (1 + 4 * momentum**2) ** 0.5) / 2
         carry = (momentum - 1) / following
@@ -88,6 +88,6 @@ def _descend(game: Game, state: GameState, tol: float, callback: Callback | None
         state.round, state.closed = state.round + 1, True
         state.extra = {"previous": previous, "momentum": momentum}
         state.settled = bool(verdict.residual.max() <= tol)
-        if (callback is not None and callback(state)) or state.settled:
+        if callback is not None and callback(state):
             break
     return state

@@ -46,7 +46,7 @@ def play(rows: Rows, callback: Callback | None = None) -> GameState:
     over.
     """
     game, state = rows.game, rows.state
-    while True:
+    while not (state.settled and game.tol is not None):  # a game that had settled when it was saved stays as it is
         current = rows.round(state.round + 1)
         verdict = next(current)
         if not state.closed:
@@ -64,6 +64,7 @@ def play(rows: Rows, callback: Callback | None = None) -> GameState:
         kept = flips.points if game.keep_flips else flips.points[:0]
         state.history.open_round(game.steps[state.round], root.mu, root.iterations, root.converged.all(), kept)
         state.round, state.closed = state.round + 1, False
+    return state
 
 
 def solve(game: Game, state: GameState | None = None, callback: Callback | None = None) -> GameResult:
