@@ -15,7 +15,7 @@ chosen: a small grid of components, one share of it without regions, is averaged
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import expit
@@ -26,6 +26,8 @@ from floral_learn.review.rows import Rows
 _BLOCK = 4_000_000  # kernel values held at a time
 _MANY = 40  # answers from which components are ruled out on the first half
 _RULED_OUT = 1e-3
+_SAMPLE = 200  # rows on which a component's share of wrong labels is measured
+_MOST_WRONG, _MAJORITY = 0.5, 60.0  # belief falls from this share of wrong labels on, and how fast
 
 
 @dataclass(frozen=True)
@@ -187,4 +189,17 @@ def infer(problem: Problem, evidence: Evidence, components: Sequence[Component])
     )
     log = sites.evidence + np.log([c.prior for c in components])
     weights = np.exp(log - log.max())
-    return Posterior(problem, components, at, sites, weights / weights.sum())
+    posterior = Posterior(problem, components, at, sites, weights / weights.sum())
+    every_class = len(np.unique(problem.codes)) == problem.n_classes  # else a whole class must be among the wrong
+    return _plausible(posterior) if m and every_class else posterior
+
+
+def _plausible(posterior: Posterior) -> Posterior:
+    """Less weight for components by which most labels are wrong: answers about suspicious rows alone cannot deny that.
+
+    That more than half of all labels are wrong is not believed without many answers that say so.
+    """
+    n = len(posterior.problem.codes)
+    share = posterior.by_component(np.arange(0, n, max(1, n // _SAMPLE))).mean(axis=1)
+    weights = posterior.weights * np.exp(-_MAJORITY * np.maximum(share - _MOST_WRONG, 0.0))
+    return replace(posterior, weights=weights / weights.sum())
