@@ -262,7 +262,7 @@ def test_it_says_when_to_stop_on_clean_labels_and_not_at_the_start():
 def test_a_class_that_no_given_label_has_can_be_answered(moons):
     X, y, _ = moons
     given = np.zeros_like(y)
-    with pytest.raises(ValueError, match="at least 2 classes|at least two classes"):
+    with pytest.raises(ValueError, match="at least 2 classes"):
         LabelReview(X, given)
     review = LabelReview(X, given, classes=[0, 1], random_state=0)
     rows = np.arange(0, 200, 5)
