@@ -91,3 +91,21 @@ def test_the_package_is_marked_as_typed():
 
 def test_no_file_is_a_room_without_a_name():
     assert not [p for p in FILES if p.name in ("utils.py", "helpers.py", "misc.py", "common.py")]
+
+
+def test_everything_is_imported_without_torch_but_what_needs_it():
+    # torch is hidden from the search: sys.modules["torch"] = None would trip scipy
+    code = """
+from importlib.machinery import PathFinder
+find = PathFinder.find_spec
+PathFinder.find_spec = lambda name, *rest: None if name == "torch" else find(name, *rest)
+from floral_learn import *
+print(sorted(dir()))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "'FloralClassifier'" in done.stdout
+    assert "'FloralHead'" not in done.stdout
+
+
+def test_every_install_line_is_written_by_one_function():
+    assert not [p.name for p in FILES if "pip install" in p.read_text() and p.name != "extras.py"]

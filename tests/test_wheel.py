@@ -16,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "floral_learn"
-pytest.importorskip("build", reason="the wheel is built with `build`: pip install 'floral-learn[dev]'")
+pytest.importorskip("build", reason="the wheel is built with `build`: pip install '.[dev]'")
 pytestmark = pytest.mark.skipif(not (ROOT / "pyproject.toml").is_file(), reason="not in a source tree")
 
 

@@ -5,6 +5,7 @@ neither torch, matplotlib, pandas nor dask.
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 __version__ = "0.1.0.dev0"
@@ -66,7 +67,16 @@ _PUBLIC = {
     "TableEncoder": "floral_learn.datasets.encoder",
 }
 
-__all__ = ["__version__", *_PUBLIC]
+_NEEDS_TORCH = "floral_learn.neural."
+
+
+def _installed() -> list[str]:
+    """The public names whose libraries are there: ``from floral_learn import *`` works without torch."""
+    torch = find_spec("torch") is not None
+    return [name for name, module in _PUBLIC.items() if torch or not module.startswith(_NEEDS_TORCH)]
+
+
+__all__ = ["__version__", *_installed()]
 
 
 def __getattr__(name: str) -> Any:

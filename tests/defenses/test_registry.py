@@ -8,6 +8,7 @@ import pytest
 
 import floral_learn
 from floral_learn.defenses import DEFENSES
+from floral_learn.extras import install_line
 
 FULL_NAMES = {
     "floral": "FloralClassifier",
@@ -31,7 +32,7 @@ NETWORKS = ("nn", "nn-pgd")  # their modules need torch; the text model imports 
 def test_each_name_gives_the_public_class(name, full):
     assert name in DEFENSES
     if name in NETWORKS:
-        pytest.importorskip("torch", reason="networks need torch: pip install 'floral-learn[torch]'")
+        pytest.importorskip("torch", reason="networks need torch: pip install '.[torch]'")
     assert DEFENSES[name].__name__ == full
     assert getattr(floral_learn, full) is DEFENSES[name]
 
@@ -47,7 +48,7 @@ def test_every_registered_class_is_a_classifier_with_defaults():
 def test_a_network_without_torch_names_the_install_line():
     code = "import sys; sys.modules['torch'] = None; from floral_learn import DEFENSES; DEFENSES['nn']"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "need torch: pip install 'floral-learn[torch]'" in done.stderr
+    assert f"need torch: {install_line('torch')}" in done.stderr
 
 
 def test_an_unknown_name_lists_the_known_ones():

@@ -7,7 +7,7 @@ from golden_cells import DIGITS, FILE, compute
 
 from floral_learn.evaluation.spec import RESULTS_VERSION
 
-pytest.importorskip("torch", reason="networks need torch: pip install 'floral-learn[torch]'")
+pytest.importorskip("torch", reason="networks need torch: pip install '.[torch]'")
 AGAIN = "if that was meant, raise RESULTS_VERSION in evaluation/spec.py and run python tests/evaluation/golden_cells.py"
 # Families of which a cell must be there; texts need IMDB and an encoder (tests/evaluation/test_imdb.py).
 FAMILIES = {"attack", "games", "fits", "networks", "heads", "stability", "printed"}

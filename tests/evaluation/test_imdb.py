@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("torch", reason="text models need torch: pip install 'floral-learn[text]'")
+pytest.importorskip("torch", reason="text models need torch: pip install '.[text]'")
 pytest.importorskip("transformers", reason="text models need transformers")
 pytest.importorskip("accelerate", reason="fine-tuning needs accelerate")
 sys.path.insert(0, str(Path(__file__).parents[1] / "neural"))

@@ -16,6 +16,7 @@ torch = pytest.importorskip("torch")
 from floral_learn import load, poison, save  # noqa: E402
 from floral_learn.attacks.gradient_torch import module_gradients  # noqa: E402
 from floral_learn.core.validation import generator  # noqa: E402
+from floral_learn.extras import install_line  # noqa: E402
 from floral_learn.neural.batched_mlp import MLPSettings, train_mlps  # noqa: E402
 from floral_learn.neural.mlp import NeuralNetClassifier, PGDNeuralNetClassifier  # noqa: E402
 
@@ -307,4 +308,4 @@ def test_a_training_that_blows_up_says_what_to_do():
 def test_without_torch_the_error_names_the_install_line(name):
     code = f"import sys; sys.modules['torch'] = None; from floral_learn import {name}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "ImportError: networks need torch: pip install 'floral-learn[torch]'" in done.stderr
+    assert f"ImportError: networks need torch: {install_line('torch')}" in done.stderr

@@ -4,6 +4,7 @@ import copy
 import json
 import os
 import random
+import re
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
-torch = pytest.importorskip("torch", reason="text models need torch: pip install 'floral-learn[text]'")
+torch = pytest.importorskip("torch", reason="text models need torch: pip install '.[text]'")
 transformers = pytest.importorskip("transformers", reason="text models need transformers")
 pytest.importorskip("accelerate", reason="fine-tuning needs accelerate")
 sys.path.insert(0, str(Path(__file__).parent))
@@ -24,6 +25,7 @@ from tiny_text import make_reviews, make_roberta  # noqa: E402
 
 from floral_learn import poison, save  # noqa: E402
 from floral_learn.defenses import DEFENSES  # noqa: E402
+from floral_learn.extras import install_line  # noqa: E402
 from floral_learn.neural import encoders, text_network  # noqa: E402
 from floral_learn.neural.encoders import Tokens, encoder_name, tokenize  # noqa: E402
 from floral_learn.neural.text import TextClassifier  # noqa: E402
@@ -408,10 +410,10 @@ def test_cuda_asked_for_and_absent_is_an_error_before_the_weights(folder, monkey
 def test_a_missing_package_names_the_install_line(monkeypatch):
     monkeypatch.delenv(encoders.MODEL_VARIABLE, raising=False)
     monkeypatch.setattr(encoders, "find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r"pip install 'floral-learn\[text\]'"):
+    with pytest.raises(ImportError, match=re.escape(install_line("text"))):
         encoders.default_encoder()
     texts, y = make_reviews(8)
-    with pytest.raises(ImportError, match=r"text models need torch.*pip install 'floral-learn\[text\]'"):
+    with pytest.raises(ImportError, match="text models need torch.*" + re.escape(install_line("text"))):
         TextClassifier().fit(texts, y)
 
 

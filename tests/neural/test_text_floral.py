@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-pytest.importorskip("torch", reason="text models need torch: pip install 'floral-learn[text]'")
+pytest.importorskip("torch", reason="text models need torch: pip install '.[text]'")
 pytest.importorskip("transformers", reason="text models need transformers")
 pytest.importorskip("accelerate", reason="fine-tuning needs accelerate")
 sys.path.insert(0, str(Path(__file__).parent))

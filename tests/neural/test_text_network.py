@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="text models need torch: pip install 'floral-learn[text]'")
+torch = pytest.importorskip("torch", reason="text models need torch: pip install '.[text]'")
 transformers = pytest.importorskip("transformers", reason="text models need transformers")
 pytest.importorskip("accelerate", reason="fine-tuning needs accelerate")
 sys.path.insert(0, str(Path(__file__).parent))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from floral_learn.core.validation import generator
+from floral_learn.extras import install_line
 
 from .base import LabelAttack, PoisonResult
 from .surrogates import fresh
@@ -152,5 +153,5 @@ def _axis(ax: Any) -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise ImportError("plots need matplotlib: pip install 'floral-learn[plot]'") from error
+        raise ImportError(f"plots need matplotlib: {install_line('plot')}") from error
     return plt.subplots(figsize=(5, 4), layout="constrained")[1]

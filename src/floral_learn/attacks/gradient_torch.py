@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from floral_learn.extras import install_line
+
 
 def is_module(candidate: Any) -> bool:
     """Whether ``candidate`` is a torch module, without importing torch for those who have none."""
@@ -17,7 +19,7 @@ def require_torch() -> Any:
     try:
         import torch
     except ImportError as error:
-        raise ImportError("gradients of a network need torch: pip install 'floral-learn[torch]'") from error
+        raise ImportError(f"gradients of a network need torch: {install_line('torch')}") from error
     return torch
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from floral_learn.audit.result import THRESHOLD, AuditResult
 from floral_learn.audit.words import sentences
+from floral_learn.extras import install_line
 
 MOST_COLUMNS = 30
 MOST_ROWS = 20_000  # in the page; a browser opens that in a second
@@ -53,7 +54,7 @@ def render(
         from jinja2 import Environment
         from markupsafe import Markup
     except ImportError as error:
-        raise ImportError("the audit page needs jinja2: pip install jinja2") from error
+        raise ImportError(f"the audit page needs jinja2: {install_line('cli')}") from error
     here = files("floral_learn.audit").joinpath("templates")
     source = {name: here.joinpath(name).read_text(encoding="utf-8") for name in ("page.html", "page.css", "page.js")}
     data = page_data(result, frame=frame, ids=ids, threshold=threshold, most_rows=most_rows)

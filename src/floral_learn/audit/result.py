@@ -11,6 +11,7 @@ import numpy as np
 from floral_learn.atomic_files import write_atomically
 from floral_learn.audit.decisions import Decision
 from floral_learn.audit.words import headline, sentences
+from floral_learn.extras import install_line
 
 THRESHOLD = 0.5
 REASONS = ("model", "neighbours", "twin", "small class")
@@ -23,7 +24,7 @@ def pandas() -> Any:
     try:
         import pandas as pd
     except ImportError as error:
-        raise ImportError("an audit's tables need pandas: pip install pandas") from error
+        raise ImportError(f"an audit's tables need pandas: {install_line('pandas')}") from error
     return pd
 
 

@@ -5,6 +5,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+from floral_learn.extras import install_line
+
 # subcommand modules, in the order of `floral --help`
 COMMANDS = ("demo", "train", "predict", "audit", "review", "crowd", "poison", "bench", "report")
 
@@ -12,7 +14,7 @@ COMMANDS = ("demo", "train", "predict", "audit", "review", "crowd", "poison", "b
 def main() -> None:
     """Run the command line; a missing extra is one line and exit code 2, not a traceback."""
     if find_spec("typer") is None:
-        print("floral: the command line needs typer: pip install '.[cli]' in a clone of floral-learn", file=sys.stderr)
+        print(f"floral: the command line needs typer: {install_line('cli')}", file=sys.stderr)
         sys.exit(2)
     try:
         make_app()()

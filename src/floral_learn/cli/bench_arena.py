@@ -11,6 +11,8 @@ from typing import Any
 
 import typer
 
+from floral_learn.extras import install_line
+
 from .bench_progress import LiveProgress, LogProgress, duration
 
 
@@ -29,7 +31,7 @@ def run_arena(suites: list[Any], out: Path, jobs: int, retry_errors: bool, devic
     console = Console() if sys.stdout.isatty() else Console(width=150)
     errors = Console(stderr=True)
     if importlib.util.find_spec("cleanlab") is None:
-        typer.echo("arena: cleanlab is not run here (pip install 'floral-learn[bench]')", err=True)
+        typer.echo(f"arena: cleanlab is not run here ({install_line('bench')})", err=True)
     note = {"command": shlex.join(["floral", *sys.argv[1:]]), "environment": environment()}
     started, computed = time.perf_counter(), 0
     with Store(out / "store.sqlite") as store:

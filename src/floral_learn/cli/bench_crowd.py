@@ -10,6 +10,8 @@ from typing import Any
 
 import typer
 
+from floral_learn.extras import install_line
+
 from .bench_progress import duration
 
 
@@ -24,9 +26,7 @@ def run_crowd(cells: list[Any], out: Path, jobs: int, retry_errors: bool, quick:
     from floral_learn.evaluation.store import Store
 
     if missing := [name for name in METHODS if name not in available()]:
-        typer.echo(
-            f"crowd: not installed, left out: {', '.join(missing)} (pip install 'floral-learn[bench]')", err=True
-        )
+        typer.echo(f"crowd: not installed, left out: {', '.join(missing)} ({install_line('bench')})", err=True)
     started, failed = time.perf_counter(), 0
     note = {"command": shlex.join(["floral", *sys.argv[1:]]), "environment": environment()}
     with Store(out / "store.sqlite") as store:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from floral_learn.extras import install_line
 from floral_learn.table_error import TableError
 
 SAMPLE_ROWS = 20_000  # first rows from which columns are understood: their roles, means, categories and words
@@ -36,7 +37,7 @@ def fit_table_on_cluster(
         from dask import delayed
         from dask.distributed import Client
     except ImportError as error:
-        raise ImportError("--cluster needs dask: pip install 'floral-learn[dask]'") from error
+        raise ImportError(f"--cluster needs dask: {install_line('dask')}") from error
     if not source.exists():
         raise TableError(f"cannot read {source}: no such file or folder")
     text = source.suffix.lower() in (".csv", ".tsv", ".txt")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from floral_learn.core.arrays import Array, NumpyBackend, is_tensor
+from floral_learn.extras import install_line
 
 
 class TorchBackend(NumpyBackend):
@@ -29,7 +30,7 @@ class TorchBackend(NumpyBackend):
             import torch
         except ImportError as error:
             raise ImportError(
-                "device= runs the game on torch, which is not installed: pip install 'floral-learn[torch]'"
+                f"device= runs the game on torch, which is not installed: {install_line('torch')}"
             ) from error
         return torch
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from floral_learn.extras import install_line
+
 from .aggregate import VoteAggregation
 from .next_tasks import next_tasks
 
@@ -38,7 +40,7 @@ def render(found: VoteAggregation, *, title: str = "Votes") -> str:
         from jinja2 import Environment
         from markupsafe import Markup
     except ImportError as error:
-        raise ImportError("the page needs jinja2: pip install 'floral-learn[cli]'") from error
+        raise ImportError(f"the page needs jinja2: {install_line('cli')}") from error
     from floral_learn import __version__
 
     here = files("floral_learn.crowd").joinpath("templates")

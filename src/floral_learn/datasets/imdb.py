@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from floral_learn.extras import install_line
+
 from .dataset import Dataset
 from .files import DataNotFoundError, find_file
 
@@ -121,7 +123,7 @@ def download_hub(path: Path) -> None:
     try:
         import pyarrow.parquet as pq
     except ImportError as error:
-        raise DataNotFoundError("reading the download needs pyarrow: pip install 'floral-learn[cli]'") from error
+        raise DataNotFoundError(f"reading the download needs pyarrow: {install_line('cli')}") from error
     with lzma.open(path, "wt", encoding="utf-8") as stream:
         for split in ("train", "test"):
             with urlopen(_HUB.format(split), timeout=60) as answer:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from floral_learn.extras import install_line
 from floral_learn.table_error import TableError
 
 from .cells import as_labels, as_numbers, as_texts
@@ -121,7 +122,7 @@ class ParquetSource(Source):
             import pyarrow as pa
             import pyarrow.parquet as pq
         except ImportError:
-            raise ImportError("Parquet files need pyarrow: pip install 'floral-learn[cli]'") from None
+            raise ImportError(f"Parquet files need pyarrow: {install_line('cli')}") from None
         try:
             self.table = pq.read_table(io.BytesIO(raw))
         except (pa.ArrowException, OSError, ValueError) as error:

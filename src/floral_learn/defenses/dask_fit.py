@@ -19,8 +19,9 @@ from floral_learn.defenses.dask_rounds import solve_on_workers
 from floral_learn.defenses.dask_rows import ClusterRows
 from floral_learn.defenses.fitting import RunningFit, fitted_attributes, make_problem, warn_if_unsettled
 from floral_learn.defenses.inputs import TrainingInput, is_dask
+from floral_learn.extras import install_line
 
-_INSTALL = "fitting on a cluster needs dask: pip install 'floral-learn[dask]'"
+_INSTALL = f"fitting on a cluster needs dask: {install_line('dask')}"
 
 
 def fit_on_workers(clf: Any, X: Any, y: Any, sample_weight: Any = None, trusted: Any = None) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from floral_learn.defenses.fitting import (
 )
 from floral_learn.defenses.inputs import backend_of, is_blocks, is_dask, open_query, read_query, read_training
 from floral_learn.defenses.tensor_input import as_host, like
+from floral_learn.extras import install_line
 
 MULTI_CLASS = ("pairs", "one-vs-rest")
 
@@ -415,7 +416,7 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         try:
             import pandas as pd
         except ImportError as error:
-            raise ImportError("label_issues() needs pandas: pip install pandas") from error
+            raise ImportError(f"label_issues() needs pandas: {install_line('pandas')}") from error
         record = self.record_
         score, holds = suspicion(record.scores, record.labels, record.flip_rate, record.load)
         found = flag_scores(record.scores, record.labels)

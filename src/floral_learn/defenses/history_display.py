@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from floral_learn.extras import install_line
+
 _LABELS = {
     "objective": "dual objective",
     "residual": "KKT residual",
@@ -64,7 +66,7 @@ class HistoryDisplay:
         try:
             import matplotlib.pyplot as plt
         except ImportError as error:
-            raise ImportError("plotting needs matplotlib: pip install 'floral-learn[plot]'") from error
+            raise ImportError(f"plotting needs matplotlib: {install_line('plot')}") from error
         if ax is None:
             _, ax = plt.subplots(layout="constrained")
         rounds = np.arange(1, len(self.values) + 1)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from floral_learn.core.row_blocks import ArrayBlocks, RowBlocks
+from floral_learn.extras import install_line
 
 
 class ParquetBlocks(RowBlocks):
@@ -100,7 +101,7 @@ def _parquet() -> Any:
     try:
         import pyarrow.parquet
     except ImportError as error:
-        raise ImportError("Parquet files need pyarrow: pip install 'floral-learn[cli]'") from error
+        raise ImportError(f"Parquet files need pyarrow: {install_line('cli')}") from error
     return pyarrow.parquet
 
 

@@ -19,6 +19,7 @@ from sklearn.svm import SVC
 
 from floral_learn.core.kernels import resolve_gamma
 from floral_learn.evaluation.spec import Method, params
+from floral_learn.extras import install_line
 
 TUNED_C = (0.1, 1.0, 10.0)
 TUNED_GAMMA = (0.3, 1.0, 3.0)  # times gamma="scale"
@@ -62,7 +63,7 @@ class CleanlabClassifier(ClassifierMixin, BaseEstimator):
         try:
             from cleanlab.classification import CleanLearning
         except ImportError as error:
-            raise ImportError("cleanlab's methods need cleanlab: pip install 'floral-learn[bench]'") from error
+            raise ImportError(f"cleanlab's methods need cleanlab: {install_line('bench')}") from error
         self.classes_, codes = np.unique(y, return_inverse=True)  # it wants labels 0, 1, ...
         inner = clone(self.estimator)
         if not hasattr(inner, "predict_proba"):

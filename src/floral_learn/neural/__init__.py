@@ -7,8 +7,10 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+from floral_learn.extras import install_line
+
 if find_spec("torch") is None:  # once for the whole room: every file of it imports torch
-    raise ImportError("networks need torch: pip install 'floral-learn[torch]'")
+    raise ImportError(f"networks need torch: {install_line('torch')}")
 
 # public name -> module of this room that holds it
 _PUBLIC = {
@@ -16,6 +18,8 @@ _PUBLIC = {
     "NeuralFloralClassifier": "floral_net",
     "NeuralNetClassifier": "mlp",
     "PGDNeuralNetClassifier": "mlp",
+    "TextClassifier": "text",
+    "TextFloralClassifier": "text_floral",
 }
 
 __all__ = list(_PUBLIC)

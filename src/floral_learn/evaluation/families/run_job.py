@@ -20,6 +20,7 @@ from floral_learn.evaluation.families.plain_rounds import run_printed
 from floral_learn.evaluation.families.single_fits import run_fits
 from floral_learn.evaluation.plan import Job
 from floral_learn.evaluation.spec import Cell, CellResult
+from floral_learn.extras import install_line
 
 Progress = Callable[[float], None]
 
@@ -97,7 +98,7 @@ def _networks(job: Job, labels: dict[str, np.ndarray], progress: Progress, devic
     try:
         from floral_learn.evaluation.families.networks import run_networks
     except ImportError as error:
-        raise ImportError("nn and nn-pgd need torch: pip install 'floral-learn[torch]'") from error
+        raise ImportError(f"nn and nn-pgd need torch: {install_line('torch')}") from error
     return run_networks(list(job.cells), _labels_of(job.cells, labels), progress, device)
 
 

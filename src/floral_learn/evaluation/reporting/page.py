@@ -11,6 +11,7 @@ from floral_learn.evaluation.figures.style import print_style
 from floral_learn.evaluation.reporting.results import Results
 from floral_learn.evaluation.reporting.tables import Table, costs, header, leading
 from floral_learn.evaluation.reporting.write import tables_of
+from floral_learn.extras import install_line
 
 _CAPTIONS = {
     "rounds": "Test accuracy over the rounds; lines are means, bands one deviation over replications. The "
@@ -44,7 +45,7 @@ def render(results: Results, note: dict[str, Any]) -> str:
     try:
         from jinja2 import Environment, PackageLoader
     except ImportError as error:
-        raise ImportError("the page needs jinja2: pip install 'floral-learn[cli]'") from error
+        raise ImportError(f"the page needs jinja2: {install_line('cli')}") from error
     loader = PackageLoader("floral_learn.evaluation", "templates")
     template = Environment(loader=loader, autoescape=True, trim_blocks=True).get_template("report.html.j2")
     suite = results.suite
