@@ -207,8 +207,7 @@ def figures(folder=Path("docs/images")):
         n_repeats=3,
         random_state=0,
     )
-    ax = display.plot()
-    ax.figure.savefig(folder / "attacks_security_curve.png", dpi=90)
+    display.plot().figure_.savefig(folder / "attacks_security_curve.png", dpi=90)
     print(f"\nwrote {folder}/attacks_flips.png and {folder}/attacks_security_curve.png")
 
 

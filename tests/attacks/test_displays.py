@@ -5,10 +5,20 @@ import sys
 
 import numpy as np
 import pytest
-from sklearn.datasets import make_moons
+from scipy.sparse import csr_matrix
+from sklearn.datasets import load_iris, make_moons
+from sklearn.decomposition import PCA
 from sklearn.svm import SVC
 
-from floral_learn.attacks import Farthest, PoisonDisplay, RandomFlips, SecurityCurveDisplay, poison
+from floral_learn.attacks import (
+    Farthest,
+    PoisonDisplay,
+    RandomFlips,
+    SecurityCurveDisplay,
+    TransferDisplay,
+    poison,
+    transfer_table,
+)
 
 plt = pytest.importorskip("matplotlib.pyplot")
 
@@ -30,19 +40,78 @@ def test_the_scatter_shows_every_row_once_and_rings_the_flips(moons, ax):
     result = poison(X, y, "farthest", 9)
     display = PoisonDisplay.from_result(X, result)
     assert display.title == "9 of 60 labels flipped"
-    assert display.plot(ax) is ax
+    assert display.plot(ax) is display
+    assert display.ax_ is ax
     drawn = [len(points.get_offsets()) for points in ax.collections]
     assert sum(drawn[:-1]) == 60
     np.testing.assert_allclose(np.sort(ax.collections[-1].get_offsets(), axis=0), np.sort(X[result.indices], axis=0))
 
 
-def test_the_scatter_needs_two_features(moons):
+def test_the_scatter_refuses_rows_that_are_not_those_of_the_result(moons):
     X, y = moons
-    result = poison(X, y, "farthest", 9)
-    with pytest.raises(ValueError, match="needs two features"):
-        PoisonDisplay.from_result(np.ones((60, 3)), result)
     with pytest.raises(ValueError, match="X has 59 rows"):
-        PoisonDisplay.from_result(X[1:], result)
+        PoisonDisplay.from_result(X[1:], poison(X, y, "farthest", 9))
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_many_features_are_drawn_as_their_first_two_components(sparse):
+    X, y = load_iris(return_X_y=True)
+    expected = np.abs(PCA(2).fit_transform(X))
+    result = poison(X, y, "random", 9, random_state=0)
+    display = PoisonDisplay.from_result(csr_matrix(X) if sparse else X, result)
+    np.testing.assert_allclose(np.abs(display.X), expected, atol=1e-8)
+    assert display.axis_labels[0] == "component 1 (92 % of the variance)"
+
+
+def test_one_feature_is_drawn_against_the_row_number():
+    result = poison(None, [0, 1] * 5, "random", 2, random_state=0)
+    display = PoisonDisplay.from_result(np.ones((10, 1)), result)
+    assert display.X.shape == (10, 2)
+    assert display.axis_labels == ("feature 0", "row")
+
+
+def test_attacks_are_taken_by_name_as_they_are_as_objects(moons):
+    X, y = moons
+    by_name, by_object = (
+        SecurityCurveDisplay.from_estimator(SVC(), X, y, X, y, attacks=attacks, budgets=(0.1, 0.2), random_state=0)
+        for attacks in (["random", "farthest"], {"random": RandomFlips(), "farthest": Farthest()})
+    )
+    for name, values in by_object.accuracies.items():
+        np.testing.assert_array_equal(by_name.accuracies[name], values)
+
+
+@pytest.mark.parametrize(
+    ("attacks", "message"),
+    [
+        (["fartest"], "attack='fartest' is unknown; choose one of random, "),
+        (["random", "random"], "names 'random' twice"),
+        ({"mine": SVC()}, "neither a name .* nor an attack"),
+        ([], "attacks is empty"),
+        (3, "attacks=3 must be names"),
+    ],
+)
+def test_wrong_attacks_are_named_before_any_work(moons, attacks, message):
+    X, y = moons
+    with pytest.raises(ValueError, match=message):
+        SecurityCurveDisplay.from_estimator(None, X, y, X, y, attacks=attacks)
+    with pytest.raises(ValueError, match=message):
+        transfer_table(X, y, X, y, attacks=attacks, victims={"svc": SVC()})
+
+
+def test_a_transfer_table_is_text_frame_html_and_picture(moons, ax):
+    X, y = moons
+    table = transfer_table(X, y, X, y, attacks=["farthest"], victims={"<svc>": SVC()}, budget=12, random_state=0)
+    expected = SVC().fit(X, poison(X, y, "farthest", 12).y).score(X, y)
+    assert repr(table).splitlines()[2] == f"farthest  {expected:.3f}"
+    assert f"<th>farthest</th><td>{expected:.3f}</td>" in table._repr_html_()
+    assert "&lt;svc&gt;" in table._repr_html_()
+    frame = pytest.importorskip("pandas") and table.to_frame()
+    assert frame.loc["farthest", "<svc>"] == expected
+    assert frame.loc["(clean)", "<svc>"] == table.clean["<svc>"]
+    display = table.plot(ax)
+    assert isinstance(display, TransferDisplay)
+    assert display.ax_ is ax
+    assert ax.texts[0].get_text() == f"{table.clean['<svc>'] - expected:.3f}"
 
 
 def test_the_security_curve_is_the_victims_accuracy_on_clean_rows(moons, ax):
@@ -68,7 +137,7 @@ def test_counts_are_drawn_as_counts_on_a_new_figure(moons):
     display = SecurityCurveDisplay.from_estimator(
         SVC(), X, y, X, y, attacks={"farthest": Farthest()}, budgets=(0, 6), random_state=0
     )
-    axis = display.plot()
+    axis = display.plot().ax_
     assert axis.get_xlabel() == "flipped labels"
     np.testing.assert_allclose(axis.lines[0].get_xdata(), [0, 6])
     plt.close(axis.figure)

@@ -8,31 +8,14 @@ from .alfa_tilt import AlfaTilt
 from .base import LabelAttack, PoisonResult
 from .boundary import Farthest, NearBoundary
 from .class_biased import ClassBiased
-from .display import PoisonDisplay, SecurityCurveDisplay
+from .display import PoisonDisplay, SecurityCurveDisplay, TransferDisplay
 from .evasive import Evasive
 from .gradient import Gradient
 from .lfa import LabelFlipping
 from .random_flips import RandomFlips
+from .registry import ATTACKS, attack_class
 from .top_k import RandomizedTopK, TopK
 from .transfer import TransferTable, transfer_table
-
-# name on the command line -> class; a new attack is one file and one line here
-ATTACKS: dict[str, type[LabelAttack]] = {
-    attack.name: attack
-    for attack in (
-        RandomFlips,
-        ClassBiased,
-        Farthest,
-        NearBoundary,
-        TopK,
-        RandomizedTopK,
-        Alfa,
-        AlfaTilt,
-        LabelFlipping,
-        Gradient,
-        Evasive,
-    )
-}
 
 __all__ = [
     "ATTACKS",
@@ -51,6 +34,7 @@ __all__ = [
     "RandomizedTopK",
     "SecurityCurveDisplay",
     "TopK",
+    "TransferDisplay",
     "TransferTable",
     "poison",
     "transfer_table",
@@ -98,9 +82,7 @@ def poison(
     >>> len(result.indices), int((result.y != y).sum())
     (10, 10)
     """
-    if attack not in ATTACKS:
-        raise ValueError(f"attack={attack!r} is unknown; choose one of {', '.join(ATTACKS)}")
-    cls = ATTACKS[attack]
+    cls = attack_class(attack)
     allowed = [field.name for field in fields(cls)]
     if unknown := sorted(set(attack_params) - set(allowed)):
         raise TypeError(f"attack {attack!r} has no parameter {', '.join(unknown)}; it has {', '.join(allowed)}")

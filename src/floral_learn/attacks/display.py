@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_array
 
 from floral_learn.core.validation import generator
 from floral_learn.extras import install_line
 
-from .base import LabelAttack, PoisonResult
+from .base import PoisonResult
+from .registry import named_attacks
 from .surrogates import fresh
 
 
@@ -20,41 +22,52 @@ class PoisonDisplay:
     Parameters
     ----------
     X : ndarray of shape (n, 2)
-        Rows.
+        Where the rows are drawn.
     y : ndarray of shape (n,)
         Labels after the attack.
     flipped : bool ndarray of shape (n,)
         Where the label changed.
     title : str
         Title of the axis.
+    axis_labels : tuple of two str
+        What the two axes are.
+
+    Attributes
+    ----------
+    ax_, figure_
+        What `plot` drew on.
 
     Examples
     --------
-    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.datasets import load_iris
     >>> from floral_learn import PoisonDisplay, poison
-    >>> X, y = make_moons(100, noise=0.2, random_state=0)
-    >>> ax = PoisonDisplay.from_result(X, poison(X, y, budget=0.1)).plot()
-    >>> ax.get_title()
-    '10 of 100 labels flipped'
+    >>> X, y = load_iris(return_X_y=True)
+    >>> display = PoisonDisplay.from_result(X, poison(X, y, "random", budget=0.1)).plot()
+    >>> display.ax_.get_title(), display.ax_.get_xlabel()
+    ('15 of 150 labels flipped', 'component 1 (92 % of the variance)')
     """
 
     X: np.ndarray
     y: np.ndarray
     flipped: np.ndarray
     title: str = ""
+    axis_labels: tuple[str, str] = ("feature 0", "feature 1")
 
     @classmethod
     def from_result(cls, X: Any, result: PoisonResult, title: str | None = None) -> "PoisonDisplay":
-        """Take what is to be drawn from ``X`` (n, 2) and an attack's result; nothing is drawn yet."""
-        X = np.asarray(X)
-        if X.ndim != 2 or X.shape[1] != 2:
-            raise ValueError(f"the scatter needs two features, X has shape {X.shape}; project the rows first (PCA)")
-        if len(X) != len(result.y):
-            raise ValueError(f"X has {len(X)} rows, the result {len(result.y)} labels")
-        n, m = len(result.y), len(result.indices)
-        return cls(X, result.y, result.mask, f"{m} of {n} labels flipped" if title is None else title)
+        """Take what is to be drawn from ``X`` (n, d) and an attack's result; nothing is drawn yet.
 
-    def plot(self, ax: Any = None) -> Any:
+        Two features are drawn as they are, more as their first two principal components, one against the row number.
+        """
+        X = check_array(X, accept_sparse="csr", input_name="X")
+        if X.shape[0] != len(result.y):
+            raise ValueError(f"X has {X.shape[0]} rows, the result {len(result.y)} labels")
+        n, m = len(result.y), len(result.indices)
+        points, axis_labels = _in_the_plane(X)
+        title = f"{m} of {n} labels flipped" if title is None else title
+        return cls(points, result.y, result.mask, title, axis_labels)
+
+    def plot(self, ax: Any = None) -> "PoisonDisplay":
         """Draw on ``ax`` (a new figure by default): colour is the given label, a black ring marks a flip."""
         ax = _axis(ax)
         for number, label in enumerate(np.unique(self.y)):
@@ -63,14 +76,15 @@ class PoisonDisplay:
         ax.scatter(
             *self.X[self.flipped].T, s=42, facecolors="none", edgecolors="black", linewidths=0.9, label="flipped"
         )
-        ax.set(xlabel="feature 0", ylabel="feature 1", title=self.title)
+        ax.set(xlabel=self.axis_labels[0], ylabel=self.axis_labels[1], title=self.title)
         ax.legend(loc="best", fontsize="small")
-        return ax
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
 
 
 @dataclass
 class SecurityCurveDisplay:
-    """Test accuracy of a victim against the number of flips, one curve an attack: mean and standard deviation.
+    """Test accuracy of a victim against the number of flips, one curve per attack: mean and standard deviation.
 
     Parameters
     ----------
@@ -81,19 +95,24 @@ class SecurityCurveDisplay:
     victim : str
         Name for the title.
 
+    Attributes
+    ----------
+    ax_, figure_
+        What `plot` drew on.
+
     Examples
     --------
     >>> from sklearn.svm import SVC
     >>> from floral_learn import SecurityCurveDisplay, load_moon
-    >>> from floral_learn.attacks import Farthest, RandomFlips
     >>> moon = load_moon(n_train=100, n_val=1, n_test=200)
     >>> curves = SecurityCurveDisplay.from_estimator(
     ...     SVC(C=10, gamma=1), moon.X_train, moon.y_train, moon.X_test, moon.y_test,
-    ...     attacks={"random": RandomFlips(), "farthest": Farthest()}, budgets=(0.0, 0.2), random_state=0,
+    ...     attacks=["random", "farthest"], budgets=(0.0, 0.2), random_state=0,
     ... )
     >>> bool(curves.accuracies["farthest"][0, 1] < curves.accuracies["random"][0, 1])
     True
-    >>> ax = curves.plot()
+    >>> curves.plot().ax_.get_title()
+    'security curve of SVC'
     """
 
     budgets: np.ndarray
@@ -109,14 +128,18 @@ class SecurityCurveDisplay:
         X_test: Any,
         y_test: Any,
         *,
-        attacks: Mapping[str, LabelAttack],
+        attacks: Any,
         budgets: Sequence[float] = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25),
         n_repeats: int = 1,
         random_state: Any = None,
     ) -> "SecurityCurveDisplay":
-        """Poison (X, y) at every budget, train the victim on it and score it on clean test rows."""
+        """Poison (X, y) at every budget, train the victim on it and score it on clean test rows.
+
+        ``attacks`` are names of ``ATTACKS`` or attacks: one, a list, or a dict that names the curves.
+        """
         from dataclasses import replace
 
+        attacks = named_attacks(attacks)
         rng = generator(random_state)
         model = fresh(victim, rng)
         curves = {name: np.empty((n_repeats, len(budgets))) for name in attacks}
@@ -128,7 +151,7 @@ class SecurityCurveDisplay:
                     curves[name][repeat, position] = model.fit(X, labels).score(X_test, y_test)
         return cls(np.asarray(budgets), curves, type(victim).__name__)
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Any = None) -> "SecurityCurveDisplay":
         """Draw the curves on ``ax`` (a new figure by default), with a band of one standard deviation."""
         ax = _axis(ax)
         counts = np.issubdtype(self.budgets.dtype, np.integer)
@@ -144,7 +167,71 @@ class SecurityCurveDisplay:
             title=f"security curve of {self.victim}" if self.victim else "security curve",
         )
         ax.legend(loc="best", fontsize="small")
-        return ax
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+@dataclass
+class TransferDisplay:
+    """A grid of the accuracy that each victim (columns) loses to labels poisoned against each surrogate (rows).
+
+    Parameters
+    ----------
+    drops : dict
+        Surrogate -> victim -> accuracy lost.
+    clean : dict
+        Victim -> accuracy on clean labels.
+
+    Attributes
+    ----------
+    ax_, figure_
+        What `plot` drew on.
+
+    Examples
+    --------
+    >>> from floral_learn.attacks import TransferDisplay
+    >>> display = TransferDisplay({"logistic": {"svc": 0.25}}, {"svc": 0.75}).plot()
+    >>> [text.get_text() for text in display.ax_.texts]
+    ['0.250']
+    """
+
+    drops: Mapping[str, Mapping[str, float]]
+    clean: Mapping[str, float]
+
+    def plot(self, ax: Any = None) -> "TransferDisplay":
+        """Draw on ``ax`` (a new figure by default); the darker, the more accuracy is lost."""
+        ax = _axis(ax)
+        values = np.array([[row[victim] for victim in self.clean] for row in self.drops.values()])
+        most = max(float(values.max(initial=0.0)), 0.01)
+        ax.imshow(values, cmap="OrRd", vmin=0, vmax=most, aspect="auto")
+        for (row, column), value in np.ndenumerate(values):
+            # white on the dark end of the scale, where black cannot be read
+            ax.text(column, row, f"{value:.3f}", ha="center", va="center", color="w" if value > 0.7 * most else "k")
+        ax.set_xticks(range(len(self.clean)), [f"{name}\n({value:.3f} clean)" for name, value in self.clean.items()])
+        ax.set_yticks(range(len(self.drops)), list(self.drops))
+        ax.set(xlabel="victim", ylabel="attack", title="accuracy lost to poisoned labels")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def _in_the_plane(X: Any) -> tuple[np.ndarray, tuple[str, str]]:
+    """Return (n, 2) points of the rows and what the two axes are."""
+    if X.shape[1] == 1:
+        column = X.toarray() if hasattr(X, "toarray") else X
+        return np.column_stack([column, np.arange(len(column))]), ("feature 0", "row")
+    if X.shape[1] == 2:
+        return X.toarray() if hasattr(X, "toarray") else X, ("feature 0", "feature 1")
+    from sklearn.decomposition import PCA
+
+    if X.shape[0] < 3:
+        raise ValueError(f"two principal components need at least 3 rows, X has shape {X.shape}")
+    pca = PCA(2, svd_solver="arpack" if hasattr(X, "toarray") else "auto", random_state=0)
+    points = pca.fit_transform(X)
+    first, second = (
+        f"component {k} ({s:.0%} of the variance)".replace("%", " %")
+        for k, s in enumerate(pca.explained_variance_ratio_, 1)
+    )
+    return points, (first, second)
 
 
 def _axis(ax: Any) -> Any:

@@ -1,0 +1,75 @@
+"""The attacks by name, and the one reading of ``attacks=`` wherever several are taken."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .alfa import Alfa
+from .alfa_tilt import AlfaTilt
+from .base import LabelAttack
+from .boundary import Farthest, NearBoundary
+from .class_biased import ClassBiased
+from .evasive import Evasive
+from .gradient import Gradient
+from .lfa import LabelFlipping
+from .random_flips import RandomFlips
+from .top_k import RandomizedTopK, TopK
+
+# name on the command line -> class; a new attack is one file and one line here
+ATTACKS: dict[str, type[LabelAttack]] = {
+    attack.name: attack
+    for attack in (
+        RandomFlips,
+        ClassBiased,
+        Farthest,
+        NearBoundary,
+        TopK,
+        RandomizedTopK,
+        Alfa,
+        AlfaTilt,
+        LabelFlipping,
+        Gradient,
+        Evasive,
+    )
+}
+
+
+def attack_class(name: Any) -> type[LabelAttack]:
+    """Return the class behind a name of ``ATTACKS``; an unknown name is an error that lists them."""
+    if name not in ATTACKS:
+        raise ValueError(f"attack={name!r} is unknown; choose one of {', '.join(ATTACKS)}")
+    return ATTACKS[name]
+
+
+def named_attacks(attacks: Any, **settings: Any) -> dict[str, LabelAttack]:
+    """Return name -> attack from names, attacks, a list of both, or a dict whose values are either.
+
+    An attack given by name is made with ``settings``; one that is given as an object stays as it is.
+
+    Examples
+    --------
+    >>> from floral_learn.attacks import Farthest
+    >>> from floral_learn.attacks.registry import named_attacks
+    >>> list(named_attacks(["random", Farthest()]))
+    ['random', 'farthest']
+    """
+    if isinstance(attacks, str | LabelAttack):
+        attacks = [attacks]
+    if isinstance(attacks, Mapping):
+        pairs = list(attacks.items())
+    elif isinstance(attacks, Iterable):
+        pairs = [(value.name if isinstance(value, LabelAttack) else value, value) for value in attacks]
+    else:
+        raise ValueError(f"attacks={attacks!r} must be names, attacks, a list of them or a dict name -> attack")
+    made: dict[str, LabelAttack] = {}
+    for name, value in pairs:
+        if name in made:
+            raise ValueError(f"attacks names {name!r} twice; give a dict to tell them apart")
+        if isinstance(value, str):
+            made[name] = attack_class(value)(**settings)
+        elif isinstance(value, LabelAttack):
+            made[name] = value
+        else:
+            raise ValueError(f"attacks holds {value!r}, which is neither a name ({', '.join(ATTACKS)}) nor an attack")
+    if not made:
+        raise ValueError("attacks is empty; name at least one attack")
+    return made
