@@ -109,3 +109,45 @@ print(sorted(dir()))
 
 def test_every_install_line_is_written_by_one_function():
     assert not [p.name for p in FILES if "pip install" in p.read_text() and p.name != "extras.py"]
+
+
+def users_of(name):
+    """Files that import `name` or define it, by their path in the package."""
+    found = set()
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            defined = isinstance(node, ast.FunctionDef) and node.name == name
+            if defined or (isinstance(node, ast.ImportFrom) and any(alias.name == name for alias in node.names)):
+                found.add(str(path.relative_to(SOURCE)))
+    return found
+
+
+def test_the_round_is_written_once():
+    # Who needs a gradient step, the root of the projection or the bias takes these; nobody writes them again. The one
+    # loop beside them, evaluation/families/plain_rounds.py, plays what the library does not: the listing as printed.
+    assert users_of("play_round") == {
+        "core/game.py",
+        "core/operations.py",
+        "core/cuda_graph.py",
+        "defenses/dask_rounds.py",
+    }
+    assert users_of("gradient") == {
+        "core/dual.py",
+        "core/operations.py",
+        "core/accelerated.py",
+        "evaluation/families/contraction.py",
+    }
+    assert users_of("find_root") == {"core/projections.py", "defenses/dask_rounds.py"}
+    assert users_of("optimality_of") == {"core/dual.py", "core/operations.py"}
+
+
+def test_no_private_name_crosses_rooms():
+    for path in FILES:
+        room = path.relative_to(SOURCE).parts[0]
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("floral_learn."):
+                other = node.module.split(".")[1]
+                names = [
+                    alias.name for alias in node.names if alias.name.startswith("_") and alias.name != "__version__"
+                ]
+                assert other == room or not names, f"{path}: {names} of {other}"

@@ -169,7 +169,8 @@ import sys
 from sklearn.datasets import make_moons
 from floral_learn import Checkpoint, FloralClassifier
 X, y = make_moons(400, noise=0.2, random_state=0)
-FloralClassifier(budget=0.1, n_rounds=100_000, random_state=0).set_callbacks(Checkpoint(sys.argv[1], every=7)).fit(X, y)
+clf = FloralClassifier(budget=0.1, n_rounds=100_000, tol=None, random_state=0)
+clf.set_callbacks(Checkpoint(sys.argv[1], every=7)).fit(X, y)
 """
 
 
@@ -191,7 +192,7 @@ def test_a_process_killed_at_random_moments_leaves_a_checkpoint_that_can_be_read
         assert played > 0
         assert played % 7 == 0
         # Playing 100,000 rounds to the end would only take time: compare the rounds that are there.
-        whole = FloralClassifier(budget=0.1, n_rounds=100_000, random_state=0)
+        whole = FloralClassifier(budget=0.1, n_rounds=100_000, tol=None, random_state=0)
         whole = whole.set_callbacks(StopAfter(played)).fit(P, labels)
         with np.load(path / "state.npz") as state:
             np.testing.assert_allclose(state["history.bias"][:, 0], whole.history_["bias"], atol=1e-9)

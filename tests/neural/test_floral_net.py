@@ -202,7 +202,7 @@ def test_bad_rows_labels_weights_and_trust_are_named_before_training(monkeypatch
         clf.fit(np.where(X > 1, np.nan, X), Y)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         clf.fit(X, Y[:-1])
-    with pytest.raises(ValueError, match="at least two classes"):
+    with pytest.raises(ValueError, match="at least 2 classes"):
         clf.fit(X, np.zeros(120, dtype=int))
     with pytest.raises(ValueError, match="sample_weight"):
         clf.fit(X, Y, sample_weight=np.ones(3))

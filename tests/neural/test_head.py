@@ -123,7 +123,7 @@ def test_several_classes_and_names():
     nn = NeuralNetClassifier((8,), epochs=30, random_state=0).fit(P / 10, names)
     head = FloralHead(nn.module_, random_state=0).fit(P / 10, names)
     assert head.classes_.tolist() == ["a", "b", "c"]
-    assert head.score(P / 10, names) > 0.9
+    assert head.score(P / 10, names) >= nn.score(P / 10, names) - 0.03
     assert set(head.label_issues()["given"]) == {"a", "b", "c"}
 
 

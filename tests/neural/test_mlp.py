@@ -274,7 +274,7 @@ def test_bad_rows_and_labels_are_named():
         NeuralNetClassifier().fit(holes, Y)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         NeuralNetClassifier().fit(X, Y[:-1])
-    with pytest.raises(ValueError, match="at least two classes"):
+    with pytest.raises(ValueError, match="at least 2 classes"):
         NeuralNetClassifier().fit(X, np.zeros(len(X), dtype=int))
     clf = NeuralNetClassifier(epochs=1).fit(X, Y)
     with pytest.raises(ValueError, match="X has 3 features"):

@@ -316,7 +316,7 @@ BAD_ROWS = [
     ((7, [0, 1]), "list of texts, not int"),
     ((["a film", "a plot"], [0]), "2 texts but y has 1 labels"),
     ((["a film", "a plot"], [[0], [1]]), "flat list of labels"),
-    ((["a film", "a plot"], [1, 1]), "at least two classes"),
+    ((["a film", "a plot"], [1, 1]), "at least 2 classes"),
     ((["a film", "a plot"], [0.0, np.nan]), "y contains NaN"),
     ((["a film", "a plot"], np.array(["x", None], dtype=object)), "missing labels"),
     ((["a film", "a plot"], np.array(["x", NA()], dtype=object)), "y has missing labels"),

@@ -234,7 +234,7 @@ WRONG_HEADS = [
     ({"rounds": 3}, {}, "'rounds' is no parameter of FloralClassifier"),
     (make_pipeline(StandardScaler(), FloralClassifier(n_rounds=-1)), {}, "n_rounds"),
     (FloralClassifier(budget=1.5), {}, "budget=1.5"),
-    (FloralClassifier(budget=100), {}, "more than the 80 rows"),
+    (FloralClassifier(budget=100), {}, "the number of rows, 80"),
     (FloralClassifier(decay=(2, 1)), {}, "decay"),
     (FloralClassifier(flip_distribution=[[1.0]]), {}, "flip_distribution"),
     (FloralClassifier(device="tpu9"), {}, "device='tpu9'"),
@@ -293,7 +293,7 @@ def test_wrong_input_stops_before_the_encoder(encoder, monkeypatch):
         ((["a", None], [0, 1]), "missing"),
         ((["a", ""], [0, 1]), "empty text"),
         ((["a", "b"], [1]), "2 texts but y has 1"),
-        ((["a", "b"], [1, 1]), "at least two classes"),
+        ((["a", "b"], [1, 1]), "at least 2 classes"),
     ):
         with pytest.raises(ValueError, match=message):
             made.fit(*rows)

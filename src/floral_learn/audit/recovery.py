@@ -35,7 +35,7 @@ class Recovery:
     >>> from floral_learn.audit import recovery
     >>> moon = load_moon(n_train=200, n_val=1, n_test=1)
     >>> bad = poison(moon.X_train, moon.y_train, budget=0.1, random_state=0)
-    >>> clf = FloralClassifier(gamma=1.0, budget=0.2, n_rounds=100, random_state=0).fit(moon.X_train, bad.y)
+    >>> clf = FloralClassifier(gamma=1.0, budget=0.2, n_rounds=100, tol=None, random_state=0).fit(moon.X_train, bad.y)
     >>> found = recovery(clf, bad.indices)
     >>> found.per_label.shape, bool(0 < found.mean < 1)
     ((20,), True)
@@ -84,7 +84,7 @@ def recovery(clf: Any, poisoned: Any) -> Recovery:
     >>> from floral_learn.audit import recovery
     >>> moon = load_moon(n_train=200, n_val=1, n_test=1)
     >>> bad = poison(moon.X_train, moon.y_train, budget=0.1, random_state=0)
-    >>> clf = FloralClassifier(gamma=1.0, budget=0.2, n_rounds=100, random_state=0).fit(moon.X_train, bad.y)
+    >>> clf = FloralClassifier(gamma=1.0, budget=0.2, n_rounds=100, tol=None, random_state=0).fit(moon.X_train, bad.y)
     >>> recovery(clf, bad.mask).per_round.shape
     (100,)
     """
@@ -130,7 +130,7 @@ class RecoveryDisplay:
     >>> from floral_learn.audit import RecoveryDisplay, recovery
     >>> moon = load_moon(n_train=200, n_val=1, n_test=1)
     >>> bad = poison(moon.X_train, moon.y_train, budget=0.1, random_state=0)
-    >>> clf = FloralClassifier(gamma=1.0, budget=0.2, n_rounds=100, random_state=0).fit(moon.X_train, bad.y)
+    >>> clf = FloralClassifier(gamma=1.0, budget=0.2, n_rounds=100, tol=None, random_state=0).fit(moon.X_train, bad.y)
     >>> display = RecoveryDisplay(recovery(clf, bad.indices)).plot()
     >>> display.ax_.get_xlabel()
     'round'

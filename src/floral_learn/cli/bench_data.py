@@ -12,7 +12,13 @@ from floral_learn.evaluation.spec import Attack, Data, Method, Suite, params
 LEVELS = (0, 5, 10, 20)
 SEEDS = (1, 2, 3)
 C = 10.0
-OTHERS = (Method("rs", per_setting=False), Method("dpa", per_setting=False))
+OTHERS = (
+    Method("rs", per_setting=False),
+    Method("dpa", per_setting=False),
+    Method("plain-boosting", label="boosted trees", per_setting=False),
+    Method("safe-svc", label="ContradictedLabels, SVC()", per_setting=False),
+    Method("safe-boosting", label="ContradictedLabels, boosted trees", per_setting=False),
+)
 
 
 def suite_for_file(path: Path, label: str, attacks: list[str], reading: Mapping[str, Any]) -> Suite:
@@ -37,7 +43,7 @@ def suite_for_file(path: Path, label: str, attacks: list[str], reading: Mapping[
     gamma = float(f"{resolve_gamma('scale', first.X_train):.4g}")
     methods: tuple[Method, ...] = (*DEFAULTS, FIXED, TOLD, *OPTIMAL, *OTHERS)
     if find_spec("cleanlab") is not None:
-        methods = (*methods, Method("cleanlab", label="cleanlab (SVC)", per_setting=False))
+        methods = (*methods, Method("cleanlab-svc", label="cleanlab, SVC()", per_setting=False))
     if binary and find_spec("torch") is not None:
         methods = (*methods, *NETWORKS)
     # The content is part of the key: an edited file is another data set.

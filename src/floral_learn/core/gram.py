@@ -33,7 +33,7 @@ class Gram:
     >>> import numpy as np
     >>> from floral_learn.core.gram import DenseGram
     >>> gram = DenseGram(np.diag([3.0, 1.0]))
-    >>> gram.matmat(np.ones((2, 1))).tolist(), round(gram.lambda_max(), 6)
+    >>> gram.matmat(np.ones((2, 1))).tolist(), round(gram.lambda_max(), 2)
     ([[3.0], [1.0]], 3.0)
     """
 
