@@ -20,6 +20,7 @@ copyright = author
 version = release = floral_learn.__version__
 
 extensions = [
+    "cli_reference",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "numpydoc",

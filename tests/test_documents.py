@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 
 import floral_learn
+from floral_learn.datasets import sample_table
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -94,15 +95,8 @@ def folder(tmp_path_factory):
     for name in ("my.csv", "in.csv"):
         table.to_csv(folder / name, index=False)
     table.drop(columns="y").to_csv(folder / "new.csv", index=False)
-    parts = table.rename(columns={"y": "quality"}).assign(
-        part=[f"p{i}" for i in range(n)],
-        worker=rng.choice(["a", "b"], n),
-        gold=rng.choice(["yes", "no"], n),
-        importance=rng.integers(1, 4, n),
-    )
-    parts.to_csv(folder / "parts.csv", index=False)
-    first = parts["quality"][0]
-    (folder / "decisions.csv").write_text(f"row,id,given,decision,label\n0,p0,{first},right,{first}\n")
+    first = pd.read_csv(sample_table(folder / "parts.csv", n_rows=80))["quality"][0]
+    (folder / "decisions.csv").write_text(f"row,id,given,decision,label\n0,p0000,{first},right,{first}\n")
     return folder
 
 

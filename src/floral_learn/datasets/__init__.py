@@ -7,8 +7,19 @@ from .from_csv import from_csv
 from .imdb import load_imdb
 from .mnist import load_mnist
 from .moon import load_moon
+from .sample import sample_table
 
 # name on the command line -> loader
 DATASETS = {"moon": load_moon, "mnist": load_mnist, "imdb": load_imdb}
 
-__all__ = ["DATASETS", "DataNotFoundError", "Dataset", "from_csv", "load_arena", "load_imdb", "load_mnist", "load_moon"]
+__all__ = [
+    "DATASETS",
+    "DataNotFoundError",
+    "Dataset",
+    "from_csv",
+    "load_arena",
+    "load_imdb",
+    "load_mnist",
+    "load_moon",
+    "sample_table",
+]
