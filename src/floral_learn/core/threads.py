@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from threading import Lock
 from typing import Any
 
+import numpy as np
 from threadpoolctl import ThreadpoolController
 
+FEW_ROWS = 20_000  # up to here set-up and rounds take seconds at most, and a second thread saves less than it can cost
 SMALL = 2e8  # multiplications of a product up to which one thread is used without a look
 
 
@@ -51,6 +53,15 @@ class _OneThread:
 
 
 _ONE_THREAD = _OneThread()
+
+
+def threads_for_rows(n: int) -> AbstractContextManager[None]:
+    """One BLAS thread for a whole fit of up to `FEW_ROWS` rows; for more, the caller's if a product is faster so."""
+    if n > FEW_ROWS:
+        tall, wide = np.ones((4096, 512), np.float32), np.ones((512, 64), np.float32)
+        if _several_are_faster(lambda: tall @ wide):
+            return nullcontext()
+    return _ONE_THREAD
 
 
 @contextmanager

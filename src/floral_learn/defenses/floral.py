@@ -18,6 +18,7 @@ from floral_learn.core.kernels import KERNELS
 from floral_learn.core.projections import PROJECTIONS
 from floral_learn.core.state import GameState
 from floral_learn.core.suspicion import predicted, reason_texts, suspicion
+from floral_learn.core.threads import threads_for_rows
 from floral_learn.core.validation import generator
 from floral_learn.defenses.callbacks import CallbackSupportMixin, RoundLog, with_callbacks
 from floral_learn.defenses.fitting import (
@@ -295,7 +296,7 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if seeds is None:
             seeds = generator(self.random_state).integers(2**62, size=2)
         log = RoundLog(self.n_rounds) if self.verbose else None
-        with data.backend.here():
+        with data.backend.here(), threads_for_rows(len(data.labels)):
             problem = make_problem(self, data, sample_weight, trusted, seeds)
             running = RunningFit(
                 data.X, data.y, sample_weight, trusted, seeds, self.n_rounds, data.backend, data.feature_names
