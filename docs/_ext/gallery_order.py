@@ -1,8 +1,8 @@
 """The order of the gallery: from what it is about to how it works."""
 
 ORDER = (
-    "review", "boundaries", "security_curves", "attacks", "budget_path", "label_audit_digits", "annotators", "multiclass_mnist",
-    "text_minilm", "pipeline_pandas", "grid_search", "certificates", "transfer", "recovery", "callbacks", "dask",
+    "review", "boundaries", "security_curves", "attacks", "label_audit_digits", "annotators", "crowd",
+    "multiclass_mnist", "text_minilm", "pipeline_pandas", "grid_search", "certificates", "transfer", "recovery", "callbacks", "dask",
     "theory_diagnostics",
 )  # fmt: skip
 
