@@ -126,6 +126,12 @@ def test_byte_order_mark_tabs_and_missing_final_newline_survive(run, tmp_path):
     assert sum(a != b for a, b in zip(out, text, strict=True)) == 2
 
 
+def test_a_target_loses_only_its_own_labels(run, data, tmp_path):
+    assert run("in.csv", "-l", "y", "-o", "o.csv", "-b", "5", "--target", "spam").exit_code == 0
+    flips = list(csv.DictReader((tmp_path / "o.csv.flips.csv").open()))
+    assert [row["old_label"] for row in flips] == ["spam"] * 5
+
+
 def test_constraints_of_the_red_team(run, data, tmp_path):
     options = ("--only", "city, country=Rome, IT", "--limit", "spam=2", "--drop", "size", "--surrogate", "forest")
     result = run("in.csv", "-l", "y", "-b", 10, "-o", "o.csv", *options)
@@ -154,6 +160,7 @@ WRONG = {
     "bad param value": (("in.csv", "-l", "y", "-o", "o.csv", "-a", "alfa", "-p", "C=-1"), "C=-1 must be positive"),
     "param type": (("in.csv", "-l", "y", "-o", "o.csv", "-a", "alfa", "-p", "C=x"), "floral poison: "),
     "unknown label limit": (("in.csv", "-l", "y", "-o", "o.csv", "--limit", "eggs=1"), "--limit 'eggs=1' must be"),
+    "no such class": (("in.csv", "-l", "y", "-o", "o.csv", "--target", "x"), "--target 'x' is not a label of the file"),
     "no row matches": (("in.csv", "-l", "y", "-o", "o.csv", "--only", "id=x"), "matches no row"),
     "unknown surrogate": (("in.csv", "-l", "y", "-o", "o.csv", "--surrogate", "gp"), "--surrogate 'gp' is unknown"),
     "needless surrogate": (

@@ -3,17 +3,24 @@
 from dataclasses import fields
 from typing import Any
 
+import numpy as np
+
+from floral_learn.core.validation import count_points, encode_labels
+
 from .alfa import Alfa
 from .alfa_tilt import AlfaTilt
 from .base import LabelAttack, PoisonResult
 from .boundary import Farthest, NearBoundary
 from .class_biased import ClassBiased
+from .constraints import allowed_rows
 from .display import PoisonDisplay, SecurityCurveDisplay, TransferDisplay
+from .effect import VictimEffect
 from .evasive import Evasive
 from .gradient import Gradient
 from .lfa import LabelFlipping
 from .random_flips import RandomFlips
 from .registry import ATTACKS, attack_class
+from .targets import aimed_rows
 from .top_k import RandomizedTopK, TopK
 from .transfer import TransferTable, transfer_table
 
@@ -36,6 +43,7 @@ __all__ = [
     "TopK",
     "TransferDisplay",
     "TransferTable",
+    "VictimEffect",
     "poison",
     "transfer_table",
 ]
@@ -47,6 +55,8 @@ def poison(
     attack: str = "farthest",
     budget: float | int = 0.1,
     random_state: Any = None,
+    *,
+    target: Any = None,
     **attack_params: Any,
 ) -> PoisonResult:
     """Flip ``budget`` labels of (X, y) with a published attack, chosen by name from ``ATTACKS``.
@@ -64,6 +74,11 @@ def poison(
         Flips: a float in [0, 1] is a fraction of all rows (rounded down), an int a count.
     random_state : int, Generator, RandomState or None
         Source of every random choice.
+    target : label, (m, d) array, or array of row numbers, optional
+        What the attacker is after. A label of y: this class should be missed, so only its labels are flipped, those
+        that the attack likes best. Rows (of features, or numbers of rows of X): these should be misread, so the labels
+        around them are flipped: the nearest rows of the label that each target would get, in turn. The attack then
+        chooses only the new labels.
     **attack_params : dict
         Parameters of the attack's class, for example ``C=10, gamma=1`` (alfa, alfa-tilt), ``surrogate=...`` (all that
         need a victim), ``mask=...`` or ``class_limits=...`` (all).
@@ -81,9 +96,23 @@ def poison(
     >>> result = poison(X, y, attack="farthest", budget=0.1)
     >>> len(result.indices), int((result.y != y).sum())
     (10, 10)
+
+    Make a model misread one row, and see what that does to it:
+
+    >>> from sklearn.svm import SVC
+    >>> aimed = poison(X[1:], y[1:], budget=15, target=X[:1])
+    >>> before, after = (SVC().fit(X[1:], labels).predict(X[:1]) for labels in (aimed.before, aimed.y))
+    >>> bool(before != after)
+    True
+    >>> effect = aimed.effect_on(SVC(), X[1:], X, y)  # prints accuracy and recalls, before and after
     """
     cls = attack_class(attack)
     allowed = [field.name for field in fields(cls)]
     if unknown := sorted(set(attack_params) - set(allowed)):
         raise TypeError(f"attack {attack!r} has no parameter {', '.join(unknown)}; it has {', '.join(allowed)}")
+    if target is not None:
+        classes, codes = encode_labels(np.asarray(y), f"attack {attack!r}")
+        permitted = allowed_rows(attack_params.get("mask"), len(codes))
+        flips = count_points(budget, len(codes), "budget")
+        attack_params["mask"] = aimed_rows(target, X, codes, classes, flips, permitted)
     return cls(budget=budget, random_state=random_state, **attack_params).poison(X, y)

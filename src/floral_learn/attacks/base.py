@@ -12,6 +12,7 @@ from sklearn.utils.validation import _num_samples
 from floral_learn.core.validation import check_flip_distribution, count_points, encode_labels, generator
 
 from .constraints import Constraints, allowed_rows, limits_per_class
+from .effect import VictimEffect, victim_effect
 
 Progress = Callable[[int, int], None]
 
@@ -34,6 +35,8 @@ class PoisonResult:
         The reason why fewer labels than ``budget`` were flipped.
     details : dict
         What the attack found on its way (objective, angle, number of fits, ...).
+    before : ndarray of shape (n,) or None
+        Labels before the attack.
 
     Examples
     --------
@@ -49,6 +52,7 @@ class PoisonResult:
     budget: int
     stopped_early: str | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+    before: np.ndarray | None = None
 
     def __repr__(self) -> str:
         flips = f"{len(self.indices):,} of {len(self.y):,} labels changed"
@@ -60,6 +64,15 @@ class PoisonResult:
         mask = np.zeros(len(self.y), dtype=bool)
         mask[self.indices] = True
         return mask
+
+    def effect_on(self, victim: Any, X: Any, X_test: Any, y_test: Any, *, random_state: Any = None) -> VictimEffect:
+        """Return what the flips do to ``victim``: trained on X with the labels before and after, scored on test rows.
+
+        ``victim`` is an unfitted classifier; it is cloned.
+        """
+        if self.before is None:
+            raise ValueError("this result does not hold the labels before the attack; make it with poison()")
+        return victim_effect(victim, X, self.before, self.y, X_test, y_test, random_state)
 
 
 @dataclass(frozen=True)
@@ -143,7 +156,7 @@ class LabelAttack(ABC):
         labels = np.asarray(y)
         problem = self._problem(X, labels)
         if problem.flips == 0:
-            return PoisonResult(labels.copy(), np.empty(0, np.intp), np.zeros(len(labels)), 0)
+            return PoisonResult(labels.copy(), np.empty(0, np.intp), np.zeros(len(labels)), 0, before=labels.copy())
         choice = self._choose(problem)
         poisoned = labels.copy()
         poisoned[choice.indices] = problem.classes[choice.codes]
@@ -154,6 +167,7 @@ class LabelAttack(ABC):
             budget=problem.flips,
             stopped_early=choice.stopped_early,
             details=choice.details,
+            before=labels.copy(),
         )
 
     @abstractmethod

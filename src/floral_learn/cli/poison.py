@@ -61,6 +61,7 @@ def poison(
     seed: int = typer.Option(0, "--seed", "-s", min=0, help="random seed"),
     surrogate: str | None = typer.Option(None, help=f"the attacker's stand-in: {', '.join(SURROGATES)}"),
     only: str | None = typer.Option(None, help="flip only rows where COLUMN=VALUE, e.g. annotator=ann3"),
+    target: str | None = typer.Option(None, help="the class to attack: flip only rows of this label"),
     limit: list[str] = typer.Option([], help="most flips of one label, e.g. spam=10 (repeatable)"),
     drop: list[str] = typer.Option([], help="feature column that the attack must not use (repeatable)"),
     param: list[str] = typer.Option([], "--param", "-p", help="parameter of the attack, e.g. C=10 (repeatable)"),
@@ -99,7 +100,7 @@ def poison(
     settings = attack_settings(attack, param) | {
         "budget": parse_budget(budget),
         "random_state": seed,
-        "mask": parse_only(only, table),
+        "mask": parse_target(target, labels, parse_only(only, table)),
         "class_limits": parse_limits(limit, labels),
     }
     if surrogate is not None:
@@ -170,6 +171,19 @@ def parse_only(text: str | None, table: Any) -> Any:
     if not mask.any():
         raise TableError(f"--only {text!r} matches no row")
     return mask
+
+
+def parse_target(target: str | None, labels: Any, mask: Any) -> Any:
+    """Return the mask of rows of the target's label, within ``mask``; labels are compared as text."""
+    import numpy as np
+
+    if target is None:
+        return mask
+    aimed = np.array([str(label) == target for label in labels])
+    if not aimed.any():
+        known = ", ".join(map(str, np.unique(labels)))
+        raise TableError(f"--target {target!r} is not a label of the file: {known}")
+    return aimed if mask is None else aimed & mask
 
 
 def parse_limits(texts: list[str], labels: Any) -> dict[Any, float | int] | None:
