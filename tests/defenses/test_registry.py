@@ -4,7 +4,9 @@ import importlib.util
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+from sklearn.multioutput import MultiOutputClassifier
 
 import floral_learn
 from floral_learn.defenses import DEFENSES
@@ -60,3 +62,36 @@ def test_listing_names_imports_neither_sklearn_nor_torch():
     code = "import sys; from floral_learn.defenses import DEFENSES; list(DEFENSES); 'svm' in DEFENSES;"
     code += "sys.exit(any(m in sys.modules for m in ('sklearn', 'torch', 'pandas', 'matplotlib')))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def made():
+    """One of each defense, with rows that it takes."""
+    rng = np.random.default_rng(0)
+    for name in DEFENSES:
+        if name in (*NETWORKS, "roberta") and importlib.util.find_spec("torch") is None:
+            continue
+        yield name, DEFENSES[name](), ["some text"] * 40 if name == "roberta" else rng.normal(size=(40, 3))
+
+
+def test_every_defense_refuses_a_regression_target():
+    target = np.random.default_rng(1).normal(size=40)
+    for name, model, X in made():
+        with pytest.raises(ValueError, match="Unknown label type: continuous"):
+            model.fit(X, target)
+        assert not hasattr(model, "classes_"), name
+
+
+@pytest.mark.parametrize("y", [np.tile([[0, 1], [1, 1]], (20, 1)), [["a"], ["b", "c"]] * 20], ids=["matrix", "lists"])
+def test_every_defense_refuses_several_labels_per_row(y):
+    for name, model, X in made():
+        words = "flat list of labels|1-D|inhomogeneous" if name == "roberta" else "one label per row.*multilabel"
+        with pytest.raises(ValueError, match=words):
+            model.fit(X, y)
+        assert not hasattr(model, "classes_"), name
+
+
+def test_the_way_out_of_several_labels_works():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    Y = (X > 0).astype(int)
+    model = MultiOutputClassifier(DEFENSES["floral"](n_rounds=50, random_state=0)).fit(X, Y)
+    assert (model.predict(X) == Y).mean() > 0.8

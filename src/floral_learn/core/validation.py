@@ -35,6 +35,22 @@ def encode_labels(y: Any, who: str = "this") -> tuple[np.ndarray, np.ndarray]:
     return classes, codes.astype(np.intp)
 
 
+def refuse_several_labels(y: Any) -> None:
+    """Refuse more than one label per row in words; everything else about y is checked elsewhere."""
+    shape: tuple[int, ...] = tuple(getattr(y, "shape", ()))
+    if len(shape) > 1:
+        several = len(shape) > 2 or shape[1] != 1
+    else:  # lists as labels: only lists and arrays of objects can hold them
+        rows = y if isinstance(y, list | tuple) or str(getattr(y, "dtype", "")) == "object" else ()
+        several = any(isinstance(label, list | tuple | set) and len(label) != 1 for label in rows)
+    if several:
+        found = f"an array of shape {shape}" if len(shape) > 1 else "rows with several labels"
+        raise ValueError(
+            f"y should be a 1d array, one label per row, got {found}; for several labels per row (multilabel) "
+            "train one classifier per label, for example with sklearn.multioutput.MultiOutputClassifier"
+        )
+
+
 def _kind(label: Any) -> str:
     if isinstance(label, bool | np.bool_):
         return "bool"

@@ -17,7 +17,7 @@ from sklearn.utils.validation import validate_data
 from floral_learn.core.arrays import NumpyBackend, backend_for, is_tensor
 from floral_learn.core.choose_gram import DENSE_ROWS
 from floral_learn.core.row_blocks import RowBlocks
-from floral_learn.core.validation import encode_labels
+from floral_learn.core.validation import encode_labels, refuse_several_labels
 from floral_learn.defenses.row_files import open_rows, read_column
 from floral_learn.defenses.tensor_input import as_host, check_query_tensor, check_training_tensor
 
@@ -84,6 +84,7 @@ def read_training(clf: Any, X: Any, y: Any) -> TrainingInput:
     else:
         draft = copy.copy(clf)  # scikit-learn's check writes on what it is given
         draft.__dict__.pop("feature_names_in_", None)
+        refuse_several_labels(y)
         X, y = validate_data(draft, as_host(X), y, dtype=[np.float64, np.float32], **_matrix_checks(clf))
         names = getattr(draft, "feature_names_in_", None)
     classes, labels = encode_labels(y, type(clf).__name__)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from floral_learn.core.validation import encode_labels
+from floral_learn.core.validation import encode_labels, refuse_several_labels
 
 __all__ = ["encode_labels", "query_input", "training_input"]
 
@@ -31,6 +31,7 @@ def training_input(
 
     Returns X (n, d) as float64, codes (n,) into ``classes_``, and the weights (n,) or None.
     """
+    refuse_several_labels(y)
     X, y = validate_data(estimator, X, y, dtype=np.float64, ensure_min_samples=2, **check)
     if not any_scale and not issparse(X):
         check_scale(X)

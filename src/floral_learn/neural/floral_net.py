@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from floral_learn.core.validation import check_trusted, generator
+from floral_learn.core.validation import check_trusted, generator, refuse_several_labels
 from floral_learn.defenses.floral import FloralClassifier
 from floral_learn.defenses.labels import encode_labels
 from floral_learn.neural.batched_mlp import MLPSettings
@@ -143,6 +143,7 @@ class NeuralFloralClassifier(HeadMixin, ClassifierMixin, BaseEstimator):
         if self.alternations and not isinstance(head, FloralClassifier):
             raise ValueError(f"alternations={self.alternations} needs a FloralClassifier as head, got {head!r}")
         check_head_takes(head, sample_weight, trusted)
+        refuse_several_labels(y)
         X, y = validate_data(
             self, X, y, allow_nd=self.module is not None, dtype=[np.float64, np.float32], ensure_min_samples=2
         )

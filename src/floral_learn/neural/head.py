@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from floral_learn.core.validation import generator
+from floral_learn.core.validation import generator, refuse_several_labels
 from floral_learn.defenses.floral import FloralClassifier
 from floral_learn.neural.head_features import check_rows, find_layers, layer_features
 from floral_learn.whole_fit import whole_fit
@@ -174,6 +174,7 @@ class FloralHead(HeadMixin, ClassifierMixin, BaseEstimator):
         find_layers(self.module, self.layer)
         head = build_head(self.head, self.random_state)
         check_head_takes(head, sample_weight, trusted)
+        refuse_several_labels(y)
         X, y = validate_data(self, X, y, allow_nd=True, dtype=[np.float64, np.float32], ensure_min_samples=2)
         check_rows(self.module, X)
         features = layer_features(self.module, X, self.layer, self.batch_size)
