@@ -50,6 +50,15 @@ def chosen(args: argparse.Namespace) -> list[Suite]:
     return found
 
 
+def command(given: list[str]) -> str:
+    """The command line to repeat a run, without the folder of its store, which is nobody else's."""
+    kept = list(given)
+    if "--out" in kept:
+        at = kept.index("--out")
+        del kept[at : at + 2]
+    return shlex.join(["python", "benchmarks/run_suites.py", *(word for word in kept if not word.startswith("--out="))])
+
+
 def run(args: argparse.Namespace) -> int:
     here = environment()
     if not args.quick:
@@ -57,8 +66,7 @@ def run(args: argparse.Namespace) -> int:
     failed = 0
     with Store(args.out / "store.sqlite") as store:
         for suite in chosen(args):
-            note = {"command": shlex.join(["python", "benchmarks/run_suites.py", *sys.argv[1:]]), "environment": here}
-            note["seeds"] = list(suite.seeds)
+            note = {"command": command(sys.argv[1:]), "environment": here, "seeds": list(suite.seeds)}
             number, started, status = store.begin_run(suite.name, note), time.perf_counter(), "stopped"
             try:
                 report = run_suite(suite, store, jobs=args.jobs, retry_errors=True, device=args.device)

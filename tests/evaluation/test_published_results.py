@@ -54,6 +54,28 @@ def test_a_lead_is_counted_to_three_digits_and_ties_count():
     assert summary.winners(behind, "last") == [("10 %", "svm 0.900", "floral 0.890")]
 
 
+def test_suites_of_an_earlier_version_are_named_and_counted_apart(tmp_path):
+    methods = dict.fromkeys(("svm", "nn", "curie", "k-lid"), (0.8, 0.8))
+    for name, floral in (("new", 0.9), ("old", 0.7), ("unnoted", 0.7)):
+        (tmp_path / name).mkdir()
+        rows(floral=(floral, 0.9), **methods).to_csv(tmp_path / name / "accuracy.csv", index=False)
+    for name, version in (("new", RESULTS_VERSION), ("old", RESULTS_VERSION - 1)):
+        (tmp_path / name / "run.json").write_text(json.dumps({"environment": {"results_version": str(version)}}))
+    page = summary.to_markdown(summary.read_suites(tmp_path))
+    assert "first among the paper's methods in 1 of 3 poisoned cells" in page
+    assert "earlier version, not yet run again: old, unnoted. Without them FLORAL is first in: last 1 of 1." in page
+    assert "### new\n" in page
+    assert "### unnoted (earlier version)\n" in page
+
+
+def test_the_command_in_a_note_names_no_folder_of_the_machine(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    run_suites = importlib.import_module("run_suites")
+    for out in (["--out", "/somewhere/else"], ["--out=/somewhere/else"], []):
+        given = ["run", "--jobs", "2", *out, "--suites", "moon"]
+        assert run_suites.command(given) == "python benchmarks/run_suites.py run --jobs 2 --suites moon"
+
+
 def test_a_tree_with_local_changes_is_not_published():
     publishable({"commit": "abc1234"})
     with pytest.raises(ValueError, match="differs from commit abc1234: commit before publishing"):

@@ -6,12 +6,15 @@ count for all that share them.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from floral_learn.evaluation.spec import RESULTS_VERSION
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,7 +46,10 @@ class Leads:
 
 
 def read_suites(folder: Path) -> dict[str, pd.DataFrame]:
-    """name -> the accuracy table of every suite under `folder`, poisoned levels only."""
+    """name -> the accuracy table of every suite under `folder`, poisoned levels only.
+
+    ``attrs["older"]`` says whether its numbers come from another version of the results than this one.
+    """
     import pandas as pd
 
     found = {}
@@ -51,8 +57,18 @@ def read_suites(folder: Path) -> dict[str, pd.DataFrame]:
         table = pd.read_csv(path)
         table = table[table.level > 0]
         if len(table) and "floral" in set(table.method):
+            table.attrs["older"] = _version(path.parent) != str(RESULTS_VERSION)
             found[path.parent.name] = table
     return found
+
+
+def _version(folder: Path) -> str | None:
+    """The version of the results that a suite's note names; the first suites that were published have no note."""
+    note = folder / "run.json"
+    if not note.is_file():
+        return None
+    version = json.loads(note.read_text(encoding="utf-8"))["environment"].get("results_version")
+    return None if version is None else str(version)
 
 
 def leads(table: pd.DataFrame, statistic: str, column: str = "mean") -> Leads:
@@ -100,6 +116,7 @@ def to_markdown(suites: dict[str, pd.DataFrame]) -> str:
         "<!-- Written by benchmarks/run_suites.py from the accuracy.csv of each suite; do not edit by hand. -->",
         "",
         *sentences(whole),
+        *_older_sentence(suites, whole),
         "",
         "## How often FLORAL leads",
         "Among the paper's eight methods, in poisoned cells; ties to three digits count. Differences are means over "
@@ -114,7 +131,8 @@ def to_markdown(suites: dict[str, pd.DataFrame]) -> str:
     ]
     for name, table in suites.items():
         shown = [statistic for statistic in STATISTICS if winners(table, statistic)]
-        lines += [f"### {name}", "", "| poisoned | " + " | ".join(f"{s}: first | next" for s in shown) + " |"]
+        earlier = " (earlier version)" if table.attrs.get("older") else ""
+        lines += [f"### {name}{earlier}", "", "| poisoned | " + " | ".join(f"{s}: first | next" for s in shown) + " |"]
         lines.append("|---|" + "---|---|" * len(shown))
         by_place: dict[str, dict[str, tuple[str, str]]] = {}
         for statistic in shown:
@@ -125,6 +143,21 @@ def to_markdown(suites: dict[str, pd.DataFrame]) -> str:
             lines.append(f"| {place} | " + " | ".join(cells) + " |")
         lines.append("")
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _older_sentence(suites: dict[str, pd.DataFrame], whole: dict[str, pd.DataFrame]) -> list[str]:
+    """Which suites were not run again, and the counts without them."""
+    older = [name for name, table in suites.items() if table.attrs.get("older")]
+    if not older:
+        return []
+    new = [table for name, table in whole.items() if name not in older]
+    counts = [
+        f"{statistic} {sum((leads(table, statistic) for table in new), Leads(0, 0))}"
+        for statistic in STATISTICS[:3]
+        if any(leads(table, statistic).cells for table in new)
+    ]
+    without = f" Without them FLORAL is first in: {', '.join(counts)}." if counts else ""
+    return [f"- Numbers of an earlier version, not yet run again: {', '.join(older)}.{without}"]
 
 
 def _has_the_papers_methods(table: pd.DataFrame) -> bool:
@@ -175,7 +208,8 @@ def _leads_table(suites: dict[str, pd.DataFrame]) -> list[str]:
             leads(table, "average"),
         ]  # fmt: skip
         gains = [_range(differences(table, *given)) for _, *given in DIFFERENCES]
-        lines.append(f"| [{name}]({name}/accuracy.md) | " + " | ".join([*map(str, counts), *gains]) + " |")
+        earlier = " (earlier version)" if table.attrs.get("older") else ""
+        lines.append(f"| [{name}]({name}/accuracy.md){earlier} | " + " | ".join([*map(str, counts), *gains]) + " |")
     return lines
 
 
