@@ -47,7 +47,8 @@ suppress_warnings = ["myst.header"]  # pages that benchmark scripts write may sk
 
 autosummary_generate = True
 autodoc_typehints = "none"
-autodoc_preserve_defaults = True
+# Presets take the parameters of their SVM from one place: defaults come from signatures, not from the source text.
+autodoc_preserve_defaults = False
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 
@@ -89,7 +90,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
     # Tables of results have up to a dozen columns: they get the whole width, so that none is cut off at 1280 pixels.
-    "secondary_sidebar_items": {"**": ["page-toc"], "results/**": []},
+    "secondary_sidebar_items": {"*": ["page-toc"], "[!r]*/**": ["page-toc"], "results/**": []},
 }
 html_favicon = "_static/logo.svg"
 # Pages without pages below them need no list of them.
