@@ -100,6 +100,11 @@ class Running:
             time.sleep(0.01)
         self.client = Client(self.server.address)
 
+    def worked_out(self, row, reviewer="ann"):
+        """Whether the question after `row` is known for each possible answer."""
+        desk = self.session._desks.get(reviewer)
+        return desk is not None and desk.ahead_of == (self.session._change, row)
+
     def close(self):
         self.server.stop()
         self.thread.join(10)
