@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg.lapack import dtrtri
 from scipy.special import expit
 
 _SWEEPS = 40
@@ -80,7 +81,7 @@ def _marginals(
     m = K.shape[1]
     root = np.sqrt(precision)
     factor = np.linalg.cholesky(np.eye(m) + root[:, :, None] * K * root[:, None, :])
-    inverse = np.linalg.solve(factor, np.broadcast_to(np.eye(m), K.shape))
+    inverse = np.array([dtrtri(one, lower=1)[0] for one in factor])  # numpy would factorise the triangles again
     half = root[:, :, None] * inverse.transpose(0, 2, 1)
     seen = np.matmul(K, half)
     variance = np.einsum("cmm->cm", K) - np.einsum("cmn,cmn->cm", seen, seen)
