@@ -45,7 +45,9 @@ def audit(
     text: list[str] = typer.Option([], "--text", "-t", help="column of texts to compare rows by (repeatable)"),
     text_encoder: str = typer.Option("auto", help="how prose becomes numbers: auto, minilm or tfidf"),
     row_id: str | None = typer.Option(None, "--id", help="column that names the rows"),
-    group: str | None = typer.Option(None, "--group", "-g", help="column of annotators or sources to rank"),
+    group: str | None = typer.Option(
+        None, "--group", "--annotator", "-g", help="column that names who or what gave each label"
+    ),
     trusted: str | None = typer.Option(None, "--trusted", help="column that marks labels known to be right"),
     decisions: Path | None = typer.Option(None, "--decisions", help="decisions.csv of an earlier page, to go on from"),
     drop: list[str] = typer.Option([], help="column to leave out (repeatable)"),

@@ -28,7 +28,9 @@ def review(
     text: list[str] = typer.Option([], "--text", "-t", help="column of prose (repeatable)"),
     text_encoder: str = typer.Option("auto", help="how prose becomes numbers: auto, minilm or tfidf"),
     row_id: str | None = typer.Option(None, "--id", help="column that names the rows"),
-    group: str | None = typer.Option(None, "--group", "-g", help="column of annotators or sources of the labels"),
+    group: str | None = typer.Option(
+        None, "--group", "--annotator", "-g", help="column that names who or what gave each label"
+    ),
     trusted: str | None = typer.Option(None, "--trusted", help="column that marks labels known to be right"),
     drop: list[str] = typer.Option([], help="column to leave out (repeatable)"),
     reviewer: str | None = typer.Option(None, help="name to store answers under (default: the user's name)"),

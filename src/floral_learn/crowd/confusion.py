@@ -27,6 +27,7 @@ class Confusions:
     pool: np.ndarray  # (truth, vote)
     strength: float
     accuracy_strength: float
+    share: float  # of right votes in the pool
 
 
 def estimate(counts: np.ndarray, *, diagonal: float = 2.0, strength: float | None = None) -> Confusions:
@@ -47,7 +48,7 @@ def estimate(counts: np.ndarray, *, diagonal: float = 2.0, strength: float | Non
     guess = _shaped(pool, accuracy, share)
     chosen = _choose_dirichlet(counts, guess) if strength is None else strength
     matrix = (counts + chosen * guess) / (counts.sum(axis=2, keepdims=True) + chosen)
-    return Confusions(matrix, guess, counts, pool, chosen, accuracy_strength)
+    return Confusions(matrix, guess, counts, pool, chosen, accuracy_strength, share)
 
 
 def _shaped(pool: np.ndarray, accuracy: np.ndarray, share: float) -> np.ndarray:
@@ -63,6 +64,24 @@ def _shaped(pool: np.ndarray, accuracy: np.ndarray, share: float) -> np.ndarray:
     guess = (1 - diagonal)[:, :, None] * off[None]
     guess[:, np.arange(k), np.arange(k)] = diagonal
     return np.maximum(guess, 1e-4) / np.maximum(guess, 1e-4).sum(axis=2, keepdims=True)
+
+
+def left_out_guess(confusions: Confusions, who: np.ndarray, said: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """(V, K) what the prior expects of votes `said` by `who` if the truth were c, their own truths (V, K) left out."""
+    eye = np.eye(len(confusions.pool), dtype=bool)
+    right = confusions.counts[:, eye].sum(axis=1)[who] - truth[np.arange(len(who)), said]
+    total = confusions.counts.sum(axis=(1, 2))[who] - truth.sum(axis=1)
+    s, share = confusions.accuracy_strength, confusions.share
+    accuracy = np.maximum(right, 0) + s * share
+    accuracy /= np.maximum(total, 0) + s
+    guess = np.empty(truth.shape)
+    step = max(1, 4_000_000 // eye.size)  # whole matrices are made, a block at a time
+    for at in range(0, len(who), step):
+        part = slice(at, at + step)
+        guess[part] = np.take_along_axis(
+            _shaped(confusions.pool, accuracy[part], share), said[part, None, None], axis=2
+        )[:, :, 0]
+    return guess
 
 
 def _choose_beta(right: np.ndarray, total: np.ndarray, share: float) -> float:

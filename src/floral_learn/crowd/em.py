@@ -17,7 +17,7 @@ from scipy.special import log_softmax, softmax
 from floral_learn.core.votes import Votes
 
 from .confusion import Confusions, estimate
-from .features import OutOfFold
+from .features import Opinion
 
 # Chosen on simulated crowds over digits, wine and breast cancer.
 TRUST = 0.5  # u beside a classifier
@@ -75,7 +75,7 @@ def predictive(votes: Votes, confusions: Confusions, leave_one_out: np.ndarray, 
 def run(
     votes: Votes,
     start: np.ndarray,
-    features: OutOfFold | None,
+    features: Opinion | None,
     *,
     rng: np.random.Generator,
     gold: np.ndarray | None = None,

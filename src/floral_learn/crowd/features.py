@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -82,6 +82,13 @@ def softmax_regression(
     first = np.zeros((d + 1, k)) if start is None else start
     found = minimize(loss, first.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": iterations, "ftol": 1e-6})
     return found.x.reshape(d + 1, k)
+
+
+class Opinion(Protocol):
+    """Whatever says log p(class | item) without having seen the item's own votes."""
+
+    def log_probability(self, target: np.ndarray, likelihood: np.ndarray | None = None) -> np.ndarray:
+        """(n, K), after learning from soft labels `target` if it learns."""
 
 
 @dataclass

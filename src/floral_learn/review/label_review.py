@@ -47,7 +47,8 @@ class LabelReview:
     trusted : bool array-like of shape (n,), optional
         Rows whose labels are known to be right.
     groups : array-like of shape (n,), optional
-        Who or what each label comes from. A group caught with wrong labels makes its other labels suspect.
+        Who or what each label comes from. A group whose labels do not fit the rest, or that answers catch with wrong
+        labels, makes its other labels suspect; it is judged as the annotators of a crowd are.
     classes : array-like, optional
         The labels that can be true, where `y` may lack some of them; by default those that occur in `y`.
     sample_weight : array-like of shape (n,), optional

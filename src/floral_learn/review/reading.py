@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from floral_learn.crowd.authors import judge_authors
 from floral_learn.review.answers import learned_errors, likelihoods, start_errors, verdict
 from floral_learn.review.groups import group_shifts
 from floral_learn.review.posterior import Evidence, Posterior, Problem, default_components, infer
@@ -17,6 +18,8 @@ _TRUSTED = 200  # trusted rows that the posterior looks at, at most
 _FIRM = 0.97  # how certain the answer is on which everyone agrees
 _LOOK_AGAIN = 10  # answers from which judges are taught anew, in data of at most so many rows
 _LOOK_AGAIN_ROWS = 20_000
+_SETTLED = 0.8  # share of the likelihood from which an answer tells what a group's label should have been
+_MOST_BY_GROUP = 3.0  # log-odds: what a group is known for must not drown what is known of the row
 _ROUNDS = 4  # of learning how often each of several reviewers errs
 
 
@@ -47,11 +50,11 @@ class Material:
 def inferred(material: Material, asked: Votes) -> tuple[Posterior, dict[str, float]]:
     """The posterior given all votes, and each reviewer's error rate, learned where there are several reviewers."""
     errors = start_errors(asked)
-    posterior = _with_groups(material, _evidence(material, asked, errors)[0])
+    posterior = _with_groups(material, asked, *_evidence(material, asked, errors))
     if len(errors) > 1:
         for _ in range(_ROUNDS):
             errors = learned_errors(asked, _asked_beliefs(material, asked, posterior, errors))
-            posterior = _with_groups(material, _evidence(material, asked, errors)[0])
+            posterior = _with_groups(material, asked, *_evidence(material, asked, errors))
     return posterior, errors
 
 
@@ -93,14 +96,23 @@ def _evidence(material: Material, asked: Votes, errors: dict[str, float]) -> tup
     return evidence, table
 
 
-def _with_groups(material: Material, evidence: Evidence) -> Posterior:
-    """The posterior; where labels come from groups, a second time with what the answers say about these."""
-    posterior = infer(material.problem, evidence, default_components())
+def _with_groups(material: Material, asked: Votes, evidence: Evidence, table: np.ndarray) -> Posterior:
+    """The posterior, with what is known of each label's group where labels come from groups.
+
+    First what all labels of a group say of it, by the crowd's model of annotators with the answers for known, then what
+    the answers say beyond that: where rows say little, answers are all that tells groups apart.
+    """
     if material.groups is None:
-        return posterior
+        return infer(material.problem, evidence, default_components())
+    known = np.where(material.trusted, material.codes, -1)
+    settled = table.max(axis=1, initial=0.0) >= _SETTLED * table.sum(axis=1)
+    known[rows_of(asked)[settled]] = table[settled].argmax(axis=1)
+    shift = judge_authors(material.codes, material.groups, material.odds, known=known).shift(material.odds)
+    problem = replace(material.problem, shift=np.clip(shift, -_MOST_BY_GROUP, _MOST_BY_GROUP))
+    posterior = infer(problem, evidence, default_components())
     chance = np.clip(posterior.weights @ posterior.own(evidence.at), 1e-3, 1 - 1e-3)
-    shift = group_shifts(material.groups, material.codes, evidence.at, chance, evidence.right, evidence.wrong)
-    return infer(replace(material.problem, shift=shift), evidence, default_components())
+    further = group_shifts(material.groups, material.codes, evidence.at, chance, evidence.right, evidence.wrong)
+    return infer(replace(problem, shift=problem.shift + further), evidence, default_components())
 
 
 def _beliefs(material: Material, asked: Votes, posterior: Posterior, table: np.ndarray) -> np.ndarray:

@@ -1,0 +1,110 @@
+"""One label per row with a column of authors is a crowd, too: what each author's other labels say about this one.
+
+A judge's held-out probabilities take the place of the crowd's own classifier; confusion matrices, their priors and the
+judgement of people are those of votes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import softmax
+
+from floral_learn.core.votes import Votes
+
+from . import annotators as people
+from .cliques import Cliques
+from .confusion import left_out_guess
+from .em import State, run
+from .solve import Solution
+
+_LEAST = 1e-6
+
+
+@dataclass(frozen=True)
+class Authors:
+    """What is known of the people behind n labels of K classes; see `judge_authors`."""
+
+    votes: Votes
+    state: State
+
+    @property
+    def log_ratio(self) -> np.ndarray:
+        """(n, K) log of P(label | truth, its author) over P(label | truth, anyone), the label itself left out.
+
+        Zero for an author who is like everyone else, and for one of whom nothing but this label is known.
+        """
+        votes, confusions = self.votes, self.state.confusions
+        who, said = votes.annotator, votes.label
+        mine = self.state.posterior[votes.item]
+        own = np.maximum(confusions.counts[who, :, said] - mine, 0)
+        rest = np.maximum(confusions.counts.sum(axis=2)[who] - mine, 0)
+        s = confusions.strength
+        guess = left_out_guess(confusions, who, said, mine)
+        return np.log((own + s * guess) / (rest + s)) - np.log(confusions.pool[:, said].T)
+
+    def weigh(self, probabilities: np.ndarray) -> np.ndarray:
+        """Probabilities (n, K) of the truth, given what a judge says and who gave the label."""
+        return softmax(np.log(np.maximum(probabilities, _LEAST)) + self.log_ratio, axis=1)
+
+    def shift(self, probabilities: np.ndarray) -> np.ndarray:
+        """What the author adds to the log-odds that a label is wrong, (n,), beside `probabilities` (n, K)."""
+        rows, given = np.arange(len(self.votes.label)), self.votes.label
+        before = np.clip(probabilities[rows, given], _LEAST, 1 - _LEAST)
+        after = np.clip(self.weigh(probabilities)[rows, given], _LEAST, 1 - _LEAST)
+        return np.log(before / (1 - before)) - np.log(after / (1 - after))
+
+    @property
+    def frame(self) -> Any:
+        """DataFrame of the people, as `VoteAggregation.annotators`."""
+        none = np.zeros(len(self.votes.items), dtype=bool)
+        solution = Solution(self.state, self.votes, "judge", {}, none, Cliques(), None, Cliques())
+        return people.frame(solution, self.votes)
+
+
+class _Judge:
+    """Stands where the EM's classifier does, and always says the same."""
+
+    def __init__(self, log_probability: np.ndarray) -> None:
+        self.said = log_probability
+
+    def log_probability(self, target: np.ndarray, likelihood: np.ndarray | None = None) -> np.ndarray:
+        return self.said
+
+
+def judge_authors(
+    labels: np.ndarray, groups: np.ndarray, probabilities: np.ndarray, *, known: np.ndarray | None = None
+) -> Authors:
+    """Find how far the author of each label can be relied on.
+
+    Parameters
+    ----------
+    labels : int ndarray of shape (n,)
+        Given class numbers.
+    groups : ndarray of shape (n,)
+        Who gave each label.
+    probabilities : ndarray of shape (n, K)
+        Held-out probabilities of the classes, from a judge that did not see the row's own label.
+    known : int ndarray of shape (n,), optional
+        Class numbers of answers that are right, -1 elsewhere: an author who is found wrong there is trusted less.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.crowd.authors import judge_authors
+    >>> truth = np.tile([0, 1], 100)
+    >>> who = np.repeat(["ann", "bob", "cy", "di"], 50)
+    >>> given = np.where(who == "cy", 1 - truth, truth)
+    >>> judge = np.where(truth[:, None] == [0, 1], 0.7, 0.3)
+    >>> found = judge_authors(given, who, judge)
+    >>> found.frame["annotator"][0], bool(found.shift(judge)[who == "cy"].min() > 1)
+    ('cy', True)
+    """
+    names, numbers = np.unique(groups, return_inverse=True)
+    n, k = probabilities.shape
+    votes = Votes(np.arange(n), numbers, labels, np.ones(n), np.arange(n), names, np.arange(k))
+    log_probability = np.log(np.maximum(probabilities, _LEAST))
+    state = run(votes, probabilities, _Judge(log_probability), gold=known, rng=np.random.default_rng(0))
+    return Authors(votes, state)
