@@ -1,0 +1,68 @@
+"""Suites without settings to choose from (``crowd``, ``questions``): run what is missing, then one card."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from .bench_progress import duration
+
+_SAY_EVERY = 10.0  # seconds
+
+
+def run_cells(
+    name: str,
+    cells: list[Any],
+    run_cell: Callable[[Any], Any],
+    out: Path,
+    jobs: int,
+    *,
+    retry_errors: bool,
+    report: Callable[[Any, dict[str, Any]], str | None],
+) -> int:
+    """Run the cells that the store in `out` does not have; returns how many failed.
+
+    ``report(store, note)`` then writes what people read and returns the card to print, or None where no cell has
+    finished; `note` says how the numbers were made.
+    """
+    from joblib import Parallel, delayed
+
+    from floral_learn.evaluation.reporting.environment import environment
+    from floral_learn.evaluation.store import Store
+
+    started, failed = time.perf_counter(), 0
+    note = {"command": shlex.join(["floral", *sys.argv[1:]]), "environment": environment()}
+    with Store(out / "store.sqlite") as store:
+        known = store.status(cell.key for cell in cells)
+        left = [c for c in cells if c.key not in known or (retry_errors and known[c.key] == "error")]
+        typer.echo(f"{name}: {len(cells)} cells, {len(cells) - len(left)} known")
+        number, status = store.begin_run(name, note), "stopped"
+        said = time.perf_counter()
+        try:
+            work = Parallel(n_jobs=jobs, return_as="generator_unordered")(delayed(run_cell)(c) for c in left)
+            for done, result in enumerate(work, 1):
+                store.commit(result)
+                if result.error is not None:
+                    failed += 1
+                    typer.echo(f"{result.cell.data.name}: {result.error}", err=True)
+                if time.perf_counter() - said > _SAY_EVERY or done == len(left):
+                    said = time.perf_counter()
+                    rest = duration((said - started) / done * (len(left) - done))
+                    typer.echo(f"{time.strftime('%H:%M:%S')} {done} of {len(left)} cells, {rest} left", err=True)
+            status = "done"
+        finally:
+            store.end_run(number, status, time.perf_counter() - started)
+        card = report(store, {**note, "seconds": time.perf_counter() - started})
+    if card is None:
+        typer.echo("no score card: no cell has finished", err=True)
+        return failed
+    typer.echo(card)
+    words = f", {failed} failed (--retry-errors runs them again)" if failed else ""
+    typer.echo(f"{len(left)} cells computed in {duration(time.perf_counter() - started)}{words}; see {out}")
+    return failed
