@@ -15,9 +15,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from floral_learn import ContradictedLabels, ContradictedLabelsSVC, FloralClassifier, SanitizedClassifier
+from floral_learn.defenses.sanitizers.check import compare
 from floral_learn.defenses.sanitizers.held_out import deal_folds, held_out, neighbor_shares, one_scale
-from floral_learn.defenses.sanitizers.one_way import one_way_flips
+from floral_learn.defenses.sanitizers.one_way import clumped, one_way_flips
 from floral_learn.defenses.sanitizers.rule import RULE
+from floral_learn.defenses.sanitizers.suspects import confident_suspects, restoring_weights, undecided
 
 
 def one_way_moons(n=600, share=0.6, seed=0):
@@ -98,6 +100,47 @@ def test_the_slope_is_level_for_contamination_and_not_for_overlap():
             assert [pattern.code for pattern in found] == [1]
             assert found[0].level > 0.8
             np.testing.assert_allclose(found[0].slopes[1], 300 / 800, atol=0.08)
+
+
+def test_planted_labels_keep_to_themselves_and_lost_ones_do_not():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    inside = np.ones(300, bool)
+    assert abs(clumped(X, inside, rng.random(300) < 0.4)) < 3
+    assert clumped(X, inside, X[:, 0] > 0.3) > 10
+    assert clumped(sparse.csr_matrix(X), inside, X[:, 0] > 0.3) > 10
+    assert clumped(X, inside, np.ones(300, bool)) == 0.0
+
+
+def test_a_class_that_is_rare_as_it_stands_is_left_alone():
+    X, truth = make_blobs([300, 100], centers=[[0, 0], [4, 0]], shuffle=False, random_state=0)
+    y = truth.copy()
+    y[300 + np.random.default_rng(0).choice(100, 55, replace=False)] = 0  # 45 of 400 are left
+    safe = SanitizedClassifier(ContradictedLabels(), SVC()).fit(X, y)
+    assert safe.kept_.all()  # rare by nature with labels planted around it would look the same
+    pattern = [p for p in one_way_flips(*[np.column_stack([-X[:, 0], X[:, 0]])] * 2, y, np.ones(400)) if p.code == 1]
+    assert pattern[0].share == pytest.approx(2 * 45 / 400)
+
+
+def test_the_check_pairs_the_predictions_and_counts_classes_alike():
+    codes = np.array([0, 0, 0, 0, 1, 1])
+    plain, mended = np.array([0, 0, 0, 1, 0, 0]), np.array([0, 0, 1, 0, 1, 1])
+    told = compare(plain, mended, codes, np.ones(6))
+    assert told.accuracy == (0.5, pytest.approx(5 / 6))
+    assert told.accuracy_errors == pytest.approx(2 / 2)  # three right, one wrong that was right: 2 / sqrt(4)
+    assert told.recall == (0.375, 0.875)
+    assert told.recall_rise == pytest.approx(1.0)
+    assert told.recall_errors == pytest.approx(1.0 / np.sqrt(2 * 0.25**2 + 2 * 0.5**2))
+    assert compare(plain, plain, codes, np.ones(6)).accuracy_errors == 0.0
+    np.testing.assert_allclose(compare(plain, mended, codes, np.full(6, 3.0)).accuracy_errors, told.accuracy_errors)
+
+
+def test_confident_suspects_have_a_threshold_per_class():
+    shares = np.array([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.7, 0.3], [0.55, 0.45]])
+    codes = np.array([0, 0, 0, 1, 1])  # class 1 is always outvoted; its labels have 0.375 on average
+    np.testing.assert_array_equal(confident_suspects(shares, codes), [False, False, True, False, False])
+    assert restoring_weights(shares, codes).tolist() == [1.0, 1.0, 1.0, 1.5, 1.5]
+    assert undecided(np.array([1, 1, 0, 0, 0], bool), codes, np.ones(5)).tolist() == [True, True, True, False, False]
 
 
 def test_several_classes_words_and_sparse_rows():

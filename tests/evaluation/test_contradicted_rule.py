@@ -1,4 +1,4 @@
-"""The script that chooses the numbers of ContradictedLabels: what it records, how a rule decides, who judges whom."""
+"""The scripts that choose the numbers of ContradictedLabels: what they record, how a rule decides, who judges whom."""
 
 import importlib.util
 import sys
@@ -8,21 +8,31 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
 from floral_learn import poison
 from floral_learn.datasets.arena import load_arena
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "contradicted_rule.py"
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture(scope="module")
 def script():
-    spec = importlib.util.spec_from_file_location("contradicted_rule", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["contradicted_rule"] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
+    return load("contradicted_rule")
+
+
+@pytest.fixture(scope="module")
+def recorder():
+    return load("arena_record")
 
 
 def row(kind, fold=0, data="moon", level_=30, accuracy=0.5, **given):
@@ -35,53 +45,94 @@ def row(kind, fold=0, data="moon", level_=30, accuracy=0.5, **given):
         "split": 1,
         "n": 400,
     }
-    numbers = {"code": 1, "level": 0.9, "rim": 0.4, "own_in_core": 0.4, "own": 80, "foreign": 90, "check": 0.0}
-    return where | numbers | {"check_recall": 0.5, "kind": kind, "accuracy": accuracy, "balanced": accuracy} | given
+    numbers = {"code": 1, "level": 0.9, "rim": 0.4, "own_in_core": 0.4, "own": 80, "foreign": 90, "share": 0.5}
+    check = {"clumped": 0.0, "check_errors": 0.0, "check_recall": 0.5, "recall_errors": 3.0}
+    return where | numbers | check | {"kind": kind, "accuracy": accuracy, "balanced": accuracy} | given
 
 
 def test_a_rule_acts_on_the_pattern_with_most_labels_and_only_where_the_check_agrees(script):
+    rule = replace(script.RULE, scattered="both", scattered_weight=0.5, scattered_errors=2.0)
     frame = pd.DataFrame(
         [
             row("plain"),
-            row("one-way", accuracy=0.7, foreign=10),
+            row("one-way", accuracy=0.7, foreign=10, code=0),
             row("one-way", accuracy=0.9, foreign=90),
-            row("scattered 0.5", accuracy=0.6, check=0.1),
+            row("both 0.5", accuracy=0.6, check_errors=9.0),
             row("plain", data="circles"),
             row("one-way", data="circles", accuracy=0.1, check_recall=0.0),
-            row("scattered 0.5", data="circles", accuracy=0.2, check=0.1),
+            row("both 0.5", data="circles", accuracy=0.2, check_errors=9.0),
             row("plain", data="wine"),
-            row("scattered 0.5", data="wine", accuracy=0.6, check=0.1),
+            row("both 0.5", data="wine", accuracy=0.6, check_errors=9.0),
             row("plain", data="iris"),
-            row("scattered 0.5", data="iris", accuracy=0.3, check=0.001),
+            row("both 0.5", data="iris", accuracy=0.3, check_errors=1.0),
             row("one-way", data="iris", accuracy=0.3, own=20),
+            row("plain", data="pima"),
+            row("one-way", data="pima", accuracy=0.3, share=0.1),
+            row("plain", data="htru2"),
+            row("one-way", data="htru2", accuracy=0.3, clumped=8.0),
         ]
     )
     records = script.Records(frame)
-    change = pd.Series(records.outcome(script.RULE)[:, 0], index=records.cell.get_level_values("data"))
-    np.testing.assert_allclose(change[["moon", "circles", "wine", "iris"]], [0.4, 0.0, 0.1, 0.0])
-    never = records.outcome(replace(script.RULE, level=0.95, scattered_gain=script.NEVER))
+    change = pd.Series(records.outcome(rule)[:, 0], index=records.cell.get_level_values("data"))
+    names = ["moon", "circles", "wine", "iris", "pima", "htru2"]
+    np.testing.assert_allclose(change[names], [0.4, 0.0, 0.1, 0.0, 0.0, 0.0])
+    never = records.outcome(replace(rule, level=0.95, scattered_errors=script.NEVER))
     assert not never.any()
+    assert np.isnan(records.alone("cleanlab")).all()
+    np.testing.assert_allclose(np.nansum(records.alone("both 0.5")[:, 0]), 0.1 - 0.3 + 0.1 - 0.2)
 
 
-def test_each_fold_is_judged_by_a_rule_that_has_not_seen_it(script, capsys):
+def test_each_fold_is_judged_by_a_rule_that_has_not_seen_it(script):
     rows = []
     for fold, (good, core) in enumerate([(0.9, 0.4), (0.9, 0.4), (0.9, 0.4), (0.1, 0.59)]):  # the last would be harmed
         for level_ in (0, 30):
-            rows += [row("plain", fold, f"d{fold}", level_), row("scattered 0.5", fold, f"d{fold}", level_, check=-1.0)]
+            rows += [row("plain", fold, f"d{fold}", level_), row("both 0.5", fold, f"d{fold}", level_)]
         rows.append(row("one-way", fold, f"d{fold}", 30, good, own_in_core=core))
     records = script.Records(pd.DataFrame(rows))
-    fold = records.cell.get_level_values("fold").to_numpy()
-    assert script.best(records, fold >= 0).own_in_core < 0.59  # it has seen the harm
-    script.judge(records)
-    assert capsys.readouterr().out.count("judged") == 4
+    assert script.best(records, records.fold >= 0).own_in_core < 0.59  # it has seen the harm
+    judged, rules = script.judge(records)
+    assert sorted(rules) == [0, 1, 2, 3]
+    gained = pd.Series(judged[:, 0], index=records.fold)
+    assert gained[0].max() > 0.3
 
 
-def test_recorded_cells_say_what_the_estimator_does(script):
+def test_recorded_cells_say_what_the_estimator_does(recorder):
+    pytest.importorskip("cleanlab")
     data = load_arena("moon", 1, n_train=400)
     y = poison(data.X_train, data.y_train, attack="class-biased", budget=0.3, random_state=0).y
-    rows = script.cell(SVC(), data, y, with_cleanlab=False)
-    kinds = [found["kind"] for found in rows]
-    assert kinds[0] == "plain"
+    rows = recorder.cell(SVC(), data, y, every=False)
+    assert [found["kind"] for found in rows[:2]] == ["plain", "cleanlab"]
     (way,) = (found for found in rows if found["kind"] == "one-way")
     assert way["accuracy"] > rows[0]["accuracy"] + 0.2
     assert way["check_recall"] > 0.3
+    assert abs(way["clumped"]) < 3
+    assert all("accuracy" in found for found in recorder.cell(LogisticRegression(), data, y, every=True))
+
+
+def test_recording_goes_on_where_it_stopped(recorder, tmp_path):
+    pytest.importorskip("cleanlab")
+    task = (tmp_path, ["logistic"], "cheap", "iris", 2, 60)
+    assert "out of time" in recorder.run_task(*task, end=0) or not list(tmp_path.glob("rows/*"))
+    told = recorder.run_task(*task, end=float("inf"))
+    assert "19 cells" in told
+    assert " 0 cells" in recorder.run_task(*task, end=float("inf"))
+    (part,) = tmp_path.glob("rows/*.csv")
+    frame = pd.read_csv(part)
+    assert set(frame[frame.kind == "plain"].level_) == {0, 10, 20, 30}
+    assert next(recorder.plan_tasks("svc+forest:alfa:2-3")) == (["svc", "forest"], "alfa", "spambase", 2)
+
+
+def test_cleanlab_gets_held_out_probabilities_and_says_what_it_would_train_with(recorder):
+    pytest.importorskip("cleanlab")
+    rng = np.random.default_rng(0)
+    codes = np.repeat([0, 1], 100)
+    shares = np.where(np.eye(2)[codes] > 0, 0.9, 0.1) + rng.normal(size=(200, 2)) * 0.02
+    shares = np.clip(shares, 0.01, None)
+    shares /= shares.sum(axis=1, keepdims=True)
+    wrong = rng.choice(100, 20, replace=False)
+    codes[wrong] = 1
+    weights = recorder.cleanlab_weights(LogisticRegression(), shares, codes)
+    assert (weights[wrong] == 0).mean() > 0.3  # those that look at least as typical as the average
+    assert (weights[np.setdiff1d(np.arange(200), wrong)] > 0).all()
+    assert (weights[codes == 0] > 1.1).all()  # makes up for the lost ones
+    np.testing.assert_allclose(recorder.calibrated(shares, codes).sum(axis=1), 1.0)

@@ -17,10 +17,11 @@ from sklearn.utils import _safe_indexing, check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import has_fit_parameter
 
-from floral_learn.defenses.sanitizers.held_out import class_recalls, deal_folds, held_out, neighbor_shares
-from floral_learn.defenses.sanitizers.one_way import OneWay, one_way_flips
+from floral_learn.defenses.sanitizers.check import compare
+from floral_learn.defenses.sanitizers.held_out import deal_folds, held_out, neighbor_shares, one_scale
 from floral_learn.defenses.sanitizers.result import SanitizeResult, sanitizer_input, sanitizer_weight
-from floral_learn.defenses.sanitizers.rule import RULE, Rule
+from floral_learn.defenses.sanitizers.rule import RULE
+from floral_learn.defenses.sanitizers.suspects import find_suspects
 
 #: Cheap judges by name, for a model whose own folds would take too long.
 JUDGES: dict[str, Any] = {
@@ -156,7 +157,7 @@ class ContradictedLabels(BaseEstimator):
         self._say("nearest rows")
         near = neighbor_shares(X, codes, len(classes), self.n_neighbors, given, self.n_jobs)
         self._describe((shares + near) / 2, codes, classes)
-        self.suspects_, weights, pattern = find_suspects(shares, near, codes, weight, RULE)
+        self.suspects_, weights, pattern = find_suspects(one_scale(X), shares, near, codes, weight, RULE)
         self.weights_, self.check_ = np.ones(len(codes)), {}
         if (weights == 1).all():
             self.summary_ = "Nothing was done: no pattern of contradicted labels that could be mended was found."
@@ -196,20 +197,17 @@ class ContradictedLabels(BaseEstimator):
         if ((weights > 0) & (weights < 1)).any() and not has_fit_parameter(judge, "sample_weight"):
             weights = np.where(weights < 1, 0.0, 1.0)  # a model without weights can only leave rows out
         _, mended = self._held_out(judge, X, codes, classes, folds, weight * weights, "sanitised")
-        present = np.flatnonzero(np.bincount(codes, weights=weight, minlength=len(classes)) > 0)
-        accuracy = tuple(float(np.average(said == codes, weights=weight)) for said in (plain, mended))
-        recall = tuple(float(class_recalls(said, codes, weight, present).mean()) for said in (plain, mended))
+        told = compare(plain, mended, codes, weight)
+        accuracy, recall = told.accuracy, told.recall
         self.check_ = {"accuracy": accuracy, "recall": recall}
         count = int((weights < 1).sum())
         if pattern is not None:
-            helps = len(present) * (recall[1] - recall[0]) >= RULE.one_way_gain
+            helps = told.recall_rise >= RULE.one_way_gain
             name = classes.tolist()[pattern.code]
             found = f"{count} labels look as if they had been taken from class {name!r} at random"
             measured = f"the mean recall on held-out labels goes from {recall[0]:.3f} to {recall[1]:.3f}"
         else:
-            rows = weight.sum() ** 2 / (weight**2).sum()  # how many rows of equal weight say as much
-            enough = RULE.scattered_gain / np.sqrt(rows)
-            helps = accuracy[1] - accuracy[0] >= enough and recall[1] >= recall[0]
+            helps = told.accuracy_errors >= RULE.scattered_errors and told.recall_errors >= RULE.recall_errors
             found = f"{count} labels are contradicted by held-out models and by their nearest rows"
             measured = f"the accuracy on held-out labels goes from {accuracy[0]:.3f} to {accuracy[1]:.3f}"
         if not helps:
@@ -223,36 +221,6 @@ class ContradictedLabels(BaseEstimator):
         if self.verbose:
             seconds = time.perf_counter() - self._started
             sys.stderr.write(f"[ContradictedLabels] {seconds:6.1f} s  {text}\n")
-
-
-def find_suspects(
-    shares: NDArray[np.float64],
-    near: NDArray[np.float64],
-    codes: NDArray[np.intp],
-    weight: NDArray[np.float64],
-    rule: Rule,
-) -> tuple[NDArray[np.bool_], NDArray[np.float64], OneWay | None]:
-    """Suspects (n,), the weights (n,) to try, and the class that lost labels, if one did; from shares (n, M)."""
-    lost = [pattern for pattern in one_way_flips(shares, near, codes, weight) if pattern.counts(rule)]
-    if lost:
-        most = max(lost, key=lambda pattern: float(weight[pattern.foreign].sum()))
-        return most.foreign, np.where(most.foreign, 0.0, 1.0), most
-    suspects = scattered_suspects(shares, near, codes)
-    weights = np.where(suspects, rule.scattered_weight, 1.0)
-    for code in np.unique(codes):
-        rows = codes == code
-        # A class of which most labels are doubted is not one with some wrong labels; who is right is open then.
-        if weight[rows & suspects].sum() > weight[rows].sum() / 2:
-            weights[rows] = 1.0
-    return suspects, weights, None
-
-
-def scattered_suspects(
-    shares: NDArray[np.float64], near: NDArray[np.float64], codes: NDArray[np.intp]
-) -> NDArray[np.bool_]:
-    """Labels (n,) for which both judges name the same other class."""
-    said = shares.argmax(axis=1)
-    return (said != codes) & (near.argmax(axis=1) == said)
 
 
 def checked_shares(pred_probs: Any, n: int, classes: NDArray[Any]) -> NDArray[np.float64]:

@@ -1,34 +1,44 @@
-"""Flips that all leave one class, told from a class that is merely hard.
+"""Flips that all leave one class, told from a class that is merely hard and from labels that were planted.
 
 Let a class lose a share of its labels at random, whichever way they went. Where its rows lie, what is left of its own
 labels and the foreign ones are then mixed in *one* proportion: going down the rows, ordered by how much they look like
 the class, the foreign labels per own label stay level (Scott, Blanchard and Handy, 2013: the slope of the ROC curve at
 its foot is the contamination). Classes that overlap by nature do not look like that: at their core the slope is near
-zero, and it grows outwards. So the test asks for a level slope, and for a core in which the class's own labels are
-outnumbered or nearly so; elsewhere a plain model is right anyway.
+zero, and it grows outwards. Planted labels lie where the attacker wanted them: inside the region, labels then keep to
+their own kind, which a test of nearest neighbours (Schilling, 1986) shows. So the rule asks for a level slope, for a
+core in which the class's own labels are outnumbered or nearly so (elsewhere a plain model is right anyway), for labels
+that are mixed at random inside the region, and for a class that is not rare as it stands: one that is may well be rare
+by nature, with labels planted around it.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
+from sklearn.neighbors import NearestNeighbors
 
 from floral_learn.defenses.sanitizers.rule import Rule
 
 FEWEST = 40  # own labels below which quantiles say nothing: the first is then made of twelve rows
 CORE = (0.3, 0.5, 0.7)  # shares of the class's own labels, from the surest row on
 RIM = 0.85
+_NEAREST = 5
+_SHUFFLES = 200
+_MOST_INSIDE = 5000  # rows of the region that are asked for their neighbours
 
 
 @dataclass(frozen=True)
 class OneWay:
-    """A class that may have lost labels: the foreign labels (n,) where it lies, and the numbers behind."""
+    """A class that may have lost labels: the rows (n,) where it lies, the foreign labels there, the numbers behind."""
 
     code: int
+    inside: NDArray[np.bool_]
     foreign: NDArray[np.bool_]
     slopes: tuple[float, ...]
     own_in_core: float
+    share: float
 
     @property
     def level(self) -> float:
@@ -41,6 +51,7 @@ class OneWay:
             self.level >= rule.level
             and self.slopes[-1] <= rule.most_foreign
             and self.own_in_core <= rule.own_in_core
+            and self.share >= rule.least_share
             and bool(self.foreign.any())
         )
 
@@ -57,11 +68,13 @@ def one_way_flips(
         own = codes == code
         if own.sum() >= FEWEST and not own.all():
             looks = rankdata(model_shares[:, code]) + rankdata(near_shares[:, code])
-            found.append(_measure(looks, code, own, weight))
+            found.append(_measure(looks, code, own, weight, len(np.unique(codes))))
     return found
 
 
-def _measure(looks: NDArray[np.float64], code: int, own: NDArray[np.bool_], weight: NDArray[np.float64]) -> OneWay:
+def _measure(
+    looks: NDArray[np.float64], code: int, own: NDArray[np.bool_], weight: NDArray[np.float64], n_classes: int
+) -> OneWay:
     order = np.argsort(-looks, kind="stable")
     own_mass, other_mass = np.cumsum((weight * own)[order]), np.cumsum((weight * ~own)[order])
     hits, misses = own_mass / own_mass[-1], other_mass / other_mass[-1]
@@ -72,7 +85,30 @@ def _measure(looks: NDArray[np.float64], code: int, own: NDArray[np.bool_], weig
     inside[order[: border + 1]] = True
     return OneWay(
         code=code,
+        inside=inside,
         foreign=inside & ~own,
         slopes=tuple(float(misses[at] / hits[at]) for at in places),
         own_in_core=float(own_mass[core] / (own_mass[core] + other_mass[core])),
+        share=float(n_classes * own_mass[-1] / weight.sum()),
     )
+
+
+def clumped(X: Any, inside: NDArray[np.bool_], own: NDArray[np.bool_]) -> float:
+    """How far own labels inside a region keep to themselves, in deviations from labels mixed at random (near 0).
+
+    Counts the pairs of nearest neighbours, rows X (n, d) on one scale, that have labels of one kind, and compares with
+    the same labels shuffled inside the region.
+    """
+    rng = np.random.default_rng(0)
+    rows = np.flatnonzero(inside)
+    if len(rows) > _MOST_INSIDE:
+        rows = rng.choice(rows, _MOST_INSIDE, replace=False)
+    kind = own[rows]
+    if len(rows) < 3 or kind.all() or not kind.any():
+        return 0.0
+    search = NearestNeighbors(n_neighbors=min(_NEAREST, len(rows) - 1)).fit(X[rows])
+    near = search.kneighbors(return_distance=False)
+    counts = np.array(
+        [(shuffled[near] == shuffled[:, None]).sum() for shuffled in (rng.permutation(kind) for _ in range(_SHUFFLES))]
+    )
+    return float(((kind[near] == kind[:, None]).sum() - counts.mean()) / max(counts.std(), 1e-12))

@@ -17,9 +17,18 @@ class Rule:
         One-way flips: share of own labels in the core above which a plain model is right anyway.
     one_way_gain : float
         Rise of the recalls, summed over classes and on the given labels, without which one-way flips are left alone.
-    scattered_gain : float
-        Rise of the held-out accuracy, times the root of the number of rows, without which scattered suspects are left
-        alone: 0.8 is two standard errors if one prediction in six changes, 0.04 with 400 rows.
+    least_share : float
+        One-way flips: labels of the class, as a share of what it would have if all classes were even. A class with
+        fewer may be rare by nature.
+    most_clumped : float
+        One-way flips: deviations by which labels inside the region may keep to their own kind.
+    scattered : {"both", "confident", "restored"}
+        Scattered suspects: labels for which both judges name the same other class ("both"), or labels that look more
+        like another class than that class's own labels do on average ("confident"); "restored" also makes up for the
+        labels that each class has lost by weights.
+    scattered_errors, recall_errors : float
+        Rise of the held-out accuracy and of the mean recall, in their standard errors (paired), without which
+        scattered suspects are left alone.
     scattered_weight : float
         Weight of a scattered suspect.
     """
@@ -28,7 +37,11 @@ class Rule:
     most_foreign: float = 0.55
     own_in_core: float = 0.5
     one_way_gain: float = 0.2
-    scattered_gain: float = 0.8
+    least_share: float = 0.35
+    most_clumped: float = 3.0
+    scattered: str = "both"
+    scattered_errors: float = 2.0
+    recall_errors: float = 0.0
     scattered_weight: float = 0.5
 
 
