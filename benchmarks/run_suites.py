@@ -18,14 +18,13 @@ import shlex
 import shutil
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from floral_learn.atomic_files import write_atomically
 from floral_learn.datasets.files import search_path
 from floral_learn.evaluation.adapt_suite import adapt
 from floral_learn.evaluation.reporting.environment import environment, publishable
-from floral_learn.evaluation.runner import run_suite
+from floral_learn.evaluation.runner import run_cells
 from floral_learn.evaluation.spec import Suite
 from floral_learn.evaluation.store import Store
 from floral_learn.evaluation.suites import SUITES
@@ -60,29 +59,34 @@ def command(given: list[str]) -> str:
 
 
 def run(args: argparse.Namespace) -> int:
+    """All suites are one pool of cells: what two of them share is run once, and no process waits for a suite to end."""
     here = environment()
     if not args.quick:
         publishable(here)
-    failed = 0
+    suites = chosen(args)
     with Store(args.out / "store.sqlite") as store:
-        for suite in chosen(args):
+        cells = {suite.name: suite.cells() for suite in suites}
+        notes, status = {}, "stopped"
+        for suite in suites:
             note = {"command": command(sys.argv[1:]), "environment": here, "seeds": list(suite.seeds)}
-            number, started, status = store.begin_run(suite.name, note), time.perf_counter(), "stopped"
-            try:
-                report = run_suite(suite, store, jobs=args.jobs, retry_errors=True, device=args.device)
-                status = "done"
-            finally:
-                store.end_run(number, status, time.perf_counter() - started)
-            failed += report.failed
-            busy = sum(report.split.values())
-            print(
-                f"{suite.name}: {report.computed} of {report.cells} cells in {report.seconds:.0f} s "
-                f"({busy:.0f} s of workers), {report.failed} failed",
-                flush=True,
-            )
-            for _, message in store.errors(cell.key for cell in suite.cells())[:3]:
+            notes[suite.name] = store.begin_run(suite.name, note)
+        try:
+            everything = [cell for mine in cells.values() for cell in mine]
+            report = run_cells(everything, store, jobs=args.jobs, retry_errors=True, device=args.device)
+            status = "done"
+        finally:
+            for suite in suites:
+                costs = store.costs(cell.key for cell in cells[suite.name])
+                store.end_run(notes[suite.name], status, sum(seconds for seconds, _ in costs.values()))
+        for suite in suites:
+            keys = [cell.key for cell in cells[suite.name]]
+            costs, errors = store.costs(keys), store.errors(keys)
+            busy = sum(seconds for seconds, _ in costs.values())
+            print(f"{suite.name}: {len(costs)} of {len(keys)} cells, {busy:.0f} s of workers, {len(errors)} failed")
+            for _, message in errors[:3]:
                 print(f"  {message}")
-    return 1 if failed else 0
+        print(f"{report.computed} cells computed in {report.seconds:.0f} s, {report.failed} failed", flush=True)
+    return 1 if report.failed else 0
 
 
 def publish(args: argparse.Namespace) -> int:
@@ -91,17 +95,20 @@ def publish(args: argparse.Namespace) -> int:
 
     with Store(args.out / "store.sqlite", read_only=True) as store:
         for suite in chosen(args):
-            runs = [note for note in store.runs(suite.name) if note["status"] == "done"]
+            runs = store.runs(suite.name)
             if not runs:
                 print(f"{suite.name}: not run")
                 continue
             info, keys = runs[-1]["info"], [cell.key for cell in suite.cells()]
             if not args.quick:
                 publishable(info["environment"])
+                if len(commits := {note["info"]["environment"]["commit"] for note in runs}) > 1:
+                    sys.exit(f"{suite.name}: cells of several commits ({', '.join(sorted(commits))}); run it at one")
             known = store.status(keys)
             if any(known.get(key) != "done" for key in keys):
                 sys.exit(f"{suite.name}: {sum(known.get(key) != 'done' for key in keys)} cells are missing or failed")
-            note = {**info, "started": runs[0]["started"], "seconds": sum(entry["seconds"] or 0 for entry in runs)}
+            busy = sum(seconds for seconds, _ in store.costs(keys).values())  # of all processes together
+            note = {**info, "started": runs[0]["started"], "seconds": round(busy, 1)}
             with tempfile.TemporaryDirectory() as folder:
                 made = write_outputs(Results(suite, store), Path(folder), note)
                 target = args.docs / suite.name

@@ -123,8 +123,7 @@ def users_of(name):
 
 
 def test_the_round_is_written_once():
-    # Who needs a gradient step, the root of the projection or the bias takes these; nobody writes them again. The one
-    # loop beside them, evaluation/families/plain_rounds.py, plays what the library does not: the listing as printed.
+    # Who needs a gradient step, the root of the projection or the bias takes these; nobody writes them again.
     assert users_of("play_round") == {
         "core/game.py",
         "core/operations.py",

@@ -24,7 +24,7 @@ MOON = (Data("moon", params(seed=1, n_train=120, n_val=60, n_test=400)),)
 
 
 def suites() -> list[Suite]:
-    """Small suites of every family: attacks, games, printed rounds, single fits, networks, heads, contraction."""
+    """Small suites of every family: attacks, games, single fits, networks, heads, contraction."""
     base = replace(SUITES["moon"], data=MOON, seeds=(1,), levels=(0, 10), figures=(), paper_table=None)
     grid = Grid(rounds=60, flips=(0.05,), etas=(1e-3,), decays=(None, 20))
     attacks = tuple(Attack(name) for name in ("farthest", "alfa", "alfa-tilt", "lfa", "random", "randomized-top-k"))

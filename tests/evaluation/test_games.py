@@ -12,6 +12,7 @@ from floral_learn.core.game import step_schedule
 from floral_learn.core.gram import DenseGram
 from floral_learn.core.kernels import Kernel
 from floral_learn.core.low_rank import LowRankGram
+from floral_learn.core.projections import project
 from floral_learn.defenses.ln_svm import correct_gram
 from floral_learn.evaluation.cell_data import load, poisoned_labels
 from floral_learn.evaluation.families.games import (
@@ -22,13 +23,7 @@ from floral_learn.evaluation.families.games import (
     run_games,
     steps_of,
 )
-from floral_learn.evaluation.families.plain_rounds import (
-    EarlyStoppedSVC,
-    play,
-    project_as_printed,
-    project_exactly,
-    run_printed,
-)
+from floral_learn.evaluation.families.plain_rounds import EarlyStoppedSVC, project_as_printed
 from floral_learn.evaluation.families.sanitise import prepare
 from floral_learn.evaluation.metrics import binary_scores, label_scores, multiclass_hinge
 from floral_learn.evaluation.plan import MAX_COLUMNS, jobs_for
@@ -72,15 +67,14 @@ def test_the_plain_column_is_projected_gradient_without_an_attacker():
     rows = rows_of(result)
     K, test = (rbf_kernel(X, dataset.X_train, gamma=cell.gamma) for X in (dataset.X_train, dataset.X_test))
     signs, truth = (np.where(labels == dataset.classes[1], 1.0, -1.0) for labels in (y, dataset.y_test))
-    none = np.zeros(1, int)
     for config, _, _, eta, decay in configurations(cell, len(y)):
-        steps, seen = step_schedule(eta, 12, decay and (0.1, decay))[:, None], []
-        play(
-            K, signs, cell.C, steps, none, none, 0, project_exactly,
-            lambda _, weights, bias, seen=seen: seen.append((test @ weights + bias)[:, 0]),
-        )  # fmt: skip
-        assert rows[config, "last", "accuracy"] == pytest.approx(((seen[-1] > 0) == (truth > 0)).mean(), abs=1e-6)
-        hinge = np.maximum(0, 1 - truth * seen[-1]).mean()
+        dual = np.zeros(len(y))
+        for step in step_schedule(eta, 12, decay and (0.1, decay)):
+            dual = project(dual - step * (signs * (K @ (signs * dual)) - 1), signs, cell.C).dual
+        free = (dual > 0) & (dual < cell.C)
+        scores = test @ (signs * dual) + (signs - K @ (signs * dual))[free].mean()
+        assert rows[config, "last", "accuracy"] == pytest.approx(((scores > 0) == (truth > 0)).mean(), abs=1e-6)
+        hinge = np.maximum(0, 1 - truth * scores).mean()
         assert rows[config, "last", "hinge_loss"] == pytest.approx(hinge, abs=1e-4)
 
 
@@ -96,18 +90,22 @@ def test_the_authors_decay_is_forgotten_in_the_next_round():
 def test_the_projection_as_printed_swings_and_leaves_the_constraint_unmet():
     rng = np.random.default_rng(0)
     z, signs = rng.uniform(0.4, 1.0, (40, 3)), np.where(rng.random((40, 3)) < 0.4, 1.0, -1.0)
-    exact = project_exactly(z, signs, 10.0)
+    exact = project(z, signs, 10.0).dual
     assert np.abs((signs * exact).sum(0)).max() < 1e-9
     # mu = 0, phi / n, 0, ...: after an even number of rounds nothing but the clipping is left
-    np.testing.assert_allclose(project_as_printed(z, signs, 10.0), z, atol=1e-9)
+    printed, mu = project_as_printed(z, signs, np.full(z.shape, 10.0))
+    np.testing.assert_allclose(printed, z, atol=1e-9)
+    np.testing.assert_allclose(mu, 0, atol=1e-9)
     assert np.abs(exact - z).max() > 0.05
 
 
 def test_the_cell_of_the_printed_projection_has_rows_for_every_point_of_the_grid():
     (cell,) = cells_of("floral-printed")
     dataset, (y,) = load(cell.data), labels_for([cell])
-    (result,) = run_printed([cell], [y], dataset)
+    (result,) = run_games([cell], [y], dataset)
+    (exact,) = run_games(cells_of("floral"), [y], dataset)
     rows = rows_of(result)
+    assert rows != rows_of(exact), "another projection, other numbers"
     for config, *_ in configurations(cell, len(y)):
         assert rows[config, "best", "accuracy"] >= rows[config, "last", "accuracy"]
         assert 0.4 < rows[config, "average", "accuracy"] <= 1

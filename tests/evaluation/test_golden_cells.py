@@ -10,7 +10,7 @@ from floral_learn.evaluation.spec import RESULTS_VERSION
 pytest.importorskip("torch", reason="networks need torch: pip install '.[torch]'")
 AGAIN = "if that was meant, raise RESULTS_VERSION in evaluation/spec.py and run python tests/evaluation/golden_cells.py"
 # Families of which a cell must be there; texts need IMDB and an encoder (tests/evaluation/test_imdb.py).
-FAMILIES = {"attack", "games", "fits", "networks", "heads", "stability", "printed"}
+FAMILIES = {"attack", "games", "fits", "networks", "heads", "stability"}
 
 
 @pytest.fixture(scope="module")

@@ -66,9 +66,9 @@ def load(data: Data) -> Dataset:
 
 
 def poisoned_labels(
-    data: Data, attack: Attack, levels: list[float], seed: int, progress: Any = None
+    data: Data, attack: Attack, levels: list[float], seed: int, progress: Any = None, device: str | None = None
 ) -> list[np.ndarray]:
-    """Training labels after `attack` at each of `levels` (percent of the rows)."""
+    """Training labels after `attack` at each of `levels` (percent of the rows); `device` is for an SVM's rounds."""
     dataset = load(data)
     if attack.name == "reference":
         family = dict(attack.params)["family"]
@@ -77,12 +77,12 @@ def poisoned_labels(
         return [np.array(dataset.info["votes"]) for _ in levels]
     clean = dataset.y_train_clean
     if attack.name in GREEDY and len(levels) > 1:
-        result = _poison(dataset, attack, max(levels), seed, progress)
+        result = _poison(dataset, attack, max(levels), seed, progress, device)
         return [_first_flips(clean, result, int(len(clean) * level / 100 + 1e-9)) for level in levels]
     out = []
     for number, level in enumerate(levels):
         inner = None if progress is None else _part(progress, number, len(levels))
-        out.append(_poison(dataset, attack, level, seed, inner).y)
+        out.append(_poison(dataset, attack, level, seed, inner, device).y)
     return out
 
 
@@ -90,14 +90,15 @@ def _reference(data: Data, labels: str) -> np.ndarray:
     return load(Data(data.name, (*data.params, ("labels", labels)))).y_train
 
 
-def _poison(dataset: Dataset, attack: Attack, level: float, seed: int, progress: Any) -> Any:
+def _poison(dataset: Dataset, attack: Attack, level: float, seed: int, progress: Any, device: str | None) -> Any:
     from floral_learn.attacks import ATTACKS
 
     arguments = dict(attack.params)
     if arguments.pop("duals", "optimal") == "early":  # those of an SVM that was stopped, as the paper trains it
         from floral_learn.evaluation.families.plain_rounds import EarlyStoppedSVC
 
-        arguments["surrogate"] = EarlyStoppedSVC(**{name: arguments.pop(name) for name in ("C", "gamma", "eta")})
+        given = {name: arguments.pop(name) for name in ("C", "gamma", "eta")}
+        arguments["surrogate"] = EarlyStoppedSVC(**given, device=device)
     if attack.name not in _OWN_SVM and "C" in arguments:
         svm = SVC(C=arguments.pop("C"), gamma=arguments.pop("gamma"), cache_size=1000)
         if attack.name in ("top-k", "randomized-top-k", "lfa"):

@@ -9,10 +9,13 @@ from floral_learn.evaluation.cell_data import kind_of
 from floral_learn.evaluation.families.games import configurations
 from floral_learn.evaluation.spec import ATTACK_METHOD, Cell
 
-GAME_METHODS = ("floral", "largest-loss", "floral-slip", "svm", "ln-svm", "curie", "ls-svm", "k-lid")
+GAME_METHODS = ("floral", "largest-loss", "floral-slip", "floral-printed", "svm", "ln-svm", "curie", "ls-svm", "k-lid")
 NETWORK_METHODS = ("nn", "nn-pgd")
 HEAD_METHODS = ("nn-head", "nn-turns")
-OWN_FAMILY = {"stability": "stability", "floral-printed": "printed"}
+# Games with rounds of their own share no batch with others.
+OWN_ROUNDS = ("largest-loss", "floral-printed")
+# Long attacks that share nothing between levels; the others share a fit, or a way.
+LEVELS_APART = ("alfa", "alfa-tilt")
 # Columns of a batch of games: on 500 rows the time a column does not fall any further, and a killed run loses less.
 MAX_COLUMNS = 128
 # Measured on Moon, in units of 1000 column-rounds of a game (about 0.08 s): what a cell weighs in the time left.
@@ -50,8 +53,8 @@ def family_of(cell: Cell) -> str:
         return "text"
     if name in GAME_METHODS:
         return "games"
-    if name in OWN_FAMILY:
-        return OWN_FAMILY[name]
+    if name == "stability":
+        return "stability"
     if name in HEAD_METHODS:
         return "heads"
     return "networks" if name in NETWORK_METHODS else "fits"
@@ -72,7 +75,7 @@ def jobs_for(cells: Iterable[Cell], rows: int = 500) -> tuple[list[Job], list[Jo
         else:
             second.append(Job(str(family), tuple(members), _WEIGHTS.get(members[0].method.name, 1.5) * len(members)))
     # Long jobs first: with several workers the end of the run is then not one long straggler.
-    return first, sorted(second, key=lambda job: -job.weight)
+    return sorted(first, key=lambda job: -job.weight), sorted(second, key=lambda job: -job.weight)
 
 
 def _attack_weight(cell: Cell) -> float:
@@ -82,7 +85,8 @@ def _attack_weight(cell: Cell) -> float:
 def _shared(cell: Cell) -> tuple[object, ...]:
     family = family_of(cell)
     if family == "attack":
-        return cell.data, cell.attack, cell.seed
+        alone = cell.attack is not None and cell.attack.name in LEVELS_APART
+        return cell.data, cell.attack, cell.seed, cell.level if alone else None
     if family == "text":  # the encoder of a draw and level is trained once for all of its cells
         return cell.data, cell.attack, cell.level, cell.seed
     if family == "networks":
@@ -92,7 +96,7 @@ def _shared(cell: Cell) -> tuple[object, ...]:
     if family == "heads":  # one stack of networks for all poisoned labels of a replication
         return cell.data, cell.seed
     if family == "games":
-        return cell.data, cell.C, cell.gamma, cell.grid, cell.method.name == "largest-loss"
+        return cell.data, cell.C, cell.gamma, cell.grid, cell.method.name if cell.method.name in OWN_ROUNDS else ""
     return cell.data, cell.C, cell.gamma, cell.attack, cell.level, cell.seed
 
 
@@ -113,5 +117,6 @@ def _game_jobs(members: list[Cell], rows: int) -> list[Job]:
 
 def _game_job(batch: list[Cell], width: int) -> Job:
     rounds = batch[0].grid.rounds if batch[0].grid else 500
-    loss = 1.6 if batch[0].method.name == "largest-loss" else 1.0  # that attacker needs a product of its own
-    return Job("games", tuple(batch), loss * width * rounds / 1000)
+    # one attacker needs a product of its own, one projection a long loop
+    slower = {"largest-loss": 1.6, "floral-printed": 4.0}.get(batch[0].method.name, 1.0)
+    return Job("games", tuple(batch), slower * width * rounds / 1000)

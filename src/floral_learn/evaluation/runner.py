@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -73,16 +73,29 @@ def run_suite(
     watcher: Watcher | None = None,
     device: str | None = None,
 ) -> RunReport:
-    """Compute the cells of `suite` that `store` does not have; errors are kept as they are unless `retry_errors`.
+    """Compute the cells of `suite` that `store` does not have, see `run_cells`."""
+    return run_cells(suite.cells(), store, jobs=jobs, retry_errors=retry_errors, watcher=watcher, device=device)
 
-    A ``KeyboardInterrupt`` or a full disk ends the run with everything finished in the store; so does a kill.
+
+def run_cells(
+    cells: Sequence[Cell],
+    store: Store,
+    *,
+    jobs: int = 1,
+    retry_errors: bool = False,
+    watcher: Watcher | None = None,
+    device: str | None = None,
+) -> RunReport:
+    """Compute those of `cells` that `store` does not have; errors are kept as they are unless `retry_errors`.
+
+    The cells may be those of several suites; their attacks must be among them. A ``KeyboardInterrupt`` or a full disk
+    ends the run with everything finished in the store; so does a kill.
     """
     started = time.perf_counter()
-    cells = suite.cells()
     watcher = watcher or Silent()
     known = store.status(cell.key for cell in cells)
     settled = ("done",) if retry_errors else ("done", "error")
-    missing = [cell for cell in cells if known.get(cell.key) not in settled]
+    missing = [cell for cell in dict.fromkeys(cells) if known.get(cell.key) not in settled]
     report = RunReport(len(cells), len(cells) - len(missing))
     attacks, rest = jobs_for(missing)
     _stage(attacks, store, report, jobs, watcher, device)

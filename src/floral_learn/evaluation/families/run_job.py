@@ -13,10 +13,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from floral_learn.core.choose_gram import DENSE_ROWS
+from floral_learn.defenses.sanitizers.neighbors import neighbors_on
 from floral_learn.evaluation.cell_data import kind_of, load, poisoned_labels
 from floral_learn.evaluation.families.contraction import run_stability
 from floral_learn.evaluation.families.games import run_games
-from floral_learn.evaluation.families.plain_rounds import run_printed
 from floral_learn.evaluation.families.single_fits import run_fits
 from floral_learn.evaluation.plan import Job
 from floral_learn.evaluation.spec import Cell, CellResult
@@ -39,8 +39,10 @@ def run_job(
         # On matrices this small a second BLAS thread costs more than it brings, on a busy machine many times more.
         texts = kind_of(job.cells[0].data).texts  # these have a loader of their own
         small = not texts and len(load(job.cells[0].data).y_train) <= DENSE_ROWS
-        with threadpool_limits(1 if small else None):
-            results = _FAMILIES[job.family](job, labels, progress, device)
+        # Nor is a device any faster on so few rows, but for games, which are played in batches of many columns.
+        on = None if small and job.family != "games" else device
+        with threadpool_limits(1 if small else None), neighbors_on(None if small else on):
+            results = _FAMILIES[job.family](job, labels, progress, on)
     except Exception as error:
         results = [CellResult.failed(cell, error) for cell in job.cells]
     seconds, memory = time.perf_counter() - started, peak_memory()
@@ -74,7 +76,7 @@ def _attacks(job: Job, labels: dict[str, np.ndarray], progress: Progress, device
     else:
         clean = load(first.data).y_train_clean
         found = poisoned_labels(
-            first.data, first.attack, levels, first.seed, lambda done, total: progress(done / max(total, 1))
+            first.data, first.attack, levels, first.seed, lambda done, total: progress(done / max(total, 1)), device
         )
     results = []
     for cell, y in zip(job.cells, found, strict=True):
@@ -120,10 +122,6 @@ def _text(job: Job, labels: dict[str, np.ndarray], progress: Progress, device: s
     return run_text(list(job.cells), y, progress, device)
 
 
-def _printed(job: Job, labels: dict[str, np.ndarray], progress: Progress, device: str | None) -> list[CellResult]:
-    return run_printed(list(job.cells), _labels_of(job.cells, labels), load(job.cells[0].data), progress)
-
-
 # A new kind of cell is one function here and one line in `plan.family_of`.
 _FAMILIES: dict[str, Any] = {
     "attack": _attacks,
@@ -133,7 +131,6 @@ _FAMILIES: dict[str, Any] = {
     "heads": _heads,
     "stability": _stability,
     "text": _text,
-    "printed": _printed,
 }
 
 

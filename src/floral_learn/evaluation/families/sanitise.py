@@ -71,6 +71,6 @@ def prepare(cell: Cell, dataset: Dataset, y: np.ndarray) -> Prepared:
     if name == "k-lid":
         weight = KLIDWeights(**settings).fit_sanitize(dataset.X_train, y).sample_weight
         return Prepared(codes, C * np.asarray(weight), poisoned)
-    if name not in ("floral", "largest-loss", "floral-slip", "svm"):
+    if name not in ("floral", "largest-loss", "floral-slip", "floral-printed", "svm"):
         raise ValueError(f"{name!r} is not trained by projected gradient rounds")
     return Prepared(codes, cap, poisoned)

@@ -13,14 +13,17 @@ from typing import Any
 
 import numpy as np
 
+from floral_learn.core.choose_gram import DENSE_ROWS
 from floral_learn.datasets import Dataset
 from floral_learn.evaluation.arena_methods import ESTIMATORS as ARENA_ESTIMATORS
 from floral_learn.evaluation.families.sanitise import NOT_SETTINGS, sanitiser_parameters
+from floral_learn.evaluation.families.shared_kernel import SharedKernel
 from floral_learn.evaluation.metrics import binary_scores, label_scores, multiclass_hinge
 from floral_learn.evaluation.spec import Cell, CellResult
 
 # methods whose estimator is DEFENSES[name] with C and gamma, trained by libsvm
 LIBSVM = ("svm-libsvm", "ln-svm-libsvm", "curie-libsvm", "ls-svm-libsvm", "k-lid-libsvm")
+SVCS = ("svc", "svc-default")
 FIXED_BUDGET = 0.02
 GRID_SIDE = 90  # points a side of a stored decision map
 
@@ -46,7 +49,7 @@ def make_estimator(cell: Cell, device: str | None = None) -> Any:
     if name == "floral-told":
         budget = cell.level / 100 if cell.level else FIXED_BUDGET
         return DEFENSES["floral"](**settings, budget=budget, device=device, random_state=cell.seed, **given)
-    if name in ("svc", "svc-default"):
+    if name in SVCS:
         from sklearn.svm import SVC
 
         return SVC(**settings, cache_size=1000)
@@ -64,10 +67,14 @@ def run_fits(
 ) -> list[CellResult]:
     """Fit and score each cell; an exception is that cell's error."""
     results = []
+    shared = SharedKernel(dataset.X_train, device) if len(dataset.X_train) > DENSE_ROWS else None
     for number, (cell, y) in enumerate(zip(cells, labels, strict=True)):
         result, started = CellResult(cell), time.perf_counter()
         try:
-            model = make_estimator(cell, device).fit(dataset.X_train, y)
+            model = make_estimator(cell, device)
+            if shared is not None and cell.method.name in (*LIBSVM, *SVCS):
+                model = shared.lend(model)
+            model.fit(dataset.X_train, y)
             score(result, model, dataset, y)
             if dict(cell.method.params).get("map"):
                 result.traces["", "map"] = decision_map(model, dataset)
