@@ -9,6 +9,7 @@ import re
 import shlex
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from urllib.parse import urlparse
 
@@ -17,6 +18,7 @@ import pandas as pd
 import pytest
 
 import floral_learn
+from floral_learn.cli import make_app
 from floral_learn.datasets import sample_table
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -100,20 +102,32 @@ def folder(tmp_path_factory):
     return folder
 
 
-def test_every_command_runs(folder):
-    """One after the other, since later ones use what earlier ones wrote."""
-    found = commands()
+def test_every_command_runs(folder, monkeypatch):
+    """One after the other, since later ones use what earlier ones wrote.
+
+    The first runs as a reader would run it, the others in this process, which has imported everything already.
+    """
+    testing = pytest.importorskip("typer.testing")
+    app, runner, found = make_app(), testing.CliRunner(), commands()
     assert len(found) >= 12
-    failed = []
+    failed, alone = [], True
+    monkeypatch.chdir(folder)
     for command, page in found.items():
         if any(command.split(" #")[0].startswith(prefix) for prefix in NOT_RUN):
             continue
         words = shlex.split(command)
         assert words[0] == "floral", f"{page}: who runs {command!r}? mark the block with <!-- not run: reason -->"
-        words = [str(Path(sys.executable).with_name("floral")), *words[1:]]
-        done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
-        if done.returncode:
-            failed.append(f"{page}: {command}\n{done.stdout[-500:]}{done.stderr[-1500:]}")
+        if alone:
+            words[0] = str(Path(sys.executable).with_name("floral"))
+            done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
+            code, said, alone = done.returncode, done.stdout + done.stderr, False
+        else:
+            with warnings.catch_warnings():
+                warnings.simplefilter("default")  # a command warns its user; only tests make that an error
+                done = runner.invoke(app, words[1:])
+            code, said = done.exit_code, f"{done.output}{done.exception or ''}"
+        if code:
+            failed.append(f"{page}: {command}\n{said[-2000:]}")
     assert not failed, "\n\n".join(failed)
     for written in ("model.skops", "predictions.csv", "report/page.html", "poisoned.csv", "runs/moon-quick"):
         assert (folder / written).exists(), f"no command of the documents wrote {written}"

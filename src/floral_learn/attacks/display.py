@@ -157,7 +157,7 @@ class SecurityCurveDisplay:
         counts = np.issubdtype(self.budgets.dtype, np.integer)
         x = self.budgets if counts else 100 * self.budgets
         for name, values in self.accuracies.items():
-            mean, deviation = values.mean(axis=0), values.std(axis=0)
+            mean, deviation = values.mean(axis=0), values.std(axis=0, ddof=min(1, len(values) - 1))
             (line,) = ax.plot(x, mean, marker="o", markersize=4, label=name)
             if len(values) > 1:
                 ax.fill_between(x, mean - deviation, mean + deviation, color=line.get_color(), alpha=0.15)

@@ -12,6 +12,7 @@ import numpy as np
 
 from floral_learn.datasets.arena import ARENA_FOLDS
 from floral_learn.evaluation.arena_methods import BASES
+from floral_learn.evaluation.metrics import sample_deviation
 from floral_learn.evaluation.reporting.results import attack_title
 from floral_learn.evaluation.spec import Suite
 from floral_learn.evaluation.store import Store
@@ -93,7 +94,7 @@ def score_card(frame: pd.DataFrame) -> pd.DataFrame:
             if name in plain:
                 row |= _against_plain(plain[name].loc[here.index].dropna(), even[name].loc[here.index].dropna())
                 gains = [_poisoned(part[name].dropna(), names).mean() for part in by_split.values() if name in part]
-                row["deviation"] = float(np.std(gains, ddof=1)) if len(gains) > 1 else np.nan
+                row["deviation"] = float(sample_deviation(gains))
             rows.append(row)
     return pd.DataFrame(rows)
 
