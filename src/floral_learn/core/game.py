@@ -53,7 +53,9 @@ def play(rows: Rows, callback: Callback | None = None) -> GameState:
             state.history.close_round(verdict.bias, verdict.residual, verdict.objective)
             rows.add_up(verdict)
             state.closed = True
-            state.settled = game.tol is not None and state.round in LOOKS and bool(rows.movement().mean() <= game.tol)
+            if game.tol is not None and state.round in LOOKS:
+                state.movement = float(rows.movement().mean())
+                state.settled = state.movement <= game.tol
             if (callback is not None and callback(state)) or state.settled:
                 return state
         if state.round >= game.rounds:

@@ -124,6 +124,8 @@ class GameState:
         Earlier sums, for the average over the last half.
     settled : bool
         Whether the game ended because it had settled (`Game.tol`).
+    movement : float
+        What `Game.tol` is compared with, at the last look; infinite before.
     extra : dict
         What is needed beside this to go on: the averaged decision values at the last look, or the momentum of the
         accelerated solver.
@@ -149,6 +151,7 @@ class GameState:
     closed: bool = False
     marks: Marks = field(default_factory=Marks)
     settled: bool = False
+    movement: float = float("inf")
     extra: dict[str, Array] = field(default_factory=dict)
 
     @classmethod
@@ -193,6 +196,7 @@ class GameState:
         arrays = {name: np.array(backend.numpy(getattr(self, name))) for name in _ARRAYS}  # copies: the game goes on
         arrays["signs"] = arrays["signs"].astype(np.int8)
         arrays["counters"] = np.array([self.round, int(self.closed), int(self.settled)])
+        arrays["movement"] = np.array([self.movement])
         arrays["marks.rounds"] = np.array([self.marks.stride, *self.marks.rounds])
         for name in ("weights", "biases"):
             kept = backend.numpy_rows(getattr(self.marks, name))
@@ -220,6 +224,7 @@ class GameState:
             round=number,
             closed=bool(closed),
             settled=bool(settled),
+            movement=float(arrays["movement"][0]),
             history=History.from_arrays(part("history.")),
             marks=Marks(stride, marked, weights, biases),
             extra=extra,

@@ -70,12 +70,13 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         rows.
     n_rounds : int, default=500
         T, the most rounds to be played.
-    tol : float or None, default=1e-3
+    tol : float or None, default=3e-4
         End the game once it has settled. With an attacker: the mean squared change per round of the averaged decision
         values on the training rows, from one look to the next (after 48, 64, 96, 128, ... rounds), is at most `tol`;
-        0.001 is reached after some 64 to 128 rounds. Without one: the largest violation of the KKT conditions is at
+        0.0003 is reached after some 64 to 192 rounds. Without one: the largest violation of the KKT conditions is at
         most `tol`, as in SVC; the solver is then an accelerated one and the model that of SVC. None plays exactly
-        `n_rounds` rounds of projected gradient steps, as the paper does.
+        `n_rounds` rounds of projected gradient steps, as the paper does. A ConvergenceWarning says that the rounds were
+        over while the model still moved by more than ten times `tol` (without an attacker: by more than `tol`).
     learning_rate : "auto" or float, default="auto"
         Step size eta. "auto" is 1.5 / lambda_max of the centred Gram matrix; 2 / lambda_max is the largest step that is
         stable whatever the attacker does (1 / lambda_max with the attacker off). The paper uses absolute values of 1e-4
@@ -213,7 +214,7 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         flips=None,
         per_class=True,
         n_rounds=500,
-        tol=1e-3,
+        tol=3e-4,
         learning_rate="auto",
         decay=None,
         warm_up=1,
