@@ -118,7 +118,7 @@ def chosen_suite(
 
         if label is None:
             raise ValueError("--data needs --label, the name of the label column")
-        suite = suite_for_file(data, label, [text.strip() for text in attack.split(",")], reading)
+        suite = suite_for_file(data, label, [text.strip() for text in attack.split(",")], reading, bool(names))
     elif name == "arena":
         if labels == "reference":
             raise ValueError("--labels reference exists for the paper's Moon suites, not for the arena")
@@ -152,6 +152,7 @@ def run(suite: Any, out: Path, jobs: int, retry_errors: bool, device: str | None
 
     from floral_learn.evaluation.reporting.environment import environment
     from floral_learn.evaluation.reporting.results import Results
+    from floral_learn.evaluation.reporting.verdict import verdict
     from floral_learn.evaluation.reporting.write import write_outputs
     from floral_learn.evaluation.runner import run_suite
     from floral_learn.evaluation.store import Store
@@ -165,6 +166,8 @@ def run(suite: Any, out: Path, jobs: int, retry_errors: bool, device: str | None
     watcher = LiveProgress(errors) if errors.is_terminal else LogProgress(_log_line)
     command = shlex.join(["floral", *sys.argv[1:]])
     typer.echo(f"{suite.name}: {suite.title}")
+    for text in suite.details:
+        typer.echo(text)
     with Store(out / "store.sqlite") as store:
         note = {"command": command, "environment": environment(), "seeds": list(suite.seeds)}
         number, started = store.begin_run(suite.name, note), time.perf_counter()
@@ -181,6 +184,8 @@ def run(suite: Any, out: Path, jobs: int, retry_errors: bool, device: str | None
         write_outputs(results, folder, {**note, "seconds": report.seconds, "split": report.split})
         report.split["tables and figures"] = time.perf_counter() - computed
         print_table(console, results)
+        if (found := verdict(results)) is not None:
+            typer.echo(str(found))
         print_costs(console, report)
         known = f"{report.reused} of {report.cells} cells were known" if report.reused else f"{report.cells} cells"
         typer.echo(f"{known}, {report.computed} computed in {duration(report.seconds)}")

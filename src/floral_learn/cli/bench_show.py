@@ -4,26 +4,57 @@ from __future__ import annotations
 
 from typing import Any
 
-from floral_learn.evaluation.reporting.results import Results
-from floral_learn.evaluation.reporting.tables import comparison, header, leading, lines
+from floral_learn.evaluation.reporting.by_level import READING, by_level
+from floral_learn.evaluation.reporting.results import WIDER, Results
+from floral_learn.evaluation.reporting.tables import Table, comparison, header, leading, lines
 from floral_learn.evaluation.runner import RunReport
 
 from .bench_progress import duration
 
 
 def print_table(console: Any, results: Results) -> None:
-    """Paper, ours and difference, with a line between levels and the best in bold."""
-    from rich.box import SIMPLE
-    from rich.table import Table
-
+    """Paper, ours and difference where the paper has numbers, method x level otherwise; the best in bold."""
     if not results.suite.methods or not len(results.frame):
         return
     table = comparison(results)
     if not table.rows:
         return
+    if table.has_paper:
+        _print_beside_paper(console, table)
+    else:
+        _print_by_level(console, table)
+    explained = dict.fromkeys(statistic.removesuffix(WIDER) for statistic in table.statistics)
+    console.print("mean ± deviation over replications, * the best of its level.", highlight=False)
+    for statistic in explained:
+        console.print(f"{statistic}: {READING[statistic]}", highlight=False, soft_wrap=True)
+
+
+def _print_by_level(console: Any, table: Table) -> None:
+    """One small table per attack: a row per method, a column per level."""
+    from rich.box import SIMPLE
+    from rich.table import Table as Shown
+
+    for part in by_level(table):
+        name = f"test accuracy, {part.title}" + ("" if part.statistic == "final" else f", {part.statistic}")
+        shown = Shown(title=name, title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0), collapse_padding=True)
+        shown.add_column("method", overflow="fold")
+        for head in part.heads:
+            shown.add_column(head, justify="right")
+        for method, entries in part.rows:
+            texts = ["" if entry is None else entry.text() for entry in entries]
+            marked = [entry is not None and entry.best for entry in entries]
+            shown.add_row(method, *(f"[bold]{t}[/]*" if best else t for t, best in zip(texts, marked, strict=True)))
+        console.print(shown)
+
+
+def _print_beside_paper(console: Any, table: Table) -> None:
+    """One row per level and method: the paper's number, ours, the difference."""
+    from rich.box import SIMPLE
+    from rich.table import Table as Shown
+
     start = len(leading(table))
-    shown = Table(
-        title=f"test accuracy: {table.title}", title_justify="left", caption=CAPTION, caption_justify="left",
+    shown = Shown(
+        title=f"test accuracy: {table.title}", title_justify="left",
         box=SIMPLE, padding=(0, 1, 0, 0), collapse_padding=True,
     )  # fmt: skip
     for number, name in enumerate(header(table)):
@@ -36,13 +67,6 @@ def print_table(console: Any, results: Results) -> None:
         previous = group
         shown.add_row(*line)
     console.print(shown)
-
-
-CAPTION = (
-    "mean ± deviation over replications, * the best of its level. best: peak over rounds, last: last round, average: "
-    "mean model of the last half of the rounds; for these three the grid was chosen on the test set, as in the paper. "
-    "final: one fit, nothing chosen with clean labels."
-)
 
 
 def print_costs(console: Any, report: RunReport) -> None:

@@ -113,6 +113,7 @@ class Suite:
     paper_table: str | None = None
     figures: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    details: tuple[str, ...] = ()  # how the data were read, for the settings at the end of a page
     attack_of_setting: bool = False  # the attacker's SVM has the setting's C and gamma
 
     def cells(self) -> list[Cell]:

@@ -25,6 +25,16 @@ _KNOWN: dict[str, dict[str, Any]] = {
     "floral (budget = level)": {"color": RED, "linestyle": ":", "zorder": 5, "marker": "d"},
     "floral (largest-loss attacker)": {"color": GREY, "linestyle": "-", "marker": "."},
 }
+_KNOWN |= {
+    "FloralClassifier()": _KNOWN["floral"],
+    "SVC()": {"color": BLACK, "linewidth": 1.8, "linestyle": "--", "zorder": 4, "marker": "s"},
+    "CleanLearning(SVC())": {"color": BLUE, "linestyle": "-.", "marker": "^"},
+    "ContradictedLabels, SVC()": {"color": GREEN, "linewidth": 1.8, "linestyle": "-", "zorder": 4, "marker": "D"},
+    "boosted trees": {"color": PURPLE, "linestyle": "--", "marker": "x"},
+    "ContradictedLabels, boosted trees": {"color": PURPLE, "linestyle": "-", "marker": "X"},
+    "rs": {"color": SKY, "linestyle": "-", "marker": "v"},
+    "dpa": {"color": GREY, "linestyle": ":", "marker": "*"},
+}
 _CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY, YELLOW, BLACK, GREY)
 _DASHES = ("-", "--", "-.", ":")
 

@@ -6,17 +6,19 @@ import base64
 import io
 from typing import Any
 
-from floral_learn.evaluation.figures import draw
+from floral_learn.evaluation.figures import draw, security
 from floral_learn.evaluation.figures.style import print_style
+from floral_learn.evaluation.reporting.by_level import by_level
 from floral_learn.evaluation.reporting.results import Results
 from floral_learn.evaluation.reporting.tables import Table, costs, header, leading
+from floral_learn.evaluation.reporting.verdict import verdict
 from floral_learn.evaluation.reporting.write import tables_of
 from floral_learn.extras import install_line
 
 _CAPTIONS = {
     "rounds": "Test accuracy over the rounds; lines are means, bands one deviation over replications. The "
     "configuration is that of the last column. Epochs of networks are stretched to the same axis.",
-    "security": "Test accuracy against the share of poisoned labels.",
+    "security": "Test accuracy against the share of poisoned labels; deviations are in the tables.",
     "sensitivity": "FLORAL's accuracy for each budget B of the attacker inside the game; B = 0 is the plain SVM.",
     "recovery": "Poisoned labels that the attacker inside the game flips back.",
     "boundaries": "Decision boundaries; flipped training labels are ringed; the number is test accuracy.",
@@ -52,7 +54,8 @@ def render(results: Results, note: dict[str, Any]) -> str:
     return template.render(
         suite=suite,
         note=note,
-        tables=[_view(table) for table in tables_of(results)],
+        verdict=verdict(results) if len(results.frame) else None,
+        metrics=[_metric(table) for table in tables_of(results)],
         costs=costs(results) if len(results.frame) else [],
         figures=_figures(results),
         errors=_errors(results),
@@ -60,6 +63,21 @@ def render(results: Results, note: dict[str, Any]) -> str:
         attacks=[attack.name for attack in suite.attacks],
         data=suite.data[0].name,
     )
+
+
+def _metric(table: Table) -> dict[str, Any]:
+    """A metric's small tables, method x level, and the same numbers as one table that sorts."""
+    small = by_level(table)
+    return {
+        "title": _TITLES.get(table.metric, table.metric),
+        "tables": small,
+        "one_attack": len({found.title for found in small}) < 2,
+        "has_paper": any(found.has_paper for found in small),
+        "spread": any(
+            entry is not None and entry.count > 1 for found in small for _, row in found.rows for entry in row
+        ),
+        "whole": _view(table),
+    }
 
 
 def _view(table: Table) -> dict[str, Any]:
@@ -95,18 +113,25 @@ def _view(table: Table) -> dict[str, Any]:
     }
 
 
-def _figures(results: Results) -> list[dict[str, str]]:
+def _figures(results: Results) -> list[dict[str, Any]]:
+    """The suite's figures; curves over levels as one small picture per attack, so that a phone can show them."""
     out = []
     for name in results.suite.figures:
         with print_style():
-            figure = draw(name, results)
-            if not figure.axes:
-                continue
-            stream = io.BytesIO()
-            figure.savefig(stream, format="png", dpi=150, bbox_inches="tight")
-        data = base64.b64encode(stream.getvalue()).decode()
-        out.append({"name": name, "caption": _CAPTIONS[name], "data": data})
+            pictures = security.panels(results) if name == "security" else [("", draw(name, results))]
+            for title, figure in pictures:
+                if figure.axes:
+                    small = name == "security"
+                    out.append(
+                        {"name": name, "title": title, "caption": _CAPTIONS[name], "data": _png(figure), "small": small}
+                    )
     return out
+
+
+def _png(figure: Any) -> str:
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=150, bbox_inches="tight")
+    return base64.b64encode(stream.getvalue()).decode()
 
 
 def _errors(results: Results) -> list[tuple[str, str]]:

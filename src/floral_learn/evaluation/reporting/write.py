@@ -91,6 +91,7 @@ def suite_from(plain: dict[str, Any]) -> Suite:
     fields["settings"] = tuple(tuple(setting) for setting in plain["settings"])
     for name in ("levels", "seeds", "figures", "notes"):
         fields[name] = tuple(plain[name])
+    fields["details"] = tuple(plain.get("details", ()))  # notes of 0.1 have none
     return Suite(**fields)
 
 
