@@ -27,7 +27,7 @@ def read(app, docname, source):
         return
     folder = results / match[1]
     suite = match[1].removesuffix("-reference")
-    command = f"floral bench {suite}" + ("" if suite == match[1] else " --labels reference")
+    command = f"floral bench {suite}" + ("" if suite == match[1] else " --authors-labels")
     pictures = sorted(folder.glob("*.png"), key=lambda p: (FIRST.index(p.stem) if p.stem in FIRST else 9, p.stem))
     tables = sorted(table for table in folder.glob("*.md") if table.stem != match[2])
     parts = [

@@ -269,3 +269,12 @@ def test_rows_of_skipped_labels_keep_their_numbers(app, table, tmp_path):
     done = run(app, "apply", path, chosen, "--label", "label", "--skip-blank-labels", "--out", out)
     assert done.exit_code == 0, done.output
     assert [i for i, (a, b) in enumerate(zip(lines, out.read_text().splitlines())) if a != b] == [6]
+
+
+@pytest.mark.parametrize("arguments", [["audit", "x.csv"], ["audit", "--help"], ["audit"], ["audit", "run", "x.csv"]])
+def test_usage_calls_the_command_as_people_type_it(arguments):
+    from floral_learn.cli import make_app
+
+    done = CliRunner().invoke(make_app(), arguments)
+    assert "audit run" not in done.output
+    assert "audit [OPTIONS]" in done.output

@@ -94,7 +94,13 @@ def test_the_report_of_a_run_is_one_page(finished):
         (["bench", "moon", "--levels", "60"], "--levels 60 is not a percentage"),
         (["bench", "moon", "--reps", "0"], "--reps 0 must be at least 1"),
         (["bench", "moon", "--jobs", "0"], "--jobs 0 must be a number of processes"),
-        (["bench", "mnist", "--labels", "reference"], "--labels reference exists for Moon"),
+        (["bench", "mnist", "--labels", "reference"], "--authors-labels exist for Moon"),
+        (
+            ["bench", "moon", "arena", "--authors-labels"],
+            "--authors-labels exist for the paper's Moon suites, not for arena",
+        ),
+        (["bench", "moon", "mon"], "unknown suite 'mon'"),
+        (["bench", "moon", "--method", "svm", "--method", "nope"], "--methods 'nope' is not in suite 'moon'"),
         (["bench", "moon", "--labels", "theirs"], "--labels 'theirs' must be 'own' or 'reference'"),
         (["bench", "--data", "none.csv", "--label", "y"], "cannot read none.csv"),
         (["bench", "--data", "few.csv", "--label", "y"], "few.csv"),
@@ -277,7 +283,7 @@ def test_the_arena_prints_a_score_card_and_is_in_the_list(tmp_path):
     assert "arena" in floral("bench", "--list", cwd=tmp_path).stdout
     wrong = floral("bench", "arena", "--labels", "reference", cwd=tmp_path)
     assert wrong.returncode == 2
-    assert "not for the arena" in wrong.stderr
+    assert "not for arena" in wrong.stderr
 
 
 def test_failed_cells_are_named_and_the_command_ends_with_an_error(tmp_path, monkeypatch):

@@ -154,7 +154,7 @@ WRONG = {
     "over the input": (("in.csv", "-l", "y", "-o", "in.csv"), "is the input itself"),
     "no folder": (("in.csv", "-l", "y", "-o", "deep/o.csv"), "folder of --out"),
     "unknown attack": (("in.csv", "-l", "y", "-o", "o.csv", "-a", "magic"), "--attack 'magic' is unknown"),
-    "large budget": (("in.csv", "-l", "y", "-o", "o.csv", "-b", "81"), "budget=81 must be between 0"),
+    "large budget": (("in.csv", "-l", "y", "-o", "o.csv", "-b", "81"), "--budget 81 must be at least 0 and at most 80"),
     "odd budget": (("in.csv", "-l", "y", "-o", "o.csv", "-b", "some"), "--budget 'some' must be"),
     "odd param": (("in.csv", "-l", "y", "-o", "o.csv", "-p", "C=1"), "--param 'C=1': farthest takes no parameters"),
     "bad param value": (("in.csv", "-l", "y", "-o", "o.csv", "-a", "alfa", "-p", "C=-1"), "C=-1 must be positive"),

@@ -32,7 +32,14 @@ def page(tmp_path_factory):
 
 
 def test_the_page_has_everything_in_it(page):
-    for expected in ("Test accuracy", "Hinge loss", "Settings and versions", "Repeat it", "floral bench tiny", "Seeds: 1, 2"):
+    for expected in (
+        "Test accuracy",
+        "Hinge loss",
+        "Settings and versions",
+        "Repeat it",
+        "floral bench tiny",
+        "Seeds: 1, 2",
+    ):
         assert expected in page
     assert "Cells that failed" in page
     assert page.count("data:image/png;base64,") == 5  # rounds, and a curve for each of best, last, average and one fit

@@ -34,8 +34,8 @@ def sentences(result: AuditResult) -> list[str]:
     if not result.informative:
         said.append(
             f"Held-out predictions save {max(0.0, 100 * result.gain):.1f} % of the log loss of guessing by class "
-            "shares. Nothing is flagged. Use other columns (a text column, fewer columns left out) or another judge "
-            "(estimator=, pred_probs=)."
+            "shares. Nothing is flagged. Use other columns (--text COLUMN reads prose, --drop leaves a column out) "
+            "or, in Python, another judge (estimator=, pred_probs=)."
         )
         return said + _twins(result)
     said.append(

@@ -26,10 +26,18 @@ def main() -> None:
 def make_app() -> Any:
     """The typer app with every subcommand."""
     import typer
+    from typer.core import TyperGroup
+
+    class Ordered(TyperGroup):
+        """Commands in the order of COMMANDS; `audit`, a group of its own, would be last."""
+
+        def list_commands(self, ctx: Any) -> list[str]:
+            return list(COMMANDS)
 
     app = typer.Typer(
         name="floral",
-        help="Train on, audit, poison and benchmark data whose labels you do not trust.",
+        cls=Ordered,
+        help="Train, audit, review and benchmark on labels you do not trust.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
     )
@@ -45,7 +53,7 @@ def make_app() -> Any:
     def root(
         _: bool = typer.Option(False, "--version", callback=version, is_eager=True, help="Show the version and exit."),
     ) -> None:
-        """Train on, audit, poison and benchmark data whose labels you do not trust."""
+        """Train, audit, review and benchmark on labels you do not trust."""
 
     for name in COMMANDS:
         import_module(f"{__name__}.{name}").register(app)

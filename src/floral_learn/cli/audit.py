@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from floral_learn.table_error import TableError
 
@@ -27,13 +27,22 @@ class _AuditGroup(TyperGroup):
         return super().parse_args(ctx, args)
 
 
+class _RunCommand(TyperCommand):
+    """The audit itself; usage and errors call it ``floral audit``, as people type it."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        if parent is not None:
+            info_name, parent = parent.info_name, parent.parent
+        return super().make_context(info_name, args, parent=parent, **extra)
+
+
 def register(app: typer.Typer) -> None:
     """Add the command to ``app``."""
     group = typer.Typer(
         cls=_AuditGroup,
         help="Find labels that look wrong: floral audit data.csv --label y --out report/",
     )
-    group.command(name="run")(one_line("floral audit")(audit))
+    group.command(name="run", cls=_RunCommand)(one_line("floral audit")(audit))
     group.command(name="apply")(one_line("floral audit apply")(apply))
     app.add_typer(group, name="audit")
 
@@ -42,7 +51,7 @@ def audit(
     source: Path = typer.Argument(..., metavar="DATA", help="data file: .csv, .tsv or .parquet"),
     label: str = typer.Option(..., "--label", "-l", help="name of the label column"),
     out: Path = typer.Option(..., "--out", "-o", help="folder for page.html, issues.csv and the cleaned copy"),
-    text: list[str] = typer.Option([], "--text", "-t", help="column of texts to compare rows by (repeatable)"),
+    text: list[str] = typer.Option([], "--text", "-t", help="column of prose (repeatable)"),
     text_encoder: str = typer.Option("auto", help="how prose becomes numbers: auto, minilm or tfidf"),
     row_id: str | None = typer.Option(None, "--id", help="column that names the rows"),
     group: str | None = typer.Option(
@@ -53,7 +62,7 @@ def audit(
     drop: list[str] = typer.Option([], help="column to leave out (repeatable)"),
     threshold: float = typer.Option(0.5, help="suspicion from which a label is flagged and replaced in the copy"),
     seed: int = typer.Option(0, "--seed", "-s", help="random seed"),
-    skip_blank: bool = typer.Option(False, "--skip-blank-labels", help="leave rows without a label out"),
+    skip_blank: bool = typer.Option(False, "--skip-blank-labels", help="leave out rows without a label"),
     sep: str | None = typer.Option(None, help="separator of a text file (default: found in the header)"),
     encoding: str | None = typer.Option(None, help="encoding of a text file (default: UTF-8, or its byte order mark)"),
 ) -> None:
@@ -115,7 +124,7 @@ def apply(
     decisions: Path = typer.Argument(..., metavar="DECISIONS", help="decisions.csv, downloaded from the page"),
     label: str = typer.Option(..., "--label", "-l", help="name of the label column"),
     out: Path = typer.Option(..., "--out", "-o", help="file to write, of the same kind as DATA"),
-    skip_blank: bool = typer.Option(False, "--skip-blank-labels", help="leave rows without a label out"),
+    skip_blank: bool = typer.Option(False, "--skip-blank-labels", help="leave out rows without a label"),
     sep: str | None = typer.Option(None, help="separator of a text file (default: found in the header)"),
     encoding: str | None = typer.Option(None, help="encoding of a text file (default: UTF-8, or its byte order mark)"),
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import typer
 
+from .bench_choice import Cells, listed, percentages, suite_by_name, suite_of_file
 from .failures import FAILED, fail, one_line
 
 RUNS = Path("runs")
@@ -22,128 +23,79 @@ def register(app: typer.Typer) -> None:
 
 
 def bench(
-    name: str | None = typer.Argument(None, metavar="[SUITE]", help="name of a suite; --list shows them"),
+    names: list[str] = typer.Argument(None, metavar="[SUITE]...", help="suites to run; --list shows them"),
     list_suites: bool = typer.Option(False, "--list", help="list the suites with the time each took last"),
-    data: Path | None = typer.Option(None, help="compare on your own .csv, .tsv or .parquet file instead"),
-    label: str | None = typer.Option(None, help="label column of --data"),
-    attack: str = typer.Option("farthest,random", help="attacks on --data, separated by commas"),
+    data: Path | None = typer.Option(None, help="compare on your own .csv, .tsv or .parquet file"),
+    label: str | None = typer.Option(None, "--label", "-l", help="name of the label column of --data"),
+    attack: list[str] = typer.Option(
+        ["farthest", "random"], "--attack", "-a", help="attack on --data (repeatable, or separated by commas)"
+    ),
     drop: list[str] = typer.Option([], help="column of --data to leave out (repeatable)"),
     text: list[str] = typer.Option([], "--text", "-t", help="column of prose in --data (repeatable)"),
     row_id: str | None = typer.Option(None, "--id", help="column of --data that names the rows; no feature"),
     sep: str | None = typer.Option(None, help="separator of --data (default: found in the header)"),
     encoding: str | None = typer.Option(None, help="encoding of --data (default: UTF-8, or its byte order mark)"),
     skip_blank: bool = typer.Option(False, "--skip-blank-labels", help="leave out rows of --data without a label"),
-    quick: bool = typer.Option(False, help="a small version that ends within a minute"),
-    reps: int | None = typer.Option(None, help="replications (the suites have 5)"),
+    quick: bool = typer.Option(False, "--quick", help="a small version that ends within a minute"),
+    reps: int | None = typer.Option(None, help="replications (default: 5)"),
     jobs: int = typer.Option(1, "--jobs", "-j", help="processes; -1 for all cores"),
-    methods: str = typer.Option("", help="only these methods, separated by commas"),
-    levels: str = typer.Option("", help="only these poisoning levels in percent, separated by commas"),
+    methods: list[str] = typer.Option(
+        [], "--method", "--methods", "-m", help="only this method (repeatable, or separated by commas)"
+    ),
+    levels: list[str] = typer.Option(
+        [], "--level", "--levels", help="only this percentage of poisoned labels (repeatable, or separated by commas)"
+    ),
     seed: int | None = typer.Option(None, help="seed of the first replication"),
-    labels: str = typer.Option("own", help="own | reference: the authors' published Moon labels"),
-    out: Path = typer.Option(RUNS, help="folder of results; finished cells found there are not run again"),
+    reference: bool = typer.Option(False, "--authors-labels", help="the authors' published poisoned labels (Moon)"),
+    labels: str = typer.Option("own", hidden=True),  # the earlier spelling: --labels reference
+    out: Path = typer.Option(RUNS, "--out", "-o", help="folder of results; finished cells in it are not run again"),
     retry_errors: bool = typer.Option(False, "--retry-errors", help="run failed cells again"),
     device: str | None = typer.Option(None, help="torch device for games and networks, such as cuda"),
 ) -> None:
-    """Run an experiment of the paper and show its table beside ours.
+    """Compare defenses under attack: experiments of the paper by name, or classifiers on your own table.
 
     A run that was stopped continues where it was: the same command does only what is missing.
     """
     if list_suites:
         show_list(out)
         return
-    reading = {
-        "drop": tuple(drop) + ((row_id,) if row_id is not None else ()),
-        "text": tuple(text),
-        "sep": sep,
-        "encoding": encoding,
-        "skip_blank_labels": skip_blank,
-    }
     if jobs == 0 or jobs < -1:
         raise ValueError(f"--jobs {jobs} must be a number of processes, or -1 for all cores")
-    suite: Any = None
-    if name == "crowd" and data is None:
-        from floral_learn.evaluation.crowds.cells import crowd_cells
-
-        from .bench_crowd import run_crowd
-
-        cells = crowd_cells(quick=quick, reps=reps, methods=listed(methods), levels=percentages(levels), seed=seed)
-        if failed := run_crowd(cells, out, jobs, retry_errors, quick):
-            fail("floral bench", f"{failed} cells failed, named above; --retry-errors runs them again", FAILED)
-        return
-    if name != "questions" or data is not None:
-        suite = chosen_suite(name, data, label, attack, quick, reps, methods, levels, seed, labels, reading)
-    if suite is None:
-        from floral_learn.evaluation.questions.cells import question_cells
-
-        from .bench_questions import run_questions
-
-        cells = question_cells(quick=quick, reps=reps, methods=listed(methods), levels=percentages(levels), seed=seed)
-        failed = run_questions(cells, out, jobs, retry_errors, quick)
-    elif isinstance(suite, list):
-        from .bench_arena import run_arena
-
-        failed = run_arena(suite, out, jobs, retry_errors, device)
-    else:
-        failed = run(suite, out, jobs, retry_errors, device)
-    if failed:
-        fail("floral bench", f"{failed} cells failed, named above; --retry-errors runs them again", FAILED)
-
-
-def chosen_suite(
-    name: str | None,
-    data: Path | None,
-    label: str | None,
-    attack: str,
-    quick: bool,
-    reps: int | None,
-    methods: str,
-    levels: str,
-    seed: int | None,
-    labels: str,
-    reading: dict[str, Any],
-) -> Any:
-    """The suite that the options describe, or the arena's list of them; a ValueError names a wrong one."""
-    from floral_learn.evaluation.adapt_suite import adapt
-    from floral_learn.evaluation.arena import ARENA_SUITES, adapted
-    from floral_learn.evaluation.suites import SUITES
-
-    known = {**SUITES, **ARENA_SUITES}
     if labels not in ("own", "reference"):
         raise ValueError(f"--labels {labels!r} must be 'own' or 'reference'")
-    if (name is None) == (data is None):
+    if bool(names) == (data is not None):
         raise ValueError("give the name of a suite (see --list), or --data FILE --label COLUMN")
-    numbers, names = percentages(levels), listed(methods)
+    changes: dict[str, Any] = {
+        "quick": quick,
+        "reps": reps,
+        "methods": listed(methods),
+        "levels": percentages(levels),
+        "seed": seed,
+        "reference": reference or labels == "reference",
+    }
     if data is not None:
-        from .bench_data import suite_for_file
-
-        if label is None:
-            raise ValueError("--data needs --label, the name of the label column")
-        suite = suite_for_file(data, label, [text.strip() for text in attack.split(",")], reading, bool(names))
-    elif name == "arena":
-        if labels == "reference":
-            raise ValueError("--labels reference exists for the paper's Moon suites, not for the arena")
-        return adapted(quick, reps, names, numbers, seed)
-    elif name not in known:
-        raise ValueError(
-            f"unknown suite {name!r}; known: {', '.join([*SUITES, 'questions', 'crowd', 'arena', *ARENA_SUITES])}"
-        )
+        reading = {
+            "drop": tuple(drop) + ((row_id,) if row_id is not None else ()),
+            "text": tuple(text),
+            "sep": sep,
+            "encoding": encoding,
+            "skip_blank_labels": skip_blank,
+        }
+        work = [suite_of_file(data, label, listed(attack), reading, changes)]
     else:
-        suite = known[str(name)]
-    reference = labels == "reference"
-    return adapt(suite, quick=quick, reps=reps, methods=names, levels=numbers, seed=seed, reference=reference)
+        work = [suite_by_name(name, changes) for name in dict.fromkeys(names)]  # all names are checked before any runs
+    failed = 0
+    for found in work:
+        if isinstance(found, Cells):
+            failed += found.run(found.cells, out, jobs, retry_errors, quick)
+        elif isinstance(found, list):
+            from .bench_arena import run_arena
 
-
-def percentages(levels: str) -> list[float]:
-    """The numbers of ``--levels``."""
-    try:
-        return [float(text) for text in levels.split(",") if text.strip()]
-    except ValueError:
-        raise ValueError(f"--levels {levels!r} must be percentages separated by commas, such as 0,10,25") from None
-
-
-def listed(names: str) -> list[str]:
-    """The names of an option that takes several, separated by commas."""
-    return [text.strip() for text in names.split(",") if text.strip()]
+            failed += run_arena(found, out, jobs, retry_errors, device)
+        else:
+            failed += run(found, out, jobs, retry_errors, device)
+    if failed:
+        fail("floral bench", f"{failed} cells failed, named above; --retry-errors runs them again", FAILED)
 
 
 def run(suite: Any, out: Path, jobs: int, retry_errors: bool, device: str | None) -> int:

@@ -30,7 +30,7 @@ def crowd(
     sep: str | None = typer.Option(None, help="separator of text files (default: found in the header)"),
     encoding: str | None = typer.Option(None, help="encoding of text files (default: UTF-8, or the byte order mark)"),
 ) -> None:
-    """Find the labels behind votes of people of whom some may lie.
+    """Find the true labels from votes of several people, some of whom may lie.
 
     OUT gets consensus.csv (label and probability per item), annotators.csv (per person: votes, fit with the other
     evidence, with a range), next.csv (what to ask whom next) and page.html. VOTES itself is never changed.

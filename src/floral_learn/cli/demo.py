@@ -25,7 +25,7 @@ def register(app: Any) -> None:
 
     @app.command()
     @one_line("floral demo")
-    def demo(out: Path = typer.Option(Path("demo.png"), help="Where to write the picture.")) -> None:
+    def demo(out: Path = typer.Option(Path("demo.png"), help="picture to write")) -> None:
         """Train on poisoned labels with and without FLORAL: a table and a picture, in a few seconds."""
         if not out.parent.is_dir():
             raise ValueError(f"the folder {out.parent} does not exist")

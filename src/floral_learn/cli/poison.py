@@ -57,9 +57,11 @@ def poison(
     label: str = typer.Option(..., "--label", "-l", help="name of the label column"),
     out: Path = typer.Option(..., "--out", "-o", help="file to write, of the same kind as IN"),
     attack: str = typer.Option("farthest", "--attack", "-a", help=f"one of: {', '.join(NAMES)}"),
-    budget: str = typer.Option("0.1", "--budget", "-b", help="flips: fraction of the rows (0.1) or count (25)"),
+    budget: str = typer.Option(
+        "0.1", "--budget", "-b", help="labels to flip: a share of the rows (0.1), a percentage (10%) or a count (25)"
+    ),
     seed: int = typer.Option(0, "--seed", "-s", min=0, help="random seed"),
-    surrogate: str | None = typer.Option(None, help=f"the attacker's stand-in: {', '.join(SURROGATES)}"),
+    surrogate: str | None = typer.Option(None, help=f"the model that the attacker trains: {', '.join(SURROGATES)}"),
     only: str | None = typer.Option(None, help="flip only rows where COLUMN=VALUE, e.g. annotator=ann3"),
     target: str | None = typer.Option(None, help="the class to attack: flip only rows of this label"),
     limit: list[str] = typer.Option([], help="most flips of one label, e.g. spam=10 (repeatable)"),
@@ -76,10 +78,10 @@ def poison(
         None, "--truth", help="--votes: the true labels (columns of --task and --label), which make the liars informed"
     ),
 ) -> None:
-    """Poison the labels of a data file: only the label column of the copy differs.
+    """Write a copy of a data file with poisoned labels; nothing else in it changes.
 
-    Beside OUT, the flipped rows are listed in OUT.flips.csv (row number from 0, old and new label, score). With
-    --votes, the budget is the share of votes in the attacker's hands, and whose they were is listed too.
+    The flipped rows are listed in OUT.flips.csv (row number from 0, old and new label, score). With --votes, the budget
+    is what the attacker has of the votes, and OUT.liars.csv lists whose votes these are.
     """
     started = time.perf_counter()
     if votes:
@@ -98,7 +100,7 @@ def poison(
     table = read_table(source, label=label, drop=drop, sep=sep, encoding=encoding, skip_blank_labels=skip_blank)
     labels: Any = table.labels
     settings = attack_settings(attack, param) | {
-        "budget": parse_budget(budget),
+        "budget": parse_budget(budget, n_rows=len(labels)),
         "random_state": seed,
         "mask": parse_target(target, labels, parse_only(only, table)),
         "class_limits": parse_limits(limit, labels),

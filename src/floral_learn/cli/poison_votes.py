@@ -40,11 +40,12 @@ def poison_vote_file(
     started = time.perf_counter()
     target_is_safe(source, out)
     task, worker, label = columns
-    share = parse_budget(budget)
-    if not 0 <= share <= 1 or (isinstance(share, int) and share > 1):
-        raise TableError(f"--budget {budget} must be a share of the votes, such as 0.2 or 20%")
+    parse_budget(budget)
     table = read_table(source, label=label, ids=task, groups=worker, sep=sep, encoding=encoding, skip_blank_labels=True)
     frame = vote_frame(table, source, task)
+    share = parse_budget(budget, n_rows=len(frame))
+    if isinstance(share, int):
+        share /= len(frame)
     items, first = np.unique(frame["task"].to_numpy(dtype=str), return_index=True)
     X = y = None
     if features is not None:

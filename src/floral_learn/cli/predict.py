@@ -24,7 +24,7 @@ def predict(
     sep: str | None = typer.Option(None, help="separator of a text file (default: found in the header)"),
     encoding: str | None = typer.Option(None, help="encoding of a text file (default: UTF-8, or its byte order mark)"),
 ) -> None:
-    """Write a prediction for every row; columns that the model does not know are ignored."""
+    """Predict a label for every row of DATA; columns that the model does not know are ignored."""
     from floral_learn import load
     from floral_learn.atomic_files import write_all
     from floral_learn.datasets.encoder import TableEncoder

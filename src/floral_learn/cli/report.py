@@ -18,7 +18,7 @@ def report(
     folder: Path = typer.Argument(..., metavar="RUN", help="folder that floral bench named, such as runs/moon"),
     out: Path | None = typer.Option(None, "--out", "-o", help="page to write (default: RUN/report.html)"),
 ) -> None:
-    """Write a self-contained page: sortable tables, figures, settings, versions, seeds, how to repeat it."""
+    """Write one page about a run of `floral bench`: pictures, tables, settings, versions, how to repeat it."""
     target = write_page(folder, out or folder / "report.html")
     typer.echo(f"wrote {target} ({target.stat().st_size / 1e6:.1f} MB)")
 

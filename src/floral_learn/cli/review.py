@@ -24,7 +24,7 @@ def register(app: typer.Typer) -> None:
 def review(
     source: Path = typer.Argument(..., metavar="DATA", help="data file: .csv, .tsv or .parquet"),
     label: str = typer.Option(..., "--label", "-l", help="name of the label column"),
-    out: Path = typer.Option(..., "--out", "-o", help="folder for the answers and the files of the end"),
+    out: Path = typer.Option(..., "--out", "-o", help="folder for the answers and the final files"),
     text: list[str] = typer.Option([], "--text", "-t", help="column of prose (repeatable)"),
     text_encoder: str = typer.Option("auto", help="how prose becomes numbers: auto, minilm or tfidf"),
     row_id: str | None = typer.Option(None, "--id", help="column that names the rows"),
@@ -34,19 +34,19 @@ def review(
     trusted: str | None = typer.Option(None, "--trusted", help="column that marks labels known to be right"),
     drop: list[str] = typer.Option([], help="column to leave out (repeatable)"),
     reviewer: str | None = typer.Option(None, help="name to store answers under (default: the user's name)"),
-    port: int = typer.Option(0, min=0, max=65535, help="port of the page (default: a free one, kept when resumed)"),
-    host: str = typer.Option("127.0.0.1", help="address to listen on; another than this one opens it to a network"),
+    port: int = typer.Option(0, min=0, max=65535, help="port of the page (default: a free one, the same when resumed)"),
+    host: str = typer.Option("127.0.0.1", help="address to listen on; any other address opens the page to a network"),
     browser: bool = typer.Option(True, "--browser/--no-browser", help="open the page in a browser"),
     finish: bool = typer.Option(False, "--finish", help="no page: write the files from the answers so far"),
     seed: int | None = typer.Option(None, "--seed", "-s", help="repeatable questions; voids the guarantee"),
     sep: str | None = typer.Option(None, help="separator of a text file (default: found in the header)"),
     encoding: str | None = typer.Option(None, help="encoding of a text file (default: UTF-8, or its byte order mark)"),
-    skip_blank: bool = typer.Option(False, "--skip-blank-labels", help="leave rows without a label out"),
+    skip_blank: bool = typer.Option(False, "--skip-blank-labels", help="leave out rows without a label"),
 ) -> None:
-    """Ask a person about a few rows of DATA, and read all labels anew.
+    """Ask a person about a few rows of DATA and correct the other labels from the answers.
 
-    Answers are stored in OUT as they are given; the same command goes on where it was left. OUT gets the cleaned table,
-    decisions.csv, changes.csv, model.skops and report.html when Finish is pressed on the page. DATA is never changed.
+    Answers are stored in OUT as they are given; the same command continues where you stopped. OUT gets the cleaned
+    table, decisions.csv, changes.csv, model.skops and report.html when you press Finish on it. DATA never changes.
     """
     from floral_learn.datasets.encoder import TableEncoder
     from floral_learn.datasets.tables import read_table
@@ -91,11 +91,11 @@ def review(
 
 def _say_where(address: str, host: str, answered: int, out: Path) -> None:
     if answered:
-        typer.echo(f"going on: {answered:,} answers are stored in {out}")
+        typer.echo(f"continuing: {answered:,} answers are stored in {out}")
     if host not in ("127.0.0.1", "localhost", "::1"):
         typer.echo("anyone who can reach this machine and has the address can read the rows and answer", err=True)
     typer.echo(f"page: {address}")
-    typer.echo("Ctrl-C stops; the same command goes on where you left")
+    typer.echo("Ctrl-C stops; the same command continues where you stopped")
 
 
 def reviewer_name(given: str | None) -> str:

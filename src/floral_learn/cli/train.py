@@ -38,7 +38,7 @@ def train(
     trusted: str | None = typer.Option(None, "--trusted", help="column that marks labels known to be right"),
     weight: str | None = typer.Option(None, "--weight", help="column with the weight of each row"),
     annotator: str | None = typer.Option(
-        None, "--annotator", help="column that names who gave each label: labels are weighed by what else they said"
+        None, "--annotator", help="column that names who gave each label; labels of unreliable people are corrected"
     ),
     decisions: Path | None = typer.Option(None, help="decisions.csv of an audit: its labels replace those in DATA"),
     skip_blank: bool = typer.Option(False, "--skip-blank-labels", help="leave out rows without a label"),
@@ -49,7 +49,7 @@ def train(
         None, metavar="ADDRESS", help="floral: dask scheduler, such as tcp://host:8786; its workers read DATA"
     ),
 ) -> None:
-    """Train on untrusted labels; `floral predict` uses the model file."""
+    """Train a classifier on untrusted labels and save it as a model file for `floral predict`."""
     started = time.perf_counter()
     from floral_learn.table_error import TableError
 
@@ -93,6 +93,8 @@ def train(
             table = decided(table, decisions)
         per_row = row_arguments(table, classifier, method)
         n = len(table)
+        if budget is not None:
+            parse_budget(budget, n_rows=n)  # before the held-out fit, which has fewer rows, complains
         typer.echo(f"{n:,} rows; {classes_in_words(table.labels)}")
         model, checked = fit(table, classifier, text_encoder, seed, held_out, per_row)
         for line in (*table.notes, *model.named_steps["columns"].notes_):

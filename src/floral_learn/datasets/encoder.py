@@ -211,10 +211,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             return "date", DateBlock().fit(column)
         if distinct > 1 and (found := find_date_format(column)) is not None:
             return "date", DateBlock(found).fit(column)
-        if distinct <= self.max_categories:
-            return "category", CategoryBlock(self.max_categories).fit(column)
         texts = present.astype(str)
-        if _mean_words(texts) >= WORDS or texts.str.len().mean() >= LONG:
+        prose = _mean_words(texts) >= WORDS or texts.str.len().mean() >= LONG
+        # In a short table prose may have few values, but then no two of them are alike.
+        if distinct <= self.max_categories and not (prose and distinct == len(present)):
+            return "category", CategoryBlock(self.max_categories).fit(column)
+        if prose:
             try:
                 return "text", self._text(column).fit(column)
             except ValueError as error:

@@ -7,6 +7,7 @@ import os
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,8 @@ class Source(ABC):
         names = ", ".join(map(repr, self.columns[:12])) + (", ..." if len(self.columns) > 12 else "")
         problem = f"has {len(places)} columns named" if places else "has no column"
         hint = "; if that is one column only, give the separator with --sep" if len(self.columns) == 1 else ""
+        if near := get_close_matches(str(column), self.columns, 1):
+            hint = f"; did you mean {near[0]!r}?" if not places else ""
         raise TableError(f"{self.name} {problem} {str(column)!r}; its columns are: {names}{hint}")
 
 

@@ -91,7 +91,9 @@ class Table:
         if len(classes) < 2:
             raise TableError(f"{where} has one value only, {classes.tolist()[0]!r}: at least 2 classes are needed")
         if len(classes) > max(20, len(self) // 4):
-            raise TableError(f"{where} has {len(classes)} different values: not the labels of classes")
+            raise TableError(
+                f"{where} has {len(classes)} different values, too many for classes; regression is not supported"
+            )
         if counts.min() < least:
             raise TableError(
                 f"{where}: class {classes.tolist()[counts.argmin()]!r} has {counts.min()} rows; at least {least} are "

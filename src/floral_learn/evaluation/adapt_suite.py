@@ -90,7 +90,7 @@ def _reference(suite: Suite) -> Suite:
     family = suite.attacks[0].name
     published = kind_of(suite.data[0]).published
     if family not in published or len(suite.attacks) > 1:
-        raise ValueError("--labels reference exists for Moon under farthest or lfa: moon, moon-kernels, moon-lfa, ...")
+        raise ValueError("--authors-labels exist for Moon under farthest or lfa: moon, moon-kernels, moon-lfa, ...")
     known = (0, *published[family])
     attack = Attack("reference", params(family=family))
     data = tuple(Data(suite.data[0].name, params(seed=1)) for _ in suite.seeds)

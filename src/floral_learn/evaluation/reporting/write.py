@@ -60,14 +60,23 @@ def tables_of(results: Results) -> list[Table]:
     return [table for table in made if table.rows]
 
 
+class NoReportError(ValueError):
+    """A folder of results that has no page."""
+
+
 def read_note(folder: Path) -> dict[str, Any]:
     """The note that `write_outputs` left; a ValueError where there is none."""
     path = folder / NOTE
     try:
         note = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(note, dict) and "suite" not in note and "command" in note:
+            card = next(iter(sorted(folder.rglob("scorecard.md"))), folder)
+            raise NoReportError(f"{folder} has a score card in place of a page: read {card}")
         suite_from(note["suite"])
     except OSError:
         raise ValueError(f"{folder} is not the folder of a run: it has no {NOTE}") from None
+    except NoReportError:
+        raise
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ValueError(f"{path} is not a note of a run, or damaged") from None
     return note
