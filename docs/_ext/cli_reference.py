@@ -26,13 +26,14 @@ def reference():
 
 def sections(path, command):
     """The section of one command, then those of its subcommands."""
+    nested = dict(getattr(command, "commands", {}))
+    command = nested.pop("run", command)  # `floral audit DATA` runs it without being told
     own = [f"## {path}", paragraphs(command.help)]
     ways = [p for p in command.params if p.name not in ("help", "install_completion", "show_completion")]
     arguments = [p for p in ways if p.param_type_name == "argument"]
     options = [p for p in ways if p.param_type_name == "option" and not p.hidden]
-    nested = getattr(command, "commands", {})
     names = " ".join(argument_name(argument) for argument in arguments)
-    usage = " ".join(filter(None, [path, names, "[OPTIONS]" if options else "", "COMMAND" if nested else ""]))
+    usage = " ".join(filter(None, [path, names, "[OPTIONS]" if options else "", "COMMAND" if nested and not arguments else ""]))
     own.append(f"```text\n{usage}\n```")
     if arguments:
         own.append(table("argument", [(f"`{argument_name(a)}`", described(a)) for a in arguments]))
