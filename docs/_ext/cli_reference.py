@@ -33,7 +33,8 @@ def sections(path, command):
     arguments = [p for p in ways if p.param_type_name == "argument"]
     options = [p for p in ways if p.param_type_name == "option" and not p.hidden]
     names = " ".join(argument_name(argument) for argument in arguments)
-    usage = " ".join(filter(None, [path, names, "[OPTIONS]" if options else "", "COMMAND" if nested and not arguments else ""]))
+    given = "[OPTIONS]" if options else ""
+    usage = " ".join(filter(None, [path, names, given, "COMMAND" if nested and not names else ""]))
     own.append(f"```text\n{usage}\n```")
     if arguments:
         own.append(table("argument", [(f"`{argument_name(a)}`", described(a)) for a in arguments]))
