@@ -41,6 +41,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=None, help="rounds of the games, for a trial")
     parser.add_argument("--max-length", type=int, default=None, help="tokens of a review, for a trial")
     parser.add_argument("--epochs", type=int, default=None, help="epochs of the encoder, for a trial")
+    parser.add_argument("--without", nargs="+", default=[], help="methods to leave out, such as svc-default")
     parser.add_argument("--retry-errors", action="store_true")
     return parser.parse_args()
 
@@ -129,6 +130,7 @@ def adapted(suite, given: argparse.Namespace):
     from floral_learn.evaluation.spec import Data, params
 
     suite = adapt(suite, reps=given.draws, levels=given.levels)
+    suite = replace(suite, methods=tuple(m for m in suite.methods if m.name not in given.without))
     sizes = {}
     if given.rows is not None:
         sizes |= {"n_train": given.rows, "n_val": 10, "n_test": given.rows}

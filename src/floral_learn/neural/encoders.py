@@ -163,6 +163,18 @@ def check_labels(y: Any, name: str) -> np.ndarray:
     return y
 
 
+def check_weights(weight: Any, n: int) -> np.ndarray:
+    """`weight` as n finite numbers of at least 0, some of them above 0."""
+    weight = np.asarray(weight, dtype=np.float64)
+    if weight.shape != (n,):
+        raise ValueError(f"sample_weight has the shape {weight.shape}; one weight per text, ({n},), is needed")
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        raise ValueError("sample_weight must hold finite numbers of at least 0")
+    if not weight.any():
+        raise ValueError("sample_weight is 0 for every text; at least one must count")
+    return weight
+
+
 @dataclass(frozen=True)
 class Tokens:
     """Token numbers of n texts, padded at the end: what a suite computes once and every model of one tokenizer takes.

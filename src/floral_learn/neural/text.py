@@ -21,7 +21,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from floral_learn.defenses.callbacks import CallbackSupportMixin, with_callbacks
 from floral_learn.defenses.labels import encode_labels
-from floral_learn.neural.encoders import Tokens, check_labels, check_texts, made_for_mean, quiet, resolve_encoder
+from floral_learn.neural.encoders import (
+    Tokens,
+    check_labels,
+    check_texts,
+    check_weights,
+    made_for_mean,
+    quiet,
+    resolve_encoder,
+)
 from floral_learn.neural.text_files import NOTE, note_text, plain, read_note, replaced_folder
 from floral_learn.neural.text_network import TextNetwork, load_network
 from floral_learn.neural.text_progress import EpochReport, held_out_scores
@@ -34,8 +42,8 @@ _KEPT = ("epochs", "learning_rate", "weight_decay", "batch_size", "max_length", 
 class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Fine-tune a transformer: texts in, labels out.
 
-    Training is by transformers' own Trainer with the paper's settings: AdamW, weight decay 0.01, a linear schedule
-    without warm-up, three epochs; mixed precision (bfloat16) on CUDA.
+    Trained with the paper's settings: AdamW, weight decay 0.01, a linear schedule without warm-up, three epochs. On the
+    CPU by transformers' own Trainer; on CUDA the same steps in mixed precision (bfloat16), recorded as CUDA graphs.
 
     Parameters
     ----------
@@ -143,7 +151,7 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     @whole_fit
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, validation=None):
+    def fit(self, X, y, validation=None, sample_weight=None):
         """Fine-tune on texts `X` with labels `y`.
 
         Parameters
@@ -152,6 +160,8 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
         validation : (texts, labels), optional
             Scored after each epoch, for ``history_``; nothing is chosen with it.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the texts in the loss; only their ratios matter. Texts of weight 0 are left out.
 
         Returns
         -------
@@ -159,11 +169,16 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """
         texts = self._rows(X)
         classes, codes = self._labels(texts, y)
+        weight = None if sample_weight is None else check_weights(sample_weight, len(codes))
+        if weight is not None and not weight.all():
+            kept = np.flatnonzero(weight)
+            texts = texts[kept] if isinstance(texts, Tokens) else [texts[row] for row in kept]
+            codes, weight = codes[kept], weight[kept]
         held = None if validation is None else self._held_out(validation, classes)
         network, seed = self._load(len(classes))
         tokens = network.tokens(texts)
         held = None if held is None else (network.tokens(held[0]), held[1])
-        return self._keep(network, classes, self._train(network, seed, tokens, codes, held, classes))
+        return self._keep(network, classes, self._train(network, seed, tokens, codes, held, classes, weight))
 
     def freeze(self, classes):
         """Take the pre-trained network as it is: ``embed`` works, the last layer is random; `classes` name its outputs.
@@ -205,7 +220,14 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         }
 
     def _train(
-        self, network: TextNetwork, seed: int, tokens: Tokens, codes: np.ndarray, held: Any, classes: np.ndarray
+        self,
+        network: TextNetwork,
+        seed: int,
+        tokens: Tokens,
+        codes: np.ndarray,
+        held: Any,
+        classes: np.ndarray,
+        weight: np.ndarray | None,
     ) -> History:
         from floral_learn.neural.text_training import TrainingSettings, fine_tune, forward
 
@@ -234,7 +256,8 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             return epoch_done(epoch)
 
         on_step = {} if report is None else {"on_step": report.step}
-        fine_tune(network.model, tokens, codes, settings, network.device, on_epoch, **on_step)
+        scaled = None if weight is None else weight / weight.mean()
+        fine_tune(network.model, tokens, codes, settings, network.device, on_epoch, weight=scaled, **on_step)
         return history
 
     def _epoch_callback(self, tokens: Tokens, y: np.ndarray, fitted: Callable[[], Any]) -> Callable[[int], bool]:

@@ -54,7 +54,7 @@ def load_network(
     if n_classes is None:
         network = load_part(loader, source, use_safetensors=True)
     else:
-        from floral_learn.neural.text_training import own_randomness
+        from floral_learn.neural.text_rows import own_randomness
 
         with own_randomness(seed, place):
             network, found = load_part(

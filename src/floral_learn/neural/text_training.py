@@ -1,70 +1,28 @@
-"""Fine-tuning through transformers' own Trainer, with token numbers that already lie on the device.
+"""Fine-tuning, and what a network says of texts: scores, embeddings, input gradients.
 
-The Trainer keeps the optimiser, the schedule, mixed precision and the loop; what is taken from it is everything that
-waits, prints or writes: collation row by row, progress bars, logs, checkpoints, checks that make the host wait.
+On the CPU transformers' own Trainer keeps the optimiser, the schedule and the loop; what is taken from it is everything
+that prints or writes: collation row by row, progress bars, logs, checkpoints. On CUDA, where it would make the device
+wait for the host in every step, the same training runs as recorded steps (`text_graph`).
 """
 
 from __future__ import annotations
 
 import math
-import random
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.data import Dataset
 from transformers import Trainer, TrainerCallback, TrainingArguments
 from transformers.trainer_callback import PrinterCallback
 
 from floral_learn.neural.encoders import Tokens, length_batches, quiet
+from floral_learn.neural.text_graph import fine_tune_by_steps
+from floral_learn.neural.text_rows import TokenRows, TrainingSettings, own_randomness, weighted_loss
 
 EMBED_TOKENS = {"cuda": 131_072, "cpu": 8_192}  # tokens of a forward pass without gradients
-
-
-@dataclass(frozen=True)
-class TrainingSettings:
-    """What decides a fine-tune, the data aside."""
-
-    epochs: int
-    learning_rate: float
-    weight_decay: float
-    batch_size: int
-    seed: int
-
-
-class TokenRows(Dataset):
-    """Token numbers and class numbers as tensors on one device; a batch is one indexing, cut to its longest row."""
-
-    def __init__(self, tokens: Tokens, codes: np.ndarray | None, device: str) -> None:
-        self.lengths = np.asarray(tokens.lengths)
-        self.ids = torch.as_tensor(np.ascontiguousarray(tokens.ids), device=device)
-        self.sizes = torch.as_tensor(self.lengths, device=device)
-        self.codes = None if codes is None else torch.as_tensor(np.asarray(codes, dtype=np.int64), device=device)
-        self.places = torch.arange(self.ids.shape[1], device=device)
-
-    def __len__(self) -> int:
-        return len(self.lengths)
-
-    def __getitems__(self, rows: Any) -> dict[str, torch.Tensor]:
-        """The batch of `rows`; torch's loader asks for whole batches where a data set has this method."""
-        rows = np.asarray(rows)
-        # multiples of 8 suit matrix units
-        width = min(-(-int(self.lengths[rows].max()) // 8) * 8, self.ids.shape[1])
-        picks = torch.as_tensor(rows, device=self.ids.device)
-        batch = {
-            "input_ids": self.ids[picks, :width].long(),
-            "attention_mask": (self.places[:width] < self.sizes[picks, None]).long(),
-        }
-        if self.codes is not None:
-            batch["labels"] = self.codes[picks]
-        return batch
-
-    def __getitem__(self, row: int) -> dict[str, torch.Tensor]:
-        return self.__getitems__([row])
 
 
 def _as_it_is(batch: Any) -> Any:
@@ -97,20 +55,8 @@ class _Watch(TrainerCallback):
         return control
 
 
-class _Arguments(TrainingArguments):
-    """Arguments that may name a GPU: the Trainer's own choice is always the first."""
-
-    place: torch.device | None = None
-
-    @property
-    def device(self) -> torch.device:
-        """Where the network and its rows lie already."""
-        first = super().device  # asked in any case: it sets accelerate up
-        return first if self.place is None else self.place
-
-
 class _LeanTrainer(Trainer):
-    """The Trainer with the sum of its losses kept on the device."""
+    """The Trainer with the sum of its losses, and with weights of rows."""
 
     loss_sum: torch.Tensor
     loss_count = 0
@@ -120,6 +66,13 @@ class _LeanTrainer(Trainer):
         self.loss_sum += loss.detach()
         self.loss_count += 1
         return loss
+
+    def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        """Cross entropy, rows by their weights where they have any."""
+        if "row_weight" not in inputs:
+            return super().compute_loss(model, inputs, *args, **kwargs)
+        output = model(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"])
+        return weighted_loss(output.logits, inputs)
 
     def floating_point_ops(self, inputs: Any) -> int:
         """Nobody asks for the count, and counting walks through all parameters in every step."""
@@ -134,19 +87,38 @@ def fine_tune(
     device: str,
     on_epoch: Callable[[int, float], bool] = lambda epoch, loss: False,
     on_step: Callable[[int, int], None] = lambda step, of: None,
+    weight: np.ndarray | None = None,
 ) -> None:
     """Minimise mean cross entropy of `model` over rows with class numbers `codes`, in place; AdamW, linear schedule.
 
-    The model is left in evaluation mode. Losses and scores that are not finite are a ValueError.
+    `weight` (n,) are weights of the rows, with a mean of one. The model is left in evaluation mode. Losses and scores
+    that are not finite are a ValueError.
     """
-    watch, place = _Watch(on_epoch, on_step), torch.device(device)
+    place = torch.device(device)
     with (
-        tempfile.TemporaryDirectory(prefix="floral-text-") as folder,
         quiet(),
         own_randomness(settings.seed, device),
         nullcontext() if place.index is None else torch.cuda.device(place),
     ):
-        arguments = _Arguments(
+        rows = TokenRows(tokens, codes, device, weight)
+        train = fine_tune_by_steps if place.type == "cuda" else _by_trainer
+        train(model, rows, settings, on_epoch, on_step)
+    scores, _ = forward(model, tokens[: settings.batch_size], device, False)
+    if not np.isfinite(scores).all():  # no loss follows the last step
+        raise ValueError(f"the scores are not finite after training: lower learning_rate={settings.learning_rate!r}")
+
+
+def _by_trainer(
+    model: Any,
+    rows: TokenRows,
+    settings: TrainingSettings,
+    on_epoch: Callable[[int, float], bool],
+    on_step: Callable[[int, int], None],
+) -> None:
+    """The training on the CPU, in transformers' Trainer."""
+    watch = _Watch(on_epoch, on_step)
+    with tempfile.TemporaryDirectory(prefix="floral-text-") as folder:
+        arguments = TrainingArguments(
             output_dir=folder,
             num_train_epochs=settings.epochs,
             per_device_train_batch_size=settings.batch_size,
@@ -154,48 +126,26 @@ def fine_tune(
             weight_decay=settings.weight_decay,
             lr_scheduler_type="linear",
             warmup_steps=0,
-            optim="adamw_torch_fused" if place.type == "cuda" else "adamw_torch",
-            bf16=place.type == "cuda",
-            use_cpu=place.type == "cpu",
+            optim="adamw_torch",
+            use_cpu=True,
             seed=settings.seed,
             data_seed=settings.seed,
             save_strategy="no",
             logging_strategy="no",
-            logging_nan_inf_filter=False,  # its check would make the host wait in every step
+            logging_nan_inf_filter=False,  # a loss that is not finite is an error here
             report_to="none",
             disable_tqdm=True,
             remove_unused_columns=False,
             dataloader_num_workers=0,
             dataloader_pin_memory=False,
         )
-        arguments._n_gpu = min(arguments.n_gpu, 1)  # several GPUs would mean DataParallel, another training
-        if place.index is not None:
-            arguments.place = place
-            torch.cuda.set_device(place)  # again: making the arguments chose the first
-        rows = TokenRows(tokens, codes, device)
         trainer = _LeanTrainer(
             model=model, args=arguments, train_dataset=rows, data_collator=_as_it_is, callbacks=[watch]
         )
-        trainer.loss_sum = torch.zeros((), device=device)
+        trainer.loss_sum = torch.zeros(())
         trainer.remove_callback(PrinterCallback)
         watch.trainer = trainer
         trainer.train()
-    scores, _ = forward(model, tokens[: settings.batch_size], device, False)
-    if not np.isfinite(scores).all():  # no loss follows the last step
-        raise ValueError(f"the scores are not finite after training: lower learning_rate={settings.learning_rate!r}")
-
-
-@contextmanager
-def own_randomness(seed: int, device: str) -> Iterator[None]:
-    """Seeds of a training inside, the caller's random states again afterwards: the Trainer sets the global ones."""
-    states = random.getstate(), np.random.get_state()  # noqa: NPY002 (they are put back, not used)
-    with torch.random.fork_rng(devices=range(torch.cuda.device_count()) if device != "cpu" else []):
-        torch.manual_seed(seed)
-        try:
-            yield
-        finally:
-            random.setstate(states[0])
-            np.random.set_state(states[1])  # noqa: NPY002
 
 
 def forward(

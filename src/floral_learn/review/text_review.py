@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from typing import Any
 
@@ -18,7 +19,7 @@ class TextReview(LabelReview):
     The encoder is fine-tuned on the given labels, and questions are asked on its embeddings. An encoder that was taught
     wrong labels hides some of them, so after some answers `retrain` fine-tunes it anew, from the start, on the labels
     as they are read then; the answers stay, and the next questions are asked on the better embeddings. Two or three
-    turns are enough.
+    turns are enough. `fit` gives the final classifier.
 
     Parameters
     ----------
@@ -28,7 +29,12 @@ class TextReview(LabelReview):
         Given labels, which may be wrong.
     encoder : estimator, optional
         Cloned and fitted on (texts, labels); needs ``fit`` and ``embed`` (or ``transform``). By default
-        :class:`floral_learn.TextClassifier`, which is MiniLM.
+        :class:`floral_learn.TextClassifier`, which is MiniLM. Texts in doubt weigh less where its ``fit`` takes
+        ``sample_weight``.
+    asking_epochs : int or None, default=1
+        Epochs after which the encoder is asked for embeddings, where it has a parameter ``epochs``; None leaves it as
+        it is. After several epochs an encoder knows wrong labels by heart, after one hardly any. `fit` keeps the
+        encoder's own number.
     trusted, groups, classes, sample_weight, walk_share, random_state
         As in :class:`LabelReview`.
 
@@ -64,6 +70,7 @@ class TextReview(LabelReview):
         y: Any,
         *,
         encoder: Any = None,
+        asking_epochs: int | None = 1,
         trusted: Any = None,
         groups: Any = None,
         classes: Any = None,
@@ -75,7 +82,11 @@ class TextReview(LabelReview):
             raise ValueError(f"texts must be a sequence of texts, and is {type(texts).__name__}")
         if len(texts) != len(y):
             raise ValueError(f"texts has {len(texts)} entries and y has {len(y)}; they must match")
+        whole = isinstance(asking_epochs, int | np.integer) and not isinstance(asking_epochs, bool)
+        if asking_epochs is not None and not (whole and asking_epochs >= 1):
+            raise ValueError(f"asking_epochs={asking_epochs!r} must be an integer of at least 1, or None")
         self.texts, self.encoder, self.turns_ = texts, _checked(encoder), 0
+        self.asking_epochs = asking_epochs
         super().__init__(
             self._encoded(np.asarray(y)),
             y,
@@ -90,7 +101,7 @@ class TextReview(LabelReview):
     def retrain(self) -> TextReview:
         """Fine-tune the encoder anew on the labels as they are read now, and ask on its embeddings from here on."""
         self._set_up(
-            self._encoded(self.labels_),
+            self._encoded(self.labels_, self._weights()),
             self.given,
             self.trusted,
             self._groups,
@@ -103,7 +114,7 @@ class TextReview(LabelReview):
         """The encoder fitted on the labels as they are read now; with an `estimator`, that one on the embeddings."""
         if estimator is not None:
             return super().fit(estimator)
-        return clone(self.encoder).fit(self.texts, self.labels_)
+        return _fitted(clone(self.encoder), self.texts, self.labels_, self._weights())
 
     def append(self, *_: Any, **__: Any) -> None:
         """Texts cannot be appended: the encoder would have to be fitted on all of them; start a new review."""
@@ -113,7 +124,8 @@ class TextReview(LabelReview):
         """Write texts, embeddings, answers and the secret walk to a skops file; the encoder is not part of it."""
         if not isinstance(self.texts, list | tuple | np.ndarray):
             raise ValueError(f"texts are {type(self.texts).__name__}, which a review file cannot hold")
-        saving.write(path, {**self._state(), "texts": [str(t) for t in self.texts], "turns": self.turns_})
+        kept = {"texts": [str(t) for t in self.texts], "turns": self.turns_, "asking_epochs": self.asking_epochs}
+        saving.write(path, {**self._state(), **kept})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], encoder: Any = None) -> TextReview:
@@ -123,14 +135,24 @@ class TextReview(LabelReview):
             raise ValueError(f"{path} holds a LabelReview, not a TextReview")
         review = cls._from_state(state)
         review.texts, review.turns_, review.encoder = state["texts"], state["turns"], _checked(encoder)
+        review.asking_epochs = state.get("asking_epochs", 1)
         return review
 
-    def _encoded(self, labels: np.ndarray) -> Any:
+    def _encoded(self, labels: np.ndarray, weight: np.ndarray | None = None) -> Any:
         """Embeddings of the texts by a clone of the encoder that was fitted on `labels`."""
-        self.encoder_ = clone(self.encoder).fit(self.texts, labels)
+        encoder = clone(self.encoder)
+        if self.asking_epochs is not None and "epochs" in encoder.get_params(deep=False):
+            encoder.set_params(epochs=self.asking_epochs)
+        self.encoder_ = _fitted(encoder, self.texts, labels, weight)
         self.turns_ += 1
         embed = getattr(self.encoder_, "embed", None) or self.encoder_.transform
         return embed(self.texts)
+
+
+def _fitted(encoder: Any, texts: Any, labels: np.ndarray, weight: np.ndarray | None) -> Any:
+    """`encoder` fitted, with weights where there are any and its fit takes them."""
+    takes = weight is not None and "sample_weight" in inspect.signature(encoder.fit).parameters
+    return encoder.fit(texts, labels, **({"sample_weight": weight} if takes else {}))
 
 
 def _checked(encoder: Any) -> Any:

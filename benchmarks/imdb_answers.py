@@ -1,0 +1,287 @@
+"""IMDB with a few answers: TextReview on reviews whose labels the gradient attack poisoned, turn by turn.
+
+    FLORAL_DATA=folder python benchmarks/imdb_answers.py --device cuda --jobs 3 --out runs     # into answers.jsonl
+
+One cell is a draw of 20,000 reviews at one level of poison. The encoder is fine-tuned on the poisoned labels, questions
+are asked on its embeddings and answered with the true labels; after 20, 50 and 100 answers it is taught anew, and after
+10, 20, 50 and 100 a classifier is fitted and scored on 25,000 test reviews. It may be killed at any moment: cells that
+are complete in the file are not run again. ``--plan explore`` compares ways to ask and to fit on a draw of its own,
+which the other cells do not use.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import multiprocessing
+import os
+import sys
+import time
+import traceback
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
+
+import numpy as np
+
+STARTED = time.monotonic()
+ANSWERS = (10, 20, 50, 100)
+TURNS = (20, 50, 100)
+EXPLORED = 9  # the draw on which settings were compared
+LEVELS = (25, 30, 35, 40)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One cell: a draw, a level, how the encoder is asked, and what else is tried at its end."""
+
+    seed: int
+    level: float
+    asking_epochs: int | None = 1
+    answers: tuple[int, ...] = ANSWERS
+    more: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.seed}/{self.level:g}/{self.asking_epochs}"
+
+
+def _light(review) -> np.ndarray:
+    """2p - 1, p the probability of the label as it is read."""
+    return np.maximum(2 * review.label_probability_.max(axis=1) - 1, 1e-3)
+
+
+FITS = {  # epochs of the final model, None being the encoder's own, and weights of the rows
+    "as the library": (None, lambda review: review._weights()),
+    "no weights": (None, lambda review: None),
+    "2 epochs": (2, lambda review: review._weights()),
+    "sure rows alone": (None, lambda review: (review._weights() >= 1).astype(float)),
+    "weight 2p - 1": (None, _light),
+    "weight (2p - 1)^2": (None, lambda review: _light(review) ** 2),
+}
+
+
+def final(review, encoder, name: str):
+    """A model fitted on the labels as they are read now."""
+    from sklearn.base import clone
+
+    epochs, weights = FITS[name]
+    model = clone(encoder) if epochs is None else clone(encoder).set_params(epochs=epochs)
+    return model.fit(review.texts, review.labels_, sample_weight=weights(review))
+
+
+class OutOfTime(Exception):
+    """The limit is near."""
+
+
+class Cell:
+    """Runs a task and writes a line per measurement."""
+
+    def __init__(self, task: Task, given: argparse.Namespace) -> None:
+        self.task, self.given = task, given
+        self.began = time.monotonic()
+
+    def note(self, **values) -> None:
+        line = {
+            "draw": self.task.seed,
+            "level": self.task.level,
+            "asking_epochs": self.task.asking_epochs,
+            **{k: round(v, 5) if isinstance(v, float) else v for k, v in values.items()},
+            "seconds": round(time.monotonic() - self.began, 1),
+        }
+        with open(self.given.out / "answers.jsonl", "a") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX)
+            stream.write(json.dumps(line) + "\n")
+        print(f"{time.monotonic() - self.given.started:6.0f} s {line}", flush=True)
+
+    def in_time(self, needed: float = 12.0) -> None:
+        if self.given.limit and time.monotonic() - self.given.started > self.given.limit - needed:
+            raise OutOfTime
+
+    def run(self) -> None:
+        from sklearn.base import clone
+
+        from floral_learn import TextReview
+        from floral_learn.evaluation.families.text_data import draw_of, max_length_of, source_of
+        from floral_learn.evaluation.families.text_encode import encode
+        from floral_learn.evaluation.families.text_heads import gradient_labels
+        from floral_learn.evaluation.spec import Attack
+        from floral_learn.neural.text import TextClassifier
+
+        task, device = self.task, self.given.device
+        data = data_of(task.seed, self.given)
+        draw = draw_of(data)
+        y = draw.y_train
+        with open(self.given.out / f"clean-{task.seed}.lock", "w") as lock:  # one process makes the clean encoder
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            clean = encode(data, y, task.seed, device)
+        given = gradient_labels(data, Attack("gradient"), [task.level], task.seed, device, lambda share: None)[0]
+        self.in_time()
+        self.note(kind="clean labels", accuracy=float(clean.accuracy[-1]), took=clean.seconds)
+        own = encode(data, given, task.seed, device)
+        self.note(kind="given labels", answers=0, wrong=float((given != y).mean()), accuracy=float(own.accuracy[-1]),
+                  best=float(own.accuracy.max()), took=own.seconds)  # fmt: skip
+        self.in_time()
+        encoder = TextClassifier(
+            source_of(data),
+            epochs=int(dict(data.params).get("epochs", 3)),
+            max_length=max_length_of(data),
+            pooling="first",
+            device=device,
+            random_state=task.seed,
+        )
+
+        def accuracy(model) -> float:
+            return float((model.predict(draw.test) == draw.y_test).mean())
+
+        if task.more:
+            right = (given == y).astype(float)
+            self.note(kind="poisoned rows left out", accuracy=accuracy(clone(encoder).fit(draw.train, given,
+                      sample_weight=right)))  # fmt: skip
+        began = time.monotonic()
+        review = TextReview(
+            draw.train, given, encoder=encoder, asking_epochs=task.asking_epochs, random_state=task.seed
+        )
+        self.note(kind="set up", took=time.monotonic() - began, asked_encoder=accuracy(review.encoder_))
+        if task.more:
+            self.keep(review, y)
+        for goal in task.answers:
+            self.in_time()
+            began = time.monotonic()
+            while (have := len(review.history_)) < goal:
+                rows = review.ask(min(1 if have < 20 else 5, goal - have))
+                review.answer(rows, y[rows])
+            asking = time.monotonic() - began
+            before = float((review.labels_ != y).mean())
+            if goal in TURNS:
+                review.retrain()
+                self.in_time(8.0)
+            wrong = review.labels_ != y
+            weight = review._weights()
+            asked = accuracy(review.encoder_)
+            done = accuracy(final(review, encoder, self.given.fit))
+            self.note(kind="answers", answers=goal, wrong_before=before, wrong=float(wrong.mean()), accuracy=done,
+                      asked_encoder=asked, asking=asking, turns=review.turns_,
+                      wrong_weighted=float((wrong * weight).sum() / weight.sum()),
+                      wrong_share=review.wrong_share_.estimate, light=float((weight < 1).mean()))  # fmt: skip
+        if task.more:
+            self.more(review, encoder, draw, accuracy)
+        self.note(kind="done")
+
+    def keep(self, review, y) -> None:
+        """The first principal components of the embeddings, small enough to be carried home."""
+        X = review._X - review._X.mean(axis=0)
+        axes = np.linalg.eigh(X.T @ X)[1][:, ::-1][:, :32]
+        folder = self.given.out / "export"
+        folder.mkdir(exist_ok=True)
+        name = f"asked-{self.task.name.replace('/', '-')}.npz"
+        np.savez_compressed(folder / name, X=(X @ axes).astype(np.float16), given=review.given.astype(np.int8),
+                            y=y.astype(np.int8), all=float((X**2).sum()))  # fmt: skip
+
+    def more(self, review, encoder, draw, accuracy) -> None:
+        """Other ways to fit on the labels as they are read with all answers."""
+        for name in FITS:
+            if name != self.given.fit:
+                self.in_time()
+                self.note(kind=f"fit: {name}", accuracy=accuracy(final(review, encoder, name)))
+        self.in_time()
+        review.retrain()
+        wrong = review.labels_ != draw.y_train
+        done = accuracy(final(review, encoder, self.given.fit))
+        self.note(kind="one more turn", wrong=float(wrong.mean()), accuracy=done)
+
+
+def data_of(seed: int, given: argparse.Namespace):
+    """The IMDB suite's data of a draw."""
+    from floral_learn.evaluation.adapt_suite import adapt
+    from floral_learn.evaluation.spec import Data, params
+    from floral_learn.evaluation.suites import SUITES
+
+    base = adapt(SUITES["imdb"], reps=1).data[0]
+    sizes = {} if given.rows is None else {"n_train": given.rows, "n_val": 10, "n_test": given.rows}
+    if given.epochs is not None:
+        sizes["epochs"] = given.epochs
+    if given.max_length is not None:
+        sizes["max_length"] = given.max_length
+    return Data(base.name, params(**(dict(base.params) | sizes | {"seed": seed})))
+
+
+def work(tasks, given: argparse.Namespace) -> None:
+    """Take tasks until there are none."""
+    warnings.filterwarnings("ignore", message="eta = ")
+    while (task := tasks.get()) is not None:
+        cell = Cell(task, given)
+        try:
+            cell.in_time(40.0)
+            cell.run()
+        except OutOfTime:
+            print(f"{task.name}: no time left", flush=True)
+        except Exception:
+            traceback.print_exc()
+            sys.stderr.flush()
+
+
+def finished(path: Path) -> set[str]:
+    """Tasks that the file holds whole."""
+    if not path.is_file():
+        return set()
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    return {Task(e["draw"], e["level"], e["asking_epochs"]).name for e in lines if e["kind"] == "done"}
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--plan", choices=("main", "explore"), default="main")
+    parser.add_argument("--draws", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--levels", type=float, nargs="+", default=list(LEVELS))
+    parser.add_argument("--answers", type=int, nargs="+", default=list(ANSWERS))
+    parser.add_argument("--fit", choices=sorted(FITS), default="as the library", help="how the final model is fitted")
+    parser.add_argument("--asking-epochs", type=int, nargs="+", default=[1], help="0 is as many as the encoder has")
+    parser.add_argument("--jobs", type=int, default=1, help="processes; they share one GPU")
+    parser.add_argument("--device", default=None)
+    parser.add_argument("--model", default=None, help="folder of the encoder; without it the installed MiniLM")
+    parser.add_argument("--out", type=Path, default=Path("runs"))
+    parser.add_argument("--limit", type=float, default=0.0, help="seconds after which nothing new is begun")
+    parser.add_argument("--rows", type=int, default=None, help="training and test rows, for a trial")
+    parser.add_argument("--epochs", type=int, default=None, help="for a trial")
+    parser.add_argument("--max-length", type=int, default=None, help="for a trial")
+    return parser.parse_args()
+
+
+def main() -> None:
+    given = options()
+    given.started = STARTED
+    given.out.mkdir(parents=True, exist_ok=True)
+    if given.model is not None:
+        os.environ["FLORAL_TEXT_MODEL"] = str(Path(given.model).resolve())
+    os.environ.setdefault("FLORAL_WORK", str((given.out / "work").resolve()))
+    asking = [epochs or None for epochs in given.asking_epochs]
+    levels = [int(level) if level == int(level) else level for level in given.levels]
+    if given.plan == "explore":
+        wanted = [
+            Task(EXPLORED, 25, 1, (20, 50, 100), True),
+            Task(EXPLORED, 40, 1, (20, 50, 100), True),
+            Task(EXPLORED, 25, None, (50, 100)),
+            Task(EXPLORED, 40, None, (50, 100)),
+            Task(EXPLORED, 35, 1, (20, 50, 100), True),
+        ]
+    else:
+        answers = tuple(given.answers)
+        wanted = [Task(seed, level, epochs, answers) for epochs in asking for seed in given.draws for level in levels]
+    known = finished(given.out / "answers.jsonl")
+    context = multiprocessing.get_context("spawn")
+    tasks = context.Queue()
+    for task in [task for task in wanted if task.name not in known] + [None] * given.jobs:
+        tasks.put(task)
+    workers = [context.Process(target=work, args=(tasks, given)) for _ in range(given.jobs)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""What a fine-tune works on: token numbers that lie on the device, and the settings and seeds of a training."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import Dataset
+
+from floral_learn.neural.encoders import Tokens
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """What decides a fine-tune, the data aside."""
+
+    epochs: int
+    learning_rate: float
+    weight_decay: float
+    batch_size: int
+    seed: int
+
+
+class TokenRows(Dataset):
+    """Token numbers and class numbers as tensors on one device; a batch is one indexing, cut to its longest row.
+
+    `weight` (n,) are weights of the rows in the loss, with a mean of one; None is one for every row.
+    """
+
+    def __init__(self, tokens: Tokens, codes: np.ndarray | None, device: str, weight: np.ndarray | None = None) -> None:
+        self.lengths = np.asarray(tokens.lengths)
+        self.ids = torch.as_tensor(np.ascontiguousarray(tokens.ids), device=device)
+        self.sizes = torch.as_tensor(self.lengths, device=device)
+        self.codes = None if codes is None else torch.as_tensor(np.asarray(codes, dtype=np.int64), device=device)
+        self.weight = None if weight is None else torch.as_tensor(np.asarray(weight, dtype=np.float32), device=device)
+        self.places = torch.arange(self.ids.shape[1], device=device)
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def width(self, rows: np.ndarray, multiple: int = 8) -> int:
+        """Tokens of the longest of `rows`, up to the next `multiple`: multiples of 8 suit matrix units."""
+        return min(-(-int(self.lengths[rows].max()) // multiple) * multiple, self.ids.shape[1])
+
+    def batch(self, picks: torch.Tensor, width: int) -> dict[str, torch.Tensor]:
+        """Tokens up to `width`, mask and, where there are any, classes and weights of the rows `picks`."""
+        found = {
+            "input_ids": self.ids[picks, :width].long(),
+            "attention_mask": (self.places[:width] < self.sizes[picks, None]).long(),
+        }
+        if self.codes is not None:
+            found["labels"] = self.codes[picks]
+        if self.weight is not None:
+            found["row_weight"] = self.weight[picks]
+        return found
+
+    def __getitems__(self, rows: Any) -> dict[str, torch.Tensor]:
+        """The batch of `rows`; torch's loader asks for whole batches where a data set has this method."""
+        rows = np.asarray(rows)
+        return self.batch(torch.as_tensor(rows, device=self.ids.device), self.width(rows))
+
+    def __getitem__(self, row: int) -> dict[str, torch.Tensor]:
+        return self.__getitems__([row])
+
+
+def weighted_loss(scores: torch.Tensor, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+    """Mean cross entropy of a batch, rows by their weights where it has any; float32."""
+    weight = batch.get("row_weight")
+    if weight is None:
+        return torch.nn.functional.cross_entropy(scores.float(), batch["labels"])
+    each = torch.nn.functional.cross_entropy(scores.float(), batch["labels"], reduction="none")
+    return (each * weight).mean()
+
+
+@contextmanager
+def own_randomness(seed: int, device: str) -> Iterator[None]:
+    """Seeds of a training inside, the caller's random states again afterwards: the Trainer sets the global ones."""
+    states = random.getstate(), np.random.get_state()  # noqa: NPY002 (they are put back, not used)
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count()) if device != "cpu" else []):
+        torch.manual_seed(seed)
+        try:
+            yield
+        finally:
+            random.setstate(states[0])
+            np.random.set_state(states[1])  # noqa: NPY002
