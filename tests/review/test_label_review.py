@@ -104,6 +104,27 @@ def test_a_lying_reviewer_is_found_out(moons):
     assert (review.labels_[rows] == y[rows]).mean() > 0.9
 
 
+def test_a_liar_who_answers_every_other_row_is_found_out(moons):
+    X, y, given = moons
+    review = LabelReview(X, given, random_state=1)
+    for turn in range(40):
+        rows = review.ask(1)
+        review.answer(rows, y[rows] if turn % 2 else 1 - y[rows], reviewer="honest" if turn % 2 else "liar")
+    errors = review.reviewers_
+    assert errors["honest"] < 0.1 < 0.4 < errors["liar"]
+    assert (review.labels_ != y).mean() < 0.5 * (given != y).mean()
+
+
+def test_two_reviewers_who_agree_are_both_believed(moons):
+    X, y, given = moons
+    review = LabelReview(X, given, random_state=1)
+    for _ in range(10):
+        rows = review.ask(1)
+        for name in ("Ada", "Bea"):
+            review.answer(rows, y[rows], reviewer=name)
+    assert max(review.reviewers_.values()) < 0.1
+
+
 def test_trusted_rows_keep_their_label_and_are_not_asked(moons):
     X, _, given = moons
     trusted = np.arange(len(given)) < 50

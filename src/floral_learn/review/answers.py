@@ -10,7 +10,8 @@ import numpy as np
 
 UNSURE = -1  # the code of "not sure"
 _ERRORS = (1.0, 29.0)  # Beta prior of a reviewer's error rate: about three in a hundred
-_WORST = 0.5  # a reviewer who is wrong more often than that tells us nothing, rather than the opposite
+WORST = 0.5  # a reviewer who is wrong more often than that tells us nothing, rather than the opposite
+_ERRING = 0.25  # how often someone errs, at most, who means well
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ def verdict(row_votes: dict[str, int]) -> int | None:
 
 
 def likelihoods(asked: dict[int, dict[str, int]], errors: dict[str, float], n_classes: int) -> np.ndarray:
-    """P(a row's votes | its true class) up to a factor, (m, n_classes): reviewers err independently."""
+    """P(a row's votes | its true class), (m, n_classes): reviewers err independently."""
     table = np.ones((len(asked), n_classes))
     for k, row_votes in enumerate(asked.values()):
         for reviewer, code in row_votes.items():
@@ -48,7 +49,7 @@ def likelihoods(asked: dict[int, dict[str, int]], errors: dict[str, float], n_cl
                 said = np.full(n_classes, error / (n_classes - 1))
                 said[code] = 1 - error
                 table[k] *= said
-    return table / table.max(axis=1, keepdims=True)
+    return table
 
 
 def start_errors(asked: dict[int, dict[str, int]]) -> dict[str, float]:
@@ -58,7 +59,7 @@ def start_errors(asked: dict[int, dict[str, int]]) -> dict[str, float]:
 
 
 def learned_errors(asked: dict[int, dict[str, int]], belief: np.ndarray) -> dict[str, float]:
-    """Every reviewer's error rate given the probabilities (m, n_classes) of the asked rows' true classes."""
+    """Error rates of reviewers who mean well, given the probabilities (m, n_classes) of the true classes."""
     a, b = _ERRORS
     missed: dict[str, float] = {}
     total: dict[str, int] = {}
@@ -69,7 +70,7 @@ def learned_errors(asked: dict[int, dict[str, int]], belief: np.ndarray) -> dict
             if code != UNSURE:
                 missed[reviewer] += 1 - float(belief[k, code])
                 total[reviewer] += 1
-    return {r: min((a + missed[r]) / (a + b + total[r]), _WORST) for r in missed}
+    return {r: min((a + missed[r]) / (a + b + total[r]), _ERRING) for r in missed}
 
 
 def as_code(label: Any, classes: np.ndarray) -> int:

@@ -19,7 +19,7 @@ from floral_learn.review.guarantee import Accuracy, Guarantee, counted_accuracy,
 from floral_learn.review.intake import answered, column, encoded
 from floral_learn.review.posterior import Posterior, Problem
 from floral_learn.review.questions import ask_settling, pool_of
-from floral_learn.review.reading import Material, inferred, read
+from floral_learn.review.reading import SETTLED, Material, inferred, read
 from floral_learn.review.rows import measured_rows
 from floral_learn.review.suspicion import appointed, suspicion
 from floral_learn.review.training import fit_reviewed
@@ -433,7 +433,9 @@ class LabelReview:
     def _fit_on(self, estimator: Any, train: np.ndarray) -> Any:
         doubtful = self.label_probability_[np.arange(len(self.given)), self._read()] < 0.5 + 0.5 / _SURE
         firm = self.trusted.copy()
-        firm[[r for r, v in self._votes.items() if verdict(v) is not None]] = True
+        belief = self.label_probability_
+        found = ((row, verdict(row_votes)) for row, row_votes in self._votes.items())
+        firm[[row for row, code in found if code is not None and belief[row, code] >= SETTLED]] = True
         return fit_reviewed(
             estimator,
             self._X[train],

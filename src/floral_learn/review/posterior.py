@@ -111,13 +111,17 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Posterior:
-    """The components' Gaussian approximations of logit r, and their weights, which sum to one."""
+    """The components' Gaussian approximations of logit r, and their weights, which sum to one.
+
+    `evidence` is the log probability of the answers, averaged over components.
+    """
 
     problem: Problem
     components: tuple[Component, ...]
     at: np.ndarray
     sites: Sites
     weights: np.ndarray
+    evidence: float = 0.0
 
     def own(self, at: np.ndarray) -> np.ndarray:
         """q by component, (components, len(at))."""
@@ -161,7 +165,8 @@ class Posterior:
         keep = np.flatnonzero(self.weights >= least)
         sites = Sites(*(part[keep] for part in self.sites.parts()))
         components = tuple(self.components[k] for k in keep)
-        return Posterior(self.problem, components, self.at, sites, self.weights[keep] / self.weights[keep].sum())
+        weights = self.weights[keep] / self.weights[keep].sum()
+        return Posterior(self.problem, components, self.at, sites, weights, self.evidence)
 
 
 def turned(own: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
@@ -189,7 +194,8 @@ def infer(problem: Problem, evidence: Evidence, components: Sequence[Component])
     )
     log = sites.evidence + np.log([c.prior for c in components])
     weights = np.exp(log - log.max())
-    posterior = Posterior(problem, components, at, sites, weights / weights.sum())
+    total = float(log.max() + np.log(weights.sum()))
+    posterior = Posterior(problem, components, at, sites, weights / weights.sum(), total)
     every_class = len(np.unique(problem.codes)) == problem.n_classes  # else a whole class must be among the wrong
     return _plausible(posterior) if m and every_class else posterior
 
@@ -202,4 +208,5 @@ def _plausible(posterior: Posterior) -> Posterior:
     n = len(posterior.problem.codes)
     share = posterior.by_component(np.arange(0, n, max(1, n // _SAMPLE))).mean(axis=1)
     weights = posterior.weights * np.exp(-_MAJORITY * np.maximum(share - _MOST_WRONG, 0.0))
-    return replace(posterior, weights=weights / weights.sum())
+    left = float(weights.sum())
+    return replace(posterior, weights=weights / left, evidence=posterior.evidence + np.log(left))

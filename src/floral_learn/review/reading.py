@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from floral_learn.crowd.authors import judge_authors
-from floral_learn.review.answers import learned_errors, likelihoods, start_errors, verdict
+from floral_learn.review.answers import WORST, learned_errors, likelihoods, start_errors, verdict
 from floral_learn.review.groups import group_shifts
 from floral_learn.review.posterior import Evidence, Posterior, Problem, default_components, infer
 from floral_learn.review.suspicion import Judges, suspicion
@@ -18,9 +18,11 @@ _TRUSTED = 200  # trusted rows that the posterior looks at, at most
 _FIRM = 0.97  # how certain the answer is on which everyone agrees
 _LOOK_AGAIN = 10  # answers from which judges are taught anew, in data of at most so many rows
 _LOOK_AGAIN_ROWS = 20_000
-_SETTLED = 0.8  # share of the likelihood from which an answer tells what a group's label should have been
+SETTLED = 0.8  # share of the likelihood from which an answer tells what a label should have been
 _MOST_BY_GROUP = 3.0  # log-odds: what a group is known for must not drown what is known of the row
-_ROUNDS = 4  # of learning how often each of several reviewers errs
+_SUSPECT = 0.1  # prior probability that one of several reviewers guesses, or lies
+_LYING = 0.95  # how often a liar is wrong
+_SUSPECTS = 4  # reviewers up to whom each is doubted in turn
 
 
 @dataclass(frozen=True)
@@ -49,13 +51,33 @@ class Material:
 
 def inferred(material: Material, asked: Votes) -> tuple[Posterior, dict[str, float]]:
     """The posterior given all votes, and each reviewer's error rate, learned where there are several reviewers."""
-    errors = start_errors(asked)
-    posterior = _with_groups(material, asked, *_evidence(material, asked, errors))
-    if len(errors) > 1:
-        for _ in range(_ROUNDS):
-            errors = learned_errors(asked, _asked_beliefs(material, asked, posterior, errors))
-            posterior = _with_groups(material, asked, *_evidence(material, asked, errors))
-    return posterior, errors
+    errors = _errors(material, asked)
+    return _with_groups(material, asked, *_evidence(material, asked, errors)), errors
+
+
+def _errors(material: Material, asked: Votes) -> dict[str, float]:
+    """Each reviewer's error rate: averaged over "all mean well", "this one guesses" and "this one lies".
+
+    Two reviewers who contradict each other leave two such readings. Neither is chosen: each counts as far as it
+    explains the answers, and as long as both do, what the two disagree on says nothing. A liar's answers are told by
+    reading them backwards, but never used so: they count as none.
+    """
+    start = start_errors(asked)
+    if len(start) < 2:
+        return start
+    readings: list[tuple[str | None, float]] = [(None, 0.0)]
+    if len(start) <= _SUSPECTS:
+        readings += [(name, rate) for name in start for rate in (WORST, _LYING)]
+    rates, log = [], []
+    for suspect, rate in readings:
+        errors = start if suspect is None else {**start, suspect: rate}
+        posterior = _with_groups(material, asked, *_evidence(material, asked, errors))
+        learned = learned_errors(asked, _asked_beliefs(material, asked, posterior, errors))
+        rates.append(learned if suspect is None else {**learned, suspect: WORST})
+        log.append(posterior.evidence + np.log(1 - _SUSPECT if suspect is None else _SUSPECT / len(readings[1:])))
+    weights = np.exp(np.array(log) - max(log))
+    weights /= weights.sum()
+    return {name: float(sum(w * rate[name] for w, rate in zip(weights, rates, strict=True))) for name in start}
 
 
 def read(material: Material, asked: Votes, posterior: Posterior, errors: dict[str, float]) -> np.ndarray:
@@ -105,7 +127,7 @@ def _with_groups(material: Material, asked: Votes, evidence: Evidence, table: np
     if material.groups is None:
         return infer(material.problem, evidence, default_components())
     known = np.where(material.trusted, material.codes, -1)
-    settled = table.max(axis=1, initial=0.0) >= _SETTLED * table.sum(axis=1)
+    settled = table.max(axis=1, initial=0.0) >= SETTLED * table.sum(axis=1)
     known[rows_of(asked)[settled]] = table[settled].argmax(axis=1)
     shift = judge_authors(material.codes, material.groups, material.odds, known=known).shift(material.odds)
     problem = replace(material.problem, shift=np.clip(shift, -_MOST_BY_GROUP, _MOST_BY_GROUP))
@@ -121,10 +143,10 @@ def _beliefs(material: Material, asked: Votes, posterior: Posterior, table: np.n
     belief = class_beliefs(material.problem, material.odds, posterior.probability(every), every, at, table)
     seen = belief[at] * table  # the posterior has seen the votes through "wrong" only; here they name classes
     belief[at] = seen / seen.sum(axis=1, keepdims=True)
-    verdicts = [verdict(row_votes) for row_votes in asked.values()]
-    agreed = [code for code in verdicts if code is not None]
-    firm = at[np.array([code is not None for code in verdicts], dtype=bool)]
-    belief[firm] = _FIRM * unit[agreed] + (1 - _FIRM) / material.n_classes if agreed else belief[firm]
+    for row, row_votes, likely in zip(at, asked.values(), table, strict=True):
+        code = verdict(row_votes)
+        if code is not None and likely[code] >= SETTLED * likely.sum():  # not by someone who has been found out
+            belief[row] = _FIRM * unit[code] + (1 - _FIRM) / material.n_classes
     belief[material.trusted] = unit[material.codes[material.trusted]]
     return belief
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from floral_learn.evaluation.questions.cells import MARKS, REVIEW
-from floral_learn.evaluation.questions.problems import SEVERAL, TABLES
+from floral_learn.evaluation.questions.problems import SEVERAL, TABLES, UNEVEN
 from floral_learn.evaluation.spec import Cell
 from floral_learn.evaluation.store import Store
 
@@ -58,6 +58,8 @@ def group_of(name: str) -> str:
     """Which part of the card a data set belongs to."""
     if name in SEVERAL:
         return "several classes"
+    if name in UNEVEN:
+        return "uneven or overlapping"
     return "tables" if name in TABLES else "small sets"
 
 

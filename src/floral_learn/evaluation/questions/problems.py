@@ -14,7 +14,9 @@ from floral_learn.datasets.arena import load_arena
 
 # Real tables that no setting of the review was chosen on.
 TABLES = ("pima", "phoneme", "spambase", "htru2", "banknote", "magic04")
-SEVERAL = ("satimage", "digits", "wine", "iris")
+SEVERAL = ("satimage", "digits", "wine", "iris", "letters", "labelme")
+# The same tables with a rare class, or with few columns, so that the classes overlap.
+UNEVEN = ("spambase-rare", "phoneme-rare", "magic04-overlap")
 # Settings were chosen on scikit-learn's sets and synthetic ones, some of them relatives of these.
 SMALL = ("moon", "mnist-1-7", "breast-cancer", "digits-3-8", "ellipses", "circles", "imbalanced", "overlap")
 ATTACKS = ("random", "farthest", "near-boundary", "class-biased", "alfa", "evasive")
