@@ -42,6 +42,7 @@ from floral_learn.defenses.sanitizers.one_way import clumped, one_way_flips
 from floral_learn.defenses.sanitizers.rule import Rule
 from floral_learn.defenses.sanitizers.suspects import (
     confident_suspects,
+    rarest_share,
     restoring_weights,
     scattered_suspects,
     undecided,
@@ -123,7 +124,8 @@ def treatments(model: Any, X: np.ndarray, codes: np.ndarray, classes: np.ndarray
     ):
         suspects = suspects & ~undecided(suspects, codes, ones)
         if suspects.any():
-            tried.append({"kind": kind, "weights": np.where(suspects, weight, others)})
+            row = {"kind": kind, "share": rarest_share(codes, ones)}
+            tried.append(row | {"weights": np.where(suspects, weight, others)})
     for row in tried:
         _, mended = held_out(model, X, codes, classes, folds, row["weights"])
         told = compare(plain, mended, codes, ones)

@@ -34,8 +34,10 @@ ONE_WAY = [
 ]
 SCATTERED = [
     {"scattered": name, "scattered_weight": weight, "scattered_errors": errors, "recall_errors": recall}
+    | {"scattered_share": share}
     for name, weight in (("both", 0.5), ("both", 0.0), ("confident", 0.5), ("restored", 0.0))
-    for errors, recall in product((1.0, 1.5, 2.0, 2.5, 3.0), (0.0, 1.0, 2.0))
+    for errors, recall in product((-NEVER, 0.0, 1.0, 2.0, 3.0), (0.0, 1.0, 2.0, 3.0, 4.0))
+    for share in (0.0, 0.35, 0.6)
 ]
 SCATTERED += [SCATTERED[0] | {"scattered_errors": NEVER}]
 CELL = ["model", "fold", "data", "attack", "level_"]
@@ -58,6 +60,8 @@ class Records:
         self.cell = self.plain.index.droplevel("split")
         self.model = self.cell.get_level_values("model").to_numpy()
         self.fold = self.cell.get_level_values("fold").to_numpy()
+        self.codes, cells = self.cell.factorize()
+        self.poisoned = cells.get_level_values(CELL.index("level_")).to_numpy() > 0
         ways = frame[(frame.kind == "one-way") & (frame.own >= FEWEST)]
         self.ways = self._part(ways.sort_values("foreign"))
         self.others = {kind: self._part(part) for kind, part in frame.groupby("kind")}
@@ -78,7 +82,10 @@ class Records:
         found = self.others.get(f"{rule.scattered} {rule.scattered_weight:g}")
         parts = [ways[ways.check_recall >= rule.one_way_gain]]
         if found is not None:
-            helps = (found.check_errors >= rule.scattered_errors) & (found.recall_errors >= rule.recall_errors)
+            allowed = found.share >= rule.scattered_share
+            helps = (
+                allowed & (found.check_errors >= rule.scattered_errors) & (found.recall_errors >= rule.recall_errors)
+            )
             parts.append(found[helps & ~found["at"].isin(ways["at"])])
         for part in parts:
             change[part["at"]] = part[["d_accuracy", "d_balanced"]]
@@ -95,21 +102,27 @@ class Records:
     def card(self, change: np.ndarray, rows: np.ndarray) -> dict[str, float]:
         """The numbers that decide, over cells (means over splits), on some of the fits."""
         rows = rows & ~np.isnan(change[:, 0])
-        codes, _ = self.cell[rows].factorize()
-        sizes = np.bincount(codes)
-        accuracy, balanced = (np.bincount(codes, weights=change[rows, k]) / sizes for k in (0, 1))
-        level = np.bincount(codes, weights=self.cell.get_level_values("level_").to_numpy()[rows])
-        poisoned = level > 0
+        codes, count = self.codes[rows], len(self.poisoned)
+        sizes = np.bincount(codes, minlength=count)
+        run = sizes > 0
+        accuracy, balanced = (
+            np.bincount(codes, weights=change[rows, k], minlength=count)[run] / sizes[run] for k in (0, 1)
+        )
+        poisoned = self.poisoned[run]
         return {
-            "clean": accuracy[~poisoned].mean(),
-            "poisoned": accuracy[poisoned].mean(),
+            "clean": _mean(accuracy[~poisoned]),
+            "poisoned": _mean(accuracy[poisoned]),
             "worst": accuracy.min(),
             "below": (accuracy < -0.02).mean(),
-            "balanced_clean": balanced[~poisoned].mean(),
-            "balanced": balanced[poisoned].mean(),
+            "balanced_clean": _mean(balanced[~poisoned]),
+            "balanced": _mean(balanced[poisoned]),
             "acted": (change[rows, 0] != 0).mean(),
-            "cells": len(sizes),
+            "cells": int(run.sum()),
         }
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(values.mean()) if len(values) else np.nan
 
 
 def harmless(records: Records, change: np.ndarray, rows: np.ndarray) -> bool:
@@ -149,7 +162,8 @@ def best(records: Records, rows: np.ndarray) -> Rule:
 def care(rule: Rule) -> tuple[float, ...]:
     """Larger for a rule that asks for more before it acts, and then does less."""
     one_way = (-rule.own_in_core, -rule.most_clumped, rule.least_share, rule.level, rule.one_way_gain)
-    return (*one_way, -rule.most_foreign, rule.scattered_errors, rule.scattered_weight, rule.recall_errors)
+    scattered = (rule.scattered_errors, rule.recall_errors, rule.scattered_share, rule.scattered_weight)
+    return (*one_way, -rule.most_foreign, *scattered)
 
 
 def judge(records: Records) -> tuple[np.ndarray, dict[int, Rule]]:

@@ -29,6 +29,9 @@ class Rule:
     scattered_errors, recall_errors : float
         Rise of the held-out accuracy and of the mean recall, in their standard errors (paired), without which
         scattered suspects are left alone.
+    scattered_share : float
+        Scattered suspects: labels of the rarest class, as a share of what it would have if all classes were even,
+        below which nothing is done about them.
     scattered_weight : float
         Weight of a scattered suspect.
     """
@@ -42,6 +45,7 @@ class Rule:
     scattered: str = "both"
     scattered_errors: float = 2.0
     recall_errors: float = 0.0
+    scattered_share: float = 0.0
     scattered_weight: float = 0.5
 
 

@@ -30,6 +30,8 @@ def find_suspects(
     mean = (shares + near) / 2
     both = rule.scattered == "both"
     suspects = scattered_suspects(shares, near, codes) if both else confident_suspects(mean, codes)
+    if rarest_share(codes, weight) < rule.scattered_share:
+        return suspects, np.ones(len(codes)), None
     others = restoring_weights(mean, codes) if rule.scattered == "restored" else np.ones(len(codes))
     doubted = suspects & ~undecided(suspects, codes, weight)
     return suspects, np.where(doubted, rule.scattered_weight, others), None
@@ -69,6 +71,13 @@ def _confident(shares: Shares, codes: Codes) -> tuple[NDArray[np.bool_], Codes]:
     typical = np.array([shares[codes == code, code].mean() for code in present])
     sure = np.where(shares[:, present] >= typical, shares[:, present], -1.0)
     return sure.max(axis=1) >= 0, present[sure.argmax(axis=1)]
+
+
+def rarest_share(codes: Codes, weight: NDArray[np.float64]) -> float:
+    """Labels of the rarest class that has any, as a share of what it would have if all classes were even."""
+    mass = np.bincount(codes, weights=weight)
+    mass = mass[mass > 0]
+    return float(len(mass) * mass.min() / mass.sum())
 
 
 def undecided(suspects: NDArray[np.bool_], codes: Codes, weight: NDArray[np.float64]) -> NDArray[np.bool_]:
