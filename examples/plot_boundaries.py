@@ -29,7 +29,7 @@ def models(level):
 
 
 # %%
-# One row a method, one column a level. Crosses are flipped labels.
+# One row per method, one column per level. Crosses are flipped labels.
 grid = np.stack(np.meshgrid(np.linspace(-2.4, 2.4, 150), np.linspace(-2.8, 2.8, 150)), axis=-1)
 colours = np.array(["#0072B2", "#E69F00"])
 figure, axes = plt.subplots(3, 3, figsize=(9.5, 8.6), sharex=True, sharey=True, layout="constrained")

@@ -1,5 +1,5 @@
 """
-Votes of people who lie in concert
+Votes of people who lie together
 ==================================
 
 Twenty people label digits, about three votes per image. Some of them are owned by an attacker and send each class to

@@ -18,7 +18,7 @@ X, truth = moon.X_train, moon.y_train
 y = poison(X, truth, attack="farthest", budget=0.2).y
 
 # %%
-# The review: ask, answer, read the labels anew. Here the true labels stand in for the person.
+# The review: ask, answer, correct the other labels. Here the true labels play the person.
 review = LabelReview(X, y, random_state=0)
 for _ in range(10):
     rows = review.ask(1)

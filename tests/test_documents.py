@@ -258,8 +258,11 @@ def test_the_workflow_runs_make_test_on_every_python_that_the_package_claims():
     jobs = workflow["jobs"]
     assert jobs["test"]["strategy"]["matrix"]["python"] == claimed
     oldest = re.search(r"scikit-learn>=(\d+\.\d+)", (ROOT / "pyproject.toml").read_text(encoding="utf-8"))[1]
-    steps = [step.get("run", "") for step in jobs["oldest-scikit-learn"]["steps"]]
-    assert any(f"scikit-learn=={oldest}.*" in step for step in steps)
+    steps = [step.get("run", "") for step in jobs["scikit-learn"]["steps"]]
+    versions = [entry["scikit-learn"] for entry in jobs["scikit-learn"]["strategy"]["matrix"]["include"]]
+    assert f"=={oldest}.*" in versions
+    assert len(set(versions)) > 1  # the newest, too
     assert steps[-1] == "make test"
+    assert {"windows-latest", "macos-latest"} <= set(jobs["other-systems"]["strategy"]["matrix"]["system"])
     for job, command in (("test", "make test"), ("docs", "make docs"), ("all", "make test-all")):
         assert any(step.get("run") == command for step in jobs[job]["steps"]), job

@@ -2,7 +2,7 @@
 
 
 class TableError(ValueError):
-    """A table cannot be used; the message is one line for its owner and names the option that mends it.
+    """A table cannot be used; the message is one line for its owner and names the option that fixes it.
 
     Examples
     --------

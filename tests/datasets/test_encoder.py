@@ -71,7 +71,7 @@ def test_new_rows_may_have_new_categories_missing_values_and_other_columns(frame
         encoder.transform(frame.drop(columns="size"))
     with pytest.raises(TableError, match=r"column 'size' was numbers in training.*row 1 is 'x'"):
         encoder.transform(frame.assign(size=["1", *["x"] * 119]))
-    with pytest.raises(TableError, match="column 'when' has values that are no dates"):
+    with pytest.raises(TableError, match="column 'when' has values that are not dates"):
         encoder.transform(frame.assign(when="yesterday"))
 
 
@@ -94,7 +94,7 @@ def test_what_was_a_category_is_read_as_text_again(tmp_path):
 def test_nothing_usable_is_explained():
     with pytest.raises(TableError, match=r"no usable feature column.*a \(constant\).*--text"):
         TableEncoder().fit(pd.DataFrame({"a": [1.0, 1.0]}))
-    with pytest.raises(TableError, match="text='q' is no column"):
+    with pytest.raises(TableError, match="text='q' is not a column"):
         TableEncoder(text=("q",)).fit(pd.DataFrame({"a": [1.0, 2.0]}))
     with pytest.raises(TableError, match="not ndarray"):
         TableEncoder().fit(np.eye(3))

@@ -54,7 +54,7 @@ def test_a_network_without_torch_names_the_install_line():
 
 
 def test_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(KeyError, match=r"'svn' is no defense; known names: floral, svm"):
+    with pytest.raises(KeyError, match=r"'svn' is not a defense; known names: floral, svm"):
         DEFENSES["svn"]
 
 

@@ -192,7 +192,7 @@ def test_a_mistyped_folder_is_one_question_to_the_hub_and_silence(hub, capfd):
             loads.append(local_files_only)
             raise OSError("not there")
 
-    with pytest.raises(ValueError, match=r"model='my-modle' is no folder here.*\(no way to the hub\)"):
+    with pytest.raises(ValueError, match=r"model='my-modle' is not a folder here.*\(no way to the hub\)"):
         load_part(Loader, "my-modle")
     assert loads == [True]  # nothing that would try again and again
     assert hub.asked == ("my-modle",)
@@ -225,7 +225,7 @@ def test_offline_means_offline(monkeypatch, capfd):
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(ValueError, match="is no folder here"):
+    with pytest.raises(ValueError, match="is not a folder here"):
         tiny("my-modle").fit(TEXTS, SIGNS)
     assert capfd.readouterr() == ("", "")
 

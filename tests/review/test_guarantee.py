@@ -1,4 +1,4 @@
-"""The interval that no attacker can bend: its coverage computed, not tossed."""
+"""The interval that no attacker can influence: its coverage computed, not tossed."""
 
 from itertools import pairwise
 

@@ -6,7 +6,7 @@ conditions are linear. Moving row i's signed dual by d changes the values by
     df(x) = d * [k(x, x_i) - (1, k(x, S)) M^-1 (1, k(S, x_i))'],     M = [[0, 1'], [1, K_SS]],
 
 and after the flip the row's dual ends at C or where its new margin is exactly 1. For all other classifiers,
-ridge regression on the surrogate's rows stands in: its validation values are A y, A = k(X_val, X) (K + r I)^-1,
+ridge regression on the surrogate's rows is used instead: its validation values are A y, A = k(X_val, X) (K + r I)^-1,
 so that the change by a flip is one column of A.
 """
 
@@ -28,7 +28,7 @@ RIDGE = 1.0
 
 
 def error_then_loss(margin: np.ndarray) -> np.ndarray:
-    """Return one number a column of margins (m, r): the errors, plus a fraction below one error for the loss.
+    """Return one number per column of margins (m, r): the errors, plus a fraction below one error for the loss.
 
     Sorting by it sorts by (error, mean hinge loss), the order in which the attack compares retrained models.
     """

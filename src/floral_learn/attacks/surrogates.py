@@ -38,7 +38,7 @@ def class_scores(fitted: Any, X: Any, n_classes: int) -> np.ndarray:
         raise ValueError(f"surrogate {fitted!r} has neither decision_function nor predict_proba")
     seen = np.asarray(fitted.classes_, dtype=np.intp)
     if values.shape[1] != len(seen):
-        raise ValueError(f"surrogate {fitted!r} must give one score a class, got shape {values.shape}")
+        raise ValueError(f"surrogate {fitted!r} must give one score per class, got shape {values.shape}")
     if len(seen) == n_classes:
         return values
     scores = np.full((len(values), n_classes), values.min(initial=0.0) - 1.0)

@@ -17,7 +17,7 @@ from floral_learn.audit.neighbours import Neighbours
 from floral_learn.core.flagging import temper
 
 FOLDS = 5
-MOST_EXACT = 5000  # rows up to which an exact kernel machine is trained; above, 300 landmarks stand in
+MOST_EXACT = 5000  # rows up to which an exact kernel machine is trained; above, 300 landmarks are used
 _LANDMARKS = 300
 _LEAST = 0.01  # probabilities below are as good as zero, and logarithms need more than zero
 

@@ -1,4 +1,4 @@
-"""``floral bench``: run one of the paper's experiments, or the same comparison on a file of one's own."""
+"""``floral bench``: run one of the paper's experiments, or the same comparison on your own file."""
 
 from __future__ import annotations
 

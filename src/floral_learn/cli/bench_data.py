@@ -48,7 +48,7 @@ def suite_for_file(
     binary = len(first.classes) == 2
     if not binary and (needs_two := [name for name in attacks if not ATTACKS[name].multiclass]):
         raise ValueError(f"--attack {needs_two[0]}: it is defined for two classes, {label!r} has {len(first.classes)}")
-    # Four digits: the number stands in tables and commands.
+    # Four digits: the number is shown in tables and commands.
     gamma = float(f"{resolve_gamma('scale', first.X_train):.4g}")
     methods: tuple[Method, ...] = (*DEFAULTS, TOLD)
     if find_spec("cleanlab") is not None:

@@ -1,4 +1,4 @@
-"""``floral review``: a page in the browser that asks about a few rows and reads the labels anew."""
+"""``floral review``: a page in the browser that asks about a few rows and corrects the other labels."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ def row_arguments(table: Any, classifier: Any, method: str) -> dict[str, Any]:
 def fit(
     table: Any, classifier: Any, text_encoder: str, seed: int, held_out: bool, per_row: dict[str, Any]
 ) -> tuple[Any, str]:
-    """The fitted pipeline (encoder, classifier) and a phrase on how a twin of it did on rows that it had not seen."""
+    """The fitted pipeline (encoder, classifier) and a phrase on how the same method did on held-out rows."""
     from sklearn.base import clone
     from sklearn.pipeline import Pipeline
 

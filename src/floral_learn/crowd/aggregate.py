@@ -80,12 +80,12 @@ def aggregate_votes(
     missing: Any = None,
     random_state: Any = None,
 ) -> VoteAggregation:
-    """Find the labels behind votes of people of whom some may lie, alone or in concert.
+    """Find the true labels from votes of several people, some of whom may lie, alone or together.
 
     Parameters
     ----------
     votes : array or frame (n, annotators), long frame with columns task, worker, label, or array (n,)
-        NaN, None, empty text and `missing` are no vote.
+        NaN, None, empty text and `missing` mean no vote.
     X : array, frame or sparse matrix (n, d), optional
         Features of the items; a long frame's tasks are matched to X's index.
     groups : array-like (n,), optional
@@ -179,7 +179,7 @@ def _notes(found: VoteAggregation) -> list[str]:
     if share > 0.6 * limit:
         notes.append(
             f"About {share:.0%} of the votes come from people whose answers do not fit the rest. Above {limit:.0%}, "
-            "people who lie in concert would win, and nothing in the votes would show it: answer some items (gold)."
+            "people who lie together would win, and nothing in the votes would show it: answer some items (gold)."
         )
     if contested := int(found.contested.sum()):
         notes.append(f"{contested:,} items have two readings that are almost as likely; they need another answer.")

@@ -15,7 +15,7 @@ from .solve import Solution
 
 PRIOR_HONEST = 0.8
 DOUBTFUL = 0.9  # suspicion from which a person's mistakes are compared with others'
-MOST_BORROWED = 4.0  # votes that the pool may lend to a person: few votes of one's own must leave a wide interval
+MOST_BORROWED = 4.0  # votes that the pool may lend to a person: few own votes must leave a wide interval
 LEAST_LIE = 0.02  # how often a liar is right by accident or for show
 
 

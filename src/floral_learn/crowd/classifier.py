@@ -20,7 +20,7 @@ _SURE = 0.02  # classes less probable than this are not learned from
 
 
 class CrowdFloralClassifier(ClassifierMixin, BaseEstimator):
-    """Learn from votes whose authors may be clumsy, careless or lying in concert.
+    """Learn from votes of people who may be careless or may lie, alone or together.
 
     The labels behind the votes and the people's confusion matrices are found together, by an EM whose classifier never
     judges an item it learned from; people who agree more than the truth explains count once. A model is then fitted on

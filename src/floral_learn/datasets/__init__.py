@@ -1,4 +1,4 @@
-"""Data sets behind loaders that return a ``Dataset``, and tables of one's own: `read_table`, `TableEncoder`."""
+"""Data sets behind loaders that return a ``Dataset``, and your own tables: `read_table`, `TableEncoder`."""
 
 from .arena import load_arena
 from .dataset import Dataset

@@ -37,7 +37,7 @@ def is_missing(value: Any) -> bool:
 
 
 def as_numbers(texts: Sequence[str], *, comma: bool) -> tuple[np.ndarray, bool] | None:
-    """Floats (n,), NaN where missing, and whether commas were decimal; None where some text is no number.
+    """Floats (n,), NaN where missing, and whether commas were decimal; None where some text is not a number.
 
     `comma` says that a comma may be the decimal sign: it may where it is not the separator of the file. Codes such as
     007 are no numbers. Infinite values stay infinite.

@@ -122,7 +122,7 @@ class DateBlock(BaseEstimator):
         """Days since 1970, NaN where missing."""
         found = parse_dates(column, self.date_format)
         if found is None:
-            raise ValueError("values that are no dates of the form that training had")
+            raise ValueError("values that are not dates in the format of the training rows")
         return found
 
     @staticmethod

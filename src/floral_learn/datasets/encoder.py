@@ -107,7 +107,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if self.text_encoder not in ("auto", "minilm", "tfidf"):
             raise ValueError(f"text_encoder={self.text_encoder!r} must be 'auto', 'minilm' or 'tfidf'")
         if absent := [name for name in self.text if name not in frame.columns]:
-            raise TableError(f"text={absent[0]!r} is no column; the columns are: {_some(frame.columns)}")
+            raise TableError(f"text={absent[0]!r} is not a column; the columns are: {_some(frame.columns)}")
         roles: dict[str, str] = {}
         blocks: dict[str, Any] = {}
         for name in frame.columns:
@@ -118,7 +118,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if not blocks:
             ignored = ", ".join(f"{name} ({role[9:-1]})" for name, role in list(roles.items())[:12])
             raise TableError(
-                "there is no usable feature column beside the label"
+                "no usable feature column beside the label"
                 + (f"; ignored: {ignored}" if ignored else "")
                 + ". A column of prose can be named with --text (text=)"
             )

@@ -1,4 +1,4 @@
-"""A table of one's own as a data set: split, encoded, with the given labels taken for clean."""
+"""Your own table as a data set: split, encoded, with the given labels taken for clean."""
 
 import os
 from collections.abc import Sequence

@@ -140,7 +140,7 @@ def read_table(
 
     The label is found once and taken out by its position, so that it can never be a feature, whatever its column is
     called. A ``;`` or tab as separator, decimal commas, byte order marks and the usual spellings of a missing value
-    are understood; `TableError` names what is wrong and the option that mends it.
+    are understood; `TableError` names what is wrong and the option that fixes it.
 
     Parameters
     ----------

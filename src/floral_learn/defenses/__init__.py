@@ -19,7 +19,7 @@ class _LazyClasses(Mapping[str, Any]):
         try:
             module, attribute = self._where[name].split(":")
         except KeyError:
-            raise KeyError(f"{name!r} is no defense; known names: {', '.join(self._where)}") from None
+            raise KeyError(f"{name!r} is not a defense; known names: {', '.join(self._where)}") from None
         # A full path is a class of a room above this one: named here, imported only when it is asked for.
         full = module if module.startswith("floral_learn.") else f"floral_learn.defenses.{module}"
         return getattr(import_module(full), attribute)

@@ -75,7 +75,7 @@ class Checkpoint:
         if not self.overwrite and _unfinished(self.path):
             raise ValueError(
                 f"{self.path} holds a fit that has not ended: continue it with resume({str(self.path)!r}), or pass "
-                "overwrite=True to start anew"
+                "overwrite=True to start over"
             )
         self.path.mkdir(parents=True, exist_ok=True)
         # The two files carry the same id: a state of another fit is as good as none.

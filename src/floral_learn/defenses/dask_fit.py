@@ -174,7 +174,7 @@ def _array_chunks(X: Any, y: Any) -> list[tuple[Any, Any]]:
         y = da.from_array(np.asarray(y), chunks=-1)
     if known and not np.isnan(y.shape[0]):
         if X.shape[0] != y.shape[0]:
-            raise ValueError(f"X has {X.shape[0]:,} rows and y has {y.shape[0]:,}; y needs one label a row")
+            raise ValueError(f"X has {X.shape[0]:,} rows and y has {y.shape[0]:,}; y needs one label per row")
         y = y.reshape(-1).rechunk((X.chunks[0],))
     if X.numblocks[0] != y.numblocks[0]:
         raise ValueError(f"X has {X.numblocks[0]} blocks of rows and y has {y.numblocks[0]}; they must match")

@@ -109,7 +109,7 @@ def check_nodes(schema: dict[str, Any], trusted: Set[str]) -> None:
         if ours and name not in trusted and (loader != "ObjectNode" or not is_own_class(name)):
             raise ModelFileError(f"it holds types that are not trusted: {name} as {loader}")
         if loader in _FILES and "file" in node and not str(node["file"]).endswith(_FILES[loader]):
-            raise ModelFileError(f"its {loader} reads {str(node['file'])[:80]!r}, which is no {_FILES[loader]} file")
+            raise ModelFileError(f"its {loader} reads {str(node['file'])[:80]!r}, which is not a {_FILES[loader]} file")
         if loader == "RandomGeneratorNode" and _bit_generator(node) not in _BIT_GENERATORS:
             raise ModelFileError("it holds types that are not trusted: an unknown random generator")
 

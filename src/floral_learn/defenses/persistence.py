@@ -115,8 +115,8 @@ def load(path: str | os.PathLike[str], trusted: Sequence[str] = (), *, max_bytes
     Raises
     ------
     ModelFileError
-        A ValueError: the file is no model file, is damaged, is over a limit, comes from a newer format, or names a type
-        that is not trusted.
+        A ValueError: the file is not a model file, is damaged, is over a limit, comes from a newer format, or names
+        a type that is not trusted.
 
     Examples
     --------

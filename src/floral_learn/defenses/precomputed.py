@@ -10,7 +10,7 @@ from floral_learn.core.gram import DenseGram
 
 
 def check_callable(kernel: Any, rows: np.ndarray) -> None:
-    """Refuse a function that is no kernel on a first few rows: not symmetric, or not finite."""
+    """Refuse a function that is not a kernel on a first few rows: not symmetric, or not finite."""
     values = np.asarray(kernel(rows[:64], rows[:64]), dtype=float)
     if values.shape != (len(rows[:64]),) * 2:
         raise ValueError(f"the kernel callable returned shape {values.shape} for {len(rows[:64])} and as many rows")

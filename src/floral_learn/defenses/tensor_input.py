@@ -10,7 +10,7 @@ from floral_learn.core.arrays import is_tensor
 
 
 def as_host(x: Any) -> Any:
-    """Labels, weights and masks go to main memory; anything that is no tensor is returned as it is."""
+    """Labels, weights and masks go to main memory; anything that is not a tensor is returned as it is."""
     if not is_tensor(x):
         return x
     x = x.detach().cpu()

@@ -113,8 +113,8 @@ def _ask_hub(source: str) -> None:
     except Exception as error:  # no such model, no network, offline by choice
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ValueError(
-            f"model={source!r} is no folder here and not among the models downloaded before, and the hub did not give "
-            f"it ({first}): give an existing folder or the name of a transformers model"
+            f"model={source!r} is not a folder here and not among the models downloaded before, and the hub did not "
+            f"give it ({first}): give an existing folder or the name of a transformers model"
         ) from error
 
 

@@ -86,7 +86,7 @@ class NeuralNetClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     random_state : int, RandomState, Generator or None, default=None
         Draws the first weights, the batches and the rows held out.
     verbose : int, default=0
-        1 writes about ten lines a fit to stderr.
+        1 writes about ten lines per fit to stderr.
 
     Attributes
     ----------

@@ -72,7 +72,7 @@ def load_network(
 
 
 def _renew_last_layer(network: Any, found: dict[str, Any]) -> None:
-    """Draw the layers above the encoder anew where any of them came from the files: a classifier for other labels."""
+    """Draw the layers above the encoder again where any of them came from the files: a classifier for other labels."""
     mismatched = {entry if isinstance(entry, str) else entry[0] for entry in found["mismatched_keys"]}
     drawn = mismatched | set(found["missing_keys"])
     above = [(name, part) for name, part in network.named_children() if part is not network.base_model]
@@ -102,7 +102,7 @@ def readable_length(network: Any) -> int | None:
     for module in network.modules():
         table: Any = getattr(module, "position_embeddings", None)
         first = getattr(table, "padding_idx", None)
-        if first is not None:  # RoBERTa and its kin count places from after the padding token's number
+        if first is not None:  # RoBERTa and models like it count places from after the padding token's number
             return int(table.num_embeddings) - first - 1
     return getattr(network.config, "max_position_embeddings", None)
 

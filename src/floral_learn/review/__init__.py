@@ -1,4 +1,4 @@
-"""Ask a person about a few rows and read the labels anew: `LabelReview`, and `TextReview` for texts."""
+"""Ask a person about a few rows and correct the other labels: `LabelReview`, and `TextReview` for texts."""
 
 from .choosing import Choice
 from .guarantee import Accuracy, Guarantee

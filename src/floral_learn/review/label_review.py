@@ -1,4 +1,4 @@
-"""LabelReview: a person answers a few questions, and the labels are read anew."""
+"""LabelReview: a person answers a few questions, and the other labels are corrected from the answers."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class LabelReview:
     """Find out which labels are wrong by asking a person about a few well-chosen rows.
 
     Keeps a posterior over "this label is wrong" for every row, asks about the rows whose true label would settle most
-    of what is in doubt, and reads the labels anew after every answer. One question in four walks through all rows in a
-    secret random order: `guarantee` rests on these alone.
+    of what is in doubt, and corrects the other labels after every answer. One question in four walks through all rows
+    in a secret random order: `guarantee` rests on these alone.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ class LabelReview:
         return len(self._votes) >= 10 and bool(10 * self._settling(1)[1] < _LITTLE)
 
     def guarantee(self, *, confidence: float = 0.95, reviewer: str | None = None) -> Guarantee:
-        """An interval for the share of labels that the reviewer would change, which no attacker can bend.
+        """An interval for the share of labels that the reviewer would change, which no attacker can influence.
 
         Rests on the walk alone: rows in a secret random order, drawn after the labels were fixed. The rows at the
         start of the walk that have all been answered are a random sample without replacement; the interval holds at

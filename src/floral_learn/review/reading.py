@@ -16,7 +16,7 @@ from floral_learn.review.transitions import class_beliefs
 Votes = dict[int, dict[str, int]]
 _TRUSTED = 200  # trusted rows that the posterior looks at, at most
 _FIRM = 0.97  # how certain the answer is on which everyone agrees
-_LOOK_AGAIN = 10  # answers from which judges are taught anew, in data of at most so many rows
+_LOOK_AGAIN = 10  # answers from which judges are trained again, in data of at most so many rows
 _LOOK_AGAIN_ROWS = 20_000
 SETTLED = 0.8  # share of the likelihood from which an answer tells what a label should have been
 _MOST_BY_GROUP = 3.0  # log-odds: what a group is known for must not drown what is known of the row

@@ -1,4 +1,4 @@
-"""TextReview: ask on an encoder's embeddings, train the encoder anew on the labels as they are read, ask on."""
+"""TextReview: ask on an encoder's embeddings, train the encoder again on the corrected labels, ask again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class TextReview(LabelReview):
     """A `LabelReview` of texts whose encoder learns along: embeddings get better as labels do.
 
     The encoder is fine-tuned on the given labels, and questions are asked on its embeddings. An encoder that was taught
-    wrong labels hides some of them, so after some answers `retrain` fine-tunes it anew, from the start, on the labels
+    wrong labels hides some of them, so after some answers `retrain` fine-tunes it again, from the start, on the labels
     as they are read then; the answers stay, and the next questions are asked on the better embeddings. Two or three
     turns are enough. `fit` gives the final classifier.
 
@@ -99,7 +99,7 @@ class TextReview(LabelReview):
         )
 
     def retrain(self) -> TextReview:
-        """Fine-tune the encoder anew on the labels as they are read now, and ask on its embeddings from here on."""
+        """Fine-tune the encoder again on the labels as they are now, and ask on its embeddings from here on."""
         self._set_up(
             self._encoded(self.labels_, self._weights()),
             self.given,

@@ -1,6 +1,6 @@
 """Check the lemmas' bounds in every round of many random games: how often they fail, and by how much.
 
-Rows are plain dicts, one a game, so that a suite can store them and a table can show them.
+Rows are plain dicts, one per game, so that a suite can store them and a table can show them.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@
   };
   const collator = new Intl.Collator(undefined, { numeric: true });
   let ranks = {};
-  const rankOf = (key) => {  // one number a row, so that sorting compares numbers only
+  const rankOf = (key) => {  // one number per row, so that sorting compares numbers only
     if (ranks[key]) return ranks[key];
     let v;
     if (key === "row") {

@@ -62,7 +62,7 @@ def configurations(cell: Cell, n: int) -> list[tuple[str, int, int, float, int |
 class ScaledGram(Gram):
     """K with its off-diagonal part times a factor of its own in each column: LN-SVM's expected Gram beside plain ones.
 
-    The diagonal of K is one (rbf). `scale` has one entry a column of the game; wider products repeat it.
+    The diagonal of K is one (rbf). `scale` has one entry per column of the game; wider products repeat it.
     """
 
     kind = "scaled"

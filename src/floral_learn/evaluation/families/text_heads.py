@@ -88,7 +88,7 @@ def run_text(cells: list[Cell], labels: np.ndarray, progress: Progress, device: 
 
             results[cell] = influence_cell(cell, draw, labels, own, clean, device)
     return [
-        results.get(cell) or CellResult(cell, error=f"{cell.method.name!r} is no method for texts") for cell in cells
+        results.get(cell) or CellResult(cell, error=f"{cell.method.name!r} is not a method for texts") for cell in cells
     ]
 
 

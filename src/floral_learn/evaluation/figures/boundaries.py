@@ -1,4 +1,4 @@
-"""Decision boundaries in the plane, one row a method, one column a poisoning level."""
+"""Decision boundaries in the plane, one row per method, one column per poisoning level."""
 
 from __future__ import annotations
 

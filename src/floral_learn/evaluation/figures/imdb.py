@@ -1,4 +1,4 @@
-"""IMDB over training: accuracy and hinge loss, the transformer by epoch, FLORAL's heads by round, a line a level."""
+"""IMDB over training: accuracy and hinge loss, the transformer by epoch, FLORAL's heads by round, a line per level."""
 
 from __future__ import annotations
 

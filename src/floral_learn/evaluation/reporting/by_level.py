@@ -18,7 +18,7 @@ READING = {
 
 @dataclass(frozen=True)
 class LevelTable:
-    """Entries of methods (rows) at levels (columns); None where there is no number."""
+    """Entries of methods (rows) at levels (columns); None where one is missing."""
 
     attack: str
     setting: str  # empty where the suite has one setting

@@ -40,7 +40,7 @@ class Results:
 
     @cached_property
     def cells(self) -> dict[Place, list[Cell]]:
-        """Finished cells of every place, one a replication."""
+        """Finished cells of every place, one per replication."""
         known = self.store.status(cell.key for cell in self.suite.cells())
         places: dict[Place, list[Cell]] = {}
         for attack in self.suite.attacks:

@@ -48,7 +48,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Row:
-    """A method at one level, with one entry a statistic."""
+    """A method at one level, with one entry per statistic."""
 
     place: Place
     entries: dict[str, Entry]
@@ -70,7 +70,7 @@ class Table:
 
 
 def comparison(results: Results, metric: str = "accuracy") -> Table:
-    """One row a method and level, one column a statistic, with the paper's number where it has one."""
+    """One row per method and level, one column per statistic, with the paper's number where it has one."""
     rows: list[Row] = []
     for place in results.cells:
         entries = {}
@@ -192,7 +192,7 @@ def to_markdown(table: Table) -> str:
 
 
 def to_csv(table: Table) -> str:
-    """Tidy CSV: one line a number, with the configuration that was chosen."""
+    """Tidy CSV: one line per number, with the configuration that was chosen."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     names = ["attack", "level", "C", "gamma", "method", "metric", "statistic", "mean", "deviation", "replications"]

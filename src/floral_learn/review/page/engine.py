@@ -67,7 +67,7 @@ def seed_of(store: AnswerStore, seed: int | None) -> int | None:
 def keep_order(review: Any, store: AnswerStore) -> Any:
     """`review` with the secret order of rows that `store` holds; a new store gets that of the review.
 
-    An order drawn anew after the first answers were seen would void the guarantee. Rows are not stored: they are in
+    An order drawn again after the first answers were seen would void the guarantee. Rows are not stored: they are in
     the table.
     """
     kept = store.get("secret")
