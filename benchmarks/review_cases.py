@@ -31,7 +31,7 @@ from floral_learn.evaluation.suites import SUITES
 
 MARKS = (10, 20, 50, 100)
 SUITES_WITH_ANSWERS = ("moon", "moon-alfa", "moon-alfa-tilt", "moon-lfa", "mnist-alfa-tilt")
-STRATEGY_DATA = ("pima", "phoneme", "magic04", "banknote")
+STRATEGY_DATA = ("phoneme", "magic04", "pima")
 REVIEWER_DATA = ("pima", "phoneme", "spambase", "htru2", "banknote", "magic04")
 REVIEWERS = ("right", "wrong in 5 %", "not sure in 20 %", "two, one lying", "two in turn, one lying", "liar alone")
 INPUTS = ("plain", "weighted", "sparse", "uneven")
@@ -46,7 +46,7 @@ def cases(parts: list[str]) -> list[dict[str, Any]]:
             for name in SUITES_WITH_ANSWERS:
                 if seed <= (2 if name.startswith("mnist") else 5):
                     levels = [lv for lv in SUITES[name].levels if lv > 0 or name in ("moon", "mnist-alfa-tilt")]
-                    found += [{"part": "paper", "suite": name, "level": lv, "seed": seed} for lv in levels]
+                    found += [{"part": "paper", "suite": name, "level": lv, "seed": seed} for lv in levels[::-1]]
     if "strategies" in parts:
         for split in (1, 2):
             for name in STRATEGY_DATA:
@@ -61,7 +61,7 @@ def cases(parts: list[str]) -> list[dict[str, Any]]:
                     for size in (1, 2, 10, 20)
                 ]  # fmt: skip
     if "reviewers" in parts:
-        for split in (1, 2):
+        for split in (1,):
             for name in REVIEWER_DATA:
                 for attack, level in (("clean", 0.0), ("random", 30.0), ("farthest", 30.0)):
                     case = {"part": "reviewers", "data": name, "split": split, "attack": attack, "level": level}
@@ -88,7 +88,10 @@ def paper(case: dict[str, Any]) -> dict[str, Any]:
     rows = load(data)
     attack = suite.attack_at(suite.attacks[0], case["level"], setting)
     given = rows.y_train_clean if attack is None else poisoned_labels(data, attack, [case["level"]], case["seed"])[0]
-    models = {"svm": SVC(C=setting[0], gamma=setting[1]), "floral": FloralClassifier(C=setting[0], gamma=setting[1])}
+    models = {
+        "svm": SVC(C=setting[0], gamma=setting[1], cache_size=1000),
+        "floral": FloralClassifier(C=setting[0], gamma=setting[1]),
+    }
     review = LabelReview(rows.X_train, given, random_state=case["seed"])
     found: dict[str, Any] = {"wrong": {"0": float((given != rows.y_train_clean).mean())}}
     for name, model in models.items():
