@@ -1,9 +1,10 @@
-"""Tables, pictures and the page docs/results/imdb.md from the store that benchmarks/imdb_gpu.py left.
+"""Tables, pictures and the page docs/results/imdb.md from what the scripts on the GPU left.
 
     python benchmarks/imdb_results.py EXPORT [--docs docs/results]
 
-EXPORT holds store.sqlite.gz and times.json. The page has what was measured; sentences about it are written by people
-between the two markers, and are kept when the page is made again.
+EXPORT holds store.sqlite.gz and times.json (imdb_gpu.py), answers.jsonl (imdb_answers.py), encoders.jsonl
+(imdb_encoders.py), overlap-*.npz (imdb_overlap.py) and env.json; parts that are missing are left out. Every number and
+every sentence with numbers comes from these files. Remarks of people stand between the two markers, and are kept.
 """
 
 from __future__ import annotations
@@ -16,20 +17,33 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from imdb_answers_page import (
+    Answers,
+    accuracy_table,
+    draw_answers,
+    encoder_table,
+    explored_table,
+    nearest_encoder,
+    read_lines,
+    verdicts,
+    wrong_table,
+)
 
+from floral_learn.atomic_files import write_atomically
 from floral_learn.datasets import load_imdb
 from floral_learn.evaluation.adapt_suite import adapt
 from floral_learn.evaluation.metrics import sample_deviation
 from floral_learn.evaluation.reporting.paper import paper_value
-from floral_learn.evaluation.reporting.results import Results
+from floral_learn.evaluation.reporting.results import WIDER, Results
 from floral_learn.evaluation.reporting.write import write_outputs
 from floral_learn.evaluation.store import Store
 from floral_learn.evaluation.suites import SUITES
 
-START, END = "<!-- in short -->", "<!-- /in short -->"
+START, END = "<!-- remarks -->", "<!-- /remarks -->"
 HEADS = ("floral", "svm", "ln-svm", "curie", "ls-svm", "k-lid")
 TOLD = ("ln-svm told the level", "curie told the level", "ls-svm told the level")
-FIXED = ("floral (budget 2 %)", "floral (budget = level)")
+FIXED = ("floral (budget 2 %)", "floral (budget = level)", "SVC()", "FloralClassifier()")
+SINGLE = ("floral (", "SVC()", "FloralClassifier()")
 KEPT = (
     "accuracy.md",
     "accuracy.csv",
@@ -54,22 +68,97 @@ def table(names: list[str], rows: list[list[str]]) -> str:
 
 def compact(results: Results, statistic: str, metric: str = "accuracy") -> str:
     """Levels down, methods across: the paper's numbers in a row of their own."""
-    levels = list(results.suite.levels)
+    levels, wider = list(results.suite.levels), statistic.endswith(WIDER)
     titles = ["minilm, fine-tuned", *(f"{h}, {e} encoder" for e in ("own", "clean") for h in (*HEADS, *TOLD, *FIXED))]
     rows = []
     for title in titles:
         places = {p.level: p for p in results.cells if p.method.title == title}
-        kind = "final" if title.startswith("floral (") else statistic
+        if not places or (wider and not next(iter(places.values())).method.needs_grid):
+            continue
+        kind = "final" if title.startswith(SINGLE) else statistic
         ours = [results.values(places[level], kind, metric) for level in levels]
         if not any(len(values) for values in ours):
             continue
-        setting = results.suite.settings[0]
-        known = [paper_value(results.suite.paper_table, level, setting, title, metric, statistic) for level in levels]
-        if any(value is not None for value in known) and ", clean" not in title:
-            name = "roberta" if title.startswith("minilm") else title.removesuffix(", own encoder")
-            rows.append([f"*{name}, paper*", *("-" if v is None else f"{v:.3f}" for v in known)])
+        rows += paper_row(results, title, metric, statistic.removesuffix(WIDER))
         rows.append([title, *(number(values) for values in ours)])
-    return table(["", *("clean" if level == 0 else f"{level:g} %" for level in levels)], rows)
+    return table(["", *level_names(results)], rows)
+
+
+def level_names(results: Results) -> list[str]:
+    return ["clean" if level == 0 else f"{level:g} %" for level in results.suite.levels]
+
+
+def paper_row(results: Results, title: str, metric: str, statistic: str) -> list[list[str]]:
+    """The paper's numbers for a method on its own encoder, or no row."""
+    setting = results.suite.settings[0]
+    table_name = results.suite.paper_table
+    known = [paper_value(table_name, level, setting, title, metric, statistic) for level in results.suite.levels]
+    if ", clean" in title or all(value is None for value in known):
+        return []
+    name = "roberta" if title.startswith("minilm") else title.removesuffix(", own encoder")
+    return [[f"*{name}, paper*", *("-" if v is None else f"{v:.3f}" for v in known)]]
+
+
+def lowest(results: Results) -> str:
+    """The smallest hinge loss over rounds or epochs, of the configuration where its mean over draws is smallest."""
+    rows = []
+    more = {f"eta={eta:g} " for eta in results._more_etas}
+    for title in ("minilm, fine-tuned", *(f"{h}, {e} encoder" for e in ("own", "clean") for h in HEADS)):
+        cells = []
+        for level in results.suite.levels:
+            place = next((p for p in results.cells if p.method.title == title and p.level == level), None)
+            frame = results.frame
+            own = frame[(frame.method == title) & (frame.level == level) & (frame.metric == "hinge_loss")]
+            found = []
+            for config in sorted(set(own.config)):
+                if place is None or any(step in f"{config} " for step in more):
+                    continue
+                traces = results.traces(place, "hinge_loss", config=config)
+                if traces:
+                    found.append(np.array([trace.min() for trace in traces]))
+            cells.append(number(min(found, key=np.mean)) if found else "-")
+        if any(cell != "-" for cell in cells):
+            rows += paper_row(results, title, "hinge_loss", "best")
+            rows.append([title, *cells])
+    return table(["", *level_names(results)], rows)
+
+
+def heads_in_short(results: Results) -> list[str]:
+    """What the tables say about heads, in sentences made from their rows."""
+
+    def last(title: str, level: float, kind: str = "last") -> float:
+        place = next((p for p in results.cells if p.method.title == title and p.level == level), None)
+        values = [] if place is None else results.values(place, kind)
+        return float(np.mean(values)) if len(values) else float("nan")
+
+    levels = [level for level in results.suite.levels if level >= 25]
+    shown = " / ".join(f"{level:g}" for level in levels)
+    others = [f"{name}, clean encoder" for name in (*HEADS[1:], *TOLD)]
+
+    def line(pick) -> str:
+        return ", ".join(f"{pick(level):.3f}" for level in levels)
+
+    def spread_at(level: float) -> tuple[float, float]:
+        values = [last(f"{h}, own encoder", level) for h in HEADS]
+        return min(values), max(values)
+
+    own = "; ".join("{:g} %: {:.3f} to {:.3f}".format(level, *spread_at(level)) for level in levels)
+    network = [
+        (level, last("minilm, fine-tuned", level) - paper)
+        for level in results.suite.levels
+        if (paper := paper_value(results.suite.paper_table, level, results.suite.settings[0], "minilm, fine-tuned",
+                                 "accuracy", "last")) is not None
+    ]  # fmt: skip
+    beside = ", ".join(f"{gap:+.3f} at {level:g} %" for level, gap in network)
+    return [
+        f"**Clean encoder**, last round, {shown} % poisoned: "
+        f"FLORAL {line(lambda x: last('floral, clean encoder', x))}; "
+        f"SVM {line(lambda x: last('svm, clean encoder', x))}; the best of the other heads, those told the level "
+        f"included, {line(lambda x: max(last(title, x) for title in others))}. FLORAL with one fixed configuration "
+        f"whose budget is the level: {line(lambda x: last('floral (budget = level), clean encoder', x, 'final'))}.",
+        f"**Own encoder**, last round, the six heads of the paper's grid: {own}.",
+        f"MiniLM's last epoch beside the paper's RoBERTa: {beside}.",
+    ]
 
 
 def steps(results: Results) -> str:
@@ -124,13 +213,61 @@ def top_texts(results: Results, level: float = 40) -> str:
     return "\n".join(lines) + "\n"
 
 
-def page(results: dict[str, Results], times: dict, kept: str) -> str:
+def with_answers(found: Answers, explored: Answers) -> str:
+    """The section on TextReview."""
+    if not found.numbers:
+        return ""
+    draws = sorted({row["draw"] for row in found.rows})
+    text = f"""## A few answers
+
+`TextReview` on draws {", ".join(map(str, draws))}, with the same poisoned labels: MiniLM is fine-tuned for one epoch
+on them, a person is asked about reviews and answers right; after 20, 50 and 100 answers the encoder is taught anew.
+Test accuracy of `fit()`, three epochs on the labels as they are read. *given labels*: MiniLM fine-tuned on the poisoned
+labels.
+
+{accuracy_table(found)}
+![Accuracy by number of answers](imdb/answers.png)
+
+{wrong_table(found)}
+"""
+    if explored.rows:
+        text += f"""How to ask and how to fit was compared on a draw of its own, which is not in the tables above:
+
+{explored_table(explored)}
+"""
+    return text
+
+
+def page(results: dict[str, Results], times: dict, kept: str, export: Path) -> str:
     imdb, shared = results["imdb"], results["imdb-influence"]
+    lines = read_lines(export / "answers.jsonl")
+    answers, explored, encoders = Answers(lines), Answers(lines, True), read_lines(export / "encoders.jsonl")
     note = times.get("imdb", {})
-    versions = ", ".join(f"{k} {v}" for k, v in note.get("environment", {}).items() if v != "not installed")
+    made = json.loads((export / "env.json").read_text()) if (export / "env.json").is_file() else {}
+    made = made or note.get("environment", {})
+    versions = ", ".join(f"{k} {v}" for k, v in made.items() if v != "not installed")
     seconds = ", ".join(f"{name} {entry['seconds']:.0f} s" for name, entry in times.items()) or "not recorded"
     draws = len(imdb.suite.seeds)
-    return f"""# IMDB: MiniLM under the gradient attack, and heads on its embeddings
+    short = [
+        *(f"With 100 answers, {sentence}." for sentence in (verdicts(answers) if answers.numbers else [])),
+        *heads_in_short(imdb),
+        *([nearest_encoder(encoders)] if encoders else []),
+    ]
+    search = ""
+    if encoders:
+        search = f"""## Which encoder gives the paper's pattern at 40 %
+
+In the paper every head but LS-SVM has the same 0.85 to 0.86 in its best and last round at 40 %, far above the network
+itself. MiniLM in several makings, draw 1, the paper's grid, embeddings after each epoch:
+
+{encoder_table(encoders)}
+{nearest_encoder(encoders)}
+
+"""
+    bullets = "\n".join(f"- {sentence}" for sentence in short)
+    return f"""# IMDB: MiniLM under the gradient attack, heads on its embeddings, and a few answers
+
+{bullets}
 
 {START}
 {kept}
@@ -142,12 +279,19 @@ of the model that was fine-tuned on the labels that the head gets; *clean encode
 labels. The paper does not say which it used; its numbers stand above the own-encoder rows. Mean and sample deviation
 over draws. All numbers: [accuracy](imdb/accuracy.md), [hinge loss](imdb/hinge_loss.md), [costs](imdb/costs.md).
 
-## Last round or epoch (grid chosen on test labels, as in the paper; the fixed configurations choose nothing)
+{with_answers(answers, explored)}
+## Last round or epoch (the paper's grid, chosen on test labels as there; single fits choose nothing)
 {compact(imdb, "last")}
-## Best round or epoch (the peak on the test set)
+## Last round, wider grid (with the step 3e-5, which the paper does not have)
+{compact(imdb, "last" + WIDER)}
+## Best round or epoch (the paper's grid, the peak on the test set)
 {compact(imdb, "best")}
-## Hinge loss, last
+## Best round, wider grid
+{compact(imdb, "best" + WIDER)}
+{search}## Hinge loss, last (the paper's grid)
 {compact(imdb, "last", "hinge_loss")}
+## Hinge loss, lowest (over rounds, every tenth of them, and over the paper's grid)
+{lowest(imdb)}
 ![Training curves](imdb/imdb.png)
 ![Heads against poison](imdb/imdb_heads.png)
 
@@ -168,10 +312,30 @@ The most influential review of the first draw, 40 % poisoned:
 ## How it was made
 ```console
 $ {note.get("command", "python benchmarks/imdb_gpu.py")}
+$ python benchmarks/imdb_answers.py --jobs 3 --device cuda --model minilm --out runs
+$ python benchmarks/imdb_encoders.py --device cuda --model minilm --out runs
+$ python benchmarks/imdb_results.py export
 ```
-Wall time: {seconds}.
+`--model` named a folder with MiniLM's weights rounded to float16 and without the words that IMDB does not have; they
+are kept and trained in float32. Wall time: {seconds}.
 Versions: {versions or "not recorded"}.
 """
+
+
+def write_note(export: Path, times: dict, target: Path) -> None:
+    """run.json: how the numbers beside it were made."""
+    made = json.loads((export / "env.json").read_text()) if (export / "env.json").is_file() else {}
+    commands = {
+        "answers.jsonl": "python benchmarks/imdb_answers.py --jobs 3 --device cuda --model minilm --out runs",
+        "encoders.jsonl": "python benchmarks/imdb_encoders.py --device cuda --model minilm --out runs",
+    }
+    content = {
+        "command": [entry["command"] for entry in times.values() if "command" in entry]
+        + [command for name, command in commands.items() if (export / name).is_file()],
+        "environment": made,
+        "seconds": {name: entry.get("seconds") for name, entry in times.items()},
+    }
+    write_atomically(target, json.dumps(content, indent=1) + "\n")
 
 
 def main() -> None:
@@ -186,6 +350,8 @@ def main() -> None:
     target = given.docs / "imdb.md"
     old = target.read_text() if target.is_file() else ""
     kept = old.split(START)[1].split(END)[0].strip() if START in old else ""
+    pictures = given.docs / "imdb"
+    pictures.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "store.sqlite"
         path.write_bytes(gzip.decompress((given.export / "store.sqlite.gz").read_bytes()))
@@ -194,20 +360,27 @@ def main() -> None:
                 name: Results(adapt(SUITES[name], reps=given.draws, levels=given.levels), store)
                 for name in ("imdb", "imdb-influence")
             }
-            (given.docs / "imdb").mkdir(parents=True, exist_ok=True)
             for name, found in results.items():
                 write_outputs(found, Path(folder) / name, {"command": "-"})
                 for picture in (Path(folder) / name / "figures").glob("*.png"):
-                    (given.docs / "imdb" / picture.name).write_bytes(picture.read_bytes())
+                    (pictures / picture.name).write_bytes(picture.read_bytes())
             for name in KEPT:
                 made = Path(folder) / "imdb" / "tables" / name
                 if made.is_file():
-                    (given.docs / "imdb" / name).write_text(made.read_text())
-            (given.docs / "imdb" / "overlap.md").write_text(
+                    (pictures / name).write_text(made.read_text())
+            (pictures / "overlap.md").write_text(
                 (Path(folder) / "imdb-influence" / "tables" / "overlap.md").read_text()
             )
-            target.write_text(page(results, times, kept))
-    print(f"wrote {target} and {given.docs / 'imdb'}")
+            text = page(results, times, kept, given.export)
+    for name in ("answers.jsonl", "encoders.jsonl"):
+        if (given.export / name).is_file():
+            write_atomically(pictures / name, (given.export / name).read_text())
+    answers = Answers(read_lines(given.export / "answers.jsonl"))
+    if answers.numbers:
+        draw_answers(answers, pictures / "answers.png")
+    write_note(given.export, times, pictures / "run.json")
+    write_atomically(target, text)
+    print(f"wrote {target} and {pictures}")
 
 
 if __name__ == "__main__":
