@@ -142,7 +142,7 @@ class ContradictedLabels(BaseEstimator):
             self._spread(rows, classes[codes])
         else:
             self._judge_rows(judge, features, codes, classes, given, shares)
-        self.acted_ = bool((self.weights_ < 1).any())
+        self.acted_ = bool((self.weights_ != 1).any())
         self._say(self.summary_)
         return _weighed(X, classes[codes], self.weights_)
 

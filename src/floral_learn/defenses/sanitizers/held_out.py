@@ -65,7 +65,10 @@ def _predict_fold(
     if len(present) == 1:  # nothing to learn: everything is that class
         return rows, np.eye(len(classes))[np.repeat(present, len(rows))], np.repeat(present, len(rows))
     fit_weighted(model, X[train], classes[codes[train]], None if weight is None else weight[train])
-    return rows, class_shares(model, X[test], classes), np.searchsorted(classes, model.predict(X[test]))
+    shares = class_shares(model, X[test], classes)
+    if len(present) == 2 and not hasattr(model, "predict_proba") and hasattr(model, "decision_function"):
+        return rows, shares, shares.argmax(axis=1)  # the sign of the decision: a second pass would say the same
+    return rows, shares, np.searchsorted(classes, model.predict(X[test]))
 
 
 def fit_weighted(model: Any, X: Any, y: NDArray[Any], weight: Shares | None) -> Any:
