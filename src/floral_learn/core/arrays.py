@@ -98,16 +98,14 @@ class NumpyBackend:
     def assign(self, x: Array, rows: Array, values: Array) -> Array:
         """A copy of `x` (n, R) with ``x[rows[i, r], r] = values[i, r]``; negative rows are left out."""
         x = self.copy(x)
-        valid = rows >= 0
-        games = np.broadcast_to(np.arange(x.shape[1]), rows.shape)
-        x[rows[valid], games[valid]] = values[valid]
+        place, game = np.nonzero(rows >= 0)
+        x[rows[place, game], game] = values[place, game]
         return x
 
     def count(self, x: Array, rows: Array) -> None:
         """Add 1 to ``x[rows[i, r], r]``, in place; the rows of a column are distinct, negative ones are left out."""
-        valid = rows >= 0
-        games = np.broadcast_to(np.arange(x.shape[1]), rows.shape)
-        x[rows[valid], games[valid]] += 1
+        place, game = np.nonzero(rows >= 0)
+        x[rows[place, game], game] += 1
 
     def project(self, z: Array, signs: Array, cap: Array, mu: Array) -> tuple[Array, ...] | None:
         """The projection of core/projections.py in one launch, where the device has one: dual, mu, residual, passes."""
@@ -169,14 +167,16 @@ def _largest(keys: np.ndarray, count: int) -> np.ndarray:
 
 
 def _largest_of_many(keys: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """All columns at once, from one sort of what is not negative: a loop over many short ones would take longer."""
-    columns, rows = np.nonzero(keys.T >= 0)
-    order = np.lexsort((-keys[rows, columns], columns))
-    columns, rows = columns[order], rows[order]
+    """All columns at once: those above the last key that a column has room for; a loop over many short ones would take
+    longer.
+    """
+    n, wanted = len(keys), np.minimum(counts, len(keys))
+    parted = np.partition(keys.T, n - np.unique(wanted[wanted > 0]), axis=1)
+    last = np.where(wanted > 0, parted[np.arange(len(parted)), n - np.maximum(wanted, 1)], np.iinfo(np.int64).max)
+    columns, rows = np.nonzero((keys.T >= last[:, None]) & (keys.T >= 0))
     places = np.arange(len(rows)) - np.searchsorted(columns, np.arange(keys.shape[1]))[columns]
-    named = places < counts[columns]
     result = np.full((int(counts.max()), keys.shape[1]), -1, dtype=np.int64)
-    result[places[named], columns[named]] = rows[named]
+    result[places, columns] = rows
     return result
 
 

@@ -100,6 +100,17 @@ class Root:
     converged: Array
 
 
+class NUMBERS:
+    """What `find_root` asks of numpy, for plain numbers: ten times faster than arrays of a single one."""
+
+    abs, minimum, maximum, all = abs, min, max, bool
+
+    @staticmethod
+    def where(which: bool, this: float, that: float) -> float:
+        """One of the two."""
+        return this if which else that
+
+
 def find_root(
     sums: Callable[[Array], tuple[Array, ...]],
     left: Array,
@@ -117,7 +128,7 @@ def find_root(
     left, right, mu : array of shape (c,)
         The bracket and where to start.
     xp : module
-        numpy or torch.
+        numpy or torch; `NUMBERS` where all of these are plain numbers.
     max_iter : int
         Passes at most; past twenty each other one bisects, so this is never reached in practice.
     """
@@ -127,7 +138,7 @@ def find_root(
         scale = _rounding(mu, slope, total, xp)
         width = right - left
         done = (xp.abs(phi) <= 32 * _EPS * scale) | (width <= 2 * _EPS * (xp.abs(left) + xp.abs(right)))
-        if bool(done.all()):
+        if bool(xp.all(done)):
             break
         left = xp.where(phi > 0, mu, left)
         right = xp.where(phi < 0, mu, right)
@@ -184,7 +195,20 @@ def project_exact(
         clipped, *found = phi_sums(u, at, low, high, weight, xp)
         return tuple(found)
 
-    found = find_root(sums, *bracket(u, low, high, weight, xp), mu, xp, max_iter)
+    left, right = bracket(u, low, high, weight, xp)
+    if backend is NUMPY and u.shape[1] == 1:  # small games spend most of their time here
+        number = find_root(
+            lambda at: tuple(part.item() for part in sums(np.array([at]))),
+            left.item(),
+            right.item(),
+            float(np.max(mu)),
+            NUMBERS,
+            max_iter,
+        )
+        mu, residual, converged = (np.array([part]) for part in (number.mu, number.residual, number.converged))
+        found = Root(mu, number.iterations, residual, converged)
+    else:
+        found = find_root(sums, left, right, mu, xp, max_iter)
     return Projection(signs * clipped, found.mu, found.iterations, found.residual, found.converged)
 
 
