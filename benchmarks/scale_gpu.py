@@ -114,10 +114,9 @@ def check():
     matrix = matrix + matrix.T
     for c in (1, 2, 3, 4, 8):
         V = torch.randn(3001, c, device="cuda")
-        for stored in (matrix, matrix.bfloat16()):
-            exact = stored.double() @ V.double()
-            error = (GPU.symmetric_product(stored, V).double() - exact).norm() / exact.norm()
-            assert error < 3e-5, error
+        exact = matrix.double() @ V.double()
+        error = (GPU.symmetric_product(matrix, V).double() - exact).norm() / exact.norm()
+        assert error < 3e-5, error
     wide = torch.randn(256, 300_001, device="cuda")
     for c in (1, 2):
         V = torch.randn(300_001, c, device="cuda")
@@ -157,30 +156,24 @@ def check():
 
 def dense(sizes, ceiling, rounds):
     header(
-        "Dense games, float32 and bfloat16 storage",
-        "n", "storage", "K GB", "build s", "ms a round", "rounds/s", "TB/s of K", "share of copy",
+        "Dense games, float32",
+        "n", "K GB", "build s", "ms a round", "rounds/s", "TB/s of K", "share of copy",
         "not recorded, ms a round", "10 games, ms a round",
     )  # fmt: skip
     for n in sizes:
         X, y = data(n)
-        for storage in ("float32", "bfloat16"):
-            began = time.perf_counter()
-            gram = DenseGram.from_rows(X, Kernel("rbf", gamma=0.005), "float32", GPU)
-            torch.cuda.synchronize()
-            build = time.perf_counter() - began
-            if storage == "bfloat16":
-                small = gram.matrix.bfloat16()
-                del gram
-                gram = DenseGram(small, GPU)
-            each = round_seconds(gram, y, rounds)
-            one_by_one = round_seconds(gram, y, rounds, recorded=False)
-            ten = round_seconds(gram, y, max(20, rounds // 2), 10)
-            rate = gram.nbytes / each
-            row(f"{n:,}", storage, f"{gram.nbytes / 1e9:.1f}", f"{build:.2f}", f"{1e3 * each:.2f}", f"{1 / each:,.0f}",
-                f"{rate / 1e12:.2f}", f"{rate / ceiling:.0%}", f"{1e3 * one_by_one:.2f}",
-                f"{1e3 * ten:.2f}")  # fmt: skip
-            del gram
-            torch.cuda.empty_cache()
+        began = time.perf_counter()
+        gram = DenseGram.from_rows(X, Kernel("rbf", gamma=0.005), "float32", GPU)
+        torch.cuda.synchronize()
+        build = time.perf_counter() - began
+        each = round_seconds(gram, y, rounds)
+        one_by_one = round_seconds(gram, y, rounds, recorded=False)
+        ten = round_seconds(gram, y, max(20, rounds // 2), 10)
+        rate = gram.nbytes / each
+        row(f"{n:,}", f"{gram.nbytes / 1e9:.1f}", f"{build:.2f}", f"{1e3 * each:.2f}", f"{1 / each:,.0f}",
+            f"{rate / 1e12:.2f}", f"{rate / ceiling:.0%}", f"{1e3 * one_by_one:.2f}", f"{1e3 * ten:.2f}")  # fmt: skip
+        del gram
+        torch.cuda.empty_cache()
 
 
 def products(sizes):
@@ -216,25 +209,6 @@ def launches(call):
         call()
         torch.cuda.synchronize()
     return sum(event.count for event in seen.key_averages() if event.device_type.name == "CUDA")
-
-
-def bfloat16_keeps_accuracy(n):
-    X, y = data(n)
-    T, truth = data(5000, seed=1)
-    kernel = Kernel("rbf", gamma=0.005)
-    full = DenseGram.from_rows(X, kernel, "float32", GPU)
-    test = kernel(kernel.prepare(T, GPU, "float32"), kernel.prepare(X, GPU, "float32"), GPU).double()
-    eta = 1 / full.lambda_max(centred=True)
-
-    def predict(gram):
-        result = play(gram, y, 500, eta=eta)
-        return GPU.numpy(test @ GPU.columns(result.mean_weights))[:, 0] + result.mean_bias[0] > 0
-
-    a, b = predict(full), predict(DenseGram(full.matrix.bfloat16(), GPU))
-    print(
-        f"\nbfloat16 storage, n = {n:,}, 500 rounds: same predictions as float32 on {np.mean(a == b):.4f} of rows; "
-        f"agreement with test labels {np.mean(a == truth):.4f} (float32), {np.mean(b == truth):.4f} (bfloat16)"
-    )
 
 
 def low_rank(sizes, ceiling, rounds):
@@ -307,7 +281,6 @@ def main():
     print(f"\nDevice-to-device copy: {ceiling / 1e12:.2f} TB/s (bytes read and written)")
     dense((10_000, 20_000) if quick else (10_000, 20_000, 50_000, 100_000), ceiling, 20 if quick else 100)
     products((10_000,) if quick else (20_000, 50_000))
-    bfloat16_keeps_accuracy(5000 if quick else 20_000)
     low_rank((100_000,) if quick else (1_000_000, 10_000_000), ceiling, 10 if quick else 200)
     whole_fits(4000 if quick else 20_000)
 

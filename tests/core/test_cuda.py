@@ -35,10 +35,9 @@ def game_of(gram, y, attacker, rounds=60, **more):
 
 @pytest.mark.parametrize("columns", [1, 2, 3, 4, 9])
 @pytest.mark.parametrize("n", [2048, 2500, 3001])
-@pytest.mark.parametrize("storage", ["float32", "bfloat16"])
-def test_products_with_half_of_the_matrix_are_those_with_all_of_it(n, columns, storage):
+def test_products_with_half_of_the_matrix_are_those_with_all_of_it(n, columns):
     matrix = torch.randn(n, n, device="cuda")
-    matrix = (matrix + matrix.T).to(getattr(torch, storage))
+    matrix = matrix + matrix.T
     V = torch.randn(columns, n, device="cuda", dtype=torch.float64).T
     exact = matrix.double() @ V
     assert float((GPU.symmetric_product(matrix, V) - exact).norm() / exact.norm()) < 3e-5

@@ -173,7 +173,7 @@ def _largest_of_many(keys: np.ndarray, counts: np.ndarray) -> np.ndarray:
     n, wanted = len(keys), np.minimum(counts, len(keys))
     parted = np.partition(keys.T, n - np.unique(wanted[wanted > 0]), axis=1)
     last = np.where(wanted > 0, parted[np.arange(len(parted)), n - np.maximum(wanted, 1)], np.iinfo(np.int64).max)
-    columns, rows = np.nonzero((keys.T >= last[:, None]) & (keys.T >= 0))
+    columns, rows = np.nonzero(np.maximum(last, 0)[:, None] <= keys.T)
     places = np.arange(len(rows)) - np.searchsorted(columns, np.arange(keys.shape[1]))[columns]
     result = np.full((int(counts.max()), keys.shape[1]), -1, dtype=np.int64)
     result[places, columns] = rows

@@ -19,7 +19,7 @@ MOST_COLUMNS = 4  # of one launch; for more, the matrix product of the library i
 LEAST_ROWS = 2048  # below, a product is a matter of microseconds
 LARGE = 32_768  # rows from which larger tiles are faster (fewer partial sums)
 
-__all__ = ["MOST_COLUMNS", "fits", "half_product", "project", "split_product", "wide_product"]
+__all__ = ["MOST_COLUMNS", "fits", "half_product", "project", "wide_product"]
 
 
 @triton.jit
@@ -57,7 +57,7 @@ def _half_product(
             mask=inside[:, None] & live[None, :],
             other=0.0,
             eviction_policy="evict_first",
-        ).to(tl.float32)
+        )
         down0 += tile * tl.load(columns + rows, mask=inside, other=0.0)[:, None]
         tl.store(across + rows, tl.sum(tile * x0[None, :], axis=1), mask=inside)
         if C > 1:
@@ -82,12 +82,12 @@ def _half_product(
 
 def fits(matrix: Any, columns: int) -> bool:
     """Whether `half_product` is the better way."""
-    stored = matrix.dtype in (torch.float32, torch.bfloat16) and matrix.stride(1) == 1
-    return stored and columns <= MOST_COLUMNS and (len(matrix) >= LEAST_ROWS or matrix.dtype == torch.bfloat16)
+    stored = matrix.dtype == torch.float32 and matrix.stride(1) == 1
+    return stored and columns <= MOST_COLUMNS and len(matrix) >= LEAST_ROWS
 
 
 def half_product(matrix: Any, columns: Any) -> Any:
-    """``matrix @ columns`` for a symmetric row-major matrix (float32 or bfloat16) and up to four columns, float64.
+    """``matrix @ columns`` for a symmetric row-major float32 matrix and up to four columns, float64.
 
     Entry (b, c, i) of `partial` is what tile column b adds to row i of column c; each is written once.
     """
@@ -101,15 +101,6 @@ def half_product(matrix: Any, columns: Any) -> Any:
             matrix, vectors, partial, n, matrix.stride(0), tiles, C=c, EDGE=edge, ROWS=16, num_warps=4
         )
     return partial.sum(0, dtype=torch.float64).T
-
-
-def split_product(matrix: Any, columns: Any) -> Any:
-    """``matrix @ columns`` for a bfloat16 matrix: each column as a sum of two bfloat16 ones, which keeps 16 bits."""
-    vectors = columns.T.to(torch.float32)
-    high = vectors.to(torch.bfloat16)
-    low = (vectors - high.to(torch.float32)).to(torch.bfloat16)
-    both = torch.mm(torch.cat([high, low]), matrix, out_dtype=torch.float32)
-    return (both[: len(high)] + both[len(high) :]).T
 
 
 @triton.jit

@@ -3,10 +3,14 @@
 A projection that asks "converged?" after each pass makes the host wait for the device every time. Here the blocks that
 share a column agree on that among themselves: each writes its part of the sums, waits for the others and adds all
 parts in the same order, so that all of them decide alike and the same game gives the same bits.
+
+Blocks that wait for one another must run at the same time. There are never more than the card has processors, and the
+launch is a cooperative one: the driver runs all of them together or refuses, also beside other programs.
 """
 
 from __future__ import annotations
 
+from dataclasses import fields
 from functools import cache
 from typing import Any
 
@@ -122,6 +126,15 @@ def _multiprocessors(device: Any) -> int:
     return torch.cuda.get_device_properties(device).multi_processor_count
 
 
+@cache
+def _cooperative() -> dict[str, bool]:
+    """The launch option, where this version of triton has it."""
+    from triton.backends.nvidia.compiler import CUDAOptions
+
+    known = {field.name for field in fields(CUDAOptions)}
+    return {"launch_cooperative_grid": True} if "launch_cooperative_grid" in known else {}
+
+
 def blocks_for(n: int, columns: int, device: Any) -> int:
     """How many blocks share a column: one for each 4,096 rows, and never more than run at the same time."""
     wanted = triton.next_power_of_2(triton.cdiv(n, 4096))
@@ -149,6 +162,6 @@ def project(
     with torch.cuda.device(z.device):
         _project[(blocks, c)](
             z, signs, cap, mu, dual, mu_out, residual, passes, sums, counters, n, share, cap_stride,
-            MAX=max_iter, BLOCK=block, BLOCKS=blocks, num_warps=8,
+            MAX=max_iter, BLOCK=block, BLOCKS=blocks, num_warps=8, **(_cooperative() if blocks > 1 else {}),
         )  # fmt: skip
     return dual, mu_out, residual, passes

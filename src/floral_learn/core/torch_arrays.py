@@ -183,12 +183,10 @@ class TorchBackend(NumpyBackend):
         return self.xp.where(wanted, rows, -1)
 
     def symmetric_product(self, matrix: Array, columns: Array) -> Array:
-        """``matrix @ columns`` for a symmetric `matrix`, column by column in memory; bfloat16 adds up in float32."""
+        """``matrix @ columns`` for a symmetric `matrix`, column by column in memory."""
         kernels = self.kernels
         if kernels is not None and kernels.fits(matrix, columns.shape[1]):
             return kernels.half_product(matrix, columns)
-        if kernels is not None and matrix.dtype == self.xp.bfloat16:
-            return kernels.split_product(matrix, columns)
         return (self.cast(columns, matrix.dtype).T @ matrix).T
 
     def product(self, matrix: Array, columns: Array) -> Array:
