@@ -10,7 +10,7 @@ from tiny import GRID, TINY
 
 from floral_learn.evaluation.figures import FIGURES, write_figures
 from floral_learn.evaluation.metrics import sample_deviation
-from floral_learn.evaluation.reporting import per_budget, tables
+from floral_learn.evaluation.reporting import last_round, per_budget, tables
 from floral_learn.evaluation.reporting.paper import paper_value, paper_values
 from floral_learn.evaluation.reporting.results import Results
 from floral_learn.evaluation.reporting.write import write_outputs
@@ -212,3 +212,15 @@ def test_every_figure_is_drawn_and_is_not_empty(tmp_path):
 def test_figures_without_results_are_left_out(tmp_path):
     with Store(tmp_path / "s.sqlite") as store:
         assert write_figures(Results(replace(TINY, figures=("rounds", "security")), store), tmp_path) == []
+
+
+def test_the_last_round_is_read_in_three_ways(results):
+    rows = last_round.last_rounds(results)
+    assert {row.place.method.name for row in rows} == {"floral", "svm"}
+    for row in rows:
+        assert row.lowest <= row.chosen <= row.each + 1e-12
+        assert row.chosen == pytest.approx(results.values(row.place, "last").mean())
+        assert row.setting.startswith("B=") == (row.place.method.name == "floral")
+    text = last_round.to_markdown(results)
+    assert len(text.splitlines()) == 2 + len(rows)
+    assert f"| {rows[0].setting} |" in text

@@ -10,7 +10,7 @@ from typing import Any
 from floral_learn.atomic_files import write_atomically
 from floral_learn.evaluation.families.contraction import stability_rows
 from floral_learn.evaluation.figures import write_figures
-from floral_learn.evaluation.reporting import per_budget
+from floral_learn.evaluation.reporting import last_round, per_budget
 from floral_learn.evaluation.reporting.results import Results
 from floral_learn.evaluation.reporting.tables import METRICS, Table, comparison, costs, to_csv, to_latex, to_markdown
 from floral_learn.evaluation.spec import Attack, Data, Grid, Method, Suite
@@ -38,6 +38,8 @@ def write_outputs(results: Results, folder: Path, note: dict[str, Any]) -> list[
     if {"sensitivity", "recovery"} & set(results.suite.figures) and len(results.frame):
         for kind, text in (("md", per_budget.to_markdown(results)), ("csv", per_budget.to_csv(results))):
             written.append(write_atomically(folder / "tables" / f"per_budget.{kind}", text))
+    if len(results.frame) and any(method.name == "floral" for method in results.suite.methods):
+        written.append(write_atomically(folder / "tables" / "last_round.md", last_round.to_markdown(results)))
     written += write_figures(results, folder / "figures")
     content = {**note, "suite": asdict(results.suite)}
     written.append(write_atomically(folder / NOTE, json.dumps(content, indent=1) + "\n"))
