@@ -51,6 +51,42 @@ def test_the_encoder_is_taught_the_labels_as_they_are_read(texts):
     assert (review.labels_ != y).mean() < (given != y).mean()
 
 
+class Weighing(Bag):
+    """An encoder with epochs whose fit takes weights."""
+
+    def __init__(self, epochs=3):
+        self.epochs = epochs
+
+    def fit(self, X, y, sample_weight=None):
+        self.weight_ = sample_weight
+        return super().fit(X, y)
+
+
+def test_questions_are_asked_on_few_epochs_and_the_fit_has_all(texts):
+    made, y, given = texts
+    review = TextReview(made, given, encoder=Weighing(), random_state=0)
+    assert review.encoder_.epochs == 1
+    assert review.encoder_.weight_ is None, "nothing is known yet"
+    for _ in range(12):
+        rows = review.ask(1)
+        review.answer(rows, y[rows])
+    model = review.fit()
+    assert model.epochs == 3
+    belief = review.label_probability_.max(axis=1)
+    assert (model.weight_[belief > 0.75] == 1).all()
+    assert (model.weight_[belief < 0.65] < 1).all()
+    weight = review._weights()
+    assert review.retrain().encoder_.epochs == 1
+    np.testing.assert_array_equal(review.encoder_.weight_, weight)
+    assert TextReview(made, given, encoder=Weighing(), asking_epochs=None).encoder_.epochs == 3
+
+
+@pytest.mark.parametrize("epochs", [0, 1.5, True, "two"])
+def test_a_number_of_epochs_that_is_none_is_refused(texts, epochs):
+    with pytest.raises(ValueError, match=r"asking_epochs=.* must be an integer of at least 1, or None"):
+        TextReview(texts[0], texts[2], encoder=Weighing(), asking_epochs=epochs)
+
+
 def test_fit_gives_the_encoder_or_a_head(texts):
     made, _, given = texts
     review = TextReview(made, given, encoder=Bag(), random_state=0)
@@ -60,11 +96,12 @@ def test_fit_gives_the_encoder_or_a_head(texts):
 
 def test_a_saved_review_goes_on_with_an_encoder(texts, tmp_path):
     made, y, given = texts
-    review = TextReview(made, given, encoder=Bag(), random_state=0)
+    review = TextReview(made, given, encoder=Bag(), asking_epochs=2, random_state=0)
     rows = review.ask(4)
     review.answer(rows, y[rows])
     review.save(tmp_path / "texts.skops")
     again = TextReview.load(tmp_path / "texts.skops", encoder=Bag())
+    assert again.asking_epochs == 2
     np.testing.assert_array_equal(again.ask(3), review.ask(3))
     assert again.retrain().turns_ == 2
     plain = LabelReview(np.eye(4), [0, 1, 0, 1])
