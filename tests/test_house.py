@@ -15,7 +15,7 @@ SOURCE = Path(floral_learn.__file__).parent
 ALLOWED = {
     "core": set(),
     "datasets": {"core", "neural"},  # the encoder of tables reads prose with MiniLM
-    "attacks": {"core"},
+    "attacks": {"core", "defenses"},
     "theory": {"core"},
     "defenses": {"core"},
     "neural": {"core", "defenses"},

@@ -6,10 +6,22 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_blobs, make_moons
 
+from floral_learn import FloralClassifier
 from floral_learn.attacks import ATTACKS, poison
 
 N = 60
-FAST = {"alfa": {"n_init": 2}, "alfa-tilt": {"n_restarts": 4}, "lfa": {"n_check": 3, "n_first": 10}}
+FAST = {
+    "alfa": {"n_init": 2},
+    "alfa-tilt": {"n_restarts": 4},
+    "lfa": {"n_check": 3, "n_first": 10},
+    "adaptive": {
+        "victim": FloralClassifier(n_rounds=8, tol=None),
+        "starts": ["farthest"],
+        "n_regions": 1,
+        "n_steps": 1,
+        "n_draws": 2,
+    },
+}
 every_attack = pytest.mark.parametrize("name", ATTACKS)
 
 
@@ -225,12 +237,21 @@ def test_unknown_attacks_are_named_with_the_choices():
 
 def test_long_attacks_report_progress(two_classes):
     X, y = two_classes
-    for name in ("alfa", "alfa-tilt", "lfa"):
+    for name in ("alfa", "alfa-tilt", "lfa", "adaptive"):
         seen = []
         attack(name, X, y, progress=lambda done, total, seen=seen: seen.append((done, total)))
         assert seen
         assert seen[-1][0] == seen[-1][1]
         assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+
+
+def test_a_result_shows_as_a_table_of_what_changed_and_escapes_labels():
+    y = np.array(["<b>", "ham"] * 10)
+    shown = poison(None, y, "random", 6, 0)._repr_html_()
+    assert "6 of 20 labels changed" in shown
+    assert "<td>&lt;b&gt;</td><td>ham</td>" in shown
+    assert "<b>" not in shown
+    assert "0 of 20" in poison(None, y, "random", 0)._repr_html_()
 
 
 def test_every_kind_of_random_state_is_taken(two_classes):

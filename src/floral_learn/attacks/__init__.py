@@ -7,6 +7,7 @@ import numpy as np
 
 from floral_learn.core.validation import count_points, encode_labels
 
+from .adaptive import Adaptive
 from .alfa import Alfa
 from .alfa_tilt import AlfaTilt
 from .base import LabelAttack, PoisonResult
@@ -26,6 +27,7 @@ from .transfer import TransferTable, transfer_table
 
 __all__ = [
     "ATTACKS",
+    "Adaptive",
     "Alfa",
     "AlfaTilt",
     "ClassBiased",
@@ -69,7 +71,7 @@ def poison(
         Labels of any kind; never modified.
     attack : str, default="farthest"
         One of ``ATTACKS``: random, class-biased, farthest, near-boundary, top-k, randomized-top-k, alfa, alfa-tilt,
-        lfa, gradient, evasive.
+        lfa, gradient, evasive, adaptive.
     budget : float or int, default=0.1
         Flips: a float in [0, 1] is a fraction of all rows (rounded down), an int a count.
     random_state : int, Generator, RandomState or None

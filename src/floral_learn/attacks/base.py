@@ -1,8 +1,10 @@
 """What every label attack shares: checked input, an exact budget, and a result that says what changed."""
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
+from html import escape
 from typing import Any, ClassVar
 
 import numpy as np
@@ -57,6 +59,15 @@ class PoisonResult:
     def __repr__(self) -> str:
         flips = f"{len(self.indices):,} of {len(self.y):,} labels changed"
         return f"PoisonResult({flips}{f'; {self.stopped_early}' if self.stopped_early else ''})"
+
+    def _repr_html_(self) -> str:
+        if self.before is None or not len(self.indices):
+            return f"<p>{escape(repr(self))}</p>"
+        moves = zip(self.before[self.indices].tolist(), self.y[self.indices].tolist(), strict=True)
+        cells = [(str(old), str(new), f"{count:,}") for (old, new), count in Counter(moves).most_common()]
+        body = "".join(f"<tr><td>{escape(a)}</td><td>{escape(b)}</td><td>{n}</td></tr>" for a, b, n in cells)
+        head = "<tr><th>label</th><th>changed to</th><th>rows</th></tr>"
+        return f"<table><caption>{escape(repr(self))}</caption><thead>{head}</thead><tbody>{body}</tbody></table>"
 
     @property
     def mask(self) -> np.ndarray:

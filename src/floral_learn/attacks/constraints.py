@@ -65,6 +65,15 @@ def off_diagonal(matrix: np.ndarray) -> np.ndarray:
     return matrix * ~np.eye(len(matrix), dtype=bool)
 
 
+def flipped_first(estimates: np.ndarray, indices: np.ndarray) -> np.ndarray:
+    """Return scores (n,) that rank all rows: flipped rows first, in the order of their flips (integers from 1), then
+    the others by their estimates, scaled into [0, 1)."""
+    low, high = estimates.min(), estimates.max()
+    scores = (estimates - low) / max(high - low, 1e-300) * (1 - 1e-9)
+    scores[indices] = np.arange(len(indices), 0, -1)
+    return scores
+
+
 def allowed_rows(mask: Any, n: int) -> np.ndarray:
     """Return (n,) booleans from a boolean mask, row numbers, or None (all rows)."""
     if mask is None:

@@ -10,9 +10,10 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC
-from sklearn.utils import check_array
 
 from .base import Choice, LabelAttack, Problem
+from .constraints import flipped_first
+from .held_out import given_rows
 from .lfa_screen import MEASURES, make_screen
 from .surrogates import class_scores, fresh, margins
 
@@ -133,7 +134,7 @@ class LabelFlipping(LabelAttack):
                 problem.progress(len(flipped), problem.flips)
         indices = np.array([row for row, _ in flipped], dtype=np.intp)
         details = {"n_fits": fits, "validation_error": np.array(history)}
-        return Choice(indices, codes[indices], _ranking(scores, indices), note, details)
+        return Choice(indices, codes[indices], flipped_first(scores, indices), note, details)
 
     def _shortlist(self, candidates: list[Candidate], estimates: np.ndarray, measured: np.ndarray) -> list[Candidate]:
         """Return the flips worth retraining for: half by estimate, half by what retraining last said of them.
@@ -155,30 +156,20 @@ class LabelFlipping(LabelAttack):
 
     def _validation(self, problem: Problem) -> tuple[Any, np.ndarray]:
         """Return validation rows and codes: the given ones, or a stratified draw of the training rows."""
-        if (self.X_val is None) != (self.y_val is None):
-            raise ValueError("X_val and y_val must be given together")
-        if self.X_val is None:
-            if not 0 < self.validation_fraction < 1:
-                raise ValueError(f"validation_fraction={self.validation_fraction!r} must be in (0, 1)")
-            seed = int(problem.rng.integers(2**31 - 1))
-            smallest = np.bincount(problem.y).min()
-            rows = train_test_split(
-                np.arange(len(problem.y)),
-                test_size=max(self.validation_fraction, len(problem.classes) / len(problem.y)),
-                random_state=seed,
-                stratify=problem.y if smallest > 1 else None,
-            )[1]
-            return problem.X[rows], problem.y[rows]
-        X_val = check_array(self.X_val, accept_sparse="csr", input_name="X_val")
-        labels = np.asarray(self.y_val)
-        if X_val.shape[1] != problem.X.shape[1] or labels.shape != (X_val.shape[0],):
-            raise ValueError(
-                f"X_val {X_val.shape} and y_val {labels.shape} do not fit X with {problem.X.shape[1]} columns"
-            )
-        known = np.isin(labels, problem.classes)
-        if not known.all():
-            raise ValueError(f"y_val has labels that y has not: {np.unique(labels[~known]).tolist()}")
-        return X_val, np.searchsorted(problem.classes, labels)
+        given = given_rows(problem, self.X_val, self.y_val)
+        if given is not None:
+            return given
+        if not 0 < self.validation_fraction < 1:
+            raise ValueError(f"validation_fraction={self.validation_fraction!r} must be in (0, 1)")
+        seed = int(problem.rng.integers(2**31 - 1))
+        smallest = np.bincount(problem.y).min()
+        rows = train_test_split(
+            np.arange(len(problem.y)),
+            test_size=max(self.validation_fraction, len(problem.classes) / len(problem.y)),
+            random_state=seed,
+            stratify=problem.y if smallest > 1 else None,
+        )[1]
+        return problem.X[rows], problem.y[rows]
 
     def _targets(self, problem: Problem) -> list[Sequence[int]]:
         """Return the new classes to try for each row: all others, or the one that the flip matrix draws."""
@@ -222,12 +213,3 @@ def _keeps_two(counts: np.ndarray, own: int, code: int) -> bool:
     """Whether at least two classes are left after a flip from ``own`` to ``code``: classifiers need them."""
     left = np.count_nonzero(counts) - (counts[own] == 1) + (counts[code] == 0)
     return bool(left > 1)
-
-
-def _ranking(estimates: np.ndarray, indices: np.ndarray) -> np.ndarray:
-    """Return scores that rank all rows: flipped rows first, in the order of their flips (integers from 1), then
-    the others by the last estimate, scaled into [0, 1)."""
-    low, high = estimates.min(), estimates.max()
-    scores = (estimates - low) / max(high - low, 1e-300) * (1 - 1e-9)
-    scores[indices] = np.arange(len(indices), 0, -1)
-    return scores

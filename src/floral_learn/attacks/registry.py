@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from .adaptive import Adaptive
 from .alfa import Alfa
 from .alfa_tilt import AlfaTilt
 from .base import LabelAttack
@@ -29,6 +30,7 @@ ATTACKS: dict[str, type[LabelAttack]] = {
         LabelFlipping,
         Gradient,
         Evasive,
+        Adaptive,
     )
 }
 

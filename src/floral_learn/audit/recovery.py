@@ -124,6 +124,11 @@ class RecoveryDisplay:
     found : Recovery
         What to draw.
 
+    Attributes
+    ----------
+    ax_, figure_
+        Where it was drawn.
+
     Examples
     --------
     >>> from floral_learn import FloralClassifier, load_moon, poison
@@ -167,5 +172,5 @@ class RecoveryDisplay:
             import matplotlib.pyplot as plt
 
             ax = plt.gca()
-        self.ax_ = ax
+        self.ax_, self.figure_ = ax, ax.figure
         return ax

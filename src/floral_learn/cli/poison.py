@@ -30,6 +30,7 @@ NAMES = (
     "lfa",
     "gradient",
     "evasive",
+    "adaptive",
 )
 # Those of floral_learn.attacks.vote_attacks.VOTE_ATTACKS, on votes.
 ON_VOTES = ("spam", "pair", "far", "sleeper", "collusion", "targeted")
@@ -44,6 +45,8 @@ _SHARED = (
     "surrogate",
     "X_val",
     "y_val",
+    "victim",
+    "starts",
 )
 
 

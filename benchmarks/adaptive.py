@@ -1,0 +1,124 @@
+"""Test accuracy under every attack that hurts, the one that knows FLORAL among them: docs/results/adaptive.md.
+
+FLORAL_DATA=... OMP_NUM_THREADS=1 python benchmarks/adaptive.py rows.csv [seconds]   (appends cells that are missing)
+python benchmarks/adaptive.py rows.csv table                                        (prints the tables)
+"""
+
+import csv
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from sklearn.datasets import load_breast_cancer
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from floral_learn import FloralClassifier, load_moon, poison
+from floral_learn.datasets.public_tables import load_table
+from floral_learn.defenses.contradicted_svc import ContradictedLabelsSVC
+
+DATA = ("moon", "breast cancer", "pima", "phoneme", "spambase")
+ATTACKS = ("none", "random", "near-boundary", "farthest", "alfa", "alfa-tilt", "lfa", "adaptive")
+LEVELS, SPLITS = (0.1, 0.2), range(5)
+VICTIMS = {
+    "FloralClassifier()": lambda seed, level: FloralClassifier(random_state=seed),
+    "FLORAL, budget = level": lambda seed, level: FloralClassifier(budget=level, random_state=seed),
+    "SVC()": lambda seed, level: SVC(),
+    "ContradictedLabels + SVC()": lambda seed, level: ContradictedLabelsSVC(random_state=seed),
+}
+COLUMNS = ("data", "level", "split", "attack", "victim", "accuracy", "attack_s")
+
+
+def rows_of(name, split):
+    """At most 500 training rows and 2,000 test rows, standardised by the former."""
+    if name == "moon":
+        moon = load_moon(seed=split)
+        return moon.X_train, moon.y_train, moon.X_test, moon.y_test
+    X, y = load_breast_cancer(return_X_y=True) if name == "breast cancer" else load_table(name)
+    train = 500 if len(y) > 1000 else int(0.65 * len(y))
+    test = min(2000, len(y) - train)
+    X, X_test, y, y_test = train_test_split(
+        X, y, train_size=train, test_size=test, stratify=y, random_state=1000 + split
+    )
+    scaler = StandardScaler().fit(X)
+    return scaler.transform(X), y, scaler.transform(X_test), y_test
+
+
+def cells():
+    """One cell per data set, level, split and attack; splits outermost, so that a stopped run is balanced."""
+    for split in SPLITS:
+        for name in DATA:
+            for level in LEVELS:
+                yield from ((name, level, split, attack) for attack in ATTACKS if attack != "none" or level == 0.1)
+
+
+def measure(name, level, split, attack):
+    """Rows of the file for one cell; the defender's seeds are not those of the attacker."""
+    X, y, X_test, y_test = rows_of(name, split)
+    begin = time.perf_counter()
+    labels = y if attack == "none" else poison(X, y, attack, level, random_state=split).y
+    seconds = time.perf_counter() - begin
+    for victim, make in VICTIMS.items():
+        draws = range(3) if "FLORAL" in victim.upper() else range(1)
+        scores = [make(90_000 + 10 * split + draw, level).fit(X, labels).score(X_test, y_test) for draw in draws]
+        yield name, level, split, attack, victim, round(float(np.mean(scores)), 5), round(seconds, 2)
+
+
+def run(path, limit):
+    """Append what is missing, until `limit` seconds are over."""
+    end, seen = time.time() + limit, set()
+    if path.exists():
+        with path.open() as file:
+            seen = {(r["data"], float(r["level"]), int(r["split"]), r["attack"]) for r in csv.DictReader(file)}
+    with path.open("a", newline="") as file:
+        writer = csv.writer(file)
+        if not seen:
+            writer.writerow(COLUMNS)
+        for cell in cells():
+            if time.time() > end:
+                break
+            if cell not in seen:
+                writer.writerows(list(measure(*cell)))
+                file.flush()
+
+
+def table(path):
+    """Mean accuracies over the splits that every attack has, as Markdown."""
+    with path.open() as file:
+        rows = [{**r, "level": float(r["level"]), "accuracy": float(r["accuracy"])} for r in csv.DictReader(file)]
+    for victim in VICTIMS:
+        print(f"\n### {victim}\n\n| data, flips | " + " | ".join(ATTACKS) + " |\n" + "|---" * (1 + len(ATTACKS)) + "|")
+        overall = []
+        for name in DATA:
+            for level in LEVELS:
+                of = {a: _values(rows, name, level, a, victim) for a in ATTACKS}
+                common = set.intersection(*(set(v) for v in of.values()))
+                means = [float(np.mean([of[a][s] for s in common])) if common else np.nan for a in ATTACKS]
+                overall.append(means)
+                print(f"| {name}, {level:.0%} (n = {len(common)})".replace("%", " %"), *_marked(means), sep=" | ")
+        print("| **mean**", *_marked(np.nanmean(overall, axis=0)), sep=" | ")
+    seconds = {a: np.mean([float(r["attack_s"]) for r in rows if r["attack"] == a]) for a in ATTACKS if a != "none"}
+    print("\nSeconds per attack: " + ", ".join(f"{a} {s:.2g}" for a, s in seconds.items()) + ".")
+
+
+def _values(rows, name, level, attack, victim):
+    level = 0.1 if attack == "none" else level
+    key = (name, level, attack, victim)
+    return {r["split"]: r["accuracy"] for r in rows if (r["data"], r["level"], r["attack"], r["victim"]) == key}
+
+
+def _marked(means):
+    return [f"**{m:.3f}**" if m == np.nanmin(means) else f"{m:.3f}" for m in means[:-1]] + [
+        (f"**{means[-1]:.3f}**" if means[-1] == np.nanmin(means) else f"{means[-1]:.3f}") + " |"
+    ]
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    if sys.argv[2:] == ["table"]:
+        table(Path(sys.argv[1]))
+    else:
+        run(Path(sys.argv[1]), float(sys.argv[2]) if len(sys.argv) > 2 else np.inf)

@@ -1,0 +1,220 @@
+"""An attack on FLORAL itself: search for the flips that hurt the averaged game most, by playing it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+
+from floral_learn.defenses.floral import FloralClassifier
+
+from .base import Choice, LabelAttack, Problem
+from .constraints import flipped_first
+from .held_out import given_rows
+from .played_games import PlayedGames
+
+# Flipped share of a region. All of it is a waste where two thirds suffice to turn it over.
+DENSITIES = (1.0, 0.8, 0.65, 0.5)
+ELITE = 4  # flip sets that are kept from step to step
+CHECKS = 3  # times that the last comparison is repeated with new draws
+
+
+@dataclass
+class Adaptive(LabelAttack):
+    """argmax over flips of ``E_seed[held-out error of the game that the victim plays]``, searched by playing it.
+
+    The attacker knows FLORAL and its parameters (B, k, T, C, kernel), not its seed. Flip sets are scored by playing
+    the victim's own game with several seeds of its flips, and judging the averaged model on rows that it has not
+    seen. Candidates are regions: rows that other attacks (`starts`) put first, of both classes or of one, and balls
+    around random rows, flipped in whole or in part, since a region turns over before all of it is flipped. The
+    better third stays, twice, each time with new seeds; then flip sets are mixed and moved for `n_steps` steps. In
+    the end the best ones and the starts themselves play against new seeds once more and the worst for the victim
+    wins, so that the result is never weaker than a start by that measure.
+
+    Cost: about 900 games of the victim by default, 32 at a time.
+
+    Parameters
+    ----------
+    victim : FloralClassifier, optional
+        What is attacked, with its parameters; by default ``FloralClassifier()``.
+    X_val, y_val : (m, d) and (m,) arrays, optional
+        Held-out rows with right labels. Rows that should be misread, with their labels, make it a targeted attack. By
+        default parts of the training rows are left out of the games in turn.
+    starts : sequence of names or attacks, default=("farthest", "alfa", "alfa-tilt")
+        Where the search begins. Those by name get the victim's kernel.
+    n_regions : int, default=12
+        Balls around random rows among the first candidates; as many more around rows of `X_val`.
+    n_steps : int, default=8
+        Steps after that, of eight new flip sets each.
+    n_draws : int, default=4
+        Games per flip set and comparison, each with a seed of its own.
+
+    Notes
+    -----
+    The other parameters are those of :class:`LabelAttack`. Two classes. ``result.details`` has the smoothed held-out
+    error (``loss``) and the error of the last comparison, those of each start, and how many games were played.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from floral_learn import FloralClassifier
+    >>> from floral_learn.attacks import Adaptive
+    >>> X, y = make_moons(80, noise=0.2, random_state=0)
+    >>> attack = Adaptive(FloralClassifier(budget=0.1), budget=0.2, n_regions=4, n_steps=2, random_state=0)
+    >>> result = attack.poison(X, y)
+    >>> len(result.indices), result.details["loss"] >= max(result.details["start_losses"].values())
+    (16, True)
+    """
+
+    victim: Any = None
+    X_val: Any = None
+    y_val: Any = None
+    starts: Sequence[Any] = ("farthest", "alfa", "alfa-tilt")
+    n_regions: int = 12
+    n_steps: int = 8
+    n_draws: int = 4
+
+    name: ClassVar[str] = "adaptive"
+    multiclass: ClassVar[bool] = False
+    accept_sparse: ClassVar[bool] = False
+
+    def _choose(self, problem: Problem) -> Choice:
+        for name, least in (("n_regions", 0), ("n_steps", 0), ("n_draws", 2)):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+                raise ValueError(f"{name}={value!r} must be a whole number of at least {least}")
+        victim = FloralClassifier() if self.victim is None else self.victim
+        held_out = given_rows(problem, self.X_val, self.y_val)
+        games = PlayedGames(victim, problem.X, problem.y, held_out, int(self.n_draws), problem.rng)
+        search = _Search(problem, games, 4 + self.n_steps)
+        starts = search.starts(self.starts, victim)
+        search.tick()
+        found = list(search.regions(starts, self.n_regions, held_out))
+        for _ in range(2):
+            found = search.best(found, max(ELITE, len(found) // 3))
+            search.tick()
+        for _ in range(self.n_steps):
+            found = search.best([*found, *search.children(found)], ELITE)
+            search.tick()
+        finalists = [*(indices for indices, _ in starts.values()), *found[:ELITE]]
+        losses, errors = search.judge(finalists, CHECKS)
+        search.tick()
+        winner = int(losses.argmax())
+        details = {
+            "loss": float(losses[winner]),
+            "error": float(errors[winner]),
+            "start_losses": dict(zip(starts, losses.tolist(), strict=False)),
+            "start_errors": dict(zip(starts, errors.tolist(), strict=False)),
+            "n_games": games.played,
+        }
+        indices, worth = finalists[winner], search.worth()
+        indices = indices[np.argsort(-worth[indices], kind="stable")]
+        return Choice(indices, 1 - problem.y[indices], flipped_first(worth, indices), None, details)
+
+
+class _Search:
+    """Flip sets of one problem: where they come from, and what they did to the victim so far."""
+
+    def __init__(self, problem: Problem, games: PlayedGames, steps: int) -> None:
+        self.problem, self.games, self.steps, self.done = problem, games, steps, 0
+        self.harm = np.zeros(len(problem.y))  # sums over the flip sets played that flip a row: losses and how many
+        self.tries = np.zeros(len(problem.y))
+
+    def tick(self) -> None:
+        self.done += 1
+        self.problem.progress(self.done, self.steps)
+
+    def judge(self, sets: Sequence[np.ndarray], repeats: int = 1) -> np.ndarray:
+        """Smoothed error and error of the victim under each flip set, (2, sets)."""
+        codes = self.problem.y
+        labellings = [np.where(np.isin(np.arange(len(codes)), rows), 1 - codes, codes) for rows in sets]
+        found = self.games.judge(labellings, repeats)
+        for rows, loss in zip(sets, found[0], strict=True):
+            self.harm[rows] += loss
+            self.tries[rows] += 1
+        return found
+
+    def best(self, sets: Sequence[np.ndarray], count: int) -> list[np.ndarray]:
+        """The `count` flip sets that do most harm, the worst first; equal ones once."""
+        sets = list({frozenset(rows.tolist()): rows for rows in sets}.values())
+        order = np.argsort(-self.judge(sets)[0], kind="stable")
+        return [sets[j] for j in order[:count]]
+
+    def worth(self) -> np.ndarray:
+        """Mean loss of the flip sets with each row, (n,)."""
+        return self.harm / np.maximum(self.tries, 1)
+
+    def starts(self, starts: Any, victim: FloralClassifier) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """Flipped rows and ranking of each attack to start from, under the constraints of this one."""
+        from .registry import named_attacks  # which names this attack, too
+
+        limits = self.problem.constraints
+        by_name = {starts} if isinstance(starts, str) else {start for start in starts if isinstance(start, str)}
+        found = {}
+        for name, attack in named_attacks(starts).items():
+            if isinstance(attack, Adaptive):
+                raise ValueError("starts must not hold the attack 'adaptive' itself")
+            known = {field.name for field in fields(attack)}
+            kernel = {part: getattr(victim, part) for part in ("kernel", "gamma", "degree", "coef0") if part in known}
+            own = replace(
+                attack,
+                budget=self.problem.flips,
+                mask=limits.allowed,
+                class_limits=dict(enumerate(limits.limits.tolist())),
+                flip_distribution=None,
+                random_state=self.problem.rng,
+                **(kernel if name in by_name and isinstance(victim.kernel, str) else {}),
+            )
+            result = own.poison(self.problem.X, self.problem.y)
+            found[name] = result.indices, result.scores
+        return found
+
+    def regions(
+        self, starts: dict[str, tuple[np.ndarray, np.ndarray]], balls: int, aims: tuple[np.ndarray, np.ndarray] | None
+    ) -> Iterator[np.ndarray]:
+        """Flip sets to begin with: the starts, and regions of every density; around rows to be misread, if any."""
+        codes, allowed = self.problem.y, np.flatnonzero(self.problem.constraints.allowed)
+        for indices, scores in starts.values():
+            yield indices
+            places = np.argsort(np.argsort(scores, kind="stable"))
+            for ahead in (np.zeros(len(codes)), codes == 0, codes == 1):
+                yield from self.thinned(places + len(codes) * ahead)
+        for row in self.problem.rng.choice(allowed, balls):
+            yield from self.thinned(self.near(self.problem.X[row], codes[row]))
+        if aims is not None:
+            for aim in self.problem.rng.permutation(len(aims[1]))[:balls]:
+                yield from self.thinned(self.near(aims[0][aim], aims[1][aim]))
+
+    def near(self, point: np.ndarray, code: int) -> np.ndarray:
+        """Ranking by nearness to a point of class `code`, rows of that class first, (n,)."""
+        distance = np.square(self.problem.X - point).sum(axis=1)
+        return (self.problem.y == code) * (1 + distance.max()) - distance
+
+    def thinned(self, ranking: np.ndarray) -> Iterator[np.ndarray]:
+        """Flip sets from the first rows of a ranking, from all of them to every other one."""
+        flips, limits = self.problem.flips, self.problem.constraints
+        for density in DENSITIES:
+            pool = limits.best(ranking, int(flips / density))
+            yield self.some(pool)
+
+    def some(self, pool: np.ndarray) -> np.ndarray:
+        """As many rows of a pool as may be flipped, at random."""
+        key = np.full(len(self.problem.y), -1.0)
+        key[pool] = self.problem.rng.random(len(pool))
+        return self.problem.constraints.best(key, self.problem.flips)
+
+    def children(self, parents: list[np.ndarray]) -> Iterator[np.ndarray]:
+        """Mixtures of two flip sets, and flip sets of which a part has moved to the neighbourhood of the rest."""
+        rng, flips, limits = self.problem.rng, self.problem.flips, self.problem.constraints
+        for parent in parents[:ELITE]:
+            other = parents[rng.integers(len(parents))]
+            yield self.some(np.union1d(parent, other))
+            stay = rng.permutation(parent)[: flips - max(1, flips // 4)]
+            centre = stay[0] if len(stay) else parent[0]
+            ranking = self.near(self.problem.X[centre], self.problem.y[centre])
+            ranking[np.setdiff1d(parent, stay)] = ranking.min() - 1
+            ranking[stay] = ranking.max() + 1
+            yield limits.best(ranking, flips)

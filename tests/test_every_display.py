@@ -1,0 +1,65 @@
+"""What holds for every Display: `plot()` takes an axis, returns the display, and keeps where it was drawn."""
+
+import importlib
+import inspect
+import pkgutil
+
+import numpy as np
+import pytest
+
+import floral_learn
+
+plt = pytest.importorskip("matplotlib.pyplot")
+
+
+def found():
+    names = {}
+    for module in pkgutil.walk_packages(floral_learn.__path__, "floral_learn."):
+        if ".cli" in module.name or ".neural" in module.name:
+            continue
+        try:
+            members = vars(importlib.import_module(module.name))
+        except ImportError:  # of an extra that is not installed
+            continue
+        names |= {n: c for n, c in members.items() if inspect.isclass(c) and n.endswith("Display") and n[0] != "_"}
+    return {n: c for n, c in names.items() if c.__module__.startswith("floral_learn")}
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    """One display of each kind, not yet drawn."""
+    from sklearn.svm import SVC
+
+    from floral_learn import FloralClassifier, load_moon, poison, transfer_table
+    from floral_learn.attacks import PoisonDisplay, SecurityCurveDisplay, TransferDisplay
+    from floral_learn.audit import RecoveryDisplay, recovery
+    from floral_learn.defenses.history_display import HistoryDisplay
+
+    moon = load_moon(n_train=60, n_val=1, n_test=30)
+    data = moon.X_train, moon.y_train, moon.X_test, moon.y_test
+    bad = poison(*data[:2], budget=0.2, random_state=0)
+    clf = FloralClassifier(budget=0.2, n_rounds=20, tol=None, random_state=0).fit(moon.X_train, bad.y)
+    table = transfer_table(*data, attacks=["random"], victims={"svc": SVC()}, random_state=0)
+    made = [
+        PoisonDisplay.from_result(moon.X_train, bad),
+        SecurityCurveDisplay.from_estimator(SVC(), *data, attacks="random", budgets=[0.1], n_repeats=1),
+        TransferDisplay(table.drops(), table.clean),
+        RecoveryDisplay(recovery(clf, bad.indices)),
+        HistoryDisplay.from_estimator(clf),
+    ]
+    return {type(display).__name__: display for display in made}
+
+
+@pytest.mark.parametrize("name", sorted(found()))
+def test_plot_returns_the_display_and_keeps_the_axis(name, drawn):
+    display = drawn[name]  # a new Display must be added above
+    figure, ax = plt.subplots()
+    try:
+        assert display.plot(ax=ax) is display
+        assert display.ax_ is ax
+        assert display.figure_ is figure
+        assert ax.has_data()
+        own = display.plot()
+        assert np.size(own.ax_) == 1
+    finally:
+        plt.close("all")
