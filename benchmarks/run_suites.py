@@ -115,10 +115,20 @@ def publish(args: argparse.Namespace) -> int:
                 shutil.rmtree(target, ignore_errors=True)
                 target.mkdir(parents=True)
                 for path in made:
-                    if path.suffix != ".svg" or path.stem == "security":  # drawings of many curves are large
+                    if path.suffix == ".png":
+                        with_fewer_colours(path, target / path.name)
+                    elif path.suffix != ".svg" or path.stem == "security":  # drawings of many curves are large
                         shutil.copyfile(path, target / path.name)
             print(f"{suite.name}: {len(made)} files in {target}", flush=True)
     return summary(args)
+
+
+def with_fewer_colours(source: Path, target: Path) -> None:
+    """A picture of lines and letters needs no more than 128 colours, and a repository keeps it for ever."""
+    from PIL import Image
+
+    with Image.open(source) as picture:
+        picture.convert("RGB").quantize(128, dither=Image.Dither.NONE).save(target, optimize=True)
 
 
 def summary(args: argparse.Namespace) -> int:
