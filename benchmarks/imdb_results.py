@@ -274,7 +274,7 @@ itself. MiniLM in several makings, draw 1, the paper's grid, embeddings after ea
 {END}
 
 {draws} random draws of 20,000 training reviews, 25,000 test reviews, C = 10, gamma = 0.005, T = 1,000. MiniLM (384-d,
-6 layers, 256 tokens, batch 32, AdamW 5e-5, three epochs, bfloat16) stands in RoBERTa's place. *own encoder*: embeddings
+6 layers, 256 tokens, batch 32, AdamW 5e-5, three epochs, bfloat16) takes RoBERTa's place. *own encoder*: embeddings
 of the model that was fine-tuned on the labels that the head gets; *clean encoder*: of the one fine-tuned on clean
 labels. The paper does not say which it used; its numbers stand above the own-encoder rows. Mean and sample deviation
 over draws. All numbers: [accuracy](imdb/accuracy.md), [hinge loss](imdb/hinge_loss.md), [costs](imdb/costs.md).
