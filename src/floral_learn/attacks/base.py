@@ -12,6 +12,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _num_samples
 
 from floral_learn.core.validation import check_flip_distribution, count_points, encode_labels, generator
+from floral_learn.shown import Shown
 
 from .constraints import Constraints, allowed_rows, limits_per_class
 from .effect import VictimEffect, victim_effect
@@ -20,7 +21,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, repr=False)
-class PoisonResult:
+class PoisonResult(Shown):
     """Poisoned labels and how they came about.
 
     Attributes
@@ -55,6 +56,14 @@ class PoisonResult:
     stopped_early: str | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
     before: np.ndarray | None = None
+
+    def _facts(self) -> dict[str, str]:
+        facts = {"labels changed": f"{len(self.indices):,} of {len(self.y):,}"}
+        if self.before is not None and len(self.indices):
+            moves, counts = np.unique([self.before[self.indices], self.y[self.indices]], axis=1, return_counts=True)
+            most = np.argsort(-counts, kind="stable")[:6]
+            facts |= {f"{moves[0, i]} to {moves[1, i]}": f"{counts[i]:,}" for i in most}
+        return facts | ({"stopped early": self.stopped_early} if self.stopped_early else {})
 
     def __repr__(self) -> str:
         flips = f"{len(self.indices):,} of {len(self.y):,} labels changed"

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from floral_learn.core.votes import Votes, read_votes
+from floral_learn.shown import Shown
 
 from .vote_attacks import VOTE_ATTACKS, VoteScene
 
@@ -53,14 +54,22 @@ def make_scene(
     return VoteScene(votes, np.flatnonzero(owned[votes.annotator]), base, features, truth, time, known, rng)
 
 
-@dataclass(frozen=True)
-class VotePoisonResult:
+@dataclass(frozen=True, repr=False)
+class VotePoisonResult(Shown):
     """Votes after an attack."""
 
     votes: Any  # as they were given: a table or a long frame
     annotators: np.ndarray  # names of the people in the attacker's hands
     changed: int  # votes that differ from before
     share: float  # of all votes, in the attacker's hands
+
+    def _facts(self) -> dict[str, str]:
+        names = ", ".join(map(str, self.annotators[:5])) + (", ..." if len(self.annotators) > 5 else "")
+        return {
+            "votes changed": f"{self.changed:,}",
+            "people in the attacker's hands": f"{len(self.annotators):,} ({names})",
+            "their share of the votes": f"{self.share:.1%}",
+        }
 
 
 def poison_votes(

@@ -9,19 +9,30 @@ from typing import Any
 import numpy as np
 
 from floral_learn.core.votes import Votes, read_votes
+from floral_learn.shown import Shown
 
 from . import annotators as people
 from .features import encode_items
 from .solve import Solution, solve
 
 
-@dataclass(frozen=True)
-class VoteAggregation:
+@dataclass(frozen=True, repr=False)
+class VoteAggregation(Shown):
     """What the votes say, per item and per annotator."""
 
     votes: Votes = field(repr=False)
     solution: Solution = field(repr=False)
     gold: np.ndarray | None = field(default=None, repr=False)
+
+    def _facts(self) -> dict[str, str]:
+        people, doubtful = self.annotators, int((self.annotators["suspicion"] > 0.5).sum())
+        facts = {
+            "items": f"{len(self.items):,}, {len(self.classes)} classes",
+            "mean probability of the label": f"{self.probability.max(axis=1).mean():.3f}",
+            "contested items": f"{int(np.sum(self.contested)):,}",
+            "people": f"{len(people):,}, {doubtful:,} with a suspicion above 0.5",
+        }
+        return facts | {f"note {number}": text for number, text in enumerate(self.notes[:2], 1)}
 
     @property
     def classes(self) -> np.ndarray:

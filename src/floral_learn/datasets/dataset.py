@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from floral_learn.shown import Shown
 
-@dataclass(frozen=True)
-class Dataset:
+
+@dataclass(frozen=True, repr=False)
+class Dataset(Shown):
     """Features and labels of the three parts; read-only, so that no attack can change them by accident.
 
     Parameters
@@ -54,6 +56,16 @@ class Dataset:
                 raise ValueError(f"{self.name}: X_{part} has {len(X)} rows, y_{part} has {len(y)}")
         if len(self.y_train_clean) != len(self.y_train):
             raise ValueError(f"{self.name}: y_train_clean and y_train differ in length")
+
+    def _facts(self) -> dict[str, str]:
+        sizes = [f"{len(rows):,} {part}" for part, rows in (("training", self.y_train), ("validation", self.y_val))]
+        width = "" if self.X_train.ndim < 2 else f", {self.X_train.shape[1]:,} features"
+        return {
+            "name": self.name,
+            "rows": f"{', '.join(sizes)}, {len(self.y_test):,} test{width}",
+            "classes": ", ".join(map(str, self.classes[:10])) + (", ..." if len(self.classes) > 10 else ""),
+            "poisoned": f"{len(self.poisoned):,} training labels",
+        }
 
     @property
     def classes(self) -> np.ndarray:

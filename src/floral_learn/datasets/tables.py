@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from floral_learn.shown import Shown
 from floral_learn.table_error import TableError
 
 from .cells import as_flags, as_labels, as_numbers, as_texts, is_missing
@@ -20,7 +21,7 @@ ENOUGH_TO_COMPARE = 20  # rows from which a column equal to the label is its cop
 
 
 @dataclass(frozen=True, repr=False)
-class Table:
+class Table(Shown):
     """Rows with their labels: what `read_table` returns.
 
     Attributes
@@ -69,6 +70,14 @@ class Table:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def _facts(self) -> dict[str, str]:
+        facts = {"rows": f"{len(self):,}", "features": ", ".join(map(str, self.features.columns[:8])) or "none"}
+        if self.labels is not None:
+            classes, counts = np.unique(self.labels, return_counts=True)
+            shown = ", ".join(f"{c} ({k:,})" for c, k in zip(classes[:8].tolist(), counts, strict=False))
+            facts[f"label {self.label}"] = shown + (", ..." if len(classes) > 8 else "")
+        return facts | {f"note {number}": text for number, text in enumerate(self.notes[:3], 1)}
 
     def __repr__(self) -> str:
         classes = "" if self.labels is None else f", {len(np.unique(self.labels))} classes"

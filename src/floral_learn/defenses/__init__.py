@@ -15,6 +15,9 @@ class _LazyClasses(Mapping[str, Any]):
     def __init__(self, where: dict[str, str]) -> None:
         self._where = where
 
+    def __repr__(self) -> str:
+        return f"{{{', '.join(self._where)}}}"
+
     def __getitem__(self, name: str) -> Any:
         try:
             module, attribute = self._where[name].split(":")

@@ -10,12 +10,13 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 
 from floral_learn.review.guarantee import wrong_bounds
+from floral_learn.shown import Shown
 
 if TYPE_CHECKING:
     from floral_learn.review.label_review import LabelReview
 
 
-class Choice:
+class Choice(Shown):
     """Candidates compared with the first of them, on rows where they disagree, drawn uniformly.
 
     Made by `LabelReview.choose`. Each candidate is cross-fitted on the labels as they were read then, so that no row is
@@ -39,6 +40,14 @@ class Choice:
         default = next(iter(self.predictions_.values()))
         differ = np.any([p != default for p in self.predictions_.values()], axis=0)
         self.disagreements_ = rng.permutation(np.flatnonzero(differ))
+
+    def _facts(self) -> dict[str, str]:
+        asked = sum(row in self.review._asked() for row in self.disagreements_.tolist())
+        return {
+            "candidates": ", ".join(self.candidates),
+            "rows on which they differ": f"{len(self.disagreements_):,}, {asked:,} answered",
+            "choice so far": self.name_,
+        }
 
     def ask(self, n: int = 1) -> np.ndarray:
         """The next `n` rows to answer through ``review.answer``; fewer where no more disagree."""

@@ -15,11 +15,13 @@ import numpy as np
 from scipy.special import betaln, gammaln
 from scipy.stats import beta
 
+from floral_learn.shown import Shown
+
 _PRIOR = (0.5, 1.5)  # wrong labels are the rarer kind; any choice is valid, this one is tight below one half
 
 
-@dataclass(frozen=True)
-class Guarantee:
+@dataclass(frozen=True, repr=False)
+class Guarantee(Shown):
     """An interval for the share of labels that the reviewer would change.
 
     Attributes
@@ -49,20 +51,36 @@ class Guarantee:
     confidence: float
     valid: bool
 
+    def _facts(self) -> dict[str, str]:
+        facts = {
+            "labels that would be changed": f"{self.low:.1%} to {self.high:.1%} of {self.total:,}",
+            "confidence": f"{self.confidence:.0%}",
+            "rows checked at random": f"{self.checked:,}, {self.wrong:,} wrong, {self.unsure:,} unsure",
+        }
+        return facts if self.valid else facts | {"void": "against an attacker who knows the seed"}
+
     def __str__(self) -> str:
         words = f"{self.low:.1%} to {self.high:.1%} of {self.total} labels would be changed"
         words += f" ({self.confidence:.0%} confidence, {self.checked} rows checked at random)"
         return words if self.valid else words + "; void against an attacker who knows the seed"
 
 
-@dataclass(frozen=True)
-class Accuracy:
+@dataclass(frozen=True, repr=False)
+class Accuracy(Shown):
     """The share of right predictions on `checked` rows kept out of training: `estimate`, and an interval around it."""
 
     estimate: float
     low: float
     high: float
     checked: int
+
+    def _facts(self) -> dict[str, str]:
+        interval = f"{self.low:.3f} to {self.high:.3f}"
+        return {
+            "accuracy": f"{self.estimate:.3f}",
+            "interval": interval,
+            "rows": f"{self.checked:,} kept out of training",
+        }
 
     def __float__(self) -> float:
         return self.estimate

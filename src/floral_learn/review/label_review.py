@@ -25,13 +25,14 @@ from floral_learn.review.suspicion import appointed, suspicion
 from floral_learn.review.training import fit_reviewed
 from floral_learn.review.walk import drawn, on_walk, unbroken
 from floral_learn.review.wrong_share import WrongShare, estimated_share
+from floral_learn.shown import Shown
 
 _REVIEWER = "reviewer"
 _SURE = 2.5  # rows that are read right with 70 % and more count in full
 _LITTLE = 0.002  # one label in five hundred
 
 
-class LabelReview:
+class LabelReview(Shown):
     """Find out which labels are wrong by asking a person about a few well-chosen rows.
 
     Keeps a posterior over "this label is wrong" for every row, asks about the rows whose true label would settle most
@@ -175,6 +176,17 @@ class LabelReview:
         self._log = [a for a in self._log if a.turn != turn]
         self._forget()
         return rows
+
+    def _facts(self) -> dict[str, str]:
+        answered = len(self._asked())
+        facts = {"rows": f"{len(self.given):,}, {len(self.classes_)} classes", "answers": f"{answered:,}"}
+        if not answered:
+            return facts
+        return facts | {
+            "labels changed so far": f"{int(np.sum(self.labels_ != self.given)):,}",
+            "wrong labels, estimated": str(self.wrong_share_),
+            "guaranteed": str(self.guarantee()),
+        }
 
     @property
     def history_(self) -> list[dict[str, Any]]:

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from floral_learn.review.posterior import Posterior, turned
+from floral_learn.shown import Shown
 
 _WIDTH = 1.645  # standard deviations on each side: nine in ten, if the model is right
 _WORTH = 4  # an answer, with the model's help, is believed to be worth at most so many random ones
 _SAMPLE = 300  # rows on which what they share is measured
 
 
-@dataclass(frozen=True)
-class WrongShare:
+@dataclass(frozen=True, repr=False)
+class WrongShare(Shown):
     """The model's estimate of the share of given labels that are wrong: `estimate`, and an interval `low` to `high`."""
 
     estimate: float
@@ -23,6 +24,9 @@ class WrongShare:
 
     def __float__(self) -> float:
         return self.estimate
+
+    def _facts(self) -> dict[str, str]:
+        return {"wrong labels, estimated": f"{self.estimate:.1%}", "interval": f"{self.low:.1%} to {self.high:.1%}"}
 
     def __str__(self) -> str:
         return f"{self.estimate:.1%} ({self.low:.1%} to {self.high:.1%})"

@@ -11,6 +11,7 @@ from floral_learn.core.arrays import NUMPY
 from floral_learn.core.attackers import Recorded
 from floral_learn.core.game import Game, GameState, solve
 from floral_learn.core.gram import DenseGram
+from floral_learn.shown import Shown
 from floral_learn.theory.constants import (
     Constants,
     constants,
@@ -59,8 +60,8 @@ class Premise:
     remedy: str  # what would make it hold; empty where nothing is needed
 
 
-@dataclass(frozen=True)
-class Diagnosis:
+@dataclass(frozen=True, repr=False)
+class Diagnosis(Shown):
     """The paper's constants for a fit; ``print(diagnosis)`` is text for people.
 
     Attributes
@@ -121,6 +122,11 @@ class Diagnosis:
 
     def __str__(self) -> str:
         return report(self)
+
+    def _facts(self) -> dict[str, str]:
+        game = f"{self.n_fit:,} rows, budget {self.budget:,}, {self.k:,} flips per round"
+        met = {premise.condition: "holds" if premise.holds else "fails" for premise in self.premises}
+        return {"game": game} | met
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the distance to equilibrium over the rounds on `ax` and return it."""

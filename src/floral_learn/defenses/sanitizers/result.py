@@ -9,10 +9,11 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_X_y
 
 from floral_learn.defenses.labels import checked_weight, encode_labels
+from floral_learn.shown import Shown
 
 
-@dataclass(frozen=True)
-class SanitizeResult:
+@dataclass(frozen=True, repr=False)
+class SanitizeResult(Shown):
     """A sanitised training set of m <= n rows.
 
     Attributes
@@ -40,6 +41,14 @@ class SanitizeResult:
     sample_weight: NDArray[np.float64] | None
     kept: NDArray[np.bool_]
     relabeled: NDArray[np.bool_]
+
+    def _facts(self) -> dict[str, str]:
+        n = len(self.kept)
+        facts = {"rows kept": f"{int(self.kept.sum()):,} of {n:,}", "labels replaced": f"{int(self.relabeled.sum()):,}"}
+        if self.sample_weight is not None and len(self.sample_weight):
+            weight = self.sample_weight
+            facts["weights"] = f"{weight.min():.2f} to {weight.max():.2f}, {int((weight < 1).sum()):,} below 1"
+        return facts
 
 
 def sanitizer_input(

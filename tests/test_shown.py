@@ -1,0 +1,70 @@
+"""Every result object prints in a few lines, and is a table without markup of its own in a notebook."""
+
+from dataclasses import is_dataclass
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_moons
+from sklearn.svm import SVC
+
+import floral_learn as fl
+from floral_learn.audit import audit
+from floral_learn.review.guarantee import Accuracy
+
+X, y = make_moons(80, noise=0.2, random_state=0)
+HOSTILE = "<script>alert(1)</script>"
+
+
+def results():
+    bad = fl.poison(X, y, "farthest", 0.1, random_state=0)
+    yield bad
+    yield bad.effect_on(SVC(), X, X, y)
+    yield fl.KNNRelabel(threshold=0.7).fit_sanitize(X, bad.y)
+    yield fl.KLIDWeights(random_state=0).fit_sanitize(X, bad.y)
+    yield fl.diagnose(fl.FloralClassifier(budget=0.05, n_rounds=20, tol=None, random_state=0).fit(X, y), X, y)
+    votes = np.where(np.random.default_rng(0).random((len(y), 6)) < 0.5, y[:, None], -1)
+    lied = fl.poison_votes(votes, X, y, attack="pair", budget=0.3, missing=-1, random_state=0)
+    yield lied
+    yield fl.aggregate_votes(lied.votes, missing=-1, random_state=0)
+    review = fl.LabelReview(X, bad.y, random_state=0)
+    yield review
+    rows = review.ask(2)
+    review.answer(rows, y[rows])
+    yield from (review, review.wrong_share_, review.guarantee(), review.choose({"a": SVC(), "b": SVC(C=10)}))
+    yield Accuracy(0.9, 0.8, 0.95, 12)
+    yield fl.load_moon(n_train=50, n_val=10, n_test=10)
+    yield audit(X, bad.y, random_state=0)
+    yield fl.transfer_table(X, y, X, y, attacks=["random"], victims={"svc": SVC()}, random_state=0)
+
+
+def test_results_print_in_a_few_lines_and_are_tables_in_notebooks():
+    seen = set()
+    for found in results():
+        seen.add(type(found).__name__)
+        text, page = repr(found), found._repr_html_()
+        assert text.count("\n") < 14, text
+        assert len(text) < 1500, text
+        assert "array(" not in text
+        assert " object at 0x" not in text
+        assert page.count("<table") == 1
+    assert len(seen) >= 14
+
+
+def test_text_of_the_data_is_escaped():
+    pytest.importorskip("pandas")
+    import pandas as pd
+
+    labels = np.array([HOSTILE, "ham"] * 10)
+    changed = fl.poison(None, labels, "random", 5, random_state=0)
+    table = fl.read_table(pd.DataFrame({HOSTILE: range(20), "y": labels}), label="y")
+    for found in (changed, table):
+        assert HOSTILE not in found._repr_html_()
+        assert "&lt;script&gt;" in found._repr_html_()
+
+
+def test_results_stay_dataclasses_that_can_be_compared_and_replaced():
+    from dataclasses import replace
+
+    moon = fl.load_moon(n_train=50, n_val=10, n_test=10)
+    assert is_dataclass(moon)
+    assert replace(moon, name="other").name == "other"
