@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
+from sklearn.utils import _safe_indexing
 
 from floral_learn.audit.neighbours import Neighbours
 from floral_learn.core.flagging import temper
@@ -63,4 +64,4 @@ def log_of(probabilities: np.ndarray) -> np.ndarray:
 
 
 def _rows(X: Any, rows: np.ndarray) -> Any:
-    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+    return _safe_indexing(X, rows)

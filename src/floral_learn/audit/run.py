@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.decomposition import PCA
-from sklearn.utils import check_random_state
+from sklearn.utils import _safe_indexing, check_random_state
 
 from floral_learn.audit.class_names import ClassNames, look_at_names
 from floral_learn.audit.decisions import Decision, read_decisions
@@ -216,7 +216,7 @@ def _checked(pred_probs: Any, n: int, among: np.ndarray, names: ClassNames, clas
 def _part(X: Any, rows: np.ndarray) -> Any:
     if rows.all():
         return X
-    return X.iloc[np.flatnonzero(rows)] if hasattr(X, "iloc") else X[np.flatnonzero(rows)]
+    return _safe_indexing(X, np.flatnonzero(rows))
 
 
 class _Teller:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -130,9 +131,15 @@ def _current_client() -> Any:
         ) from error
 
 
+def _is_frame(x: Any) -> bool:
+    """Whether `x` is a dask dataframe or series; they are not imported to find out."""
+    frames = sys.modules.get("dask.dataframe")
+    return frames is not None and isinstance(x, frames.DataFrame | frames.Series)
+
+
 def _chunks(X: Any, y: Any) -> tuple[list[tuple[Any, Any]], list[str] | None]:
     """Blocks of X and y side by side, and the names of the columns if X is a dataframe."""
-    return _frame_chunks(X, y) if hasattr(X, "columns") else (_array_chunks(X, y), None)
+    return _frame_chunks(X, y) if _is_frame(X) else (_array_chunks(X, y), None)
 
 
 def _frame_chunks(X: Any, y: Any) -> tuple[list[tuple[Any, Any]], list[str]]:
@@ -140,7 +147,7 @@ def _frame_chunks(X: Any, y: Any) -> tuple[list[tuple[Any, Any]], list[str]]:
 
     label = y
     if not isinstance(y, str):
-        if not hasattr(y, "to_frame"):
+        if not _is_frame(y):
             raise ValueError("y must be a dask series or the name of a column where X is a dask dataframe")
         # One table: two that are read apart may be cut into different partitions.
         label = "untrusted label"
@@ -164,7 +171,7 @@ def _array_chunks(X: Any, y: Any) -> list[tuple[Any, Any]]:
     if X.numblocks[1] > 1:
         X = X.rechunk({1: -1})
     known = not np.isnan(X.shape[0])
-    if hasattr(y, "to_dask_array"):
+    if _is_frame(y):
         y = y.to_dask_array()
     if not is_dask(y):
         import dask.array as da
@@ -214,7 +221,7 @@ def classes_on_workers(clf: Any, X: Any) -> Any:
 
 
 def _columns_of_the_fit(clf: Any, X: Any) -> Any:
-    if hasattr(X, "columns"):
+    if _is_frame(X):
         names = getattr(clf, "feature_names_in_", None)
         X = (X if names is None else X[list(names)]).to_dask_array()
     if X.shape[1] != clf.n_features_in_:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from floral_learn.core.arrays import NUMPY
 from floral_learn.core.attackers import Recorded
@@ -214,7 +215,7 @@ def _problem(clf: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, bool]:
     else:
         rows = np.arange(len(clf.flip_rate_)) if X is not None else clf.support_
         vectors = clf.support_vectors_ if X is None else X
-        vectors = vectors.toarray() if hasattr(vectors, "toarray") else np.asarray(vectors, dtype=float)
+        vectors = vectors.toarray() if sparse.issparse(vectors) else np.asarray(vectors, dtype=float)
         if len(vectors) > MOST_ROWS:
             raise ValueError(f"diagnose forms K and its eigenvalues: at most {MOST_ROWS:,} rows, got {len(vectors):,}")
         kernel = clf.model_.kernel
