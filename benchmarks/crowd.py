@@ -1,7 +1,13 @@
-"""Which items need another vote (ours, ActiveLab, random), and what the game adds to a model of aggregated labels.
+"""Beside `floral bench crowd`: whom to ask next, what the game adds, when labels are decided, and a million votes.
 
-Prints two tables; `python benchmarks/crowd.py`. Needs cleanlab and the tables of FLORAL_DATA.
+`python benchmarks/crowd.py ask game decided million` prints a table for each part that is named (all by default). Needs
+cleanlab and the tables of FLORAL_DATA.
 """
+
+import resource
+import sys
+import time
+from functools import partial
 
 import numpy as np
 from sklearn.svm import SVC
@@ -12,18 +18,19 @@ from floral_learn.evaluation.crowds.peers import _frame, _held_out
 from floral_learn.evaluation.crowds.problems import load_problem
 
 CROWDS = (("satimage", "sparse"), ("spambase", "sparse"), ("phoneme", "sparse"), ("banknote", "tail"))
-THREATS = (("none", 0.0), ("pair", 0.3), ("far", 0.4))
+THREATS = (("none", 0.0), ("pair", 0.3), ("far", 0.4), ("collusion", 0.3))
+SEEDS = (0, 1, 2)
 
 
-def attacked(problem, attack, level, seed):
-    if attack == "none":
+def attacked(problem, attack, level, seed, informed=False):
+    if not level:
         return problem.votes
-    options = {"missing": -1, "classes": problem.classes, "random_state": seed}
+    options = {"missing": -1, "classes": problem.classes, "random_state": seed, "informed": informed}
     return poison_votes(problem.votes, problem.X, problem.y, attack=attack, budget=level, **options).votes
 
 
-def aggregated(problem, votes):
-    return aggregate_votes(votes, problem.X, missing=-1, classes=problem.classes, random_state=0)
+def aggregated(problem, votes, **known):
+    return aggregate_votes(votes, problem.X, missing=-1, classes=problem.classes, random_state=0, **known)
 
 
 def active_lab(problem, votes, n):
@@ -44,37 +51,113 @@ def after(problem, votes, items, rng):
     return float((aggregated(problem, np.column_stack([votes, new])).labels == problem.y).mean())
 
 
-def main():
-    print("| data | attack | before | random | ActiveLab | next_tasks |\n|---|---|---|---|---|---|")
-    asked, games = [], []
+def asking(problem, votes, seed):
+    """Accuracy before, and after votes on a fifth of the items: at random, by ActiveLab, by `next_tasks`."""
+    found, n = aggregated(problem, votes), len(problem.y) // 5
+    choices = (
+        np.random.default_rng(seed + 10).choice(len(problem.y), n, replace=False),
+        active_lab(problem, votes, n),
+        next_tasks(found, n)["item"].to_numpy(dtype=int),
+    )
+    before = float((found.labels == problem.y).mean())
+    return [before] + [after(problem, votes, c, np.random.default_rng(seed + 20)) for c in choices]
+
+
+def gaming(problem, votes, seed):
+    """Test accuracy of models of the aggregated labels: SVC, FLORAL, and FLORAL with fewer rows for its attacker.
+
+    The last two may flip only labels that are less than 90 % sure, and only labels of items on which somebody voted
+    whose answers do not fit the rest.
+    """
+    found = aggregated(problem, votes)
+    unsure = found.probability.max(axis=1) <= 0.9
+    people = found.annotators
+    doubtful = people["annotator"][people["suspicion"] > 0.5].to_numpy(dtype=int)
+    touched = (votes[:, doubtful] >= 0).any(axis=1)
+    scores = [SVC(C=1.0).fit(problem.X, found.labels).score(problem.X_test, problem.y_test)]
+    for free in (np.ones(len(unsure), dtype=bool), unsure, touched):
+        budget = min(0.05, float(free.mean()))
+        model = FloralClassifier(C=1.0, budget=budget if free.any() else 0, random_state=seed)
+        model.fit(problem.X, found.labels, trusted=None if free.all() or not free.any() else ~free)
+        scores.append(model.score(problem.X_test, problem.y_test))
+    return scores
+
+
+def deciding(problem, attack, informed, level, seed):
+    """Right labels, decided items, right labels among these; the first and second with ten known answers."""
+    votes = attacked(problem, attack, level, seed, informed)
+    found = aggregated(problem, votes)
+    right = found.labels == problem.y
+    pool = np.flatnonzero(~found.decided) if (~found.decided).sum() >= 10 else np.arange(len(right))
+    gold = np.random.default_rng(seed).choice(pool, 10, replace=False)
+    told = aggregated(problem, votes, gold={int(row): int(problem.y[row]) for row in gold})
+    among = right[found.decided].mean() if found.decided.any() else np.nan
+    return [right.mean(), found.decided.mean(), among, (told.labels == problem.y).mean(), told.decided.mean()]
+
+
+def line(names, values):
+    print(f"| {' | '.join(names)} | " + " | ".join(f"{v:.3f}" for v in values) + " |", flush=True)
+
+
+def ask_and_game(part):
+    heads = {
+        "ask": ("before", "random", "ActiveLab", "next_tasks"),
+        "game": ("SVC", "FLORAL", "FLORAL, sure labels trusted", "FLORAL, people of good standing trusted"),
+    }
+    print(f"\n| data | attack | {' | '.join(heads[part])} |\n|---|---|{'---|' * len(heads[part])}")
+    measure, rows = {"ask": asking, "game": gaming}[part], []
     for name, kind in CROWDS:
-        problem = load_problem(name, kind, 0)
-        n = len(problem.y) // 5
         for attack, level in THREATS:
-            votes = attacked(problem, attack, level, 0)
-            found = aggregated(problem, votes)
-            choices = {
-                "random": np.random.default_rng(1).choice(len(problem.y), n, replace=False),
-                "ActiveLab": active_lab(problem, votes, n),
-                "next_tasks": next_tasks(found, n)["item"].to_numpy(dtype=int),
-            }
-            before = float((found.labels == problem.y).mean())
-            row = [before] + [after(problem, votes, c, np.random.default_rng(2)) for c in choices.values()]
-            asked.append(row)
-            print(f"| {name} | {attack} {level:.0%} | " + " | ".join(f"{v:.3f}" for v in row) + " |", flush=True)
-            trusted = found.probability.max(axis=1) > 0.9
-            game = {"C": 1.0, "budget": 0.05, "random_state": 0}
-            models = (
-                SVC(C=1.0).fit(problem.X, found.labels),
-                FloralClassifier(**game).fit(problem.X, found.labels),
-                FloralClassifier(**game).fit(problem.X, found.labels, trusted=trusted),
-            )
-            games.append((name, attack, level, [m.score(problem.X_test, problem.y_test) for m in models]))
-    print("| mean | | " + " | ".join(f"{v:.3f}" for v in np.mean(asked, axis=0)) + " |\n")
-    print("| data | attack | SVC | FLORAL | FLORAL, sure labels trusted |\n|---|---|---|---|---|")
-    for name, attack, level, scores in games:
-        print(f"| {name} | {attack} {level:.0%} | " + " | ".join(f"{v:.3f}" for v in scores) + " |")
-    print("| mean | | " + " | ".join(f"{v:.3f}" for v in np.mean([g[3] for g in games], axis=0)) + " |")
+            each = []
+            for seed in SEEDS:
+                problem = load_problem(name, kind, seed)
+                each.append(measure(problem, attacked(problem, attack, level, seed), seed))
+            rows.append(np.mean(each, axis=0))
+            line((name, f"{attack} {level:.0%}"), rows[-1])
+    line(("mean", ""), np.mean(rows, axis=0))
+
+
+def decided():
+    crowds = (("labelme", "real"), *CROWDS, ("pima", "dense"))
+    print(
+        "\n| attack | level | right | decided | right among decided | right with 10 answers | decided with 10 answers |"
+    )
+    print("|---|---|---|---|---|---|---|")
+    threats = [("none", False, 0.0)]
+    kinds = (("pair", False), ("pair", True), ("collusion", False), ("targeted", True))
+    threats += [(attack, informed, level) for attack, informed in kinds for level in (0.2, 0.3, 0.4, 0.45, 0.5)]
+    for attack, informed, level in threats:
+        found = [deciding(load_problem(name, kind, 0), attack, informed, level, 0) for name, kind in crowds]
+        line((attack + (" (informed)" if informed else ""), f"{level:.0%}"), np.nanmean(found, axis=0))
+
+
+def million():
+    """A million votes of 10,000 people, a fifth of them liars, on 100,000 items with 50 features and 10 classes."""
+    rng = np.random.default_rng(0)
+    n, people, k = 100_000, 10_000, 10
+    y = rng.integers(k, size=n)
+    X = rng.normal(size=(n, 50)) + 1.5 * rng.normal(size=(k, 50))[y] / np.sqrt(5)
+    import pandas as pd
+
+    item, who = np.repeat(np.arange(n), 10), rng.integers(people, size=10 * n)
+    truth = y[item]
+    said = np.where(rng.random(len(item)) < 0.75, truth, rng.integers(k, size=len(item)))
+    said = np.where(who < people // 5, (truth + 1) % k, said)
+    votes = pd.DataFrame({"task": item, "worker": who, "label": said}).drop_duplicates(["task", "worker"])
+    wall, cpu = time.perf_counter(), time.process_time()
+    found = aggregate_votes(votes, pd.DataFrame(X), random_state=0)
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    spent = f"{wall:.0f} s, {cpu:.0f} s of processor time, {peak:.1f} GiB at most"
+    right = f"{(found.labels == y).mean():.5f} of the labels right, {found.decided.mean():.3f} decided"
+    print(f"\n{len(votes):,} votes: {spent}, {right}", flush=True)
+
+
+def main():
+    parts = {"decided": decided, "million": million}
+    parts |= {name: partial(ask_and_game, name) for name in ("ask", "game")}
+    for name in sys.argv[1:] or parts:
+        parts[name]()
 
 
 if __name__ == "__main__":

@@ -160,3 +160,43 @@ def test_one_name_reads_like_no_name():
     labels = np.array([0, 1, 1, 0, 1, 0])
     assert read_votes(labels).shape == (6, 1, 2)
     assert (aggregate_votes(labels).labels == labels).all()
+
+
+def two_camps(share, n=240, people=20, per_item=5, accuracy=0.85, k=3, seed=0):
+    """Truth, votes of honest people, and of liars who hold `share` of the votes and send each class to the next."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(k, size=n)
+    right = rng.random((n, people)) < accuracy
+    votes = np.where(right, y[:, None], (y[:, None] + rng.integers(1, k, size=(n, people))) % k)
+    liars = np.arange(people) < round(share * people)
+    votes[:, liars] = (y[:, None] + 1) % k
+    keep = np.argsort(rng.random((n, people)), axis=1) < per_item
+    return y, np.where(keep, votes, -1)
+
+
+@pytest.mark.parametrize(("share", "decides"), [(0.0, True), (0.2, True), (0.45, False)])
+def test_labels_are_not_decided_where_two_camps_are_nearly_equal(share, decides):
+    y, votes = two_camps(share)
+    found = aggregate_votes(votes, missing=-1, random_state=0)
+    assert found.decided.mean() > 0.95 if decides else found.decided.mean() < 0.2
+    assert any("not decided" in note for note in found.notes) is not decides
+    assert len(found.labels) == len(y)  # nothing is left out of what was there before
+    if not decides:
+        assert found.probability.max(axis=1)[~found.decided].max() < 0.95
+        assert not next_tasks(found, 5)["decided"].any()
+
+
+def test_ten_known_answers_say_which_camp_is_right():
+    y, votes = two_camps(0.55)
+    assert (aggregate_votes(votes, missing=-1, random_state=0).labels == y).mean() < 0.5
+    gold = {row: int(y[row]) for row in range(10)}
+    found = aggregate_votes(votes, missing=-1, gold=gold, random_state=0)
+    assert found.decided.all()
+    assert (found.labels == y).mean() > 0.95
+
+
+def test_features_that_say_nothing_are_not_listened_to():
+    y, votes = dense_crowd(n=300, k=2, per_item=3)
+    X = np.random.default_rng(5).normal(size=(300, 8))
+    alone = (aggregate_votes(votes, missing=-1, random_state=0).labels == y).mean()
+    assert (aggregate_votes(votes, X, missing=-1, random_state=0).labels == y).mean() > alone - 0.02

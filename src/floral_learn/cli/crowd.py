@@ -26,6 +26,7 @@ def crowd(
     features: Path | None = typer.Option(None, "--features", "-f", help="table of the items, with the --task column"),
     gold: Path | None = typer.Option(None, help="known answers: a table with the columns of --task and --label"),
     out: Path = typer.Option(..., "--out", "-o", help="folder for consensus.csv, annotators.csv, next.csv, page.html"),
+    withhold: bool = typer.Option(False, help="leave labels blank in consensus.csv where they are not decided"),
     seed: int = typer.Option(0, "--seed", "-s", min=0, help="random seed"),
     sep: str | None = typer.Option(None, help="separator of text files (default: found in the header)"),
     encoding: str | None = typer.Option(None, help="encoding of text files (default: UTF-8, or the byte order mark)"),
@@ -58,7 +59,7 @@ def crowd(
     known = None if gold is None else read_gold_file(gold, task, label, sep, encoding)
     found = aggregate_votes(votes, X, gold=known, random_state=seed)
     files = {
-        out / "consensus.csv": frame_bytes(consensus(found)),
+        out / "consensus.csv": frame_bytes(consensus(found, withhold)),
         out / "annotators.csv": frame_bytes(found.annotators.round(4)),
         out / "next.csv": frame_bytes(next_tasks(found, min(1000, len(found.items))).round(4)),
         out / "page.html": render(found, title=source.name).encode(),
@@ -67,6 +68,8 @@ def crowd(
     for note in found.notes:
         typer.echo(f"  {note}")
     sure = float(found.probability.max(axis=1).mean())
+    if undecided := len(found.undecided):
+        typer.echo(f"not decided: {undecided:,} of {len(found.items):,} labels; next.csv has items to answer (--gold)")
     typer.echo(f"expected share of right labels: {sure:.0%} ({time.perf_counter() - started:.1f} s)")
     typer.echo(f"wrote {', '.join(str(path) for path in files)}")
 
@@ -112,16 +115,18 @@ def read_gold_file(path: Path, task: str, label: str, sep: str | None, encoding:
     return dict(zip(table.ids.tolist(), table.labels.tolist(), strict=True))
 
 
-def consensus(found: Any) -> Any:
-    """Return one row per item: label, probability, votes, whether it is contested, and each class's probability."""
+def consensus(found: Any, withhold: bool = False) -> Any:
+    """Return one row per item: label, probability, votes, whether it is decided or contested, and all probabilities."""
+    import numpy as np
     import pandas as pd
 
     frame = pd.DataFrame(
         {
             "task": found.items,
-            "label": found.labels,
+            "label": np.where(found.decided, found.labels.astype(object), "") if withhold else found.labels,
             "probability": found.probability.max(axis=1).round(4),
             "votes": found.votes.per_item.astype(int),
+            "decided": found.decided,
             "contested": found.contested,
         }
     )

@@ -61,6 +61,20 @@ class VoteAggregation(Shown):
         return np.ones(len(self.items)) if k < 2 else (self.probability.max(axis=1) - 1 / k) / (1 - 1 / k)
 
     @property
+    def decided(self) -> np.ndarray:
+        """(n,) False where two groups of people contradict each other and neither clearly outvotes the other.
+
+        Which of them is right is not in the votes. `labels` and `probability` (hardly above one half there) are filled
+        in all the same; known answers (`gold`) settle it.
+        """
+        return self.solution.decided
+
+    @property
+    def undecided(self) -> np.ndarray:
+        """Names of the items that are not `decided`."""
+        return self.items[~self.decided]
+
+    @property
     def contested(self) -> np.ndarray:
         """(n,) items on which the evidence has two readings that are nearly as likely: ask about these."""
         return self.solution.contested
@@ -113,7 +127,7 @@ def aggregate_votes(
     Returns
     -------
     VoteAggregation
-        ``labels``, ``probability``, ``weights``, ``contested``, ``annotators``, ``notes``.
+        ``labels``, ``probability``, ``weights``, ``decided``, ``undecided``, ``contested``, ``annotators``, ``notes``.
 
     Examples
     --------
@@ -192,15 +206,21 @@ def _notes(found: VoteAggregation) -> list[str]:
             f"About {share:.0%} of the votes come from people whose answers do not fit the rest. Above {limit:.0%}, "
             "people who lie together would win, and nothing in the votes would show it: answer some items (gold)."
         )
+    if open_items := len(found.undecided):
+        notes.append(
+            f"{open_items:,} items are not decided: two groups of people contradict each other there, and neither "
+            "clearly outvotes the other. Known answers to a few of these items (gold) tell which is right."
+        )
     if contested := int(found.contested.sum()):
-        notes.append(f"{contested:,} items have two readings that are almost as likely; they need another answer.")
+        notes.append(f"{contested:,} items have two readings that are nearly as likely; they need another answer.")
     return notes
 
 
 def doubtful_share(found: VoteAggregation) -> tuple[float, float]:
-    """Share of votes in doubtful hands, and the share (1 - e) / (2 - e) above which concerted lies win.
+    """Share of votes in doubtful hands, and the share above which concerted lies win.
 
-    e is the error of the people who are not doubtful.
+    That is (1 - e - w) / (2 - e - w), e the error of the people who are not doubtful and w its share that falls on the
+    lie: e / (K - 1), which is next to nothing with many classes.
     """
     votes = found.votes
     judged = people.judge(found.solution)
@@ -210,4 +230,5 @@ def doubtful_share(found: VoteAggregation) -> tuple[float, float]:
     if not honest.any():
         return 1.0, 0.5
     error = 1 - float(np.average(judged.reliability[honest], weights=sizes[honest] + 1e-9))
-    return float(sizes[doubtful].sum() / sizes.sum()), (1 - error) / (2 - error)
+    lost = min(error + error / max(len(votes.classes) - 1, 1), 1.0)
+    return float(sizes[doubtful].sum() / sizes.sum()), (1 - lost) / (2 - lost)

@@ -60,7 +60,7 @@ class Authors:
     def frame(self) -> Any:
         """DataFrame of the people, as `VoteAggregation.annotators`."""
         none = np.zeros(len(self.votes.items), dtype=bool)
-        solution = Solution(self.state, self.votes, "judge", {}, none, Cliques(), None, Cliques())
+        solution = Solution(self.state, self.votes, "judge", {}, none, Cliques(), None, Cliques(), ~none)
         return people.frame(solution, self.votes)
 
 

@@ -44,6 +44,9 @@ class CrowdFloralClassifier(ClassifierMixin, BaseEstimator):
     labels_ : array (n,)
         The most probable class of each training item.
     label_probability_ : array (n, K)
+    decided_ : array (n,) of bool
+        False where two groups of people contradict each other and neither clearly outvotes the other: these labels are
+        not to be relied on, and `gold` answers settle them.
     contested_ : array (n,) of bool
         Items with two readings that are nearly as likely.
     annotators_ : DataFrame
@@ -111,6 +114,11 @@ class CrowdFloralClassifier(ClassifierMixin, BaseEstimator):
     def label_probability_(self) -> np.ndarray:
         """(n, K) probability of each class."""
         return self.aggregation_.probability
+
+    @property
+    def decided_(self) -> np.ndarray:
+        """Items whose label does not hang on which of two groups of people lies."""
+        return self.aggregation_.decided
 
     @property
     def contested_(self) -> np.ndarray:

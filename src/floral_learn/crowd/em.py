@@ -1,9 +1,10 @@
 """The truth behind votes: p(y_i = c) is proportional to p(c | x_i) * prod_a conf_a[c, vote]^u, by EM.
 
-The classifier behind p(c | x_i) has not seen item i. The votes on one item share its difficulty (and perhaps a liar's
-plan) and are less evidence than as many independent ones: u is below 1. Within the EM the posterior is sharpened, since
-confusion matrices counted from vague labels look vaguer still; in the end all log-probabilities are scaled by one
-number, under which each vote is most likely given everything but that vote.
+The classifier behind p(c | x_i) has not seen item i, and counts as far as left-out votes bear it out: where features
+say little, log p(c | x_i) is mixed with the shares of the classes. The votes on one item share its difficulty (and
+perhaps a liar's plan) and are less evidence than as many independent ones: u is below 1. Within the EM the posterior is
+sharpened, since confusion matrices counted from vague labels look vaguer still; in the end all log-probabilities are
+scaled by one number, under which each vote is most likely given everything but that vote.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ TRUST = 0.5  # u beside a classifier
 SHARP = 2.0  # scale of the log-probabilities within the EM, with a classifier
 HONESTY = 0.3  # log-odds per vote, before any is seen, that it is right: tells a crowd from its mirror image
 TRUSTS = (0.4, 0.6, 0.8, 1.0)  # u without features
+TEMPERS = (1.0, 0.75, 0.5, 0.25, 0.1)  # share of the classifier's opinion, the classes' shares being the rest
 SCALES = np.exp(np.linspace(np.log(0.5), np.log(2.5), 13))
 MARGIN = 2 / 3  # real people share mistakes, which makes their votes look surer than they are
 REFITS = (0, 4, 10)
@@ -39,7 +41,7 @@ class State:
     posterior: np.ndarray  # (n, K)
     leave_one_out: np.ndarray  # (V, K): posterior of the voted item without this vote
     confusions: Confusions
-    log_classifier: np.ndarray | None  # (n, K), out of fold, not tempered
+    log_classifier: np.ndarray | None  # (n, K), out of fold, tempered
     evidence: np.ndarray  # (V, K): log-probability of each vote if the truth were c, times u and the vote's weight
     trust: float  # u
     scale: float  # of the log-probabilities
@@ -101,9 +103,13 @@ def run(
         votes_say = votes.by_item @ evidence
         if features is not None and number in REFITS:
             logp = features.log_probability(posterior * told[:, None], votes_say)
+            shares = _class_shares(posterior)
+            opinions = [t * logp + (1 - t) * shares for t in TEMPERS]
+            logp = opinions[_likeliest(votes, confusions, votes_say, evidence, [(o, trust) for o in opinions], judged)]
         prior = _class_shares(posterior) if logp is None else logp
         if logp is None and number in REFITS:
-            trust = _choose_trust(votes, confusions, votes_say, evidence, prior, judged)
+            choices = [(prior, u) for u in TRUSTS]
+            trust = TRUSTS[_likeliest(votes, confusions, votes_say, evidence, choices, judged)]
         total = trust * votes_say + prior
         new = clamp(softmax((SHARP if logp is not None else 1.0) * total, axis=1), gold)
         residual = float(np.abs(new - posterior).max(axis=1).mean())
@@ -174,19 +180,19 @@ def _class_shares(posterior: np.ndarray) -> np.ndarray:
     return np.broadcast_to(np.log(share / share.sum()), posterior.shape)
 
 
-def _choose_trust(
+def _likeliest(
     votes: Votes,
     confusions: Confusions,
     votes_say: np.ndarray,
     evidence: np.ndarray,
-    prior: np.ndarray,
+    choices: list[tuple[np.ndarray, float]],
     judged: np.ndarray,
-) -> float:
-    """The u under which left-out votes are most likely."""
+) -> int:
+    """Which of several (prior (n, K), u) makes left-out votes most likely."""
     rows = votes.item[judged]
     others = votes_say[rows] - evidence[judged]
     scores = [
         float(predictive(votes, confusions, softmax(prior[rows] + trust * others, axis=1), judged).sum())
-        for trust in TRUSTS
+        for prior, trust in choices
     ]
-    return TRUSTS[int(np.argmax(scores))]
+    return int(np.argmax(scores))

@@ -28,7 +28,8 @@ def next_tasks(found: VoteAggregation, n: int = 10, *, annotators: Any = None) -
     Returns
     -------
     DataFrame
-        item, annotator, gain, probability (of the present label), most useful first.
+        item, annotator, gain, probability (of the present label), decided, most useful first. Items that are not
+        decided come early: there an answer of one's own (`gold`) says more than any vote.
     """
     import pandas as pd
 
@@ -67,6 +68,7 @@ def next_tasks(found: VoteAggregation, n: int = 10, *, annotators: Any = None) -
             "annotator": votes.annotators[asked[chosen]] if len(rows) else [],
             "gain": np.maximum(gains[np.arange(len(rows)), chosen], 0.0) if len(rows) else [],
             "probability": probability[rows].max(axis=1),
+            "decided": found.decided[rows],
         }
     )
 

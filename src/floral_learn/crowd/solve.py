@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from floral_learn.core.votes import Votes
 
 from .alike import regions_of
+from .camps import SETTLED, camp_start, gold_evidence, weigh_camps
 from .cliques import Cliques, find_cliques, once_per_clique
 from .em import LARGE, ROUNDS, State, run
 from .features import OutOfFold
@@ -28,6 +29,7 @@ class Solution:
     cliques: Cliques
     view: int | None  # which representation of the items was chosen
     confirmed: Cliques  # those of the cliques that the final posterior holds to be linked, too
+    decided: np.ndarray  # (n,) False where two camps contradict each other and neither is clearly larger
     region: np.ndarray | None = None  # (n,) which of a few regions of the features an item lies in
 
 
@@ -55,23 +57,37 @@ def solve(
         votes = once_per_clique(votes, cliques)
     first = majority(votes)
     rounds = ROUNDS if len(votes) <= LARGE else ROUNDS // 2
+    # Votes alone stay in the race: features that say nothing should not be listened to.
     states = {"votes": run(votes, first, None, gold=gold, rng=rng, rounds=rounds)}
     if features is not None:
         starts = {
-            "votes first": states.pop("votes").posterior,
+            "votes first": states["votes"].posterior,
             "features first": np.exp(features.log_probability(first)),
         }
         if len(votes) <= LARGE:
             starts["majority"] = first
-        states = {
+        states |= {
             name: run(votes, start, features, gold=gold, rng=rng, rounds=rounds) for name, start in starts.items()
         }
+    region = None if views is None else regions_of(views[0], int(rng.integers(2**31 - 1)))
     name = max(states, key=lambda name: states[name].score)
+    decided = np.ones(len(votes.items), dtype=bool)
+    start = camp_start(votes, states[name], region)
+    if start is not None:
+        opinion = features if states[name].log_classifier is not None else None
+        second = run(votes, start, opinion, gold=gold, rng=rng, rounds=rounds)
+        if gold_evidence(votes, second, gold) - gold_evidence(votes, states[name], gold) > SETTLED:
+            name, states = "dissenters", {**states, "dissenters": second}  # known answers say that they are right
+        else:
+            camps = weigh_camps(votes, states[name], second, region, gold)
+            decided = camps.decided
+            states[name] = replace(states[name], posterior=camps.posterior)
     view = None if features is None else features.chosen or 0
     scores = {key: state.score for key, state in states.items()}
     confirmed = cliques.among(find_cliques(votes, states[name], rng), len(votes.annotators))
-    region = None if views is None else regions_of(views[0], int(rng.integers(2**31 - 1)))
-    return Solution(states[name], votes, name, scores, _contested(states, name), cliques, view, confirmed, region)
+    return Solution(
+        states[name], votes, name, scores, _contested(states, name), cliques, view, confirmed, decided, region
+    )
 
 
 def _contested(states: dict[str, State], name: str) -> np.ndarray:

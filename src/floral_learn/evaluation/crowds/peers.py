@@ -17,12 +17,12 @@ def majority(problem: CrowdProblem, votes: np.ndarray, seed: int) -> np.ndarray:
     return counts / counts.sum(axis=1, keepdims=True)
 
 
-def ours(problem: CrowdProblem, votes: np.ndarray, seed: int) -> np.ndarray:
+def ours(problem: CrowdProblem, votes: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """`aggregate_votes` with features."""
     return _ours(votes, problem.X, problem, seed)
 
 
-def ours_without_features(problem: CrowdProblem, votes: np.ndarray, seed: int) -> np.ndarray:
+def ours_without_features(problem: CrowdProblem, votes: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """`aggregate_votes` from votes alone."""
     return _ours(votes, None, problem, seed)
 
@@ -65,7 +65,8 @@ def crowdlab(problem: CrowdProblem, votes: np.ndarray, seed: int) -> np.ndarray:
     return out
 
 
-Aggregator = Callable[[CrowdProblem, np.ndarray, int], np.ndarray]
+Found = np.ndarray | tuple[np.ndarray, np.ndarray]  # probabilities (n, K), and which items are decided (n,)
+Aggregator = Callable[[CrowdProblem, np.ndarray, int], Found]
 METHODS: dict[str, Aggregator] = {
     "majority": majority,
     "dawid-skene": dawid_skene,
@@ -83,10 +84,11 @@ def available() -> list[str]:
     return [name for name in METHODS if name not in NEEDS or find_spec(NEEDS[name]) is not None]
 
 
-def _ours(votes: np.ndarray, X: Any, problem: CrowdProblem, seed: int) -> np.ndarray:
+def _ours(votes: np.ndarray, X: Any, problem: CrowdProblem, seed: int) -> tuple[np.ndarray, np.ndarray]:
     from floral_learn.crowd import aggregate_votes
 
-    return aggregate_votes(votes, X, missing=-1, classes=problem.classes, random_state=seed).probability
+    found = aggregate_votes(votes, X, missing=-1, classes=problem.classes, random_state=seed)
+    return found.probability, found.decided
 
 
 def _long(votes: np.ndarray) -> Any:

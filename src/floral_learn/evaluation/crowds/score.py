@@ -49,8 +49,9 @@ def measure(cell: Cell) -> dict[str, float]:
         votes, owned = found.votes, np.isin(np.arange(votes.shape[1]), found.annotators)
     name = dict(cell.method.params)["aggregator"]
     started = time.process_time()
-    probability = METHODS[name](problem, votes, settings["split"])
+    answer = METHODS[name](problem, votes, settings["split"])
     seconds = time.process_time() - started
+    probability, decided = answer if isinstance(answer, tuple) else (answer, None)
     labels = probability.argmax(axis=1)
     out = {
         "accuracy": float((labels == problem.y).mean()),
@@ -59,6 +60,10 @@ def measure(cell: Cell) -> dict[str, float]:
         "seconds": seconds,
         "limit": limit(problem, owned),
     }
+    if decided is not None:
+        out["decided"] = float(decided.mean())
+        if decided.any():
+            out["accuracy_decided"] = float((labels == problem.y)[decided].mean())
     if owned.any() and not owned.all():
         out["ranking"] = ranking(votes, labels, owned)
     return out
