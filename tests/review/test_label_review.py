@@ -228,6 +228,49 @@ def test_appended_rows_join_the_review(moons):
     assert len(review.history_) == 8
 
 
+def test_a_review_grown_by_appending_reads_like_one_of_all_rows(moons):
+    X, y, given = moons
+    grown = LabelReview(X[:120], given[:120], random_state=4)
+    whole = LabelReview(X, given, random_state=4)
+    for review in (grown, whole):
+        review.answer(np.arange(0, 120, 10), y[:120:10])
+    grown.append(X[120:], given[120:])
+    np.testing.assert_allclose(grown.wrong_probability_, whole.wrong_probability_)
+    assert not set(grown.ask(8).tolist()) & set(range(0, 120, 10))
+
+
+def test_an_append_that_is_refused_changes_nothing(moons):
+    X, _, given = moons
+    review = LabelReview(X[:100], given[:100], random_state=0)
+    before = review.wrong_probability_.copy()
+    for new, options, match in (
+        (X[100:110], {"trusted": np.ones(3, bool)}, "trusted must have one entry per row"),
+        (X[100:110], {"sample_weight": -np.ones(10)}, "sample_weight must be finite"),
+        (X[100:110], {"groups": ["a"] * 10}, "groups must be given for the new rows exactly if"),
+        (sparse.csr_matrix(X[100:110]), {}, "X is sparse and the review's rows are not"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            review.append(new, given[100:110], **options)
+    np.testing.assert_allclose(review.wrong_probability_, before)
+    assert len(review.labels_) == 100
+
+
+def test_rows_of_weight_decide_what_is_asked(moons):
+    X, y, given = moons
+    left = X[:, 0] < np.median(X[:, 0])
+    asked = {}
+    for heavy in (True, False):
+        weight = np.where(left == heavy, 1.0, 1e-6)
+        review = LabelReview(X, given, sample_weight=weight, walk_share=0.0, random_state=0)
+        rows = []
+        for _ in range(12):
+            at = review.ask(1)
+            review.answer(at, y[at])
+            rows += at.tolist()
+        asked[heavy] = left[rows].mean()
+    assert asked[True] > asked[False] + 0.3
+
+
 def test_choose_keeps_the_default_until_another_is_significantly_better(moons):
     X, y, _ = moons
     review = LabelReview(X, y, random_state=0)

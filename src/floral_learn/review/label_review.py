@@ -17,10 +17,11 @@ from floral_learn.review.answers import UNSURE, Answer, verdict, votes
 from floral_learn.review.choosing import Choice
 from floral_learn.review.guarantee import Accuracy, Guarantee, counted_accuracy, wrong_bounds
 from floral_learn.review.intake import answered, column, encoded
+from floral_learn.review.memory import values_at_a_time
 from floral_learn.review.posterior import Posterior, Problem
 from floral_learn.review.questions import ask_settling, pool_of
 from floral_learn.review.reading import SETTLED, Material, inferred, read
-from floral_learn.review.rows import measured_rows
+from floral_learn.review.rows import bytes_per_row, measured_rows
 from floral_learn.review.suspicion import appointed, suspicion
 from floral_learn.review.training import fit_reviewed
 from floral_learn.review.walk import drawn, on_walk, unbroken
@@ -56,6 +57,9 @@ class LabelReview(Shown):
         Weights of the rows, passed on to `fit` times the review's own, and to what a question is worth.
     walk_share : float, default=0.25
         Share of the questions that walk through all rows in a secret random order.
+    max_memory : str or float, default="4GB"
+        Most memory that the review takes beside `X` itself, in bytes or as text such as "500MB". Less is slower at
+        most; a review whose rows alone would take more is refused. A classifier that `fit` trains takes its own.
     random_state : int or None, default=None
         A seed makes questions repeatable, and the walk predictable: `guarantee` then says that it is void against
         an attacker who knows the seed. None draws both from the system's entropy.
@@ -110,13 +114,14 @@ class LabelReview(Shown):
         classes: Any = None,
         sample_weight: Any = None,
         walk_share: float = 0.25,
+        max_memory: str | float = "4GB",
         random_state: int | None = None,
     ) -> None:
         if not 0.0 <= walk_share <= 1.0:
             raise ValueError(f"walk_share={walk_share!r} must be a number from 0 to 1")
         if random_state is not None and not isinstance(random_state, int | np.integer):
             raise ValueError(f"random_state={random_state!r} must be an integer or None")
-        self.walk_share = float(walk_share)
+        self.walk_share, self.max_memory = float(walk_share), max_memory
         self.random_state = None if random_state is None else int(random_state)
         self._seed = secrets.randbits(63) if random_state is None else int(random_state)
         self._log: list[Answer] = []
@@ -337,6 +342,9 @@ class LabelReview(Shown):
         X = check_array(X, accept_sparse="csr", dtype="numeric")
         if X.shape[1] != self._X.shape[1]:
             raise ValueError(f"X has {X.shape[1]} columns and the review has {self._X.shape[1]}")
+        if sparse.issparse(X) != sparse.issparse(self._X):
+            kinds = ["dense", "sparse"]
+            raise ValueError(f"X is {kinds[sparse.issparse(X)]} and the review's rows are not; give both alike")
         if (groups is None) != (self._groups is None):
             raise ValueError("groups must be given for the new rows exactly if the review has them")
         count = X.shape[0]
@@ -345,15 +353,12 @@ class LabelReview(Shown):
         unknown = sorted({str(v) for v in y.tolist()} - {str(c) for c in self.classes_.tolist()})
         if unknown:
             raise ValueError(f"y holds labels that the review does not know: {', '.join(unknown)}")
-        join = sparse.vstack if sparse.issparse(self._X) else np.vstack
-        new_trusted = np.zeros(count, bool) if trusted is None else np.asarray(trusted, bool)
-        weight = np.ones(count) if sample_weight is None else np.asarray(sample_weight, float)
         self._set_up(
-            join([self._X, X]),
+            (sparse.vstack if sparse.issparse(X) else np.vstack)([self._X, X]),
             np.concatenate([self.given, y]),
-            np.concatenate([self.trusted, new_trusted]),
-            None if groups is None else np.concatenate([self._groups, np.asarray(groups)]),
-            np.concatenate([self._weight, weight]),
+            np.concatenate([self.trusted, column(trusted, count, "trusted", bool)]),
+            None if groups is None else np.concatenate([self._groups, column(groups, count, "groups", None)]),
+            np.concatenate([self._weight, column(sample_weight, count, "sample_weight", float)]),
             self.classes_,
         )
 
@@ -377,24 +382,27 @@ class LabelReview(Shown):
         sample_weight: Any,
         classes: Any,
     ) -> None:
+        """Check everything, compute what does not depend on answers, and only then take it over."""
         X = check_array(X, accept_sparse="csr", dtype="numeric", ensure_min_samples=2)
         y = np.asarray(y)
         check_consistent_length(X, y)
-        self._X, self.given = X, y
-        self.classes_, self._codes = encoded(y, classes)
-        n, M = len(y), len(self.classes_)
-        self.trusted = column(trusted, n, "trusted", bool)
-        self._groups = None if groups is None else column(groups, n, "groups", None)
-        self._weight = column(sample_weight, n, "sample_weight", float)
-        self._walk = drawn(n, self.random_state, self._walk)
+        known, codes = encoded(y, classes)
+        n, M = len(y), len(known)
+        trusted = column(trusted, n, "trusted", bool)
+        groups = None if groups is None else column(groups, n, "groups", None)
+        weight = column(sample_weight, n, "sample_weight", float)
+        at_a_time = values_at_a_time(self.max_memory, n, bytes_per_row(X), M)
         rng = np.random.default_rng(self._seed)
-        rows = measured_rows(X)
+        rows = measured_rows(X, at_a_time)
         judges = appointed(rows, rng)
-        odds = judges.odds(self._codes, M)
-        problem = Problem(rows, self._codes, M, suspicion(odds, self._codes)[None, :])
-        numbers = None if self._groups is None else np.unique(self._groups, return_inverse=True)[1]
-        self._material = Material(problem, judges, odds, self.trusted, numbers)
+        odds = judges.odds(codes, M)
+        problem = Problem(rows, codes, M, suspicion(odds, codes)[None, :])
+        numbers = None if groups is None else np.unique(groups, return_inverse=True)[1]
+        self._material = Material(problem, judges, odds, trusted, numbers)
         self._pool = pool_of(n, rng)
+        self._X, self.given, self.classes_, self._codes = X, y, known, codes
+        self.trusted, self._groups, self._weight = trusted, groups, weight
+        self._walk = drawn(n, self.random_state, self._walk)
         self._forget()
 
     def _forget(self) -> None:
@@ -422,7 +430,7 @@ class LabelReview(Shown):
         if self._asking is None or len(self._asking[0]) < n:
             rng = np.random.default_rng([self._seed, len(self._log)])
             free = self._pool[self._free()[self._pool]]
-            self._asking = ask_settling(self._posterior(), free, self._pool, n, rng)
+            self._asking = ask_settling(self._posterior(), free, self._pool, self._weight, n, rng)
         return self._asking
 
     def _posterior(self) -> Posterior:
@@ -477,6 +485,7 @@ class LabelReview(Shown):
             "sample_weight": self._weight,
             "walk": self._walk,
             "walk_share": self.walk_share,
+            "max_memory": self.max_memory,
             "random_state": self.random_state,
             "seed": self._seed,
             "turn": self._turn,
@@ -487,6 +496,7 @@ class LabelReview(Shown):
     def _from_state(cls, state: dict[str, Any]) -> Any:
         review = cls.__new__(cls)
         review.walk_share, review.random_state = state["walk_share"], state["random_state"]
+        review.max_memory = state.get("max_memory", "4GB")  # files of earlier versions name none
         review._seed, review._turn = state["seed"], state["turn"]
         review._log = [Answer(*entry) for entry in state["log"]]
         review._walk = state["walk"]  # of as many rows: setting up keeps it

@@ -23,7 +23,6 @@ from scipy.special import expit
 from floral_learn.review.propagation import Sites, propagate
 from floral_learn.review.rows import Rows
 
-_BLOCK = 4_000_000  # kernel values held at a time
 _MANY = 40  # answers from which components are ruled out on the first half
 _RULED_OUT = 1e-3
 _SAMPLE = 200  # rows on which a component's share of wrong labels is measured
@@ -154,7 +153,7 @@ class Posterior:
     def probability(self, at: np.ndarray) -> np.ndarray:
         """P(label is wrong) for the rows `at`, (len(at),), block by block."""
         found = np.empty(len(at))
-        step = max(1, _BLOCK // (len(self.components) * (len(self.at) + 1)))
+        step = max(1, self.problem.rows.at_a_time // (len(self.components) * (len(self.at) + 1)))
         for start in range(0, len(at), step):
             part = at[start : start + step]
             found[start : start + step] = self.weights @ self.by_component(part)

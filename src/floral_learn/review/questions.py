@@ -54,16 +54,18 @@ def pool_of(n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def ask_settling(
-    posterior: Posterior, free: np.ndarray, pool: np.ndarray, n: int, rng: np.random.Generator
+    posterior: Posterior, free: np.ndarray, pool: np.ndarray, weight: np.ndarray, n: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, float]:
     """At most `n` of the rows `free`, best first, and what the first is expected to settle.
 
-    Each further row counts only as far as it is not like the former.
+    Doubt about a row counts by its `weight` (rows of all, as `sample_weight`). Each further row counts only as far as
+    it is not like the former.
     """
     posterior = posterior.thinned(0.01)
     candidates = subset(free, _CANDIDATES, rng)
     references = subset(pool, _REFERENCES, rng)
-    gain = settled(posterior, candidates, references, np.ones(len(references)) / len(references))
+    share = weight[references] / max(float(weight[references].sum()), 1e-300)
+    gain = settled(posterior, candidates, references, share)
     chosen: list[int] = []
     most = float(gain.max(initial=0.0))
     for _ in range(min(n, len(candidates))):

@@ -17,7 +17,7 @@ _RIDGES = (0.01, 0.1, 1.0, 10.0)
 _NEIGHBOURS = 15
 _REFERENCES = 10_000  # rows among which neighbours are sought, and on which probabilities are calibrated
 _MANY = 50_000  # rows from which a fifth of the references has to do
-_BLOCK = 2_000_000  # kernel values held at a time
+_BLOCK = 2_000_000  # kernel values held at a time, where memory allows
 _LIMIT = 4.0  # log-odds beyond which held-out predictions are not believed
 
 
@@ -47,39 +47,48 @@ class Judges:
 
     def _by_neighbours(self, codes: np.ndarray, n_classes: int) -> np.ndarray:
         """Shares of the classes among the nearest rows, with one vote spread by the classes' frequencies."""
-        votes = np.stack([(codes[self.near] == c).sum(axis=1) for c in range(n_classes)], axis=1)
-        prior = np.bincount(codes, minlength=n_classes) / len(codes)
-        return (votes + prior) / (self.near.shape[1] + 1)
+        shares = np.empty((len(codes), n_classes))
+        for block in self._blocks(2 * self.near.shape[1]):
+            near = codes[self.near[block]]
+            for c in range(n_classes):
+                shares[block, c] = (near == c).sum(axis=1)
+        shares += np.bincount(codes, minlength=n_classes) / len(codes)
+        return shares / (self.near.shape[1] + 1)
 
     def _by_kernel(self, codes: np.ndarray, n_classes: int) -> np.ndarray:
         """Kernel ridge on landmarks, cross-fitted, then a logistic curve.
 
         Each fold's normal equations are taken off the sum of all, so that the folds cost one pass; the ridge is the
-        one with the smallest held-out error.
+        one with the smallest held-out error, which follows from the same sums.
         """
         n, size, folds = len(codes), len(self.marks) + 1, int(self.fold.max()) + 1
-        target = np.eye(n_classes)[codes]
+        unit = np.eye(n_classes)
         grams, sides = np.zeros((folds, size, size)), np.zeros((folds, size, n_classes))
-        for block in _blocks(n, size):
+        for block in self._blocks(size):
             features = self._features(block)
             for k in range(folds):
                 mine = self.fold[block] == k
                 grams[k] += features[mine].T @ features[mine]
-                sides[k] += features[mine].T @ target[block][mine]
+                sides[k] += features[mine].T @ unit[codes[block][mine]]
         penalty = np.zeros((size, size))
         penalty[:-1, :-1] = np.exp(-self.rows.distances(self.marks, self.marks))
         penalty += 1e-6 * np.eye(size)
         left = (grams.sum(axis=0) - grams)[:, None] + np.array(_RIDGES)[:, None, None] * penalty
         right = np.repeat((sides.sum(axis=0) - sides)[:, None], len(_RIDGES), axis=1)
         models = np.linalg.solve(left, right)  # (folds, ridges, size, n_classes)
-        values = np.empty((len(_RIDGES), n, n_classes))
-        for block in _blocks(n, size):
+        # held-out sum of squares, up to that of the labels themselves
+        error = (models * (grams[:, None] @ models - 2 * sides[:, None])).sum(axis=(0, 2, 3))
+        models = models[:, int(np.argmin(error))]
+        values = np.empty((n, n_classes))
+        for block in self._blocks(size):
             features = self._features(block)
             for k in range(folds):
                 mine = np.flatnonzero(self.fold[block] == k)
-                values[:, block.start + mine] = features[mine] @ models[k]
-        best = int(np.argmin(((values - target) ** 2).mean(axis=(1, 2))))
-        return _calibrated(values[best], codes)
+                values[block.start + mine] = features[mine] @ models[k]
+        return _calibrated(values, codes)
+
+    def _blocks(self, width: int) -> list[slice]:
+        return _blocks(len(self.fold), width, self.rows.at_a_time)
 
     def _features(self, block: slice) -> np.ndarray:
         kernel = np.exp(-self.rows.distances(block, self.marks))
@@ -96,7 +105,7 @@ def appointed(rows: Rows, rng: np.random.Generator) -> Judges:
     k = min(_NEIGHBOURS, len(chosen) - 1)
     search = NearestNeighbors(n_neighbors=k + 1).fit(rows.values[chosen])
     near = np.empty((n, k), dtype=np.int32)
-    for block in _blocks(n, len(chosen)):
+    for block in _blocks(n, len(chosen), rows.at_a_time):
         found = chosen[search.kneighbors(rows.values[block], return_distance=False)]
         other = found != np.arange(block.start, block.stop)[:, None]
         other[other.all(axis=1), -1] = False  # a row that is not among the references drops its farthest
@@ -110,8 +119,8 @@ def suspicion(odds: np.ndarray, codes: np.ndarray) -> np.ndarray:
     return np.clip(np.log1p(-own) - np.log(own), -_LIMIT, _LIMIT)
 
 
-def _blocks(n: int, width: int) -> list[slice]:
-    step = max(1, _BLOCK // width)
+def _blocks(n: int, width: int, at_a_time: int) -> list[slice]:
+    step = max(1, min(_BLOCK, at_a_time) // width)
     return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
 

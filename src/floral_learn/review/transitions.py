@@ -6,7 +6,6 @@ import numpy as np
 
 from floral_learn.review.posterior import Problem
 
-_BLOCK = 4_000_000
 _PRIOR = 1.0  # answers that the held-out prediction counts as
 _WIDTH = 0.3
 
@@ -35,7 +34,7 @@ def class_beliefs(
     share[out, codes] = 0.0
     share /= np.maximum(share.sum(axis=1, keepdims=True), 1e-12)
     said = table / np.maximum(table.sum(axis=1, keepdims=True), 1e-12)
-    step = max(1, _BLOCK // (len(asked) + 1))
+    step = max(1, problem.rows.at_a_time // (len(asked) + 1))
     for start in range(0, len(rows) if len(asked) else 0, step):
         part = slice(start, start + step)
         near = np.exp(-_WIDTH * problem.rows.distances(rows[part], asked))
