@@ -1,6 +1,6 @@
 """Test accuracy under every attack that hurts, the one that knows FLORAL among them: docs/results/adaptive.md.
 
-FLORAL_DATA=... OMP_NUM_THREADS=1 python benchmarks/adaptive.py rows.csv [seconds]   (appends cells that are missing)
+FLORAL_DATA=... OMP_NUM_THREADS=1 python benchmarks/adaptive.py rows.csv [seconds [split ...]]   (appends cells that are missing)
 python benchmarks/adaptive.py rows.csv table                                        (prints the tables)
 """
 
@@ -47,9 +47,9 @@ def rows_of(name, split):
     return scaler.transform(X), y, scaler.transform(X_test), y_test
 
 
-def cells():
+def cells(splits):
     """One cell per data set, level, split and attack; splits outermost, so that a stopped run is balanced."""
-    for split in SPLITS:
+    for split in splits:
         for name in DATA:
             for level in LEVELS:
                 yield from ((name, level, split, attack) for attack in ATTACKS if attack != "none" or level == 0.1)
@@ -67,7 +67,7 @@ def measure(name, level, split, attack):
         yield name, level, split, attack, victim, round(float(np.mean(scores)), 5), round(seconds, 2)
 
 
-def run(path, limit):
+def run(path, limit, splits):
     """Append what is missing, until `limit` seconds are over."""
     end, seen = time.time() + limit, set()
     if path.exists():
@@ -77,7 +77,7 @@ def run(path, limit):
         writer = csv.writer(file)
         if not seen:
             writer.writerow(COLUMNS)
-        for cell in cells():
+        for cell in cells(splits):
             if time.time() > end:
                 break
             if cell not in seen:
@@ -121,4 +121,8 @@ if __name__ == "__main__":
     if sys.argv[2:] == ["table"]:
         table(Path(sys.argv[1]))
     else:
-        run(Path(sys.argv[1]), float(sys.argv[2]) if len(sys.argv) > 2 else np.inf)
+        run(
+            Path(sys.argv[1]),
+            float(sys.argv[2]) if len(sys.argv) > 2 else np.inf,
+            [int(s) for s in sys.argv[3:]] or SPLITS,
+        )
