@@ -1,7 +1,7 @@
 """Test accuracy under every attack that hurts, the one that knows FLORAL among them: docs/results/adaptive.md.
 
-FLORAL_DATA=... OMP_NUM_THREADS=1 python benchmarks/adaptive.py rows.csv [seconds [split ...]]   (appends cells that are missing)
-python benchmarks/adaptive.py rows.csv table                                        (prints the tables)
+OMP_NUM_THREADS=1 python benchmarks/adaptive.py rows.csv [seconds [split ...]]   (appends cells that are missing)
+python benchmarks/adaptive.py rows.csv table   (prints the tables)
 """
 
 import csv
