@@ -54,7 +54,7 @@ print("same bits:", (again.decision_function(moon.X_test) == whole.decision_func
 
 # %%
 # The history of a fit, and what averaging does: the last iterate carries the random flips of its last round.
-ends = np.arange(20, 301, 20)
+ends = np.arange(30, 301, 30)
 single = [
     FloralClassifier(gamma=1.0, budget=0.3, n_rounds=int(end), average=False, random_state=0).fit(moon.X_train, y)
     for end in ends

@@ -17,10 +17,10 @@ from floral_learn import FloralClassifier, load_moon, poison
 
 moon = load_moon()
 y = poison(moon.X_train, moon.y_train, attack="farthest", budget=0.15, random_state=0).y
-pipe = make_pipeline(StandardScaler(), FloralClassifier(n_rounds=150, random_state=0))
+pipe = make_pipeline(StandardScaler(), FloralClassifier(n_rounds=100, random_state=0))
 grid = {
-    "floralclassifier__budget": [0.0, 0.05, 0.1, 0.2, 0.3],
-    "floralclassifier__gamma": [0.1, 0.3, 1.0, 3.0, 10.0],
+    "floralclassifier__budget": [0.0, 0.1, 0.2, 0.3],
+    "floralclassifier__gamma": [0.1, 1.0, 3.0, 10.0],
 }
 
 # %%

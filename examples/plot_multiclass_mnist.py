@@ -5,7 +5,7 @@ Ten classes
 FLORAL plays a game for each pair of classes, all of them columns of one batch, and classes are voted for as in SVC.
 Compared here, all with C = 1: SVC, FLORAL with its default budget, and FLORAL told the share of flipped labels.
 
-With MNIST at hand (``FLORAL_DATA``), 800 of its images are used; otherwise scikit-learn's small digits.
+With MNIST in ``FLORAL_DATA``, 800 of its images are used; otherwise scikit-learn's small digits.
 """
 
 # %%
