@@ -6,10 +6,12 @@ import pytest
 from typer.testing import CliRunner
 
 from floral_learn.cli import make_app
+from floral_learn.evaluation.figures.questions import draw_by_attack
 from floral_learn.evaluation.questions import ask_and_score
 from floral_learn.evaluation.questions.ask_and_score import run_cell
 from floral_learn.evaluation.questions.card import by_attack, paired, score_card
 from floral_learn.evaluation.questions.cells import question_cells
+from floral_learn.evaluation.questions.goals import goal_rows
 from floral_learn.evaluation.questions.orders import ORDERS, available
 from floral_learn.evaluation.questions.outputs import card_text, write_questions
 
@@ -105,3 +107,18 @@ def test_the_command_resumes(tmp_path, monkeypatch):
     assert first.exit_code == 0, first.output
     assert "3 cells, 0 known" in first.output
     assert "3 cells, 3 known" in CliRunner().invoke(make_app(), arguments).output
+
+
+def test_goals_say_what_was_reached_and_what_was_missed():
+    found = {what: (measured, reached) for what, _, measured, reached in goal_rows(frame())}
+    assert found["recovered with 10 answers"] == ("80%", True)
+    assert found["recovered with 100 answers"] == ("80%", False)
+    assert found["lowest mean harm, any number of answers"] == ("-0.0200", False)
+    assert found["worst harm, from 20 answers on"] == ("-0.020", True)
+    assert found["behind no order with our reading, beyond two standard errors"][1]
+
+
+def test_curves_by_attack_have_one_panel_per_attack_and_level():
+    rows = pd.concat([frame().assign(reading=name) for name in ("posterior", "fixed only")])
+    panels = [axis.get_title() for axis in draw_by_attack(rows).axes]
+    assert panels == ["farthest, 30 %", "random, 10 %"]

@@ -49,6 +49,35 @@ def draw_questions(frame: pd.DataFrame) -> Figure:
     return figure
 
 
+def draw_by_attack(frame: pd.DataFrame, group: str = "tables") -> Figure:
+    """One panel per attack and level: our questions, label fixed only and read by our posterior, and SVC's accuracy."""
+    part = frame[(frame["group"] == group) & (frame["order"] == "review") & (frame["wrong_answers"] == 0)]
+    part = part[part["reading"].isin(["posterior", "fixed only"])]
+    kinds = sorted({(a, lv) for a, lv in zip(part["attack"], part["level"], strict=True) if lv > 0})
+    columns = max(1, (len(kinds) + 1) // 2)
+    figure = Figure(figsize=(1.9 * columns + 0.6, 4.4), layout="constrained")
+    panels = figure.subplots(2, columns, sharex=True, sharey=True, squeeze=False)
+    for number, (attack, level) in enumerate(kinds):
+        axis = panels[number % 2, number // 2]  # levels of one attack stand one above the other
+        cells = part[(part["attack"] == attack) & (part["level"] == level)]
+        means = cells.groupby(["reading", "answers"])[["accuracy", "svc", "clean"]].mean()
+        for reading, label in (("posterior", "review"), ("fixed only", "label fixed only")):
+            rows = means.loc[reading]
+            axis.plot(
+                [0, *rows.index], [rows["svc"].iloc[0], *rows["accuracy"]], label=label, **_style("review", reading)
+            )
+        axis.axhline(means["svc"].iloc[0], color=BLACK, linewidth=1, linestyle="--", label="SVC")
+        axis.axhline(means["clean"].iloc[0], color=BLACK, linewidth=1, label="SVC on clean labels")
+        axis.set_title(f"{attack}, {level:g} %", fontsize="medium")
+    for axis in panels[-1]:
+        axis.set_xlabel("answers")
+    for axis in panels[:, 0]:
+        axis.set_ylabel("test accuracy")
+    if kinds:
+        figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    return figure
+
+
 def _style(order: str, reading: str) -> dict[str, Any]:
     if reading == "answers alone":
         return {"color": YELLOW, "linestyle": "-.", "linewidth": 1.2}
