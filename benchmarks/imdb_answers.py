@@ -177,9 +177,15 @@ class Cell:
         axes = np.linalg.eigh(X.T @ X)[1][:, ::-1][:, :32]
         folder = self.given.out / "export"
         folder.mkdir(exist_ok=True)
-        name = f"asked-{self.task.name.replace('/', '-')}.npz"
-        np.savez_compressed(folder / name, X=(X @ axes).astype(np.float16), given=review.given.astype(np.int8),
-                            y=y.astype(np.int8), all=float((X**2).sum()))  # fmt: skip
+        np.savez_compressed(
+            folder / f"asked-{self.task.name.replace('/', '-')}.npz",
+            X=(X @ axes).astype(np.float16),
+            axes=axes.astype(np.float32),
+            scores=review.encoder_.decision_function(review.texts).astype(np.float32),
+            given=review.given.astype(np.int8),
+            y=y.astype(np.int8),
+            all=float((X**2).sum()),
+        )
 
     def more(self, review, encoder, draw, accuracy) -> None:
         """Other ways to fit on the labels as they are read with all answers."""

@@ -192,7 +192,7 @@ def draw_answers(found: Answers, path: Path) -> None:
 
     from floral_learn.evaluation.figures.style import BLACK, BLUE, GREEN, ORANGE, RED
 
-    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
     axis = figure.subplots()
     places = [0, *range(1, len(found.numbers) + 1)]
     for level, colour in zip(found.levels, (GREEN, BLUE, ORANGE, RED), strict=False):
@@ -213,5 +213,5 @@ def draw_answers(found: Answers, path: Path) -> None:
     axis.plot([], [], marker="<", linestyle="", color="grey", label="FLORAL in the paper, no answers")
     axis.set_xticks(places, ["0", *map(str, found.numbers)])
     axis.set(xlabel="answers of a person", ylabel="test accuracy")
-    figure.legend(loc="outside right center")
+    figure.legend(loc="outside lower center", ncols=3)
     figure.savefig(path, dpi=150)
