@@ -20,7 +20,7 @@ ALLOWED = {
     "defenses": {"core"},
     "neural": {"core", "defenses"},
     "crowd": {"core", "datasets", "attacks", "theory", "defenses", "neural"},
-    "audit": {"core", "datasets", "attacks", "theory", "defenses", "neural"},
+    "audit": {"core", "datasets", "attacks", "theory", "defenses", "neural", "crowd"},  # authors are judged as voters
     "review": {"core", "datasets", "attacks", "theory", "defenses", "neural", "audit", "crowd"},
     "evaluation": {"core", "datasets", "attacks", "theory", "defenses", "neural", "audit", "crowd", "review"},
     "cli": {"core", "datasets", "attacks", "theory", "defenses", "neural", "audit", "crowd", "review", "evaluation"},

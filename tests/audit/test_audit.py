@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, make_blobs
 from sklearn.metrics import average_precision_score
 
 from floral_learn import FloralClassifier, poison
@@ -208,3 +208,45 @@ def test_label_issues_of_a_game_agree_with_the_audit(blobs):
         rng.normal(size=(200, 3)), rng.integers(0, 2, 200)
     )
     assert not chance.label_issues()["flagged"].any()
+
+
+def many_hands(seed=0):
+    """Blobs that overlap a little, labelled by ten people of whom three lie: X, truth, given, who."""
+    rng = np.random.default_rng(seed)
+    X, y = make_blobs(400, centers=[[-2, 0], [2, 0]], cluster_std=1.3, random_state=seed)
+    who = rng.integers(10, size=400)
+    return X, y, np.where(who < 3, 1 - y, y), who.astype(str)
+
+
+def test_who_gave_a_label_counts():
+    X, y, given, who = many_hands()
+    alone, told = audit(X, given, random_state=0), audit(X, given, groups=who, random_state=0)
+    assert (told.cleaned() != y).mean() < 0.7 * (alone.cleaned() != y).mean()
+    issues = told.label_issues()
+    assert issues["reasons"][issues["flagged"]].str.contains("source").mean() > 0.8
+    ranking = told.group_ranking()
+    assert set(ranking["group"][:3]) == {"0", "1", "2"}
+    assert (ranking["high"][:3] < ranking["low"][3:].min()).all()
+    assert any("less often than is usual here" in line for line in told.summary())
+
+
+def test_honest_people_change_next_to_nothing():
+    X, y, _, who = many_hands()
+    alone, told = audit(X, y, random_state=0), audit(X, y, groups=who, random_state=0)
+    assert abs(len(told.flagged()) - len(alone.flagged())) <= 4
+    assert not any("less often than is usual here" in line for line in told.summary())
+
+
+def test_answers_about_one_person_make_that_persons_other_labels_suspect():
+    X, y, given, who = many_hands()
+    given = np.where(who == "1", given, y)  # one liar, whom most rows betray
+    given[(who == "1") & (np.arange(400) % 3 > 0)] = y[(who == "1") & (np.arange(400) % 3 > 0)]
+    mine = np.flatnonzero(who == "1")
+    rows, rest = mine[given[mine] != y[mine]], mine[given[mine] == y[mine]]
+
+    def decided(kind, at, label):
+        lines = [{"row": int(row), "given": given[row], "decision": kind, "label": label[row]} for row in at]
+        return audit(X, given, groups=who, decisions=lines, random_state=0).suspicion
+
+    caught, cleared = decided("wrong", rows, y), decided("right", rest[:10], given)
+    assert caught[rest[10:]].mean() > cleared[rest[10:]].mean()

@@ -15,7 +15,13 @@ from floral_learn.extras import install_line
 
 MOST_COLUMNS = 30
 MOST_ROWS = 20_000  # in the page; a browser opens that in a second
-REASON_TEXTS = ("model disagrees", "neighbours disagree", "equal row, other label", "class too small")
+REASON_TEXTS = (
+    "model disagrees",
+    "neighbours disagree",
+    "equal row, other label",
+    "class too small",
+    "other labels of the source do not fit",
+)
 _DETAIL_CHARACTERS = 25_000_000  # of cells in the page: longer texts are cut where there are many rows
 _CUTS = (2000, 1000, 500, 250, 120, 60, 30)
 
@@ -125,7 +131,7 @@ def page_data(
         "cells": cells,
         "groupNames": None if names is None else names.tolist(),
         "group": None if codes is None else codes[kept].tolist(),
-        "groups": None if groups is None else groups.round(4).to_dict(orient="records"),
+        "groups": None if groups is None else _ranking(groups),
         "confusion": result.confusion(threshold).tolist(),
         "decisions": [
             [int(place_of[d.position]), d.kind, str(d.label), d.reviewer, d.note, d.given]
@@ -133,6 +139,11 @@ def page_data(
             if place_of[d.position] >= 0
         ],
     }
+
+
+def _ranking(groups: Any) -> list[dict[str, Any]]:
+    """The ranking as records; what is not known (a source none of whose rows could be judged) is None."""
+    return groups.round(4).astype(object).where(groups.notna(), None).to_dict(orient="records")
 
 
 def _kept(result: AuditResult, most: int) -> np.ndarray:

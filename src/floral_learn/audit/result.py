@@ -14,7 +14,7 @@ from floral_learn.audit.words import headline, sentences
 from floral_learn.extras import install_line
 
 THRESHOLD = 0.5
-REASONS = ("model", "neighbours", "twin", "small class")
+REASONS = ("model", "neighbours", "twin", "small class", "source")
 _PRIOR_ROWS = 20  # a group's rate is shrunk towards the overall one as if it had this many rows more
 _HEAD = 10
 
@@ -44,9 +44,9 @@ class AuditResult:
         What the held-out judge says of each row.
     disagreement, neighbour_disagreement : ndarray of shape (n,)
         Probability of any other label by the model; share of the neighbours with another label.
-    holds : bool ndarray of shape (n, 4)
+    holds : bool ndarray of shape (n, 5)
         Which reasons hold: the model disagrees, most neighbours disagree, a nearly equal row has another label, the
-        class is too small to judge.
+        class is too small to judge, other labels of the same source do not fit either.
     neighbours : int ndarray of shape (n, shown)
         Positions of the nearest rows.
     twins : int ndarray of shape (pairs, 2)
@@ -76,6 +76,8 @@ class AuditResult:
         Names of the rows.
     groups : ndarray of shape (n,) or None
         Who gave each label.
+    authors : DataFrame or None
+        How well the labels of each of them fit the rest, as `VoteAggregation.annotators`; see `group_ranking`.
     trusted : bool ndarray of shape (n,) or None
         Labels that were known to be right.
     decisions : list of Decision
@@ -120,6 +122,7 @@ class AuditResult:
     index: Any = None
     ids: list[str] | None = None
     groups: np.ndarray | None = None
+    authors: Any = None
     trusted: np.ndarray | None = None
     decisions: list[Decision] = field(default_factory=list)
     shown: Any = None
@@ -206,7 +209,9 @@ class AuditResult:
 
         ``rate`` is the share of a group's labels that are flagged, ``score`` the same shrunk towards the overall rate
         (as if each group had twenty more rows of it, so that a group of three rows does not lead the list), ``ratio``
-        the score over the overall rate.
+        the score over the overall rate. ``fit`` is the estimated share of the group's labels that are right, ``low``
+        and ``high`` a 95 % interval for it: few rows leave a wide one. A low fit has many innocent causes, hard rows
+        among them.
         """
         if self.groups is None:
             return None
@@ -219,6 +224,9 @@ class AuditResult:
             {"group": names, "rows": rows, "flagged": flagged, "rate": flagged / rows, "score": score}
         )
         frame["ratio"] = frame["score"] / overall if overall else 1.0
+        if self.authors is not None:
+            fit = self.authors.set_index("annotator").reindex(names)
+            frame["fit"], frame["low"], frame["high"] = (fit[c].to_numpy() for c in ("reliability", "low", "high"))
         return frame.sort_values("score", ascending=False, kind="stable", ignore_index=True)
 
     def summary(self) -> list[str]:

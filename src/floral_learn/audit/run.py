@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 from sklearn.decomposition import PCA
 from sklearn.utils import _safe_indexing, check_random_state
 
@@ -13,9 +15,13 @@ from floral_learn.audit.decisions import Decision, read_decisions
 from floral_learn.audit.inputs import Rows, gather
 from floral_learn.audit.judge import Progress, held_out, kernel_and_neighbours, log_of
 from floral_learn.audit.neighbours import SHOWN, find_neighbours
-from floral_learn.audit.result import REASONS, AuditResult, look_alikes
+from floral_learn.audit.result import REASONS, THRESHOLD, AuditResult, look_alikes
 from floral_learn.audit.twins import find_twins
 from floral_learn.core.flagging import flag, temper
+from floral_learn.crowd.authors import judge_authors
+
+MOST_BY_AUTHOR = 2.5  # log-odds that an author's other labels add: they must not drown what the row says
+A_REASON = 1.0  # log-odds from which they are a reason of their own
 
 _STAGES = {"neighbours": 0.2, "held-out models": 0.85, "map": 1.0}
 
@@ -57,8 +63,9 @@ def audit(
     text_encoder : {"auto", "minilm", "tfidf"}, default="auto"
         How prose becomes numbers, see `TableEncoder`.
     ids, groups, trusted : str or array-like of shape (n,), optional
-        Names of the rows; who gave each label (adds a ranking); labels known to be right, which are never suspected.
-        Each is an array or the name of a column.
+        Names of the rows; who gave each label; labels known to be right, which are never suspected. Each is an array
+        or the name of a column. With `groups`, a label is weighed by how well the other labels of its author fit, as
+        `aggregate_votes` weighs votes, and the result has a ranking of the authors.
     decisions : path, DataFrame or list of dict, optional
         What people decided before (`read_decisions`): labels found wrong are replaced, those and the ones found right
         are trusted.
@@ -118,7 +125,15 @@ def audit(
         model, votes = kernel_and_neighbours(data.X[judged], inner, codes, len(known), _draw(rng), tell)
         opinions = [model, votes]
     chances = np.mean(opinions, axis=0)
-    found = flag(chances, codes, shares=inner.votes(codes, len(known)), trusted=None if sure is None else sure[judged])
+    settled = None if sure is None else sure[judged]
+    found = flag(chances, codes, shares=inner.votes(codes, len(known)), trusted=settled)
+    authors, against = None, np.zeros(len(codes))
+    if data.groups is not None:
+        answers = None if settled is None else np.where(settled, codes, -1)
+        said = _as_said(data.labels[judged], codes, classes, names, known)
+        authors = judge_authors(said, data.groups[judged], chances, known=answers)
+        against = np.clip(authors.shift(chances), -MOST_BY_AUTHOR, MOST_BY_AUTHOR)
+        found = replace(found, suspicion=expit(_logit(found.suspicion) + against))
     tell("map", 0)
     place, map_name = _place(data.X, rng)
     tell("map", 1)
@@ -136,6 +151,7 @@ def audit(
     holds[:, 1] = differ > 0.5
     holds[twins.ravel(), 2] = True
     holds[:, 3] = ~judged
+    holds[judged, 4] = (against >= A_REASON) & (found.suspicion >= THRESHOLD)
     return AuditResult(
         classes=classes,
         given=given,
@@ -159,6 +175,7 @@ def audit(
         index=data.index,
         ids=data.ids,
         groups=data.groups,
+        authors=None if authors is None else authors.frame,
         trusted=sure,
         decisions=decided,
         shown=data.shown,
@@ -191,6 +208,17 @@ def _judged(given: np.ndarray, names: ClassNames, m: int) -> tuple[np.ndarray, n
             "with 5 rows or more; an audit needs at least 2 such classes"
         )
     return judged, np.searchsorted(known, merged[judged]), known
+
+
+def _as_said(
+    labels: np.ndarray, codes: np.ndarray, classes: np.ndarray, names: ClassNames, known: np.ndarray
+) -> np.ndarray:
+    """Class numbers of the labels before people's decisions: an author whose label was found wrong did say it."""
+    place = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    merged = names.merged[place]
+    number = np.minimum(np.searchsorted(known, merged), len(known) - 1)
+    there = (classes[place] == labels) & (known[number] == merged)
+    return np.where(there, number, codes)
 
 
 def _checked(pred_probs: Any, n: int, among: np.ndarray, names: ClassNames, classes: np.ndarray) -> np.ndarray:
@@ -250,6 +278,11 @@ def _place(X: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, str]:
         place = made.fit_transform(X)
         return place, f"two principal components ({100 * made.explained_variance_ratio_.sum():.0f} % of the variance)"
     return np.asarray(UMAP(random_state=seed).fit_transform(X)), "UMAP"
+
+
+def _logit(share: np.ndarray) -> np.ndarray:
+    with np.errstate(divide="ignore"):
+        return np.log(share) - np.log1p(-share)  # labels that are never suspected stay at minus infinity
 
 
 def _draw(rng: np.random.Generator) -> int:

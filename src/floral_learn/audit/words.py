@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from floral_learn.audit.result import AuditResult
 
 _MANY = 0.15  # of the rows, in which some other class is at least half as probable: classes overlap
+_DOUBTFUL = 0.9  # suspicion from which a source is mentioned
 _FEW = 0.05  # of the rows: pairs of classes that look alike in fewer are not worth a sentence
 
 
@@ -48,7 +49,7 @@ def sentences(result: AuditResult) -> list[str]:
         for a, b, rows in result.alike[:3]
         if rows >= _FEW * result.n
     ]
-    said += _twins(result)
+    said += _twins(result) + _sources(result)
     said.append(
         "Errors that somebody chose to look plausible can hide from any such list; the command floral review finds "
         "them by asking about a few rows."
@@ -61,3 +62,22 @@ def _twins(result: AuditResult) -> list[str]:
         return []
     pairs = len(result.twins)
     return [f"{pairs:,} pair{'s' if pairs > 1 else ''} of nearly equal rows carry different labels."]
+
+
+def _sources(result: AuditResult) -> list[str]:
+    """Sources whose labels surely fit less often than those of the rest, in words that do not accuse."""
+    if result.authors is None or len(result.authors) < 2:
+        return []
+    people = result.authors
+    usual = float(people["reliability"].median())
+    low = people[(people["high"] < usual) & (people["suspicion"] > _DOUBTFUL)]
+    if not len(low):
+        return []
+    some = ", ".join(
+        f"{row.annotator} ({100 * row.low:.0f} to {100 * row.high:.0f} %)" for row in low.head(3).itertuples()
+    )
+    more = f" and {len(low) - 3} more" if len(low) > 3 else ""
+    return [
+        f"Labels of {some}{more} fit the rest of the data less often than is usual here ({100 * usual:.0f} %); each of "
+        "their labels is weighed by that. Hard rows and other instructions look the same: look before you conclude."
+    ]

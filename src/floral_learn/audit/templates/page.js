@@ -238,9 +238,9 @@
   };
   const groups = () => {
     if (!D.groups) return;
-    const b = el("tbody");
-    D.groups.slice(0, 200).forEach((g) => b.append(el("tr", null, el("td", null, el("button", { type: "button", onclick: () => { clear(); choose("f-group", D.groupNames.indexOf(g.group)); select(); $("ranked").scrollIntoView(); } }, g.group)), el("td", null, g.rows.toLocaleString("en")), el("td", null, String(g.flagged)), el("td", null, (100 * g.rate).toFixed(1) + " %"), el("td", null, g.ratio.toFixed(2) + " ×"))));
-    $("groups").append(el("thead", null, el("tr", null, ...["source", "rows", "flagged", "share", "against average"].map((t) => el("th", null, t)))), b);
+    const b = el("tbody"), fits = D.groups.length && "fit" in D.groups[0];
+    D.groups.slice(0, 200).forEach((g) => b.append(el("tr", null, el("td", null, el("button", { type: "button", onclick: () => { clear(); choose("f-group", D.groupNames.indexOf(g.group)); select(); $("ranked").scrollIntoView(); } }, g.group)), el("td", null, g.rows.toLocaleString("en")), el("td", null, String(g.flagged)), el("td", null, (100 * g.rate).toFixed(1) + " %"), el("td", null, g.ratio.toFixed(2) + " ×"), ...(fits ? [el("td", null, g.fit === null ? "" : Math.round(100 * g.low) + " to " + Math.round(100 * g.high) + " %")] : []))));
+    $("groups").append(el("thead", null, el("tr", null, ...["source", "rows", "flagged", "share", "against average", ...(fits ? ["labels that fit"] : [])].map((t) => el("th", null, t)))), b);
   };
 
   // ---- download ----
