@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -150,3 +151,10 @@ def test_no_private_name_crosses_rooms():
                     alias.name for alias in node.names if alias.name.startswith("_") and alias.name != "__version__"
                 ]
                 assert other == room or not names, f"{path}: {names} of {other}"
+
+
+def test_type_checkers_see_every_public_name():
+    stub = (SOURCE / "__init__.pyi").read_text()
+    typed = dict(reversed(line) for line in re.findall(r"^from ([\w.]+) import (\w+) as \2$", stub, re.MULTILINE))
+    assert typed == floral_learn._PUBLIC
+    assert (SOURCE / "py.typed").is_file()

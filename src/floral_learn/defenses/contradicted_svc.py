@@ -47,5 +47,15 @@ class ContradictedLabelsSVC(SanitizedSVC):
     }
 
     @svm_parameters
-    def __init__(self, judge=None, *, n_folds=4, n_neighbors=30, n_jobs=None, verbose=0, C=1.0, random_state=0):
+    def __init__(
+        self,
+        judge: Any = None,
+        *,
+        n_folds: int = 4,
+        n_neighbors: int = 30,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        C: float = 1.0,
+        random_state: Any = 0,
+    ) -> None:
         pass  # every parameter is assigned by the decorator

@@ -49,12 +49,12 @@ class CurieSVC(SanitizedSVC):
     @svm_parameters
     def __init__(
         self,
-        confidence=0.95,
-        n_neighbors=20,
-        compare="nearest",
-        label_weight=1.0,
-        eps="auto",
-        min_samples=5,
-        n_components="auto",
-    ):
+        confidence: float = 0.95,
+        n_neighbors: int = 20,
+        compare: str = "nearest",
+        label_weight: float = 1.0,
+        eps: str | float = "auto",
+        min_samples: int = 5,
+        n_components: Any = "auto",
+    ) -> None:
         pass  # every parameter is assigned by the decorator

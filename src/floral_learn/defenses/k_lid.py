@@ -47,5 +47,12 @@ class KLIDWeightedSVC(SanitizedSVC):
     }
 
     @svm_parameters
-    def __init__(self, n_neighbors=10, lid_gamma="tuned", batch_size=100, planted=0.1, n_plantings=3):
+    def __init__(
+        self,
+        n_neighbors: int = 10,
+        lid_gamma: str | float = "tuned",
+        batch_size: Any = 100,
+        planted: float = 0.1,
+        n_plantings: int = 3,
+    ) -> None:
         pass  # every parameter is assigned by the decorator

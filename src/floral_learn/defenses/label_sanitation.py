@@ -46,5 +46,5 @@ class LabelSanitizedSVC(SanitizedSVC):
     }
 
     @svm_parameters
-    def __init__(self, n_neighbors=20, threshold=0.95):
+    def __init__(self, n_neighbors: int = 20, threshold: float = 0.95) -> None:
         pass  # every parameter is assigned by the decorator

@@ -6,7 +6,7 @@ E[Q_ii] = K_ii. Training uses that matrix; prediction uses the plain kernel.
 """
 
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,11 +80,11 @@ class LabelNoiseSVC(ClassifierMixin, BaseEstimator):
     }
 
     @svm_parameters
-    def __init__(self, noise=0.05, *, max_memory="4GB"):
+    def __init__(self, noise: float = 0.05, *, max_memory: Any = "4GB") -> None:
         pass  # every parameter is assigned by the decorator
 
     @whole_fit
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on rows X (n, d), or a Gram matrix (n, n), and labels y (n,)."""
         self._validate_params()
         X, codes, weight = training_input(self, X, y, sample_weight)
@@ -148,7 +148,7 @@ class LabelNoiseSVC(ClassifierMixin, BaseEstimator):
             coef0=self.coef0,
         )
 
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> np.ndarray:
         """Signed scores (m,) for two classes, (m, M) one-vs-rest scores for more."""
         check_is_fitted(self)
         X = query_input(self, X)
@@ -156,13 +156,13 @@ class LabelNoiseSVC(ClassifierMixin, BaseEstimator):
         scores = gram @ self.dual_coef_.T + self.intercept_
         return scores.ravel() if len(self.classes_) == 2 else scores
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """Class of each row of X (m, d)."""
         scores = self.decision_function(X)
         codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[codes]
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags

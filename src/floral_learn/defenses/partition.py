@@ -6,7 +6,7 @@ to the lower class, floor((n_c - max_{c' != c} (n_c' + 1[c' < c])) / 2) flips ca
 """
 
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -81,14 +81,16 @@ class PartitionAggregationClassifier(ClassifierMixin, BaseEstimator):
         "random_state": [Integral],
     }
 
-    def __init__(self, estimator=None, n_partitions=10, *, n_jobs=None, random_state=0):
+    def __init__(
+        self, estimator: Any = None, n_partitions: int = 10, *, n_jobs: int | None = None, random_state: Any = 0
+    ) -> None:
         self.estimator = estimator
         self.n_partitions = n_partitions
         self.n_jobs = n_jobs
         self.random_state = random_state
 
     @whole_fit
-    def fit(self, X, y, sample_weight=None, **params):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
         """Train one base estimator per part on rows X (n, d) and labels y (n,).
 
         ``sample_weight`` (n,) is passed on; an error where the base estimator takes none. With scikit-learn's metadata
@@ -119,12 +121,12 @@ class PartitionAggregationClassifier(ClassifierMixin, BaseEstimator):
     def _base(self) -> Any:
         return PlainSVC() if self.estimator is None else self.estimator
 
-    def get_metadata_routing(self):
+    def get_metadata_routing(self) -> Any:
         """What this classifier consumes (``sample_weight``) and what it hands on to the base estimators' fit."""
         mapping = MethodMapping().add(caller="fit", callee="fit")
         return MetadataRouter(owner=self).add_self_request(self).add(estimator=self._base(), method_mapping=mapping)
 
-    def vote_counts(self, X):
+    def vote_counts(self, X: Any) -> Any:
         """Votes (m, M) of the parts for each class."""
         check_is_fitted(self)
         X = query_input(self, X)
@@ -135,17 +137,17 @@ class PartitionAggregationClassifier(ClassifierMixin, BaseEstimator):
             votes += ballots[:, None] == columns
         return votes
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """Class with the most votes, ties to the lower class."""
         votes = self.vote_counts(X)
         return self.classes_[votes.argmax(axis=1)]
 
-    def certify(self, X):
+    def certify(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Predictions (m,) and the number of training label flips (m,) that cannot change them."""
         winner, radius = certified_votes(self.vote_counts(X))
         return self.classes_[winner], radius
 
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> np.ndarray:
         """Share of the votes (m, M), or the lead of the second class (m,) where there are two."""
         share = self.vote_counts(X) / self.n_partitions_
         return share[:, 1] - share[:, 0] if len(self.classes_) == 2 else share

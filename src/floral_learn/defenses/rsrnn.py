@@ -12,7 +12,7 @@ with V the total variance of the features, so that ``penalty`` has no unit.
 
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,7 +91,15 @@ class RSRNNClassifier(ClassifierMixin, BaseEstimator):
         "random_state": ["random_state"],
     }
 
-    def __init__(self, n_centroids=10, penalty=0.1, complexity=0.01, *, max_iter=50, random_state=None):
+    def __init__(
+        self,
+        n_centroids: int = 10,
+        penalty: float = 0.1,
+        complexity: float = 0.01,
+        *,
+        max_iter: int = 50,
+        random_state: Any = None,
+    ) -> None:
         self.n_centroids = n_centroids
         self.penalty = penalty
         self.complexity = complexity
@@ -99,7 +107,7 @@ class RSRNNClassifier(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
 
     @whole_fit
-    def fit(self, X, y):
+    def fit(self, X: Any, y: Any) -> Self:
         """Train on rows X (n, d) and labels y (n,)."""
         self._validate_params()
         X, codes, _ = training_input(self, X, y, any_scale=True)
@@ -134,7 +142,7 @@ class RSRNNClassifier(ClassifierMixin, BaseEstimator):
         self._codes = best.labels
         return self
 
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> np.ndarray:
         """Minus the distance to each class's nearest centroid (m, M); two classes: the difference (m,)."""
         check_is_fitted(self)
         rows = np.clip(query_input(self, X) / self._unit, -_FARTHEST, _FARTHEST)
@@ -146,7 +154,7 @@ class RSRNNClassifier(ClassifierMixin, BaseEstimator):
         with np.errstate(over="ignore"):
             return np.clip(scores * self._unit, -np.finfo(float).max, np.finfo(float).max)
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """Label of the nearest centroid."""
         scores = self.decision_function(X)
         codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)

@@ -1,7 +1,7 @@
 """Sanitise, then train: any label sanitiser in front of any classifier."""
 
 import inspect
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -62,7 +62,7 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
         "estimator": [HasMethods(["fit", "predict"])],
     }
 
-    def __init__(self, sanitizer, estimator):
+    def __init__(self, sanitizer: Any, estimator: Any) -> None:
         self.sanitizer = sanitizer
         self.estimator = estimator
 
@@ -73,7 +73,7 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"graph": None, "pred_probs": None}
 
     @whole_fit
-    def fit(self, X, y, sample_weight=None, **params):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
         """Sanitise rows X (n, d) and labels y (n,), then train.
 
         ``sample_weight`` (n,) goes to the classifier, times the sanitiser's own weights, and to a sanitiser that takes
@@ -130,7 +130,7 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
             )
         return {}
 
-    def get_metadata_routing(self):
+    def get_metadata_routing(self) -> Any:
         """What this classifier consumes (``sample_weight``, the sanitiser's keywords) and hands on."""
         estimator = self._parts()[1]
         mapping = MethodMapping()
@@ -154,21 +154,21 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
         )
         return getattr(self.estimator_, method)(X, **routed)
 
-    def predict(self, X, **params):
+    def predict(self, X: Any, **params: Any) -> np.ndarray:
         """Class of each row of X (m, d)."""
         return self._ask("predict", X, params)
 
     @_inner_has("decision_function")
-    def decision_function(self, X, **params):
+    def decision_function(self, X: Any, **params: Any) -> np.ndarray:
         """Scores of the classifier behind the sanitiser."""
         return self._ask("decision_function", X, params)
 
     @_inner_has("predict_proba")
-    def predict_proba(self, X, **params):
+    def predict_proba(self, X: Any, **params: Any) -> np.ndarray:
         """Probabilities of the classifier behind the sanitiser, only where it has real ones."""
         return self._ask("predict_proba", X, params)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         sanitizer, estimator = self._parts()
         # The classifiers of other papers count on dense rows; one that takes the model behind takes its rows, too.

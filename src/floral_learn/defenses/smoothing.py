@@ -6,7 +6,7 @@ a(x) = Phi (Phi'Phi + l I)^-1 phi(x), so the vote over labels that flip with pro
 """
 
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,18 +85,18 @@ class RandomizedSmoothingClassifier(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        flip_probability=0.1,
-        ridge=0.01,
+        flip_probability: float = 0.1,
+        ridge: float = 0.01,
         *,
-        fit_intercept=True,
-        scale=True,
-        kernel="linear",
-        gamma="scale",
-        degree=3,
-        coef0=0.0,
-        n_components=100,
-        random_state=0,
-    ):
+        fit_intercept: bool = True,
+        scale: bool = True,
+        kernel: Any = "linear",
+        gamma: str | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        n_components: Any = 100,
+        random_state: Any = 0,
+    ) -> None:
         self.flip_probability = flip_probability
         self.ridge = ridge
         self.fit_intercept = fit_intercept
@@ -109,7 +109,7 @@ class RandomizedSmoothingClassifier(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
 
     @whole_fit
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on rows X (n, d) and labels y (n,).
 
         ``sample_weight`` (n,) weighs the squared errors; it must not depend on the labels, or the
@@ -161,7 +161,7 @@ class RandomizedSmoothingClassifier(ClassifierMixin, BaseEstimator):
         features = X if self._map is None else self._map.transform(X)
         return np.column_stack([features, np.ones(len(X))]) if self.fit_intercept else features
 
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> np.ndarray:
         """Mean vote minus one half: (m,) for two classes, (m, M) one-vs-rest for more.
 
         Positive means that the expected value of the noisy ridge regression is above 1/2.
@@ -170,13 +170,13 @@ class RandomizedSmoothingClassifier(ClassifierMixin, BaseEstimator):
         scores = self._features(query_input(self, X)) @ self.coef_.T - 0.5
         return scores.ravel() if len(self.classes_) == 2 else scores
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """Class of each row of X (m, d): the side of the mean vote, ties to the higher class of two."""
         scores = self.decision_function(X)
         codes = (scores >= 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[codes]
 
-    def certify(self, X):
+    def certify(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Predictions (m,) and the number of training label flips (m,) that provably cannot change them.
 
         -1: the vote is too close to call, no promise at all. r >= 0: whichever r training labels an

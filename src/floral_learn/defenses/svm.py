@@ -9,8 +9,9 @@ import functools
 import inspect
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.svm import SVC
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -84,22 +85,22 @@ class PlainSVC(ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         *,
-        kernel="rbf",
-        degree=3,
-        gamma="scale",
-        coef0=0.0,
-        C=10.0,
-        class_weight=None,
-        solver="libsvm",
-        tol=1e-3,
-        cache_size=200,
-        max_iter=-1,
-        n_rounds=500,
-        learning_rate="auto",
-        decay=None,
-        average=True,
-        random_state=None,
-    ):
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        C: float = 10.0,
+        class_weight: Any = None,
+        solver: str = "libsvm",
+        tol: float = 0.001,
+        cache_size: int = 200,
+        max_iter: Any = -1,
+        n_rounds: int = 500,
+        learning_rate: Any = "auto",
+        decay: Any = None,
+        average: bool = True,
+        random_state: Any = None,
+    ) -> None:
         self.kernel = kernel
         self.degree = degree
         self.gamma = gamma
@@ -117,7 +118,7 @@ class PlainSVC(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
 
     @whole_fit
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on rows X (n, d) and labels y (n,); ``sample_weight`` (n,) scales C row by row."""
         self._validate_params()
         X, codes, weight = training_input(self, X, y, sample_weight)
@@ -125,17 +126,17 @@ class PlainSVC(ClassifierMixin, BaseEstimator):
         self.n_iter_ = self.estimator_.n_iter_
         return self
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """Class of each row of X (m, d)."""
         check_is_fitted(self)
         return self.estimator_.predict(query_input(self, X))
 
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> np.ndarray:
         """Signed distance (m,) for two classes, (m, M) one-vs-rest scores for more."""
         check_is_fitted(self)
         return self.estimator_.decision_function(query_input(self, X))
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags

@@ -107,7 +107,16 @@ class ContradictedLabels(BaseEstimator):
         "random_state": ["random_state"],
     }
 
-    def __init__(self, judge=None, *, n_folds=4, n_neighbors=30, n_jobs=None, verbose=0, random_state=0):
+    def __init__(
+        self,
+        judge: Any = None,
+        *,
+        n_folds: int = 4,
+        n_neighbors: int = 30,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: Any = 0,
+    ) -> None:
         self.judge = judge
         self.n_folds = n_folds
         self.n_neighbors = n_neighbors
@@ -146,7 +155,7 @@ class ContradictedLabels(BaseEstimator):
         self._say(self.summary_)
         return _weighed(X, classes[codes], self.weights_)
 
-    def _judge_rows(self, judge, X, codes, classes, given, shares):
+    def _judge_rows(self, judge: Any, X: Any, codes: Any, classes: Any, given: Any, shares: Any) -> Any:
         """Set every fitted attribute; all rows have weight."""
         self._started = time.perf_counter()
         weight = np.ones(len(codes)) if given is None else given
@@ -158,7 +167,8 @@ class ContradictedLabels(BaseEstimator):
         near = neighbor_shares(X, codes, len(classes), self.n_neighbors, given, self.n_jobs)
         self._describe((shares + near) / 2, codes, classes)
         self.suspects_, weights, pattern = find_suspects(one_scale(X), shares, near, codes, weight, RULE)
-        self.weights_, self.check_ = np.ones(len(codes)), {}
+        self.weights_ = np.ones(len(codes))
+        self.check_: dict[str, Any] = {}
         if (weights == 1).all():
             self.summary_ = "Nothing was done: no pattern of contradicted labels that could be mended was found."
             return
@@ -180,7 +190,7 @@ class ContradictedLabels(BaseEstimator):
             return clone(JUDGES[self.judge])
         return clone(self.judge if self.judge is not None else JUDGES["linear"] if estimator is None else estimator)
 
-    def _held_out(self, model, X, codes, classes, folds, weight, what):
+    def _held_out(self, model: Any, X: Any, codes: Any, classes: Any, folds: Any, weight: Any, what: Any) -> Any:
         return held_out(
             model, X, codes, classes, folds, weight, self.n_jobs, lambda text: self._say(f"{what} model, {text}")
         )
@@ -192,7 +202,18 @@ class ContradictedLabels(BaseEstimator):
         self.support_ = shares[rows, codes] - rivals.max(axis=1)
         self.suggested_ = classes[np.where(self.support_ >= 0, codes, rivals.argmax(axis=1))]
 
-    def _check(self, judge, X, codes, classes, folds, weight, weights, plain, pattern):
+    def _check(
+        self,
+        judge: Any,
+        X: Any,
+        codes: Any,
+        classes: Any,
+        folds: Any,
+        weight: Any,
+        weights: Any,
+        plain: Any,
+        pattern: Any,
+    ) -> Any:
         """Cross-validate the model with the new weights; give the weights back, or ones where that did not help."""
         if ((weights > 0) & (weights < 1)).any() and not has_fit_parameter(judge, "sample_weight"):
             weights = np.where(weights < 1, 0.0, 1.0)  # a model without weights can only leave rows out

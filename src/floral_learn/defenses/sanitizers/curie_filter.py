@@ -91,15 +91,15 @@ class CurieFilter(BaseEstimator):
 
     def __init__(
         self,
-        confidence=0.95,
-        n_neighbors=20,
-        compare="nearest",
-        label_weight=1.0,
-        eps="auto",
-        min_samples=5,
-        n_components="auto",
-        random_state=None,
-    ):
+        confidence: float = 0.95,
+        n_neighbors: int = 20,
+        compare: str = "nearest",
+        label_weight: float = 1.0,
+        eps: str | float = "auto",
+        min_samples: int = 5,
+        n_components: Any = "auto",
+        random_state: Any = None,
+    ) -> None:
         self.confidence = confidence
         self.n_neighbors = n_neighbors
         self.compare = compare

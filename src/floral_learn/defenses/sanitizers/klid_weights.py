@@ -67,8 +67,14 @@ class KLIDWeights(BaseEstimator):
     }
 
     def __init__(
-        self, n_neighbors=10, lid_gamma="tuned", batch_size=100, planted=0.1, n_plantings=3, random_state=None
-    ):
+        self,
+        n_neighbors: int = 10,
+        lid_gamma: str | float = "tuned",
+        batch_size: Any = 100,
+        planted: float = 0.1,
+        n_plantings: int = 3,
+        random_state: Any = None,
+    ) -> None:
         self.n_neighbors = n_neighbors
         self.lid_gamma = lid_gamma
         self.batch_size = batch_size
