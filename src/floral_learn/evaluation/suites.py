@@ -344,7 +344,12 @@ SUITES: dict[str, Suite] = {
             methods=(
                 Method("floral-multiclass", label="floral (budget 2 %)"),
                 TOLD,
-                Method("floral-multiclass", params(budget=0.0), label="one-vs-rest PGD SVM (attacker off)"),
+                Method("floral-multiclass", params(budget=0.0), label="floral (attacker off)"),
+                # the paper's Algorithm 3
+                Method(
+                    "floral-multiclass", params(multi_class="one-vs-rest"), label="floral, one-vs-rest (budget 2 %)"
+                ),
+                Method("floral-told", params(multi_class="one-vs-rest"), label="floral, one-vs-rest (budget = level)"),
                 Method("svc"),
                 *DEFAULTS,
             ),
