@@ -183,6 +183,7 @@ ABLATIONS = (
     Method("floral-slip", label="floral (the authors' decay)", needs_grid=True),
 )
 _EARLY = params(duals="early", eta=1e-4)
+_REST = params(multi_class="one-vs-rest")  # the paper's Algorithm 3
 _MAP = params(map=True)
 _MAPPED = (
     *(replace(method, params=_MAP) for method in (FIXED, TOLD, *DEFAULTS, *OPTIMAL)),
