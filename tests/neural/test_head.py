@@ -1,5 +1,7 @@
 """FLORAL on the features of a trained network: the features are the network's, the head is FloralClassifier's."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -143,11 +145,24 @@ def test_any_classifier_may_be_the_head():
     assert hasattr(FloralHead(network()), "label_issues")
 
 
-def test_a_clone_has_a_copy_of_the_network():
-    head = FloralHead(network())
-    copy = clone(head)
-    assert copy.module is not head.module
-    assert torch.equal(copy.module[0].weight, head.module[0].weight)
+def test_clones_share_the_network_which_no_fit_changes():
+    module = network()
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    head = FloralHead(module, head={"n_rounds": 10}, random_state=0)
+    copies = [clone(head), clone(clone(head).fit(X, Y)).set_params(head={"n_rounds": 20})]
+    assert all(copy.module is module for copy in copies)
+    first, second = (copy.fit(X, UNTRUSTED).decision_function(X) for copy in copies)
+    assert not np.allclose(first, second)
+    assert all(torch.equal(value, before[name]) for name, value in module.state_dict().items())
+
+
+def test_threads_that_share_a_network_read_their_own_features():
+    module, rows = network(), [X * scale for scale in (1.0, 2.0, 3.0, 4.0)]
+    expected = [layer_features(module, part, batch_size=2) for part in rows]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda part: layer_features(module, part, batch_size=2), rows))
+    for given, wanted in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(given, wanted)
 
 
 def test_the_head_goes_through_a_file_and_the_network_does_not(tmp_path):

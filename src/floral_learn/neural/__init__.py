@@ -20,6 +20,7 @@ _PUBLIC = {
     "PGDNeuralNetClassifier": "mlp",
     "TextClassifier": "text",
     "TextFloralClassifier": "text_floral",
+    "layer_features": "head_features",
 }
 
 __all__ = list(_PUBLIC)

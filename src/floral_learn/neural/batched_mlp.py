@@ -37,6 +37,9 @@ class MLPSettings:
     step: float = 2 / 255
     inner_steps: int = 7
     clip: tuple[float, float] | None = None  # range of valid inputs, such as (0, 1) for pixels
+    optimizer: Callable[..., Any] | None = None  # of one's own, see own_training.py; not for networks trained at once
+    scheduler: Callable[..., Any] | None = None
+    loss: Callable[..., Any] | None = None
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,11 @@ from floral_learn.defenses.floral import FloralClassifier
 from floral_learn.defenses.labels import encode_labels
 from floral_learn.neural.batched_mlp import MLPSettings
 from floral_learn.neural.head import HeadMixin, build_head, check_head_takes, fit_head
-from floral_learn.neural.head_features import check_rows, find_layers, layer_features
+from floral_learn.neural.head_features import check_rows, find_layers, float_types, layer_features
 from floral_learn.neural.mlp import TRAINING_CONSTRAINTS, hidden_sizes, log_epoch
 from floral_learn.neural.mlp_network import build_mlp, packed, torch_device, unpacked
 from floral_learn.neural.mlp_training import History, Rows, train
+from floral_learn.neural.torch_data import rows_and_labels
 from floral_learn.whole_fit import whole_fit
 
 
@@ -53,8 +54,9 @@ class NeuralFloralClassifier(HeadMixin, ClassifierMixin, BaseEstimator):
         Turns after the first, as described above.
     epochs : int, default=100
         Of each network.
-    learning_rate, momentum, batch_size, device, random_state, verbose
-        As in :class:`NeuralNetClassifier`; the head draws from `random_state` unless it has its own.
+    learning_rate, momentum, batch_size, optimizer, scheduler, loss, device, random_state, verbose
+        As in :class:`NeuralNetClassifier`; the head draws from `random_state` unless it has its own. In the
+        turns after the first, `loss` gets class probabilities (n, n_classes) for rows whose labels are soft.
 
     Attributes
     ----------
@@ -106,6 +108,9 @@ class NeuralFloralClassifier(HeadMixin, ClassifierMixin, BaseEstimator):
         learning_rate=0.01,
         momentum=0.9,
         batch_size=32,
+        optimizer=None,
+        scheduler=None,
+        loss=None,
         device=None,
         random_state=None,
         verbose=0,
@@ -119,18 +124,23 @@ class NeuralFloralClassifier(HeadMixin, ClassifierMixin, BaseEstimator):
         self.learning_rate = learning_rate
         self.momentum = momentum
         self.batch_size = batch_size
+        self.optimizer = optimizer
+        self.scheduler = scheduler
+        self.loss = loss
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
 
     @whole_fit
-    def fit(self, X, y, sample_weight=None, trusted=None):
+    def fit(self, X, y=None, sample_weight=None, trusted=None):
         """Train network and head on rows X with untrusted labels y.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, ...)
+            Or a torch Dataset or DataLoader of rows, or of pairs (row, label).
         y : array-like of shape (n_samples,)
+            May be left out where X is a Dataset with labels.
         sample_weight : array-like of shape (n_samples,), optional
             Factor of each row's loss in the network, and of C in the head.
         trusted : bool array of shape (n_samples,), optional
@@ -143,10 +153,9 @@ class NeuralFloralClassifier(HeadMixin, ClassifierMixin, BaseEstimator):
         if self.alternations and not isinstance(head, FloralClassifier):
             raise ValueError(f"alternations={self.alternations} needs a FloralClassifier as head, got {head!r}")
         check_head_takes(head, sample_weight, trusted)
+        X, y = rows_and_labels(X, y)
         refuse_several_labels(y)
-        X, y = validate_data(
-            self, X, y, allow_nd=self.module is not None, dtype=[np.float64, np.float32], ensure_min_samples=2
-        )
+        X, y = validate_data(self, X, y, allow_nd=self.module is not None, dtype=float_types(X), ensure_min_samples=2)
         classes, codes = encode_labels(y, type(self).__name__)
         check_trusted(trusted, len(X))
         rows, weight = np.arange(len(X)), None
@@ -184,6 +193,9 @@ class NeuralFloralClassifier(HeadMixin, ClassifierMixin, BaseEstimator):
             learning_rate=self.learning_rate,
             momentum=self.momentum,
             batch_size=self.batch_size,
+            optimizer=self.optimizer,
+            scheduler=self.scheduler,
+            loss=self.loss,
         )
 
     def _start(self, X: np.ndarray, n_classes: int, stream: torch.Generator) -> torch.nn.Module:

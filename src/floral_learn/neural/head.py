@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validat
 
 from floral_learn.core.validation import generator, refuse_several_labels
 from floral_learn.defenses.floral import FloralClassifier
-from floral_learn.neural.head_features import check_rows, find_layers, layer_features
+from floral_learn.neural.head_features import check_rows, find_layers, float_types, layer_features
+from floral_learn.neural.torch_data import rows_and_labels, rows_only
 from floral_learn.whole_fit import whole_fit
 
 
@@ -67,10 +68,19 @@ class HeadMixin(TransformerMixin):
     layer: str | None
     _rows_at_once: Callable[[], int]  # rows of a forward pass
 
+    def __sklearn_clone__(self):
+        """Share the given network, which no fit changes: a search over twenty settings holds it once."""
+        shell = object.__new__(type(self))
+        shell.__dict__.update(vars(self), module=None)
+        made = super().__sklearn_clone__.__func__(shell)
+        made.module = self.module
+        return made
+
     def transform(self, X):
         """Features (m, width) that the head sees of rows X."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, allow_nd=True, dtype=[np.float64, np.float32])
+        X = rows_only(X)
+        X = validate_data(self, X, reset=False, allow_nd=True, dtype=float_types(X))
         return layer_features(self.module_, X, self.layer, self._rows_at_once())
 
     def predict(self, X):
@@ -110,8 +120,8 @@ class FloralHead(HeadMixin, ClassifierMixin, BaseEstimator):
     module : torch.nn.Module
         A trained network that takes rows (n, ...) of floats.
     layer : str or None, default=None
-        Name of the layer whose output is the features, as in ``module.named_modules()``; None is what goes into the
-        last linear layer.
+        Name of the layer whose output is the features, as in ``module.named_modules()``; "output" is what the module
+        itself gives, for encoders without a last layer; None is what goes into the last linear layer.
     head : estimator, dict or None, default=None
         What is trained on the features; a dict holds parameters of ``FloralClassifier``, None is its defaults.
     batch_size : int, default=256
@@ -160,13 +170,16 @@ class FloralHead(HeadMixin, ClassifierMixin, BaseEstimator):
         self.random_state = random_state
 
     @whole_fit
-    def fit(self, X, y, sample_weight=None, trusted=None):
+    def fit(self, X, y=None, sample_weight=None, trusted=None):
         """Train the head on the features of rows X with untrusted labels y.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, ...)
+            Images are (n_samples, channels, height, width). Or a torch Dataset or DataLoader of rows, or of pairs
+            (row, label).
         y : array-like of shape (n_samples,)
+            May be left out where X is a Dataset with labels.
         sample_weight, trusted : array-like of shape (n_samples,), optional
             As in ``FloralClassifier.fit``.
         """
@@ -174,8 +187,9 @@ class FloralHead(HeadMixin, ClassifierMixin, BaseEstimator):
         find_layers(self.module, self.layer)
         head = build_head(self.head, self.random_state)
         check_head_takes(head, sample_weight, trusted)
+        X, y = rows_and_labels(X, y)
         refuse_several_labels(y)
-        X, y = validate_data(self, X, y, allow_nd=True, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        X, y = validate_data(self, X, y, allow_nd=True, dtype=float_types(X), ensure_min_samples=2)
         check_rows(self.module, X)
         features = layer_features(self.module, X, self.layer, self.batch_size)
         self.module_ = self.module

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,38 +10,70 @@ import numpy as np
 import torch
 
 from floral_learn.neural.mlp_network import MLP, batches_of, evaluating, in_64_bits, place_of
+from floral_learn.neural.torch_data import rows_only
 
 _NAMES = 20  # names listed in an error
+# Hooks see every forward pass of a module, and threads (clones in a search, say) may share one.
+_ONE_READER = threading.RLock()
 
 
 def layer_features(module: torch.nn.Module, X: np.ndarray, layer: str | None = None, batch_size: int = 256) -> Any:
-    """Features (n, width) of rows X (n, ...), as 64-bit floats; more axes than two are flattened.
+    """Features (n, width) of rows from any network, to review, audit or classify: 64-bit floats.
 
-    ``layer=None`` reads what goes into the last linear layer, a name what comes out of that layer. The module is run in
-    evaluation mode on the device where it lies, and is left as it was.
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Runs in evaluation mode on the device where it lies, and is left as it was. A torchvision model, say.
+    X : array of shape (n, ...), torch Dataset or DataLoader
+        Images are (n, channels, height, width). Labels of a data set have no say.
+    layer : str or None, default=None
+        The layer whose output is the features; "output" is what the module itself gives, None what goes into its last
+        linear layer. More axes than two are flattened.
+    batch_size : int, default=256
+        Rows of a forward pass.
+
+    Returns
+    -------
+    ndarray of shape (n, width)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import torch
+    >>> from floral_learn.neural import layer_features
+    >>> encoder = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten())
+    >>> layer_features(encoder, np.zeros((5, 3, 8, 8)), layer="output").shape
+    (5, 4)
     """
-    if isinstance(module, MLP):
-        module = in_64_bits(module)  # small: a row has the same features alone and in any batch
-    device, dtype = place_of(module)
-    parts = find_layers(module, layer)
-    caught: list[Any] = []
-    if layer is None:  # the last one to be called, which need not be the last one to be defined
-        hooks = [part.register_forward_pre_hook(lambda _, given: caught.append(given[0])) for part in parts]
-    else:
-        hooks = [part.register_forward_hook(lambda _, given, output: caught.append(output)) for part in parts]
-    found = []
-    try:
-        with evaluating(module), torch.no_grad():
-            for rows in batches_of(X, batch_size, device, dtype):
-                caught.clear()
-                _run(module, rows)
-                if not caught:
-                    raise ValueError(f"layer={layer!r} takes no part in the forward pass of the module")
-                found.append(_matrix(caught[-1], layer, len(rows)))
-    finally:
-        for hook in hooks:
-            hook.remove()
+    X = rows_only(X)
+    with _ONE_READER:
+        if isinstance(module, MLP):
+            module = in_64_bits(module)  # small: a row has the same features alone and in any batch
+        device, dtype = place_of(module)
+        parts = find_layers(module, layer)
+        caught: list[Any] = []
+        if layer is None:  # the last one to be called, which need not be the last one to be defined
+            hooks = [part.register_forward_pre_hook(lambda _, given: caught.append(given[0])) for part in parts]
+        else:
+            hooks = [part.register_forward_hook(lambda _, given, output: caught.append(output)) for part in parts]
+        found = []
+        try:
+            with evaluating(module), torch.no_grad():
+                for rows in batches_of(X, batch_size, device, dtype):
+                    caught.clear()
+                    _run(module, rows)
+                    if not caught:
+                        raise ValueError(f"layer={layer!r} takes no part in the forward pass of the module")
+                    found.append(_matrix(caught[-1], layer, len(rows)))
+        finally:
+            for hook in hooks:
+                hook.remove()
     return np.concatenate(found)
+
+
+def float_types(X: Any) -> list[Any]:
+    """Types that rows may have, the one that others are turned into first: pixels of images are many, and small."""
+    return [np.float32, np.float64] if np.ndim(X) > 2 else [np.float64, np.float32]
 
 
 def find_layers(module: Any, layer: str | None) -> Sequence[torch.nn.Module]:
@@ -48,6 +81,8 @@ def find_layers(module: Any, layer: str | None) -> Sequence[torch.nn.Module]:
     if not isinstance(module, torch.nn.Module):
         raise ValueError(f"module must be a torch.nn.Module, got {type(module).__name__}")
     parts = dict(module.named_modules())
+    if layer == "output" and layer not in parts:
+        return [module]
     if layer is not None:
         if layer not in parts or layer == "":
             known = [name for name in parts if name]
@@ -56,7 +91,10 @@ def find_layers(module: Any, layer: str | None) -> Sequence[torch.nn.Module]:
         return [parts[layer]]
     linear = [part for part in parts.values() if isinstance(part, torch.nn.Linear)]
     if not linear:
-        raise ValueError("the module has no Linear layer, whose input would be the features: name one with layer=")
+        raise ValueError(
+            'the module has no Linear layer, whose input would be the features: use layer="output" for what the '
+            "module itself gives, or name a layer"
+        )
     return linear
 
 
@@ -73,8 +111,12 @@ def _run(module: torch.nn.Module, rows: torch.Tensor) -> Any:
     except torch.cuda.OutOfMemoryError:
         raise
     except (RuntimeError, ValueError, IndexError) as error:
-        shape = tuple(rows.shape[1:])
-        raise ValueError(f"the module does not take rows of shape {shape}: {str(error).splitlines()[0]}") from error
+        shape, hint = tuple(rows.shape[1:]), ""
+        if len(shape) == 3 and shape[2] in (1, 3, 4) and shape[0] not in (1, 3, 4):
+            hint = " (torch wants channels first: X.transpose(0, 3, 1, 2))"
+        raise ValueError(
+            f"the module does not take rows of shape {shape}{hint}: {str(error).splitlines()[0]}"
+        ) from error
 
 
 def _matrix(value: Any, layer: str | None, n: int) -> np.ndarray:

@@ -29,6 +29,8 @@ from floral_learn.neural.mlp_network import (
     unpacked,
 )
 from floral_learn.neural.mlp_training import History, Rows, train
+from floral_learn.neural.own_training import OWN_CONSTRAINTS
+from floral_learn.neural.torch_data import rows_and_labels, rows_only
 from floral_learn.whole_fit import whole_fit
 
 _POSITIVE = Interval(Real, 0.0, None, closed="neither")
@@ -40,6 +42,7 @@ TRAINING_CONSTRAINTS: dict[str, Any] = {
     "learning_rate": [_POSITIVE],
     "momentum": [Interval(Real, 0.0, 1.0, closed="left")],
     "batch_size": [_COUNT],
+    **OWN_CONSTRAINTS,
     "device": [str, None],
     "random_state": ["random_state", np.random.Generator],
     "verbose": ["verbose"],
@@ -81,6 +84,14 @@ class NeuralNetClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         Share of the rows that early stopping holds out.
     patience : int, default=10
         Epochs without a lower validation loss before it stops.
+    optimizer : callable or None, default=None
+        A class of torch.optim, which gets `learning_rate`, or a function that makes an optimizer of the parameters,
+        such as ``functools.partial(torch.optim.Adam, lr=1e-3)``. None is SGD with `momentum`.
+    scheduler : callable or None, default=None
+        ``scheduler(optimizer, steps)`` makes a schedule of the learning rate; ``step()`` is called after each batch.
+    loss : callable or None, default=None
+        ``loss(logits, target)`` of logits (n, n_classes) and class numbers (n,): one loss per row, or their mean where
+        rows have no weights. None is cross entropy.
     device : str or None, default=None
         "cpu", "cuda", "cuda:0"; None is the CPU.
     random_state : int, RandomState, Generator or None, default=None
@@ -136,6 +147,9 @@ class NeuralNetClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         early_stopping=False,
         validation_fraction=0.1,
         patience=10,
+        optimizer=None,
+        scheduler=None,
+        loss=None,
         device=None,
         random_state=None,
         verbose=0,
@@ -148,19 +162,24 @@ class NeuralNetClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.patience = patience
+        self.optimizer = optimizer
+        self.scheduler = scheduler
+        self.loss = loss
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
 
     @whole_fit
     @with_callbacks
-    def fit(self, X, y, sample_weight=None, validation=None):
+    def fit(self, X, y=None, sample_weight=None, validation=None):
         """Train on rows X (n, d) and labels y (n,).
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Or a torch Dataset or DataLoader of rows, or of pairs (row, label).
         y : array-like of shape (n_samples,)
+            May be left out where X is a Dataset with labels.
         sample_weight : array-like of shape (n_samples,), optional
             Factor of each row's loss; weight 0 leaves a row out.
         validation : (X_val, y_val), optional
@@ -168,6 +187,7 @@ class NeuralNetClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """
         self._validate_params()
         settings, device = self._settings(), torch_device(self.device)
+        X, y = rows_and_labels(X, y)
         X, codes, weight = training_input(self, X, y, sample_weight)
         held_out = None if validation is None else self._held_out(validation)
         seed = int(generator(self.random_state).integers(2**31 - 1))
@@ -202,6 +222,9 @@ class NeuralNetClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             learning_rate=self.learning_rate,
             momentum=self.momentum,
             batch_size=self.batch_size,
+            optimizer=self.optimizer,
+            scheduler=self.scheduler,
+            loss=self.loss,
         )
 
     def _one_hot(self, codes: np.ndarray) -> np.ndarray:
@@ -251,7 +274,7 @@ class NeuralNetClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def decision_function(self, X):
         """Log-odds (m,) of ``classes_[1]`` for two classes, logits (m, M) for more."""
         check_is_fitted(self)
-        values = logits(self.module_, query_input(self, X))
+        values = logits(self.module_, query_input(self, rows_only(X)))
         return values[:, 0] if len(self.classes_) == 2 else values
 
     def predict_proba(self, X):
@@ -282,7 +305,7 @@ class NeuralNetClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             Logits; (0, log-odds) for two classes.
         """
         check_is_fitted(self)
-        X, codes = query_input(self, X), np.asarray(codes)
+        X, codes = query_input(self, rows_only(X)), np.asarray(codes)
         if codes.shape != (len(X),):
             raise ValueError(f"codes has shape {codes.shape}, and X has {len(X)} rows")
         if len(codes) and not 0 <= codes.min() <= codes.max() < len(self.classes_):
@@ -322,7 +345,7 @@ class PGDNeuralNetClassifier(NeuralNetClassifier):
     clip : (low, high) or None, default=None
         Range of valid inputs, such as (0, 1) for pixels.
     hidden_layer_sizes, epochs, learning_rate, momentum, batch_size, early_stopping, validation_fraction, patience, \
-device, random_state, verbose
+optimizer, scheduler, loss, device, random_state, verbose
         As in :class:`NeuralNetClassifier`, with its attributes. ``history_`` has the loss on perturbed inputs.
 
     Examples
@@ -358,6 +381,9 @@ device, random_state, verbose
         early_stopping=False,
         validation_fraction=0.1,
         patience=10,
+        optimizer=None,
+        scheduler=None,
+        loss=None,
         device=None,
         random_state=None,
         verbose=0,
@@ -371,6 +397,9 @@ device, random_state, verbose
             early_stopping=early_stopping,
             validation_fraction=validation_fraction,
             patience=patience,
+            optimizer=optimizer,
+            scheduler=scheduler,
+            loss=loss,
             device=device,
             random_state=random_state,
             verbose=verbose,

@@ -9,14 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 
 from floral_learn.neural.batched_mlp import MLPSettings
 from floral_learn.neural.mlp_network import class_columns, evaluating, place_of, soft_loss, threads_for
+from floral_learn.neural.own_training import make_optimizer, make_scheduler, mean_loss, on_device
 
 History = dict[str, list[float]]
+Measure = Callable[[torch.Tensor, torch.Tensor, torch.Tensor | None], torch.Tensor]
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,8 @@ def train(
     device, dtype = place_of(module)
     X, target = (torch.tensor(a, dtype=dtype, device=device) for a in (rows.X, rows.target))
     weight = None if rows.weight is None else torch.tensor(rows.weight, dtype=dtype, device=device)
-    optimiser = torch.optim.SGD(module.parameters(), lr=settings.learning_rate, momentum=settings.momentum)
+    optimiser, schedule = _optimiser(module, settings, -(-len(X) // settings.batch_size) * settings.epochs)
+    measure = _loss_of(settings, device)
     joined = any(isinstance(part, torch.nn.modules.batchnorm._BatchNorm) for part in module.modules())
     history: History = {"loss": [], "accuracy": []}
     best, best_state = np.inf, None
@@ -62,13 +66,14 @@ def train(
             for picks in _batches(len(X), settings.batch_size, stream, joined):
                 batch, wanted = X[picks], target[picks]
                 if settings.epsilon > 0:
-                    batch = perturbed(module, batch, wanted, settings, stream)
+                    batch = perturbed(module, batch, wanted, settings, stream, measure)
                 output = module(batch)
-                loss = soft_loss(output, wanted)
-                loss = loss.mean() if weight is None else (weight[picks] * loss).mean()
+                loss = measure(output, wanted, None if weight is None else weight[picks])
                 optimiser.zero_grad()
                 loss.backward()
                 optimiser.step()
+                if schedule is not None:
+                    schedule.step()
                 losses += float(loss.detach()) * len(picks)
                 hits += int((class_columns(output.detach()).argmax(1) == wanted.argmax(1)).sum())
             history["loss"].append(losses / len(X))
@@ -90,19 +95,48 @@ def train(
     return history
 
 
+def _optimiser(module: torch.nn.Module, settings: MLPSettings, steps: int) -> tuple[torch.optim.Optimizer, Any]:
+    """SGD with momentum and no schedule, or what the settings make; a batch less per epoch leaves a schedule short."""
+    made: torch.optim.Optimizer
+    if settings.optimizer is None:
+        made = torch.optim.SGD(module.parameters(), lr=settings.learning_rate, momentum=settings.momentum)
+    else:
+        made = make_optimizer(settings.optimizer, module.parameters(), settings.learning_rate)
+    return made, None if settings.scheduler is None else make_scheduler(settings.scheduler, made, steps)
+
+
+def _loss_of(settings: MLPSettings, device: torch.device) -> Measure:
+    """Mean loss of (output, class probabilities, weights or None): cross entropy, or one of the user's own."""
+    if settings.loss is None:
+
+        def cross_entropy(output: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
+            each = soft_loss(output, target)
+            return each.mean() if weight is None else (weight * each).mean()
+
+        return cross_entropy
+    own = on_device(settings.loss, device)
+
+    def given(output: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
+        hard = bool(((target == 0) | (target == 1)).all())
+        return mean_loss(own, class_columns(output), target.argmax(1) if hard else target, weight)
+
+    return given
+
+
 def perturbed(
     module: torch.nn.Module,
     batch: torch.Tensor,
     target: torch.Tensor,
     settings: MLPSettings,
     stream: torch.Generator,
+    measure: Measure,
 ) -> torch.Tensor:
     """Inputs within epsilon of `batch` that raise the loss: sign steps from a random start, projected onto the ball."""
     start = torch.rand(batch.shape, generator=stream).to(batch)
     moved = _valid(batch + (2 * start - 1) * settings.epsilon, settings)
     for _ in range(settings.inner_steps):
         moved = moved.detach().requires_grad_()
-        (gradient,) = torch.autograd.grad(soft_loss(module(moved), target).sum(), moved)
+        (gradient,) = torch.autograd.grad(measure(module(moved), target, None), moved)
         moved = moved.detach() + settings.step * gradient.sign()
         moved = _valid(batch + (moved - batch).clamp(-settings.epsilon, settings.epsilon), settings)
     return moved.detach()
