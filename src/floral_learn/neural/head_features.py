@@ -73,7 +73,16 @@ def layer_features(module: torch.nn.Module, X: np.ndarray, layer: str | None = N
 
 def float_types(X: Any) -> list[Any]:
     """Types that rows may have, the one that others are turned into first: pixels of images are many, and small."""
-    return [np.float32, np.float64] if np.ndim(X) > 2 else [np.float64, np.float32]
+    axes = X.ndim if hasattr(X, "ndim") else _axes(X)
+    return [np.float32, np.float64] if axes > 2 else [np.float64, np.float32]
+
+
+def _axes(X: Any) -> int:
+    """Axes of nested lists; what holds no array is for others to refuse."""
+    try:
+        return int(np.asarray(X).ndim)
+    except ValueError:
+        return 2
 
 
 def find_layers(module: Any, layer: str | None) -> Sequence[torch.nn.Module]:
