@@ -15,13 +15,7 @@ from floral_learn.extras import install_line
 
 MOST_COLUMNS = 30
 MOST_ROWS = 20_000  # in the page; a browser opens that in a second
-REASON_TEXTS = (
-    "model disagrees",
-    "neighbours disagree",
-    "equal row, other label",
-    "class too small",
-    "other labels of the source do not fit",
-)
+REASON_TEXTS = ("model disagrees", "neighbours disagree", "equal row, other label", "class too small", "source")
 _DETAIL_CHARACTERS = 25_000_000  # of cells in the page: longer texts are cut where there are many rows
 _CUTS = (2000, 1000, 500, 250, 120, 60, 30)
 

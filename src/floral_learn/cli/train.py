@@ -186,7 +186,8 @@ def fit(
     checked = "not checked on held-out rows"
     if held_out:
         with step("check on held-out rows"):
-            checked = check(X, table.labels, clone(classifier), seed, per_row)
+            kind = "as given" if table.groups is None else "as read from who gave them"
+            checked = check(X, table.labels, clone(classifier), seed, per_row, kind)
     with step(f"fit on {len(table):,} rows"):
         classifier.fit(X, table.labels, **per_row)
     return Pipeline([("columns", encoder), ("classifier", classifier)]), checked
@@ -207,10 +208,12 @@ def reread(table: Any, X: Any, seed: int) -> Any:
     changed = int(np.sum(found.labels != table.labels))
     note = f"{changed:,} of {len(table):,} labels read differently, by who gave them ({len(found.annotators):,} people)"
     table.notes.append(note)
+    if undecided := len(found.undecided):
+        table.notes.append(f"{undecided:,} labels are not decided: mark some that are known to be right (--trusted)")
     return replace(table, labels=found.labels)
 
 
-def check(X: Any, labels: Any, classifier: Any, seed: int, per_row: dict[str, Any]) -> str:
+def check(X: Any, labels: Any, classifier: Any, seed: int, per_row: dict[str, Any], kind: str = "as given") -> str:
     """Held-out accuracy against the most frequent class, from a split that keeps the classes' shares."""
     import numpy as np
     from sklearn.model_selection import train_test_split
@@ -228,7 +231,7 @@ def check(X: Any, labels: Any, classifier: Any, seed: int, per_row: dict[str, An
     most = float((labels[test] == classes[counts.argmax()]).mean())
     return (
         f"held-out accuracy {right:.3f}, majority class {most:.3f} "
-        f"({n_test:,} rows, a fit on {n_train:,}, labels as given)"
+        f"({n_test:,} rows, a fit on {n_train:,}, labels {kind})"
     )
 
 

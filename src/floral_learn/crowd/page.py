@@ -63,6 +63,7 @@ def render(found: VoteAggregation, *, title: str = "Votes") -> str:
         people=[_person(row) for row in frame.head(MOST_PEOPLE).itertuples()],
         hidden_people=max(len(frame) - MOST_PEOPLE, 0),
         tasks=_tasks(found),
+        undecided=f"{len(found.undecided):,}" if len(found.undecided) else "",
         labels=_labels(found),
     )
 
@@ -93,6 +94,7 @@ def _tasks(found: VoteAggregation) -> list[dict[str, Any]]:
                 "item": str(row.item),
                 "label": str(labels[number]),
                 "probability": round(100 * row.probability),
+                "decided": bool(row.decided),
                 "votes": said or "none",
                 "ask": str(row.annotator),
             }
