@@ -43,10 +43,11 @@ class Task:
     asking_epochs: int | None = 1
     answers: tuple[int, ...] = ANSWERS
     more: bool = False
+    scored: bool = True
 
     @property
     def name(self) -> str:
-        return f"{self.seed}/{self.level:g}/{self.asking_epochs}"
+        return f"{self.seed}/{self.level:g}/{self.asking_epochs}{'' if self.scored else '/rows'}"
 
 
 def _light(review) -> np.ndarray:
@@ -89,6 +90,7 @@ class Cell:
             "draw": self.task.seed,
             "level": self.task.level,
             "asking_epochs": self.task.asking_epochs,
+            "scored": self.task.scored,
             **{k: round(v, 5) if isinstance(v, float) else v for k, v in values.items()},
             "seconds": round(time.monotonic() - self.began, 1),
         }
@@ -105,6 +107,10 @@ class Cell:
         from sklearn.base import clone
 
         from floral_learn import TextReview
+
+        class RowsAlone(TextReview):
+            scored = False
+
         from floral_learn.evaluation.families.text_data import draw_of, max_length_of, source_of
         from floral_learn.evaluation.families.text_encode import encode
         from floral_learn.evaluation.families.text_heads import gradient_labels
@@ -142,9 +148,8 @@ class Cell:
             self.note(kind="poisoned rows left out", accuracy=accuracy(clone(encoder).fit(draw.train, given,
                       sample_weight=right)))  # fmt: skip
         began = time.monotonic()
-        review = TextReview(
-            draw.train, given, encoder=encoder, asking_epochs=task.asking_epochs, random_state=task.seed
-        )
+        kind = TextReview if task.scored else RowsAlone
+        review = kind(draw.train, given, encoder=encoder, asking_epochs=task.asking_epochs, random_state=task.seed)
         self.note(kind="set up", took=time.monotonic() - began, asked_encoder=accuracy(review.encoder_))
         if task.more:
             self.keep(review, y)
@@ -235,7 +240,11 @@ def finished(path: Path) -> set[str]:
     if not path.is_file():
         return set()
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    return {Task(e["draw"], e["level"], e["asking_epochs"]).name for e in lines if e["kind"] == "done"}
+    return {
+        Task(e["draw"], e["level"], e["asking_epochs"], scored=e.get("scored", True)).name
+        for e in lines
+        if e["kind"] == "done"
+    }
 
 
 def options() -> argparse.Namespace:
@@ -270,9 +279,11 @@ def main() -> None:
         wanted = [
             Task(EXPLORED, 25, 1, (20, 50, 100), True),
             Task(EXPLORED, 40, 1, (20, 50, 100), True),
+            Task(EXPLORED, 25, 1, (50, 100), scored=False),
+            Task(EXPLORED, 40, 1, (50, 100), scored=False),
             Task(EXPLORED, 25, None, (50, 100)),
+            Task(EXPLORED, 35, 1, (50, 100)),
             Task(EXPLORED, 40, None, (50, 100)),
-            Task(EXPLORED, 35, 1, (20, 50, 100), True),
         ]
     else:
         answers = tuple(given.answers)

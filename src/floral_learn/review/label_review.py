@@ -396,7 +396,7 @@ class LabelReview(Shown):
         rows = measured_rows(X, at_a_time)
         judges = appointed(rows, rng)
         odds = judges.odds(codes, M)
-        problem = Problem(rows, codes, M, suspicion(odds, codes)[None, :])
+        problem = Problem(rows, codes, M, suspicion(odds, codes)[None, :], line=self._line(n))
         numbers = None if groups is None else np.unique(groups, return_inverse=True)[1]
         self._material = Material(problem, judges, odds, trusted, numbers)
         self._pool = pool_of(n, rng)
@@ -404,6 +404,10 @@ class LabelReview(Shown):
         self.trusted, self._groups, self._weight = trusted, groups, weight
         self._walk = drawn(n, self.random_state, self._walk)
         self._forget()
+
+    def _line(self, n: int) -> np.ndarray | None:
+        """Places of the n rows on a line on which regions may lie; none where nothing but rows is known."""
+        return None
 
     def _forget(self) -> None:
         """Drop what followed from the answers."""

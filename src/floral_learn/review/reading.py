@@ -93,7 +93,7 @@ def read(material: Material, asked: Votes, posterior: Posterior, errors: dict[st
         return belief
     odds = material.judges.odds(belief.argmax(axis=1), material.n_classes)
     against = np.vstack([posterior.problem.against, suspicion(odds, material.codes)])
-    second = tuple(replace(c, view=1) for c in default_components())
+    second = tuple(replace(c, view=1) for c in default_components(posterior.problem.line is not None))
     both = (*posterior.thinned(1e-3).components, *second)
     return _beliefs(material, asked, infer(replace(posterior.problem, against=against), evidence, both), table)
 
@@ -125,16 +125,18 @@ def _with_groups(material: Material, asked: Votes, evidence: Evidence, table: np
     the answers say beyond that: where rows say little, answers are all that tells groups apart.
     """
     if material.groups is None:
-        return infer(material.problem, evidence, default_components())
+        return infer(material.problem, evidence, default_components(material.problem.line is not None))
     known = np.where(material.trusted, material.codes, -1)
     settled = table.max(axis=1, initial=0.0) >= SETTLED * table.sum(axis=1)
     known[rows_of(asked)[settled]] = table[settled].argmax(axis=1)
     shift = judge_authors(material.codes, material.groups, material.odds, known=known).shift(material.odds)
     problem = replace(material.problem, shift=np.clip(shift, -_MOST_BY_GROUP, _MOST_BY_GROUP))
-    posterior = infer(problem, evidence, default_components())
+    posterior = infer(problem, evidence, default_components(problem.line is not None))
     chance = np.clip(posterior.weights @ posterior.own(evidence.at), 1e-3, 1 - 1e-3)
     further = group_shifts(material.groups, material.codes, evidence.at, chance, evidence.right, evidence.wrong)
-    return infer(replace(problem, shift=problem.shift + further), evidence, default_components())
+    return infer(
+        replace(problem, shift=problem.shift + further), evidence, default_components(problem.line is not None)
+    )
 
 
 def _beliefs(material: Material, asked: Votes, posterior: Posterior, table: np.ndarray) -> np.ndarray:

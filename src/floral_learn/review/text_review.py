@@ -64,6 +64,9 @@ class TextReview(LabelReview):
     2
     """
 
+    scored = True  # whether regions may lie along the encoder's scores
+    _ranks: np.ndarray | None = None
+
     def __init__(
         self,
         texts: Any,
@@ -138,6 +141,10 @@ class TextReview(LabelReview):
         review.asking_epochs = state.get("asking_epochs", 1)
         return review
 
+    def _line(self, n: int) -> np.ndarray | None:
+        """Ranks of the encoder's own scores, from -2 to 2: labels may have been turned over where it is unsure."""
+        return None if self._ranks is None or len(self._ranks) != n else self._ranks
+
     def _encoded(self, labels: np.ndarray, weight: np.ndarray | None = None) -> Any:
         """Embeddings of the texts by a clone of the encoder that was fitted on `labels`."""
         encoder = clone(self.encoder)
@@ -146,6 +153,7 @@ class TextReview(LabelReview):
         self.encoder_ = _fitted(encoder, self.texts, labels, weight)
         self.turns_ += 1
         embed = getattr(self.encoder_, "embed", None) or self.encoder_.transform
+        self._ranks = _ranked(self.encoder_, self.texts) if self.scored else None
         return embed(self.texts)
 
 
@@ -153,6 +161,13 @@ def _fitted(encoder: Any, texts: Any, labels: np.ndarray, weight: np.ndarray | N
     """`encoder` fitted, with weights where there are any and its fit takes them."""
     takes = weight is not None and "sample_weight" in inspect.signature(encoder.fit).parameters
     return encoder.fit(texts, labels, **({"sample_weight": weight} if takes else {}))
+
+
+def _ranked(encoder: Any, texts: Any) -> np.ndarray | None:
+    """Places of the texts between the two classes by the encoder's scores, from -2 to 2; None where it has none."""
+    score = getattr(encoder, "decision_function", None)
+    values = None if score is None else np.asarray(score(texts))
+    return None if values is None or values.ndim != 1 else 4.0 * np.argsort(np.argsort(values)) / len(values) - 2.0
 
 
 def _checked(encoder: Any) -> Any:
