@@ -10,6 +10,8 @@ TITLES = {
     "hinge_loss": "Hinge loss",
     "balanced_accuracy": "Balanced accuracy",
     "recovery_rate": "Recovery rate: poisoned labels that the attacker in the game flips back",
+    "by_method": "Methods side by side",
+    "turns": "What turns of network and head change, split by split",
     "last_round": "What the column *last* rests on: one setting of the grid, the best of each replication, the lowest",
     "per_budget": "By budget of the attacker in the game",
     "bounds": "Bounds, checked along games",

@@ -13,6 +13,7 @@ from floral_learn.evaluation.adapt_suite import adapt  # noqa: E402
 from floral_learn.evaluation.cell_data import load  # noqa: E402
 from floral_learn.evaluation.families.network_heads import BUDGETS, gradient_labels  # noqa: E402
 from floral_learn.evaluation.families.networks import network_of  # noqa: E402
+from floral_learn.evaluation.reporting import heads_tables  # noqa: E402
 from floral_learn.evaluation.reporting.page import render  # noqa: E402
 from floral_learn.evaluation.reporting.results import Results  # noqa: E402
 from floral_learn.evaluation.reporting.write import write_outputs  # noqa: E402
@@ -136,6 +137,19 @@ def test_tables_figures_and_page_are_written(results, tmp_path):
     assert "| farthest | 10 % | nn+floral (B = level), 3 turns |" in table
     page = render(results, {"environment": {}, "command": "floral bench tiny", "seeds": [1, 2]})
     assert "heads fitted on its features" in page
+    side_by_side = (tmp_path / "tables" / "by_method.md").read_text()
+    place = next(p for p in results.cells if p.method.title == "nn+svm" and p.level == 10 and p.attack == "farthest")
+    assert "| farthest | 10 % |" in side_by_side
+    assert f"{results.values(place, 'last').mean():.3f}" in side_by_side
+
+
+def test_what_turns_change_is_taken_split_by_split(results):
+    wide = heads_tables.accuracies(results)
+    here = wide.loc[("farthest", 10)]
+    apart = (here["nn+floral (B = level), 1 turn"] - here["nn+floral (B = level)"]).mean()
+    (line,) = [row for row in heads_tables.turns(results).splitlines() if row.startswith("| farthest | 10 %")]
+    assert line.split("|")[3].split("±")[0].strip() == f"{apart:+.3f}"
+    assert set(wide.index.get_level_values("attack")) >= {"none", "farthest"}
 
 
 def test_a_second_run_finds_everything(results):

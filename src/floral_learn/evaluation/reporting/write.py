@@ -10,7 +10,7 @@ from typing import Any
 from floral_learn.atomic_files import write_atomically
 from floral_learn.evaluation.families.contraction import stability_rows
 from floral_learn.evaluation.figures import write_figures
-from floral_learn.evaluation.reporting import last_round, per_budget
+from floral_learn.evaluation.reporting import heads_tables, last_round, per_budget
 from floral_learn.evaluation.reporting.results import Results
 from floral_learn.evaluation.reporting.tables import METRICS, Table, comparison, costs, to_csv, to_latex, to_markdown
 from floral_learn.evaluation.spec import Attack, Data, Grid, Method, Suite
@@ -40,6 +40,9 @@ def write_outputs(results: Results, folder: Path, note: dict[str, Any]) -> list[
             written.append(write_atomically(folder / "tables" / f"per_budget.{kind}", text))
     if len(results.frame) and any(method.name == "floral" for method in results.suite.methods):
         written.append(write_atomically(folder / "tables" / "last_round.md", last_round.to_markdown(results)))
+    if "heads" in results.suite.figures and len(results.frame):
+        for name, text in (("by_method", heads_tables.by_method(results)), ("turns", heads_tables.turns(results))):
+            written.append(write_atomically(folder / "tables" / f"{name}.md", text))
     written += write_figures(results, folder / "figures")
     content = {**note, "suite": asdict(results.suite)}
     written.append(write_atomically(folder / NOTE, json.dumps(content, indent=1) + "\n"))
