@@ -209,6 +209,15 @@ def test_fit_trains_any_classifier(moons, model):
     assert not hasattr(model, "classes_")
 
 
+def test_doubt_about_a_class_does_not_shrink_it(moons):
+    X, y, given = moons
+    review = answered(X, y, given, 10, sample_weight=np.full(len(y), 2.0))
+    weights = review._weights()
+    assert weights.std() > 0.05
+    for label in (0, 1):
+        assert weights[review.labels_ == label].mean() == pytest.approx(2.0)
+
+
 def test_floral_gets_its_budget_from_the_answers_unless_set(moons):
     X, y, given = moons
     review = answered(X, y, given, 10)

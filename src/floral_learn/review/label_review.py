@@ -450,9 +450,11 @@ class LabelReview(Shown):
         return read if len(np.unique(read)) > 1 else self._codes
 
     def _weights(self) -> np.ndarray:
-        belief = self.label_probability_
-        chance = belief[np.arange(len(belief)), self._read()]
-        return self._weight * np.clip(_SURE * (2 * chance - 1), 0.1, 1.0)
+        """Less for rows in doubt, and 1 on average over each class as read: doubt about a class must not shrink it."""
+        belief, read = self.label_probability_, self._read()
+        certainty = np.clip(_SURE * (2 * belief[np.arange(len(belief)), read] - 1), 0.1, 1.0)
+        mean = np.bincount(read, certainty) / np.maximum(np.bincount(read), 1)
+        return self._weight * certainty / mean[read]
 
     def _fit_on(self, estimator: Any, train: np.ndarray) -> Any:
         doubtful = self.label_probability_[np.arange(len(self.given)), self._read()] < 0.5 + 0.5 / _SURE
