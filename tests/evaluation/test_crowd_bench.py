@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from floral_learn.evaluation.crowds.card import card_text, complete, crowd_frame, groups, score_card
+from floral_learn.evaluation.crowds.card import card_text, complete, crowd_frame, groups, score_card, write_crowd
 from floral_learn.evaluation.crowds.cells import crowd_cells
 from floral_learn.evaluation.crowds.problems import KINDS, load_problem
 from floral_learn.evaluation.crowds.score import calibration_error, limit, run_cell
@@ -45,6 +45,9 @@ def test_finished_cells_are_known_and_make_a_card(tmp_path):
     assert (groups(frame)["lead"] > 0).all()
     assert "5 problems" in card_text(frame)
     assert len(complete(frame[:-1])) == 8
+    write_crowd(frame, tmp_path / "crowd", {"command": "floral bench crowd --quick"})
+    written = {path.name for path in (tmp_path / "crowd").iterdir()}
+    assert written == {"cells.csv", "card.csv", "groups.csv", "crowd.png", "run.json"}
 
 
 def test_an_unknown_method_is_named():

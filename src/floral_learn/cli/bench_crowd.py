@@ -25,7 +25,7 @@ def run_crowd(cells: list[Any], out: Path, jobs: int, retry_errors: bool, quick:
         frame = crowd_frame(cells, store)
         if not len(frame):
             return None
-        write_crowd(frame, out / ("crowd-quick" if quick else "crowd"))
+        write_crowd(frame, out / ("crowd-quick" if quick else "crowd"), note)
         return card_text(frame)
 
     return run_cells("crowd", cells, run_cell, out, jobs, retry_errors=retry_errors, report=report)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -51,6 +53,9 @@ def score_card(frame: Any) -> Any:
         calibration=("calibration", "mean"),
         seconds=("seconds", "mean"),
     )
+    for name in ("decided", "accuracy_decided"):
+        if name in frame:
+            card[name] = frame.groupby("method")[name].mean()
     card["ranking"] = frame.groupby("method")["ranking"].mean() if "ranking" in frame else float("nan")
     return card.sort_values("accuracy", ascending=False)
 
@@ -67,14 +72,22 @@ def groups(frame: Any) -> Any:
     return table
 
 
-def write_crowd(frame: Any, folder: Path) -> None:
-    """cells.csv, card.csv and groups.csv."""
+def write_crowd(frame: Any, folder: Path, note: dict[str, Any]) -> None:
+    """cells.csv, card.csv, groups.csv, crowd.png, and run.json with `note`: how they were made."""
+    from floral_learn.evaluation.figures.crowd import draw_crowd
+    from floral_learn.evaluation.figures.style import print_style
+
     folder.mkdir(parents=True, exist_ok=True)
+    picture = io.BytesIO()
+    with print_style():
+        draw_crowd(frame).savefig(picture, format="png", dpi=140, bbox_inches="tight")
     write_all(
         {
             folder / "cells.csv": frame.round(4).to_csv(index=False).encode(),
             folder / "card.csv": score_card(frame).round(4).to_csv().encode(),
             folder / "groups.csv": groups(frame).round(4).to_csv().encode(),
+            folder / "crowd.png": picture.getvalue(),
+            folder / "run.json": (json.dumps(note, indent=1) + "\n").encode(),
         }
     )
 
