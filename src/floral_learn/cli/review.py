@@ -7,10 +7,13 @@ import getpass
 import tempfile
 import webbrowser
 from html import escape
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import typer
+
+from floral_learn.extras import install_line
 
 from .failures import one_line
 
@@ -53,6 +56,8 @@ def review(
     from floral_learn.review.page.server import ReviewServer, bind
     from floral_learn.review.page.work import ReviewWork, check_folder
 
+    if not finish and (missing := [name for name in ("starlette", "uvicorn") if find_spec(name) is None]):
+        raise ImportError(f"the review page needs {' and '.join(missing)}: {install_line('review')}")
     check_folder(out, source)
     name = reviewer_name(reviewer)
     listening = None if finish else bind(host, port)
