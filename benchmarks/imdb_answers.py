@@ -31,7 +31,7 @@ STARTED = time.monotonic()
 ANSWERS = (10, 20, 50, 100)
 TURNS = (20, 50, 100)
 EXPLORED = 9  # the draw on which settings were compared
-LEVELS = (25, 30, 35, 40)
+LEVELS = (40, 30, 35, 25)
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,7 @@ class Cell:
     def __init__(self, task: Task, given: argparse.Namespace) -> None:
         self.task, self.given = task, given
         self.began = time.monotonic()
+        self.pace = 12.0  # seconds of a fine-tune
 
     def note(self, **values) -> None:
         line = {
@@ -99,7 +100,8 @@ class Cell:
             stream.write(json.dumps(line) + "\n")
         print(f"{time.monotonic() - self.given.started:6.0f} s {line}", flush=True)
 
-    def in_time(self, needed: float = 12.0) -> None:
+    def in_time(self, needed: float | None = None) -> None:
+        needed = 1.3 * self.pace + 3.0 if needed is None else needed
         if self.given.limit and time.monotonic() - self.given.started > self.given.limit - needed:
             raise OutOfTime
 
@@ -127,10 +129,6 @@ class Cell:
         given = gradient_labels(data, Attack("gradient"), [task.level], task.seed, device, lambda share: None)[0]
         self.in_time()
         self.note(kind="clean labels", accuracy=float(clean.accuracy[-1]), took=clean.seconds)
-        own = encode(data, given, task.seed, device)
-        self.note(kind="given labels", answers=0, wrong=float((given != y).mean()), accuracy=float(own.accuracy[-1]),
-                  best=float(own.accuracy.max()), took=own.seconds)  # fmt: skip
-        self.in_time()
         encoder = TextClassifier(
             source_of(data),
             epochs=int(dict(data.params).get("epochs", 3)),
@@ -143,6 +141,13 @@ class Cell:
         def accuracy(model) -> float:
             return float((model.predict(draw.test) == draw.y_test).mean())
 
+        began = time.monotonic()
+        poisoned = clone(encoder).fit(draw.train, given)
+        took = time.monotonic() - began
+        wrong = float((given != y).mean())
+        self.note(kind="given labels", answers=0, wrong=wrong, accuracy=accuracy(poisoned), took=took)
+        self.pace = took
+        self.in_time()
         if task.more:
             right = (given == y).astype(float)
             self.note(kind="poisoned rows left out", accuracy=accuracy(clone(encoder).fit(draw.train, given,
@@ -166,10 +171,10 @@ class Cell:
                 self.in_time(8.0)
             wrong = review.labels_ != y
             weight = review._weights()
-            asked = accuracy(review.encoder_)
+            began = time.monotonic()
             done = accuracy(final(review, encoder, self.given.fit))
             self.note(kind="answers", answers=goal, wrong_before=before, wrong=float(wrong.mean()), accuracy=done,
-                      asked_encoder=asked, asking=asking, turns=review.turns_,
+                      fitting=time.monotonic() - began, asking=asking, turns=review.turns_,
                       wrong_weighted=float((wrong * weight).sum() / weight.sum()),
                       wrong_share=review.wrong_share_.estimate, light=float((weight < 1).mean()))  # fmt: skip
         if task.more:
@@ -249,7 +254,7 @@ def finished(path: Path) -> set[str]:
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--plan", choices=("main", "explore"), default="main")
+    parser.add_argument("--plan", choices=("main", "explore", "both"), default="main")
     parser.add_argument("--draws", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--levels", type=float, nargs="+", default=list(LEVELS))
     parser.add_argument("--answers", type=int, nargs="+", default=list(ANSWERS))
@@ -275,19 +280,20 @@ def main() -> None:
     os.environ.setdefault("FLORAL_WORK", str((given.out / "work").resolve()))
     asking = [epochs or None for epochs in given.asking_epochs]
     levels = [int(level) if level == int(level) else level for level in given.levels]
-    if given.plan == "explore":
-        wanted = [
-            Task(EXPLORED, 25, 1, (20, 50, 100), True),
-            Task(EXPLORED, 40, 1, (20, 50, 100), True),
-            Task(EXPLORED, 25, 1, (50, 100), scored=False),
-            Task(EXPLORED, 40, 1, (50, 100), scored=False),
-            Task(EXPLORED, 25, None, (50, 100)),
-            Task(EXPLORED, 35, 1, (50, 100)),
-            Task(EXPLORED, 40, None, (50, 100)),
-        ]
-    else:
-        answers = tuple(given.answers)
-        wanted = [Task(seed, level, epochs, answers) for epochs in asking for seed in given.draws for level in levels]
+    explored = [
+        Task(EXPLORED, 25, 1, (20, 50, 100), True),
+        Task(EXPLORED, 25, 1, (50, 100), scored=False),
+        Task(EXPLORED, 40, 1, (50, 100), scored=False),
+        Task(EXPLORED, 40, 1, (20, 50, 100), True),
+        Task(EXPLORED, 25, None, (50, 100)),
+        Task(EXPLORED, 40, None, (50, 100)),
+    ]
+    answers = tuple(given.answers)
+    main = [Task(seed, level, epochs, answers) for epochs in asking for level in levels for seed in given.draws]
+    first, second, third = explored[:1], explored[1:2], explored[2:]
+    each = len(given.draws)
+    mixed = [*main[:each], *first, *main[each : 2 * each], *second, *main[2 * each :], *third]
+    wanted = {"main": main, "explore": explored, "both": mixed}[given.plan]
     known = finished(given.out / "answers.jsonl")
     context = multiprocessing.get_context("spawn")
     tasks = context.Queue()

@@ -94,6 +94,59 @@ def test_fit_gives_the_encoder_or_a_head(texts):
     assert review.fit(LogisticRegression()).predict(review.encoder_.embed(made)).shape == (120,)
 
 
+class Scoring(Bag):
+    """An encoder that knows the labels a little, and says so."""
+
+    def decision_function(self, X):
+        good = np.array([sum(word in WORDS["good"] for word in text.split()) for text in X])
+        return good + np.linspace(0, 0.1, len(X))
+
+
+def test_regions_may_lie_along_the_encoders_scores(texts, tmp_path):
+    made, y, given = texts
+    review = TextReview(made, given, encoder=Scoring(), random_state=0)
+    place = review._material.problem.line
+    assert (place.min(), place.max() < 2) == (-2.0, True)
+    np.testing.assert_array_equal(np.argsort(place), np.argsort(Scoring().decision_function(made)))
+    rows = review.ask(12)
+    review.answer(rows, y[rows])
+    assert any(c.on_line for c in review._posterior().components)
+    review.save(tmp_path / "texts.skops")
+    again = TextReview.load(tmp_path / "texts.skops", encoder=Scoring())
+    np.testing.assert_array_equal(again.ask(3), review.ask(3))
+    assert TextReview(made, given, encoder=Bag(), random_state=0)._material.problem.line is None
+
+
+def test_a_stretch_of_the_line_that_was_turned_over_is_read_right():
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(900) < 0.5, 1, -1)
+    score = 1.3 * y + rng.normal(size=900)
+    given = y.copy()
+    given[np.argsort(y * score)[:225]] *= -1  # the rows that are hardest to tell
+    rows = np.tanh(score / 2)[:, None] * rng.normal(size=30) + 0.7 * rng.normal(size=(900, 30))
+
+    class Known(BaseEstimator):
+        def fit(self, X, y):
+            return self
+
+        def embed(self, X):
+            return rows
+
+        def decision_function(self, X):
+            return score
+
+    wrong = {}
+    for scored in (False, True):
+        kind = type("Kind", (TextReview,), {"scored": scored})
+        review = kind(["text"] * 900, given, encoder=Known(), random_state=0)
+        while len(review.history_) < 60:
+            asked = review.ask(5)
+            review.answer(asked, y[asked])
+        wrong[scored] = (review.labels_ != y).mean()
+    assert wrong[True] < 0.5 * (given != y).mean()
+    assert wrong[True] < wrong[False]
+
+
 def test_a_saved_review_goes_on_with_an_encoder(texts, tmp_path):
     made, y, given = texts
     review = TextReview(made, given, encoder=Bag(), asking_epochs=2, random_state=0)

@@ -405,6 +405,9 @@ class LabelReview(Shown):
         self._walk = drawn(n, self.random_state, self._walk)
         self._forget()
 
+    def _restore(self, state: dict[str, Any]) -> None:
+        """What a subclass has kept beside the rows, before it is set up again."""
+
     def _line(self, n: int) -> np.ndarray | None:
         """Places of the n rows on a line on which regions may lie; none where nothing but rows is known."""
         return None
@@ -506,6 +509,7 @@ class LabelReview(Shown):
         review._seed, review._turn = state["seed"], state["turn"]
         review._log = [Answer(*entry) for entry in state["log"]]
         review._walk = state["walk"]  # of as many rows: setting up keeps it
+        review._restore(state)
         given = (state[name] for name in ("X", "y", "trusted", "groups", "sample_weight", "classes"))
         review._set_up(*given)
         return review

@@ -128,6 +128,7 @@ class TextReview(LabelReview):
         if not isinstance(self.texts, list | tuple | np.ndarray):
             raise ValueError(f"texts are {type(self.texts).__name__}, which a review file cannot hold")
         kept = {"texts": [str(t) for t in self.texts], "turns": self.turns_, "asking_epochs": self.asking_epochs}
+        kept["ranks"] = self._ranks
         saving.write(path, {**self._state(), **kept})
 
     @classmethod
@@ -137,9 +138,12 @@ class TextReview(LabelReview):
         if "texts" not in state:
             raise ValueError(f"{path} holds a LabelReview, not a TextReview")
         review = cls._from_state(state)
-        review.texts, review.turns_, review.encoder = state["texts"], state["turns"], _checked(encoder)
-        review.asking_epochs = state.get("asking_epochs", 1)
+        review.encoder = _checked(encoder)
         return review
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.texts, self.turns_ = state["texts"], state["turns"]
+        self.asking_epochs, self._ranks = state.get("asking_epochs", 1), state.get("ranks")
 
     def _line(self, n: int) -> np.ndarray | None:
         """Ranks of the encoder's own scores, from -2 to 2: labels may have been turned over where it is unsure."""
