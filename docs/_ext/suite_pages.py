@@ -1,4 +1,4 @@
-"""One page a suite of `floral bench`: the table as the command wrote it, its pictures, and the other tables folded.
+"""One page per suite of `floral bench`: the table as the command wrote it, its pictures, and the other tables folded.
 
 The files under docs/results stay as the command leaves them; the title and the rest are added while they are read.
 """
@@ -25,6 +25,7 @@ def read(app, docname, source):
     if not docname.startswith("results/"):
         return
     results = Path(app.srcdir) / "results"
+    source[0] = folded(source[0])
     source[0] = re.sub(r"\]\(([\w-]+)/(\w+)\.md\)", lambda link: f"]({page_of(results / link[1], link[2])})", source[0])
     match = re.fullmatch(r"results/([^/]+)/(accuracy|stability)", docname)
     if not match or source[0].lstrip().startswith("# "):
@@ -46,6 +47,12 @@ def read(app, docname, source):
         title = TITLES.get(table.stem, table.stem.replace("_", " ").capitalize())
         parts.append(f":::{{dropdown}} {title}\n```{{include}} {table.name}\n```\n:::")
     source[0] = "\n\n".join(parts) + "\n"
+
+
+def folded(text):
+    """Sections that begin with ``<!-- fold -->`` become dropdowns on the site; in the repository they are plain."""
+    section = re.compile(r"^## ([^\n]+)\n+<!-- fold -->\n(.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)
+    return section.sub(lambda found: f"::::{{dropdown}} {found[1]}\n{found[2].strip()}\n::::\n\n", text)
 
 
 def page_of(folder, table):
