@@ -34,7 +34,7 @@ extensions = [
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "README.md", "api/backreferences"]
-# Tables that `floral bench` writes have no title of their own; _ext/suite_pages.py puts them on one page a suite.
+# Tables that `floral bench` writes have no title of their own; _ext/suite_pages.py puts them on one page per suite.
 exclude_patterns += [
     str(table.relative_to(HERE))
     for table in HERE.glob("results/*/**/*.md")
@@ -94,4 +94,4 @@ html_theme_options = {
 }
 html_favicon = "_static/logo.svg"
 # Pages without pages below them need no list of them.
-html_sidebars = {page: [] for page in ("index", "getting-started", "theory", "design", "changelog", "results/**")}
+html_sidebars = {page: [] for page in ("index", "getting-started", "cli", "theory", "design", "changelog", "results/**")}
