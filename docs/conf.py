@@ -94,4 +94,5 @@ html_theme_options = {
 }
 html_favicon = "_static/logo.svg"
 # Pages without pages below them need no list of them.
-html_sidebars = {page: [] for page in ("index", "getting-started", "cli", "theory", "design", "changelog", "results/**")}
+ALONE = ("index", "getting-started", "cli", "theory", "design", "changelog", "results/**")
+html_sidebars = {page: [] for page in ALONE}
