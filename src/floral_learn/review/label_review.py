@@ -30,6 +30,7 @@ from floral_learn.shown import Shown
 
 _REVIEWER = "reviewer"
 _SURE = 2.5  # rows that are read right with 70 % and more count in full
+_MOST_SHIFT = 4.0  # how much more, or less, a class may weigh than the rows that are read as it
 _LITTLE = 0.002  # one label in five hundred
 
 
@@ -453,11 +454,18 @@ class LabelReview(Shown):
         return read if len(np.unique(read)) > 1 else self._codes
 
     def _weights(self) -> np.ndarray:
-        """Less for rows in doubt, and 1 on average over each class as read: doubt about a class must not shrink it."""
+        """Less for rows in doubt; each class weighs as much as it is expected to have rows, 1 per row on average.
+
+        Labels are read one by one, so a rare class in doubt would be read too rarely.
+        """
         belief, read = self.label_probability_, self._read()
         certainty = np.clip(_SURE * (2 * belief[np.arange(len(belief)), read] - 1), 0.1, 1.0)
-        mean = np.bincount(read, certainty) / np.maximum(np.bincount(read), 1)
-        return self._weight * certainty / mean[read]
+        M = belief.shape[1]
+        total = np.maximum(np.bincount(read, certainty, minlength=M), 1e-9)
+        count = np.maximum(np.bincount(read, minlength=M), 1)
+        expected = count * np.clip(belief.sum(axis=0) / count, 1 / _MOST_SHIFT, _MOST_SHIFT)
+        weights = certainty * (expected / total)[read]
+        return self._weight * weights / weights.mean()
 
     def _fit_on(self, estimator: Any, train: np.ndarray) -> Any:
         doubtful = self.label_probability_[np.arange(len(self.given)), self._read()] < 0.5 + 0.5 / _SURE
