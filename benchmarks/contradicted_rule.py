@@ -42,6 +42,7 @@ SCATTERED = [
 SCATTERED += [SCATTERED[0] | {"scattered_errors": NEVER}]
 CELL = ["model", "fold", "data", "attack", "level_"]
 SCORES = ["accuracy", "balanced"]
+NUMBERS = ["level", "rim", "own_in_core", "share", "clumped", "check_errors", "check_recall", "recall_errors"]
 
 
 def read_rows(path: Path) -> pd.DataFrame:
@@ -66,29 +67,29 @@ class Records:
         self.ways = self._part(ways.sort_values("foreign"))
         self.others = {kind: self._part(part) for kind, part in frame.groupby("kind")}
 
-    def _part(self, frame: pd.DataFrame) -> pd.DataFrame:
+    def _part(self, frame: pd.DataFrame) -> dict[str, np.ndarray]:
         at = self.plain.index.get_indexer(frame.set_index([*CELL, "split"]).index)
         frame, at = frame[at >= 0], at[at >= 0]
-        change = frame[SCORES].to_numpy() - self.plain.to_numpy()[at]
-        return frame.assign(at=at, d_accuracy=change[:, 0], d_balanced=change[:, 1])
+        numbers = {name: frame[name].to_numpy() for name in NUMBERS}
+        return numbers | {"at": at, "change": frame[SCORES].to_numpy() - self.plain.to_numpy()[at]}
 
     def outcome(self, rule: Rule) -> np.ndarray:
         """What the rule makes of accuracy and balanced accuracy (fits, 2), minus the plain model's."""
         ways = self.ways
-        counts = (ways.level >= rule.level) & (ways.rim <= rule.most_foreign) & (ways.own_in_core <= rule.own_in_core)
-        counts &= (ways.share >= rule.least_share) & (ways.clumped <= rule.most_clumped)
-        ways = ways[counts].drop_duplicates("at", keep="last")  # the pattern with the most foreign labels
+        counts = (ways["level"] >= rule.level) & (ways["rim"] <= rule.most_foreign)
+        counts &= (ways["own_in_core"] <= rule.own_in_core) & (ways["share"] >= rule.least_share)
+        rows = np.flatnonzero(counts & (ways["clumped"] <= rule.most_clumped))
+        pattern = np.full(len(self.plain), -1)
+        pattern[ways["at"][rows]] = rows  # the one with the most foreign labels comes last and stays
         change = np.zeros((len(self.plain), 2))
-        found = self.others.get(f"{rule.scattered} {rule.scattered_weight:g}")
-        parts = [ways[ways.check_recall >= rule.one_way_gain]]
-        if found is not None:
-            allowed = found.share >= rule.scattered_share
-            helps = (
-                allowed & (found.check_errors >= rule.scattered_errors) & (found.recall_errors >= rule.recall_errors)
-            )
-            parts.append(found[helps & ~found["at"].isin(ways["at"])])
-        for part in parts:
-            change[part["at"]] = part[["d_accuracy", "d_balanced"]]
+        found = pattern[pattern >= 0]
+        found = found[ways["check_recall"][found] >= rule.one_way_gain]
+        change[ways["at"][found]] = ways["change"][found]
+        others = self.others.get(f"{rule.scattered} {rule.scattered_weight:g}")
+        if others is not None:
+            helps = (others["check_errors"] >= rule.scattered_errors) & (others["share"] >= rule.scattered_share)
+            helps &= (others["recall_errors"] >= rule.recall_errors) & (pattern[others["at"]] < 0)
+            change[others["at"][helps]] = others["change"][helps]
         return change
 
     def alone(self, kind: str) -> np.ndarray:
@@ -96,7 +97,7 @@ class Records:
         change = np.full((len(self.plain), 2), np.nan)
         if kind in self.others:
             part = self.others[kind]
-            change[part["at"]] = part[["d_accuracy", "d_balanced"]]
+            change[part["at"]] = part["change"]
         return change
 
     def card(self, change: np.ndarray, rows: np.ndarray) -> dict[str, float]:
