@@ -220,6 +220,19 @@ def test_a_cheap_judge_spares_the_model_behind(judge):
     assert CountsFits.fits == 1
 
 
+@pytest.mark.parametrize("judge", [None, "linear", "trees", LogisticRegression()], ids=str)
+def test_rows_are_left_out_where_the_model_or_the_judge_takes_no_weights(judge):
+    X, truth = make_blobs(500, centers=[[0, 0], [3, 0]], random_state=1)
+    y = np.where(np.random.default_rng(0).random(500) < 0.3, 1 - truth, truth)
+    near = KNeighborsClassifier(1)  # learns every wrong label by heart, and takes no weights
+    safe = SanitizedClassifier(ContradictedLabels(judge), near).fit(X, y)
+    assert set(safe.sanitizer_.weights_) <= {0.0, 1.0}
+    assert safe.sample_weight_ is None
+    if judge is None:
+        assert safe.sanitizer_.acted_, safe.sanitizer_.summary_
+        assert safe.score(X, truth) > near.fit(X, y).score(X, truth) + 0.1
+
+
 class CountsFits(ClassifierMixin, BaseEstimator):
     """A tree that counts how many rows it was fitted on."""
 

@@ -134,6 +134,8 @@ class ContradictedLabels(BaseEstimator):
         first cross-validation.
         """
         judge = self._judge(estimator)
+        trained = [model for model in (judge, estimator) if model is not None]
+        self._weighable = all(has_fit_parameter(model, "sample_weight") for model in trained)
         features, classes, codes = sanitizer_input(
             self, X, y, accept_sparse="csr", allow_nan=get_tags(judge).input_tags.allow_nan
         )
@@ -215,7 +217,7 @@ class ContradictedLabels(BaseEstimator):
         pattern: Any,
     ) -> Any:
         """Cross-validate the model with the new weights; give the weights back, or ones where that did not help."""
-        if ((weights > 0) & (weights < 1)).any() and not has_fit_parameter(judge, "sample_weight"):
+        if not self._weighable:
             weights = np.where(weights < 1, 0.0, 1.0)  # a model without weights can only leave rows out
         _, mended = self._held_out(judge, X, codes, classes, folds, weight * weights, "sanitised")
         told = compare(plain, mended, codes, weight)
@@ -230,11 +232,16 @@ class ContradictedLabels(BaseEstimator):
         else:
             helps = told.accuracy_errors >= RULE.scattered_errors and told.recall_errors >= RULE.recall_errors
             found = f"{count} labels are contradicted by held-out models and by their nearest rows"
-            measured = f"the accuracy on held-out labels goes from {accuracy[0]:.3f} to {accuracy[1]:.3f}"
+            measured = (
+                f"the accuracy on held-out labels goes from {accuracy[0]:.3f} to {accuracy[1]:.3f} and their mean "
+                f"recall from {recall[0]:.3f} to {recall[1]:.3f}"
+            )
         if not helps:
             self.summary_ = f"Nothing was done: {found}, but without them {measured}, which is not enough."
             return np.ones(len(codes))
-        done = "left out" if (weights[weights < 1] == 0).all() else f"given weight {RULE.scattered_weight:g}"
+        done = f"given weight {RULE.scattered_weight:g}" if ((weights > 0) & (weights < 1)).any() else "left out"
+        if (weights > 1).any():
+            done += ", and the other labels weighed to make up for those that their class has lost"
         self.summary_ = f"{found[0].upper()}{found[1:]}; they were {done}, since {measured}."
         return weights
 
