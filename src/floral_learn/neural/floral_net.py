@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -98,23 +98,23 @@ class NeuralFloralClassifier(HeadMixin, ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        module=None,
+        module: Any = None,
         *,
-        hidden_layer_sizes=(32, 32),
-        layer=None,
-        head=None,
-        alternations=0,
-        epochs=100,
-        learning_rate=0.01,
-        momentum=0.9,
-        batch_size=32,
-        optimizer=None,
-        scheduler=None,
-        loss=None,
-        device=None,
-        random_state=None,
-        verbose=0,
-    ):
+        hidden_layer_sizes: Any = (32, 32),
+        layer: Any = None,
+        head: Any = None,
+        alternations: int = 0,
+        epochs: int = 100,
+        learning_rate: Any = 0.01,
+        momentum: float = 0.9,
+        batch_size: Any = 32,
+        optimizer: Any = None,
+        scheduler: Any = None,
+        loss: Any = None,
+        device: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
         self.module = module
         self.hidden_layer_sizes = hidden_layer_sizes
         self.layer = layer
@@ -132,7 +132,7 @@ class NeuralFloralClassifier(HeadMixin, ClassifierMixin, BaseEstimator):
         self.verbose = verbose
 
     @whole_fit
-    def fit(self, X, y=None, sample_weight=None, trusted=None):
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, trusted: Any = None) -> Self:
         """Train network and head on rows X with untrusted labels y.
 
         Parameters
@@ -219,10 +219,10 @@ class NeuralFloralClassifier(HeadMixin, ClassifierMixin, BaseEstimator):
     def _rows_at_once(self) -> int:
         return 256
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         """Keep a network of our own as plain arrays, so that a model file needs no pickle."""
         return packed(super().__getstate__())
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: Any) -> Any:
         """Build the network again, on the CPU."""
         super().__setstate__(unpacked(state))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -68,7 +68,7 @@ class HeadMixin(TransformerMixin):
     layer: str | None
     _rows_at_once: Callable[[], int]  # rows of a forward pass
 
-    def __sklearn_clone__(self):
+    def __sklearn_clone__(self) -> Any:
         """Share the given network, which no fit changes: a search over twenty settings holds it once."""
         shell = object.__new__(type(self))
         shell.__dict__.update(vars(self), module=None)
@@ -76,32 +76,32 @@ class HeadMixin(TransformerMixin):
         made.module = self.module
         return made
 
-    def transform(self, X):
+    def transform(self, X: Any) -> np.ndarray:
         """Features (m, width) that the head sees of rows X."""
         check_is_fitted(self)
         X = rows_only(X)
         X = validate_data(self, X, reset=False, allow_nd=True, dtype=float_types(X))
         return layer_features(self.module_, X, self.layer, self._rows_at_once())
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """Class of each row of X."""
         features = self.transform(X)
         return self.head_.predict(features)
 
     @available_if(head_has("decision_function"))
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> np.ndarray:
         """The head's scores: positive is ``classes_[1]`` for two classes, the largest wins for more."""
         features = self.transform(X)
         return self.head_.decision_function(features)
 
     @available_if(head_has("label_issues"))
-    def label_issues(self):
+    def label_issues(self) -> Any:
         """Training labels by how likely they are to be wrong, as ``FloralClassifier.label_issues``."""
         check_is_fitted(self)
         return self.head_.label_issues()
 
     @property
-    def classes_(self):
+    def classes_(self) -> np.ndarray:
         """The labels, sorted."""
         try:
             return self.head_.classes_
@@ -162,7 +162,9 @@ class FloralHead(HeadMixin, ClassifierMixin, BaseEstimator):
         "random_state": ["random_state", np.random.Generator],
     }
 
-    def __init__(self, module, layer=None, *, head=None, batch_size=256, random_state=None):
+    def __init__(
+        self, module: Any, layer: Any = None, *, head: Any = None, batch_size: Any = 256, random_state: Any = None
+    ) -> None:
         self.module = module
         self.layer = layer
         self.head = head
@@ -170,7 +172,7 @@ class FloralHead(HeadMixin, ClassifierMixin, BaseEstimator):
         self.random_state = random_state
 
     @whole_fit
-    def fit(self, X, y=None, sample_weight=None, trusted=None):
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, trusted: Any = None) -> Self:
         """Train the head on the features of rows X with untrusted labels y.
 
         Parameters

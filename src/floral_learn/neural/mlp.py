@@ -6,7 +6,7 @@ import copy
 import sys
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -138,22 +138,22 @@ class NeuralNetClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        hidden_layer_sizes=(32, 32),
+        hidden_layer_sizes: Any = (32, 32),
         *,
-        epochs=100,
-        learning_rate=0.01,
-        momentum=0.9,
-        batch_size=32,
-        early_stopping=False,
-        validation_fraction=0.1,
-        patience=10,
-        optimizer=None,
-        scheduler=None,
-        loss=None,
-        device=None,
-        random_state=None,
-        verbose=0,
-    ):
+        epochs: int = 100,
+        learning_rate: Any = 0.01,
+        momentum: float = 0.9,
+        batch_size: Any = 32,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        patience: int = 10,
+        optimizer: Any = None,
+        scheduler: Any = None,
+        loss: Any = None,
+        device: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
         self.epochs = epochs
         self.learning_rate = learning_rate
@@ -171,7 +171,7 @@ class NeuralNetClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     @whole_fit
     @with_callbacks
-    def fit(self, X, y=None, sample_weight=None, validation=None):
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, validation: Any = None) -> Self:
         """Train on rows X (n, d) and labels y (n,).
 
         Parameters
@@ -271,23 +271,23 @@ class NeuralNetClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
         return after
 
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> np.ndarray:
         """Log-odds (m,) of ``classes_[1]`` for two classes, logits (m, M) for more."""
         check_is_fitted(self)
         values = logits(self.module_, query_input(self, rows_only(X)))
         return values[:, 0] if len(self.classes_) == 2 else values
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities (m, M), as the network sees them."""
         values = self.decision_function(X)
         return np.column_stack([expit(-values), expit(values)]) if values.ndim == 1 else softmax(values, axis=1)
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """Class of each row of X (m, d)."""
         values = self.decision_function(X)
         return self.classes_[(values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)]
 
-    def input_gradient_norms(self, X, codes):
+    def input_gradient_norms(self, X: Any, codes: Any) -> Any:
         """How strongly the loss of each row reacts to its input: |d CE(y_i, f(x_i)) / d x_i|.
 
         What the gradient attack and the influence of a network are made of.
@@ -312,11 +312,11 @@ class NeuralNetClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             raise ValueError(f"codes must be places in classes_, 0 to {len(self.classes_) - 1}")
         return input_gradient_norms(self.module_, X, codes, len(self.classes_))
 
-    def __getstate__(self):
+    def __getstate__(self) -> Any:
         """Keep the network as plain arrays, so that a model file needs no pickle."""
         return packed(super().__getstate__())
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: Any) -> Any:
         """Build the network again, on the CPU."""
         super().__setstate__(unpacked(state))
 
@@ -368,26 +368,26 @@ optimizer, scheduler, loss, device, random_state, verbose
 
     def __init__(
         self,
-        hidden_layer_sizes=(32, 32),
+        hidden_layer_sizes: Any = (32, 32),
         *,
-        epsilon=8 / 255,
-        step=2 / 255,
-        inner_steps=7,
-        clip=None,
-        epochs=100,
-        learning_rate=0.01,
-        momentum=0.9,
-        batch_size=32,
-        early_stopping=False,
-        validation_fraction=0.1,
-        patience=10,
-        optimizer=None,
-        scheduler=None,
-        loss=None,
-        device=None,
-        random_state=None,
-        verbose=0,
-    ):
+        epsilon: Any = 8 / 255,
+        step: Any = 2 / 255,
+        inner_steps: int = 7,
+        clip: Any = None,
+        epochs: int = 100,
+        learning_rate: Any = 0.01,
+        momentum: float = 0.9,
+        batch_size: Any = 32,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        patience: int = 10,
+        optimizer: Any = None,
+        scheduler: Any = None,
+        loss: Any = None,
+        device: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
         super().__init__(
             hidden_layer_sizes,
             epochs=epochs,

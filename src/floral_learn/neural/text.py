@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
@@ -120,17 +120,17 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        model=None,
-        epochs=3,
-        learning_rate="auto",
-        weight_decay=0.01,
-        batch_size=32,
-        max_length="auto",
-        device=None,
-        random_state=None,
-        verbose=0,
-        pooling="auto",
-    ):
+        model: Any = None,
+        epochs: int = 3,
+        learning_rate: Any = "auto",
+        weight_decay: float = 0.01,
+        batch_size: Any = 32,
+        max_length: Any = "auto",
+        device: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        pooling: str = "auto",
+    ) -> None:
         self.model = model
         self.epochs = epochs
         self.learning_rate = learning_rate
@@ -142,7 +142,7 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.verbose = verbose
         self.pooling = pooling
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         """Rows are texts."""
         tags = super().__sklearn_tags__()
         tags.input_tags.string, tags.input_tags.two_d_array, tags.input_tags.one_d_array = True, False, True
@@ -151,7 +151,7 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     @whole_fit
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, validation=None, sample_weight=None):
+    def fit(self, X: Any, y: Any, validation: Any = None, sample_weight: Any = None) -> Self:
         """Fine-tune on texts `X` with labels `y`.
 
         Parameters
@@ -180,7 +180,7 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         held = None if held is None else (network.tokens(held[0]), held[1])
         return self._keep(network, classes, self._train(network, seed, tokens, codes, held, classes, weight))
 
-    def freeze(self, classes):
+    def freeze(self, classes: Any) -> Any:
         """Take the pre-trained network as it is: ``embed`` works, the last layer is random; `classes` name its outputs.
 
         Returns
@@ -300,11 +300,11 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             raise ValueError(f"labels {strange} do not occur in the training labels {classes.tolist()}")
         return texts, codes
 
-    def embed(self, X):
+    def embed(self, X: Any) -> Any:
         """Last-layer embeddings, pooled as ``pooling_`` says, float32 of shape (n_samples, width)."""
         return self.forward(X)[1]
 
-    def forward(self, X):
+    def forward(self, X: Any) -> Any:
         """Logits (n_samples, n_classes) and embeddings (n_samples, width) from one pass."""
         logits, vectors = self._forward(X, embeddings=True)
         return logits, np.asarray(vectors)
@@ -323,23 +323,23 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if not hasattr(self, "model_"):
             raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet: call fit first.")
 
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> np.ndarray:
         """Log-odds of ``classes_[1]`` for two classes, logits (n_samples, n_classes) for more."""
         logits = self._forward(X)[0].astype(np.float64)
         return logits[:, 1] - logits[:, 0] if len(self.classes_) == 2 else logits
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: Any) -> np.ndarray:
         """Softmax of the logits, (n_samples, n_classes)."""
         logits = self._forward(X)[0].astype(np.float64)
         share = np.exp(logits - logits.max(axis=1, keepdims=True))
         return share / share.sum(axis=1, keepdims=True)
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """The class of each text."""
         chosen = self._forward(X)[0].argmax(axis=1)
         return self.classes_[chosen]
 
-    def input_gradient_norms(self, X, codes):
+    def input_gradient_norms(self, X: Any, codes: Any) -> Any:
         """Norm of the loss gradient in the input embeddings, (n,), and logits, (n, M): what the gradient attack asks.
 
         `codes` number ``classes_``.

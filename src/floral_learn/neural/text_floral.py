@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone
@@ -73,27 +73,29 @@ class TextFloralClassifier(ClassifierMixin, BaseEstimator):
         "verbose": ["verbose"],
     }
 
-    def __init__(self, encoder=None, head=None, fine_tune=True, random_state=None, verbose=0):
+    def __init__(
+        self, encoder: Any = None, head: Any = None, fine_tune: bool = True, random_state: Any = None, verbose: int = 0
+    ) -> None:
         self.encoder = encoder
         self.head = head
         self.fine_tune = fine_tune
         self.random_state = random_state
         self.verbose = verbose
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         """Rows are texts."""
         tags = super().__sklearn_tags__()
         tags.input_tags.string, tags.input_tags.two_d_array, tags.input_tags.one_d_array = True, False, True
         return tags
 
-    def __sklearn_clone__(self):
+    def __sklearn_clone__(self) -> Any:
         """Keep a fitted encoder: it is part of what was asked for, and a clone without it would embed differently."""
         made = super().__sklearn_clone__()
         if hasattr(self.encoder, "model_"):
             made.encoder = copy.copy(self.encoder)  # parameters of its own, the same weights
         return made
 
-    def set_params(self, **params):
+    def set_params(self, **params: Any) -> Any:
         """Set parameters, those of the parts as ``encoder__epochs`` or ``head__budget``."""
         for name, kind in (("encoder", TextClassifier), ("head", FloralClassifier)):
             part = params.get(name, getattr(self, name))
@@ -103,7 +105,7 @@ class TextFloralClassifier(ClassifierMixin, BaseEstimator):
 
     @whole_fit
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y, validation=None, **head_params):
+    def fit(self, X: Any, y: Any, validation: Any = None, **head_params: Any) -> Self:
         """Fine-tune the encoder (or not) on texts `X` with untrusted labels `y`, then train the head on its embeddings.
 
         Parameters
@@ -139,17 +141,17 @@ class TextFloralClassifier(ClassifierMixin, BaseEstimator):
         self.encoder_, self.head_, self.classes_ = encoder, head, head.classes_
         return self
 
-    def embed(self, X):
+    def embed(self, X: Any) -> Any:
         """What the head sees of texts `X`: embeddings, float32 of shape (n_samples, width)."""
         self._check_fitted()
         return self.encoder_.embed(X)
 
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> np.ndarray:
         """The head's scores of texts `X`."""
         rows = self.embed(X)
         return self.head_.decision_function(rows)
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """The class of each text."""
         rows = self.embed(X)
         return self.head_.predict(rows)
@@ -158,7 +160,7 @@ class TextFloralClassifier(ClassifierMixin, BaseEstimator):
         if not hasattr(self, "head_"):
             raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet: call fit first.")
 
-    def label_issues(self, X=None):
+    def label_issues(self, X: Any = None) -> Any:
         """Rank the training labels by how likely they are to be wrong; see ``FloralClassifier.label_issues``.
 
         With the training texts `X` (they are not kept) the table has a column ``text``.
