@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import expit
 
 from floral_learn.core.votes import Votes
 
@@ -24,6 +25,8 @@ LEAST_CAMP = 0.1  # share of all votes below which no second reading is looked f
 NEARLY_EQUAL = 0.8  # of the larger camp's votes, from which the smaller one is not outvoted
 LEAST_SECOND = 5.0  # votes for the second reading that a region and pair of classes must have
 DEVIATIONS = 2.0  # by which the larger camp must be larger than chance explains
+PER_VOTE = 1.0  # log-odds of belonging to a camp, per vote for its reading
+AS_GOOD = 0.03  # log-likelihood per vote by which a reading may be worse and still be preferred
 SECOND = 0.25  # weight of the second reading where nobody can tell: more often than not the larger camp is right
 SETTLED = 3.0  # difference of log-likelihoods of the votes on known answers from which they tell the camps apart
 
@@ -63,6 +66,28 @@ def _often(votes: Votes, cell: np.ndarray, n_cells: int, read: np.ndarray | None
     return ((wrong >= LEAST_VOTES) & (wrong >= DISSENT * total))[place]
 
 
+def camp_of(votes: Votes, state: State, second: State) -> np.ndarray:
+    """(V,) probability that a vote's author belongs to the second camp, by all votes where the two readings differ."""
+    one, other = state.posterior.argmax(axis=1)[votes.item], second.posterior.argmax(axis=1)[votes.item]
+    lead = ((votes.label == other).astype(float) - (votes.label == one)) * votes.weight * (one != other)
+    return expit(PER_VOTE * np.bincount(votes.annotator, lead, minlength=len(votes.annotators)))[votes.annotator]
+
+
+def outvoted(votes: Votes, state: State, second: State, gold: np.ndarray | None) -> bool:
+    """Whether the second reading is to be preferred: known answers say so, or its camp has more votes to give.
+
+    What counts is who votes, not how often each vote is right: people who err now and then do not lose to fewer people
+    who never do. A reading that explains the votes much worse is not preferred without known answers.
+    """
+    known = gold_evidence(votes, second, gold) - gold_evidence(votes, state, gold)
+    if abs(known) > SETTLED:
+        return known > 0
+    differ = (state.posterior.argmax(axis=1) != second.posterior.argmax(axis=1))[votes.item]
+    in_second = camp_of(votes, state, second)[differ]
+    larger = float((votes.weight[differ] * (2 * in_second - 1)).sum()) > 0
+    return larger and second.score > state.score - AS_GOOD
+
+
 def weigh_camps(votes: Votes, state: State, second: State, region: np.ndarray | None, gold: np.ndarray | None) -> Camps:
     """Compare two readings; `gold` (n,) holds class codes of known answers, -1 elsewhere."""
     first_says, second_says = state.posterior.argmax(axis=1), second.posterior.argmax(axis=1)
@@ -70,13 +95,15 @@ def weigh_camps(votes: Votes, state: State, second: State, region: np.ndarray | 
     if gold_evidence(votes, state, gold) - gold_evidence(votes, second, gold) > SETTLED:
         return Camps(decided, state.posterior)
     k = len(votes.classes)
+    in_second = camp_of(votes, state, second) * votes.weight
+    per_item = np.bincount(votes.item, in_second, minlength=len(votes.items))
     differ = np.flatnonzero(first_says != second_says)
     where = np.zeros(len(differ), dtype=int) if region is None else region[differ]
     groups = (where * k + first_says[differ]) * k + second_says[differ]
     for group in np.unique(groups):
         items = differ[groups == group]
-        for_first = float(votes.shares[items, first_says[items]].sum())
-        for_second = float(votes.shares[items, second_says[items]].sum())
+        for_second = float(per_item[items].sum())
+        for_first = float(votes.per_item[items].sum()) - for_second
         clear = for_first - for_second > DEVIATIONS * np.sqrt(for_first + for_second)
         few = for_second < LEAST_SECOND  # an item or two is ordinary doubt, which its probability tells
         decided[items] = few or (clear and for_second < NEARLY_EQUAL * for_first)

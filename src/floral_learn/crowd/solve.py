@@ -9,7 +9,7 @@ import numpy as np
 from floral_learn.core.votes import Votes
 
 from .alike import regions_of
-from .camps import SETTLED, camp_start, gold_evidence, weigh_camps
+from .camps import camp_start, outvoted, weigh_camps
 from .cliques import Cliques, find_cliques, once_per_clique
 from .em import LARGE, ROUNDS, State, run
 from .features import OutOfFold
@@ -72,16 +72,16 @@ def solve(
     region = None if views is None else regions_of(views[0], int(rng.integers(2**31 - 1)))
     name = max(states, key=lambda name: states[name].score)
     decided = np.ones(len(votes.items), dtype=bool)
-    start = camp_start(votes, states[name], region)
-    if start is not None:
+    dissent = camp_start(votes, states[name], region)
+    if dissent is not None:
         opinion = features if states[name].log_classifier is not None else None
-        second = run(votes, start, opinion, gold=gold, rng=rng, rounds=rounds)
-        if gold_evidence(votes, second, gold) - gold_evidence(votes, states[name], gold) > SETTLED:
-            name, states = "dissenters", {**states, "dissenters": second}  # known answers say that they are right
-        else:
-            camps = weigh_camps(votes, states[name], second, region, gold)
-            decided = camps.decided
-            states[name] = replace(states[name], posterior=camps.posterior)
+        second = run(votes, dissent, opinion, gold=gold, rng=rng, rounds=rounds)
+        read = states[name]
+        if outvoted(votes, read, second, gold):
+            name, states["dissenters"], read, second = "dissenters", second, second, read
+        camps = weigh_camps(votes, read, second, region, gold)
+        decided = camps.decided
+        states[name] = replace(read, posterior=camps.posterior)
     view = None if features is None else features.chosen or 0
     scores = {key: state.score for key, state in states.items()}
     confirmed = cliques.among(find_cliques(votes, states[name], rng), len(votes.annotators))
