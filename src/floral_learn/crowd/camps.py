@@ -3,7 +3,7 @@
 Where some people dissent from the labels as they are read, time and again, theirs is another reading of the votes. It
 is worked out by the same EM, from a start that believes them. On the items where the two readings differ, per region
 and per pair of classes, the larger camp is believed only if it is larger by far. The camps are equal when liars hold
-(1 - e) / (2 - e) of the votes: all that they say in concert against the share 1 - e that honest people get right. With
+(1 - e) / (2 - e) of the votes: all that they say together against the share 1 - e that honest people get right. With
 two classes honest mistakes fall on the lie, too, and (1 - 2 e) / (2 - 2 e) is enough.
 """
 

@@ -29,7 +29,7 @@ def next_tasks(found: VoteAggregation, n: int = 10, *, annotators: Any = None) -
     -------
     DataFrame
         item, annotator, gain, probability (of the present label), decided, most useful first. Items that are not
-        decided come early: there an answer of one's own (`gold`) says more than any vote.
+        decided come early: there an answer of your own (`gold`) says more than any vote.
     """
     import pandas as pd
 

@@ -1,4 +1,4 @@
-"""Optimizer, schedule and loss of one's own, for any training here."""
+"""The user's own optimizer, schedule and loss, for any training here."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def is_torch_data(X: Any) -> bool:
 def rows_and_labels(X: Any, y: Any) -> tuple[Any, Any]:
     """Rows and labels of ``fit(X, y)``: X and y themselves, or those of a Dataset or DataLoader in the place of X.
 
-    A `y` that is given counts, whatever the data set holds: labels of one's own for its rows, in its order.
+    A `y` that is given counts, whatever the data set holds: other labels for its rows, in its order.
     """
     if not is_torch_data(X):
         return X, y
