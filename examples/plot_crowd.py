@@ -19,7 +19,8 @@ rng = np.random.default_rng(0)
 said = np.where(rng.random((350, 20)) < 0.75, y[:, None], rng.integers(5, size=(350, 20)))
 votes = np.where(rng.random(said.shape) < 0.16, said, -1)
 
-shares = [0.0, 0.2, 0.3, 0.4]
+shares = [0.0, 0.2, 0.3, 0.4, 0.48]
+decided = []
 scores: dict[str, list[float]] = {"majority": [], "without features": [], "with features": []}
 for share in shares:
     result = poison_votes(votes, X, y, attack="pair", budget=share, missing=-1, random_state=0)
@@ -29,6 +30,16 @@ for share in shares:
     scores["without features"].append(float((aggregate_votes(result.votes, **options).labels == y).mean()))
     found = aggregate_votes(result.votes, X, **options)
     scores["with features"].append(float((found.labels == y).mean()))
+    decided.append(float(found.decided.mean()))
+
+# %%
+# Near one half of the votes the two groups are nearly equal, and which of them lies is no longer in the votes: labels
+# are marked as not decided, until a few known answers (``gold``) tell.
+gold = {row: int(y[row]) for row in range(10)}
+told = aggregate_votes(result.votes, X, gold=gold, **options)
+print(
+    f"{decided[-1]:.0%} decided; with ten known answers {told.decided.mean():.0%}, {(told.labels == y).mean():.1%} right"
+)
 
 # %%
 # The people, at the highest share: those in the attacker's hands are crosses. The interval is wide where votes are few.
@@ -36,7 +47,8 @@ people = found.annotators
 figure, axes = plt.subplots(1, 2, figsize=(10.5, 4.4), layout="constrained")
 for name, values in scores.items():
     axes[0].plot([100 * share for share in shares], values, "o-", label=name)
-axes[0].set(xlabel="votes in the attacker's hands (%)", ylabel="labels that are right", ylim=(0.4, 1.02))
+axes[0].plot([100 * share for share in shares], decided, ":", color="grey", label="share that is decided")
+axes[0].set(xlabel="votes in the attacker's hands (%)", ylabel="labels that are right", ylim=(0, 1.04))
 axes[0].legend()
 place = np.arange(len(people))
 axes[1].hlines(place, 100 * people["low"], 100 * people["high"], color="C0", lw=3, alpha=0.4)

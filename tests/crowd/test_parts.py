@@ -200,3 +200,10 @@ def test_features_that_say_nothing_are_not_listened_to():
     X = np.random.default_rng(5).normal(size=(300, 8))
     alone = (aggregate_votes(votes, missing=-1, random_state=0).labels == y).mean()
     assert (aggregate_votes(votes, X, missing=-1, random_state=0).labels == y).mean() > alone - 0.02
+
+
+def test_more_people_are_believed_though_fewer_who_never_err_have_more_votes_on_their_side():
+    y, votes = two_camps(0.4, k=2, accuracy=0.75)
+    for_lie = (votes == 1 - y[:, None]).sum() / (votes >= 0).sum()
+    assert for_lie > 0.52  # honest mistakes fall on the lie
+    assert (aggregate_votes(votes, missing=-1, random_state=0).labels == y).mean() > 0.9

@@ -1,10 +1,11 @@
 """Two camps that contradict each other: which of them lies is not in the votes, unless one is clearly larger.
 
 Where some people dissent from the labels as they are read, time and again, theirs is another reading of the votes. It
-is worked out by the same EM, from a start that believes them. On the items where the two readings differ, per region
-and per pair of classes, the larger camp is believed only if it is larger by far. The camps are equal when liars hold
-(1 - e) / (2 - e) of the votes: all that they say together against the share 1 - e that honest people get right. With
-two classes honest mistakes fall on the lie, too, and (1 - 2 e) / (2 - 2 e) is enough.
+is worked out by the same EM, from a start that believes them. Of the two camps the one with more votes to give is
+believed. Counting the votes for each label instead would let liars win with (1 - e) / (2 - e) of the votes, e the error
+of honest people: all that they say together against the share 1 - e that honest people get right; with two classes
+honest mistakes fall on the lie, too, and (1 - 2 e) / (2 - 2 e) would be enough. Where the camps are nearly equal, per
+region and per pair of classes, labels are not decided.
 """
 
 from __future__ import annotations
