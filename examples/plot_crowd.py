@@ -37,9 +37,8 @@ for share in shares:
 # are marked as not decided, until a few known answers (``gold``) tell.
 gold = {row: int(y[row]) for row in range(10)}
 told = aggregate_votes(result.votes, X, gold=gold, **options)
-print(
-    f"{decided[-1]:.0%} decided; with ten known answers {told.decided.mean():.0%}, {(told.labels == y).mean():.1%} right"
-)
+print(f"{decided[-1]:.0%} of the labels are decided, with ten known answers {told.decided.mean():.0%};")
+print(f"of these {(told.labels == y).mean():.1%} are right")
 
 # %%
 # The people, at the highest share: those in the attacker's hands are crosses. The interval is wide where votes are few.
