@@ -6,6 +6,7 @@ A profiler counts the calls of a fit and raises inside one of them, at moments s
 import sys
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,10 @@ import pytest
 from sklearn.datasets import make_blobs, make_moons
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
+
+from interruptions import MOMENTS, Stop, interrupted, moments
 
 from floral_learn import DEFENSES, CrowdFloralClassifier, KNNRelabel, PlainSVC, SanitizedClassifier, TableEncoder
 
@@ -23,13 +28,8 @@ X, Y = make_moons(60, noise=0.2, random_state=0)
 OTHER_X, OTHER = make_blobs(48, centers=2, random_state=1)
 OTHER_X, OTHER = OTHER_X[:, ::-1] * 3, np.array(["dog", "cat"])[OTHER]
 QUICK = {"n_rounds": 8, "epochs": 2, "n_partitions": 3, "n_estimators": 3, "max_iter": 5, "hidden_layer_sizes": (4,)}
-# FloralClassifier has tests of its own; a text encoder is neither small nor fast.
+# FloralClassifier has tests of its own; text models are in tests/neural, on a tiny encoder.
 LEFT_OUT = {"floral", "roberta"} | (set() if find_spec("torch") else {"nn", "nn-pgd"})
-MOMENTS = 10
-
-
-class Stop(BaseException):
-    """What the profiler raises; nothing catches it by accident."""
 
 
 def defense(name):
@@ -55,31 +55,6 @@ def _network():
 
     torch.manual_seed(0)
     return torch.nn.Sequential(torch.nn.Linear(2, 5), torch.nn.ReLU(), torch.nn.Linear(5, 2)).double()
-
-
-def interrupted(call, moment=None):
-    """Run `call`; raise Stop inside the function call number `moment`. Returns how many calls there were."""
-    count = 0
-
-    def watch(frame, event, argument):
-        nonlocal count
-        if event in ("call", "c_call"):
-            count += 1
-            if count == moment:
-                sys.setprofile(None)
-                raise Stop
-
-    sys.setprofile(watch)
-    try:
-        call()
-    finally:
-        sys.setprofile(None)
-    return count
-
-
-def moments(total):
-    """Early ones, where input is checked and stored, and others up to the last call."""
-    return sorted({int(total * share) + 1 for share in (*np.linspace(0.02, 0.97, MOMENTS), 0.995)})
 
 
 @pytest.mark.parametrize("name", MODELS)

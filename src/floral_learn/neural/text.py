@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral, Real
@@ -24,7 +25,6 @@ from floral_learn.defenses.labels import encode_labels
 from floral_learn.neural.encoders import (
     Tokens,
     check_labels,
-    check_texts,
     check_weights,
     made_for_mean,
     quiet,
@@ -33,6 +33,7 @@ from floral_learn.neural.encoders import (
 from floral_learn.neural.text_files import NOTE, note_text, plain, read_note, replaced_folder
 from floral_learn.neural.text_network import TextNetwork, load_network
 from floral_learn.neural.text_progress import EpochReport, held_out_scores
+from floral_learn.neural.token_ids import read_rows, some_rows
 from floral_learn.whole_fit import whole_fit
 
 History = dict[str, list[float]]
@@ -66,6 +67,15 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         How ``embed`` makes one vector of a text's tokens: the vector at the first token, or the mean of all. "auto" is
         "first" after fine-tuning, which trains that token; frozen, it is "mean" for encoders that were made for it
         (MiniLM, and folders whose ``1_Pooling/config.json`` says so), else "first". The paper has "first".
+    optimizer : callable or None, default=None
+        A class of torch.optim, which gets `learning_rate`, or a function that makes an optimizer of the parameters.
+        None is AdamW; offsets and layer norms are then not decayed. Gradients are cut to a norm of 1 in any case.
+    scheduler : callable or None, default=None
+        ``scheduler(optimizer, steps)`` makes a schedule of the learning rate; ``step()`` is called after each batch.
+        None falls linearly to zero.
+    loss : callable or None, default=None
+        ``loss(logits, target)`` of logits (n, n_classes) and class numbers (n,): one loss per text, or their mean where
+        there are no weights. None is cross entropy.
     device : str or None, default=None
         "cpu", "cuda", "cuda:1"; None takes CUDA where torch sees it.
     random_state : int, RandomState or None, default=None
@@ -94,6 +104,9 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     Save with ``save(folder)`` and read with ``TextClassifier.load(folder)``: safetensors and JSON, no pickle. A model
     that was read so predicts as before; fitted again, it goes on from the saved weights, with a new last layer.
+    `optimizer`, `scheduler` and `loss` are code, which a folder does not hold.
+
+    An optimizer, schedule or loss of your own runs step by step on CUDA, without recorded graphs.
 
     A model without a padding token gets its end-of-text token as one. A loss that is not finite is an error.
 
@@ -113,6 +126,9 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         "batch_size": [Interval(Integral, 1, None, closed="left")],
         "max_length": [StrOptions({"auto"}), Interval(Integral, 4, None, closed="left")],
         "pooling": [StrOptions({"auto", "first", "mean"})],
+        "optimizer": [callable, None],
+        "scheduler": [callable, None],
+        "loss": [callable, None],
         "device": [str, None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
@@ -130,6 +146,10 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         random_state: Any = None,
         verbose: int = 0,
         pooling: str = "auto",
+        *,
+        optimizer: Any = None,
+        scheduler: Any = None,
+        loss: Any = None,
     ) -> None:
         self.model = model
         self.epochs = epochs
@@ -141,6 +161,9 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
         self.pooling = pooling
+        self.optimizer = optimizer
+        self.scheduler = scheduler
+        self.loss = loss
 
     def __sklearn_tags__(self) -> Any:
         """Rows are texts."""
@@ -151,13 +174,16 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     @whole_fit
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, validation: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, validation: Any = None, sample_weight: Any = None) -> Self:
         """Fine-tune on texts `X` with labels `y`.
 
         Parameters
         ----------
         X : list, array or Series of str
+            Or token numbers: a list of lists, a matrix of integers that ends in padding, or what a tokenizer returns
+            (``input_ids``, ``attention_mask``); cut after `max_length`. Or a torch Dataset or DataLoader of either.
         y : array-like of shape (n_samples,)
+            May be left out where X is a Dataset with labels.
         validation : (texts, labels), optional
             Scored after each epoch, for ``history_``; nothing is chosen with it.
         sample_weight : array-like of shape (n_samples,), optional
@@ -167,13 +193,12 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        texts = self._rows(X)
+        texts, y = self._rows_and_labels(X, y)
         classes, codes = self._labels(texts, y)
         weight = None if sample_weight is None else check_weights(sample_weight, len(codes))
         if weight is not None and not weight.all():
             kept = np.flatnonzero(weight)
-            texts = texts[kept] if isinstance(texts, Tokens) else [texts[row] for row in kept]
-            codes, weight = codes[kept], weight[kept]
+            texts, codes, weight = some_rows(texts, kept), codes[kept], weight[kept]
         held = None if validation is None else self._held_out(validation, classes)
         network, seed = self._load(len(classes))
         tokens = network.tokens(texts)
@@ -234,7 +259,16 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         rate = self.learning_rate
         if rate == "auto":
             rate = 5e-5 if network.model.config.hidden_size <= 384 else 2e-5
-        settings = TrainingSettings(self.epochs, float(rate), self.weight_decay, self.batch_size, seed)
+        settings = TrainingSettings(
+            self.epochs,
+            float(rate),
+            self.weight_decay,
+            self.batch_size,
+            seed,
+            optimizer=self.optimizer,
+            scheduler=self.scheduler,
+            loss=self.loss,
+        )
         history: History = {"loss": []}
         report = EpochReport(self.epochs) if self.verbose else None
 
@@ -278,7 +312,16 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return done
 
     def _rows(self, X: Any) -> Any:
-        return X if isinstance(X, Tokens) else check_texts(X)
+        return read_rows(X)
+
+    def _rows_and_labels(self, X: Any, y: Any) -> tuple[Any, Any]:
+        if "torch" in sys.modules:  # else nobody can have made a Dataset
+            from floral_learn.neural.torch_data import rows_and_labels
+
+            X, y = rows_and_labels(X, y)
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        return self._rows(X), y
 
     def _labels(self, texts: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Classes (M,) and the code (n,) of each label."""
@@ -291,7 +334,7 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if not isinstance(validation, tuple | list) or len(validation) != 2:
             raise ValueError("validation must be a pair (texts, labels)")
         X, y = validation
-        texts, y = X if isinstance(X, Tokens) else check_texts(X, "validation texts"), check_labels(y, "validation")
+        texts, y = read_rows(X, "validation texts"), check_labels(y, "validation")
         if len(y) != len(texts):
             raise ValueError(f"the validation set has {len(texts)} texts but {len(y)} labels")
         codes = np.searchsorted(classes, y).clip(0, len(classes) - 1)

@@ -16,10 +16,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 
 from floral_learn.defenses.floral import FloralClassifier
-from floral_learn.neural.encoders import Tokens, check_labels, check_texts
+from floral_learn.neural.encoders import check_labels, check_texts
 from floral_learn.neural.text import TextClassifier
 from floral_learn.neural.text_files import NOTE, note_text, plain, read_note, replaced_folder
 from floral_learn.neural.text_head import check_fit, checked_head
+from floral_learn.neural.token_ids import some_rows
 from floral_learn.whole_fit import whole_fit
 
 
@@ -105,13 +106,15 @@ class TextFloralClassifier(ClassifierMixin, BaseEstimator):
 
     @whole_fit
     @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Any, y: Any, validation: Any = None, **head_params: Any) -> Self:
+    def fit(self, X: Any, y: Any = None, validation: Any = None, **head_params: Any) -> Self:
         """Fine-tune the encoder (or not) on texts `X` with untrusted labels `y`, then train the head on its embeddings.
 
         Parameters
         ----------
         X : list, array or Series of str
+            Or token numbers, or a torch Dataset or DataLoader, as in ``TextClassifier.fit``.
         y : array-like of shape (n_samples,)
+            May be left out where X is a Dataset with labels.
         validation : (texts, labels), optional
             Scored after each epoch of the encoder, for ``encoder_.history_``; needs ``fine_tune=True``.
         **head_params
@@ -129,12 +132,13 @@ class TextFloralClassifier(ClassifierMixin, BaseEstimator):
         given = TextClassifier() if self.encoder is None else self.encoder
         used_as_it_is = not self.fine_tune and hasattr(given, "model_")
         encoder = given if used_as_it_is else _ready(clone(given), seeds[0], self.verbose)
-        texts, y = encoder._rows(X), check_labels(y, "y")
+        texts, y = encoder._rows_and_labels(X, y)
+        y = check_labels(y, "y")
         classes, codes = encoder._labels(texts, y)
         weight = check_fit(head, classes, codes, head_params)
         if self.fine_tune:
             rows = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
-            encoder.fit(texts[rows] if isinstance(texts, Tokens) else [texts[row] for row in rows], y[rows], validation)
+            encoder.fit(some_rows(texts, rows), y[rows], validation)
         elif not used_as_it_is:
             encoder.freeze(classes)
         head.fit(encoder.embed(texts), y, **head_params)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from floral_learn.neural.own_training import make_optimizer, make_scheduler, on_device
 from floral_learn.neural.text_rows import TokenRows, TrainingSettings, weighted_loss
 
 OPENING = 3  # steps of a width that are taken one by one first: they choose kernels and fill caches
@@ -41,11 +42,16 @@ class Steps:
         self.loss_sum = torch.zeros((), device=self.device)
         self.picks = torch.zeros(settings.batch_size, dtype=torch.int64, device=self.device)
         self.trained = [p for p in model.parameters() if p.requires_grad]
-        self.optimizer = torch.optim.AdamW(
-            _groups(model, settings.weight_decay), lr=self.rate, fused=on_cuda, capturable=on_cuda
-        )
+        self.optimizer: torch.optim.Optimizer
+        self.schedule: Any = None  # None: `rate` is written in every step, which a graph can do, too
+        if settings.optimizer is None and settings.scheduler is None:
+            groups = _groups(model, settings.weight_decay)
+            self.optimizer = torch.optim.AdamW(groups, lr=self.rate, fused=on_cuda, capturable=on_cuda)
+        else:
+            self.optimizer, self.schedule = _own_steps(model, self.trained, settings, total)
+        self.loss = on_device(settings.loss, self.device)
         self.stream = torch.cuda.Stream(self.device) if on_cuda else None
-        self.recording = on_cuda
+        self.recording = on_cuda and not settings.own  # code of the user's own may wait for the host
         self.graphs: dict[int, Any] = {}
         self.pool: Any = None
         self.seen: Counter[int] = Counter()
@@ -70,10 +76,12 @@ class Steps:
         # a cache of rounded weights would outlive the step that is being recorded
         with torch.autocast(kind, dtype=torch.bfloat16, enabled=kind == "cuda", cache_enabled=False):
             scores = self.model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).logits
-        loss = weighted_loss(scores, batch)
+        loss = weighted_loss(scores, batch, self.loss)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.trained, _CLIP)
         self.optimizer.step()
+        if self.schedule is not None:
+            self.schedule.step()
         self.optimizer.zero_grad(set_to_none=True)
         self.loss_sum += loss.detach()
 
@@ -139,6 +147,18 @@ def fine_tune_by_steps(
         if steps.stream is not None:
             torch.cuda.current_stream(steps.device).wait_stream(steps.stream)
         steps.close()
+
+
+def _own_steps(model: Any, trained: list[Any], settings: TrainingSettings, total: int) -> tuple[Any, Any]:
+    """Optimizer and schedule where one of them is the user's own; the other is as without."""
+    optimizer: torch.optim.Optimizer
+    if settings.optimizer is None:
+        optimizer = torch.optim.AdamW(_groups(model, settings.weight_decay), lr=settings.learning_rate)
+    else:
+        optimizer = make_optimizer(settings.optimizer, trained, settings.learning_rate)
+    if settings.scheduler is None:
+        return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: max(0.0, 1 - step / total))
+    return optimizer, make_scheduler(settings.scheduler, optimizer, total)
 
 
 def _groups(model: Any, weight_decay: float) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from floral_learn.neural.encoders import (
     resolve_encoder,
     tokenize,
 )
+from floral_learn.neural.token_ids import TokenIds
 
 DEFAULT_LENGTH = 256  # tokens that max_length="auto" reads where the model can
 
@@ -28,7 +29,12 @@ class TextNetwork:
     max_length: int
 
     def tokens(self, X: Any) -> Tokens:
-        """Token numbers of texts; what is tokens already stays as it is."""
+        """Token numbers of texts; what is tokens already stays as it is, token numbers of the user's are checked."""
+        if isinstance(X, TokenIds):
+            pad = self.tokenizer.pad_token_id
+            return X.tokens(
+                0 if pad is None else pad, int(self.model.get_input_embeddings().num_embeddings), self.max_length
+            )
         return X if isinstance(X, Tokens) else tokenize(self.tokenizer, X, self.max_length)
 
 

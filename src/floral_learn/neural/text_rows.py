@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +13,7 @@ import torch
 from torch.utils.data import Dataset
 
 from floral_learn.neural.encoders import Tokens
+from floral_learn.neural.own_training import mean_loss
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,14 @@ class TrainingSettings:
     weight_decay: float
     batch_size: int
     seed: int
+    optimizer: Callable[..., Any] | None = None  # of the user's own, see own_training.py
+    scheduler: Callable[..., Any] | None = None
+    loss: Callable[..., Any] | None = None
+
+    @property
+    def own(self) -> bool:
+        """Whether anything about the steps is the user's own."""
+        return any(part is not None for part in (self.optimizer, self.scheduler, self.loss))
 
 
 class TokenRows(Dataset):
@@ -68,9 +77,11 @@ class TokenRows(Dataset):
         return self.__getitems__([row])
 
 
-def weighted_loss(scores: torch.Tensor, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Mean cross entropy of a batch, rows by their weights where it has any; float32."""
+def weighted_loss(scores: torch.Tensor, batch: dict[str, torch.Tensor], own: Any = None) -> torch.Tensor:
+    """Mean cross entropy (or loss of the user's own) of a batch, rows by their weights where it has any; float32."""
     weight = batch.get("row_weight")
+    if own is not None:
+        return mean_loss(own, scores.float(), batch["labels"], weight)
     if weight is None:
         return torch.nn.functional.cross_entropy(scores.float(), batch["labels"])
     each = torch.nn.functional.cross_entropy(scores.float(), batch["labels"], reduction="none")

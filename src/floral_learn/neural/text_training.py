@@ -19,6 +19,7 @@ from transformers import Trainer, TrainerCallback, TrainingArguments
 from transformers.trainer_callback import PrinterCallback
 
 from floral_learn.neural.encoders import Tokens, length_batches, quiet
+from floral_learn.neural.own_training import make_optimizer, make_scheduler
 from floral_learn.neural.text_graph import fine_tune_by_steps
 from floral_learn.neural.text_rows import TokenRows, TrainingSettings, own_randomness, weighted_loss
 
@@ -60,6 +61,7 @@ class _LeanTrainer(Trainer):
 
     loss_sum: torch.Tensor
     loss_count = 0
+    own_loss: Any = None
 
     def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         loss = super().training_step(*args, **kwargs)
@@ -68,11 +70,11 @@ class _LeanTrainer(Trainer):
         return loss
 
     def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        """Cross entropy, rows by their weights where they have any."""
-        if "row_weight" not in inputs:
+        """Cross entropy or a loss of the user's own, rows by their weights where they have any."""
+        if "row_weight" not in inputs and self.own_loss is None:
             return super().compute_loss(model, inputs, *args, **kwargs)
         output = model(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"])
-        return weighted_loss(output.logits, inputs)
+        return weighted_loss(output.logits, inputs, self.own_loss)
 
     def floating_point_ops(self, inputs: Any) -> int:
         """Nobody asks for the count, and counting walks through all parameters in every step."""
@@ -142,7 +144,13 @@ def _by_trainer(
         trainer = _LeanTrainer(
             model=model, args=arguments, train_dataset=rows, data_collator=_as_it_is, callbacks=[watch]
         )
-        trainer.loss_sum = torch.zeros(())
+        trainer.loss_sum, trainer.own_loss = torch.zeros(()), settings.loss
+        if settings.optimizer is not None:
+            trained = [p for p in model.parameters() if p.requires_grad]
+            trainer.optimizer = make_optimizer(settings.optimizer, trained, settings.learning_rate)
+        if settings.scheduler is not None:
+            steps = -(-len(rows) // settings.batch_size) * settings.epochs
+            trainer.lr_scheduler = make_scheduler(settings.scheduler, trainer.create_optimizer(), steps)
         trainer.remove_callback(PrinterCallback)
         watch.trainer = trainer
         trainer.train()
