@@ -26,7 +26,8 @@ def print_table(console: Any, results: Results) -> None:
     explained = dict.fromkeys(statistic.removesuffix(WIDER) for statistic in table.statistics)
     console.print("mean ± deviation over replications, * the best of its level.", highlight=False)
     for statistic in explained:
-        console.print(f"{statistic}: {READING[statistic]}", highlight=False, soft_wrap=True)
+        name = f"{statistic}: " if len(explained) > 1 else ""
+        console.print(f"{name}{READING[statistic]}", highlight=False, soft_wrap=True)
 
 
 def _print_by_level(console: Any, table: Table) -> None:
