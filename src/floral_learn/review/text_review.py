@@ -35,7 +35,7 @@ class TextReview(LabelReview):
         Epochs after which the encoder is asked for embeddings, where it has a parameter ``epochs``; None leaves it as
         it is. After several epochs an encoder knows wrong labels by heart, after one hardly any. `fit` keeps the
         encoder's own number.
-    trusted, groups, classes, sample_weight, walk_share, random_state
+    trusted, groups, classes, sample_weight, walk_share, max_memory, random_state
         As in :class:`LabelReview`.
 
     Attributes
@@ -79,6 +79,7 @@ class TextReview(LabelReview):
         classes: Any = None,
         sample_weight: Any = None,
         walk_share: float = 0.25,
+        max_memory: str | float = "4GB",
         random_state: int | None = None,
     ) -> None:
         if isinstance(texts, str) or not hasattr(texts, "__len__"):
@@ -98,6 +99,7 @@ class TextReview(LabelReview):
             classes=classes,
             sample_weight=sample_weight,
             walk_share=walk_share,
+            max_memory=max_memory,
             random_state=random_state,
         )
 
