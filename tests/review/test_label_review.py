@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.datasets import make_blobs, make_moons
+from sklearn.datasets import make_blobs, make_classification, make_moons
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -168,6 +168,30 @@ def test_a_flipped_cluster_of_several_classes_is_read_as_its_class():
     assert (review.labels_ != y).mean() < 0.3 * (given != y).mean()
     assert review.label_probability_.shape == (300, 4)
     np.testing.assert_allclose(review.label_probability_.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.2])
+def test_answers_that_are_wrong_or_missing_do_little_harm_to_clean_labels(share):
+    X, y = make_moons(500, noise=0.25, random_state=3)
+    rng = np.random.default_rng(0)
+    train, test = slice(0, 250), slice(250, None)
+    told = [None if share == 0.2 and rng.random() < share else 1 - t if rng.random() < share else t for t in y[train]]
+    review = LabelReview(X[train], y[train], random_state=0)
+    for _ in range(8):
+        rows = review.ask(5)
+        review.answer(rows, [told[row] for row in rows])
+    plain = SVC().fit(X[train], y[train]).score(X[test], y[test])
+    assert review.fit(SVC()).score(X[test], y[test]) > plain - 0.03
+
+
+def test_a_rare_class_survives_a_review_of_noisy_labels():
+    X, y = make_classification(800, 10, n_informative=5, weights=[0.9], flip_y=0.0, class_sep=1.5, random_state=4)
+    train, test = slice(0, 400), slice(400, None)
+    given = poison(X[train], y[train], attack="random", budget=0.1, random_state=0).y
+    review = answered(X[train], y[train], given, 20)
+    rare = y[test] == 1
+    plain = SVC().fit(X[train], given).predict(X[test])[rare].mean()
+    assert review.fit(SVC()).predict(X[test])[rare].mean() > plain - 0.1
 
 
 def test_sparse_rows_are_read_like_dense_ones(moons):
