@@ -174,7 +174,7 @@ def two_camps(share, n=240, people=20, per_item=5, accuracy=0.85, k=3, seed=0):
     return y, np.where(keep, votes, -1)
 
 
-@pytest.mark.parametrize(("share", "decides"), [(0.0, True), (0.2, True), (0.45, False)])
+@pytest.mark.parametrize(("share", "decides"), [(0.0, True), (0.2, True), (0.4, True), (0.5, False)])
 def test_labels_are_not_decided_where_two_camps_are_nearly_equal(share, decides):
     y, votes = two_camps(share)
     found = aggregate_votes(votes, missing=-1, random_state=0)

@@ -27,7 +27,7 @@ NEARLY_EQUAL = 0.8  # of the larger camp's votes, from which the smaller one is 
 LEAST_SECOND = 5.0  # votes for the second reading that a region and pair of classes must have
 DEVIATIONS = 2.0  # by which the larger camp must be larger than chance explains
 PER_VOTE = 1.0  # log-odds of belonging to a camp, per vote for its reading
-AS_GOOD = 0.03  # log-likelihood per vote by which a reading may be worse and still be preferred
+AS_GOOD = 0.3  # log-likelihood per contested vote by which a reading may be worse and still be preferred
 SECOND = 0.25  # weight of the second reading where nobody can tell: more often than not the larger camp is right
 SETTLED = 3.0  # difference of log-likelihoods of the votes on known answers from which they tell the camps apart
 
@@ -86,7 +86,8 @@ def outvoted(votes: Votes, state: State, second: State, gold: np.ndarray | None)
     differ = (state.posterior.argmax(axis=1) != second.posterior.argmax(axis=1))[votes.item]
     in_second = camp_of(votes, state, second)[differ]
     larger = float((votes.weight[differ] * (2 * in_second - 1)).sum()) > 0
-    return larger and second.score > state.score - AS_GOOD
+    contested = float(votes.weight[differ].sum() / votes.weight.sum())
+    return larger and second.score > state.score - AS_GOOD * contested
 
 
 def weigh_camps(votes: Votes, state: State, second: State, region: np.ndarray | None, gold: np.ndarray | None) -> Camps:

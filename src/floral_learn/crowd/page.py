@@ -14,14 +14,20 @@ from .next_tasks import next_tasks
 
 MOST_PEOPLE = 500
 MOST_TASKS = 50
+SPLIT = 0.5  # share of decided labels below which two groups of people stand against each other
 WIDE = 0.35  # a range this wide says nothing
 
 
-def remark(row: Any) -> str:
-    """What to say about a person, cautiously; `row` has the columns of `VoteAggregation.annotators`."""
+def remark(row: Any, split: bool = False) -> str:
+    """What to say about a person, cautiously; `row` has the columns of `VoteAggregation.annotators`.
+
+    `split` says that most labels are not decided: then nobody can tell whose answers do not fit.
+    """
     said = []
     if row.high - row.low > WIDE:
         said.append("too few votes to say")
+    elif split:
+        said.append("in one of two groups that contradict each other" if row.suspicion > 0.9 else "")
     elif row.suspicion > 0.9:
         said.append("answers do not fit the other evidence")
         if row.most_confused:
@@ -31,7 +37,7 @@ def remark(row: Any) -> str:
         said.append(
             f"same answers as {', '.join(some[:3])}{', ...' if len(some) > 3 else ''} more often than items explain"
         )
-    return "; ".join(said)
+    return "; ".join(part for part in said if part)
 
 
 def render(found: VoteAggregation, *, title: str = "Votes") -> str:
@@ -60,7 +66,7 @@ def render(found: VoteAggregation, *, title: str = "Votes") -> str:
         right=f"{expected / len(votes.items):.0%}",
         notes=found.notes,
         has_features=found.solution.state.log_classifier is not None,
-        people=[_person(row) for row in frame.head(MOST_PEOPLE).itertuples()],
+        people=[_person(row, found.decided.mean() < SPLIT) for row in frame.head(MOST_PEOPLE).itertuples()],
         hidden_people=max(len(frame) - MOST_PEOPLE, 0),
         tasks=_tasks(found),
         undecided=f"{len(found.undecided):,}" if len(found.undecided) else "",
@@ -68,11 +74,11 @@ def render(found: VoteAggregation, *, title: str = "Votes") -> str:
     )
 
 
-def _person(row: Any) -> dict[str, Any]:
+def _person(row: Any, split: bool) -> dict[str, Any]:
     low, fit, high = (round(100 * value) for value in (row.low, row.reliability, row.high))
     return {
         "name": str(row.annotator), "votes": f"{row.votes:,}", "low": low, "fit": fit, "high": high,
-        "width": max(high - low, 1), "remark": remark(row),
+        "width": max(high - low, 1), "remark": remark(row, split),
     }  # fmt: skip
 
 

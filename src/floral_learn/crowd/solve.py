@@ -9,7 +9,7 @@ import numpy as np
 from floral_learn.core.votes import Votes
 
 from .alike import regions_of
-from .camps import camp_start, outvoted, weigh_camps
+from .camps import SETTLED, camp_start, gold_evidence, outvoted, weigh_camps
 from .cliques import Cliques, find_cliques, once_per_clique
 from .em import LARGE, ROUNDS, State, run
 from .features import OutOfFold
@@ -86,15 +86,27 @@ def solve(
     scores = {key: state.score for key, state in states.items()}
     confirmed = cliques.among(find_cliques(votes, states[name], rng), len(votes.annotators))
     return Solution(
-        states[name], votes, name, scores, _contested(states, name), cliques, view, confirmed, decided, region
+        states[name],
+        votes,
+        name,
+        scores,
+        _contested(states, name, votes, gold),
+        cliques,
+        view,
+        confirmed,
+        decided,
+        region,
     )
 
 
-def _contested(states: dict[str, State], name: str) -> np.ndarray:
+def _contested(states: dict[str, State], name: str, votes: Votes, gold: np.ndarray | None) -> np.ndarray:
+    """Items on which another state, nearly as likely and not ruled out by known answers, says something else."""
     chosen = states[name]
     said = chosen.posterior.argmax(axis=1)
     contested = np.zeros(len(said), dtype=bool)
+    fit = gold_evidence(votes, chosen, gold)
     for state in states.values():
-        if state is not chosen and chosen.score - state.score < CLOSE:
+        close = state is not chosen and chosen.score - state.score < CLOSE
+        if close and fit - gold_evidence(votes, state, gold) < SETTLED:
             contested |= state.posterior.argmax(axis=1) != said
     return contested
