@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,8 +30,14 @@ ALLOWED = {
 FILES = sorted(SOURCE.rglob("*.py"))
 
 
+@cache
+def nodes(path):
+    """Every node of a file's syntax tree, parsed once for all tests."""
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
 def imported(path):
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.ImportFrom):
             package = ["floral_learn", *path.relative_to(SOURCE).parts[:-1]]
             base = package[: len(package) + 1 - node.level] if node.level else []
@@ -116,7 +123,7 @@ def users_of(name):
     """Files that import `name` or define it, by their path in the package."""
     found = set()
     for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes(path):
             defined = isinstance(node, ast.FunctionDef) and node.name == name
             if defined or (isinstance(node, ast.ImportFrom) and any(alias.name == name for alias in node.names)):
                 found.add(str(path.relative_to(SOURCE)))
@@ -144,7 +151,7 @@ def test_the_round_is_written_once():
 def test_no_private_name_crosses_rooms():
     for path in FILES:
         room = path.relative_to(SOURCE).parts[0]
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes(path):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("floral_learn."):
                 other = node.module.split(".")[1]
                 names = [

@@ -174,10 +174,11 @@ clf.set_callbacks(Checkpoint(sys.argv[1], every=7)).fit(X, y)
 """
 
 
-def test_a_process_killed_at_random_moments_leaves_a_checkpoint_that_can_be_read(tmp_path):
-    rng = np.random.default_rng(0)
+@pytest.mark.parametrize("kills", [1, pytest.param(5, marks=pytest.mark.slow)])
+def test_a_process_killed_at_random_moments_leaves_a_checkpoint_that_can_be_read(tmp_path, kills):
+    rng = np.random.default_rng(kills)
     P, labels = make_moons(400, noise=0.2, random_state=0)
-    for attempt in range(3):
+    for attempt in range(kills):
         path = tmp_path / f"{attempt}.ckpt"
         process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(path)])
         for _ in range(600):  # wait for the first state, then kill it in the middle of something

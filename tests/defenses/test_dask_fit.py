@@ -106,7 +106,9 @@ class KillOnce:
         pass
 
 
-@pytest.mark.parametrize("after", [1, 28], ids=["before a checkpoint", "after a checkpoint"])
+@pytest.mark.parametrize(
+    "after", [pytest.param(1, marks=pytest.mark.slow), 28], ids=["before a checkpoint", "after a checkpoint"]
+)
 def test_a_killed_worker_does_not_lose_the_fit(after):
     one = FloralClassifier(**PARAMS).fit(X, TWO)
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
