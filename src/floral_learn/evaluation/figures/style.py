@@ -21,13 +21,13 @@ _KNOWN: dict[str, dict[str, Any]] = {
     "curie": {"color": ORANGE, "linestyle": "--", "marker": "P"},
     "ls-svm": {"color": PURPLE, "linestyle": ":", "marker": "X"},
     "k-lid": {"color": YELLOW, "linestyle": "--", "marker": "<"},
-    "floral (budget 2 %)": {"color": RED, "linewidth": 2.0, "linestyle": "-", "zorder": 5, "marker": "o"},
+    "floral (budget 2 %)": {"color": RED, "linestyle": "--", "zorder": 5, "marker": "^"},
     "floral (budget = level)": {"color": RED, "linestyle": ":", "zorder": 5, "marker": "d"},
     "floral (largest-loss attacker)": {"color": GREY, "linestyle": "-", "marker": "."},
 }
 _KNOWN |= {
     "FloralClassifier()": _KNOWN["floral"],
-    "SVC()": {"color": BLACK, "linewidth": 1.8, "linestyle": "--", "zorder": 4, "marker": "s"},
+    "SVC()": {"color": BLACK, "linewidth": 1.8, "linestyle": "-", "zorder": 4, "marker": "x"},
     "CleanLearning(SVC())": {"color": BLUE, "linestyle": "-.", "marker": "^"},
     "ContradictedLabels, SVC()": {"color": GREEN, "linewidth": 1.8, "linestyle": "-", "zorder": 4, "marker": "D"},
     "boosted trees": {"color": PURPLE, "linestyle": "--", "marker": "x"},
