@@ -236,7 +236,7 @@ def test_decisions_are_taken_into_account_and_kept_on_the_next_page(app, table, 
     rows = issues["row"][issues["flagged"]].tolist()
     lines = [[r, "", frame["label"][r], "wrong" if wrong[r] else "right", truth[r]] for r in rows]
     chosen = decisions(tmp_path / "d.csv", lines)
-    args = ("--label", "label", "--text", "note", "--id", "key", "--group", "who", "--out", tmp_path / "again")
+    args = ("--label", "label", "--text", "note", "--id", "key", "--annotator", "who", "--out", tmp_path / "again")
     done = run(app, path, *args, "--decisions", chosen)
     assert done.exit_code == 0, done.output
     assert f"{len(rows)} decisions taken into account" in done.output
