@@ -67,8 +67,9 @@ def poison_vote_file(
     listed = "worker\n" + "".join(f"{json.dumps(str(name), ensure_ascii=False)}\n" for name in result.annotators)
     write_all({liars: listed.encode(), out: table.relabelled(changed, new[changed])})
     seconds = time.perf_counter() - started
+    people = "1 person" if len(result.annotators) == 1 else f"{len(result.annotators)} people"
     typer.echo(
-        f"{attack}: {len(result.annotators)} people with {result.share:.0%} of the {len(frame):,} votes; "
+        f"{attack}: {people} with {result.share:.0%} of the {len(frame):,} votes; "
         f"{result.changed:,} votes changed in {seconds:.1f} s"
     )
     typer.echo(f"wrote {out} and {liars}")
