@@ -1,6 +1,6 @@
-"""Beside `floral bench crowd`: whom to ask next, what the game adds, when labels are decided, and a million votes.
+"""Beside `floral bench crowd`: whom to ask next, what the game adds, when labels are decided, authors, a million votes.
 
-`python benchmarks/crowd.py ask game decided million` prints a table for each part that is named (all by default). Needs
+`python benchmarks/crowd.py ask game decided groups million` prints a table for each part that is named (all by default). Needs
 cleanlab and the tables of FLORAL_DATA.
 """
 
@@ -10,9 +10,11 @@ import time
 from functools import partial
 
 import numpy as np
+from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
-from floral_learn import FloralClassifier, aggregate_votes, poison_votes
+from floral_learn import FloralClassifier, LabelReview, aggregate_votes, poison_votes
+from floral_learn.audit import audit
 from floral_learn.crowd import next_tasks
 from floral_learn.evaluation.crowds.peers import _frame, _held_out
 from floral_learn.evaluation.crowds.problems import load_problem
@@ -131,6 +133,53 @@ def decided():
         line((attack + (" (informed)" if informed else ""), f"{level:.0%}"), np.nanmean(found, axis=0))
 
 
+def authored(name, kind, seed=0):
+    """Rows, truth, labels of ten people of whom some lie as `kind` says, and who gave each label."""
+    problem, rng = load_problem(name, "sparse", seed), np.random.default_rng(seed)
+    X, y, n, k = problem.X, problem.y, len(problem.y), len(problem.classes)
+    who, given = rng.integers(10, size=n), y.copy()
+    careless = rng.random(n) < 0.05
+    given[careless] = (y + rng.integers(1, k, size=n))[careless] % k
+    near = ((X - X[rng.integers(n)]) ** 2).sum(axis=1)
+    if kind == "hard rows":  # an honest person who got the hardest rows, and errs there
+        sure = LogisticRegression(C=0.02, max_iter=300).fit(X, y).predict_proba(X).max(axis=1)
+        who[np.argsort(sure)[: n // 10]] = 0
+    wrong = {
+        "nobody lies": np.zeros(n, dtype=bool),
+        "hard rows": (who == 0) & (rng.random(n) < 0.25),
+        "three always lie": who < 3,
+        "four lie half of the time": (who < 4) & (rng.random(n) < 0.5),
+        "four lie about one class": (who < 4) & (y == 0),
+        "five lie in one region": (who < 5) & (near < np.quantile(near, 0.35)),
+    }[kind]
+    given[wrong] = (y[wrong] + 1) % k
+    return X, y, given, who.astype(str)
+
+
+def groups():
+    """Wrong labels that are left after an audit, and after 0, 10 and 30 answers, without and with `groups`."""
+    heads = ["given", "audit", "audit, groups"]
+    heads += [f"{m} answers{told}" for told in ("", ", groups") for m in (0, 10, 30)]
+    print(f"\n| labels | {' | '.join(heads)} |\n|---|{'---|' * len(heads)}")
+    tables = ("satimage", "spambase", "phoneme", "banknote", "pima")
+    kinds = ("nobody lies", "hard rows", "three always lie", "four lie half of the time")
+    for kind in (*kinds, "four lie about one class", "five lie in one region"):
+        rows = []
+        for name in tables:
+            X, y, given, who = authored(name, kind)
+            row = [(given != y).mean()]
+            row += [(audit(X, given, groups=g, random_state=0).cleaned() != y).mean() for g in (None, who)]
+            for told in (None, who):
+                review = LabelReview(X, given, groups=told, random_state=0)
+                for count in range(31):
+                    if count in (0, 10, 30):
+                        row.append((review.labels_ != y).mean())
+                    at = review.ask(1)
+                    review.answer(at, y[at])
+            rows.append(row)
+        line((kind,), np.mean(rows, axis=0))
+
+
 def million():
     """A million votes of 10,000 people, a fifth of them liars, on 100,000 items with 50 features and 10 classes."""
     rng = np.random.default_rng(0)
@@ -154,7 +203,7 @@ def million():
 
 
 def main():
-    parts = {"decided": decided, "million": million}
+    parts = {"decided": decided, "groups": groups, "million": million}
     parts |= {name: partial(ask_and_game, name) for name in ("ask", "game")}
     for name in sys.argv[1:] or parts:
         parts[name]()
