@@ -1,7 +1,7 @@
 """Beside `floral bench crowd`: whom to ask next, what the game adds, when labels are decided, authors, a million votes.
 
-`python benchmarks/crowd.py ask game decided groups million` prints a table for each part that is named (all by default). Needs
-cleanlab and the tables of FLORAL_DATA.
+`python benchmarks/crowd.py ask game decided groups million` prints a table for each part that is named (all by default).
+Needs cleanlab and the tables of FLORAL_DATA.
 """
 
 import resource
