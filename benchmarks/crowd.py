@@ -1,6 +1,6 @@
 """Beside `floral bench crowd`: whom to ask next, what the game adds, when labels are decided, authors, a million votes.
 
-`python benchmarks/crowd.py ask game decided groups million` prints a table for each part that is named (all by default).
+`python benchmarks/crowd.py ask game decided groups million` prints a table for each part that is named, by default all.
 Needs cleanlab and the tables of FLORAL_DATA.
 """
 
@@ -8,6 +8,7 @@ import resource
 import sys
 import time
 from functools import partial
+from itertools import product
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -165,12 +166,12 @@ def groups():
     kinds = ("nobody lies", "hard rows", "three always lie", "four lie half of the time")
     for kind in (*kinds, "four lie about one class", "five lie in one region"):
         rows = []
-        for name in tables:
-            X, y, given, who = authored(name, kind)
+        for name, seed in product(tables, SEEDS):
+            X, y, given, who = authored(name, kind, seed)
             row = [(given != y).mean()]
-            row += [(audit(X, given, groups=g, random_state=0).cleaned() != y).mean() for g in (None, who)]
+            row += [(audit(X, given, groups=g, random_state=seed).cleaned() != y).mean() for g in (None, who)]
             for told in (None, who):
-                review = LabelReview(X, given, groups=told, random_state=0)
+                review = LabelReview(X, given, groups=told, random_state=seed)
                 for count in range(31):
                     if count in (0, 10, 30):
                         row.append((review.labels_ != y).mean())

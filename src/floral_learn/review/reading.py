@@ -121,14 +121,13 @@ def _evidence(material: Material, asked: Votes, errors: dict[str, float]) -> tup
 def _with_groups(material: Material, asked: Votes, evidence: Evidence, table: np.ndarray) -> Posterior:
     """The posterior, with what is known of each label's group where labels come from groups.
 
-    First what all labels of a group say of it, by the crowd's model of annotators with the answers for known, then what
-    the answers say beyond that: where rows say little, answers are all that tells groups apart.
+    First what all labels of a group say of it, by the crowd's model of annotators, then what the answers say beyond
+    that. Answers are about suspicious rows, so they speak against a group only as far as they are worse than the
+    suspicions were: they are not handed to the crowd's model, which would take them for a fair sample.
     """
     if material.groups is None:
         return infer(material.problem, evidence, default_components(material.problem.line is not None))
     known = np.where(material.trusted, material.codes, -1)
-    settled = table.max(axis=1, initial=0.0) >= SETTLED * table.sum(axis=1)
-    known[rows_of(asked)[settled]] = table[settled].argmax(axis=1)
     shift = judge_authors(material.codes, material.groups, material.odds, known=known).shift(material.odds)
     problem = replace(material.problem, shift=np.clip(shift, -_MOST_BY_GROUP, _MOST_BY_GROUP))
     posterior = infer(problem, evidence, default_components(problem.line is not None))
