@@ -2,15 +2,18 @@
 
     python benchmarks/contradicted_rule.py choose FOLDER-OR-CSV
     python benchmarks/contradicted_rule.py merge FOLDER OUT.csv.gz
+    python benchmarks/contradicted_rule.py cost phoneme
 
 FOLDER is what ``arena_record.py`` wrote. ``choose`` takes, on three folds of data sets, the most careful rule of a
 grid among those that do no harm there and gain nearly as much as the best, and judges it on the fourth; ``merge``
-puts the rows into one file. ``arena_pages.py`` publishes the judged outcome.
+puts the rows into one file; ``cost`` prints the CPU time of a sanitised fit in plain fits, on 1,000 rows with 20 %
+random flips. ``arena_pages.py`` publishes the judged outcome.
 """
 
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
@@ -24,6 +27,8 @@ from floral_learn.defenses.sanitizers.rule import RULE, Rule
 
 NEVER = 99.0  # standard errors that nothing has
 NEARLY = 0.001  # of mean accuracy
+# A rule is harmful from -0.03 on, and a mean over five splits is known to half a point; one over fewer than FEW to two.
+FEW = 3
 OFF = replace(RULE, scattered_errors=NEVER)
 ONE_WAY = [
     replace(
@@ -32,12 +37,13 @@ ONE_WAY = [
     for level, own, rim in product((0.6, 0.7, 0.8), (0.5, 0.6), (0.55, 0.7))
     for share, clump, rise in product((0.25, 0.35, 0.5), (1.5, 2.0, 3.0), (0.05, 0.1, 0.2))
 ]
+# Half weights, confident learning's suspects and weights that restore classes were recorded too (the page has their
+# numbers): the last two do harm even behind the check, and any weights make boosting slow.
 SCATTERED = [
-    {"scattered": name, "scattered_weight": weight, "scattered_errors": errors, "recall_errors": recall}
+    {"scattered": "both", "scattered_weight": 0.0, "scattered_errors": errors, "recall_errors": recall}
     | {"scattered_share": share}
-    for name, weight in (("both", 0.5), ("both", 0.0), ("confident", 0.5), ("restored", 0.0))
-    for errors, recall in product((-NEVER, 0.0, 1.0, 2.0, 3.0), (0.0, 1.0, 2.0, 3.0, 4.0))
-    for share in (0.0, 0.35, 0.6)
+    for errors, recall in product((1.0, 1.5, 2.0, 2.5, 3.0), (0.0, 1.0, 2.0))
+    for share in (0.35, 0.6, 0.8)
 ]
 SCATTERED += [SCATTERED[0] | {"scattered_errors": NEVER}]
 CELL = ["model", "fold", "data", "attack", "level_"]
@@ -114,6 +120,7 @@ class Records:
             "clean": _mean(accuracy[~poisoned]),
             "poisoned": _mean(accuracy[poisoned]),
             "worst": accuracy.min(),
+            "worst_sure": accuracy[sizes[run] >= FEW].min(initial=0.0),
             "below": (accuracy < -0.02).mean(),
             "balanced_clean": _mean(balanced[~poisoned]),
             "balanced": _mean(balanced[poisoned]),
@@ -130,7 +137,9 @@ def harmless(records: Records, change: np.ndarray, rows: np.ndarray) -> bool:
     """The goals that come before any gain, for each model."""
     for name in np.unique(records.model[rows]):
         numbers = records.card(change, rows & (records.model == name))
-        if numbers["clean"] < -0.002 or numbers["below"] > 0.02 or numbers["worst"] < -0.03:
+        if numbers["clean"] < -0.002 or numbers["below"] > 0.02:
+            return False
+        if numbers["worst_sure"] < -0.035 or numbers["worst"] < -0.05:
             return False
         if min(numbers["balanced"], numbers["balanced_clean"]) < 0:
             return False
@@ -201,15 +210,41 @@ def choose(path: Path) -> None:
     print(lowest.head(15).round(3).to_string())
 
 
+def cost(name: str) -> None:
+    """Print how many plain fits a sanitised one takes, by the lowest of three CPU times each."""
+    from sklearn.base import clone
+    from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.svm import SVC
+
+    from floral_learn import ContradictedLabels, FloralClassifier, SanitizedClassifier, load_arena, poison
+
+    data = load_arena(name, 2)
+    y = poison(data.X_train, data.y_train, attack="random", budget=0.2, random_state=0).y
+    models = (SVC(), LogisticRegression(max_iter=500), RandomForestClassifier(random_state=0))
+    for model in (*models, HistGradientBoostingClassifier(random_state=0), FloralClassifier(random_state=0)):
+        times = []
+        for fitted in (model, SanitizedClassifier(ContradictedLabels(), model)):
+            found = []
+            for _ in range(3):
+                started = time.process_time()
+                clone(fitted).fit(data.X_train, y)
+                found.append(time.process_time() - started)
+            times.append(min(found))
+        print(f"{type(model).__name__}: {times[0]:.3f} s, {times[1]:.3f} s, {times[1] / times[0]:.1f} plain fits")
+
+
 def main() -> None:
     """Parse and run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("choose", "merge"))
-    parser.add_argument("source", type=Path)
+    parser.add_argument("what", choices=("choose", "merge", "cost"))
+    parser.add_argument("source", type=Path, help="folder or csv file; for cost, a data set of the arena")
     parser.add_argument("out", type=Path, nargs="?", help="where merge writes")
     given = parser.parse_args()
     if given.what == "choose":
         choose(given.source)
+    elif given.what == "cost":
+        cost(str(given.source))
     else:
         read_rows(given.source).sort_values([*CELL, "split"]).to_csv(given.out, index=False)
 

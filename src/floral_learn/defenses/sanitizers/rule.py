@@ -37,16 +37,16 @@ class Rule:
     """
 
     level: float = 0.6
-    most_foreign: float = 0.55
-    own_in_core: float = 0.5
-    one_way_gain: float = 0.2
+    most_foreign: float = 0.7
+    own_in_core: float = 0.6
+    one_way_gain: float = 0.1
     least_share: float = 0.35
-    most_clumped: float = 3.0
+    most_clumped: float = 2.0
     scattered: str = "both"
     scattered_errors: float = 2.0
-    recall_errors: float = 0.0
-    scattered_share: float = 0.0
-    scattered_weight: float = 0.5
+    recall_errors: float = 2.0
+    scattered_share: float = 0.6
+    scattered_weight: float = 0.0
 
 
 RULE = Rule()
