@@ -42,6 +42,7 @@ from floral_learn.defenses.sanitizers.one_way import clumped, one_way_flips
 from floral_learn.defenses.sanitizers.rule import Rule
 from floral_learn.defenses.sanitizers.suspects import (
     confident_suspects,
+    mixed_suspects,
     rarest_share,
     restoring_weights,
     scattered_suspects,
@@ -128,6 +129,35 @@ def treatments(model: Any, X: np.ndarray, codes: np.ndarray, classes: np.ndarray
         if suspects.any() and (kind in SLOW_KINDS or type(model) in (SVC, LogisticRegression)):
             row = {"kind": kind, "share": rarest_share(codes, ones)}
             tried.append(row | {"weights": np.where(suspects, weight, others)})
+    yield from checked(tried, model, X, codes, classes, folds, plain)
+
+
+def mixed(model: Any, X: np.ndarray, codes: np.ndarray, classes: np.ndarray) -> Iterator[dict[str, Any]]:
+    """Only the suspects that lie at random; a row without a check where there are none."""
+    ones = np.ones(len(codes))
+    folds = deal_folds(codes, 4, np.random.default_rng(0))
+    shares, plain = held_out(model, X, codes, classes, folds)
+    near = neighbor_shares(X, codes, len(classes), 30)
+    suspects = mixed_suspects(one_scale(X), shares, near, codes, 3.0)
+    suspects &= ~undecided(suspects, codes, ones)
+    row = {"kind": "mixed 0", "share": rarest_share(codes, ones), "foreign": 0}
+    if not suspects.any():
+        yield row | {"weights": ones, "check_errors": -1.0, "recall_errors": -1.0, "check": 0.0}
+    else:
+        yield from checked([row | {"weights": np.where(suspects, 0.0, 1.0)}], model, X, codes, classes, folds, plain)
+
+
+def checked(
+    tried: list[dict[str, Any]],
+    model: Any,
+    X: np.ndarray,
+    codes: np.ndarray,
+    classes: np.ndarray,
+    folds: Any,
+    plain: Any,
+) -> Iterator[dict[str, Any]]:
+    """The treatments with what the check says of each."""
+    ones = np.ones(len(codes))
     for row in tried:
         _, mended = held_out(model, X, codes, classes, folds, row["weights"])
         told = compare(plain, mended, codes, ones)
@@ -181,13 +211,13 @@ def calibrated(shares: np.ndarray, codes: np.ndarray) -> np.ndarray:
     return found / found.sum(axis=1, keepdims=True)
 
 
-def cell(model: Any, data: Any, y: np.ndarray, every: bool) -> list[dict[str, Any]]:
+def cell(model: Any, data: Any, y: np.ndarray, every: bool, what: Any = treatments) -> list[dict[str, Any]]:
     """Test scores of the plain model, of cleanlab and of each treatment that could pass (or of all)."""
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         return []
     rows: list[dict[str, Any]] = []
-    for row in treatments(model, data.X_train, codes, classes):
+    for row in what(model, data.X_train, codes, classes):
         weights = row.pop("weights")
         started = time.perf_counter()
         if weights is None:  # cleanlab gives up: the plain model
@@ -226,7 +256,16 @@ def floral_cell(data: Any, y: np.ndarray, seed: int) -> list[dict[str, Any]]:
     return [{"kind": "floral"} | scores(fitted.predict(data.X_test), data.y_test, started)]
 
 
-def run_task(folder: Path, models: list[str], stage: str, name: str, split: int, rows: int, end: float) -> str:
+def one_cell(model: str, data: Any, y: np.ndarray, split: int, only: str) -> list[dict[str, Any]]:
+    """The rows of a cell: all treatments, or only the suspects that lie at random."""
+    if only == "mixed":
+        return cell(MODELS[model], data, y, False, mixed)
+    return cell(MODELS[model], data, y, split == 1 and model in FAST)
+
+
+def run_task(
+    folder: Path, models: list[str], stage: str, name: str, split: int, rows: int, end: float, only: str = ""
+) -> str:
     """Run what is missing of one data set and split, until `end` (time.time())."""
     started, count = time.time(), 0
     slow = {attack for names in STAGES.values() for attack in names}
@@ -244,16 +283,12 @@ def run_task(folder: Path, models: list[str], stage: str, name: str, split: int,
             found = labels_of(folder, name, split, attack, rows)
         for title, level, y in found:
             for model in models:
-                path = folder / "rows" / f"{model}.{stage}.{name}.{split}.{rows}.csv"
+                path = folder / "rows" / f"{model}.{only}{stage}.{name}.{split}.{rows}.csv"
                 if time.time() > end:
                     return f"{models} {stage} {name} {split}: out of time"
                 if (title, level) not in finished(path):
                     count += 1
-                    new = (
-                        floral_cell(data, y, split)
-                        if model == "floral"
-                        else cell(MODELS[model], data, y, split == 1 and model in FAST)
-                    )
+                    new = floral_cell(data, y, split) if model == "floral" else one_cell(model, data, y, split, only)
                     where = {"model": "svc" if model == "floral" else model, "data": name, "fold": ARENA_FOLDS[name]}
                     where |= {"split": split, "attack": title, "level_": level, "n": len(y)}
                     append(path, [where | row for row in new])
@@ -298,6 +333,7 @@ def main() -> None:
     parser.add_argument("--plan", action="append", required=True, metavar="MODELS:STAGE:SPLITS")
     parser.add_argument("--rows", type=int, default=1000, help="most training rows")
     parser.add_argument("--data", default=",".join(ARENA), help="names of data sets, separated by commas")
+    parser.add_argument("--only", default="", choices=("", "mixed"), help="only suspects that lie at random")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=1e9, help="start no cell after this")
     given = parser.parse_args()
@@ -305,7 +341,7 @@ def main() -> None:
     end, started = time.time() + given.seconds, time.time()
     tasks = [task for plan in given.plan for task in plan_tasks(plan) if task[2] in given.data.split(",")]
     with ProcessPoolExecutor(given.processes) as pool:
-        waiting = [pool.submit(run_task, given.folder, *task, given.rows, end) for task in tasks]
+        waiting = [pool.submit(run_task, given.folder, *task, given.rows, end, given.only) for task in tasks]
         for task, done in zip(tasks, waiting, strict=True):
             try:
                 told = done.result()

@@ -36,7 +36,8 @@ class ContradictedLabels(BaseEstimator):
 
     Two judges who have not seen a label speak about it: the very model that is to be trained, cross-validated, and
     the nearest other rows. Two patterns are looked for: a class that has lost labels to others at random (the foreign
-    labels where it lies are left out), and scattered labels that both judges contradict with one voice. The model is then cross-validated again without them. Unless it predicts held-out labels better, nothing is
+    labels where it lies are left out), and scattered labels that both judges contradict with one voice (they are left
+    out). The model is then cross-validated again without them. Unless it predicts held-out labels better, nothing is
     done, and the model behind is trained exactly as if this sanitiser were not there.
 
     Parameters

@@ -43,6 +43,22 @@ def scattered_suspects(shares: Shares, near: Shares, codes: Codes) -> NDArray[np
     return (said != codes) & (near.argmax(axis=1) == said)
 
 
+def mixed_suspects(X: Any, shares: Shares, near: Shares, codes: Codes, most_clumped: float) -> NDArray[np.bool_]:
+    """Scattered suspects (n,) that lie at random among the rows that both judges give to one class.
+
+    Labels that went wrong at random do. Where labels that the judges contradict keep to themselves, somebody chose
+    them, or the classes overlap there, and nobody can tell who is right. X (n, d) are the rows on one scale.
+    """
+    said = shares.argmax(axis=1)
+    agreed = near.argmax(axis=1) == said
+    suspects = np.zeros(len(codes), bool)
+    for code in np.unique(said[agreed]):
+        region, own = agreed & (said == code), codes == code
+        if (region & ~own).any() and clumped(X, region, own) <= most_clumped:
+            suspects |= region & ~own
+    return suspects
+
+
 def confident_suspects(shares: Shares, codes: Codes) -> NDArray[np.bool_]:
     """Labels (n,) that look more like another class than that class's own labels do on average.
 
