@@ -213,3 +213,18 @@ def test_a_dask_client_of_the_user_does_the_work(tmp_path, whole):
             run_suite(TINY, store)
         assert client.cluster.scheduler.transition_counter > 0  # tasks went through the user's scheduler
     assert finished_rows(tmp_path / "s.sqlite") == whole
+
+
+def test_a_progress_file_that_cannot_be_removed_does_not_end_the_run(tmp_path, monkeypatch):
+    """Windows refuses to remove a file that is mapped into memory."""
+    from pathlib import Path
+
+    from floral_learn.evaluation import runner
+
+    def refuse(self, missing_ok=False):
+        raise PermissionError(13, "in use", str(self))
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    (tmp_path / ".store.sqlite.none.progress").touch()
+    assert runner._progress_file(tmp_path / "store.sqlite").name.endswith(".progress")
+    runner._remove(tmp_path / "other")

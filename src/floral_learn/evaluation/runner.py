@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -139,6 +140,11 @@ def _stage(stage: list[Job], store: Store, report: RunReport, jobs: int, watcher
         finally:
             watcher.stop()
     finally:
+        _remove(path)
+
+
+def _remove(path: Path) -> None:
+    with suppress(PermissionError):  # Windows keeps a file as long as someone has it mapped; the next run removes it
         path.unlink(missing_ok=True)
 
 
@@ -147,13 +153,13 @@ def _progress_file(store: Path) -> Path:
     for old in store.parent.glob(f".{store.name}.*.progress"):
         owner = old.name.split(".")[-2]
         if not owner.isdigit() or not _is_alive(int(owner)):
-            old.unlink(missing_ok=True)
+            _remove(old)
     return (store.parent / f".{store.name}.{os.getpid()}.progress").resolve()
 
 
 def _is_alive(process: int) -> bool:
-    if os.name == "nt":  # signal 0 would end the process there; a file too many does no harm
-        return True
+    if os.name == "nt":  # signal 0 would end the process there, and files of the living cannot be removed
+        return False
     try:
         os.kill(process, 0)
     except ProcessLookupError:
