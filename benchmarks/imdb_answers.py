@@ -5,8 +5,7 @@
 One cell is a draw of 20,000 reviews at one level of poison. The encoder is fine-tuned on the poisoned labels, questions
 are asked on its embeddings and answered with the true labels; after 20, 50 and 100 answers it is taught anew, and after
 10, 20, 50 and 100 a classifier is fitted and scored on 25,000 test reviews. It may be killed at any moment: cells that
-are complete in the file are not run again. ``--plan explore`` compares ways to ask and to fit on a draw of its own,
-which the other cells do not use.
+are complete in the file are not run again.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ import numpy as np
 
 STARTED = time.monotonic()
 ANSWERS = (10, 20, 50, 100)
-TURNS = (20, 50, 100)
+TURNS = ()
 EXPLORED = 9  # the draw on which settings were compared
 LEVELS = (40, 30, 35, 25)
 
@@ -42,6 +41,8 @@ class Task:
     level: float
     asking_epochs: int | None = 1
     answers: tuple[int, ...] = ANSWERS
+    fitted: tuple[int, ...] = ANSWERS
+    given: bool = True  # whether the network on the given labels is measured, too
     more: bool = False
     scored: bool = True
 
@@ -141,17 +142,16 @@ class Cell:
         def accuracy(model) -> float:
             return float((model.predict(draw.test) == draw.y_test).mean())
 
-        began = time.monotonic()
-        poisoned = clone(encoder).fit(draw.train, given)
-        took = time.monotonic() - began
-        wrong = float((given != y).mean())
-        self.note(kind="given labels", answers=0, wrong=wrong, accuracy=accuracy(poisoned), took=took)
-        self.pace = took
+        if task.given and not any(
+            row["kind"] == "given labels" and (row["draw"], row["level"]) == (task.seed, task.level)
+            for row in lines_of(self.given.out / "answers.jsonl")
+        ):
+            began = time.monotonic()
+            poisoned = clone(encoder).fit(draw.train, given)
+            took = time.monotonic() - began
+            wrong = float((given != y).mean())
+            self.note(kind="given labels", answers=0, wrong=wrong, accuracy=accuracy(poisoned), took=took)
         self.in_time()
-        if task.more:
-            right = (given == y).astype(float)
-            self.note(kind="poisoned rows left out", accuracy=accuracy(clone(encoder).fit(draw.train, given,
-                      sample_weight=right)))  # fmt: skip
         began = time.monotonic()
         kind = TextReview if task.scored else RowsAlone
         review = kind(draw.train, given, encoder=encoder, asking_epochs=task.asking_epochs, random_state=task.seed)
@@ -171,6 +171,9 @@ class Cell:
                 self.in_time(8.0)
             wrong = review.labels_ != y
             weight = review._weights()
+            if goal not in task.fitted:
+                self.note(kind="read", answers=goal, wrong=float(wrong.mean()), asking=asking)
+                continue
             began = time.monotonic()
             done = accuracy(final(review, encoder, self.given.fit))
             self.note(kind="answers", answers=goal, wrong_before=before, wrong=float(wrong.mean()), accuracy=done,
@@ -231,6 +234,10 @@ def work(tasks, given: argparse.Namespace) -> None:
     while (task := tasks.get()) is not None:
         cell = Cell(task, given)
         try:
+            (given.out / f"claim-{task.name.replace('/', '-')}").touch(exist_ok=False)  # others may share the folder
+        except FileExistsError:
+            continue
+        try:
             cell.in_time(40.0)
             cell.run()
         except OutOfTime:
@@ -240,11 +247,14 @@ def work(tasks, given: argparse.Namespace) -> None:
             sys.stderr.flush()
 
 
+def lines_of(path: Path) -> list[dict]:
+    """Measurements so far."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
+
+
 def finished(path: Path) -> set[str]:
     """Tasks that the file holds whole."""
-    if not path.is_file():
-        return set()
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines = lines_of(path)
     return {
         Task(e["draw"], e["level"], e["asking_epochs"], scored=e.get("scored", True)).name
         for e in lines
@@ -254,10 +264,12 @@ def finished(path: Path) -> set[str]:
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--plan", choices=("main", "explore", "both"), default="main")
+    parser.add_argument("--known", type=float, nargs="+", default=[], help="levels whose given labels are not measured")
+    parser.add_argument("--more", action="store_true", help="other ways to fit, and a second turn, on the first draw")
     parser.add_argument("--draws", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--levels", type=float, nargs="+", default=list(LEVELS))
     parser.add_argument("--answers", type=int, nargs="+", default=list(ANSWERS))
+    parser.add_argument("--fitted", type=int, nargs="+", default=list(ANSWERS), help="answers after which to fit")
     parser.add_argument("--fit", choices=sorted(FITS), default="as the library", help="how the final model is fitted")
     parser.add_argument("--asking-epochs", type=int, nargs="+", default=[1], help="0 is as many as the encoder has")
     parser.add_argument("--jobs", type=int, default=1, help="processes; they share one GPU")
@@ -280,20 +292,13 @@ def main() -> None:
     os.environ.setdefault("FLORAL_WORK", str((given.out / "work").resolve()))
     asking = [epochs or None for epochs in given.asking_epochs]
     levels = [int(level) if level == int(level) else level for level in given.levels]
-    explored = [
-        Task(EXPLORED, 25, 1, (20, 50, 100), True),
-        Task(EXPLORED, 25, 1, (50, 100), scored=False),
-        Task(EXPLORED, 40, 1, (50, 100), scored=False),
-        Task(EXPLORED, 40, 1, (20, 50, 100), True),
-        Task(EXPLORED, 25, None, (50, 100)),
-        Task(EXPLORED, 40, None, (50, 100)),
+    answers, fitted = tuple(given.answers), tuple(given.fitted)
+    wanted = [
+        Task(seed, level, epochs, answers, fitted, level not in given.known, given.more and seed == given.draws[0])
+        for epochs in asking
+        for level in levels
+        for seed in given.draws
     ]
-    answers = tuple(given.answers)
-    main = [Task(seed, level, epochs, answers) for epochs in asking for level in levels for seed in given.draws]
-    first, second, third = explored[:1], explored[1:2], explored[2:]
-    each = len(given.draws)
-    mixed = [*main[:each], *first, *main[each : 2 * each], *second, *main[2 * each :], *third]
-    wanted = {"main": main, "explore": explored, "both": mixed}[given.plan]
     known = finished(given.out / "answers.jsonl")
     context = multiprocessing.get_context("spawn")
     tasks = context.Queue()

@@ -106,16 +106,19 @@ class Scoring(Bag):
 def test_regions_may_lie_along_the_encoders_scores(texts, tmp_path):
     made, y, given = texts
     review = TextReview(made, given, encoder=Scoring(), random_state=0)
-    place = review._material.problem.line
+    (place,) = review._material.problem.lines
     assert (place.min(), place.max() < 2) == (-2.0, True)
     np.testing.assert_array_equal(np.argsort(place), np.argsort(Scoring().decision_function(made)))
     rows = review.ask(12)
     review.answer(rows, y[rows])
-    assert any(c.on_line for c in review._posterior().components)
+    assert any(c.on_line == 0 for c in review._posterior().components)
+    first, new = review.retrain()._material.problem.lines
+    np.testing.assert_array_equal(first, place)  # what the first encoder was unsure of stays in view
+    np.testing.assert_array_equal(new, place)
     review.save(tmp_path / "texts.skops")
     again = TextReview.load(tmp_path / "texts.skops", encoder=Scoring())
     np.testing.assert_array_equal(again.ask(3), review.ask(3))
-    assert TextReview(made, given, encoder=Bag(), random_state=0)._material.problem.line is None
+    assert TextReview(made, given, encoder=Bag(), random_state=0)._material.problem.lines is None
 
 
 def test_a_stretch_of_the_line_that_was_turned_over_is_read_right():

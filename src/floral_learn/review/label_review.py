@@ -397,7 +397,7 @@ class LabelReview(Shown):
         rows = measured_rows(X, at_a_time)
         judges = appointed(rows, rng)
         odds = judges.odds(codes, M)
-        problem = Problem(rows, codes, M, suspicion(odds, codes)[None, :], line=self._line(n))
+        problem = Problem(rows, codes, M, suspicion(odds, codes)[None, :], lines=self._lines(n))
         numbers = None if groups is None else np.unique(groups, return_inverse=True)[1]
         self._material = Material(problem, judges, odds, trusted, numbers)
         self._pool = pool_of(n, rng)
@@ -409,8 +409,8 @@ class LabelReview(Shown):
     def _restore(self, state: dict[str, Any]) -> None:
         """What a subclass has kept beside the rows, before it is set up again."""
 
-    def _line(self, n: int) -> np.ndarray | None:
-        """Places of the n rows on a line on which regions may lie; none where nothing but rows is known."""
+    def _lines(self, n: int) -> np.ndarray | None:
+        """Places (k, n) of the rows on lines on which regions may lie; None where nothing but rows is known."""
         return None
 
     def _forget(self) -> None:

@@ -35,8 +35,8 @@ class Component:
 
     ``tie`` is "given" (turned-over regions of one given label: [z = z']) or "class" (the classifier that the labels
     teach is off in a region: [z = z'] - [z != z'] / (M - 1)). A height of 0 says that there are no regions. `prior` is
-    the weight before any answer, `view` whose suspicions it goes by. With ``on_line`` regions are stretches of a line
-    on which the rows lie (`Problem.line`), and the width counts squared distances there.
+    the weight before any answer, `view` whose suspicions it goes by. With ``on_line`` regions are stretches of one of
+    the lines on which the rows lie (`Problem.lines`), and the width counts squared distances there.
     """
 
     tie: str
@@ -47,7 +47,7 @@ class Component:
     centre: float
     prior: float = 1.0
     view: int = 0
-    on_line: bool = False
+    on_line: int | None = None
 
 
 # (b, a) of the suspicions: hardly any label wrong by itself; some, where contradicted; many, wherever contradicted
@@ -56,15 +56,15 @@ _HEIGHT, _CENTRE = 3.0, -1.0
 _STRETCHES = (1.0, 6.0)  # on a line from -2 to 2: regions of about a third and an eighth of it
 
 
-def default_components(line: bool = False) -> tuple[Component, ...]:
+def default_components(lines: int = 0) -> tuple[Component, ...]:
     """The grid that is averaged over: four kinds of suspicion, each with four kinds of regions and without any."""
     found = []
     for base, slope in _OWN:
         found += [Component("given", width, _HEIGHT, base, slope, _CENTRE) for width in (0.1, 0.5, 3.0)]
         found += [Component("class", 0.3, _HEIGHT, base, slope, _CENTRE)]
         found += [Component("given", 1.0, 0.0, base, slope, _CENTRE, prior=0.5)]
-        if line:
-            found += [Component("given", width, _HEIGHT, base, slope, _CENTRE, on_line=True) for width in _STRETCHES]
+        for line in range(lines):
+            found += [Component("given", width, _HEIGHT, base, slope, _CENTRE, on_line=line) for width in _STRETCHES]
     return tuple(found)
 
 
@@ -73,8 +73,8 @@ class Problem:
     """What is known beside the answers: rows, given labels as codes (n,), log-odds against them (views, n).
 
     The first view is that of judges who were taught the given labels, a second one of judges who were taught the labels
-    as they were read before. `shift` (n,) is added to the log-odds of q, for what groups have been found to do. `line`
-    (n,) are places of the rows on a line, such as a classifier's scores, on which regions may lie, too.
+    as they were read before. `shift` (n,) is added to the log-odds of q, for what groups have been found to do. `lines`
+    (k, n) are places of the rows on lines, such as classifiers' scores, on which regions may lie, too.
     """
 
     rows: Rows
@@ -82,7 +82,12 @@ class Problem:
     n_classes: int
     against: np.ndarray
     shift: np.ndarray | None = None
-    line: np.ndarray | None = None
+    lines: np.ndarray | None = None
+
+    @property
+    def components(self) -> tuple[Component, ...]:
+        """The grid that is averaged over."""
+        return default_components(0 if self.lines is None else len(self.lines))
 
     def own(self, component: Component, at: np.ndarray) -> np.ndarray:
         """q: P(wrong) of the labels at `at` where nothing was turned over."""
@@ -93,9 +98,9 @@ class Problem:
         """Prior covariances of f, (components, len(left), len(right)); distances are computed once for all."""
         far = self.rows.distances(left, right)
         same = self.codes[left][:, None] == self.codes[right][None, :]
-        apart = {False: far}
-        if self.line is not None:
-            apart[True] = (self.line[left][:, None] - self.line[right][None, :]) ** 2
+        apart = {None: far}
+        for number, line in enumerate(() if self.lines is None else self.lines):
+            apart[number] = (line[left][:, None] - line[right][None, :]) ** 2
         kinds = {(c.on_line, c.width) for c in components if c.height > 0}
         kernels = {kind: np.exp(-kind[1] * apart[kind[0]]) for kind in kinds}
         ties = {"given": np.where(same, 1.0, 0.0), "class": np.where(same, 1.0, -1.0 / (self.n_classes - 1))}

@@ -9,7 +9,7 @@ import numpy as np
 from floral_learn.crowd.authors import judge_authors
 from floral_learn.review.answers import WORST, learned_errors, likelihoods, start_errors, verdict
 from floral_learn.review.groups import group_shifts
-from floral_learn.review.posterior import Evidence, Posterior, Problem, default_components, infer
+from floral_learn.review.posterior import Evidence, Posterior, Problem, infer
 from floral_learn.review.suspicion import Judges, suspicion
 from floral_learn.review.transitions import class_beliefs
 
@@ -93,7 +93,7 @@ def read(material: Material, asked: Votes, posterior: Posterior, errors: dict[st
         return belief
     odds = material.judges.odds(belief.argmax(axis=1), material.n_classes)
     against = np.vstack([posterior.problem.against, suspicion(odds, material.codes)])
-    second = tuple(replace(c, view=1) for c in default_components(posterior.problem.line is not None))
+    second = tuple(replace(c, view=1) for c in posterior.problem.components)
     both = (*posterior.thinned(1e-3).components, *second)
     return _beliefs(material, asked, infer(replace(posterior.problem, against=against), evidence, both), table)
 
@@ -126,16 +126,14 @@ def _with_groups(material: Material, asked: Votes, evidence: Evidence, table: np
     suspicions were: they are not handed to the crowd's model, which would take them for a fair sample.
     """
     if material.groups is None:
-        return infer(material.problem, evidence, default_components(material.problem.line is not None))
+        return infer(material.problem, evidence, material.problem.components)
     known = np.where(material.trusted, material.codes, -1)
     shift = judge_authors(material.codes, material.groups, material.odds, known=known).shift(material.odds)
     problem = replace(material.problem, shift=np.clip(shift, -_MOST_BY_GROUP, _MOST_BY_GROUP))
-    posterior = infer(problem, evidence, default_components(problem.line is not None))
+    posterior = infer(problem, evidence, problem.components)
     chance = np.clip(posterior.weights @ posterior.own(evidence.at), 1e-3, 1 - 1e-3)
     further = group_shifts(material.groups, material.codes, evidence.at, chance, evidence.right, evidence.wrong)
-    return infer(
-        replace(problem, shift=problem.shift + further), evidence, default_components(problem.line is not None)
-    )
+    return infer(replace(problem, shift=problem.shift + further), evidence, problem.components)
 
 
 def _beliefs(material: Material, asked: Votes, posterior: Posterior, table: np.ndarray) -> np.ndarray:

@@ -147,9 +147,12 @@ class TextReview(LabelReview):
         self.texts, self.turns_ = state["texts"], state["turns"]
         self.asking_epochs, self._ranks = state.get("asking_epochs", 1), state.get("ranks")
 
-    def _line(self, n: int) -> np.ndarray | None:
-        """Ranks of the encoder's own scores, from -2 to 2: labels may have been turned over where it is unsure."""
-        return None if self._ranks is None or len(self._ranks) != n else self._ranks
+    def _lines(self, n: int) -> np.ndarray | None:
+        """Ranks by the scores of the first encoder and of the last: labels may be wrong where one of them is unsure.
+
+        An encoder that was taught corrected labels is surer of itself, and no longer shows what the first one did.
+        """
+        return None if self._ranks is None or self._ranks.shape[1] != n else self._ranks
 
     def _encoded(self, labels: np.ndarray, weight: np.ndarray | None = None) -> Any:
         """Embeddings of the texts by a clone of the encoder that was fitted on `labels`."""
@@ -159,7 +162,9 @@ class TextReview(LabelReview):
         self.encoder_ = _fitted(encoder, self.texts, labels, weight)
         self.turns_ += 1
         embed = getattr(self.encoder_, "embed", None) or self.encoder_.transform
-        self._ranks = _ranked(self.encoder_, self.texts) if self.scored else None
+        new = _ranked(self.encoder_, self.texts) if self.scored else None
+        if new is not None:
+            self._ranks = new[None] if self._ranks is None else np.stack([self._ranks[0], new])
         return embed(self.texts)
 
 
