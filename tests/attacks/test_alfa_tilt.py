@@ -118,3 +118,12 @@ def test_an_svc_surrogate_gives_its_settings(moons):
     by_surrogate = poison(X, y, "alfa-tilt", 6, 0, surrogate=SVC(C=3.0, gamma=2.0), n_restarts=3)
     by_settings = poison(X, y, "alfa-tilt", 6, 0, C=3.0, gamma=2.0, n_restarts=3)
     np.testing.assert_array_equal(by_surrogate.indices, by_settings.indices)
+
+
+def test_another_device_chooses_the_same_flips(moons):
+    pytest.importorskip("torch", reason="devices need torch")
+    X, y = moons
+    settings = {"budget": 0.1, "gamma": 1.0, "n_restarts": 6, "gram": "low_rank", "rank": 60, "random_state": 0}
+    here, there = (AlfaTilt(device=device, **settings).poison(X, y) for device in (None, "cpu"))
+    assert set(here.indices) == set(there.indices)
+    np.testing.assert_allclose(here.details["cosines"], there.details["cosines"], atol=1e-5)

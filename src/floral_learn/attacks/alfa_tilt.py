@@ -8,8 +8,10 @@ import numpy as np
 from sklearn.svm import SVC
 
 from floral_learn.core.accelerated import minimise
+from floral_learn.core.arrays import Array, NumpyBackend, backend_for
 from floral_learn.core.choose_gram import DENSE_ROWS
 from floral_learn.core.game import Game, step_schedule
+from floral_learn.core.gram import Gram
 from floral_learn.core.kernels import Kernel, resolve_gamma
 from floral_learn.core.low_rank import LowRankGram
 
@@ -53,6 +55,8 @@ class AlfaTilt(LabelAttack):
         How the kernel matrix is held.
     rank : int, default=256
         Columns of a low-rank factor.
+    device : str, optional
+        Torch device for the duals of a low-rank kernel, such as ``"cuda"``; numpy by default.
     surrogate : SVC, optional
         Its kernel and C are used instead; other classifiers have no hyperplane.
 
@@ -83,6 +87,7 @@ class AlfaTilt(LabelAttack):
     max_cost: float | None = None
     gram: str = "auto"
     rank: int = 256
+    device: str | None = None
     surrogate: Any = None
 
     name: ClassVar[str] = "alfa-tilt"
@@ -167,21 +172,23 @@ class _LowRankSVM:
         kernel = Kernel(settings.kernel, gamma, settings.degree, settings.coef0)
         if not kernel.definite:
             raise ValueError(f"kernel={settings.kernel!r} may be indefinite: use gram='dense'")
-        self.C = settings.C
-        self.gram = LowRankGram(problem.X, kernel, attack.rank, 0.0, problem.rng)
-        self.step = 1.0 / self.gram.lambda_max(centred=True)
+        self.C, self.backend = settings.C, backend_for(attack.device)
+        # The factor is made in numpy wherever the duals are: its pivots are drawn, and must be the same.
+        made = LowRankGram(problem.X, kernel, attack.rank, 0.0, problem.rng)
+        self.step, self.note = 1.0 / made.lambda_max(centred=True), made.describe()
+        self.gram: Gram = made if attack.device is None else _Factor(made.factor, self.backend)
         beta, bias = self._duals(problem.signs[:, None], tol=0.05, rounds=3000)
-        self.image = self.gram.matmat(beta)[:, 0]
+        self.image = self.product(beta)[:, 0]
         self.clean = _Clean(beta[:, 0], self.image + bias[0])
         self.norm = np.sqrt(self.clean.beta @ self.image)
 
     def product(self, columns: np.ndarray) -> np.ndarray:
-        return self.gram.matmat(columns)
+        return np.asarray(self.backend.numpy(self.gram.matmat(self.backend.columns(columns))))
 
     def cosines(self, tainted: np.ndarray) -> np.ndarray:
         # the cosine settles long before the duals do: 200 rounds and 1,000 rank proposals alike (MNIST)
         beta, _ = self._duals(tainted, tol=0.3, rounds=400)
-        return _cosine(self.image @ beta, self.norm, (beta * self.gram.matmat(beta)).sum(axis=0))
+        return _cosine(self.image @ beta, self.norm, (beta * self.product(beta)).sum(axis=0))
 
     def _duals(self, signs: np.ndarray, tol: float, rounds: int) -> tuple[np.ndarray, np.ndarray]:
         """Signed duals (n, c) and biases (c,) for each column of labels."""
@@ -195,7 +202,21 @@ class _LowRankSVM:
         return found.weights, found.bias
 
     def describe(self) -> str:
-        return self.gram.describe()
+        return self.note
+
+
+class _Factor(Gram):
+    """F F' on another device."""
+
+    kind = "low rank"
+
+    def __init__(self, factor: np.ndarray, backend: NumpyBackend) -> None:
+        self.factor, self.backend = backend.array(factor), backend
+        self.n, self.dtype, self.nbytes = len(factor), str(factor.dtype), factor.nbytes
+
+    def matmat(self, columns: Array) -> Array:
+        inner = self.factor.T @ self.backend.cast(columns, self.factor.dtype)
+        return self.backend.cast(self.factor @ inner, self.backend.float64)
 
 
 def _cosine(inner: Any, norm: float, squared_norm: Any) -> Any:
