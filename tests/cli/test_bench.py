@@ -83,7 +83,7 @@ def test_the_same_command_again_computes_nothing(finished):
 def test_the_list_has_every_suite_and_the_time_of_the_last_run(finished):
     folder, _ = finished
     shown = floral("bench", "--list", cwd=folder).stdout
-    for name in SUITES:
+    for name in [*SUITES, "arena", "questions", "crowd"]:
         assert re.search(rf"^ *{name} ", shown, re.MULTILINE), name
     assert re.search(r"^ *moon .* s *$", shown, re.MULTILINE)
     assert not list(folder.glob("*.sqlite"))

@@ -180,6 +180,7 @@ def show_list(out: Path) -> None:
     from rich.table import Table
 
     from floral_learn.evaluation.arena import ARENA_SUITES
+    from floral_learn.evaluation.crowds.cells import crowd_cells
     from floral_learn.evaluation.questions.cells import question_cells
     from floral_learn.evaluation.store import Store
     from floral_learn.evaluation.suites import SUITES
@@ -202,7 +203,10 @@ def show_list(out: Path) -> None:
     cells = sum(len(suite.cells()) for suite in ARENA_SUITES.values())
     title = "24 data sets, ten attacks: what a user would run, without clean labels (each also as arena-NAME)"
     table.add_row("arena", title, str(cells), duration(last["arena"]) if "arena" in last else "-")
-    title = "what a person's answers buy, by who chooses the rows and how answers are read"
+    title = "what a person's answers bring, by who chooses the rows and how answers are read"
     took = duration(last["questions"]) if "questions" in last else "-"
     table.add_row("questions", title, str(len(question_cells())), took)
+    title = "labels from votes of people of whom some lie: majority, Dawid-Skene, CROWDLAB, ours, ..."
+    took = duration(last["crowd"]) if "crowd" in last else "-"
+    table.add_row("crowd", title, str(len(crowd_cells())), took)
     Console().print(table)
