@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -182,14 +183,15 @@ def show_list(out: Path) -> None:
     from floral_learn.evaluation.arena import ARENA_SUITES
     from floral_learn.evaluation.crowds.cells import crowd_cells
     from floral_learn.evaluation.questions.cells import question_cells
-    from floral_learn.evaluation.store import Store
+    from floral_learn.evaluation.store import Store, StoreError
     from floral_learn.evaluation.suites import SUITES
 
     from .bench_progress import duration
 
     last: dict[str, float] = {}
     if (out / "store.sqlite").is_file():
-        with Store(out / "store.sqlite", read_only=True) as store:
+        # A store of another version of the results has no times to show; the list does not need it.
+        with suppress(StoreError), Store(out / "store.sqlite", read_only=True) as store:
             for note in store.runs():
                 if note["status"] == "done" and note["seconds"] is not None:
                     # A run that found everything known says nothing about the time that the suite takes.
