@@ -81,7 +81,7 @@ def _height(results: Results, kind: str) -> tuple[float, float]:
 
 def _title(results: Results, group: Group, kind: str, n_kinds: int) -> str:
     attack, (C, gamma) = group
-    name = f"{attack} attack" if n_kinds == 1 else f"{attack}: {_TITLES[kind]}"
+    name = f"{attack} attack" if n_kinds == 1 else f"{attack}:\n{_TITLES[kind]}"
     return name if len(results.suite.settings) < 2 else f"{name}\nC={C:g}, γ={gamma:g}"
 
 
