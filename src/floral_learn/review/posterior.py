@@ -98,7 +98,7 @@ class Problem:
         """Prior covariances of f, (components, len(left), len(right)); distances are computed once for all."""
         far = self.rows.distances(left, right)
         same = self.codes[left][:, None] == self.codes[right][None, :]
-        apart = {None: far}
+        apart: dict[int | None, np.ndarray] = {None: far}
         for number, line in enumerate(() if self.lines is None else self.lines):
             apart[number] = (line[left][:, None] - line[right][None, :]) ** 2
         kinds = {(c.on_line, c.width) for c in components if c.height > 0}
