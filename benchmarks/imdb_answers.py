@@ -2,10 +2,10 @@
 
     FLORAL_DATA=folder python benchmarks/imdb_answers.py --device cuda --jobs 3 --out runs     # into answers.jsonl
 
-One cell is a draw of 20,000 reviews at one level of poison. The encoder is fine-tuned on the poisoned labels, questions
-are asked on its embeddings and answered with the true labels; after 20, 50 and 100 answers it is taught anew, and after
-10, 20, 50 and 100 a classifier is fitted and scored on 25,000 test reviews. It may be killed at any moment: cells that
-are complete in the file are not run again.
+One cell is a draw of 20,000 reviews at one level of poison. An encoder is fine-tuned for one epoch on the poisoned
+labels, and questions are asked on its embeddings and scores and answered with the true labels. After the numbers of
+answers that --fitted names a classifier is fine-tuned on the labels as they are read, and scored on 25,000 reviews. It
+may be killed at any moment: cells that are complete in the file are not run again. Several commands may share a folder.
 """
 
 from __future__ import annotations
@@ -51,18 +51,11 @@ class Task:
         return f"{self.seed}/{self.level:g}/{self.asking_epochs}{'' if self.scored else '/rows'}"
 
 
-def _light(review) -> np.ndarray:
-    """2p - 1, p the probability of the label as it is read."""
-    return np.maximum(2 * review.label_probability_.max(axis=1) - 1, 1e-3)
-
-
 FITS = {  # epochs of the final model, None being the encoder's own, and weights of the rows
     "as the library": (None, lambda review: review._weights()),
     "no weights": (None, lambda review: None),
     "2 epochs": (2, lambda review: review._weights()),
-    "sure rows alone": (None, lambda review: (review._weights() >= 1).astype(float)),
-    "weight 2p - 1": (None, _light),
-    "weight (2p - 1)^2": (None, lambda review: _light(review) ** 2),
+    "sure rows alone": (None, lambda review: (review.label_probability_.max(axis=1) > 0.9).astype(float)),
 }
 
 

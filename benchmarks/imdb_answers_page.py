@@ -1,17 +1,28 @@
-"""Parts of docs/results/imdb.md that come from imdb_answers.py and imdb_encoders.py: tables, sentences, a picture."""
+"""The page docs/results/imdb-answers.md: tables, sentences and a picture from what the scripts on the GPU left.
+
+    python benchmarks/imdb_answers_page.py EXPORT [--docs docs/results]
+
+EXPORT holds answers.jsonl (imdb_answers.py), encoders.jsonl (imdb_encoders.py) and env.json. Every number on the page,
+and every sentence with one, comes from these files; remarks of people stand between the two markers, and are kept.
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 
+from floral_learn.atomic_files import write_atomically
 from floral_learn.evaluation.metrics import sample_deviation
 from floral_learn.evaluation.reporting.paper import paper_value
 
 GOALS = {25: 0.5, 30: 0.7, 35: 0.7, 40: 0.7}  # share of the gap to clean labels, with 100 answers
-EXPLORED = 9
+TAUGHT_ANEW = "answers, taught anew at 20, 50 and 100"
+START, END = "<!-- remarks -->", "<!-- /remarks -->"
+EXPLORED = 9  # a draw that was looked at while the method was made
 _SETTING = (10.0, 0.005)
 _TABLE = "comp-imdb-additional"
 Rows = list[dict]
@@ -34,115 +45,93 @@ def spread(values: list[float] | np.ndarray, digits: int = 3) -> str:
 
 
 class Answers:
-    """Cells of `imdb_answers.py` that are complete, by level."""
+    """Rows of `imdb_answers.py` on the draws that count, for one way to ask (`kind`)."""
 
-    def __init__(self, rows: Rows, explored: bool = False) -> None:
-        mine = [row for row in rows if (row["draw"] == EXPLORED) == explored]
-        self.rows = mine
+    def __init__(self, rows: Rows, kind: str = "answers") -> None:
+        self.rows, self.kind = [row for row in rows if row["draw"] != EXPLORED], kind
+        mine = [row for row in self.rows if row["kind"] == kind]
         self.levels = sorted({row["level"] for row in mine})
-        self.numbers = sorted({row["answers"] for row in mine if row["kind"] == "answers"})
+        self.numbers = sorted({row["answers"] for row in mine})
 
-    def values(self, level: float, kind: str, what: str = "accuracy", answers: int | None = None) -> list[float]:
-        """The numbers of all draws that have this measurement, the last one of each draw."""
-        found = {
+    def by_draw(self, level: float, kind: str, what: str = "accuracy", answers: int | None = None) -> dict[int, float]:
+        """The measurement of each draw that has it, the last one where there are several."""
+        return {
             row["draw"]: row[what]
             for row in self.rows
             if row["level"] == level and row["kind"] == kind and (answers is None or row.get("answers") == answers)
         }
-        return [found[draw] for draw in sorted(found)]
 
-    def draws(self, level: float, answers: int) -> list[int]:
-        return sorted({r["draw"] for r in self.rows if r["level"] == level and r.get("answers") == answers})
+    def accuracy(self, level: float, answers: int) -> dict[int, float]:
+        return self.by_draw(level, self.kind, "accuracy", answers)
+
+    def wrong(self, level: float, answers: int) -> dict[int, float]:
+        """Share of labels that are read wrong, by draw; before the encoder is taught anew, if it is."""
+        fitted = self.by_draw(level, self.kind, "wrong", answers)
+        return self.by_draw(level, "read", "wrong", answers) | fitted if self.kind == "answers" else fitted
 
     def closed(self, level: float, answers: int) -> float | None:
         """Share of the gap between given and clean labels that is closed, ratio of means over the same draws."""
-        keep = self.draws(level, answers)
-        if not keep:
-            return None
-        part = Answers([row for row in self.rows if row["draw"] in keep])
-        given, clean, now = (
-            np.mean(part.values(level, kind, "accuracy", count))
-            for kind, count in (("given labels", 0), ("clean labels", None), ("answers", answers))
+        now, given, clean = (
+            self.accuracy(level, answers),
+            self.by_draw(level, "given labels"),
+            self.by_draw(level, "clean labels"),
         )
-        return float((now - given) / (clean - given))
+        both = sorted(now.keys() & given.keys() & clean.keys())
+        if not both:
+            return None
+        high, low, mean = (np.mean([part[draw] for draw in both]) for part in (clean, given, now))
+        return float((mean - low) / (high - low))
+
+
+def percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.0f} %"
 
 
 def accuracy_table(found: Answers) -> str:
     """Levels down: the paper, the network on given labels, with answers, on clean labels."""
     numbers = found.numbers
     names = ["poisoned", "*roberta, paper*", "*floral, paper*", "given labels", *(f"{m} answers" for m in numbers)]
-    names += ["clean labels", f"gap closed with {numbers[-1]}", "goal"]
+    names += ["clean labels", f"gap closed with {numbers[-1]}", "goal", "draws"]
     rows = []
     for level in found.levels:
         paper = [paper_value(_TABLE, level, _SETTING, who, "accuracy", "last") for who in ("roberta", "floral")]
-        closed, goal = found.closed(level, numbers[-1]), GOALS.get(int(level))
         rows.append(
             [
                 f"{level:g} %",
                 *("-" if value is None else f"{value:.3f}" for value in paper),
-                spread(found.values(level, "given labels")),
-                *(spread(found.values(level, "answers", "accuracy", m)) for m in numbers),
-                spread(found.values(level, "clean labels")),
-                "-" if closed is None else f"{closed:.0%}",
-                "-" if goal is None else f"{goal:.0%}",
+                spread([*found.by_draw(level, "given labels").values()]),
+                *(spread([*found.accuracy(level, m).values()]) for m in numbers),
+                spread([*found.by_draw(level, "clean labels").values()]),
+                percent(found.closed(level, numbers[-1])),
+                percent(GOALS.get(int(level))),
+                str(len(found.accuracy(level, numbers[-1]))),
             ]
         )
     return table(names, rows)
 
 
-def wrong_table(found: Answers) -> str:
-    """Share of wrong labels as they are read."""
-    rows = [
-        [
-            f"{level:g} %",
-            *(spread([100 * v for v in found.values(level, "answers", "wrong", m)], 1) for m in found.numbers),
-        ]
-        for level in found.levels
-    ]
-    return table(["poisoned", *(f"wrong with {m} answers, %" for m in found.numbers)], rows)
+def wrong_table(found: Answers, numbers: tuple[int, ...] = (10, 20, 50, 100)) -> str:
+    """Share of wrong labels as they are read, in percent."""
+    rows = []
+    for level in found.levels:
+        shares = [[100 * value for value in found.wrong(level, m).values()] for m in numbers]
+        rows.append([f"{level:g} %", *(spread(values, 1) for values in shares)])
+    return table(["poisoned", *(f"{m} answers" for m in numbers)], rows)
 
 
 def verdicts(found: Answers) -> list[str]:
     """Sentences about the goals, from the rows."""
-    most = found.numbers[-1]
-    out = []
+    most, out = found.numbers[-1], []
     for level in found.levels:
         closed, goal = found.closed(level, most), GOALS.get(int(level))
-        if closed is None or goal is None:
-            continue
-        draws = len(found.draws(level, most))
-        word = "reached" if closed >= goal else "missed"
-        out.append(f"{level:g} %: {closed:.0%} of the gap closed (goal {goal:.0%}: {word}; {draws} draws)")
-    return out
-
-
-def explored_table(found: Answers) -> str:
-    """Ways to ask and to fit, on the draw that chose between them."""
-    names = ["measured on the draw that was used to choose", *(f"{level:g} %" for level in found.levels)]
-    rows = []
-
-    def add(name: str, pick) -> None:
-        cells = []
-        for level in found.levels:
-            mine = [row for row in found.rows if row["level"] == level and pick(row)]
-            cells.append(f"{mine[-1]['accuracy']:.3f}" if mine else "-")
-        if any(cell != "-" for cell in cells):
-            rows.append([name, *cells])
-
-    add("clean labels", lambda r: r["kind"] == "clean labels")
-    add("given labels", lambda r: r["kind"] == "given labels")
-    add("poisoned rows left out (needs to know them)", lambda r: r["kind"] == "poisoned rows left out")
-    for epochs, title in ((1, "asking after one epoch"), (None, "asking after three epochs")):
-        for m in found.numbers:
-            add(
-                f"{title}, {m} answers",
-                lambda r, m=m, e=epochs: r["kind"] == "answers" and r["answers"] == m and r["asking_epochs"] == e,
+        if closed is not None and goal is not None:
+            word = "reached" if closed >= goal else "missed"
+            draws = len(found.accuracy(level, most))
+            out.append(
+                f"{level:g} % poisoned, {most} answers: {percent(closed)} of the gap to clean labels is closed "
+                f"({draws} draw{'s' if draws > 1 else ''}; the goal of {percent(goal)} is {word})."
             )
-    kinds = dict.fromkeys(r["kind"] for r in found.rows if r["kind"].startswith("fit: "))
-    for kind in [*kinds, "one more turn"]:
-        title = kind.replace("fit: ", "100 answers, fitted with ")
-        add(title, lambda r, kind=kind: r["kind"] == kind)
-    return table(names, rows)
+    return out
 
 
 def encoder_table(rows: Rows) -> str:
@@ -186,32 +175,133 @@ def nearest_encoder(rows: Rows) -> str:
     return f"Nearest to the paper's six numbers is {place}: its largest difference is {gap:.3f}."
 
 
-def draw_answers(found: Answers, path: Path) -> None:
-    """Accuracy by number of answers, a line per level, the paper's FLORAL and clean labels beside it."""
+def draw_wrong(found: Answers, path: Path, numbers: tuple[int, ...] = (10, 20, 50, 100)) -> None:
+    """Two panels: labels that are read wrong by number of answers, and test accuracy beside the paper's."""
     from matplotlib.figure import Figure
 
     from floral_learn.evaluation.figures.style import BLACK, BLUE, GREEN, ORANGE, RED
 
-    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
-    axis = figure.subplots()
-    places = [0, *range(1, len(found.numbers) + 1)]
+    figure = Figure(figsize=(7.2, 3.8), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    ends = ["given", *(f"{m} answers" for m in found.numbers), "clean"]
     for level, colour in zip(found.levels, (GREEN, BLUE, ORANGE, RED), strict=False):
-        start = found.values(level, "given labels")
-        series = [start, *(found.values(level, "answers", "accuracy", m) for m in found.numbers)]
-        kept = [(x, values) for x, values in zip(places, series, strict=True) if values]
-        axis.errorbar(
-            [x for x, _ in kept],
-            [np.mean(v) for _, v in kept],
-            yerr=[sample_deviation(np.array(v)) if len(v) > 1 else 0.0 for _, v in kept],
-            color=colour, marker="o", markersize=4, linewidth=1.6, capsize=2, label=f"{level:g} % poisoned",
-        )  # fmt: skip
+        series = [[level], *([100 * v for v in found.wrong(level, m).values()] for m in numbers)]
+        kept = [(place, values) for place, values in enumerate(series) if values]
+        _line(left, kept, colour, f"{level:g} % poisoned")
+        series = [
+            [*found.by_draw(level, "given labels").values()],
+            *([*found.accuracy(level, m).values()] for m in found.numbers),
+            [*found.by_draw(level, "clean labels").values()],
+        ]
+        _line(right, [(place, values) for place, values in enumerate(series) if values], colour, "")
         paper = paper_value(_TABLE, level, _SETTING, "floral", "accuracy", "last")
-        if paper is not None:
-            axis.plot(places[-1] + 0.45, paper, marker="<", color=colour, markersize=6)
-    clean = [value for level in found.levels for value in found.values(level, "clean labels")]
-    axis.axhline(np.mean(clean), color=BLACK, linewidth=1, linestyle="--", label="clean labels")
-    axis.plot([], [], marker="<", linestyle="", color="grey", label="FLORAL in the paper, no answers")
-    axis.set_xticks(places, ["0", *map(str, found.numbers)])
-    axis.set(xlabel="answers of a person", ylabel="test accuracy")
-    figure.legend(loc="outside lower center", ncols=3)
+        right.plot(len(ends) - 2.3, paper, marker=">", color=colour, markersize=6, linestyle="")
+    left.set_xticks(range(len(numbers) + 1), ["0", *map(str, numbers)])
+    left.set(xlabel="answers", ylabel="labels read wrong, %", ylim=(0, None))
+    right.set_xticks(range(len(ends)), ends)
+    right.set(ylabel="test accuracy, MiniLM fine-tuned")
+    right.plot([], [], marker=">", linestyle="", color=BLACK, label="FLORAL in the paper, no answers")
+    handles = [*left.get_legend_handles_labels()[0], *right.get_legend_handles_labels()[0]]
+    labels = [*left.get_legend_handles_labels()[1], *right.get_legend_handles_labels()[1]]
+    figure.legend(handles, labels, loc="outside lower center", ncols=3)
     figure.savefig(path, dpi=150)
+
+
+def _line(axis, kept, colour: str, label: str) -> None:
+    axis.errorbar(
+        [place for place, _ in kept],
+        [np.mean(values) for _, values in kept],
+        yerr=[sample_deviation(np.array(values)) if len(values) > 1 else 0.0 for _, values in kept],
+        color=colour, marker="o", markersize=4, linewidth=1.6, capsize=2, label=label or None,
+    )  # fmt: skip
+
+
+def page(rows: Rows, encoders: Rows, made: dict, kept: str) -> str:
+    found, before = Answers(rows), Answers(rows, TAUGHT_ANEW)
+    bullets = "\n".join(f"- {sentence}" for sentence in verdicts(found))
+    versions = ", ".join(f"{name} {value}" for name, value in made.items() if value != "not installed")
+    text = f"""# IMDB with a few answers
+
+{bullets}
+
+{START}
+{kept}
+{END}
+
+20,000 training reviews per draw, 25,000 test reviews, the gradient attack of [the IMDB suite](imdb.md). `TextReview`
+fine-tunes MiniLM for one epoch on the poisoned labels; questions are asked on its embeddings and scores, and answered
+right. `fit()` then fine-tunes MiniLM for three epochs on the labels as they are read, texts in doubt weighing less.
+Test accuracy, mean and sample deviation over draws. *given labels*: MiniLM fine-tuned for three epochs on the poisoned
+labels. The goals were set before anything was measured.
+
+{accuracy_table(found)}
+Labels that are read wrong, percent of all 20,000:
+
+{wrong_table(found)}
+![Labels read wrong and test accuracy](imdb-answers/answers.png)
+
+"""
+    if before.numbers:
+        text += f"""## Teaching the encoder anew after 20, 50 and 100 answers
+
+The same with `retrain()` after 20, 50 and 100 answers, each time on the labels as they are read then, rows below 70 %
+weighing less; scores of the newest encoder alone:
+
+{accuracy_table(before)}
+Labels that are read wrong, percent:
+
+{wrong_table(before)}
+"""
+    if encoders:
+        text += f"""## Which encoder gives the paper's pattern at 40 %
+
+In the paper every head but LS-SVM has the same 0.85 to 0.86 in its best and last round at 40 %, far above the network
+itself. MiniLM made in several ways, draw 1, the paper's grid (chosen on test labels, as there), embeddings after each
+epoch:
+
+{encoder_table(encoders)}
+{nearest_encoder(encoders)}
+
+"""
+    return (
+        text
+        + f"""## How it was made
+```console
+$ python benchmarks/imdb_answers.py --levels 30 25 35 40 --fitted 100 --device cuda --model minilm --out runs
+$ python benchmarks/imdb_encoders.py --device cuda --model minilm --out runs
+$ python benchmarks/imdb_answers_page.py runs
+```
+`--model` named a folder with MiniLM's weights rounded to float16 and without the words that IMDB does not have; they
+are kept and trained in float32. Rows: [answers.jsonl](imdb-answers/answers.jsonl),
+[encoders.jsonl](imdb-answers/encoders.jsonl).
+Versions: {versions}.
+"""
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("export", type=Path)
+    parser.add_argument("--docs", type=Path, default=Path("docs/results"))
+    given = parser.parse_args()
+    rows, encoders = read_lines(given.export / "answers.jsonl"), read_lines(given.export / "encoders.jsonl")
+    made = json.loads((given.export / "env.json").read_text())
+    target, folder = given.docs / "imdb-answers.md", given.docs / "imdb-answers"
+    folder.mkdir(parents=True, exist_ok=True)
+    old = target.read_text() if target.is_file() else ""
+    kept = old.split(START)[1].split(END)[0].strip() if START in old else ""
+    for name in ("answers.jsonl", "encoders.jsonl"):
+        if (given.export / name).is_file():
+            shutil.copyfile(given.export / name, folder / name)
+    draw_wrong(Answers(rows), folder / "answers.png")
+    command = (
+        "python benchmarks/imdb_answers.py --levels 30 25 35 40 --fitted 100 --device cuda --model minilm --out runs"
+    )
+    note = {"command": command, "environment": made}
+    write_atomically(folder / "run.json", json.dumps(note, indent=1) + "\n")
+    write_atomically(target, page(rows, encoders, made, kept))
+    print(f"wrote {target}")
+
+
+if __name__ == "__main__":
+    main()

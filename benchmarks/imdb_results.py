@@ -2,9 +2,8 @@
 
     python benchmarks/imdb_results.py EXPORT [--docs docs/results]
 
-EXPORT holds store.sqlite.gz and times.json (imdb_gpu.py), answers.jsonl (imdb_answers.py), encoders.jsonl
-(imdb_encoders.py), overlap-*.npz (imdb_overlap.py) and env.json; parts that are missing are left out. Every number and
-every sentence with numbers comes from these files. Remarks of people stand between the two markers, and are kept.
+EXPORT holds store.sqlite.gz and times.json. Every number and every sentence with numbers comes from these files.
+Remarks of people stand between the two markers, and are kept. imdb_answers_page.py makes the page on answers.
 """
 
 from __future__ import annotations
@@ -17,17 +16,6 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from imdb_answers_page import (
-    Answers,
-    accuracy_table,
-    draw_answers,
-    encoder_table,
-    explored_table,
-    nearest_encoder,
-    read_lines,
-    verdicts,
-    wrong_table,
-)
 
 from floral_learn.atomic_files import write_atomically
 from floral_learn.datasets import load_imdb
@@ -213,59 +201,16 @@ def top_texts(results: Results, level: float = 40) -> str:
     return "\n".join(lines) + "\n"
 
 
-def with_answers(found: Answers, explored: Answers) -> str:
-    """The section on TextReview."""
-    if not found.numbers:
-        return ""
-    draws = sorted({row["draw"] for row in found.rows})
-    text = f"""## A few answers
-
-`TextReview` on draws {", ".join(map(str, draws))}, with the same poisoned labels: MiniLM is fine-tuned for one epoch
-on them, a person is asked about reviews and answers right; after 20, 50 and 100 answers the encoder is taught anew.
-Test accuracy of `fit()`, three epochs on the labels as they are read. *given labels*: MiniLM fine-tuned on the poisoned
-labels.
-
-{accuracy_table(found)}
-![Accuracy by number of answers](imdb/answers.png)
-
-{wrong_table(found)}
-"""
-    if explored.rows:
-        text += f"""How to ask and how to fit was compared on a draw of its own, which is not in the tables above:
-
-{explored_table(explored)}
-"""
-    return text
-
-
 def page(results: dict[str, Results], times: dict, kept: str, export: Path) -> str:
     imdb, shared = results["imdb"], results["imdb-influence"]
-    lines = read_lines(export / "answers.jsonl")
-    answers, explored, encoders = Answers(lines), Answers(lines, True), read_lines(export / "encoders.jsonl")
     note = times.get("imdb", {})
     made = json.loads((export / "env.json").read_text()) if (export / "env.json").is_file() else {}
     made = made or note.get("environment", {})
     versions = ", ".join(f"{k} {v}" for k, v in made.items() if v != "not installed")
     seconds = ", ".join(f"{name} {entry['seconds']:.0f} s" for name, entry in times.items()) or "not recorded"
     draws = len(imdb.suite.seeds)
-    short = [
-        *(f"With 100 answers, {sentence}." for sentence in (verdicts(answers) if answers.numbers else [])),
-        *heads_in_short(imdb),
-        *([nearest_encoder(encoders)] if encoders else []),
-    ]
-    search = ""
-    if encoders:
-        search = f"""## Which encoder gives the paper's pattern at 40 %
-
-In the paper every head but LS-SVM has the same 0.85 to 0.86 in its best and last round at 40 %, far above the network
-itself. MiniLM in several makings, draw 1, the paper's grid, embeddings after each epoch:
-
-{encoder_table(encoders)}
-{nearest_encoder(encoders)}
-
-"""
-    bullets = "\n".join(f"- {sentence}" for sentence in short)
-    return f"""# IMDB: MiniLM under the gradient attack, heads on its embeddings, and a few answers
+    bullets = "\n".join(f"- {sentence}" for sentence in heads_in_short(imdb))
+    return f"""# IMDB: MiniLM under the gradient attack, and heads on its embeddings
 
 {bullets}
 
@@ -279,7 +224,8 @@ of the model that was fine-tuned on the labels that the head gets; *clean encode
 labels. The paper does not say which it used; its numbers stand above the own-encoder rows. Mean and sample deviation
 over draws. All numbers: [accuracy](imdb/accuracy.md), [hinge loss](imdb/hinge_loss.md), [costs](imdb/costs.md).
 
-{with_answers(answers, explored)}
+With a few answers, and which encoder gives the paper's pattern at 40 %: [IMDB with answers](imdb-answers.md).
+
 ## Last round or epoch (the paper's grid, chosen on test labels as there; single fits choose nothing)
 {compact(imdb, "last")}
 ## Last round, wider grid (with the step 3e-5, which the paper does not have)
@@ -288,7 +234,7 @@ over draws. All numbers: [accuracy](imdb/accuracy.md), [hinge loss](imdb/hinge_l
 {compact(imdb, "best")}
 ## Best round, wider grid
 {compact(imdb, "best" + WIDER)}
-{search}## Hinge loss, last (the paper's grid)
+## Hinge loss, last (the paper's grid)
 {compact(imdb, "last", "hinge_loss")}
 ## Hinge loss, lowest (over rounds, every tenth of them, and over the paper's grid)
 {lowest(imdb)}
@@ -312,8 +258,6 @@ The most influential review of the first draw, 40 % poisoned:
 ## How it was made
 ```console
 $ {note.get("command", "python benchmarks/imdb_gpu.py")}
-$ python benchmarks/imdb_answers.py --jobs 3 --device cuda --model minilm --out runs
-$ python benchmarks/imdb_encoders.py --device cuda --model minilm --out runs
 $ python benchmarks/imdb_results.py export
 ```
 `--model` named a folder with MiniLM's weights rounded to float16 and without the words that IMDB does not have; they
@@ -325,13 +269,8 @@ Versions: {versions or "not recorded"}.
 def write_note(export: Path, times: dict, target: Path) -> None:
     """run.json: how the numbers beside it were made."""
     made = json.loads((export / "env.json").read_text()) if (export / "env.json").is_file() else {}
-    commands = {
-        "answers.jsonl": "python benchmarks/imdb_answers.py --jobs 3 --device cuda --model minilm --out runs",
-        "encoders.jsonl": "python benchmarks/imdb_encoders.py --device cuda --model minilm --out runs",
-    }
     content = {
-        "command": [entry["command"] for entry in times.values() if "command" in entry]
-        + [command for name, command in commands.items() if (export / name).is_file()],
+        "command": next((entry["command"] for entry in times.values() if "command" in entry), ""),
         "environment": made,
         "seconds": {name: entry.get("seconds") for name, entry in times.items()},
     }
@@ -372,12 +311,6 @@ def main() -> None:
                 (Path(folder) / "imdb-influence" / "tables" / "overlap.md").read_text()
             )
             text = page(results, times, kept, given.export)
-    for name in ("answers.jsonl", "encoders.jsonl"):
-        if (given.export / name).is_file():
-            write_atomically(pictures / name, (given.export / name).read_text())
-    answers = Answers(read_lines(given.export / "answers.jsonl"))
-    if answers.numbers:
-        draw_answers(answers, pictures / "answers.png")
     write_note(given.export, times, pictures / "run.json")
     write_atomically(target, text)
     print(f"wrote {target} and {pictures}")

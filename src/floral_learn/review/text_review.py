@@ -14,12 +14,13 @@ from floral_learn.review.label_review import LabelReview
 
 
 class TextReview(LabelReview):
-    """A `LabelReview` of texts whose encoder learns along: embeddings get better as labels do.
+    """Find out which texts have wrong labels by asking a person: a `LabelReview` on an encoder that it trains.
 
-    The encoder is fine-tuned on the given labels, and questions are asked on its embeddings. An encoder that was taught
-    wrong labels hides some of them, so after some answers `retrain` fine-tunes it again, from the start, on the labels
-    as they are read then; the answers stay, and the next questions are asked on the better embeddings. Two or three
-    turns are enough. `fit` gives the final classifier.
+    The encoder is fine-tuned on the given labels, and questions are asked on its embeddings and its scores: an attack
+    on a network flips what it finds hard to tell, which is a stretch of the scores. `fit` gives the final classifier, in
+    which texts in doubt weigh less. `retrain` fine-tunes the encoder anew, from the start, on the labels as they are
+    read then, and questions go on with its embeddings beside the first encoder's scores: worth it late if at all, since
+    an encoder that was taught labels that are still wrong is sure of them.
 
     Parameters
     ----------
@@ -146,6 +147,15 @@ class TextReview(LabelReview):
     def _restore(self, state: dict[str, Any]) -> None:
         self.texts, self.turns_ = state["texts"], state["turns"]
         self.asking_epochs, self._ranks = state.get("asking_epochs", 1), state.get("ranks")
+
+    def _weights(self) -> np.ndarray:
+        """2p - 1, p the probability of the label as it is read: what a label that may be wrong says on average.
+
+        A network learns wrong labels by heart where a kernel machine bears them, so doubt counts from the start.
+        """
+        belief = self.label_probability_
+        chance = belief[np.arange(len(belief)), self._read()]
+        return self._weight * np.clip(2 * chance - 1, 1e-3, 1.0)
 
     def _lines(self, n: int) -> np.ndarray | None:
         """Ranks by the scores of the first encoder and of the last: labels may be wrong where one of them is unsure.
