@@ -52,9 +52,9 @@ class Task:
 
 
 FITS = {  # epochs of the final model, None being the encoder's own, and weights of the rows
-    "as the library": (None, lambda review: review._weights()),
+    "as the library": (None, lambda review: review._text_weights()),
     "no weights": (None, lambda review: None),
-    "2 epochs": (2, lambda review: review._weights()),
+    "2 epochs": (2, lambda review: review._text_weights()),
     "sure rows alone": (None, lambda review: (review.label_probability_.max(axis=1) > 0.9).astype(float)),
 }
 
@@ -105,7 +105,7 @@ class Cell:
         from floral_learn import TextReview
 
         class RowsAlone(TextReview):
-            scored = False
+            _scored = False
 
         from floral_learn.evaluation.families.text_data import draw_of, max_length_of, source_of
         from floral_learn.evaluation.families.text_encode import encode
@@ -163,7 +163,7 @@ class Cell:
                 review.retrain()
                 self.in_time(8.0)
             wrong = review.labels_ != y
-            weight = review._weights()
+            weight = review._text_weights()
             if goal not in task.fitted:
                 self.note(kind="read", answers=goal, wrong=float(wrong.mean()), asking=asking)
                 continue

@@ -72,7 +72,7 @@ def test_questions_are_asked_on_few_epochs_and_the_fit_has_all(texts):
         review.answer(rows, y[rows])
     model = review.fit()
     assert model.epochs == 3
-    belief, weight = review.label_probability_.max(axis=1), review._weights()
+    belief, weight = review.label_probability_.max(axis=1), review._text_weights()
     np.testing.assert_array_equal(model.weight_, weight)
     for label in np.unique(review.labels_):
         mine = review.labels_ == label
@@ -141,7 +141,7 @@ def test_a_stretch_of_the_line_that_was_turned_over_is_read_right():
 
     wrong = {}
     for scored in (False, True):
-        kind = type("Kind", (TextReview,), {"scored": scored})
+        kind = type("Kind", (TextReview,), {"_scored": scored})
         review = kind(["text"] * 900, given, encoder=Known(), random_state=0)
         while len(review.history_) < 60:
             asked = review.ask(5)

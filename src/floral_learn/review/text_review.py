@@ -65,7 +65,7 @@ class TextReview(LabelReview):
     2
     """
 
-    scored = True  # whether regions may lie along the encoder's scores
+    _scored = True  # whether regions may lie along the encoder's scores
     _ranks: np.ndarray | None = None
 
     def __init__(
@@ -107,7 +107,7 @@ class TextReview(LabelReview):
     def retrain(self) -> TextReview:
         """Fine-tune the encoder again on the labels as they are now, and ask on its embeddings from here on."""
         self._set_up(
-            self._encoded(self.labels_, self._weights()),
+            self._encoded(self.labels_, self._text_weights()),
             self.given,
             self.trusted,
             self._groups,
@@ -120,7 +120,7 @@ class TextReview(LabelReview):
         """The encoder fitted on the labels as they are read now; with an `estimator`, that one on the embeddings."""
         if estimator is not None:
             return super().fit(estimator)
-        return _fitted(clone(self.encoder), self.texts, self.labels_, self._weights())
+        return _fitted(clone(self.encoder), self.texts, self.labels_, self._text_weights())
 
     def append(self, *_: Any, **__: Any) -> None:
         """Texts cannot be appended: the encoder would have to be fitted on all of them; start a new review."""
@@ -148,7 +148,7 @@ class TextReview(LabelReview):
         self.texts, self.turns_ = state["texts"], state["turns"]
         self.asking_epochs, self._ranks = state.get("asking_epochs", 1), state.get("ranks")
 
-    def _weights(self) -> np.ndarray:
+    def _text_weights(self) -> np.ndarray:
         """2p - 1, p the probability of the label as it is read: what a label that may be wrong says on average.
 
         A network learns wrong labels by heart where a kernel machine bears them, so doubt counts from the start.
@@ -172,7 +172,7 @@ class TextReview(LabelReview):
         self.encoder_ = _fitted(encoder, self.texts, labels, weight)
         self.turns_ += 1
         embed = getattr(self.encoder_, "embed", None) or self.encoder_.transform
-        new = _ranked(self.encoder_, self.texts) if self.scored else None
+        new = _ranked(self.encoder_, self.texts) if self._scored else None
         if new is not None:
             self._ranks = new[None] if self._ranks is None else np.stack([self._ranks[0], new])
         return embed(self.texts)
