@@ -20,6 +20,8 @@ from floral_learn.evaluation.metrics import sample_deviation
 from floral_learn.evaluation.reporting.paper import paper_value
 
 GOALS = {25: 0.5, 30: 0.7, 35: 0.7, 40: 0.7}  # share of the gap to clean labels, with 100 answers
+# as it was run; this weighing is what fit() does since, and the option has gone
+COMMAND = 'python benchmarks/imdb_answers.py --levels 30 25 35 40 --fitted 100 --fit "weight 2p - 1" --device cuda'
 TAUGHT_ANEW = "answers, taught anew at 20, 50 and 100"
 START, END = "<!-- remarks -->", "<!-- /remarks -->"
 EXPLORED = 9  # a draw that was looked at while the method was made
@@ -69,18 +71,25 @@ class Answers:
         fitted = self.by_draw(level, self.kind, "wrong", answers)
         return self.by_draw(level, "read", "wrong", answers) | fitted if self.kind == "answers" else fitted
 
-    def closed(self, level: float, answers: int) -> float | None:
-        """Share of the gap between given and clean labels that is closed, ratio of means over the same draws."""
-        now, given, clean = (
-            self.accuracy(level, answers),
-            self.by_draw(level, "given labels"),
-            self.by_draw(level, "clean labels"),
-        )
-        both = sorted(now.keys() & given.keys() & clean.keys())
-        if not both:
+    def measured(self, level: float) -> list[int]:
+        """Draws that went through all answers at `level`, or what there is where none did."""
+        full = self.accuracy(level, self.numbers[-1])
+        return sorted(full or self.accuracy(level, self.numbers[0]))
+
+    def start(self, level: float, kind: str, what: str = "accuracy") -> list[float]:
+        """A measurement before any answer, of the draws that are measured."""
+        values = self.by_draw(level, kind, what)
+        return [values[draw] for draw in self.measured(level) if draw in values]
+
+    def closed(self, level: float, now: list[float]) -> float | None:
+        """Share of the gap between given and clean labels that `now` closes, ratio of means over the same draws."""
+        given, clean = self.start(level, "given labels"), self.start(level, "clean labels")
+        if not now or not len(now) == len(given) == len(clean):
             return None
-        high, low, mean = (np.mean([part[draw] for draw in both]) for part in (clean, given, now))
-        return float((mean - low) / (high - low))
+        return float((np.mean(now) - np.mean(given)) / (np.mean(clean) - np.mean(given)))
+
+    def finally_closed(self, level: float) -> float | None:
+        return self.closed(level, [*self.accuracy(level, self.numbers[-1]).values()])
 
 
 def percent(share: float | None) -> str:
@@ -90,8 +99,8 @@ def percent(share: float | None) -> str:
 def accuracy_table(found: Answers) -> str:
     """Levels down: the paper, the network on given labels, with answers, on clean labels."""
     numbers = found.numbers
-    names = ["poisoned", "*roberta, paper*", "*floral, paper*", "given labels", *(f"{m} answers" for m in numbers)]
-    names += ["clean labels", f"gap closed with {numbers[-1]}", "goal", "draws"]
+    names = ["poisoned", "*roberta, paper*", "*floral, paper*", "given labels", "given labels, one epoch"]
+    names += [*(f"{m} answers" for m in numbers), "clean labels", "gap closed", "goal", "draws"]
     rows = []
     for level in found.levels:
         paper = [paper_value(_TABLE, level, _SETTING, who, "accuracy", "last") for who in ("roberta", "floral")]
@@ -99,12 +108,13 @@ def accuracy_table(found: Answers) -> str:
             [
                 f"{level:g} %",
                 *("-" if value is None else f"{value:.3f}" for value in paper),
-                spread([*found.by_draw(level, "given labels").values()]),
+                spread(found.start(level, "given labels")),
+                spread(found.start(level, "set up", "asked_encoder")),
                 *(spread([*found.accuracy(level, m).values()]) for m in numbers),
-                spread([*found.by_draw(level, "clean labels").values()]),
-                percent(found.closed(level, numbers[-1])),
+                spread(found.start(level, "clean labels")),
+                percent(found.finally_closed(level)),
                 percent(GOALS.get(int(level))),
-                str(len(found.accuracy(level, numbers[-1]))),
+                str(len(found.measured(level))),
             ]
         )
     return table(names, rows)
@@ -119,18 +129,20 @@ def wrong_table(found: Answers, numbers: tuple[int, ...] = (10, 20, 50, 100)) ->
     return table(["poisoned", *(f"{m} answers" for m in numbers)], rows)
 
 
-def verdicts(found: Answers) -> list[str]:
+def verdicts(found: Answers, levels: list[float], how: str = "") -> list[str]:
     """Sentences about the goals, from the rows."""
     most, out = found.numbers[-1], []
-    for level in found.levels:
-        closed, goal = found.closed(level, most), GOALS.get(int(level))
-        if closed is not None and goal is not None:
-            word = "reached" if closed >= goal else "missed"
-            draws = len(found.accuracy(level, most))
-            out.append(
-                f"{level:g} % poisoned, {most} answers: {percent(closed)} of the gap to clean labels is closed "
-                f"({draws} draw{'s' if draws > 1 else ''}; the goal of {percent(goal)} is {word})."
-            )
+    for level in levels:
+        closed, goal = found.finally_closed(level), GOALS.get(int(level))
+        if closed is None or goal is None:
+            continue
+        word, draws = "reached" if closed >= goal else "missed", len(found.measured(level))
+        early = found.closed(level, found.start(level, "set up", "asked_encoder"))
+        out.append(
+            f"{level:g} % poisoned, {most} answers{how}: {percent(closed)} of the gap to clean labels is closed "
+            f"({draws} draw{'s' if draws > 1 else ''}; the goal of {percent(goal)} is {word}). Stopping the network "
+            f"after one epoch, without any answer, closes {percent(early)}."
+        )
     return out
 
 
@@ -156,23 +168,26 @@ def encoder_table(rows: Rows) -> str:
 
 
 def nearest_encoder(rows: Rows) -> str:
-    """The encoder whose SVM and FLORAL columns are nearest to the paper's, in one sentence."""
-    target = {
-        (head, s): paper_value(_TABLE, 40, _SETTING, head, "accuracy", s)
-        for head in ("svm", "floral", "ls-svm")
-        for s in ("best", "last")
-    }
-    far = {}
+    """The encoder whose SVM and FLORAL columns are nearest to the paper's, and what LS-SVM does, in two sentences."""
+    far, relabelled = {}, []
     for name, epoch in dict.fromkeys((r["encoder"], r["epoch"]) for r in rows if "epoch" in r):
         mine = {r["head"]: r for r in rows if r["encoder"] == name and r.get("epoch") == epoch}
-        gaps = [abs(mine[head][s] - value) for (head, s), value in target.items() if s in mine.get(head, {})]
-        if gaps:
-            far[name, epoch] = max(gaps)
-    if not far:
-        return ""
+        if not {"svm", "floral", "ls-svm"} <= mine.keys():
+            continue
+        far[name, epoch] = max(
+            abs(mine[head][s] - (paper_value(_TABLE, 40, _SETTING, head, "accuracy", s) or 0.0))
+            for head in ("svm", "floral")
+            for s in ("best", "last")
+        )
+        relabelled.append(mine["ls-svm"]["last"])
     (name, epoch), gap = min(far.items(), key=lambda pair: pair[1])
     place = f'"{name}" after epoch {epoch}' if epoch else f'"{name}"'
-    return f"Nearest to the paper's six numbers is {place}: its largest difference is {gap:.3f}."
+    return (
+        f"Nearest to the paper's four numbers of SVM and FLORAL is {place}: they differ by at most {gap:.3f}. "
+        f"The paper's LS-SVM ({paper_value(_TABLE, 40, _SETTING, 'ls-svm', 'accuracy', 'last'):.3f}) is not found on any of these "
+        f"{len(far)} (lowest {min(relabelled):.3f}); and where the heads are as in the paper, the network itself is not: "
+        f"the paper's loses far more."
+    )
 
 
 def draw_wrong(found: Answers, path: Path, numbers: tuple[int, ...] = (10, 20, 50, 100)) -> None:
@@ -189,9 +204,9 @@ def draw_wrong(found: Answers, path: Path, numbers: tuple[int, ...] = (10, 20, 5
         kept = [(place, values) for place, values in enumerate(series) if values]
         _line(left, kept, colour, f"{level:g} % poisoned")
         series = [
-            [*found.by_draw(level, "given labels").values()],
+            found.start(level, "given labels"),
             *([*found.accuracy(level, m).values()] for m in found.numbers),
-            [*found.by_draw(level, "clean labels").values()],
+            found.start(level, "clean labels"),
         ]
         _line(right, [(place, values) for place, values in enumerate(series) if values], colour, "")
         paper = paper_value(_TABLE, level, _SETTING, "floral", "accuracy", "last")
@@ -218,7 +233,9 @@ def _line(axis, kept, colour: str, label: str) -> None:
 
 def page(rows: Rows, encoders: Rows, made: dict, kept: str) -> str:
     found, before = Answers(rows), Answers(rows, TAUGHT_ANEW)
-    bullets = "\n".join(f"- {sentence}" for sentence in verdicts(found))
+    rest = [level for level in before.levels if level not in found.levels]
+    sentences = verdicts(found, found.levels) + verdicts(before, rest, " and the encoder taught anew at 20, 50 and 100")
+    bullets = "\n".join(f"- {sentence}" for sentence in sentences)
     versions = ", ".join(f"{name} {value}" for name, value in made.items() if value != "not installed")
     text = f"""# IMDB with a few answers
 
@@ -232,7 +249,8 @@ def page(rows: Rows, encoders: Rows, made: dict, kept: str) -> str:
 fine-tunes MiniLM for one epoch on the poisoned labels; questions are asked on its embeddings and scores, and answered
 right. `fit()` then fine-tunes MiniLM for three epochs on the labels as they are read, texts in doubt weighing less.
 Test accuracy, mean and sample deviation over draws. *given labels*: MiniLM fine-tuned for three epochs on the poisoned
-labels. The goals were set before anything was measured.
+labels; *one epoch*: for one, the encoder that questions are asked on. The gap is that between three epochs on given and
+on clean labels; the goals were set before anything was measured.
 
 {accuracy_table(found)}
 Labels that are read wrong, percent of all 20,000:
@@ -245,7 +263,7 @@ Labels that are read wrong, percent of all 20,000:
         text += f"""## Teaching the encoder anew after 20, 50 and 100 answers
 
 The same with `retrain()` after 20, 50 and 100 answers, each time on the labels as they are read then, rows below 70 %
-weighing less; scores of the newest encoder alone:
+weighing less; scores of the newest encoder alone (commit 9229b7a, the other tables {made.get("commit", "")}):
 
 {accuracy_table(before)}
 Labels that are read wrong, percent:
@@ -267,7 +285,7 @@ epoch:
         text
         + f"""## How it was made
 ```console
-$ python benchmarks/imdb_answers.py --levels 30 25 35 40 --fitted 100 --device cuda --model minilm --out runs
+$ {COMMAND}
 $ python benchmarks/imdb_encoders.py --device cuda --model minilm --out runs
 $ python benchmarks/imdb_answers_page.py runs
 ```

@@ -166,7 +166,7 @@ def _page(
         "",
         ON_A_GPU,
         "",
-        "IMDB with answers: [imdb.md](imdb.md).",
+        "IMDB with answers: [imdb-answers.md](imdb-answers.md).",
     ]
 
 
