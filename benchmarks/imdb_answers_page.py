@@ -185,8 +185,8 @@ def nearest_encoder(rows: Rows) -> str:
     theirs = paper_value(_TABLE, 40, _SETTING, "ls-svm", "accuracy", "last")
     return (
         f"Nearest to the paper's four numbers of SVM and FLORAL is {place}: they differ by at most {gap:.3f}. "
-        f"The paper's LS-SVM ({theirs:.3f}) is not found on any of these {len(far)} (lowest {min(relabelled):.3f}); and "
-        f"where the heads are as in the paper, the network itself is not: the paper's loses far more."
+        f"The paper's LS-SVM ({theirs:.3f}) is not found on any of these {len(far)} (lowest {min(relabelled):.3f}); "
+        f"and where the heads are as in the paper, the network itself is not: the paper's loses far more."
     )
 
 
