@@ -27,7 +27,7 @@ def play(gram=GRAM, labels=Y, budget=20, flips=10, rounds=120, C=10.0, eta=STEP,
     return solve(Game(gram, labels, cap, step_schedule(eta, rounds), attacker, **kwargs), state, callback)
 
 
-@pytest.mark.parametrize("C", [0.1, 1.0])
+@pytest.mark.parametrize("C", [pytest.param(0.1, marks=pytest.mark.slow), 1.0])
 def test_without_an_attacker_it_converges_to_libsvm(C):
     result = play(budget=0, flips=0, rounds=30_000, C=C, eta=1.9 * STEP)
     svc = SVC(kernel="precomputed", C=C, tol=1e-9).fit(GRAM.matrix, Y)

@@ -82,6 +82,7 @@ def test_a_rule_acts_on_the_pattern_with_most_labels_and_only_where_the_check_ag
     np.testing.assert_allclose(np.nansum(records.alone("both 0.5")[:, 0]), 0.1 - 0.3 + 0.1 - 0.2)
 
 
+@pytest.mark.slow  # the whole grid of rules, four times
 def test_each_fold_is_judged_by_a_rule_that_has_not_seen_it(script):
     rows = []
     for fold, (good, core) in enumerate([(0.9, 0.4), (0.9, 0.4), (0.9, 0.4), (0.1, 0.59)]):  # the last would be harmed

@@ -48,7 +48,7 @@ def network_of(model):
     return getattr(model, "encoder_", model).model_
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", ["text", pytest.param("text-floral", marks=pytest.mark.slow), "frozen"])
 def test_an_interrupted_fit_leaves_the_old_model_or_none(name, folder):
     make = partial(MODELS[name], folder)
     model = make().fit(TEXTS, Y)
