@@ -19,6 +19,7 @@ import argparse
 import csv
 import io
 import os
+import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -34,20 +35,16 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.svm import SVC
 
+sys.path.insert(0, str(Path(__file__).parent))
+from other_suspects import confident_suspects, restoring_weights, scattered_suspects
+
 from floral_learn.atomic_files import write_atomically
 from floral_learn.datasets.arena import ARENA, ARENA_FOLDS, SEVERAL_CLASSES, load_arena
 from floral_learn.defenses.sanitizers.check import compare
 from floral_learn.defenses.sanitizers.held_out import deal_folds, fit_weighted, held_out, neighbor_shares, one_scale
 from floral_learn.defenses.sanitizers.one_way import clumped, one_way_flips
 from floral_learn.defenses.sanitizers.rule import Rule
-from floral_learn.defenses.sanitizers.suspects import (
-    confident_suspects,
-    mixed_suspects,
-    rarest_share,
-    restoring_weights,
-    scattered_suspects,
-    undecided,
-)
+from floral_learn.defenses.sanitizers.suspects import mixed_suspects, rarest_share, undecided
 from floral_learn.evaluation.arena import arena_attacks
 from floral_learn.evaluation.cell_data import poisoned_labels
 from floral_learn.evaluation.reporting.results import attack_title

@@ -19,7 +19,7 @@ from floral_learn.defenses.sanitizers.check import compare
 from floral_learn.defenses.sanitizers.held_out import deal_folds, held_out, neighbor_shares, one_scale
 from floral_learn.defenses.sanitizers.one_way import clumped, one_way_flips
 from floral_learn.defenses.sanitizers.rule import RULE
-from floral_learn.defenses.sanitizers.suspects import confident_suspects, restoring_weights, undecided
+from floral_learn.defenses.sanitizers.suspects import mixed_suspects, rarest_share, undecided
 
 
 def one_way_moons(n=600, share=0.6, seed=0):
@@ -135,12 +135,24 @@ def test_the_check_pairs_the_predictions_and_counts_classes_alike():
     np.testing.assert_allclose(compare(plain, mended, codes, np.full(6, 3.0)).accuracy_errors, told.accuracy_errors)
 
 
-def test_confident_suspects_have_a_threshold_per_class():
-    shares = np.array([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.7, 0.3], [0.55, 0.45]])
-    codes = np.array([0, 0, 0, 1, 1])  # class 1 is always outvoted; its labels have 0.375 on average
-    np.testing.assert_array_equal(confident_suspects(shares, codes), [False, False, True, False, False])
-    assert restoring_weights(shares, codes).tolist() == [1.0, 1.0, 1.0, 1.5, 1.5]
+def test_suspects_are_labels_that_lie_at_random_where_both_judges_agree():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2))
+    X[:300, 0] -= 4
+    truth = np.repeat([0, 1], 300)
+    shares = np.eye(2)[truth] * 0.8 + 0.1
+    wrong = rng.random(600) < 0.2
+    np.testing.assert_array_equal(mixed_suspects(X, shares, shares, np.where(wrong, 1 - truth, truth), 3.0), wrong)
+    chosen = X[:, 1] > 1  # all in one corner: who is right is open
+    assert not mixed_suspects(X, shares, shares, np.where(chosen, 1 - truth, truth), 3.0).any()
+    half = np.where(truth == 0, chosen, wrong)  # each class by itself
+    found = mixed_suspects(X, shares, shares, np.where(half, 1 - truth, truth), 3.0)
+    np.testing.assert_array_equal(found, wrong & (truth == 1))
+    assert not mixed_suspects(X, shares, shares[::-1], np.where(wrong, 1 - truth, truth), 3.0).any()
+    codes = np.array([0, 0, 0, 1, 1])
     assert undecided(np.array([1, 1, 0, 0, 0], bool), codes, np.ones(5)).tolist() == [True, True, True, False, False]
+    assert rarest_share(codes, np.ones(5)) == pytest.approx(0.8)
+    assert rarest_share(np.array([0, 2, 2]), np.array([3.0, 1.0, 2.0])) == pytest.approx(1.0)
 
 
 def test_several_classes_words_and_sparse_rows():
@@ -221,7 +233,7 @@ def test_a_cheap_judge_spares_the_model_behind(judge):
 
 
 @pytest.mark.parametrize("judge", [None, "linear", "trees", LogisticRegression()], ids=str)
-def test_rows_are_left_out_where_the_model_or_the_judge_takes_no_weights(judge):
+def test_scattered_labels_are_left_out_behind_a_model_without_weights(judge):
     X, truth = make_blobs(500, centers=[[0, 0], [3, 0]], random_state=1)
     y = np.where(np.random.default_rng(0).random(500) < 0.3, 1 - truth, truth)
     near = KNeighborsClassifier(1)  # learns every wrong label by heart, and takes no weights
@@ -230,7 +242,7 @@ def test_rows_are_left_out_where_the_model_or_the_judge_takes_no_weights(judge):
     assert safe.sample_weight_ is None
     if judge is None:
         assert safe.sanitizer_.acted_, safe.sanitizer_.summary_
-        assert safe.score(X, truth) > near.fit(X, y).score(X, truth) + 0.1
+        assert safe.score(X, truth) > near.fit(X, y).score(X, truth) + 0.04
 
 
 class CountsFits(ClassifierMixin, BaseEstimator):

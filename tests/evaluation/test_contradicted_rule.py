@@ -51,25 +51,28 @@ def row(kind, fold=0, data="moon", level_=30, accuracy=0.5, **given):
 
 
 def test_a_rule_acts_on_the_pattern_with_most_labels_and_only_where_the_check_agrees(script):
-    rule = replace(script.RULE, scattered="both", scattered_weight=0.5, scattered_errors=2.0)
+    rule = replace(script.RULE, scattered_errors=2.0)
     frame = pd.DataFrame(
         [
             row("plain"),
             row("one-way", accuracy=0.7, foreign=10, code=0),
             row("one-way", accuracy=0.9, foreign=90),
-            row("both 0.5", accuracy=0.6, check_errors=9.0),
+            row("mixed 0", accuracy=0.6, check_errors=9.0),
             row("plain", data="circles"),
             row("one-way", data="circles", accuracy=0.1, check_recall=0.0),
-            row("both 0.5", data="circles", accuracy=0.2, check_errors=9.0),
+            row("mixed 0", data="circles", accuracy=0.2, check_errors=9.0),
             row("plain", data="wine"),
-            row("both 0.5", data="wine", accuracy=0.6, check_errors=9.0),
+            row("mixed 0", data="wine", accuracy=0.6, check_errors=9.0),
             row("plain", data="iris"),
-            row("both 0.5", data="iris", accuracy=0.3, check_errors=1.0),
+            row("mixed 0", data="iris", accuracy=0.3, check_errors=1.0),
             row("one-way", data="iris", accuracy=0.3, own=20),
             row("plain", data="pima"),
+            row("mixed 0", data="pima", accuracy=0.3, check_errors=9.0, share=0.1),
             row("one-way", data="pima", accuracy=0.3, share=0.1),
             row("plain", data="htru2"),
+            row("mixed 0", data="htru2", accuracy=0.3, check_errors=-1.0),
             row("one-way", data="htru2", accuracy=0.3, clumped=8.0),
+            row("plain", data="nobody asked"),
         ]
     )
     records = script.Records(frame)
@@ -79,7 +82,7 @@ def test_a_rule_acts_on_the_pattern_with_most_labels_and_only_where_the_check_ag
     never = records.outcome(replace(rule, level=0.95, scattered_errors=script.NEVER))
     assert not never.any()
     assert np.isnan(records.alone("cleanlab")).all()
-    np.testing.assert_allclose(np.nansum(records.alone("both 0.5")[:, 0]), 0.1 - 0.3 + 0.1 - 0.2)
+    np.testing.assert_allclose(np.nansum(records.alone("mixed 0")[:, 0]), 0.1 - 0.3 + 0.1 - 0.2 - 0.2 - 0.2)
 
 
 @pytest.mark.slow  # the whole grid of rules, four times
@@ -87,7 +90,7 @@ def test_each_fold_is_judged_by_a_rule_that_has_not_seen_it(script):
     rows = []
     for fold, (good, core) in enumerate([(0.9, 0.4), (0.9, 0.4), (0.9, 0.4), (0.1, 0.59)]):  # the last would be harmed
         for level_ in (0, 30):
-            rows += [row("plain", fold, f"d{fold}", level_), row("both 0.5", fold, f"d{fold}", level_)]
+            rows += [row("plain", fold, f"d{fold}", level_), row("mixed 0", fold, f"d{fold}", level_)]
         rows.append(row("one-way", fold, f"d{fold}", 30, good, own_in_core=core))
     records = script.Records(pd.DataFrame(rows))
     assert script.best(records, records.fold >= 0).own_in_core < 0.59  # it has seen the harm
@@ -121,6 +124,13 @@ def test_recording_goes_on_where_it_stopped(recorder, tmp_path):
     frame = pd.read_csv(part)
     assert set(frame[frame.kind == "plain"].level_) == {0, 10, 20, 30}
     assert next(recorder.plan_tasks("svc+forest:alfa:2-3")) == (["svc", "forest"], "alfa", "spambase", 2)
+
+
+def test_confident_suspects_have_a_threshold_per_class(recorder):
+    shares = np.array([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.7, 0.3], [0.55, 0.45]])
+    codes = np.array([0, 0, 0, 1, 1])  # class 1 is always outvoted; its labels have 0.375 on average
+    np.testing.assert_array_equal(recorder.confident_suspects(shares, codes), [False, False, True, False, False])
+    assert recorder.restoring_weights(shares, codes).tolist() == [1.0, 1.0, 1.0, 1.5, 1.5]
 
 
 def test_cleanlab_gets_held_out_probabilities_and_says_what_it_would_train_with(recorder):

@@ -15,7 +15,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing, check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import has_fit_parameter
 
 from floral_learn.defenses.sanitizers.check import compare
 from floral_learn.defenses.sanitizers.held_out import deal_folds, held_out, neighbor_shares, one_scale
@@ -32,13 +31,14 @@ JUDGES: dict[str, Any] = {
 
 
 class ContradictedLabels(BaseEstimator):
-    """Weigh down or leave out labels that evidence contradicts, only where held-out rows say that it helps.
+    """Leave out labels that evidence contradicts, only where held-out rows say that it helps.
 
     Two judges who have not seen a label speak about it: the very model that is to be trained, cross-validated, and
     the nearest other rows. Two patterns are looked for: a class that has lost labels to others at random (the foreign
-    labels where it lies are left out), and scattered labels that both judges contradict with one voice (they are left
-    out). The model is then cross-validated again without them. Unless it predicts held-out labels better, nothing is
-    done, and the model behind is trained exactly as if this sanitiser were not there.
+    labels where it lies are left out), and labels that both judges contradict with one voice and that lie scattered
+    at random (they are left out, too). The model is then cross-validated again without them. Unless it predicts
+    held-out labels better, nothing is done, and the model behind is trained exactly as if this sanitiser were not
+    there.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class ContradictedLabels(BaseEstimator):
     suspects_ : bool ndarray of shape (n,)
         Labels that the evidence is against, whether or not something was done about them.
     weights_ : ndarray of shape (n,)
-        0 for rows left out, between 0 and 1 for rows that count less, 1 for the others.
+        0 for rows left out, 1 for the others.
     acted_ : bool
         Whether any weight differs from 1.
     check_ : dict
@@ -134,8 +134,6 @@ class ContradictedLabels(BaseEstimator):
         first cross-validation.
         """
         judge = self._judge(estimator)
-        trained = [model for model in (judge, estimator) if model is not None]
-        self._weighable = all(has_fit_parameter(model, "sample_weight") for model in trained)
         features, classes, codes = sanitizer_input(
             self, X, y, accept_sparse="csr", allow_nan=get_tags(judge).input_tags.allow_nan
         )
@@ -168,15 +166,15 @@ class ContradictedLabels(BaseEstimator):
         self._say("nearest rows")
         near = neighbor_shares(X, codes, len(classes), self.n_neighbors, given, self.n_jobs)
         self._describe((shares + near) / 2, codes, classes)
-        self.suspects_, weights, pattern = find_suspects(one_scale(X), shares, near, codes, weight, RULE)
+        self.suspects_, tried, pattern = find_suspects(one_scale(X), shares, near, codes, weight, RULE)
         self.weights_ = np.ones(len(codes))
         self.check_: dict[str, Any] = {}
-        if (weights == 1).all():
+        if not tried.any():
             self.summary_ = "Nothing was done: no pattern of contradicted labels that could be mended was found."
             return
         if predicted is None:
             _, predicted = self._held_out(judge, X, codes, classes, folds, given, "plain")
-        self.weights_ = self._check(judge, X, codes, classes, folds, weight, weights, predicted, pattern)
+        self.weights_ = self._check(judge, X, codes, classes, folds, weight, tried, predicted, pattern)
 
     def _spread(self, rows: NDArray[np.intp], labels: NDArray[Any]) -> None:
         """Put what was found for `rows` back among all rows; the others are not judged."""
@@ -212,18 +210,17 @@ class ContradictedLabels(BaseEstimator):
         classes: Any,
         folds: Any,
         weight: Any,
-        weights: Any,
+        tried: Any,
         plain: Any,
         pattern: Any,
-    ) -> Any:
-        """Cross-validate the model with the new weights; give the weights back, or ones where that did not help."""
-        if not self._weighable:
-            weights = np.where(weights < 1, 0.0, 1.0)  # a model without weights can only leave rows out
+    ) -> NDArray[np.float64]:
+        """Cross-validate the model without the rows in `tried`; zeros for them, or ones where that did not help."""
+        weights = np.where(tried, 0.0, 1.0)
         _, mended = self._held_out(judge, X, codes, classes, folds, weight * weights, "sanitised")
         told = compare(plain, mended, codes, weight)
         accuracy, recall = told.accuracy, told.recall
         self.check_ = {"accuracy": accuracy, "recall": recall}
-        count = int((weights < 1).sum())
+        count = int(tried.sum())
         if pattern is not None:
             helps = told.recall_rise >= RULE.one_way_gain
             name = classes.tolist()[pattern.code]
@@ -231,7 +228,9 @@ class ContradictedLabels(BaseEstimator):
             measured = f"the mean recall on held-out labels goes from {recall[0]:.3f} to {recall[1]:.3f}"
         else:
             helps = told.accuracy_errors >= RULE.scattered_errors and told.recall_errors >= RULE.recall_errors
-            found = f"{count} labels are contradicted by held-out models and by their nearest rows"
+            found = (
+                f"{count} labels, scattered at random, are contradicted by held-out models and by their nearest rows"
+            )
             measured = (
                 f"the accuracy on held-out labels goes from {accuracy[0]:.3f} to {accuracy[1]:.3f} and their mean "
                 f"recall from {recall[0]:.3f} to {recall[1]:.3f}"
@@ -239,10 +238,7 @@ class ContradictedLabels(BaseEstimator):
         if not helps:
             self.summary_ = f"Nothing was done: {found}, but without them {measured}, which is not enough."
             return np.ones(len(codes))
-        done = f"given weight {RULE.scattered_weight:g}" if ((weights > 0) & (weights < 1)).any() else "left out"
-        if (weights > 1).any():
-            done += ", and the other labels weighed to make up for those that their class has lost"
-        self.summary_ = f"{found[0].upper()}{found[1:]}; they were {done}, since {measured}."
+        self.summary_ = f"{found[0].upper()}{found[1:]}; they were left out, since {measured}."
         return weights
 
     def _say(self, text: str) -> None:
