@@ -255,6 +255,11 @@ class Arena:
             ),
             ("worst cell -0.03", each("worst", "+.3f"), min(c["worst"] for c in cards.values()) >= -0.03),
             (
+                "worst cell of three splits or more",
+                ", ".join(f"{TITLES[m]} {cards[m]['worst_sure']:+.3f}" for m in ("svc", "logistic")),
+                min(c["worst_sure"] for c in cards.values()) >= -0.03,
+            ),
+            (
                 "at most 2 % of cells more than 0.02 below",
                 each("below", ".1%"),
                 max(c["below"] for c in cards.values()) <= 0.02,

@@ -26,8 +26,9 @@ from floral_learn.defenses.sanitizers.one_way import FEWEST
 from floral_learn.defenses.sanitizers.rule import RULE, Rule
 
 NEVER = 99.0  # standard errors that nothing has
-NEARLY = 0.001  # of mean accuracy
-# A rule is harmful from -0.03 on, and a mean over five splits is known to half a point; one over fewer than FEW to two.
+NEARLY = 0.004  # of mean accuracy: what a careful rule may cost
+# A rule is harmful from -0.03 on, and a mean over five splits is known to half a point. A cell with fewer splits than
+# FEW, some with 50 test rows, is too noisy to be the worst; it counts in the share of cells that are far below.
 FEW = 3
 OFF = replace(RULE, scattered_errors=NEVER)
 ONE_WAY = [
@@ -140,7 +141,7 @@ def harmless(records: Records, change: np.ndarray, rows: np.ndarray) -> bool:
         numbers = records.card(change, rows & (records.model == name))
         if numbers["clean"] < -0.002 or numbers["below"] > 0.02:
             return False
-        if numbers["worst_sure"] < -0.035 or numbers["worst"] < -0.05:
+        if numbers["worst_sure"] < -0.035:
             return False
         if min(numbers["balanced"], numbers["balanced_clean"]) < 0:
             return False

@@ -36,7 +36,7 @@ class Rule:
     least_share: float = 0.25
     one_way_gain: float = 0.2
     most_clumped: float = 3.0
-    scattered_errors: float = 1.0
+    scattered_errors: float = 2.0
     recall_errors: float = 1.0
     scattered_share: float = 0.35
 
