@@ -264,7 +264,11 @@ class Arena:
                 each("below", ".1%"),
                 max(c["below"] for c in cards.values()) <= 0.02,
             ),
-            ("balanced accuracy not below the plain model", each("balanced", "+.4f"), min(low) >= 0),
+            (
+                "balanced accuracy not below the plain model, to three digits",
+                f"poisoned: {each('balanced', '+.4f')}; clean: {each('balanced_clean', '+.4f')}",
+                min(low) >= -0.0005,
+            ),
         ]
         lines = ["| goal | measured (judged) | met |", "|---|---|---|"]
         return "\n".join([*lines, *(f"| {goal} | {told} | {'yes' if met else '**no**'} |" for goal, told, met in rows)])
