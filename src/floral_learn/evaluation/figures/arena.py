@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def draw_arena(frame: pd.DataFrame) -> Figure:
     """Sorted differences to the plain model in points of accuracy, and a map of methods x data sets."""
     over = 100 * differences(frame)
-    methods = [name for name in over if "," in name or name.startswith("safe")] or list(over)
+    methods = [name for name in over if name.startswith(("safe", "cleanlab"))] or list(over)
     figure = Figure(figsize=(9.5, 7.4), layout="constrained")
     parts: Any = figure.subfigures(2, 1, height_ratios=[1.0, 0.95])
     top, bottom = parts
