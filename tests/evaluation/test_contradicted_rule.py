@@ -147,3 +147,17 @@ def test_cleanlab_gets_held_out_probabilities_and_says_what_it_would_train_with(
     assert (weights[np.setdiff1d(np.arange(200), wrong)] > 0).all()
     assert (weights[codes == 0] > 1.1).all()  # makes up for the lost ones
     np.testing.assert_allclose(recorder.calibrated(shares, codes).sum(axis=1), 1.0)
+
+
+def test_the_tables_of_the_pages_are_those_of_the_rows():
+    docs = FOLDER.parent / "docs"
+    rows = docs / "results" / "arena" / "records.csv.gz"
+    if not rows.exists():
+        pytest.skip("docs are not part of the source archive")
+    pages = load("arena_pages")
+    tables = pages.Arena(pages.read_rows(rows)).tables()
+    for page in (docs / "results" / "arena.md", docs / "blind.md"):
+        text = page.read_text(encoding="utf-8")
+        assert pages.fill(text, tables) == text, f"python benchmarks/arena_pages.py {rows.name} docs"
+    with pytest.raises(KeyError, match="nothing"):
+        pages.fill("<!-- table: nothing -->\n<!-- end -->", tables)
