@@ -22,6 +22,7 @@ _LOOKS = {
     "mace": (BLACK, "x", ":"),
     "majority": (GREY, ".", "--"),
 }
+_DEEPEST = 0.25  # lead from which colours no longer deepen
 
 
 def draw_crowd(frame: pd.DataFrame) -> Figure:
@@ -46,13 +47,14 @@ def draw_crowd(frame: pd.DataFrame) -> Figure:
 
 
 def _matrix(axis: Axes, lead: pd.DataFrame) -> None:
-    most = max(float(lead.abs().max().max()), 0.01)
-    axis.imshow(lead.to_numpy(dtype=float), cmap="RdBu", vmin=-most, vmax=most, aspect="auto")
+    axis.imshow(lead.to_numpy(dtype=float), cmap="RdBu", vmin=-_DEEPEST, vmax=_DEEPEST, aspect="auto")
+    axis.grid(visible=False)
     for row in range(lead.shape[0]):
         for column in range(lead.shape[1]):
             value = float(lead.iloc[row, column])
             if value == value:
-                axis.text(column, row, f"{value:+.3f}", ha="center", va="center", fontsize=8)
+                ink = "white" if abs(value) > 0.7 * _DEEPEST else "black"
+                axis.text(column, row, f"{value:+.3f}", ha="center", va="center", fontsize=8, color=ink)
     axis.set_xticks(range(lead.shape[1]), [f"{level:g} %" for level in lead.columns])
     axis.set_yticks(range(lead.shape[0]), list(lead.index))
-    axis.set_title("ours less the best peer, below the limit of concerted lies", fontsize=10)
+    axis.set_title("ours less the best peer, below the limit of lies told together", fontsize=10)
