@@ -1,6 +1,6 @@
 """Fine-tuning on CUDA without waiting for the host: a training step is recorded once and replayed as a CUDA graph.
 
-A step of a small transformer takes the device some four milliseconds and the host seventeen, for handing over its
+A step of a small transformer takes the device a few milliseconds and the host seventeen, for handing over its
 many small operations. Everything that changes from step to step (the rows of the batch, the learning rate, the sum of
 the losses) lies in buffers at fixed places on the device, so that a replay needs nothing from the host. Batches of
 different widths have graphs of their own. Where recording fails, steps are taken one by one, with the same result.
