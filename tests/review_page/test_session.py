@@ -231,7 +231,7 @@ def test_what_cannot_be_told_does_not_stop_the_questions(running, monkeypatch):
     [
         (["none.csv"], "none.csv"),
         (["parts.csv", "--label", "nothing"], "nothing"),
-        (["parts.csv", "--label", "width"], "not the labels of classes"),
+        (["parts.csv", "--label", "width"], "too many for classes"),
         (["parts.csv", "--out", "parts.csv"], "is a file"),
         (["parts.csv", "--out", "a/b"], "does not exist"),
         (["parts.csv", "--reviewer", " "], "1 to 60 printable characters"),
