@@ -22,7 +22,7 @@ from floral_learn.evaluation.reporting.paper import paper_value
 GOALS = {25: 0.5, 30: 0.7, 35: 0.7, 40: 0.7}  # share of the gap to clean labels, with 100 answers
 # as it was run; this weighing is what fit() does since, and the option has gone
 COMMAND = 'python benchmarks/imdb_answers.py --levels 30 25 35 40 --fitted 100 --fit "weight 2p - 1" --device cuda'
-TAUGHT_ANEW = "answers, taught anew at 20, 50 and 100"
+TAUGHT_ANEW = "answers, taught again at 20, 50 and 100"
 START, END = "<!-- remarks -->", "<!-- /remarks -->"
 EXPLORED = 9  # a draw that was looked at while the method was made
 _SETTING = (10.0, 0.005)
@@ -67,7 +67,7 @@ class Answers:
         return self.by_draw(level, self.kind, "accuracy", answers)
 
     def wrong(self, level: float, answers: int) -> dict[int, float]:
-        """Share of labels that are read wrong, by draw; before the encoder is taught anew, if it is."""
+        """Share of labels that are read wrong, by draw; before the encoder is taught again, if it is."""
         fitted = self.by_draw(level, self.kind, "wrong", answers)
         return self.by_draw(level, "read", "wrong", answers) | fitted if self.kind == "answers" else fitted
 
@@ -234,7 +234,9 @@ def _line(axis, kept, colour: str, label: str) -> None:
 def page(rows: Rows, encoders: Rows, made: dict, kept: str) -> str:
     found, before = Answers(rows), Answers(rows, TAUGHT_ANEW)
     rest = [level for level in before.levels if level not in found.levels]
-    sentences = verdicts(found, found.levels) + verdicts(before, rest, " and the encoder taught anew at 20, 50 and 100")
+    sentences = verdicts(found, found.levels) + verdicts(
+        before, rest, " and the encoder taught again at 20, 50 and 100"
+    )
     bullets = "\n".join(f"- {sentence}" for sentence in sentences)
     versions = ", ".join(f"{name} {value}" for name, value in made.items() if value != "not installed")
     text = f"""# IMDB with a few answers
@@ -260,7 +262,7 @@ Labels that are read wrong, percent of all 20,000:
 
 """
     if before.numbers:
-        text += f"""## Teaching the encoder anew after 20, 50 and 100 answers
+        text += f"""## Teaching the encoder again after 20, 50 and 100 answers
 
 The same with `retrain()` after 20, 50 and 100 answers, each time on the labels as they are read then, rows below 70 %
 weighing less; scores of the newest encoder alone (commit 9229b7a, the other tables {made.get("commit", "")}):

@@ -58,7 +58,7 @@ def check_kills(path, truth, out, times, client_of, opened):
     for number in range(times):
         command = Command(path, out)
         if number:
-            assert f"going on: {before:,} answers are stored" in command.said
+            assert f"continuing: {before:,} answers are stored" in command.said
         answering = threading.Thread(target=answer_until_it_dies, args=(client_of(command.address), truth, told))
         count = len(told)
         answering.start()
