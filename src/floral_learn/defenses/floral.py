@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
@@ -32,6 +32,9 @@ from floral_learn.defenses.fitting import (
 from floral_learn.defenses.inputs import backend_of, is_blocks, is_dask, open_query, read_query, read_training
 from floral_learn.defenses.tensor_input import as_host, like
 from floral_learn.extras import install_line
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MULTI_CLASS = ("pairs", "one-vs-rest")
 
@@ -204,32 +207,32 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         *,
-        kernel="rbf",
-        gamma="scale",
-        degree=3,
-        coef0=0.0,
-        C=1.0,
-        class_weight=None,
-        budget=0.05,
-        flips=None,
-        per_class=True,
-        n_rounds=500,
-        tol=3e-4,
-        learning_rate="auto",
-        decay=None,
-        warm_up=1,
-        average=True,
-        projection="exact",
-        gram="auto",
-        rank="auto",
-        max_memory="4GB",
-        multi_class="pairs",
-        device=None,
-        dtype="auto",
-        flip_distribution=None,
-        random_state=None,
-        verbose=0,
-    ):
+        kernel: str | Callable[..., Any] = "rbf",
+        gamma: str | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        C: float = 1.0,
+        class_weight: dict[Any, float] | str | None = None,
+        budget: float | dict[Any, float] = 0.05,
+        flips: float | None = None,
+        per_class: bool = True,
+        n_rounds: int = 500,
+        tol: float | None = 3e-4,
+        learning_rate: str | float = "auto",
+        decay: tuple[float, int] | None = None,
+        warm_up: int = 1,
+        average: bool = True,
+        projection: str = "exact",
+        gram: str = "auto",
+        rank: str | int = "auto",
+        max_memory: str | float = "4GB",
+        multi_class: str = "pairs",
+        device: str | None = None,
+        dtype: str = "auto",
+        flip_distribution: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree
@@ -256,7 +259,7 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         """Sparse rows are welcome; a precomputed kernel is pairwise."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.kernel != "precomputed" and not callable(self.kernel)
@@ -265,7 +268,7 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None, trusted=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, trusted: Any = None) -> Self:
         """Play the game on rows `X` with untrusted labels `y`.
 
         Parameters
@@ -287,7 +290,9 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """
         return self._fit(X, y, sample_weight, trusted)
 
-    def _fit(self, X, y, sample_weight=None, trusted=None, seeds=None, state=None):
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any = None, trusted: Any = None, seeds: Any = None, state: Any = None
+    ) -> Self:
         if is_dask(X):
             from floral_learn.defenses.dask_fit import fit_on_workers
 
@@ -309,7 +314,7 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     _resume = with_callbacks(_fit)
 
-    def _become(self, fitted):
+    def _become(self, fitted: dict[str, Any]) -> Self:
         """Take on the attributes of a fit that has succeeded, all at once; those of the former one go."""
         former = [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]
         for name in former:
@@ -351,7 +356,7 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         finally:
             del self._running_fit
 
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> np.ndarray:
         """Signed distance-like score: positive is ``classes_[1]`` for two classes, largest wins for more.
 
         Returns
@@ -374,7 +379,7 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             scores = like(self.model_.scores(rows, backend_of(self, rows)), X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """The class of each row.
 
         Returns
@@ -389,7 +394,7 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return like(self.classes_[chosen], X)
 
-    def score(self, X, y, sample_weight=None):
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of the rows that are predicted right; of untrusted labels it is misleading.
 
         Returns
@@ -400,7 +405,7 @@ class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
         return accuracy_score(as_host(y), as_host(self.predict(X)), sample_weight=as_host(sample_weight))
 
-    def label_issues(self):
+    def label_issues(self) -> pd.DataFrame:
         """Rank the training labels, the most suspect first.
 
         Each label is judged by the model without that row's own term, and flagged by the rule that

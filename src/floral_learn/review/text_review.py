@@ -18,8 +18,8 @@ class TextReview(LabelReview):
 
     The encoder is fine-tuned on the given labels, and questions are asked on its embeddings and its scores: an attack
     on a network flips what it finds hard to tell, which is a stretch of the scores. `fit` gives the final classifier,
-    in which texts in doubt weigh less. `retrain` fine-tunes the encoder again, from the start, on the labels as they are
-    read then, and questions go on with its embeddings beside the first encoder's scores: worth it late if at all, since
+    in which texts in doubt weigh less. `retrain` fine-tunes the encoder again, from the start, on the labels as read
+    then, and questions go on with its embeddings beside the first encoder's scores: worth it late if at all, since
     an encoder that was taught labels that are still wrong is sure of them.
 
     Parameters
