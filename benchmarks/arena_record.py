@@ -43,15 +43,16 @@ from floral_learn.datasets.arena import ARENA, ARENA_FOLDS, SEVERAL_CLASSES, loa
 from floral_learn.defenses.sanitizers.check import compare
 from floral_learn.defenses.sanitizers.held_out import deal_folds, fit_weighted, held_out, neighbor_shares, one_scale
 from floral_learn.defenses.sanitizers.one_way import clumped, one_way_flips
-from floral_learn.defenses.sanitizers.rule import Rule
+from floral_learn.defenses.sanitizers.rule import MEMORISES, RULE, Rule
 from floral_learn.defenses.sanitizers.suspects import mixed_suspects, rarest_share, undecided
 from floral_learn.evaluation.arena import arena_attacks
 from floral_learn.evaluation.cell_data import poisoned_labels
 from floral_learn.evaluation.reporting.results import attack_title
 from floral_learn.evaluation.spec import Attack, Data, params
 
-LOOSE = Rule(level=0.5, most_foreign=0.75, own_in_core=0.65, least_share=0.0)
-LOOSE_RISE = 0.05  # of the recalls in sum, for one-way flips
+LOOSE = Rule(level=0.5, most_foreign=0.75, own_in_core=0.9, least_share=0.0)
+LOOSE_RISE = 0.0  # of the recalls in sum, for one-way flips
+ONCE_LOOSE = 0.65  # own labels in the core up to which earlier recordings went
 LOOSE_ERRORS = 0.7  # of accuracy or recall, for other suspects
 # Smaller forests and fewer trees than the arena has, so that sixteen cores get through them.
 MODELS: dict[str, Any] = {
@@ -61,14 +62,13 @@ MODELS: dict[str, Any] = {
     "boosting": HistGradientBoostingClassifier(max_iter=30, max_leaf_nodes=15, random_state=0),
 }
 FAST = ("svc", "logistic")
-SLOW_KINDS = ("both 0",)  # all that the slow models are asked for: needs no weights
 STAGES = {"alfa": ("alfa", "alfa-tilt"), "lfa": ("lfa",)}
 TOO_SLOW = {("boosting", name) for name in SEVERAL_CLASSES if name not in ("iris", "wine")} | {("forest", "letters")}
 TOO_SLOW |= {("boosting", "imdb"), ("boosting", "mnist-1-7")}  # with weights, many columns take minutes
 FIELDS = (
     "model", "data", "fold", "split", "attack", "level_", "n", "kind", "code", "level", "rim", "own_in_core", "own",
     "share", "clumped", "foreign", "check", "check_errors", "check_recall", "recall_errors", "accuracy", "balanced",
-    "seconds",
+    "seconds", "memorised",
 )  # fmt: skip
 
 
@@ -92,30 +92,38 @@ def labels_of(folder: Path, name: str, split: int, attack: Attack, rows: int) ->
             yield title, int(level), found[level].astype(int)
 
 
-def treatments(model: Any, X: np.ndarray, codes: np.ndarray, classes: np.ndarray) -> Iterator[dict[str, Any]]:
-    """What a loose rule would try: its weights and what the check says of it; first the plain model and cleanlab's."""
+def treatments(
+    model: Any, X: np.ndarray, codes: np.ndarray, classes: np.ndarray, every: bool
+) -> Iterator[dict[str, Any]]:
+    """What a loose rule would try: its weights and what the check says of it; first the plain model and cleanlab's.
+
+    With ``every``, also the ideas that are not in the library.
+    """
     ones = np.ones(len(codes))
     folds = deal_folds(codes, 4, np.random.default_rng(0))
-    shares, plain = held_out(model, X, codes, classes, folds)
-    yield {"kind": "plain", "weights": ones}
+    held = held_out(model, X, codes, classes, folds, ask_again=True)
+    shares = held.shares
+    yield {"kind": "plain", "weights": ones, "memorised": held.memorised(codes)}
     yield {"kind": "cleanlab", "weights": cleanlab_weights(model, shares, codes)}
     near, scaled = neighbor_shares(X, codes, len(classes), 30), one_scale(X)
-    tried = []
-    for one in one_way_flips(shares, near, codes, ones):
-        if one.counts(LOOSE):
-            own = codes == one.code
-            row = {
-                "code": one.code,
-                "own": int(own.sum()),
-                "share": one.share,
-                "level": one.level,
-                "rim": one.slopes[-1],
-                "own_in_core": one.own_in_core,
-                "clumped": clumped(scaled, one.inside, own),
-            }
-            tried.append(row | {"kind": "one-way", "weights": np.where(one.foreign, 0.0, 1.0)})
-    both, mean = scattered_suspects(shares, near, codes), (shares + near) / 2
-    sure = confident_suspects(mean, codes)
+    tried = list(lost_labels(shares, near, scaled, codes))
+    share = {"share": rarest_share(codes, ones)}
+    suspects = mixed_suspects(scaled, shares, near, codes, RULE.most_clumped)
+    suspects &= ~undecided(suspects, codes, ones)
+    if suspects.any():
+        tried.append({"kind": "mixed 0", "weights": np.where(suspects, 0.0, 1.0)} | share)
+    else:
+        none = {"check_errors": -1.0, "recall_errors": -1.0, "check": 0.0, "foreign": 0}
+        yield {"kind": "mixed 0", "weights": ones} | share | none
+    if every:
+        tried += [row | share for row in other_ideas(shares, near, codes)]
+    yield from checked(tried, model, X, codes, classes, folds, held.predicted)
+
+
+def other_ideas(shares: np.ndarray, near: np.ndarray, codes: np.ndarray) -> Iterator[dict[str, Any]]:
+    """Treatments that were tried and are not in the library."""
+    ones, mean = np.ones(len(codes)), (shares + near) / 2
+    both, sure = scattered_suspects(shares, near, codes), confident_suspects(mean, codes)
     for kind, suspects, weight, others in (
         ("both 0.5", both, 0.5, ones),
         ("both 0", both, 0.0, ones),
@@ -123,25 +131,39 @@ def treatments(model: Any, X: np.ndarray, codes: np.ndarray, classes: np.ndarray
         ("restored 0", sure, 0.0, restoring_weights(mean, codes)),
     ):
         suspects = suspects & ~undecided(suspects, codes, ones)
-        if suspects.any() and (kind in SLOW_KINDS or type(model) in (SVC, LogisticRegression)):
-            row = {"kind": kind, "share": rarest_share(codes, ones)}
-            tried.append(row | {"weights": np.where(suspects, weight, others)})
-    yield from checked(tried, model, X, codes, classes, folds, plain)
+        if suspects.any():
+            yield {"kind": kind, "weights": np.where(suspects, weight, others)}
 
 
-def mixed(model: Any, X: np.ndarray, codes: np.ndarray, classes: np.ndarray) -> Iterator[dict[str, Any]]:
-    """Only the suspects that lie at random; a row without a check where there are none."""
-    ones = np.ones(len(codes))
+def lost_labels(
+    shares: np.ndarray, near: np.ndarray, scaled: np.ndarray, codes: np.ndarray
+) -> Iterator[dict[str, Any]]:
+    """Each class that may have lost labels, by a loose rule."""
+    for one in one_way_flips(shares, near, codes, np.ones(len(codes))):
+        if one.counts(LOOSE):
+            own = codes == one.code
+            yield {
+                "kind": "one-way",
+                "code": one.code,
+                "own": int(own.sum()),
+                "share": one.share,
+                "level": one.level,
+                "rim": one.slopes[-1],
+                "own_in_core": one.own_in_core,
+                "clumped": clumped(scaled, one.inside, own),
+                "weights": np.where(one.foreign, 0.0, 1.0),
+            }
+
+
+def memory(model: Any, X: np.ndarray, codes: np.ndarray, classes: np.ndarray) -> Iterator[dict[str, Any]]:
+    """What the model learns by heart; if that is much, also the patterns that were once thought too loose to record."""
     folds = deal_folds(codes, 4, np.random.default_rng(0))
-    shares, plain = held_out(model, X, codes, classes, folds)
-    near = neighbor_shares(X, codes, len(classes), 30)
-    suspects = mixed_suspects(one_scale(X), shares, near, codes, 3.0)
-    suspects &= ~undecided(suspects, codes, ones)
-    row = {"kind": "mixed 0", "share": rarest_share(codes, ones), "foreign": 0}
-    if not suspects.any():
-        yield row | {"weights": ones, "check_errors": -1.0, "recall_errors": -1.0, "check": 0.0}
-    else:
-        yield from checked([row | {"weights": np.where(suspects, 0.0, 1.0)}], model, X, codes, classes, folds, plain)
+    held = held_out(model, X, codes, classes, folds, ask_again=True)
+    yield {"kind": "memory", "memorised": held.memorised(codes), "weights": None}
+    if held.memorised(codes) >= MEMORISES:
+        found = lost_labels(held.shares, neighbor_shares(X, codes, len(classes), 30), one_scale(X), codes)
+        tried = [row for row in found if row["own_in_core"] > ONCE_LOOSE]
+        yield from checked(tried, model, X, codes, classes, folds, held.predicted)
 
 
 def checked(
@@ -156,7 +178,7 @@ def checked(
     """The treatments with what the check says of each."""
     ones = np.ones(len(codes))
     for row in tried:
-        _, mended = held_out(model, X, codes, classes, folds, row["weights"])
+        mended = held_out(model, X, codes, classes, folds, row["weights"]).predicted
         told = compare(plain, mended, codes, ones)
         row["foreign"] = int((row["weights"] != 1).sum())
         row["check"], row["check_errors"] = told.accuracy[1] - told.accuracy[0], told.accuracy_errors
@@ -208,16 +230,19 @@ def calibrated(shares: np.ndarray, codes: np.ndarray) -> np.ndarray:
     return found / found.sum(axis=1, keepdims=True)
 
 
-def cell(model: Any, data: Any, y: np.ndarray, every: bool, what: Any = treatments) -> list[dict[str, Any]]:
+def cell(model: Any, data: Any, y: np.ndarray, every: bool, only: str = "") -> list[dict[str, Any]]:
     """Test scores of the plain model, of cleanlab and of each treatment that could pass (or of all)."""
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         return []
     rows: list[dict[str, Any]] = []
-    for row in what(model, data.X_train, codes, classes):
+    given = (model, data.X_train, codes, classes)
+    for row in memory(*given) if only == "memory" else treatments(*given, every):
         weights = row.pop("weights")
         started = time.perf_counter()
-        if weights is None:  # cleanlab gives up: the plain model
+        if row["kind"] == "memory":
+            rows.append(row)
+        elif weights is None:  # cleanlab gives up: the plain model
             rows.append(rows[0] | row)
         elif every or "check" not in row or promising(row):
             kept = weights > 0
@@ -253,13 +278,6 @@ def floral_cell(data: Any, y: np.ndarray, seed: int) -> list[dict[str, Any]]:
     return [{"kind": "floral"} | scores(fitted.predict(data.X_test), data.y_test, started)]
 
 
-def one_cell(model: str, data: Any, y: np.ndarray, split: int, only: str) -> list[dict[str, Any]]:
-    """The rows of a cell: all treatments, or only the suspects that lie at random."""
-    if only == "mixed":
-        return cell(MODELS[model], data, y, False, mixed)
-    return cell(MODELS[model], data, y, split == 1 and model in FAST)
-
-
 def run_task(
     folder: Path, models: list[str], stage: str, name: str, split: int, rows: int, end: float, only: str = ""
 ) -> str:
@@ -285,7 +303,11 @@ def run_task(
                     return f"{models} {stage} {name} {split}: out of time"
                 if (title, level) not in finished(path):
                     count += 1
-                    new = floral_cell(data, y, split) if model == "floral" else one_cell(model, data, y, split, only)
+                    every = split == 1 and model in FAST
+                    if model == "floral":
+                        new = floral_cell(data, y, split)
+                    else:
+                        new = cell(MODELS[model], data, y, every, only)
                     where = {"model": "svc" if model == "floral" else model, "data": name, "fold": ARENA_FOLDS[name]}
                     where |= {"split": split, "attack": title, "level_": level, "n": len(y)}
                     append(path, [where | row for row in new])
@@ -330,7 +352,7 @@ def main() -> None:
     parser.add_argument("--plan", action="append", required=True, metavar="MODELS:STAGE:SPLITS")
     parser.add_argument("--rows", type=int, default=1000, help="most training rows")
     parser.add_argument("--data", default=",".join(ARENA), help="names of data sets, separated by commas")
-    parser.add_argument("--only", default="", choices=("", "mixed"), help="only suspects that lie at random")
+    parser.add_argument("--only", default="", choices=("", "memory"), help="only what a model learns by heart")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=1e9, help="start no cell after this")
     given = parser.parse_args()

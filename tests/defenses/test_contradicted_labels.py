@@ -290,9 +290,9 @@ def test_folds_spread_a_class_with_fewer_rows_than_folds():
     assert len(set(folds[codes == 1])) == 3
     assert np.bincount(folds).max() - np.bincount(folds).min() <= 1
     X = np.arange(13.0)[:, None]
-    shares, predicted = held_out(LogisticRegression(), X, np.repeat([0, 1], [12, 1]), np.array([4, 7]), folds)
-    assert shares.shape == (13, 2)
-    assert predicted[-1] == 0  # its only row was held out: the model has never seen its class
+    found = held_out(LogisticRegression(), X, np.repeat([0, 1], [12, 1]), np.array([4, 7]), folds)
+    assert found.shares.shape == (13, 2)
+    assert found.predicted[-1] == 0  # its only row was held out: the model has never seen its class
 
 
 def test_a_row_does_not_vote_for_itself_even_among_duplicates():

@@ -17,9 +17,9 @@ from sklearn.utils import _safe_indexing, check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from floral_learn.defenses.sanitizers.check import compare
-from floral_learn.defenses.sanitizers.held_out import deal_folds, held_out, neighbor_shares, one_scale
+from floral_learn.defenses.sanitizers.held_out import HeldOut, deal_folds, held_out, neighbor_shares, one_scale
 from floral_learn.defenses.sanitizers.result import SanitizeResult, sanitizer_input, sanitizer_weight
-from floral_learn.defenses.sanitizers.rule import RULE
+from floral_learn.defenses.sanitizers.rule import RULE_MEMORISING, Rule, rule_for
 from floral_learn.defenses.sanitizers.suspects import find_suspects
 
 #: Cheap judges by name, for a model whose own folds would take too long.
@@ -69,6 +69,10 @@ class ContradictedLabels(BaseEstimator):
         0 for rows left out, 1 for the others.
     acted_ : bool
         Whether any weight differs from 1.
+    memorised_ : float
+        Of the labels that held-out models contradict, the share that the model repeats once it has seen them: near 0
+        for logistic regression, near 1 for a forest. From one half on, less evidence is asked for, since each wrong
+        label hurts such a model. NaN where it was not measured (``pred_probs`` without a suspect).
     check_ : dict
         Held-out ``accuracy`` and ``recall`` (mean over classes) on the given labels, pairs (plain, sanitised).
     summary_ : str
@@ -160,21 +164,25 @@ class ContradictedLabels(BaseEstimator):
         self._started = time.perf_counter()
         weight = np.ones(len(codes)) if given is None else given
         folds = deal_folds(codes, min(self.n_folds, len(codes)), _generator(self.random_state))
-        predicted = None
+        plain = None
         if shares is None:
-            shares, predicted = self._held_out(judge, X, codes, classes, folds, given, "plain")
+            plain = self._held_out(judge, X, codes, classes, folds, given, "plain")
+            shares = plain.shares
         self._say("nearest rows")
         near = neighbor_shares(X, codes, len(classes), self.n_neighbors, given, self.n_jobs)
         self._describe((shares + near) / 2, codes, classes)
-        self.suspects_, tried, pattern = find_suspects(one_scale(X), shares, near, codes, weight, RULE)
         self.weights_ = np.ones(len(codes))
         self.check_: dict[str, Any] = {}
-        if not tried.any():
+        scaled = one_scale(X)
+        if plain is None and find_suspects(scaled, shares, near, codes, weight, RULE_MEMORISING)[1].any():
+            plain = self._held_out(judge, X, codes, classes, folds, given, "plain")
+        self.memorised_ = np.nan if plain is None else plain.memorised(codes)
+        rule = rule_for(self.memorised_)
+        self.suspects_, tried, pattern = find_suspects(scaled, shares, near, codes, weight, rule)
+        if plain is None or not tried.any():
             self.summary_ = "Nothing was done: no pattern of contradicted labels that could be mended was found."
             return
-        if predicted is None:
-            _, predicted = self._held_out(judge, X, codes, classes, folds, given, "plain")
-        self.weights_ = self._check(judge, X, codes, classes, folds, weight, tried, predicted, pattern)
+        self.weights_ = self._check(judge, X, codes, classes, folds, weight, tried, plain.predicted, pattern, rule)
 
     def _spread(self, rows: NDArray[np.intp], labels: NDArray[Any]) -> None:
         """Put what was found for `rows` back among all rows; the others are not judged."""
@@ -190,9 +198,17 @@ class ContradictedLabels(BaseEstimator):
             return clone(JUDGES[self.judge])
         return clone(self.judge if self.judge is not None else JUDGES["linear"] if estimator is None else estimator)
 
-    def _held_out(self, model: Any, X: Any, codes: Any, classes: Any, folds: Any, weight: Any, what: Any) -> Any:
+    def _held_out(self, model: Any, X: Any, codes: Any, classes: Any, folds: Any, weight: Any, what: Any) -> HeldOut:
         return held_out(
-            model, X, codes, classes, folds, weight, self.n_jobs, lambda text: self._say(f"{what} model, {text}")
+            model,
+            X,
+            codes,
+            classes,
+            folds,
+            weight,
+            self.n_jobs,
+            lambda text: self._say(f"{what} model, {text}"),
+            ask_again=what == "plain",
         )
 
     def _describe(self, shares: NDArray[np.float64], codes: NDArray[np.intp], classes: NDArray[Any]) -> None:
@@ -213,21 +229,22 @@ class ContradictedLabels(BaseEstimator):
         tried: Any,
         plain: Any,
         pattern: Any,
+        rule: Rule,
     ) -> NDArray[np.float64]:
         """Cross-validate the model without the rows in `tried`; zeros for them, or ones where that did not help."""
         weights = np.where(tried, 0.0, 1.0)
-        _, mended = self._held_out(judge, X, codes, classes, folds, weight * weights, "sanitised")
+        mended = self._held_out(judge, X, codes, classes, folds, weight * weights, "sanitised").predicted
         told = compare(plain, mended, codes, weight)
         accuracy, recall = told.accuracy, told.recall
         self.check_ = {"accuracy": accuracy, "recall": recall}
         count = int(tried.sum())
         if pattern is not None:
-            helps = told.recall_rise >= RULE.one_way_gain
+            helps = told.recall_rise >= rule.one_way_gain
             name = classes.tolist()[pattern.code]
             found = f"{count} labels look as if they had been taken from class {name!r} at random"
             measured = f"the mean recall on held-out labels goes from {recall[0]:.3f} to {recall[1]:.3f}"
         else:
-            helps = told.accuracy_errors >= RULE.scattered_errors and told.recall_errors >= RULE.recall_errors
+            helps = told.accuracy_errors >= rule.scattered_errors and told.recall_errors >= rule.recall_errors
             found = (
                 f"{count} labels, scattered at random, are contradicted by held-out models and by their nearest rows"
             )

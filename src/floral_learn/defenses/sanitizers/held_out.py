@@ -1,6 +1,7 @@
 """What two judges who have not seen a label say about it: held-out models, and the nearest other rows."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,38 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.validation import has_fit_parameter
 
 _BLOCK_ENTRIES = 4_000_000  # neighbour indices held at once
+_ASKED_AGAIN = 100  # rows per fold that a model which was trained on them predicts, too: enough for a share
 
 Shares = NDArray[np.float64]
 Codes = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """What clones of a model say of rows that they have not seen, and of some that they have.
+
+    Attributes
+    ----------
+    shares : ndarray of shape (n, M)
+        Share of each class, by the clone that did not see the row's fold.
+    predicted : int ndarray of shape (n,)
+        The class that this clone names.
+    seen : int ndarray of shape (n,)
+        The class that a clone names which was trained on the row; -1 where none was asked.
+    """
+
+    shares: Shares
+    predicted: Codes
+    seen: Codes
+
+    def memorised(self, codes: Codes) -> float:
+        """Of the labels that held-out clones contradict, the share that clones repeat once they have seen them.
+
+        Near 0 for a model that smooths over single labels (logistic regression), near 1 for one that learns each by
+        heart (a forest of full trees).
+        """
+        contradicted = (self.seen >= 0) & (self.predicted != codes)
+        return float((self.seen == codes)[contradicted].mean()) if contradicted.any() else 0.0
 
 
 def deal_folds(codes: Codes, n_folds: int, rng: np.random.Generator) -> Codes:
@@ -39,36 +69,47 @@ def held_out(
     weight: Shares | None = None,
     n_jobs: int | None = None,
     say: Callable[[str], None] = lambda text: None,
-) -> tuple[Shares, Codes]:
+    ask_again: bool = False,
+) -> HeldOut:
     """Class shares (n, M) and predicted codes (n,), each row by a clone of `model` that did not see its fold.
 
     `weight` (n,) goes to the model's fit; rows of weight zero are left out of it. A model without probabilities gives
-    the softmax of its decision values: only their order within a class is used.
+    the softmax of its decision values: only their order within a class is used. With `ask_again`, each clone also
+    predicts some rows of the next fold, which it has seen.
     """
+    count = int(folds.max()) + 1
+    few = _ASKED_AGAIN if ask_again else 0
+    again = [np.flatnonzero(folds == (fold + 1) % count)[:few] for fold in range(count)]
     tasks = (
-        delayed(_predict_fold)(clone(model), X, codes, classes, folds == fold, weight)
-        for fold in range(folds.max() + 1)
+        delayed(_predict_fold)(clone(model), X, codes, classes, np.flatnonzero(folds == fold), again[fold], weight)
+        for fold in range(count)
     )
     shares, predicted = np.zeros((len(codes), len(classes))), np.zeros(len(codes), dtype=np.intp)
+    seen = np.full(len(codes), -1, dtype=np.intp)
     results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(tasks)
-    for done, (rows, fold_shares, fold_predicted) in enumerate(results, start=1):
-        shares[rows], predicted[rows] = fold_shares, fold_predicted
-        say(f"fold {done} of {folds.max() + 1}")
-    return shares, predicted
+    for done, (rows, asked, fold_shares, fold_predicted) in enumerate(results, start=1):
+        shares[rows], predicted[rows] = fold_shares[: len(rows)], fold_predicted[: len(rows)]
+        seen[asked] = fold_predicted[len(rows) :]
+        say(f"fold {done} of {count}")
+    return HeldOut(shares, predicted, seen)
 
 
 def _predict_fold(
-    model: Any, X: Any, codes: Codes, classes: NDArray[Any], test: NDArray[np.bool_], weight: Shares | None
-) -> tuple[NDArray[np.intp], Shares, Codes]:
-    rows, train = np.flatnonzero(test), ~test if weight is None else ~test & (weight > 0)
+    model: Any, X: Any, codes: Codes, classes: NDArray[Any], rows: Codes, again: Codes, weight: Shares | None
+) -> tuple[Codes, Codes, Shares, Codes]:
+    """The rows of a fold and those asked again, and what `model` says of both, one after the other."""
+    train = np.ones(len(codes), bool) if weight is None else weight > 0
+    train[rows] = False
+    again = again[train[again]]
+    asked = np.concatenate([rows, again])
     present = np.unique(codes[train])
     if len(present) == 1:  # nothing to learn: everything is that class
-        return rows, np.eye(len(classes))[np.repeat(present, len(rows))], np.repeat(present, len(rows))
+        return rows, again, np.eye(len(classes))[np.repeat(present, len(asked))], np.repeat(present, len(asked))
     fit_weighted(model, X[train], classes[codes[train]], None if weight is None else weight[train])
-    shares = class_shares(model, X[test], classes)
+    shares = class_shares(model, X[asked], classes)
     if len(present) == 2 and not hasattr(model, "predict_proba") and hasattr(model, "decision_function"):
-        return rows, shares, shares.argmax(axis=1)  # the sign of the decision: a second pass would say the same
-    return rows, shares, np.searchsorted(classes, model.predict(X[test]))
+        return rows, again, shares, shares.argmax(axis=1)  # the sign of the decision: a second pass says the same
+    return rows, again, shares, np.searchsorted(classes, model.predict(X[asked]))
 
 
 def fit_weighted(model: Any, X: Any, y: NDArray[Any], weight: Shares | None) -> Any:

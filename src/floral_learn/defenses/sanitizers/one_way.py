@@ -25,7 +25,6 @@ FEWEST = 40  # own labels below which quantiles say nothing: the first is then m
 CORE = (0.3, 0.5, 0.7)  # shares of the class's own labels, from the surest row on
 RIM = 0.85
 _NEAREST = 5
-_SHUFFLES = 200
 _MOST_INSIDE = 5000  # rows of the region that are asked for their neighbours
 
 
@@ -97,18 +96,40 @@ def clumped(X: Any, inside: NDArray[np.bool_], own: NDArray[np.bool_]) -> float:
     """How far own labels inside a region keep to themselves, in deviations from labels mixed at random (near 0).
 
     Counts the pairs of nearest neighbours, rows X (n, d) on one scale, that have labels of one kind, and compares with
-    the same labels shuffled inside the region.
+    the mean and the deviation that the same labels have when they are shuffled inside the region.
     """
-    rng = np.random.default_rng(0)
     rows = np.flatnonzero(inside)
     if len(rows) > _MOST_INSIDE:
-        rows = rng.choice(rows, _MOST_INSIDE, replace=False)
+        rows = np.random.default_rng(0).choice(rows, _MOST_INSIDE, replace=False)
     kind = own[rows]
-    if len(rows) < 3 or kind.all() or not kind.any():
+    if len(rows) < 4 or kind.all() or not kind.any():
         return 0.0
     search = NearestNeighbors(n_neighbors=min(_NEAREST, len(rows) - 1)).fit(X[rows])
     near = search.kneighbors(return_distance=False)
-    counts = np.array(
-        [(shuffled[near] == shuffled[:, None]).sum() for shuffled in (rng.permutation(kind) for _ in range(_SHUFFLES))]
-    )
-    return float(((kind[near] == kind[:, None]).sum() - counts.mean()) / max(counts.std(), 1e-12))
+    mean, deviation = _shuffled_pairs(near, int(kind.sum()))
+    return float(((kind[near] == kind[:, None]).sum() - mean) / max(deviation, 1e-12))
+
+
+def _shuffled_pairs(near: NDArray[np.intp], n_own: int) -> tuple[float, float]:
+    """Mean and deviation of the pairs (row, neighbour) of one kind, over all shuffles of `n_own` labels among n rows.
+
+    The square of the number of such pairs is a sum over pairs of pairs: the same two rows, three rows, or four, and
+    each happens to be of one kind with a probability that only depends on the counts.
+    """
+    n, k = near.shape
+    counts = (n_own, n - n_own)
+    total = float(n * k)
+    names_back = (near[near] == np.arange(n)[:, None, None]).any(axis=2)  # each is the other's neighbour
+    same = total + float(names_back.sum())
+    touching = float(((k + np.bincount(near.ravel(), minlength=n)) ** 2).sum()) - 2 * same
+    two, three = (sum(_falling(c, r) for c in counts) / _falling(n, r) for r in (2, 3))
+    apart = sum(_falling(c, 4) for c in counts) + 2 * _falling(counts[0], 2) * _falling(counts[1], 2)
+    four = apart / _falling(n, 4)
+    mean = total * two
+    square = same * two + touching * three + (total**2 - same - touching) * four
+    return mean, float(np.sqrt(max(square - mean**2, 0.0)))
+
+
+def _falling(count: int, length: int) -> float:
+    """count (count - 1) ... with `length` factors."""
+    return float(np.prod([float(count - step) for step in range(length)]))

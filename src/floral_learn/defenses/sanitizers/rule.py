@@ -1,6 +1,6 @@
 """The numbers by which ContradictedLabels decides, all in one place; `benchmarks/contradicted_rule.py` chose them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -42,3 +42,13 @@ class Rule:
 
 
 RULE = Rule()
+
+# A model that learns contradicted labels by heart is hurt by each of them, also where the class's own labels are in the
+# majority; one that smooths over them is not, and has more to lose than to gain.
+MEMORISES = 0.5  # share of contradicted labels that a model repeats once it has seen them
+RULE_MEMORISING = replace(RULE, own_in_core=0.8, one_way_gain=0.1, scattered_errors=1.0, recall_errors=1.0)
+
+
+def rule_for(memorised: float) -> Rule:
+    """The rule for a model that repeats this share of the contradicted labels."""
+    return RULE_MEMORISING if memorised >= MEMORISES else RULE
