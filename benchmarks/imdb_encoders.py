@@ -1,6 +1,7 @@
 """Which encoder gives the paper's pattern on IMDB at 40 % poison: heads at 0.86, the same in their best and last round?
 
     FLORAL_DATA=folder python benchmarks/imdb_encoders.py --device cuda --out runs      # rows into encoders.jsonl
+    ... imdb_encoders.py --draws 2 3 --levels 40 35 30 25 --only 2e-5 --look 1          # one of them, first epoch alone
 
 MiniLM is fine-tuned on the poisoned labels (or clean ones, or not at all) with several learning rates, with lower
 layers frozen, and its embeddings are taken after every epoch; the SVM, FLORAL and LS-SVM of the suite, with the paper's
@@ -10,6 +11,7 @@ grid, are trained on each. Encoders that are complete in the file are not made a
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import os
 import sys
@@ -23,7 +25,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 import numpy as np
 
 STARTED = time.monotonic()
-LEVEL = 40
 HEADS = ("svm, own encoder", "floral, own encoder", "ls-svm, own encoder")
 
 
@@ -55,27 +56,30 @@ ENCODERS = (
 class Bench:
     """A draw, its poisoned labels, and lines written as they come."""
 
-    def __init__(self, given: argparse.Namespace) -> None:
+    def __init__(self, given: argparse.Namespace, number: int, level: float) -> None:
         from imdb_answers import data_of
 
         from floral_learn.evaluation.families.text_data import draw_of
         from floral_learn.evaluation.families.text_heads import gradient_labels
         from floral_learn.evaluation.spec import Attack
 
-        self.given, self.data = given, data_of(given.draw, given)
+        self.given, self.data, self.seed, self.level = given, data_of(number, given), number, level
         self.draw = draw_of(self.data)
         attack = Attack("gradient")
-        self.poisoned = gradient_labels(self.data, attack, [LEVEL], given.draw, given.device, lambda share: None)[0]
+        with open(given.out / f"clean-{number}.lock", "w") as lock:  # one process makes the clean encoder
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.poisoned = gradient_labels(self.data, attack, [level], number, given.device, lambda share: None)[0]
         self.path = given.out / "encoders.jsonl"
 
     def known(self) -> set[str]:
         if not self.path.is_file():
             return set()
         lines = [json.loads(line) for line in self.path.read_text().splitlines()]
-        return {e["encoder"] for e in lines if e["head"] == "done" and e["draw"] == self.given.draw}
+        mine = (self.seed, self.level, self.given.look)
+        return {e["encoder"] for e in lines if e["head"] == "done" and (e["draw"], e["level"], e.get("look")) == mine}
 
     def note(self, encoder: Encoder, **values) -> None:
-        line = {"draw": self.given.draw, "level": LEVEL, "encoder": encoder.name, **values}
+        line = {"draw": self.seed, "level": self.level, "encoder": encoder.name, **values}
         line |= {k: round(v, 5) for k, v in line.items() if isinstance(v, float)}
         with open(self.path, "a") as stream:
             stream.write(json.dumps(line) + "\n")
@@ -90,7 +94,7 @@ class Bench:
         from floral_learn.neural.text_network import load_network
         from floral_learn.neural.text_training import TrainingSettings, fine_tune, forward
 
-        seed = self.given.draw
+        seed = self.seed
         network = load_network(
             source_of(self.data), self.given.device, max_length_of(self.data), n_classes=2, seed=seed
         )
@@ -101,7 +105,7 @@ class Bench:
             scores, test = forward(network.model, self.draw.test, network.device, True, pooling)
             own = float(((scores[:, 1] > scores[:, 0]) == (self.draw.y_test > 0)).mean())
             self.heads(encoder, epoch, own, train, test)
-            return not self.in_time()
+            return epoch == self.given.look or not self.in_time()
 
         if encoder.labels == "none":
             network.model.eval()
@@ -115,7 +119,7 @@ class Bench:
             codes = (labels > 0).astype(np.int64)
             fine_tune(network.model, self.draw.train, codes, settings, network.device, lambda epoch, loss: look(epoch))
         if self.in_time():
-            self.note(encoder, head="done")
+            self.note(encoder, head="done", look=self.given.look)
 
     def heads(self, encoder: Encoder, epoch: int, own: float, train: np.ndarray, test: np.ndarray) -> None:
         from floral_learn.datasets import Dataset
@@ -128,7 +132,7 @@ class Bench:
         cells = [
             replace(c, grid=grid)
             for c in suite.cells()
-            if c.level == LEVEL and c.seed == suite.seeds[0] and c.method.title in HEADS
+            if c.level == self.level and c.seed == suite.seeds[0] and c.method.title in HEADS
         ]
         empty = np.empty((0, train.shape[1]), np.float32)
         rows = Dataset("imdb", train, draw.y_train, empty, draw.y_train[:0], test, draw.y_test, draw.y_train)
@@ -160,7 +164,10 @@ def freeze(model, layers: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--draw", type=int, default=1)
+    parser.add_argument("--draws", type=int, nargs="+", default=[1])
+    parser.add_argument("--levels", type=int, nargs="+", default=[40])
+    parser.add_argument("--only", nargs="+", default=None, help="words; encoders whose name has one of them")
+    parser.add_argument("--look", type=int, default=None, help="stop after this epoch of the schedule")
     parser.add_argument("--device", default=None)
     parser.add_argument("--model", default=None, help="folder of the encoder; without it the installed MiniLM")
     parser.add_argument("--out", type=Path, default=Path("runs"))
@@ -175,10 +182,15 @@ def main() -> None:
         os.environ["FLORAL_TEXT_MODEL"] = str(Path(given.model).resolve())
     os.environ.setdefault("FLORAL_WORK", str((given.out / "work").resolve()))
     warnings.filterwarnings("ignore", message="eta = ")
-    bench = Bench(given)
-    for encoder in ENCODERS:
-        if encoder.name not in bench.known() and bench.in_time():
-            bench.make(encoder)
+    wanted = [e for e in ENCODERS if given.only is None or any(word in e.name for word in given.only)]
+    if not wanted:
+        raise SystemExit(f"--only {' '.join(given.only)} names none of: {'; '.join(e.name for e in ENCODERS)}")
+    for level in given.levels:
+        for number in given.draws:
+            bench = Bench(given, number, level)
+            for encoder in wanted:
+                if encoder.name not in bench.known() and bench.in_time():
+                    bench.make(encoder)
 
 
 if __name__ == "__main__":

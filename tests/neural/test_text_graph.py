@@ -37,23 +37,25 @@ def _silent(epoch, loss):
     return False
 
 
-def _trained(folder, reviews, train, weight=None, size=48, epochs=4):
+def _trained(folder, reviews, train, weight=None, size=48, epochs=4, belief=None):
     texts, codes = reviews
     network = load_network(folder, "cpu", "auto", n_classes=2, seed=0)
     tokens = network.tokens(texts)
-    rows = TokenRows(tokens, codes, "cpu", weight)
+    rows = TokenRows(tokens, codes, "cpu", weight, belief)
     losses = []
     settings = TrainingSettings(epochs, 3e-3, 0.1, size, seed=0)
     train(network.model, rows, settings, lambda epoch, loss: bool(losses.append(loss)), lambda step, of: None)
     return forward(network.model, tokens, "cpu", False)[0], losses
 
 
+@pytest.mark.parametrize("believed", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_steps_are_those_of_the_trainer(folder, reviews, weighted):
+def test_steps_are_those_of_the_trainer(folder, reviews, weighted, believed):
     # one batch holds all rows, so that the order of the rows does not matter: optimiser, schedule, decay and cuts do
     weight = np.linspace(0.1, 1.9, 48) if weighted else None
-    ours, our_losses = _trained(folder, reviews, fine_tune_by_steps, weight)
-    theirs, their_losses = _trained(folder, reviews, _by_trainer, weight)
+    belief = np.where(np.arange(2) == reviews[1][:, None], 0.9, 0.1) if believed else None
+    ours, our_losses = _trained(folder, reviews, fine_tune_by_steps, weight, belief=belief)
+    theirs, their_losses = _trained(folder, reviews, _by_trainer, weight, belief=belief)
     np.testing.assert_allclose(our_losses, their_losses, rtol=1e-4)
     np.testing.assert_allclose(ours, theirs, atol=2e-3)
     assert our_losses[-1] < our_losses[0]
@@ -134,6 +136,48 @@ def test_weights_of_texts(folder, reviews):
     weight[:20] = 1e-6
     lowered = TextClassifier(folder, epochs=8, batch_size=8, learning_rate=3e-3, random_state=0, device="cpu")
     assert lowered.fit(texts, wrong, sample_weight=weight).score(texts, codes) > 0.9
+
+
+def test_belief_of_texts(folder, reviews):
+    texts, codes = reviews
+    sure = np.eye(2)[codes]
+    fits = {"epochs": 4, "learning_rate": 3e-3, "random_state": 0, "device": "cpu"}
+    plain = TextClassifier(folder, **fits).fit(texts, codes)
+    believed = TextClassifier(folder, **fits).fit(texts, codes, belief=sure)
+    np.testing.assert_allclose(believed.decision_function(texts), plain.decision_function(texts), atol=1e-2)
+    either = sure.copy()
+    either[:20] = 0.5  # their labels say nothing, right or wrong
+    wrong = codes.copy()
+    wrong[:20] = 1 - wrong[:20]
+    taught = [TextClassifier(folder, **fits).fit(texts, y, belief=either) for y in (codes, wrong)]
+    np.testing.assert_array_equal(*(model.decision_function(texts) for model in taught))
+
+
+def test_a_label_in_doubt_may_be_overruled():
+    from floral_learn.neural.text_rows import weighted_loss
+
+    scores = torch.tensor([[-6.0, 6.0]], requires_grad=True)
+    batch = {"labels": torch.tensor([0]), "belief": torch.tensor([[0.9, 0.1]])}
+    weighted_loss(scores, batch).backward()
+    assert float(scores.grad.abs().max()) < 1e-3, "the network is sure, the label is not"
+    scores.grad = None
+    weighted_loss(scores, {"labels": batch["labels"], "row_weight": torch.tensor([0.8])}).backward()
+    assert float(scores.grad.abs().max()) > 0.7
+
+
+@pytest.mark.parametrize(
+    ("belief", "message"),
+    [
+        (np.full((3, 2), 0.5), r"one row per text and one column per class, \(48, 2\)"),
+        (np.full((48, 2), 0.7), "whose sum is 1"),
+        (np.full((48, 2), np.nan), "probabilities"),
+    ],
+)
+def test_bad_beliefs_are_named(folder, reviews, belief, message):
+    with pytest.raises(ValueError, match=message):
+        TextClassifier(folder).fit(reviews[0], reviews[1], belief=belief)
+    with pytest.raises(ValueError, match="not both"):
+        TextClassifier(folder, loss=torch.nn.CrossEntropyLoss()).fit(*reviews, belief=np.eye(2)[reviews[1]])
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from floral_learn.defenses.callbacks import CallbackSupportMixin, with_callbacks
 from floral_learn.defenses.labels import encode_labels
 from floral_learn.neural.encoders import (
     Tokens,
+    check_belief,
     check_labels,
     check_weights,
     made_for_mean,
@@ -174,7 +175,7 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     @whole_fit
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, validation: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, validation: Any = None, sample_weight: Any = None, belief: Any = None) -> Self:
         """Fine-tune on texts `X` with labels `y`.
 
         Parameters
@@ -188,6 +189,10 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             Scored after each epoch, for ``history_``; nothing is chosen with it.
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the texts in the loss; only their ratios matter. Texts of weight 0 are left out.
+        belief : array-like of shape (n_samples, n_classes), optional
+            Probability of each class for each text, columns in the order of ``classes_``, where labels are in doubt.
+            The loss of a text is then ``-log(sum_c belief_c q_c)``, q being the network's softmax: a text that may
+            be either says nothing, and a label in doubt may be overruled.
 
         Returns
         -------
@@ -196,14 +201,18 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         texts, y = self._rows_and_labels(X, y)
         classes, codes = self._labels(texts, y)
         weight = None if sample_weight is None else check_weights(sample_weight, len(codes))
+        believed = None if belief is None else check_belief(belief, len(codes), len(classes))
+        if believed is not None and self.loss is not None:
+            raise ValueError("belief brings its own loss: give belief, or the parameter loss, not both")
         if weight is not None and not weight.all():
             kept = np.flatnonzero(weight)
             texts, codes, weight = some_rows(texts, kept), codes[kept], weight[kept]
+            believed = None if believed is None else believed[kept]
         held = None if validation is None else self._held_out(validation, classes)
         network, seed = self._load(len(classes))
         tokens = network.tokens(texts)
         held = None if held is None else (network.tokens(held[0]), held[1])
-        return self._keep(network, classes, self._train(network, seed, tokens, codes, held, classes, weight))
+        return self._keep(network, classes, self._train(network, seed, tokens, codes, held, classes, weight, believed))
 
     def freeze(self, classes: Any) -> Any:
         """Take the pre-trained network as it is: ``embed`` works, the last layer is random; `classes` name its outputs.
@@ -253,6 +262,7 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         held: Any,
         classes: np.ndarray,
         weight: np.ndarray | None,
+        belief: np.ndarray | None = None,
     ) -> History:
         from floral_learn.neural.text_training import TrainingSettings, fine_tune, forward
 
@@ -291,7 +301,9 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
         on_step = {} if report is None else {"on_step": report.step}
         scaled = None if weight is None else weight / weight.mean()
-        fine_tune(network.model, tokens, codes, settings, network.device, on_epoch, weight=scaled, **on_step)
+        fine_tune(
+            network.model, tokens, codes, settings, network.device, on_epoch, weight=scaled, belief=belief, **on_step
+        )
         return history
 
     def _epoch_callback(self, tokens: Tokens, y: np.ndarray, fitted: Callable[[], Any]) -> Callable[[int], bool]:

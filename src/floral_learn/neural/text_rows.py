@@ -38,15 +38,24 @@ class TrainingSettings:
 class TokenRows(Dataset):
     """Token numbers and class numbers as tensors on one device; a batch is one indexing, cut to its longest row.
 
-    `weight` (n,) are weights of the rows in the loss, with a mean of one; None is one for every row.
+    `weight` (n,) are weights of the rows in the loss, with a mean of one; None is one for every row. `belief` (n, M) is
+    what is believed of each row's class, where labels are in doubt.
     """
 
-    def __init__(self, tokens: Tokens, codes: np.ndarray | None, device: str, weight: np.ndarray | None = None) -> None:
+    def __init__(
+        self,
+        tokens: Tokens,
+        codes: np.ndarray | None,
+        device: str,
+        weight: np.ndarray | None = None,
+        belief: np.ndarray | None = None,
+    ) -> None:
         self.lengths = np.asarray(tokens.lengths)
         self.ids = torch.as_tensor(np.ascontiguousarray(tokens.ids), device=device)
         self.sizes = torch.as_tensor(self.lengths, device=device)
         self.codes = None if codes is None else torch.as_tensor(np.asarray(codes, dtype=np.int64), device=device)
         self.weight = None if weight is None else torch.as_tensor(np.asarray(weight, dtype=np.float32), device=device)
+        self.belief = None if belief is None else torch.as_tensor(np.asarray(belief, dtype=np.float32), device=device)
         self.places = torch.arange(self.ids.shape[1], device=device)
 
     def __len__(self) -> int:
@@ -66,6 +75,8 @@ class TokenRows(Dataset):
             found["labels"] = self.codes[picks]
         if self.weight is not None:
             found["row_weight"] = self.weight[picks]
+        if self.belief is not None:
+            found["belief"] = self.belief[picks]
         return found
 
     def __getitems__(self, rows: Any) -> dict[str, torch.Tensor]:
@@ -78,14 +89,22 @@ class TokenRows(Dataset):
 
 
 def weighted_loss(scores: torch.Tensor, batch: dict[str, torch.Tensor], own: Any = None) -> torch.Tensor:
-    """Mean cross entropy (or loss of the user's own) of a batch, rows by their weights where it has any; float32."""
-    weight = batch.get("row_weight")
+    """Mean loss of a batch, rows by their weights where it has any; float32.
+
+    Cross entropy, a loss of the user's own, or -log sum_c belief_c q_c where classes are in doubt, q being the softmax:
+    the probability of what is believed. A row that may be either says nothing, and a network that is sure of itself
+    may overrule a label that is not.
+    """
+    weight, belief = batch.get("row_weight"), batch.get("belief")
     if own is not None:
         return mean_loss(own, scores.float(), batch["labels"], weight)
-    if weight is None:
+    if belief is not None:
+        each = -torch.logsumexp(torch.log_softmax(scores.float(), dim=1) + belief.log(), dim=1)
+    elif weight is None:
         return torch.nn.functional.cross_entropy(scores.float(), batch["labels"])
-    each = torch.nn.functional.cross_entropy(scores.float(), batch["labels"], reduction="none")
-    return (each * weight).mean()
+    else:
+        each = torch.nn.functional.cross_entropy(scores.float(), batch["labels"], reduction="none")
+    return each.mean() if weight is None else (each * weight).mean()
 
 
 @contextmanager

@@ -71,7 +71,7 @@ class _LeanTrainer(Trainer):
 
     def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Cross entropy or a loss of the user's own, rows by their weights where they have any."""
-        if "row_weight" not in inputs and self.own_loss is None:
+        if self.own_loss is None and not {"row_weight", "belief"} & set(inputs):
             return super().compute_loss(model, inputs, *args, **kwargs)
         output = model(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"])
         return weighted_loss(output.logits, inputs, self.own_loss)
@@ -90,10 +90,12 @@ def fine_tune(
     on_epoch: Callable[[int, float], bool] = lambda epoch, loss: False,
     on_step: Callable[[int, int], None] = lambda step, of: None,
     weight: np.ndarray | None = None,
+    belief: np.ndarray | None = None,
 ) -> None:
     """Minimise mean cross entropy of `model` over rows with class numbers `codes`, in place; AdamW, linear schedule.
 
-    `weight` (n,) are weights of the rows, with a mean of one. The model is left in evaluation mode. Losses and scores
+    `weight` (n,) are weights of the rows, with a mean of one. With `belief` (n, M), probabilities above 0, the loss is
+    that of labels in doubt (`weighted_loss`). The model is left in evaluation mode. Losses and scores
     that are not finite are a ValueError.
     """
     place = torch.device(device)
@@ -102,7 +104,7 @@ def fine_tune(
         own_randomness(settings.seed, device),
         nullcontext() if place.index is None else torch.cuda.device(place),
     ):
-        rows = TokenRows(tokens, codes, device, weight)
+        rows = TokenRows(tokens, codes, device, weight, belief)
         train = fine_tune_by_steps if place.type == "cuda" else _by_trainer
         train(model, rows, settings, on_epoch, on_step)
     scores, _ = forward(model, tokens[: settings.batch_size], device, False)
