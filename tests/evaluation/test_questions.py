@@ -10,7 +10,7 @@ from floral_learn.evaluation.figures.questions import draw_by_attack
 from floral_learn.evaluation.questions import ask_and_score
 from floral_learn.evaluation.questions.ask_and_score import run_cell
 from floral_learn.evaluation.questions.card import by_attack, paired, score_card
-from floral_learn.evaluation.questions.cells import question_cells
+from floral_learn.evaluation.questions.cells import problem_of, question_cells
 from floral_learn.evaluation.questions.goals import goal_rows
 from floral_learn.evaluation.questions.orders import ORDERS, available
 from floral_learn.evaluation.questions.outputs import card_text, write_questions
@@ -42,6 +42,27 @@ def test_a_cell_scores_every_reading_after_each_number_of_answers(order, monkeyp
     assert marks >= {(reading, n) for reading in readings for n in (5, 10)}
     assert ("SVC", 0) in marks
     assert run_cell(cell).rows == result.rows  # repeatable
+
+
+def test_cells_that_run_together_are_as_those_that_run_alone(monkeypatch):
+    monkeypatch.setattr(ask_and_score, "MARKS", (0, 5, 10))
+    monkeypatch.setitem(ORDERS, "duals", ORDERS["random"])  # a second order that asks about the same rows
+    cells = question_cells(methods=["review", "random", "duals"], data=["iris"], reps=1, levels=[30.0])
+    cells = [cell for cell in cells if cell.attack.name == "farthest"]
+    runs = []
+    monkeypatch.setattr(ask_and_score.LabelReview, "fit", _counted(ask_and_score.LabelReview.fit, runs))
+    together = ask_and_score.run_cells(cells)
+    assert len(runs) == 2 * (len(cells) - 1)
+    assert [result.rows for result in together] == [run_cell(cell).rows for cell in cells]
+    assert len({problem_of(cell)[:3] for cell in cells}) == 1
+
+
+def _counted(method, calls):
+    def count(*given):
+        calls.append(1)
+        return method(*given)
+
+    return count
 
 
 def test_a_cell_that_fails_says_why(monkeypatch):

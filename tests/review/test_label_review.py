@@ -194,6 +194,37 @@ def test_a_rare_class_survives_a_review_of_noisy_labels():
     assert review.fit(SVC()).predict(X[test])[rare].mean() > plain - 0.1
 
 
+def test_a_class_in_doubt_keeps_as_many_rows_as_it_is_expected_to_have(moons):
+    X, _, given = moons
+    review = LabelReview(X, given, random_state=0)
+    belief = np.column_stack([np.where(given == 0, 0.9, 0.55), np.where(given == 0, 0.1, 0.45)])
+    belief[given == 1, 1] += np.linspace(0, 0.01, (given == 1).sum())  # all of class 1 is more likely wrong than right
+    review._belief = belief
+    kept = review.labels_ == 1
+    assert kept.sum() == int(belief[:, 1].sum())
+    assert belief[kept, 1].min() > belief[(given == 1) & ~kept, 1].max()
+
+
+def test_rows_are_compared_in_the_scale_in_which_labels_can_be_told():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 400)
+    components = np.column_stack([y * 4 + rng.normal(size=400), 0.2 * rng.normal(size=(400, 40))])  # one of 41 speaks
+    units = np.column_stack([rng.normal(size=400) * 1000, y + 0.3 * rng.normal(size=400)])  # the larger says nothing
+
+    def spread(X):
+        return np.ptp(LabelReview(X, y, random_state=0)._material.problem.rows.values.std(axis=0))
+
+    assert spread(components) > 1
+    assert spread(units) < 0.1  # standardised: equal but for what is cut off
+
+
+def test_right_answers_on_clean_labels_leave_no_room_for_regions():
+    X, y = make_moons(200, noise=0.2, random_state=0)
+    review = answered(X, y, y, 20)
+    assert (review.labels_ == y).mean() > 0.99
+    assert float(review.wrong_share_) < 0.05
+
+
 def test_sparse_rows_are_read_like_dense_ones(moons):
     X, y, given = moons
     review = LabelReview(sparse.csr_matrix(X), given, random_state=0)

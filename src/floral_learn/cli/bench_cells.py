@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,11 @@ def run_cells(
     *,
     retry_errors: bool,
     report: Callable[[Any, dict[str, Any]], str | None],
+    together: tuple[Callable[[Any], Hashable], Callable[[list[Any]], list[Any]]] | None = None,
 ) -> int:
     """Run the cells that the store in `out` does not have; returns how many failed.
 
+    `together` is what cells must have in common to be run in one go, and what runs them then; else each runs alone.
     ``report(store, note)`` then writes what people read and returns the card to print, or None where no cell has
     finished; `note` says how the numbers were made.
     """
@@ -45,8 +47,14 @@ def run_cells(
         number, status = store.begin_run(name, note), "stopped"
         said = time.perf_counter()
         try:
-            work = Parallel(n_jobs=jobs, return_as="generator_unordered")(delayed(run_cell)(c) for c in left)
-            for done, result in enumerate(work, 1):
+            shared, run_all = together or (lambda cell: cell, lambda part: [run_cell(cell) for cell in part])
+            parts: dict[Hashable, list[Any]] = {}
+            for cell in left:
+                parts.setdefault(shared(cell), []).append(cell)
+            work = Parallel(n_jobs=jobs, return_as="generator_unordered")(
+                delayed(run_all)(part) for part in parts.values()
+            )
+            for done, result in enumerate((result for results in work for result in results), 1):
                 store.commit(result)
                 if result.error is not None:
                     failed += 1

@@ -10,8 +10,9 @@ from .bench_cells import run_cells
 
 def run_questions(cells: list[Any], out: Path, jobs: int, retry_errors: bool, quick: bool) -> int:
     """Run the cells that the store does not have, write and print the card; returns how many failed."""
-    from floral_learn.evaluation.questions.ask_and_score import run_cell
+    from floral_learn.evaluation.questions import ask_and_score
     from floral_learn.evaluation.questions.card import question_frame
+    from floral_learn.evaluation.questions.cells import problem_of
     from floral_learn.evaluation.questions.outputs import card_text, write_questions
 
     def report(store: Any, note: dict[str, Any]) -> str | None:
@@ -21,4 +22,14 @@ def run_questions(cells: list[Any], out: Path, jobs: int, retry_errors: bool, qu
         write_questions(frame, out / ("questions-quick" if quick else "questions"), note)
         return card_text(frame)
 
-    return run_cells("questions", cells, run_cell, out, jobs, retry_errors=retry_errors, report=report)
+    together = (problem_of, ask_and_score.run_cells)
+    return run_cells(
+        "questions",
+        cells,
+        ask_and_score.run_cell,
+        out,
+        jobs,
+        retry_errors=retry_errors,
+        report=report,
+        together=together,
+    )

@@ -22,6 +22,7 @@ from floral_learn.review.posterior import Posterior, Problem
 from floral_learn.review.questions import ask_settling, pool_of
 from floral_learn.review.reading import SETTLED, Material, inferred, read
 from floral_learn.review.rows import bytes_per_row, measured_rows
+from floral_learn.review.scales import better_scale
 from floral_learn.review.suspicion import appointed, suspicion
 from floral_learn.review.training import fit_reviewed
 from floral_learn.review.walk import drawn, on_walk, unbroken
@@ -44,7 +45,8 @@ class LabelReview(Shown):
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n, d)
-        Rows: features or embeddings. Dense columns are standardised for comparing rows, never for `fit`.
+        Rows: features or embeddings. For comparing rows, never for `fit`, dense columns are standardised, or all
+        scaled alike where held-out models tell the given labels better so (principal components, pixels).
     y : array-like of shape (n,)
         Given labels, of any kind, which may be wrong.
     trusted : bool array-like of shape (n,), optional
@@ -100,6 +102,7 @@ class LabelReview(Shown):
     >>> model = review.fit(SVC())
     """
 
+    _any_scale = True  # whether rows may be compared in the scale in which they were given
     _known: Posterior | None
     _belief: np.ndarray | None
     _errors: dict[str, float]
@@ -395,6 +398,8 @@ class LabelReview(Shown):
         at_a_time = values_at_a_time(self.max_memory, n, bytes_per_row(X), M)
         rng = np.random.default_rng(self._seed)
         rows = measured_rows(X, at_a_time)
+        if self._any_scale:
+            rows = better_scale(X, rows, codes, M, np.random.default_rng([self._seed, 1]))
         judges = appointed(rows, rng)
         odds = judges.odds(codes, M)
         problem = Problem(rows, codes, M, suspicion(odds, codes)[None, :], lines=self._lines(n))
@@ -447,11 +452,20 @@ class LabelReview(Shown):
         return self._known
 
     def _read(self) -> np.ndarray:
-        belief = self.label_probability_
+        """The class that is more likely than all others; but no class loses rows beyond its expected number.
+
+        Where half of a class is in doubt, reading row by row would lose all of it. As many of its given labels as the
+        beliefs add up to stay, the likeliest first.
+        """
+        belief, codes = self.label_probability_, self._codes
         best = belief.argmax(axis=1)
-        sure = belief[np.arange(len(best)), best] > 0.5
-        read = np.where(sure, best, self._codes)
-        return read if len(np.unique(read)) > 1 else self._codes
+        read = np.where(belief[np.arange(len(best)), best] > 0.5, best, codes)
+        may_stay = self._free() & (read != codes)
+        for c in np.unique(codes[may_stay]):
+            short = int(belief[:, c].sum()) - int((read == c).sum())
+            rows = np.flatnonzero(may_stay & (codes == c))
+            read[rows[np.argsort(-belief[rows, c], kind="stable")[: max(0, short)]]] = c
+        return read if len(np.unique(read)) > 1 else codes
 
     def _weights(self) -> np.ndarray:
         """Less for rows in doubt; each class weighs as much as it is expected to have rows, 1 per row on average.

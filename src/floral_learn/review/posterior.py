@@ -18,12 +18,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import expit
 
-from floral_learn.review.propagation import Sites, propagate
+from floral_learn.review.propagation import Sites, propagate, sigmoid
 from floral_learn.review.rows import Rows
 
-_MANY = 40  # answers from which components are ruled out on the first half
+_MANY = 20  # answers from which components are ruled out on the first half
 _RULED_OUT = 1e-3
 _SAMPLE = 200  # rows on which a component's share of wrong labels is measured
 _MOST_WRONG, _MAJORITY = 0.5, 60.0  # belief falls from this share of wrong labels on, and how fast
@@ -34,9 +33,10 @@ class Component:
     """One hypothesis: f has the covariance height^2 exp(-width gamma |x - x'|^2) tie(z, z').
 
     ``tie`` is "given" (turned-over regions of one given label: [z = z']) or "class" (the classifier that the labels
-    teach is off in a region: [z = z'] - [z != z'] / (M - 1)). A height of 0 says that there are no regions. `prior` is
-    the weight before any answer, `view` whose suspicions it goes by. With ``on_line`` regions are stretches of one of
-    the lines on which the rows lie (`Problem.lines`), and the width counts squared distances there.
+    teach is off in a region: [z = z'] - [z != z'] / (M - 1)). A height of 0 says that there are no regions; r is then
+    the same everywhere. `prior` is the weight before any answer, `view` whose suspicions it goes by. With ``on_line``
+    regions are stretches of one of the lines on which the rows lie (`Problem.lines`), and the width counts squared
+    distances there.
     """
 
     tie: str
@@ -53,16 +53,18 @@ class Component:
 # (b, a) of the suspicions: hardly any label wrong by itself; some, where contradicted; many, wherever contradicted
 _OWN = ((-4.0, 0.5), (-2.5, 1.0), (-1.5, 2.0), (-0.7, 4.0))
 _HEIGHT, _CENTRE = 3.0, -1.0
+# logit r without regions: labels were turned over nowhere, or anywhere at random, one in ten or one in four
+_NO_REGIONS = (-8.0, -2.2, -1.0)
 _STRETCHES = (1.0, 6.0)  # on a line from -2 to 2: regions of about a third and an eighth of it
 
 
 def default_components(lines: int = 0) -> tuple[Component, ...]:
-    """The grid that is averaged over: four kinds of suspicion, each with four kinds of regions and without any."""
+    """The grid that is averaged over: four kinds of suspicion, each with four kinds of regions and without."""
     found = []
     for base, slope in _OWN:
         found += [Component("given", width, _HEIGHT, base, slope, _CENTRE) for width in (0.1, 0.5, 3.0)]
         found += [Component("class", 0.3, _HEIGHT, base, slope, _CENTRE)]
-        found += [Component("given", 1.0, 0.0, base, slope, _CENTRE, prior=0.5)]
+        found += [Component("given", 1.0, 0.0, base, slope, centre, prior=0.5) for centre in _NO_REGIONS]
         for line in range(lines):
             found += [Component("given", width, _HEIGHT, base, slope, _CENTRE, on_line=line) for width in _STRETCHES]
     return tuple(found)
@@ -92,7 +94,7 @@ class Problem:
     def own(self, component: Component, at: np.ndarray) -> np.ndarray:
         """q: P(wrong) of the labels at `at` where nothing was turned over."""
         shift = 0.0 if self.shift is None else self.shift[at]
-        return expit(component.base + component.slope * self.against[component.view][at] + shift)
+        return sigmoid(component.base + component.slope * self.against[component.view][at] + shift)
 
     def covariances(self, components: Sequence[Component], left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Prior covariances of f, (components, len(left), len(right)); distances are computed once for all."""
@@ -125,6 +127,27 @@ class Evidence:
 
 
 @dataclass(frozen=True)
+class Seen:
+    """Rows `at` in a posterior: mean and variance of logit r (components, k), and `half` (components, k, m).
+
+    The posterior covariance of two sets of rows is the prior one less the product of their halves.
+    """
+
+    at: np.ndarray
+    mean: np.ndarray
+    variance: np.ndarray
+    half: np.ndarray
+
+    def only(self, which: np.ndarray) -> Seen:
+        """Some of the rows."""
+        return Seen(self.at[which], self.mean[:, which], self.variance[:, which], self.half[:, which])
+
+    def of(self, components: np.ndarray) -> Seen:
+        """The same rows under some of the components."""
+        return Seen(self.at, self.mean[components], self.variance[components], self.half[components])
+
+
+@dataclass(frozen=True)
 class Posterior:
     """The components' Gaussian approximations of logit r, and their weights, which sum to one.
 
@@ -142,25 +165,26 @@ class Posterior:
         """q by component, (components, len(at))."""
         return np.array([self.problem.own(c, at) for c in self.components])
 
-    def moments(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and variance of logit r by component, two arrays (components, len(at))."""
+    def seen_from(self, at: np.ndarray) -> Seen:
+        """The moments of logit r at the rows `at`, and what their covariances with other rows need."""
         mean = np.array([[c.centre] for c in self.components]) + np.zeros(len(at))
         variance = self.problem.variances(self.components) + np.zeros(len(at))
+        cross = self.problem.covariances(self.components, at, self.at)
+        half = np.matmul(cross, self.sites.half)
         if len(self.at):
-            cross = self.problem.covariances(self.components, at, self.at)
-            mean = mean + np.einsum("cnm,cm->cn", cross, self.sites.weights)
-            half = np.matmul(cross, self.sites.half)
+            mean = mean + np.matmul(cross, self.sites.weights[..., None])[..., 0]
             variance = variance - np.einsum("cnm,cnm->cn", half, half)
-        return mean, np.maximum(variance, 1e-9)
+        return Seen(at, mean, np.maximum(variance, 1e-9), half)
 
-    def covariance(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Posterior covariances of logit r, (components, len(left), len(right))."""
-        prior = self.problem.covariances(self.components, left, right)
-        if not len(self.at):
-            return prior
-        lead = np.matmul(self.problem.covariances(self.components, left, self.at), self.sites.half)
-        trail = np.matmul(self.problem.covariances(self.components, right, self.at), self.sites.half)
-        return prior - np.matmul(lead, trail.transpose(0, 2, 1))
+    def moments(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of logit r by component, two arrays (components, len(at))."""
+        seen = self.seen_from(at)
+        return seen.mean, seen.variance
+
+    def covariance(self, left: Seen, right: Seen) -> np.ndarray:
+        """Posterior covariances of logit r, (components, rows of left, rows of right)."""
+        prior = self.problem.covariances(self.components, left.at, right.at)
+        return prior - np.matmul(left.half, right.half.transpose(0, 2, 1))
 
     def by_component(self, at: np.ndarray) -> np.ndarray:
         """P(label is wrong) by component, (components, len(at))."""
@@ -177,16 +201,20 @@ class Posterior:
 
     def thinned(self, least: float = 1e-3) -> Posterior:
         """Without the components whose weight is below `least`."""
-        keep = np.flatnonzero(self.weights >= least)
-        sites = Sites(*(part[keep] for part in self.sites.parts()))
-        components = tuple(self.components[k] for k in keep)
-        weights = self.weights[keep] / self.weights[keep].sum()
-        return Posterior(self.problem, components, self.at, sites, weights, self.evidence)
+        kept = self.only(np.flatnonzero(self.weights >= least))
+        return replace(kept, weights=kept.weights / kept.weights.sum())
+
+    def only(self, which: np.ndarray) -> Posterior:
+        """Some of the components, with the weights that they have."""
+        sites = Sites(*(part[which] for part in self.sites.parts()))
+        return replace(
+            self, components=tuple(self.components[k] for k in which), sites=sites, weights=self.weights[which]
+        )
 
 
 def turned(own: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
     """P(wrong) from q and the moments of logit r."""
-    return own + (1 - 2 * own) * expit(mean / np.sqrt(1 + np.pi / 8 * variance))
+    return own + (1 - 2 * own) * sigmoid(mean / np.sqrt(1 + np.pi / 8 * variance))
 
 
 def infer(problem: Problem, evidence: Evidence, components: Sequence[Component]) -> Posterior:

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg.lapack import dtrtri
-from scipy.special import expit
 
 _SWEEPS = 40
 _DAMPING = 0.7
-_TOLERANCE = 1e-4
+_TOLERANCE = 1e-3
 _NODES, _SHARES = np.polynomial.hermite_e.hermegauss(24)
 _SHARES = _SHARES / _SHARES.sum()
 
@@ -36,12 +35,26 @@ class Sites:
         return self.weights, self.half, self.evidence
 
 
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    """1 / (1 + exp(-x)) by the hyperbolic tangent, several times faster than scipy's on large arrays."""
+    return 0.5 + 0.5 * np.tanh(0.5 * x)
+
+
 def propagate(K: np.ndarray, centre: np.ndarray, calm: np.ndarray, stormy: np.ndarray) -> Sites:
     """Sites for the covariances K (fields, m, m), centres (fields, 1) and likelihoods (fields, m)."""
     fields, m, _ = K.shape
-    if m == 0:
-        return Sites(np.zeros((fields, 0)), np.zeros((fields, 0, 0)), np.zeros(fields))
-    flat = np.einsum("cmm->cm", K) <= 0  # a field of height 0 is its centre everywhere
+    # a field of height 0 is its centre everywhere
+    evidence = np.log(calm + (stormy - calm) * sigmoid(centre)).sum(axis=1)
+    weights, half = np.zeros((fields, m)), np.zeros((fields, m, m))
+    high = np.flatnonzero((np.einsum("cmm->cm", K) > 0).any(axis=1))
+    if len(high):
+        found = _propagated(K[high], centre[high], calm[high], stormy[high])
+        weights[high], half[high], evidence[high] = found.parts()
+    return Sites(weights, half, evidence)
+
+
+def _propagated(K: np.ndarray, centre: np.ndarray, calm: np.ndarray, stormy: np.ndarray) -> Sites:
+    fields, m, _ = K.shape
     precision, shift = np.full((fields, m), 1e-6), np.zeros((fields, m))
     for _ in range(_SWEEPS):
         mean, variance, half, _ = _marginals(K, precision, shift)
@@ -65,8 +78,6 @@ def propagate(K: np.ndarray, centre: np.ndarray, calm: np.ndarray, stormy: np.nd
         - 0.5 * (shift**2 / total).sum(axis=1)
         + 0.5 * (cavity_mean * cavity_precision / total * (precision * cavity_mean - 2 * shift)).sum(axis=1)
     )
-    exact = np.log(calm + (stormy - calm) * expit(centre)).sum(axis=1)
-    evidence = np.where(flat.all(axis=1), exact, evidence)
     return Sites(product, half, evidence)
 
 
@@ -104,7 +115,7 @@ def _matched(
     cavity_mean = (mean / variance - shift) / cavity_precision
     spread = 1 / np.sqrt(cavity_precision)
     u = cavity_mean[..., None] + spread[..., None] * _NODES
-    value = (calm[..., None] + (stormy - calm)[..., None] * expit(centre[..., None] + u)) * _SHARES
+    value = (calm[..., None] + (stormy - calm)[..., None] * sigmoid(centre[..., None] + u)) * _SHARES
     z = value.sum(axis=-1)
     first = (value * u).sum(axis=-1) / z
     second = np.maximum((value * u**2).sum(axis=-1) / z - first**2, 1e-9)

@@ -3,42 +3,51 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit
 
-from floral_learn.review.posterior import Posterior, turned
+from floral_learn.review.posterior import Posterior, Seen, turned
+from floral_learn.review.propagation import sigmoid
 
 _CANDIDATES = 200
 _REFERENCES = 400
 _POOL = 3000
 
 
-def settled(posterior: Posterior, candidates: np.ndarray, references: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Expected fall of doubt about `references` by the answer to each candidate, (len(candidates),).
+def settled(posterior: Posterior, candidates: Seen, references: Seen, weight: np.ndarray) -> np.ndarray:
+    """Expected fall of doubt about `references` by the answer to each candidate, (candidates,).
 
     Doubt is p (1 - p), p the probability that a label is wrong, so the fall is the expected squared change of p. Each
     component's field moves by matched moments, and the components' weights move by how well they foretold the answer.
     """
-    own, here = posterior.own(candidates), posterior.own(references)
-    mean, variance = posterior.moments(candidates)
-    far_mean, far_variance = posterior.moments(references)
-    covariance = posterior.covariance(candidates, references).astype(np.float32)
-    scale = 1 / np.sqrt(1 + np.pi / 8 * variance)
-    chance = expit(scale * mean)
+    own, here = posterior.own(candidates.at), posterior.own(references.at).astype(np.float32)
+    far_mean, far_variance = references.mean.astype(np.float32), references.variance.astype(np.float32)
+    scale = 1 / np.sqrt(1 + np.pi / 8 * candidates.variance)
+    chance = sigmoid(scale * candidates.mean)
     first = scale * chance * (1 - chance)
     second = scale * first * (1 - 2 * chance)
-    here, far_mean, far_variance = (part.astype(np.float32) for part in (here, far_mean, far_variance))
-    now = posterior.weights @ turned(here, far_mean, far_variance)
-    fall = np.zeros(len(candidates))
+    still = turned(here, far_mean, far_variance)
+    now = posterior.weights @ still
+    # a component without regions learns nothing about other rows from an answer: only its weight moves
+    high = np.flatnonzero([c.height > 0 for c in posterior.components])
+    flat = np.setdiff1d(np.arange(len(posterior.components)), high)
+    some = posterior.only(high)
+    covariance = some.covariance(candidates.of(high), references.of(high)).astype(np.float32)
+    squared = covariance * covariance
+    fall = np.zeros(len(candidates.at))
     for calm, stormy in ((own, 1 - own), (1 - own, own)):  # the label turns out wrong, or right
         foretold = calm + (stormy - calm) * chance
-        step = (stormy - calm) * first / foretold
-        bend = (stormy - calm) * second / foretold - step**2
-        moved = far_mean[:, None, :] + covariance * step.astype(np.float32)[..., None]
-        spread = np.maximum(far_variance[:, None, :] + covariance**2 * bend.astype(np.float32)[..., None], 1e-9)
-        then = turned(here[:, None, :], moved, spread)
         share = posterior.weights[:, None] * foretold
         total = share.sum(axis=0)
-        after = np.einsum("ci,cij->ij", share / total, then)
+        share = (share / total).astype(np.float32)
+        after = share[flat].T @ still[flat].astype(np.float32)
+        if len(high):
+            step = (stormy - calm) * first / foretold
+            bend = (stormy - calm) * second / foretold - step**2
+            moved = covariance * step[high].astype(np.float32)[..., None]
+            moved += far_mean[high][:, None]
+            spread = squared * bend[high].astype(np.float32)[..., None]
+            spread += far_variance[high][:, None]
+            np.maximum(spread, 1e-9, out=spread)
+            after += np.einsum("ci,cij->ij", share[high], turned(here[high][:, None], moved, spread))
         fall += total * ((after - now) ** 2 @ weight)
     return fall
 
@@ -62,22 +71,22 @@ def ask_settling(
     it is not like the former.
     """
     posterior = posterior.thinned(0.01)
-    candidates = subset(free, _CANDIDATES, rng)
-    references = subset(pool, _REFERENCES, rng)
-    share = weight[references] / max(float(weight[references].sum()), 1e-300)
+    candidates = posterior.seen_from(subset(free, _CANDIDATES, rng))
+    references = posterior.seen_from(subset(pool, _REFERENCES, rng))
+    share = weight[references.at] / max(float(weight[references.at].sum()), 1e-300)
     gain = settled(posterior, candidates, references, share)
     chosen: list[int] = []
     most = float(gain.max(initial=0.0))
-    for _ in range(min(n, len(candidates))):
+    for _ in range(min(n, len(candidates.at))):
         best = int(np.argmax(gain))
         chosen.append(best)
         gain = gain * (1 - _alike(posterior, candidates, best))
         gain[chosen] = -1.0
-    return candidates[chosen], most
+    return candidates.at[chosen], most
 
 
-def _alike(posterior: Posterior, candidates: np.ndarray, one: int) -> np.ndarray:
+def _alike(posterior: Posterior, candidates: Seen, one: int) -> np.ndarray:
     """Squared correlation of every candidate's field with that of one of them, averaged over components."""
-    _, variance = posterior.moments(candidates)
-    covariance = posterior.covariance(candidates, candidates[[one]])[..., 0]
+    covariance = posterior.covariance(candidates, candidates.only(np.array([one])))[..., 0]
+    variance = candidates.variance
     return posterior.weights @ np.minimum(covariance**2 / (variance * variance[:, [one]]), 1.0)

@@ -21,7 +21,8 @@ class Rows:
     Parameters
     ----------
     values : ndarray or CSR matrix of shape (n, d)
-        Columns standardised and cut off at five standard deviations where dense; as given where sparse.
+        Columns standardised and cut off at five standard deviations, or all scaled alike, where dense; as given where
+        sparse.
     squares : ndarray of shape (n,)
         Squared norms.
     gamma : float
@@ -60,13 +61,30 @@ def measured_rows(X: Any, at_a_time: int = MOST_VALUES) -> Rows:
         squares = np.asarray(X.multiply(X).sum(axis=1)).ravel()
         variance = float(squares.sum() / np.prod(X.shape) - X.mean() ** 2)
         return Rows(X, squares, 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0, at_a_time)
+    X, spread = _centred(X, at_a_time)
+    X /= np.where(spread > 0, spread, 1.0).astype(X.dtype)
+    np.clip(X, -_TAIL, _TAIL, out=X)
+    return _as_rows(X, at_a_time)
+
+
+def alike_rows(X: Any, at_a_time: int = MOST_VALUES) -> Rows:
+    """Dense `X` (n, d) as `Rows`, all columns centred and divided by the same number."""
+    X, spread = _centred(X, at_a_time)
+    scale = np.sqrt(np.mean(spread**2))
+    X /= X.dtype.type(scale if scale > 0 else 1.0)
+    return _as_rows(X, at_a_time)
+
+
+def _centred(X: Any, at_a_time: int) -> tuple[np.ndarray, np.ndarray]:
+    """A copy of `X` with its columns centred, and their standard deviations."""
     X = np.array(X, dtype=_precision(X), order="C")
     X -= X.mean(axis=0, dtype=np.float64).astype(X.dtype)
     step = max(1, at_a_time // X.shape[1])
     parts = [slice(start, start + step) for start in range(0, len(X), step)]
-    spread = np.sqrt(sum((X[part].astype(np.float64) ** 2).sum(axis=0) for part in parts) / len(X))
-    X /= np.where(spread > 0, spread, 1.0).astype(X.dtype)
-    np.clip(X, -_TAIL, _TAIL, out=X)
+    return X, np.sqrt(sum((X[part].astype(np.float64) ** 2).sum(axis=0) for part in parts) / len(X))
+
+
+def _as_rows(X: np.ndarray, at_a_time: int) -> Rows:
     squares = np.einsum("ij,ij->i", X, X).astype(np.float64)
     variance = float(squares.sum() / X.size - X.mean(dtype=np.float64) ** 2)
     return Rows(X, squares, 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0, at_a_time)

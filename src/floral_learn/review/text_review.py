@@ -65,6 +65,7 @@ class TextReview(LabelReview):
     2
     """
 
+    _any_scale = False  # an encoder's columns are alike, and questions about texts were tried in standardised ones
     _scored = True  # whether regions may lie along the encoder's scores
     _ranks: np.ndarray | None = None
 

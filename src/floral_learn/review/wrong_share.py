@@ -56,7 +56,8 @@ def _within(posterior: Posterior, pool: np.ndarray) -> float:
     """Variance of the mean probability that rows share under the main component, to first order."""
     main = posterior.thinned(posterior.weights.max())
     some = pool[:: max(1, len(pool) // _SAMPLE)]
-    own, (mean, variance) = main.own(some)[0], (part[0] for part in main.moments(some))
+    seen = main.seen_from(some)
+    own, mean, variance = main.own(some)[0], seen.mean[0], seen.variance[0]
     step = 1e-3
     slope = (turned(own, mean + step, variance) - turned(own, mean - step, variance)) / (2 * step)
-    return float(slope @ main.covariance(some, some)[0] @ slope) / len(some) ** 2
+    return float(slope @ main.covariance(seen, seen)[0] @ slope) / len(some) ** 2

@@ -40,3 +40,13 @@ def given_labels(name: str, split: int, attack: str, level: float) -> np.ndarray
         labels = poison(data.X_train, data.y_train_clean, attack, budget, random_state=split, **options).y
     labels.flags.writeable = False
     return labels
+
+
+@lru_cache(maxsize=4)
+def plain_guesses(name: str, split: int, attack: str, level: float) -> dict[str, np.ndarray]:
+    """What SVC() says of the test rows, trained on the given labels and on the clean ones."""
+    data, given = problem(name, split), given_labels(name, split, attack, level)
+    return {
+        "SVC": SVC().fit(data.X_train, given).predict(data.X_test),
+        "SVC on clean labels": SVC().fit(data.X_train, data.y_train_clean).predict(data.X_test),
+    }
