@@ -4,6 +4,8 @@
     python benchmarks/run_suites.py publish                 # tables, figures, run.json and counts into docs/results
     python benchmarks/run_suites.py summary                 # the counts alone, from the tables that are there
     python benchmarks/run_suites.py run --quick --suites moon,mnist     # what would it cost
+    python benchmarks/run_suites.py merge --parts a.sqlite b.sqlite     # finished cells of other stores
+    python benchmarks/run_suites.py pack --to small.sqlite              # a copy without the arrays that no page shows
 
 `run` needs no more than numpy, scipy, scikit-learn, joblib and torch, so that it can be done on another machine, from a
 copy of the tree; there FLORAL_COMMIT names the commit that was copied. `publish` refuses numbers of a tree with local
@@ -26,7 +28,8 @@ from floral_learn.evaluation.adapt_suite import adapt
 from floral_learn.evaluation.reporting.environment import environment, publishable
 from floral_learn.evaluation.runner import run_cells
 from floral_learn.evaluation.spec import Suite
-from floral_learn.evaluation.store import Store
+from floral_learn.evaluation.store import Store, StoreError
+from floral_learn.evaluation.store_copies import keep_arrays, merge
 from floral_learn.evaluation.suites import SUITES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -123,6 +126,43 @@ def publish(args: argparse.Namespace) -> int:
     return summary(args)
 
 
+def merge_stores(args: argparse.Namespace) -> int:
+    if not args.parts:
+        sys.exit("merge needs --parts: the stores whose finished cells are to be copied")
+    copied = merge(args.out / "store.sqlite", args.parts)
+    print(f"{copied} cells copied into {args.out / 'store.sqlite'}")
+    with Store(args.out / "store.sqlite", read_only=True) as store:
+        for suite in chosen(args):
+            keys = [cell.key for cell in suite.cells()]
+            done = sum(state == "done" for state in store.status(keys).values())
+            print(f"{suite.name}: {done} of {len(keys)} cells" + ("" if done == len(keys) else ", the rest is missing"))
+    return 0
+
+
+def pack(args: argparse.Namespace) -> int:
+    """Suites that are whole keep the arrays that their pages show; of the others nothing is removed."""
+    from floral_learn.evaluation.reporting.results import Results
+    from floral_learn.evaluation.reporting.shown_arrays import shown_arrays
+
+    if args.to is None:
+        sys.exit("pack needs --to: the file to write")
+    shown, whole = set(), set()
+    with Store(args.out / "store.sqlite", read_only=True) as store:
+        for suite in chosen(args):
+            keys = [cell.key for cell in suite.cells()]
+            known = store.status(keys)
+            if all(known.get(key) == "done" for key in keys):
+                shown |= shown_arrays(Results(suite, store))
+            else:
+                whole.update(keys)
+    args.to.parent.mkdir(parents=True, exist_ok=True)
+    args.to.unlink(missing_ok=True)
+    merge(args.to, [args.out / "store.sqlite"])
+    keep_arrays(args.to, shown, whole)
+    print(f"wrote {args.to}, {args.to.stat().st_size / 1e6:.1f} MB")
+    return 0
+
+
 def with_fewer_colours(source: Path, target: Path) -> None:
     """A picture of lines and letters needs no more than 128 colours, and a repository keeps it for ever."""
     from PIL import Image
@@ -141,18 +181,20 @@ def summary(args: argparse.Namespace) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("action", choices=("run", "publish", "summary"))
+    parser.add_argument("action", choices=("run", "publish", "summary", "merge", "pack"))
     parser.add_argument("--suites", default="", help="names, separated by commas (default: all but IMDB)")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--device", default=None, help="torch device of games and networks, such as cuda")
     parser.add_argument("--quick", action="store_true", help="small versions, for a look; from any tree")
     parser.add_argument("--out", type=Path, default=ROOT / "runs", help="folder of the store")
     parser.add_argument("--docs", type=Path, default=ROOT / "docs" / "results", help="where results are published")
+    parser.add_argument("--parts", type=Path, nargs="+", default=[], help="stores to merge")
+    parser.add_argument("--to", type=Path, default=None, help="the file that pack writes")
     args = parser.parse_args()
-    actions = {"run": run, "publish": publish, "summary": summary}
+    actions = {"run": run, "publish": publish, "summary": summary, "merge": merge_stores, "pack": pack}
     try:
         sys.exit(actions[args.action](args))
-    except ValueError as error:
+    except (ValueError, StoreError) as error:
         sys.exit(str(error))
 
 

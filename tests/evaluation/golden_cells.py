@@ -21,6 +21,7 @@ DIGITS = 3
 # What differs between machines by more than rounding: time, memory, and residuals near zero.
 LEFT_OUT = {"kkt_residual", "eta_lambda_max"}
 MOON = (Data("moon", params(seed=1, n_train=120, n_val=60, n_test=400)),)
+THREE = (Data("arena-wine", params(seed=1)),)
 
 
 def suites() -> list[Suite]:
@@ -28,11 +29,18 @@ def suites() -> list[Suite]:
     base = replace(SUITES["moon"], data=MOON, seeds=(1,), levels=(0, 10), figures=(), paper_table=None)
     grid = Grid(rounds=60, flips=(0.05,), etas=(1e-3,), decays=(None, 20))
     attacks = tuple(Attack(name) for name in ("farthest", "alfa", "alfa-tilt", "lfa", "random", "randomized-top-k"))
+    early = Attack("top-k", params(duals="early", eta=1e-2))
+    against_network = Attack("gradient", params(surrogate="nn", epochs=4))
+    rest = params(multi_class="one-vs-rest")
+    several = (Method("floral-multiclass"), Method("floral-multiclass", rest, label="one-vs-rest"), Method("svc"))
     fits = tuple(m for m in ALL_METHODS if not m.needs_grid and m.name not in ("nn", "nn-pgd"))
     others = (Method("rs", per_setting=False), Method("rsrnn", per_setting=False), Method("dpa", per_setting=False))
     networks = tuple(Method(name, params(epochs=4), per_setting=False) for name in ("nn", "nn-pgd"))
     return [
         replace(base, name="attacks", attacks=attacks, levels=(10,), methods=(), attack_of_setting=True),
+        replace(base, name="early", attacks=(early,), levels=(10,), methods=(), attack_of_setting=True),
+        replace(base, name="network", attacks=(against_network,), levels=(10,), methods=(), grid=None),
+        replace(base, name="several", data=THREE, settings=((5, 0.1),), attacks=(Attack("random"),), methods=several),
         replace(base, name="games", methods=(*(m for m in ALL_METHODS if m.needs_grid), *ABLATIONS), grid=grid),
         replace(base, name="fits", methods=(*fits, *others), grid=None),
         replace(base, name="networks", methods=(*networks, *nn_methods(epochs=4, n_rounds=50)[1:4]), grid=None),
@@ -51,6 +59,7 @@ def compute(folder: Path) -> dict[str, dict[str, float]]:
             for cell in suite.cells():
                 attack = "clean" if cell.attack is None else cell.attack.name
                 name = f"{family_of(cell)}: {cell.method.title}, {attack} {cell.level:g} %"
+                name += "" if cell.data in MOON else f", {cell.data.name}"
                 numbers = {
                     f"{config} / {statistic} / {metric}": round(value, DIGITS)
                     for config, statistic, metric, value in store.rows(cell)

@@ -18,9 +18,10 @@ OWN_ROUNDS = ("largest-loss", "floral-printed")
 LEVELS_APART = ("alfa", "alfa-tilt")
 # Columns of a batch of games: on 500 rows the time a column does not fall any further, and a killed run loses less.
 MAX_COLUMNS = 128
-# Measured on Moon, in units of 1000 column-rounds of a game (about 0.08 s): what a cell weighs in the time left.
+# Measured on Moon, in units of 1000 column-rounds of a game (about 0.08 s): what a cell weighs in the time left, and in
+# the order of jobs. More rows weigh more, in proportion: less than they take on a CPU, and more than on a GPU.
 _WEIGHTS = {"nn": 2.0, "nn-pgd": 10.0, "nn-head": 25.0, "nn-turns": 25.0}
-_ATTACK_WEIGHTS = {"lfa": 70.0, "alfa-tilt": 3.0, "alfa": 1.5}
+_ATTACK_WEIGHTS = {"lfa": 70.0, "gradient": 40.0, "alfa-tilt": 3.0, "alfa": 1.5}
 
 
 @dataclass(frozen=True)
@@ -61,21 +62,27 @@ def family_of(cell: Cell) -> str:
 
 
 def jobs_for(cells: Iterable[Cell], rows: int = 500) -> tuple[list[Job], list[Job]]:
-    """Batches of `cells`: attacks, and what needs their labels. `rows` is about how many rows the data have."""
+    """Batches of `cells`: attacks, and what needs their labels. `rows` is how many rows data have that do not say."""
     groups: dict[tuple[object, ...], list[Cell]] = {}
     for cell in cells:
         groups.setdefault((family_of(cell), *_shared(cell)), []).append(cell)
     first: list[Job] = []
     second: list[Job] = []
     for (family, *_), members in groups.items():
+        large = _rows_of(members[0], rows) / rows
         if family == "attack":
-            first.append(Job("attack", tuple(members), _attack_weight(members[0]) * len(members)))
+            first.append(Job("attack", tuple(members), large * _attack_weight(members[0]) * len(members)))
         elif family == "games":
             second += _game_jobs(members, rows)
         else:
-            second.append(Job(str(family), tuple(members), _WEIGHTS.get(members[0].method.name, 1.5) * len(members)))
+            weight = large * _WEIGHTS.get(members[0].method.name, 1.5)
+            second.append(Job(str(family), tuple(members), weight * len(members)))
     # Long jobs first: with several workers the end of the run is then not one long straggler.
     return sorted(first, key=lambda job: -job.weight), sorted(second, key=lambda job: -job.weight)
+
+
+def _rows_of(cell: Cell, otherwise: int) -> int:
+    return int(dict(cell.data.params).get("n_train", otherwise))
 
 
 def _attack_weight(cell: Cell) -> float:
@@ -107,16 +114,16 @@ def _game_jobs(members: list[Cell], rows: int) -> list[Job]:
     for cell in sorted(members, key=lambda cell: (cell.seed, cell.level)):  # all methods of a level together
         columns = len(configurations(cell, rows))
         if batch and width + columns > MAX_COLUMNS:
-            jobs.append(_game_job(batch, width))
+            jobs.append(_game_job(batch, width, rows))
             batch, width = [], 0
         batch.append(cell)
         width += columns
-    jobs.append(_game_job(batch, width))
+    jobs.append(_game_job(batch, width, rows))
     return jobs
 
 
-def _game_job(batch: list[Cell], width: int) -> Job:
+def _game_job(batch: list[Cell], width: int, rows: int) -> Job:
     rounds = batch[0].grid.rounds if batch[0].grid else 500
     # one attacker needs a product of its own, one projection a long loop
-    slower = {"largest-loss": 1.6, "floral-printed": 4.0}.get(batch[0].method.name, 1.0)
-    return Job("games", tuple(batch), slower * width * rounds / 1000)
+    slower = {"largest-loss": 1.6, "floral-printed": 12.0}.get(batch[0].method.name, 1.0)
+    return Job("games", tuple(batch), _rows_of(batch[0], rows) / rows * slower * width * rounds / 1000)

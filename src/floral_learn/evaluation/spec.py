@@ -13,6 +13,7 @@ import json
 import traceback
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 # Raised whenever a change of the code changes numbers, or the form in which they are stored. A store of another version
@@ -84,7 +85,7 @@ class Cell:
     grid: Grid | None
     seed: int
 
-    @property
+    @cached_property
     def key(self) -> str:
         """A hash of the whole cell and of the version of what computes it."""
         spec = asdict(self)

@@ -45,7 +45,8 @@ CREATE TABLE IF NOT EXISTS runs (
 );
 """
 
-
+# A suite is a small part of a store that all suites share: only its rows are read.
+_AMONG = "WHERE key IN (SELECT value FROM json_each(?))"
 MOST_BYTES = 2**30  # of one stored array: more is no result of ours
 
 
@@ -127,8 +128,9 @@ class Store:
 
     def all_rows(self, keys: set[str]) -> list[tuple[str, str, str, str, float]]:
         """(key, config, statistic, metric, value) of many cells."""
-        found = self._query("SELECT key, config, statistic, metric, value FROM results")
-        rows = [row for row in found if row[0] in keys]
+        rows = self._query(
+            f"SELECT key, config, statistic, metric, value FROM results {_AMONG} ORDER BY rowid", _listed(keys)
+        )
         for row in rows:
             if not all(isinstance(text, str) for text in row[:4]) or not isinstance(row[4], int | float):
                 raise StoreError(f"{self.path} is damaged: a result is {row[1:]!r}, not names and a number")
@@ -136,8 +138,8 @@ class Store:
 
     def settings(self, keys: set[str]) -> dict[tuple[str, str], Setting]:
         """The point of the grid behind each (key, config) of many cells."""
-        found = self._query("SELECT key, config, budget, flips, eta, decay FROM settings")
-        return {(row[0], row[1]): Setting(*row[2:]) for row in found if row[0] in keys}
+        found = self._query(f"SELECT key, config, budget, flips, eta, decay FROM settings {_AMONG}", _listed(keys))
+        return {(row[0], row[1]): Setting(*row[2:]) for row in found}
 
     def trace(self, cell: Cell, name: str, config: str = "") -> np.ndarray | None:
         """One stored array, or None."""
@@ -151,7 +153,9 @@ class Store:
 
     def costs(self, keys: Iterable[str]) -> dict[str, tuple[float, float]]:
         """(seconds, peak memory in bytes) of each finished cell."""
-        known = {row[0]: row[1:] for row in self._query("SELECT key, seconds, peak_memory FROM cells")}
+        keys = list(keys)
+        found = self._query(f"SELECT key, seconds, peak_memory FROM cells {_AMONG}", _listed(keys))
+        known = {row[0]: row[1:] for row in found}
         for cost in known.values():
             if not all(isinstance(value, int | float) for value in cost):
                 raise StoreError(f"{self.path} is damaged: the cost of a cell is {cost!r}, not two numbers")
@@ -212,6 +216,10 @@ class Store:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _listed(keys: Iterable[str]) -> tuple[str]:
+    return (json.dumps(sorted(set(keys))),)
 
 
 def _pack(array: Any) -> bytes:

@@ -31,7 +31,7 @@ def draw(results: Results) -> Figure:
         rates, deviations = zip(*(row.recovery for row in rows if row.recovery), strict=True)
         average.errorbar(range(len(flips)), rates, deviations, color=color, linestyle=dash, marker="o", capsize=2)
         average.set_xticks(range(len(flips)), [str(k) for k in flips])
-        traces = np.stack(results.traces(place, "recovery", config=_matching(results, place)))
+        traces = np.stack(results.traces(place, "recovery", config=matching(results, place)))
         mean = np.nanmean(traces[:, 1:], axis=0)  # no flips in the warm-up round
         smooth = np.convolve(mean, np.ones(10) / 10, mode="valid")
         over_rounds.plot(np.arange(len(smooth)) + 6, smooth, color=color, linestyle=dash, label=f"{place.level:g} %")
@@ -49,14 +49,14 @@ def draw(results: Results) -> Figure:
     return figure
 
 
-def _matching(results: Results, place: Place) -> str:
+def matching(results: Results, place: Place) -> str:
     """The configuration whose B is nearest to the number of poisoned labels."""
     return nearest_config(results, place, place.level / 100 * len(load(results.suite.data[0]).y_train))
 
 
 def _points(axis: Any, results: Results, place: Place) -> Any:
     dataset = load(results.suite.data[0])
-    rates = results.traces(place, "flip_rate", config=_matching(results, place))
+    rates = results.traces(place, "flip_rate", config=matching(results, place))
     rate = rates[0]
     labels = results.store.trace(_attack_cell(results, place), "labels")
     poisoned = labels != dataset.y_train_clean
