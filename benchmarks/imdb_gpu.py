@@ -3,8 +3,9 @@
     FLORAL_DATA=folder python benchmarks/imdb_gpu.py --jobs 5 --device cuda --model folder-of-minilm --out runs
 
 Runs ``imdb`` and ``imdb-influence`` through the evaluation room: the same cells and the same store as ``floral bench
-imdb``, without the terminal's extras. It may be killed at any moment: the same command goes on. ``--export`` is a
-folder for what should be carried home: the store (gzip), times, and embeddings of the first draw with their labels.
+imdb``, without the terminal's extras. Cells of both suites that share an encoder run together, level by level in the
+order of ``--levels``. It may be killed at any moment: the same command goes on. ``--export`` is a folder for what
+should be carried home: the store (gzip), times and, where asked for, embeddings of the first draw with their labels.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--max-length", type=int, default=None, help="tokens of a review, for a trial")
     parser.add_argument("--epochs", type=int, default=None, help="epochs of the encoder, for a trial")
     parser.add_argument("--without", nargs="+", default=[], help="methods to leave out, such as svc-default")
+    parser.add_argument("--embeddings", action="store_true", help="export embeddings of the first draw, 60 MB")
     parser.add_argument("--retry-errors", action="store_true")
     return parser.parse_args()
 
@@ -152,32 +154,34 @@ def main() -> None:
     warnings.filterwarnings("ignore", message="eta = ")  # the store has it as eta_lambda_max
 
     from floral_learn.evaluation.reporting.environment import environment
-    from floral_learn.evaluation.runner import run_suite
+    from floral_learn.evaluation.runner import run_cells
     from floral_learn.evaluation.store import Store
     from floral_learn.evaluation.suites import SUITES
 
     given.out.mkdir(parents=True, exist_ok=True)
     if given.export is not None:
         given.export.mkdir(parents=True, exist_ok=True)
-    times = {}
+    suites = {name: adapted(SUITES[name], given) for name in given.suites}
+    order = given.levels or sorted({level for suite in suites.values() for level in suite.levels})
+    cells = sorted((cell for suite in suites.values() for cell in suite.cells()), key=lambda c: order.index(c.level))
+    note = {"command": command(), "environment": environment(), "seeds": list(range(1, given.draws + 1))}
+    if given.export is not None:  # before anything else: a run that is cut off has its note, too
+        (given.export / "times.json").write_text(json.dumps({"imdb": note}, indent=1) + "\n")
     with Store(given.out / "store.sqlite") as store:
-        for name in given.suites:
-            suite = adapted(SUITES[name], given)
-            say(f"{name}: {suite.title}")
-            note = {"command": command(), "environment": environment(), "seeds": list(suite.seeds)}
-            run = store.begin_run(name, note)
-            lines = Lines(given.out / "store.sqlite", given.export)
-            report = run_suite(
-                suite, store, jobs=given.jobs, retry_errors=given.retry_errors, watcher=lines, device=given.device
-            )
+        runs = [store.begin_run(name, note) for name in suites]
+        lines = Lines(given.out / "store.sqlite", given.export)
+        report = run_cells(
+            cells, store, jobs=given.jobs, retry_errors=given.retry_errors, watcher=lines, device=given.device
+        )
+        for run in runs:
             store.end_run(run, "done", report.seconds)
-            say(f"{name}: {report.computed} computed, {report.reused} known, {report.failed} failed")
-            times[name] = {"seconds": report.seconds, "split": report.split, **note}
-            if given.export is not None and name == "imdb":
-                export_embeddings(suite, store, given.export)
-    if given.export is not None:
-        pack_store(given.out / "store.sqlite", given.export)
-        (given.export / "times.json").write_text(json.dumps(times, indent=1) + "\n")
+        say(f"{report.computed} computed, {report.reused} known, {report.failed} failed")
+        if given.export is not None:
+            pack_store(given.out / "store.sqlite", given.export)
+            times = {"imdb": {"seconds": report.seconds, "split": report.split, **note}}
+            (given.export / "times.json").write_text(json.dumps(times, indent=1) + "\n")
+            if "imdb" in suites and given.embeddings:
+                export_embeddings(suites["imdb"], store, given.export)
     say("done")
 
 
