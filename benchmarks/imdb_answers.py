@@ -59,6 +59,7 @@ class Cell:
 
     def note(self, **values) -> None:
         line = {
+            "commit": self.given.commit,
             "draw": self.task.seed,
             "level": self.task.level,
             **{k: round(v, 5) if isinstance(v, float) else v for k, v in values.items()},
@@ -216,6 +217,9 @@ def main() -> None:
     if given.model is not None:
         os.environ["FLORAL_TEXT_MODEL"] = str(Path(given.model).resolve())
     os.environ.setdefault("FLORAL_WORK", str((given.out / "work").resolve()))
+    from floral_learn.evaluation.reporting.environment import environment
+
+    given.commit = environment().get("commit", "")
     levels = [int(level) if level == int(level) else level for level in given.levels]
     wanted = [Task(seed, level, tuple(given.fitted)) for level in levels for seed in given.draws]
     known = {line.get("task") for line in lines_of(given.out / "answers.jsonl") if line["kind"] == "done"}

@@ -14,19 +14,19 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+from imdb_encoder_tables import Encoders, encoder_table, level_table, nearest_encoder, paper_number, spread, table
 
 from floral_learn.atomic_files import write_atomically
 from floral_learn.evaluation.metrics import sample_deviation
-from floral_learn.evaluation.reporting.paper import paper_value
 
 GOALS = {25: 0.5, 30: 0.7, 35: 0.7, 40: 0.7}  # share of the gap to clean labels, with 100 answers
-# as it was run; this weighing is what fit() does since, and the option has gone
-COMMAND = 'python benchmarks/imdb_answers.py --levels 30 25 35 40 --fitted 100 --fit "weight 2p - 1" --device cuda'
-TAUGHT_ANEW = "answers, taught again at 20, 50 and 100"
+COMMANDS = (
+    "python benchmarks/imdb_answers.py --device cuda --jobs 3 --model minilm --store runs/store.sqlite --out runs",
+    "python benchmarks/imdb_encoders.py --device cuda --model minilm --out runs",
+    "python benchmarks/imdb_answers_page.py runs",
+)
 START, END = "<!-- remarks -->", "<!-- /remarks -->"
 EXPLORED = 9  # a draw that was looked at while the method was made
-_SETTING = (10.0, 0.005)
-_TABLE = "comp-imdb-additional"
 Rows = list[dict]
 
 
@@ -35,23 +35,12 @@ def read_lines(path: Path) -> Rows:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
 
 
-def table(names: list[str], rows: list[list[str]]) -> str:
-    return "\n".join("| " + " | ".join(row) + " |" for row in (names, ["---"] * len(names), *rows)) + "\n"
-
-
-def spread(values: list[float] | np.ndarray, digits: int = 3) -> str:
-    if not len(values):
-        return "-"
-    deviation = f" ± {sample_deviation(np.array(values)):.{digits}f}" if len(values) > 1 else ""
-    return f"{np.mean(values):.{digits}f}{deviation}"
-
-
 class Answers:
-    """Rows of `imdb_answers.py` on the draws that count, for one way to ask (`kind`)."""
+    """Rows of `imdb_answers.py` on the draws that count."""
 
-    def __init__(self, rows: Rows, kind: str = "answers") -> None:
-        self.rows, self.kind = [row for row in rows if row["draw"] != EXPLORED], kind
-        mine = [row for row in self.rows if row["kind"] == kind]
+    def __init__(self, rows: Rows) -> None:
+        self.rows = [row for row in rows if row["draw"] != EXPLORED]
+        mine = [row for row in self.rows if row["kind"] == "answers"]
         self.levels = sorted({row["level"] for row in mine})
         self.numbers = sorted({row["answers"] for row in mine})
 
@@ -64,12 +53,11 @@ class Answers:
         }
 
     def accuracy(self, level: float, answers: int) -> dict[int, float]:
-        return self.by_draw(level, self.kind, "accuracy", answers)
+        return self.by_draw(level, "answers", "accuracy", answers)
 
     def wrong(self, level: float, answers: int) -> dict[int, float]:
-        """Share of labels that are read wrong, by draw; before the encoder is taught again, if it is."""
-        fitted = self.by_draw(level, self.kind, "wrong", answers)
-        return self.by_draw(level, "read", "wrong", answers) | fitted if self.kind == "answers" else fitted
+        """Share of labels that are read wrong, by draw."""
+        return self.by_draw(level, "read", "wrong", answers)
 
     def measured(self, level: float) -> list[int]:
         """Draws that went through all answers at `level`, or what there is where none did."""
@@ -103,7 +91,7 @@ def accuracy_table(found: Answers) -> str:
     names += [*(f"{m} answers" for m in numbers), "clean labels", "gap closed", "goal", "draws"]
     rows = []
     for level in found.levels:
-        paper = [paper_value(_TABLE, level, _SETTING, who, "accuracy", "last") for who in ("roberta", "floral")]
+        paper = [paper_number(level, who) for who in ("roberta", "floral")]
         rows.append(
             [
                 f"{level:g} %",
@@ -129,109 +117,21 @@ def wrong_table(found: Answers, numbers: tuple[int, ...] = (10, 20, 50, 100)) ->
     return table(["poisoned", *(f"{m} answers" for m in numbers)], rows)
 
 
-def verdicts(found: Answers, levels: list[float], how: str = "") -> list[str]:
+def verdicts(found: Answers) -> list[str]:
     """Sentences about the goals, from the rows."""
     most, out = found.numbers[-1], []
-    for level in levels:
+    for level in found.levels:
         closed, goal = found.finally_closed(level), GOALS.get(int(level))
         if closed is None or goal is None:
             continue
         word, draws = "reached" if closed >= goal else "missed", len(found.measured(level))
         early = found.closed(level, found.start(level, "set up", "asked_encoder"))
         out.append(
-            f"{level:g} % poisoned, {most} answers{how}: {percent(closed)} of the gap to clean labels is closed "
+            f"{level:g} % poisoned, {most} answers: {percent(closed)} of the gap to clean labels is closed "
             f"({draws} draw{'s' if draws > 1 else ''}; the goal of {percent(goal)} is {word}). Stopping the network "
             f"after one epoch, without any answer, closes {percent(early)}."
         )
     return out
-
-
-class Encoders:
-    """Rows of `imdb_encoders.py`: heads on embeddings of encoders that were made in several ways."""
-
-    heads = ("svm", "floral", "ls-svm")
-    columns = tuple((head, statistic) for head in heads for statistic in ("best", "last"))
-
-    def __init__(self, rows: Rows) -> None:
-        self.rows = [row for row in rows if "epoch" in row]
-        self.levels = sorted({row["level"] for row in self.rows})
-
-    def looks(self, level: float) -> list[tuple[str, int]]:
-        """Encoders and epochs that were looked at."""
-        return list(dict.fromkeys((r["encoder"], r["epoch"]) for r in self.rows if r["level"] == level))
-
-    def values(self, level: float, look: tuple[str, int], head: str, statistic: str) -> list[float]:
-        """One value per draw."""
-        found = {
-            r["draw"]: r[statistic]
-            for r in self.rows
-            if (r["level"], r["encoder"], r["epoch"], r["head"]) == (level, *look, head) and r.get(statistic)
-        }
-        return [found[draw] for draw in sorted(found)]
-
-    def line(self, level: float, look: tuple[str, int]) -> list[str]:
-        """The network itself and the heads, mean and deviation over draws."""
-        shown = [("network", "last"), *self.columns]
-        return [spread(self.values(level, look, head, statistic)) for head, statistic in shown]
-
-    def far(self, level: float, look: tuple[str, int]) -> float:
-        """The largest difference to the paper's four numbers of SVM and FLORAL, of means over draws."""
-        pairs = [(head, s) for head in ("svm", "floral") for s in ("best", "last")]
-        found = [(self.values(level, look, head, s), paper_number(level, head, s)) for head, s in pairs]
-        return max(abs(np.mean(v) - p) if len(v) and p is not None else np.inf for v, p in found)
-
-    def nearest(self, level: float) -> tuple[str, int]:
-        return min(self.looks(level), key=lambda look: self.far(level, look))
-
-    def draws(self, level: float, look: tuple[str, int]) -> int:
-        return len(self.values(level, look, "network", "last"))
-
-
-def paper_number(level: float, method: str, statistic: str) -> float | None:
-    return paper_value(_TABLE, level, _SETTING, method, "accuracy", statistic)
-
-
-def paper_line(level: float) -> list[str]:
-    known = [paper_number(level, "roberta", "last"), *(paper_number(level, h, s) for h, s in Encoders.columns)]
-    return ["-" if value is None else f"{value:.3f}" for value in known]
-
-
-def encoder_table(found: Encoders, level: float) -> str:
-    """Encoders down, heads across: best and last round."""
-    names = ["encoder", "epoch", "network itself", *(f"{h}, {s}" for h, s in found.columns), "draws"]
-    rows = [["*paper (RoBERTa)*", "3", *paper_line(level), "5"]]
-    for look in found.looks(level):
-        rows.append([look[0], str(look[1] or "-"), *found.line(level, look), str(found.draws(level, look))])
-    return table(names, rows)
-
-
-def level_table(found: Encoders, look: tuple[str, int]) -> str:
-    """One encoder at every level, the paper's numbers above."""
-    names = ["poisoned", "", "network itself", *(f"{h}, {s}" for h, s in found.columns), "draws"]
-    rows = []
-    for level in found.levels:
-        if look in found.looks(level):
-            rows.append([f"{level:g} %", "*paper*", *paper_line(level), "5"])
-            rows.append([f"{level:g} %", "MiniLM", *found.line(level, look), str(found.draws(level, look))])
-    return table(names, rows)
-
-
-def nearest_encoder(found: Encoders, level: float) -> str:
-    """Which encoder is nearest to the paper's SVM and FLORAL, and what else differs, in sentences from the rows."""
-    name, epoch = look = found.nearest(level)
-    place = f'"{name}" after epoch {epoch}' if epoch else f'"{name}"'
-    apart = {head: np.mean(found.values(level, look, head, "best")) - np.mean(found.values(level, look, head, "last"))
-             for head in ("svm", "floral")}  # fmt: skip
-    relabelled = [np.mean(found.values(level, each, "ls-svm", "last")) for each in found.looks(level)]
-    network = np.mean(found.values(level, look, "network", "last"))
-    return (
-        f"Nearest to the paper's four numbers of SVM and FLORAL at {level:g} % is {place}: they differ by at most "
-        f"{found.far(level, look):.3f} (mean of {found.draws(level, look)} draws), and best and last are "
-        f"{apart['svm']:.3f} (SVM) and {apart['floral']:.3f} (FLORAL) apart. The network itself then has {network:.3f}, "
-        f"the paper's {paper_number(level, 'roberta', 'last'):.3f}. The paper's LS-SVM "
-        f"({paper_number(level, 'ls-svm', 'last'):.3f}) is not found on any of these {len(relabelled)} "
-        f"(lowest {min(relabelled):.3f})."
-    )
 
 
 def draw_wrong(found: Answers, path: Path, numbers: tuple[int, ...] = (10, 20, 50, 100)) -> None:
@@ -253,7 +153,7 @@ def draw_wrong(found: Answers, path: Path, numbers: tuple[int, ...] = (10, 20, 5
             found.start(level, "clean labels"),
         ]
         _line(right, [(place, values) for place, values in enumerate(series) if values], colour, "")
-        paper = paper_value(_TABLE, level, _SETTING, "floral", "accuracy", "last")
+        paper = paper_number(level, "floral")
         right.plot(len(ends) - 2.3, paper, marker=">", color=colour, markersize=6, linestyle="")
     left.set_xticks(range(len(numbers) + 1), ["0", *map(str, numbers)])
     left.set(xlabel="answers", ylabel="labels read wrong, %", ylim=(0, None))
@@ -276,11 +176,8 @@ def _line(axis, kept, colour: str, label: str) -> None:
 
 
 def page(rows: Rows, encoders: Rows, made: dict, kept: str) -> str:
-    found, before = Answers(rows), Answers(rows, TAUGHT_ANEW)
-    rest = [level for level in before.levels if level not in found.levels]
-    sentences = verdicts(found, found.levels) + verdicts(
-        before, rest, " and the encoder taught again at 20, 50 and 100"
-    )
+    found = Answers(rows)
+    sentences = verdicts(found)
     bullets = "\n".join(f"- {sentence}" for sentence in sentences)
     versions = ", ".join(f"{name} {value}" for name, value in made.items() if value != "not installed")
     text = f"""# IMDB with a few answers
@@ -305,17 +202,6 @@ Labels that are read wrong, percent of all 20,000:
 ![Labels read wrong and test accuracy](imdb-answers/answers.png)
 
 """
-    if before.numbers:
-        text += f"""## Teaching the encoder again after 20, 50 and 100 answers
-
-The same with `retrain()` after 20, 50 and 100 answers, each time on the labels as they are read then, rows below 70 %
-weighing less; scores of the newest encoder alone (commit 9229b7a, the other tables {made.get("commit", "")}):
-
-{accuracy_table(before)}
-Labels that are read wrong, percent:
-
-{wrong_table(before)}
-"""
     if encoders:
         seen = Encoders(encoders)
         top = seen.levels[-1]
@@ -332,13 +218,12 @@ The same encoder at the other levels:
 
 {level_table(seen, seen.nearest(top))}
 """
+    commands = "\n".join(f"$ {line}" for line in COMMANDS)
     return (
         text
         + f"""## How it was made
 ```console
-$ {COMMAND}
-$ python benchmarks/imdb_encoders.py --device cuda --model minilm --out runs
-$ python benchmarks/imdb_answers_page.py runs
+{commands}
 ```
 `--model` named a folder with MiniLM's weights rounded to float16 and without the words that IMDB does not have; they
 are kept and trained in float32. Rows: [answers.jsonl](imdb-answers/answers.jsonl),
@@ -363,10 +248,7 @@ def main() -> None:
         if (given.export / name).is_file():
             shutil.copyfile(given.export / name, folder / name)
     draw_wrong(Answers(rows), folder / "answers.png")
-    command = (
-        "python benchmarks/imdb_answers.py --levels 30 25 35 40 --fitted 100 --device cuda --model minilm --out runs"
-    )
-    note = {"command": command, "environment": made}
+    note = {"command": COMMANDS[0], "environment": made}
     write_atomically(folder / "run.json", json.dumps(note, indent=1) + "\n")
     write_atomically(target, page(rows, encoders, made, kept))
     print(f"wrote {target}")

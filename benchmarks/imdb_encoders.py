@@ -79,7 +79,7 @@ class Bench:
         return {e["encoder"] for e in lines if e["head"] == "done" and (e["draw"], e["level"], e.get("look")) == mine}
 
     def note(self, encoder: Encoder, **values) -> None:
-        line = {"draw": self.seed, "level": self.level, "encoder": encoder.name, **values}
+        line = {"commit": self.given.commit, "draw": self.seed, "level": self.level, "encoder": encoder.name, **values}
         line |= {k: round(v, 5) for k, v in line.items() if isinstance(v, float)}
         with open(self.path, "a") as stream:
             stream.write(json.dumps(line) + "\n")
@@ -182,6 +182,9 @@ def main() -> None:
         os.environ["FLORAL_TEXT_MODEL"] = str(Path(given.model).resolve())
     os.environ.setdefault("FLORAL_WORK", str((given.out / "work").resolve()))
     warnings.filterwarnings("ignore", message="eta = ")
+    from floral_learn.evaluation.reporting.environment import environment
+
+    given.commit = environment().get("commit", "")
     wanted = [e for e in ENCODERS if given.only is None or any(word in e.name for word in given.only)]
     if not wanted:
         raise SystemExit(f"--only {' '.join(given.only)} names none of: {'; '.join(e.name for e in ENCODERS)}")

@@ -1,0 +1,115 @@
+"""Tables of encoders for docs/results/imdb-answers.md: which one gives the paper's pattern of equal best and last?
+
+Rows come from imdb_encoders.py; imdb_answers_page.py puts the tables on the page.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from floral_learn.evaluation.metrics import sample_deviation
+from floral_learn.evaluation.reporting.paper import paper_value
+
+_SETTING = (10.0, 0.005)
+_TABLE = "comp-imdb-additional"
+Rows = list[dict]
+
+
+def table(names: list[str], rows: list[list[str]]) -> str:
+    return "\n".join("| " + " | ".join(row) + " |" for row in (names, ["---"] * len(names), *rows)) + "\n"
+
+
+def spread(values: list[float] | np.ndarray, digits: int = 3) -> str:
+    """Mean and sample deviation."""
+    if not len(values):
+        return "-"
+    deviation = f" ± {sample_deviation(np.array(values)):.{digits}f}" if len(values) > 1 else ""
+    return f"{np.mean(values):.{digits}f}{deviation}"
+
+
+def paper_number(level: float, method: str, statistic: str = "last") -> float | None:
+    return paper_value(_TABLE, level, _SETTING, method, "accuracy", statistic)
+
+
+class Encoders:
+    """Rows of `imdb_encoders.py`: heads on embeddings of encoders that were made in several ways."""
+
+    heads = ("svm", "floral", "ls-svm")
+    columns = tuple((head, statistic) for head in heads for statistic in ("best", "last"))
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = [row for row in rows if "epoch" in row]
+        self.levels = sorted({row["level"] for row in self.rows})
+
+    def looks(self, level: float) -> list[tuple[str, int]]:
+        """Encoders and epochs that were looked at."""
+        return list(dict.fromkeys((r["encoder"], r["epoch"]) for r in self.rows if r["level"] == level))
+
+    def values(self, level: float, look: tuple[str, int], head: str, statistic: str) -> list[float]:
+        """One value per draw."""
+        found = {
+            r["draw"]: r[statistic]
+            for r in self.rows
+            if (r["level"], r["encoder"], r["epoch"], r["head"]) == (level, *look, head) and r.get(statistic)
+        }
+        return [found[draw] for draw in sorted(found)]
+
+    def line(self, level: float, look: tuple[str, int]) -> list[str]:
+        """The network itself and the heads, mean and deviation over draws."""
+        shown = [("network", "last"), *self.columns]
+        return [spread(self.values(level, look, head, statistic)) for head, statistic in shown]
+
+    def far(self, level: float, look: tuple[str, int]) -> float:
+        """The largest difference to the paper's four numbers of SVM and FLORAL, of means over draws."""
+        pairs = [(head, s) for head in ("svm", "floral") for s in ("best", "last")]
+        found = [(self.values(level, look, head, s), paper_number(level, head, s)) for head, s in pairs]
+        return max(abs(np.mean(v) - p) if len(v) and p is not None else np.inf for v, p in found)
+
+    def nearest(self, level: float) -> tuple[str, int]:
+        return min(self.looks(level), key=lambda look: self.far(level, look))
+
+    def draws(self, level: float, look: tuple[str, int]) -> int:
+        return len(self.values(level, look, "network", "last"))
+
+
+def paper_line(level: float) -> list[str]:
+    known = [paper_number(level, "roberta", "last"), *(paper_number(level, h, s) for h, s in Encoders.columns)]
+    return ["-" if value is None else f"{value:.3f}" for value in known]
+
+
+def encoder_table(found: Encoders, level: float) -> str:
+    """Encoders down, heads across: best and last round."""
+    names = ["encoder", "epoch", "network itself", *(f"{h}, {s}" for h, s in found.columns), "draws"]
+    rows = [["*paper (RoBERTa)*", "3", *paper_line(level), "5"]]
+    for look in found.looks(level):
+        rows.append([look[0], str(look[1] or "-"), *found.line(level, look), str(found.draws(level, look))])
+    return table(names, rows)
+
+
+def level_table(found: Encoders, look: tuple[str, int]) -> str:
+    """One encoder at every level, the paper's numbers above."""
+    names = ["poisoned", "", "network itself", *(f"{h}, {s}" for h, s in found.columns), "draws"]
+    rows = []
+    for level in found.levels:
+        if look in found.looks(level):
+            rows.append([f"{level:g} %", "*paper*", *paper_line(level), "5"])
+            rows.append([f"{level:g} %", "MiniLM", *found.line(level, look), str(found.draws(level, look))])
+    return table(names, rows)
+
+
+def nearest_encoder(found: Encoders, level: float) -> str:
+    """Which encoder is nearest to the paper's SVM and FLORAL, and what else differs, in sentences from the rows."""
+    name, epoch = look = found.nearest(level)
+    place = f'"{name}" after epoch {epoch}' if epoch else f'"{name}"'
+    apart = {head: np.mean(found.values(level, look, head, "best")) - np.mean(found.values(level, look, head, "last"))
+             for head in ("svm", "floral")}  # fmt: skip
+    relabelled = [np.mean(found.values(level, each, "ls-svm", "last")) for each in found.looks(level)]
+    network = np.mean(found.values(level, look, "network", "last"))
+    return (
+        f"Nearest to the paper's four numbers of SVM and FLORAL at {level:g} % is {place}: they differ by at most "
+        f"{found.far(level, look):.3f} (mean of {found.draws(level, look)} draws), and best and last are "
+        f"{apart['svm']:.3f} (SVM) and {apart['floral']:.3f} (FLORAL) apart. The network itself then has "
+        f"{network:.3f}, the paper's {paper_number(level, 'roberta', 'last'):.3f}. The paper's LS-SVM "
+        f"({paper_number(level, 'ls-svm', 'last'):.3f}) is not found on any of these {len(relabelled)} "
+        f"(lowest {min(relabelled):.3f})."
+    )
