@@ -161,3 +161,26 @@ def test_the_largest_keys_of_each_column_by_its_own_count(backend):
         named = set(found[:, j]) - {-1}
         allowed = np.flatnonzero(keys[:, j] >= 0)
         assert named == set(allowed[np.argsort(-keys[allowed, j])][:count])
+
+
+def test_priorities_made_ahead_are_those_of_the_stream(backend):
+    """numpy makes the streams of many rounds at once; every backend must draw what `draw` says."""
+    some = view(np.ones(N), backend, games=3)
+    points = backend.array(np.random.default_rng(0).integers(0, N, size=(7, 3)))
+    for counter in (1, 63, 64, 65, 200):
+        expected = draw(np.full(3, 5), 3 * counter, backend.numpy(points))
+        assert (backend.numpy(some.priority(points, counter)) == expected).all()
+
+
+def test_a_view_of_many_rounds_chooses_as_fresh_ones_do():
+    """What a view keeps from round to round must not change the choice; nor must a warm-up that came before."""
+    rng, kept = np.random.default_rng(1), None
+    labels = rng.integers(0, 2, size=(N, 1))
+    attacker = RandomizedTopK(0, 5, class_budget=np.array([6, 4]))
+    for counter in range(1, 90):
+        dual = rng.random(N) * (rng.random(N) < 0.7)
+        fresh = view(dual, labels=labels)
+        kept = view(dual, labels=labels) if kept is None else kept
+        kept.dual = fresh.dual
+        assert not len(NoAttack()(kept, counter).points)
+        assert (attacker(kept, counter).points == attacker(fresh, counter).points).all()

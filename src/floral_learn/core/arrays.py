@@ -98,12 +98,18 @@ class NumpyBackend:
     def assign(self, x: Array, rows: Array, values: Array) -> Array:
         """A copy of `x` (n, R) with ``x[rows[i, r], r] = values[i, r]``; negative rows are left out."""
         x = self.copy(x)
+        if x.shape[1] == 1 and rows.min() >= 0:
+            x[rows[:, 0], 0] = values[:, 0]
+            return x
         place, game = np.nonzero(rows >= 0)
         x[rows[place, game], game] = values[place, game]
         return x
 
     def count(self, x: Array, rows: Array) -> None:
         """Add 1 to ``x[rows[i, r], r]``, in place; the rows of a column are distinct, negative ones are left out."""
+        if x.shape[1] == 1 and rows.min() >= 0:
+            x[rows[:, 0], 0] += 1
+            return
         place, game = np.nonzero(rows >= 0)
         x[rows[place, game], game] += 1
 
@@ -127,6 +133,8 @@ class NumpyBackend:
         """
         if keys.shape[1] > 4 and 0 < counts.max() < len(keys):
             return _largest_of_many(keys, counts)
+        if keys.shape[1] == 1:
+            return _largest(keys[:, 0], int(counts[0]))[:, None]
         result = np.full((min(int(counts.max()), len(keys)), keys.shape[1]), -1, dtype=np.int64)
         for j, count in enumerate(counts):
             rows = _largest(keys[:, j], int(count))
@@ -183,6 +191,17 @@ def _largest_of_many(keys: np.ndarray, counts: np.ndarray) -> np.ndarray:
 NUMPY = NumpyBackend()
 
 
+class NUMBERS:
+    """What small functions ask of numpy, for plain numbers: ten times faster than arrays of a single one."""
+
+    abs, minimum, maximum, all = abs, min, max, bool
+
+    @staticmethod
+    def where(which: bool, this: float, that: float) -> float:
+        """One of the two."""
+        return this if which else that
+
+
 def is_tensor(x: Any) -> bool:
     """Whether `x` is a torch tensor; torch is not imported to find out."""
     torch = sys.modules.get("torch")
@@ -231,8 +250,17 @@ def draw(seed: Array, counter: int | Array, rows: Array) -> Array:
 
     A counter that lies on a device is multiplied there, where integers wrap by themselves.
     """
+    return drawn(stream(seed, counter), mix(rows + 1))
+
+
+def stream(seed: Array, counter: int | Array) -> Array:
+    """The half of `draw` that is the same for all rows."""
     offset = (counter + 1) * (0x9E3779B97F4A7C15 - (1 << 64))
     if isinstance(counter, int):
         offset = (offset + (1 << 63)) % (1 << 64) - (1 << 63)  # wrapped to signed
-    stream = mix(seed + offset)
-    return mix(stream ^ mix(rows + 1)) & INT64_MAX
+    return mix(seed + offset)
+
+
+def drawn(stream: Array, mixed: Array) -> Array:
+    """The other half of `draw`; `mixed` is ``mix(rows + 1)``, which stays the same from round to round."""
+    return mix(stream ^ mixed) & INT64_MAX

@@ -7,18 +7,20 @@ depends on the game's seed, the round and the point alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from floral_learn.core.arrays import INT64_MAX, Array, NumpyBackend, draw
+from floral_learn.core.arrays import INT64_MAX, Array, NumpyBackend, draw, drawn, mix, stream
 
 # Streams of one seed: the order among ties (drawn once), which candidates are flipped, and to which class.
 TIES, CHOICE, CLASS = -1, 0, 1
+AHEAD = 64  # rounds whose streams are made at once: for a single one, calls to numpy cost more than the numbers
 
 
-@dataclass(frozen=True)
+@dataclass
 class View:
     """What the attacker sees: R games of n points and M columns each."""
 
@@ -31,6 +33,31 @@ class View:
     backend: NumpyBackend
     scores: Array | None = None  # (n, R * M), decision values; only for attackers with ``needs_scores``
     row_ids: Array | None = None  # (n, R), what the random streams call each row; its own number by default
+    kept: dict[Any, Any] = field(default_factory=dict)  # by `once`; the views of all rounds share it, for one attacker
+
+    def once(self, key: Any, make: Callable[[], Any]) -> Any:
+        """What `make` gives and no round changes: made in the first one only, where calls are what takes time."""
+        if self.backend.name != "numpy":  # a recorded graph keeps its own
+            return make()
+        if key not in self.kept:
+            self.kept[key] = make()
+        return self.kept[key]
+
+    def priority(self, points: Array, counter: int | Array) -> Array:
+        """What `draw` gives for the choice of round `counter` at `points` (k, R); anything at negative ones."""
+        if self.backend.name != "numpy" or not isinstance(counter, int):
+            return draw(self.seeds, 3 * counter + CHOICE, _ids(points, self))
+        block, place = divmod(counter, AHEAD)
+        if ("streams", block) not in self.kept:
+            self.kept.pop(("streams", block - 1), None)
+            rounds = range(block * AHEAD, (block + 1) * AHEAD)
+            self.kept["streams", block] = [stream(self.seeds, 3 * t + CHOICE) for t in rounds]
+        if self.row_ids is None:
+            mixed = self.once("mixed", lambda: mix(np.arange(1, len(self.labels) + 1)))[points]
+        else:
+            ids = self.row_ids
+            mixed = _take(self.once("mixed", lambda: mix(ids + 1)), points, self.backend)
+        return drawn(self.kept["streams", block][place], mixed)
 
 
 @dataclass(frozen=True)
@@ -59,20 +86,19 @@ class Attacker:
     def candidates(self, view: View) -> Array:
         """Row numbers of all candidates, (places, c), -1 in empty places."""
         backend = view.backend
-        lists = [backend.largest(keys, counts) for keys, counts in self.ranked(view) if counts.any()]
+        lists = [backend.largest(keys, counts) for keys, counts in self.ranked(view)]
         if not lists:
             return backend.zeros((0, view.dual.shape[1]), backend.int64)
         return lists[0] if len(lists) == 1 else backend.xp.concatenate(lists)
 
     def choose(self, candidates: Array, view: View, counter: int | Array) -> Flips:
         """`flips` of each game's candidates (places, c) at random, with their new classes."""
-        games = len(view.seeds)
-        most = int(np.max(self.flips, initial=0))
-        if most == 0 or not len(candidates):
-            empty = view.backend.zeros((0, games), view.backend.int64)
-            return Flips(empty, empty)
-        counts = np.broadcast_to(np.asarray(self.flips), (games,))
-        return _drawn(candidates, counts, most, view, counter, self.flip_distribution)
+        if len(candidates):  # not for an attacker of the first rounds, who never has any
+            most, counts = view.once("flips", lambda: _most(self.flips, len(view.seeds)))
+            if most > 0:
+                return _drawn(candidates, counts, most, view, counter, self.flip_distribution)
+        empty = view.backend.zeros((0, len(view.seeds)), view.backend.int64)
+        return Flips(empty, empty)
 
     def __call__(self, view: View, counter: int | Array) -> Flips:
         """The flips of round `counter`."""
@@ -133,20 +159,24 @@ class RandomizedTopK(Attacker):
 
     def ranked(self, view: View) -> list[tuple[Array, np.ndarray]]:
         """The duals: one list, or one per class."""
+        lists = view.once("lists", lambda: self._lists(view))
+        if not lists:
+            return []
+        keys, where = ranking_keys(view.dual, view), view.backend.xp.where
+        return [(keys if rows is None else where(rows, keys, -1), counts) for rows, counts in lists]
+
+    def _lists(self, view: View) -> list[tuple[Array | None, np.ndarray]]:
+        """Which rows each list of candidates is taken from (None: all), and how many of each column."""
         games, columns = len(view.seeds), view.dual.shape[1]
         if int(np.max(self.flips, initial=0)) == 0:
             return []
         if self.class_budget is None:
             budget = np.broadcast_to(np.asarray(self.budget), (games, columns // games)).reshape(-1)
-            return [(ranking_keys(view.dual, view), budget)] if budget.any() else []
+            return [(None, budget)] if budget.any() else []
         caps = np.broadcast_to(np.asarray(self.class_budget), (games, view.n_classes))
-        keys = ranking_keys(view.dual, view)
         labels = _repeated(view.labels, columns // games, view.backend)
-        where = view.backend.xp.where
         return [
-            (where(labels == c, keys, -1), np.repeat(caps[:, c], columns // games))
-            for c in range(view.n_classes)
-            if caps[:, c].any()
+            (labels == c, np.repeat(caps[:, c], columns // games)) for c in range(view.n_classes) if caps[:, c].any()
         ]
 
 
@@ -255,10 +285,10 @@ def ranking_keys(values: Array, view: View) -> Array:
     bits = backend.cast(backend.cast(values, backend.dtype("float32")).view(backend.dtype("int32")), backend.int64)
     bits = (bits + 128) & ~255
     repeat = values.shape[1] // view.ties.shape[1]
-    keys = (bits << 31) | _repeated(view.ties, repeat, backend)
+    keys = (bits << 31) | view.once(("ties", repeat), lambda: _repeated(view.ties, repeat, backend))
     allowed = values > 0
     if view.eligible is not None:
-        allowed = allowed & _repeated(view.eligible, repeat, backend)
+        allowed = allowed & view.once(("eligible", repeat), lambda: _repeated(view.eligible, repeat, backend))
     return xp.where(allowed, keys, -1)
 
 
@@ -288,8 +318,7 @@ def _drawn(
     several = candidates.shape[1] > games
     if several:  # the union over the game's columns
         candidates = candidates.T.reshape(games, -1).T
-    priority = draw(view.seeds, 3 * counter + CHOICE, _ids(candidates, view))
-    order = backend.argsort(xp.where(candidates >= 0, priority, INT64_MAX))
+    order = backend.argsort(xp.where(candidates >= 0, view.priority(candidates, counter), INT64_MAX))
     points = _take(candidates, order, backend)
     if several:  # a point named by two columns has the same priority twice: keep the first
         again = backend.zeros(tuple(points.shape), xp.bool if backend.name == "torch" else bool)
@@ -298,9 +327,15 @@ def _drawn(
         order = backend.argsort(backend.cast(points < 0, backend.int64))
         points = _take(points, order, backend)
     points = points[:most]
-    rank = backend.arange(len(points))[:, None]
-    points = xp.where(rank < backend.constant(flips), points, -1)
+    if games > 1:
+        rank = backend.arange(len(points))[:, None]
+        points = xp.where(rank < backend.constant(flips), points, -1)
     return Flips(points, _relabel(points, view, counter, distribution))
+
+
+def _most(flips: Any, games: int) -> tuple[int, np.ndarray]:
+    """The most flips of any game, and those of each."""
+    return int(np.max(flips, initial=0)), np.broadcast_to(np.asarray(flips), (games,))
 
 
 def _ids(points: Array, view: View) -> Array:
@@ -323,4 +358,6 @@ def _relabel(points: Array, view: View, counter: int | Array, distribution: np.n
 
 
 def _take(x: Array, order: Array, backend: NumpyBackend) -> Array:
+    if x.shape[1] == 1:
+        return x[order[:, 0]]
     return x[order, backend.arange(x.shape[1])[None, :]]

@@ -81,6 +81,10 @@ class KKTSums:
     least: Array  # (c,), smallest gap among points that could move down
     objective: Array  # (c,)
 
+    def numbers(self) -> KKTSums:
+        """Of a single column, as plain numbers."""
+        return KKTSums(*(part.item() for part in (self.free, self.total, self.most, self.least, self.objective)))
+
     @classmethod
     def joined(cls, parts: list[KKTSums]) -> KKTSums:
         """The sums over the rows of all `parts`."""
@@ -107,7 +111,7 @@ def kkt_sums(
     interior, below = dual > 0, dual < cap
     up = xp.where(positive, below, interior)
     down = xp.where(positive, interior, below)
-    free = up & down
+    free = interior & below
     return KKTSums(
         free=free.sum(0) if weight is None else (free * weight).sum(0),
         total=xp.where(free, gap if weight is None else gap * weight, 0.0).sum(0),
@@ -118,7 +122,7 @@ def kkt_sums(
     )
 
 
-def optimality_of(sums: KKTSums, backend: NumpyBackend = NUMPY) -> Optimality:
+def optimality_of(sums: KKTSums, xp: Any = np) -> Optimality:
     """Bias and KKT residual from the sums over all rows.
 
     With g_i = y_i - f_i, a bias b is consistent with the KKT conditions if g_i <= b for all points that could move up
@@ -126,14 +130,14 @@ def optimality_of(sums: KKTSums, backend: NumpyBackend = NUMPY) -> Optimality:
     if rows have weights). Where there is none, it is the middle of the interval. The residual is by how much the
     interval is crossed, as in libsvm.
     """
-    xp, infinity = backend.xp, float("inf")
+    infinity = float("inf")
     most, least = sums.most, sums.least
     mean = sums.total / xp.where(sums.free > 0, sums.free, 1)
     # One-sided labels leave one end open: the bias is then the other end (0 where both are).
     lower = xp.where(most > -infinity, most, xp.where(least < infinity, least, 0.0))
     upper = xp.where(least < infinity, least, lower)
     both = (most > -infinity) & (least < infinity)
-    residual = xp.where(both, lower - upper, 0.0).clip(0, None)
+    residual = xp.where(both & (lower > upper), lower - upper, 0.0)
     return Optimality(xp.where(sums.free > 0, mean, (lower + upper) / 2), residual)
 
 
@@ -172,4 +176,4 @@ def optimality(
     >>> found.bias.tolist(), found.residual.tolist()
     ([0.0], [0.0])
     """
-    return optimality_of(kkt_sums(product, dual, signs, cap, backend, weight), backend)
+    return optimality_of(kkt_sums(product, dual, signs, cap, backend, weight), backend.xp)

@@ -8,12 +8,12 @@ workers of a cluster.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from floral_learn.core.arrays import Array, outer
+from floral_learn.core.arrays import NUMBERS, Array, outer
 from floral_learn.core.attackers import Flips, View, tie_order
 from floral_learn.core.dual import KKTSums, gradient, kkt_sums, optimality_of
 from floral_learn.core.projections import PROJECTIONS, Root
@@ -34,7 +34,10 @@ class Verdict:
     @classmethod
     def of(cls, sums: KKTSums, backend: Any) -> Verdict:
         """From sums over all rows."""
-        found = optimality_of(sums, backend)
+        if backend.name == "numpy" and len(sums.objective) == 1:
+            number = optimality_of(sums.numbers(), NUMBERS)
+            return cls(np.array([number.bias]), np.array([number.residual]), sums.objective)
+        found = optimality_of(sums, backend.xp)
         return cls(found.bias, found.residual, sums.objective)
 
 
@@ -100,7 +103,8 @@ class LocalRows:
         if attacker.needs_scores:
             now = self.game.gram.matmat(state.signs * state.dual)
             scores = now + Verdict.of(self.sums(now), self.backend).bias
-        return attacker(replace(self.view, dual=state.dual, scores=scores), number)
+        self.view.dual, self.view.scores = state.dual, scores
+        return attacker(self.view, number)
 
     def relabel(self, flips: Flips) -> None:
         """Labels of the round."""

@@ -92,6 +92,7 @@ class Game:
     row_ids: np.ndarray | None = None
     keep_flips: bool = True
     eta: Array = field(init=False, repr=False)  # steps for each column, where the game is played
+    given: Array = field(init=False, repr=False)  # the labels of two classes as -1 / +1
 
     def __post_init__(self) -> None:
         backend = self.gram.backend
@@ -103,6 +104,7 @@ class Game:
         labels = np.broadcast_to(labels, (len(labels), games))
         fix("seeds", backend.array(np.ascontiguousarray(np.broadcast_to(seeds, (games,)))))
         fix("labels", backend.columns(labels, backend.int64))
+        fix("given", 2 * backend.columns(labels, backend.float64) - 1)
         fix("cap", backend.columns(self.cap, backend.float64))
         steps = np.asarray(self.steps, dtype=float)
         steps = np.broadcast_to(steps[:, None] if steps.ndim == 1 else steps, (len(steps), games))
@@ -138,11 +140,13 @@ class Game:
     def signs(self, flips: Flips | None = None) -> Array:
         """-1 / +1 labels of every column, (n, R * M), with `flips` applied to the given labels."""
         backend, labels = self.gram.backend, self.labels
+        if self.width == 1:
+            if flips is None or not len(flips.points):
+                return self.given
+            return backend.assign(self.given, flips.points, 2 * backend.cast(flips.labels, backend.float64) - 1)
         if flips is not None and len(flips.points):
             labels = backend.assign(labels, flips.points, flips.labels)
         labels = backend.cast(labels, backend.float64)
-        if self.width == 1:
-            return 2 * labels - 1
         classes = backend.arange(self.n_classes)
         # (R, M, n) in memory is (n, R * M) column by column.
         hits = labels.T[:, None, :] == classes[None, :, None]
