@@ -8,9 +8,10 @@
     python benchmarks/run_suites.py pack --to small.sqlite              # a copy without the arrays that no page shows
 
 `run` needs no more than numpy, scipy, scikit-learn, joblib and torch, so that it can be done on another machine, from a
-copy of the tree; there FLORAL_COMMIT names the commit that was copied. `publish` refuses numbers of a tree with local
-changes, of another version of the results, and suites with failed cells. Suites whose data are not here are left alone.
-The suites on IMDB need a GPU and have a script of their own (imdb_gpu.py).
+copy of the tree; there FLORAL_COMMIT names the commit that was copied. With --families two runs can share a store at
+the same time, games with few processes on a GPU and the rest on many cores, once the attacks are made. `publish`
+refuses numbers of a tree with local changes, of another version of the results, and suites with failed cells. Suites
+whose data are not here are left alone. The suites on IMDB need a GPU and have a script of their own (imdb_gpu.py).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from pathlib import Path
 from floral_learn.atomic_files import write_atomically
 from floral_learn.datasets.files import search_path
 from floral_learn.evaluation.adapt_suite import adapt
+from floral_learn.evaluation.plan import family_of
 from floral_learn.evaluation.reporting.environment import environment, publishable
 from floral_learn.evaluation.runner import run_cells
 from floral_learn.evaluation.spec import Suite
@@ -35,6 +37,7 @@ from floral_learn.evaluation.suites import SUITES
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = "moon-reference"
 NEEDS = {REFERENCE: "moon_reference_seed42.npz", **{name: "mnist.npz" for name in SUITES if "mnist" in name}}
+FAMILIES = ("attack", "games", "fits", "networks", "heads", "stability")
 NAMES = [*(name for name in SUITES if not name.startswith("imdb")), REFERENCE]
 
 
@@ -52,6 +55,14 @@ def chosen(args: argparse.Namespace) -> list[Suite]:
     return found
 
 
+def chosen_families(args: argparse.Namespace) -> list[str]:
+    """All of them, or those that were named: games want a GPU, fits want cores, and both want the attacks' labels."""
+    names = [name for name in args.families.split(",") if name]
+    if unknown := [name for name in names if name not in FAMILIES]:
+        sys.exit(f"unknown family {unknown[0]!r}; known: {', '.join(FAMILIES)}")
+    return names or list(FAMILIES)
+
+
 def command(given: list[str]) -> str:
     """The command line to repeat a run, without the folder of its store, which is nobody else's."""
     kept = list(given)
@@ -66,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     here = environment()
     if not args.quick:
         publishable(here)
-    suites = chosen(args)
+    suites, families = chosen(args), chosen_families(args)
     with Store(args.out / "store.sqlite") as store:
         cells = {suite.name: suite.cells() for suite in suites}
         notes, status = {}, "stopped"
@@ -74,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
             note = {"command": command(sys.argv[1:]), "environment": here, "seeds": list(suite.seeds)}
             notes[suite.name] = store.begin_run(suite.name, note)
         try:
-            everything = [cell for mine in cells.values() for cell in mine]
+            everything = [cell for mine in cells.values() for cell in mine if family_of(cell) in families]
             report = run_cells(everything, store, jobs=args.jobs, retry_errors=True, device=args.device)
             status = "done"
         finally:
@@ -111,7 +122,8 @@ def publish(args: argparse.Namespace) -> int:
             if any(known.get(key) != "done" for key in keys):
                 sys.exit(f"{suite.name}: {sum(known.get(key) != 'done' for key in keys)} cells are missing or failed")
             busy = sum(seconds for seconds, _ in store.costs(keys).values())  # of all processes together
-            note = {**info, "started": runs[0]["started"], "seconds": round(busy, 1)}
+            commands = "; ".join(dict.fromkeys(note["info"]["command"] for note in runs))
+            note = {**info, "command": commands, "started": runs[0]["started"], "seconds": round(busy, 1)}
             with tempfile.TemporaryDirectory() as folder:
                 made = write_outputs(Results(suite, store), Path(folder), note)
                 target = args.docs / suite.name
@@ -183,6 +195,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("action", choices=("run", "publish", "summary", "merge", "pack"))
     parser.add_argument("--suites", default="", help="names, separated by commas (default: all but IMDB)")
+    parser.add_argument("--families", default="", help=f"only these cells: {', '.join(FAMILIES)} (attacks first)")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--device", default=None, help="torch device of games and networks, such as cuda")
     parser.add_argument("--quick", action="store_true", help="small versions, for a look; from any tree")

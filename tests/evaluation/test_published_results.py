@@ -98,11 +98,13 @@ def test_a_quick_run_is_published_whole(tmp_path):
         "--docs",
         str(tmp_path / "docs"),
     ]
-    for action in ("run", "publish"):
-        done = subprocess.run([*script, action, *given], capture_output=True, text=True, check=False)
+    steps = (["run", "--families", "attack"], ["run", "--families", "games"], ["run"], ["publish"])
+    for words in steps:
+        done = subprocess.run([*script, *words, *given], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
     for name, file in (("moon-quick", "accuracy.md"), ("sensitivity-quick", "per_budget.md")):
         assert (tmp_path / "docs" / name / file).is_file()
         note = json.loads((tmp_path / "docs" / name / "run.json").read_text())
         assert {"command", "environment", "started", "seconds", "seeds", "suite"} <= set(note)
+        assert note["command"].count("run_suites.py run --families") == 2, "every command that it took"
     assert "How often FLORAL leads" in (tmp_path / "docs" / "summary.md").read_text()
