@@ -125,6 +125,8 @@ def test_every_deviation_is_that_of_a_sample():
     sources = Path(tables.__file__).parents[1].rglob("*.py")
     # crowds/problems.py divides features by theirs: no deviation of replications
     assert {path.name for path in sources if other.search(path.read_text())} <= {"problems.py"}
+    package = Path(tables.__file__).parents[2]
+    assert [path.name for path in package.rglob("*.py") if "ddof" in path.read_text()] == ["deviation.py"]
 
 
 def test_accuracy_and_recovery_of_every_budget_are_a_table(tmp_path):

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from floral_learn.core.validation import generator
+from floral_learn.deviation import sample_deviation
 from floral_learn.extras import install_line
 
 from .base import PoisonResult
@@ -152,12 +153,12 @@ class SecurityCurveDisplay:
         return cls(np.asarray(budgets), curves, type(victim).__name__)
 
     def plot(self, ax: Any = None) -> "SecurityCurveDisplay":
-        """Draw the curves on ``ax`` (a new figure by default), with a band of one standard deviation."""
+        """Draw the curves on ``ax`` (a new figure by default), with a band of one sample deviation."""
         ax = _axis(ax)
         counts = np.issubdtype(self.budgets.dtype, np.integer)
         x = self.budgets if counts else 100 * self.budgets
         for name, values in self.accuracies.items():
-            mean, deviation = values.mean(axis=0), values.std(axis=0, ddof=min(1, len(values) - 1))
+            mean, deviation = values.mean(axis=0), sample_deviation(values, axis=0)
             (line,) = ax.plot(x, mean, marker="o", markersize=4, label=name)
             if len(values) > 1:
                 ax.fill_between(x, mean - deviation, mean + deviation, color=line.get_color(), alpha=0.15)

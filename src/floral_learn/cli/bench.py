@@ -24,7 +24,7 @@ def register(app: typer.Typer) -> None:
 
 
 def bench(
-    names: list[str] = typer.Argument(None, metavar="[SUITE]...", help="suites to run; --list shows them"),
+    names: list[str] = typer.Argument(None, metavar="SUITE", help="suites to run; --list shows them"),
     list_suites: bool = typer.Option(False, "--list", help="list the suites with the time each took last"),
     data: Path | None = typer.Option(None, help="compare on your own .csv, .tsv or .parquet file"),
     label: str | None = typer.Option(None, "--label", "-l", help="name of the label column of --data"),

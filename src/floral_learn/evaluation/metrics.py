@@ -1,10 +1,10 @@
-"""Scores of predictions: accuracy, balanced accuracy, mean hinge loss; and how replications spread."""
+"""Scores of predictions: accuracy, balanced accuracy, mean hinge loss."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+
+from floral_learn.deviation import sample_deviation as sample_deviation
 
 
 def binary_scores(scores: np.ndarray, positive: np.ndarray) -> dict[str, np.ndarray]:
@@ -33,15 +33,3 @@ def multiclass_hinge(scores: np.ndarray, codes: np.ndarray) -> float:
     own = others[rows, codes].copy()
     others[rows, codes] = -np.inf
     return float(np.maximum(0, 1 - (own - others.max(1))).mean())
-
-
-def sample_deviation(values: Any, axis: int | None = None) -> Any:
-    """The sample standard deviation (n - 1 in the denominator) of replications; nan for one.
-
-    Every deviation that the tables, figures and pages show is this one.
-    """
-    values = np.asarray(values, dtype=float)
-    count = values.size if axis is None else values.shape[axis]
-    if count < 2:
-        return np.full(np.sum(values, axis=axis).shape, np.nan)[()]
-    return np.std(values, axis=axis, ddof=1)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from floral_learn.deviation import sample_deviation
 from floral_learn.evaluation.questions.cells import MARKS, REVIEW
 from floral_learn.evaluation.questions.problems import SEVERAL, TABLES, UNEVEN
 from floral_learn.evaluation.spec import Cell
@@ -126,6 +127,6 @@ def paired(frame: pd.DataFrame, group: str, answers: int) -> pd.DataFrame:
     for name in wide.columns:
         both = wide[[(REVIEW, "posterior"), name]].dropna()
         apart = (both.iloc[:, 0] - both.iloc[:, 1]).groupby(level=["data", "split"]).mean()
-        error = apart.std(ddof=1) / np.sqrt(len(apart)) if len(apart) > 1 else np.nan
+        error = sample_deviation(apart) / np.sqrt(len(apart))
         rows.append({"order": name[0], "reading": name[1], "ahead_by": apart.mean(), "standard_error": error})
     return pd.DataFrame(rows)
