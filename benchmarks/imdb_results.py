@@ -207,7 +207,8 @@ def page(results: dict[str, Results], times: dict, kept: str, export: Path) -> s
     made = json.loads((export / "env.json").read_text()) if (export / "env.json").is_file() else {}
     made = made or note.get("environment", {})
     versions = ", ".join(f"{k} {v}" for k, v in made.items() if v != "not installed")
-    seconds = ", ".join(f"{name} {entry['seconds']:.0f} s" for name, entry in times.items()) or "not recorded"
+    took = sum(entry.get("seconds", 0.0) for entry in times.values())
+    seconds = f"{took:.0f} s" if took else "not recorded"
     draws = len(imdb.suite.seeds)
     bullets = "\n".join(f"- {sentence}" for sentence in heads_in_short(imdb))
     return f"""# IMDB: MiniLM under the gradient attack, and heads on its embeddings
