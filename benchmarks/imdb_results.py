@@ -58,7 +58,7 @@ def compact(results: Results, statistic: str, metric: str = "accuracy") -> str:
     """Levels down, methods across: the paper's numbers in a row of their own."""
     levels, wider = list(results.suite.levels), statistic.endswith(WIDER)
     titles = ["minilm, fine-tuned", *(f"{h}, {e} encoder" for e in ("own", "clean") for h in (*HEADS, *TOLD, *FIXED))]
-    rows = []
+    rows, shown = [], {}
     for title in titles:
         places = {p.level: p for p in results.cells if p.method.title == title}
         if not places or (wider and not next(iter(places.values())).method.needs_grid):
@@ -69,7 +69,23 @@ def compact(results: Results, statistic: str, metric: str = "accuracy") -> str:
             continue
         rows += paper_row(results, title, metric, statistic.removesuffix(WIDER))
         rows.append([title, *(number(values) for values in ours)])
+        shown[len(rows) - 1] = (title, [np.mean(values) if len(values) else np.nan for values in ours])
+    embolden(rows, shown, lowest=metric == "hinge_loss")
     return table(["", *level_names(results)], rows)
+
+
+def embolden(rows: list[list[str]], shown: dict[int, tuple[str, list[float]]], lowest: bool) -> None:
+    """The best of the six heads that share a grid and an encoder, in bold, in place; ties to three digits together."""
+    for encoder in ("own", "clean"):
+        heads = {f"{head}, {encoder} encoder" for head in HEADS}
+        mine = {place: means for place, (title, means) in shown.items() if title in heads}
+        for column in range(len(next(iter(mine.values()), []))):
+            means = {place: round(float(values[column]), 3) for place, values in mine.items()}
+            known = [value for value in means.values() if not np.isnan(value)]
+            best = (min if lowest else max)(known, default=None)
+            for place, value in means.items():
+                if value == best:
+                    rows[place][column + 1] = f"**{rows[place][column + 1]}**"
 
 
 def level_names(results: Results) -> list[str]:
@@ -89,10 +105,10 @@ def paper_row(results: Results, title: str, metric: str, statistic: str) -> list
 
 def lowest(results: Results) -> str:
     """The smallest hinge loss over rounds or epochs, of the configuration where its mean over draws is smallest."""
-    rows = []
+    rows, shown = [], {}
     more = {f"eta={eta:g} " for eta in results._more_etas}
     for title in ("minilm, fine-tuned", *(f"{h}, {e} encoder" for e in ("own", "clean") for h in HEADS)):
-        cells = []
+        cells, means = [], []
         for level in results.suite.levels:
             place = next((p for p in results.cells if p.method.title == title and p.level == level), None)
             frame = results.frame
@@ -105,9 +121,12 @@ def lowest(results: Results) -> str:
                 if traces:
                     found.append(np.array([trace.min() for trace in traces]))
             cells.append(number(min(found, key=np.mean)) if found else "-")
+            means.append(min((float(np.mean(one)) for one in found), default=np.nan))
         if any(cell != "-" for cell in cells):
             rows += paper_row(results, title, "hinge_loss", "best")
             rows.append([title, *cells])
+            shown[len(rows) - 1] = (title, means)
+    embolden(rows, shown, lowest=True)
     return table(["", *level_names(results)], rows)
 
 
@@ -223,7 +242,7 @@ def page(results: dict[str, Results], times: dict, kept: str, export: Path) -> s
 6 layers, 256 tokens, batch 32, AdamW 5e-5, three epochs, bfloat16) takes RoBERTa's place. *own encoder*: embeddings
 of the model that was fine-tuned on the labels that the head gets; *clean encoder*: of the one fine-tuned on clean
 labels. The paper does not say which it used; its numbers stand above the own-encoder rows. Mean and sample deviation
-over draws. All numbers: [accuracy](imdb/accuracy.md), [hinge loss](imdb/hinge_loss.md), [costs](imdb/costs.md).
+over draws; bold: the best of the six heads on one encoder. All numbers: [accuracy](imdb/accuracy.md), [hinge loss](imdb/hinge_loss.md), [costs](imdb/costs.md).
 
 With a few answers, and which encoder gives the paper's pattern at 40 %: [IMDB with answers](imdb-answers.md).
 
