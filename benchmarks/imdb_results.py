@@ -242,7 +242,8 @@ def page(results: dict[str, Results], times: dict, kept: str, export: Path) -> s
 6 layers, 256 tokens, batch 32, AdamW 5e-5, three epochs, bfloat16) takes RoBERTa's place. *own encoder*: embeddings
 of the model that was fine-tuned on the labels that the head gets; *clean encoder*: of the one fine-tuned on clean
 labels. The paper does not say which it used; its numbers stand above the own-encoder rows. Mean and sample deviation
-over draws; bold: the best of the six heads on one encoder. All numbers: [accuracy](imdb/accuracy.md), [hinge loss](imdb/hinge_loss.md), [costs](imdb/costs.md).
+over draws; bold: the best of the six heads on one encoder. All numbers: [accuracy](imdb/accuracy.md),
+[hinge loss](imdb/hinge_loss.md), [costs](imdb/costs.md).
 
 With a few answers, and which encoder gives the paper's pattern at 40 %: [IMDB with answers](imdb-answers.md).
 
