@@ -6,7 +6,8 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install -qq --disable-pip-version-check
-# Tests run in two processes; one BLAS thread each keeps them from fighting over the cores.
+# Tests run in two processes; one BLAS thread each keeps them from fighting over the cores. A file's tests stay in one
+# process, so that what they share (a cluster, a browser, a fitted model) is made once.
 JOBS   ?= 2
 SITE   := build/docs
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
@@ -18,10 +19,10 @@ demo: $(VENV)/.demo
 	$(BIN)/floral demo --out demo.png
 
 test: lint types browser
-	$(THREADS) $(BIN)/python -m pytest -n $(JOBS) -m "not slow" --durations=20
+	$(THREADS) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m "not slow" --durations=20
 
 test-all: lint types docs browser
-	$(THREADS) $(BIN)/python -m pytest -n $(JOBS) --durations=20
+	$(THREADS) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations=20
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check --quiet src tests benchmarks examples docs/conf.py docs/_ext
