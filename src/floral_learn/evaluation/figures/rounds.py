@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from floral_learn.evaluation.figures.style import line_style, title_of, without_marker
+from floral_learn.evaluation.figures.style import in_lines, line_style, title_of, without_marker
 from floral_learn.evaluation.metrics import sample_deviation
 from floral_learn.evaluation.reporting.results import Place, Results
+
+Group = tuple[str, tuple[float, float]]  # attack, (C, gamma)
 
 
 def draw(results: Results) -> Figure:
@@ -29,8 +31,7 @@ def draw(results: Results) -> Figure:
             places = [p for p in results.cells if (p.attack, p.setting) == group and p.level == level]
             for order, place in enumerate(places):
                 _curve(axis, results, place, order, handles)
-            setting = f"\nC={group[1][0]:g}, γ={group[1][1]:g}" if len(groups) > 1 else ""
-            axis.set_title(title_of(level) + setting)
+            axis.set_title("\n".join([title_of(level), *_told_apart(group, groups)]))
             axis.set_ylim(bottom=max(0.4, axis.get_ylim()[0]))  # the first rounds are far below all else
         for axis in panels[number * tall : (number + 1) * tall].flat[len(levels) :]:
             axis.set_axis_off()
@@ -40,6 +41,13 @@ def draw(results: Results) -> Figure:
         axis.set_ylabel("test accuracy")
     figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=5)
     return figure
+
+
+def _told_apart(group: Group, groups: list[Group]) -> list[str]:
+    """Lines of a heading: the attack where there are several, the kernel where there are several."""
+    attack, (C, gamma) = group
+    attacks, settings = (len({values[part] for values in groups}) > 1 for part in (0, 1))
+    return [*([in_lines(attack)] if attacks else []), *([f"C={C:g}, γ={gamma:g}"] if settings else [])]
 
 
 def _curve(axis: Any, results: Results, place: Place, order: int, handles: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from floral_learn.evaluation.figures.style import line_style
+from floral_learn.evaluation.figures.style import in_lines, line_style
 from floral_learn.evaluation.metrics import sample_deviation
 from floral_learn.evaluation.reporting.results import Results
 
@@ -80,7 +80,7 @@ def _height(results: Results, kind: str) -> tuple[float, float]:
 
 
 def _title(results: Results, group: Group, kind: str, n_kinds: int) -> str:
-    attack, (C, gamma) = group
+    attack, (C, gamma) = in_lines(group[0]), group[1]
     name = f"{attack} attack" if n_kinds == 1 else f"{attack}:\n{_TITLES[kind]}"
     return name if len(results.suite.settings) < 2 else f"{name}\nC={C:g}, γ={gamma:g}"
 

@@ -82,3 +82,8 @@ def print_style() -> Iterator[None]:
 def title_of(level: float) -> str:
     """The heading of a panel."""
     return "clean labels" if level == 0 else f"{level:g} % poisoned"
+
+
+def in_lines(attack: str) -> str:
+    """The name of an attack in the heading of a narrow panel: what is in brackets stands below."""
+    return attack.replace(" (", "\n(")
