@@ -52,7 +52,7 @@ def words(text: str) -> str:
     return " ".join(text.split())
 
 
-@pytest.mark.parametrize(("page", "claim"), claims())
+@pytest.mark.parametrize(("page", "claim"), list(claims()))
 def test_numbers_in_sentences_are_those_of_the_tables(page, claim):
     expected = words(PLACE.sub(lambda place: number(place[1]), claim))
     assert expected in words((DOCS / page).read_text(encoding="utf-8")), f"{page} does not say: {expected}"

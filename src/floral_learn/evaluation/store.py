@@ -175,7 +175,8 @@ class Store:
         """Note that a run started; `end_run` closes the note."""
         row = (suite, _now(), "running", json.dumps(info))
         self._write([("INSERT INTO runs (suite, started, status, info) VALUES (?, ?, ?, ?)", [row])])
-        return int(self._query("SELECT max(id) FROM runs")[0][0])
+        # another process may have begun a run of its own meanwhile
+        return int(self._query("SELECT max(id) FROM runs WHERE suite = ? AND info = ?", (suite, row[3]))[0][0])
 
     def end_run(self, run: int, status: str, seconds: float) -> None:
         """Note how the run ended."""
