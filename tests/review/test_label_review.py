@@ -10,6 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from floral_learn import FloralClassifier, LabelReview, poison
+from floral_learn.review.read_labels import read_classes
 
 
 @pytest.fixture(scope="module")
@@ -194,13 +195,35 @@ def test_a_rare_class_survives_a_review_of_noisy_labels():
     assert review.fit(SVC()).predict(X[test])[rare].mean() > plain - 0.1
 
 
-def test_a_class_in_doubt_keeps_as_many_rows_as_it_is_expected_to_have(moons):
+def test_before_any_answer_labels_are_as_given_and_fit_is_the_plain_fit(moons):
     X, _, given = moons
     review = LabelReview(X, given, random_state=0)
+    assert (review.labels_ == given).all()
+    np.testing.assert_array_equal(review.fit(SVC()).dual_coef_, SVC().fit(X, given).dual_coef_)
+
+
+def test_one_label_for_one_row_needs_no_list(moons):
+    X, _, given = moons
+    review = LabelReview(X, np.where(given == 1, "yes", "no"), random_state=0)
+    review.answer([3], "yes")
+    review.answer(4, None)
+    assert [entry["label"] for entry in review.history_] == ["yes", None]
+
+
+def test_accuracy_is_counted_in_parts_where_all_rows_are_answered(moons):
+    X, y, given = moons
+    review = LabelReview(X, given, random_state=0)
+    review.answer(np.arange(200), y)
+    found = review.accuracy(SVC())
+    assert found.checked == 200
+    assert found.low < SVC().fit(X[::2], y[::2]).score(X[1::2], y[1::2]) < found.high
+
+
+def test_a_class_in_doubt_keeps_as_many_rows_as_it_is_expected_to_have(moons):
+    given = moons[2]
     belief = np.column_stack([np.where(given == 0, 0.9, 0.55), np.where(given == 0, 0.1, 0.45)])
     belief[given == 1, 1] += np.linspace(0, 0.01, (given == 1).sum())  # all of class 1 is more likely wrong than right
-    review._belief = belief
-    kept = review.labels_ == 1
+    kept = read_classes(belief, given, np.ones(len(given), dtype=bool)) == 1
     assert kept.sum() == int(belief[:, 1].sum())
     assert belief[kept, 1].min() > belief[(given == 1) & ~kept, 1].max()
 
@@ -361,7 +384,15 @@ def test_choose_keeps_the_default_until_another_is_significantly_better(moons):
         (lambda r: r.undo(), "no answer to undo"),
         (lambda r: r.guarantee(confidence=1.0), "confidence=1.0 must lie"),
         (lambda r: r.guarantee(reviewer="nobody"), "reviewer='nobody' has given no answer"),
+        (lambda r: r.answer([1, 2], 1), "labels=1 must hold one label per row, 2 in all"),
+        (lambda r: r.answer([1, 2], "no"), "labels='no' must hold one label per row"),
         (lambda r: r.choose([SVC()]), "at least two"),
+        (lambda r: r.choose(None), "candidates=None must be a list"),
+        (lambda r: r.choose([SVC(), "round"]), "candidates holds 'round', which is not"),
+        (lambda r: r.choose([SVC(), SVC(C=2)], folds=1), "folds=1 must be an integer of at least 2"),
+        (lambda r: r.fit(SVC), "estimator holds .* which is not a scikit-learn classifier"),
+        (lambda r: r.fit(None), "estimator holds None"),
+        (lambda r: r.accuracy(SVC()), "accuracy needs answers on the walk"),
         (lambda r: r.append(np.zeros((1, 5)), [0]), "X has 5 columns"),
         (lambda r: r.append(np.zeros((1, 2)), [9]), "does not know: 9"),
     ],
@@ -375,6 +406,10 @@ def test_bad_calls_say_what_is_allowed(moons, call, match):
 @pytest.mark.parametrize(
     ("options", "match"),
     [
+        ({"walk_share": "a"}, "walk_share='a' must be a number"),
+        ({"random_state": -1}, "random_state=-1 must be an integer that is not negative"),
+        ({"groups": [None] * 200}, "groups has 200 missing entries"),
+        ({"classes": ["no", "yes"]}, "must be of one kind"),
         ({"trusted": [True]}, "trusted must have one entry per row"),
         ({"trusted": np.ones(200)}, "trusted must hold True and False"),
         ({"groups": ["a"]}, "groups must have one entry per row"),

@@ -19,6 +19,8 @@ def encoded(y: np.ndarray, classes: Any) -> tuple[np.ndarray, np.ndarray]:
     known = np.asarray(classes)
     if known.ndim != 1 or len(np.unique(known)) < 2:
         raise ValueError(f"classes={classes!r} must list at least two different labels")
+    if (known.dtype.kind in "OUS") != (y.dtype.kind in "OUS"):
+        raise ValueError(f"classes={classes!r} and y must be of one kind: {known.dtype} and {y.dtype} are not")
     if unknown := sorted({str(v) for v in np.unique(y).tolist()} - {str(c) for c in known.tolist()}):
         raise ValueError(f"y holds labels that classes does not list: {', '.join(unknown)}")
     found, codes = encode_labels(np.concatenate([y, known]), "LabelReview")
@@ -38,14 +40,33 @@ def column(values: Any, n: int, name: str, kind: Any) -> np.ndarray:
         values = values.astype(float)
         if (values < 0).any() or not np.isfinite(values).all():
             raise ValueError(f"{name} must be finite and not negative")
+    if kind is None and (missing := sum(value is None or value != value for value in values.tolist())):
+        raise ValueError(f"{name} has {missing} missing entries; every row needs one")
     return values
+
+
+def whole(value: Any) -> bool:
+    """Whether a parameter is an integer; True and False are none."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def checked_model(model: Any, name: str) -> Any:
+    """`model`, if it can be cloned and fitted."""
+    if isinstance(model, type) or not all(hasattr(model, part) for part in ("fit", "predict", "get_params")):
+        raise ValueError(f"{name} holds {model!r}, which is not a scikit-learn classifier such as SVC()")
+    return model
 
 
 def answered(rows: Any, labels: Any, n: int, classes: np.ndarray) -> tuple[list[int], list[int]]:
     """Row numbers and class codes of one call of ``answer``."""
     if np.ndim(rows) == 0:
         rows, labels = [rows], [labels]
-    rows, labels = list(rows), list(labels)
+    rows = list(rows)
+    if labels is None or isinstance(labels, str) or np.ndim(labels) == 0:
+        if len(rows) != 1:
+            raise ValueError(f"labels={labels!r} must hold one label per row, {len(rows)} in all")
+        labels = [labels]
+    labels = list(labels)
     if len(rows) != len(labels):
         raise ValueError(f"rows has {len(rows)} entries and labels has {len(labels)}; they must match")
     for row in rows:

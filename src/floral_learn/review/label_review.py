@@ -16,10 +16,11 @@ from floral_learn.review import saving
 from floral_learn.review.answers import UNSURE, Answer, verdict, votes
 from floral_learn.review.choosing import Choice
 from floral_learn.review.guarantee import Accuracy, Guarantee, counted_accuracy, wrong_bounds
-from floral_learn.review.intake import answered, column, encoded
+from floral_learn.review.intake import answered, checked_model, column, encoded, whole
 from floral_learn.review.memory import values_at_a_time
 from floral_learn.review.posterior import Posterior, Problem
 from floral_learn.review.questions import ask_settling, pool_of
+from floral_learn.review.read_labels import SURE, read_classes, training_weights
 from floral_learn.review.reading import SETTLED, Material, inferred, read
 from floral_learn.review.rows import bytes_per_row, measured_rows
 from floral_learn.review.scales import better_scale
@@ -30,8 +31,7 @@ from floral_learn.review.wrong_share import WrongShare, estimated_share
 from floral_learn.shown import Shown
 
 _REVIEWER = "reviewer"
-_SURE = 2.5  # rows that are read right with 70 % and more count in full
-_MOST_SHIFT = 4.0  # how much more, or less, a class may weigh than the rows that are read as it
+_FEW, _PARTS = 0.1, 5  # rows on the walk from which accuracy is counted in parts, as a share of all, and how many
 _LITTLE = 0.002  # one label in five hundred
 
 
@@ -72,7 +72,7 @@ class LabelReview(Shown):
     classes_ : ndarray of shape (M,)
         The labels that occur.
     labels_ : ndarray of shape (n,)
-        Labels as they should be read now.
+        Labels as they should be read now; as given as long as there are no answers, groups or trusted rows.
     wrong_probability_ : ndarray of shape (n,)
         P(the given label is wrong), for every row.
     label_probability_ : ndarray of shape (n, M)
@@ -121,10 +121,10 @@ class LabelReview(Shown):
         max_memory: str | float = "4GB",
         random_state: int | None = None,
     ) -> None:
-        if not 0.0 <= walk_share <= 1.0:
+        if not isinstance(walk_share, int | float | np.number) or not 0.0 <= walk_share <= 1.0:
             raise ValueError(f"walk_share={walk_share!r} must be a number from 0 to 1")
-        if random_state is not None and not isinstance(random_state, int | np.integer):
-            raise ValueError(f"random_state={random_state!r} must be an integer or None")
+        if random_state is not None and not (whole(random_state) and random_state >= 0):
+            raise ValueError(f"random_state={random_state!r} must be an integer that is not negative, or None")
         self.walk_share, self.max_memory = float(walk_share), max_memory
         self.random_state = None if random_state is None else int(random_state)
         self._seed = secrets.randbits(63) if random_state is None else int(random_state)
@@ -140,7 +140,7 @@ class LabelReview(Shown):
 
         Asking again without an answer gives the same rows.
         """
-        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        if not whole(n) or n < 1:
             raise ValueError(f"n={n!r} must be an integer of at least 1")
         waiting = self._walk[self._free()[self._walk]]
         kinds = [on_walk(len(self._votes) + k, self.walk_share) for k in range(min(n, len(waiting)))]
@@ -200,7 +200,8 @@ class LabelReview(Shown):
     @property
     def history_(self) -> list[dict[str, Any]]:
         """Every answer in order: row, label (None for "not sure"), reviewer, turn, walk."""
-        labels = [None if a.code == UNSURE else self.classes_[a.code] for a in self._log]
+        names = self.classes_.tolist()
+        labels = [None if a.code == UNSURE else names[a.code] for a in self._log]
         return [
             {"row": a.row, "label": label, "reviewer": a.reviewer, "turn": a.turn, "walk": a.walk}
             for a, label in zip(self._log, labels, strict=True)
@@ -287,31 +288,34 @@ class LabelReview(Shown):
 
         Rows in doubt weigh less where its fit takes ``sample_weight``; answered and trusted rows are ``trusted`` where
         it takes that; a FLORAL ``budget`` that still has its default becomes the share of rows that are still in doubt
-        (read right with less than 70 %), at most 5 %.
+        (read right with less than 70 %), at most 5 %. Without answers, groups and trusted rows this is a plain fit.
         """
-        return self._fit_on(estimator, np.arange(len(self.given)))
+        return self._fit_on(checked_model(estimator, "estimator"), np.arange(len(self.given)))
 
     def accuracy(self, estimator: Any, *, confidence: float = 0.95) -> Accuracy:
         """An interval for the accuracy of `fit(estimator)` on rows like these, counted on rows kept out of it.
 
         The answered rows at the start of the walk are a random sample. A clone is trained without them and without what
-        their answers say about other rows, and tried on them; "not sure" counts as a miss below and as a hit above.
-        Exact for one look (Clopper and Pearson). Which other rows were asked may still depend on these answers.
+        their answers say about other rows, and tried on them; where they are more than a tenth of all rows, five clones
+        are, each without a fifth of them. "Not sure" counts as a miss below and as a hit above. Exact for one look
+        (Clopper and Pearson). Which other rows were asked may still depend on these answers.
         """
         if not 0.0 < confidence < 1.0:
             raise ValueError(f"confidence={confidence!r} must lie between 0 and 1")
+        checked_model(estimator, "estimator")
         prefix = [row for row in self._prefix(self._votes) if row in self._votes]
         if not prefix:
             raise ValueError("accuracy needs answers on the walk: answer the rows that ask() gives, at least four")
-        blind = copy.copy(self)
-        blind._log = [a for a in self._log if a.row not in set(prefix)]
-        blind._forget()
-        kept = np.setdiff1d(np.arange(len(self.given)), prefix)
-        guess = blind._fit_on(estimator, kept).predict(self._X[prefix])
-        truth = [self._verdicts()[row] for row in prefix]
-        return counted_accuracy(
-            [None if t is None else bool(g == t) for g, t in zip(guess, truth, strict=True)], confidence
-        )
+        parts = 1 if len(prefix) <= _FEW * len(self.given) else min(_PARTS, len(prefix))
+        verdicts, hits = self._verdicts(), []
+        for rows in (prefix[k::parts] for k in range(parts)):
+            blind = copy.copy(self)
+            blind._log = [a for a in self._log if a.row not in set(rows)]
+            blind._forget()
+            guess = blind._fit_on(estimator, np.setdiff1d(np.arange(len(self.given)), rows)).predict(self._X[rows])
+            truth = [verdicts[row] for row in rows]
+            hits += [None if t is None else bool(g == t) for g, t in zip(guess, truth, strict=True)]
+        return counted_accuracy(hits, confidence)
 
     def choose(
         self, candidates: Mapping[str, Any] | Sequence[Any], *, folds: int = 5, confidence: float = 0.95
@@ -333,9 +337,17 @@ class LabelReview(Shown):
             ``choice.ask(n)`` names rows, ``review.answer`` takes their labels, ``choice.name_`` and
             ``choice.estimator_`` say which candidate to use now.
         """
+        if isinstance(candidates, str) or not isinstance(candidates, Mapping | Sequence):
+            raise ValueError(
+                f"candidates={candidates!r} must be a list of classifiers, or a dict of name to classifier"
+            )
         named = candidates if isinstance(candidates, Mapping) else {str(c): c for c in candidates}
         if len(named) < 2:
             raise ValueError(f"candidates names {len(named)} different settings; give at least two")
+        for model in named.values():
+            checked_model(model, "candidates")
+        if not whole(folds) or folds < 2:
+            raise ValueError(f"folds={folds!r} must be an integer of at least 2")
         if not 0.0 < confidence < 1.0:
             raise ValueError(f"confidence={confidence!r} must lie between 0 and 1")
         rng = np.random.default_rng(self._seed + 1 if self.random_state is not None else None)
@@ -343,7 +355,7 @@ class LabelReview(Shown):
 
     def append(self, X: Any, y: Any, *, trusted: Any = None, groups: Any = None, sample_weight: Any = None) -> None:
         """Add rows with their given labels; answers stay, and the walk takes the new rows in at random places."""
-        X = check_array(X, accept_sparse="csr", dtype="numeric")
+        X = check_array(X, accept_sparse="csr", dtype="numeric", input_name="X")
         if X.shape[1] != self._X.shape[1]:
             raise ValueError(f"X has {X.shape[1]} columns and the review has {self._X.shape[1]}")
         if sparse.issparse(X) != sparse.issparse(self._X):
@@ -387,7 +399,7 @@ class LabelReview(Shown):
         classes: Any,
     ) -> None:
         """Check everything, compute what does not depend on answers, and only then take it over."""
-        X = check_array(X, accept_sparse="csr", dtype="numeric", ensure_min_samples=2)
+        X = check_array(X, accept_sparse="csr", dtype="numeric", ensure_min_samples=2, input_name="X")
         y = np.asarray(y)
         check_consistent_length(X, y)
         known, codes = encoded(y, classes)
@@ -451,38 +463,24 @@ class LabelReview(Shown):
             self._known, self._errors = inferred(self._material, self._votes)
         return self._known
 
-    def _read(self) -> np.ndarray:
-        """The class that is more likely than all others; but no class loses rows beyond its expected number.
+    def _has_evidence(self) -> bool:
+        """Whether anything is known beside the given labels: alone, they do not say which of them are wrong."""
+        return bool(self._votes) or self._groups is not None or bool(self.trusted.any())
 
-        Where half of a class is in doubt, reading row by row would lose all of it. As many of its given labels as the
-        beliefs add up to stay, the likeliest first.
-        """
-        belief, codes = self.label_probability_, self._codes
-        best = belief.argmax(axis=1)
-        read = np.where(belief[np.arange(len(best)), best] > 0.5, best, codes)
-        may_stay = self._free() & (read != codes)
-        for c in np.unique(codes[may_stay]):
-            short = int(belief[:, c].sum()) - int((read == c).sum())
-            rows = np.flatnonzero(may_stay & (codes == c))
-            read[rows[np.argsort(-belief[rows, c], kind="stable")[: max(0, short)]]] = c
-        return read if len(np.unique(read)) > 1 else codes
+    def _read(self) -> np.ndarray:
+        """Class numbers as the labels are read now, (n,)."""
+        if not self._has_evidence():
+            return self._codes
+        return read_classes(self.label_probability_, self._codes, self._free())
 
     def _weights(self) -> np.ndarray:
-        """Less for rows in doubt; each class weighs as much as it is expected to have rows, 1 per row on average.
-
-        Labels are read one by one, so a rare class in doubt would be read too rarely.
-        """
-        belief, read = self.label_probability_, self._read()
-        certainty = np.clip(_SURE * (2 * belief[np.arange(len(belief)), read] - 1), 0.1, 1.0)
-        M = belief.shape[1]
-        total = np.maximum(np.bincount(read, certainty, minlength=M), 1e-9)
-        count = np.maximum(np.bincount(read, minlength=M), 1)
-        expected = count * np.clip(belief.sum(axis=0) / count, 1 / _MOST_SHIFT, _MOST_SHIFT)
-        weights = certainty * (expected / total)[read]
-        return self._weight * weights / weights.mean()
+        """Weights of the rows in `fit`, (n,)."""
+        if not self._has_evidence():
+            return self._weight
+        return self._weight * training_weights(self.label_probability_, self._read())
 
     def _fit_on(self, estimator: Any, train: np.ndarray) -> Any:
-        doubtful = self.label_probability_[np.arange(len(self.given)), self._read()] < 0.5 + 0.5 / _SURE
+        doubtful = self.label_probability_[np.arange(len(self.given)), self._read()] < 0.5 + 0.5 / SURE
         firm = self.trusted.copy()
         belief = self.label_probability_
         found = ((row, verdict(row_votes)) for row, row_votes in self._votes.items())
