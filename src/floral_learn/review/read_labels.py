@@ -1,0 +1,53 @@
+"""From probabilities of classes to labels and weights that a classifier can be trained on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+SURE = 2.5  # rows that are read right with 70 % and more count in full
+_LEAST = 0.1
+_MOST_SHIFT = 4.0  # how much more, or less, a class may weigh than the rows that are read as it
+
+
+def read_classes(belief: np.ndarray, codes: np.ndarray, free: np.ndarray) -> np.ndarray:
+    """The class that is more likely than all others, (n,); but no class loses rows beyond its expected number.
+
+    Where most of a class is a little more likely wrong than right, reading row by row would lose all of it. As many of
+    its given labels stay as the beliefs add up to, the likeliest first.
+
+    Parameters
+    ----------
+    belief : ndarray of shape (n, M)
+        P(true class).
+    codes : int ndarray of shape (n,)
+        Given labels as class numbers.
+    free : bool ndarray of shape (n,)
+        Rows that nobody has answered.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.review.read_labels import read_classes
+    >>> belief = np.array([[0.9, 0.1], [0.9, 0.1], [0.55, 0.45], [0.6, 0.4]])
+    >>> read_classes(belief, np.array([0, 0, 1, 1]), np.ones(4, dtype=bool))
+    array([0, 0, 1, 0])
+    """
+    best = belief.argmax(axis=1)
+    read = np.where(belief[np.arange(len(best)), best] > 0.5, best, codes)
+    may_stay = free & (read != codes)
+    for c in np.unique(codes[may_stay]):
+        short = int(belief[:, c].sum()) - int((read == c).sum())
+        rows = np.flatnonzero(may_stay & (codes == c))
+        read[rows[np.argsort(-belief[rows, c], kind="stable")[: max(0, short)]]] = c
+    return read if len(np.unique(read)) > 1 else codes
+
+
+def training_weights(belief: np.ndarray, read: np.ndarray) -> np.ndarray:
+    """Less for rows in doubt; each class weighs as much as it is expected to have rows, 1 per row on average, (n,)."""
+    certainty = np.clip(SURE * (2 * belief[np.arange(len(belief)), read] - 1), _LEAST, 1.0)
+    M = belief.shape[1]
+    total = np.maximum(np.bincount(read, certainty, minlength=M), 1e-9)
+    count = np.maximum(np.bincount(read, minlength=M), 1)
+    expected = count * np.clip(belief.sum(axis=0) / count, 1 / _MOST_SHIFT, _MOST_SHIFT)
+    weights = certainty * (expected / total)[read]
+    return weights / weights.mean()
