@@ -20,7 +20,7 @@ from floral_learn.review.intake import answered, checked_model, column, encoded,
 from floral_learn.review.memory import values_at_a_time
 from floral_learn.review.posterior import Posterior, Problem
 from floral_learn.review.questions import ask_settling, pool_of
-from floral_learn.review.read_labels import SURE, read_classes, training_weights
+from floral_learn.review.read_labels import read_classes, training_weights
 from floral_learn.review.reading import SETTLED, Material, inferred, read
 from floral_learn.review.rows import bytes_per_row, measured_rows
 from floral_learn.review.scales import better_scale
@@ -32,6 +32,7 @@ from floral_learn.shown import Shown
 
 _REVIEWER = "reviewer"
 _FEW, _PARTS = 0.1, 5  # rows on the walk from which accuracy is counted in parts, as a share of all, and how many
+_DOUBTFUL = 0.7  # rows read right with less are what FLORAL's attacker may flip
 _LITTLE = 0.002  # one label in five hundred
 
 
@@ -72,7 +73,7 @@ class LabelReview(Shown):
     classes_ : ndarray of shape (M,)
         The labels that occur.
     labels_ : ndarray of shape (n,)
-        Labels as they should be read now; as given as long as there are no answers, groups or trusted rows.
+        Labels as they should be read now; as given as long as there are neither answers nor groups.
     wrong_probability_ : ndarray of shape (n,)
         P(the given label is wrong), for every row.
     label_probability_ : ndarray of shape (n, M)
@@ -288,7 +289,7 @@ class LabelReview(Shown):
 
         Rows in doubt weigh less where its fit takes ``sample_weight``; answered and trusted rows are ``trusted`` where
         it takes that; a FLORAL ``budget`` that still has its default becomes the share of rows that are still in doubt
-        (read right with less than 70 %), at most 5 %. Without answers, groups and trusted rows this is a plain fit.
+        (read right with less than 70 %), at most 5 %. Without answers and groups this is a plain fit.
         """
         return self._fit_on(checked_model(estimator, "estimator"), np.arange(len(self.given)))
 
@@ -465,13 +466,17 @@ class LabelReview(Shown):
 
     def _has_evidence(self) -> bool:
         """Whether anything is known beside the given labels: alone, they do not say which of them are wrong."""
-        return bool(self._votes) or self._groups is not None or bool(self.trusted.any())
+        return bool(self._votes) or self._groups is not None
 
     def _read(self) -> np.ndarray:
-        """Class numbers as the labels are read now, (n,)."""
+        """Class numbers as the labels are read now, (n,); before any answer only groups can speak against labels."""
         if not self._has_evidence():
             return self._codes
-        return read_classes(self.label_probability_, self._codes, self._free())
+        read = read_classes(self.label_probability_, self._codes, self._free())
+        if self._votes:
+            return read
+        shift = self._posterior().problem.shift
+        return self._codes if shift is None else np.where(shift > 0, read, self._codes)
 
     def _weights(self) -> np.ndarray:
         """Weights of the rows in `fit`, (n,)."""
@@ -480,7 +485,7 @@ class LabelReview(Shown):
         return self._weight * training_weights(self.label_probability_, self._read())
 
     def _fit_on(self, estimator: Any, train: np.ndarray) -> Any:
-        doubtful = self.label_probability_[np.arange(len(self.given)), self._read()] < 0.5 + 0.5 / SURE
+        doubtful = self.label_probability_[np.arange(len(self.given)), self._read()] < _DOUBTFUL
         firm = self.trusted.copy()
         belief = self.label_probability_
         found = ((row, verdict(row_votes)) for row, row_votes in self._votes.items())

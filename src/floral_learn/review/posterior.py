@@ -103,13 +103,16 @@ class Problem:
         apart: dict[int | None, np.ndarray] = {None: far}
         for number, line in enumerate(() if self.lines is None else self.lines):
             apart[number] = (line[left][:, None] - line[right][None, :]) ** 2
-        kinds = {(c.on_line, c.width) for c in components if c.height > 0}
-        kernels = {kind: np.exp(-kind[1] * apart[kind[0]]) for kind in kinds}
         ties = {"given": np.where(same, 1.0, 0.0), "class": np.where(same, 1.0, -1.0 / (self.n_classes - 1))}
+        # components differ in their suspicions, too, which do not enter here: each kind of field is computed once
+        fields: dict[tuple[object, ...], np.ndarray] = {}
         found = np.zeros((len(components), *far.shape))
-        for out, component in zip(found, components, strict=True):
-            if component.height > 0:
-                out[:] = component.height**2 * kernels[component.on_line, component.width] * ties[component.tie]
+        for out, c in zip(found, components, strict=True):
+            if c.height > 0:
+                kind = (c.on_line, c.width, c.tie, c.height)
+                if kind not in fields:
+                    fields[kind] = c.height**2 * np.exp(-c.width * apart[c.on_line]) * ties[c.tie]
+                out[:] = fields[kind]
         return found
 
     def variances(self, components: Sequence[Component]) -> np.ndarray:

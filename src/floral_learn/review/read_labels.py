@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-SURE = 2.5  # rows that are read right with 70 % and more count in full
-_LEAST = 0.1
+_SURE = 1.25  # rows that are read right with 90 % and more count in full
+_LEAST = 0.1  # rows in doubt never weigh less, before classes are brought to their weight
 _MOST_SHIFT = 4.0  # how much more, or less, a class may weigh than the rows that are read as it
 
 
@@ -44,7 +44,7 @@ def read_classes(belief: np.ndarray, codes: np.ndarray, free: np.ndarray) -> np.
 
 def training_weights(belief: np.ndarray, read: np.ndarray) -> np.ndarray:
     """Less for rows in doubt; each class weighs as much as it is expected to have rows, 1 per row on average, (n,)."""
-    certainty = np.clip(SURE * (2 * belief[np.arange(len(belief)), read] - 1), _LEAST, 1.0)
+    certainty = np.clip(_SURE * (2 * belief[np.arange(len(belief)), read] - 1), _LEAST, 1.0)
     M = belief.shape[1]
     total = np.maximum(np.bincount(read, certainty, minlength=M), 1e-9)
     count = np.maximum(np.bincount(read, minlength=M), 1)
