@@ -14,8 +14,10 @@ from pathlib import Path
 import pytest
 from tiny import BROKEN, TINY
 
+from floral_learn.evaluation.plan import jobs_for
 from floral_learn.evaluation.runner import run_suite
 from floral_learn.evaluation.store import Store, StoreError
+from floral_learn.evaluation.suites import SUITES
 
 HERE = Path(__file__).parent
 WORKER = """
@@ -23,6 +25,7 @@ import sys
 sys.path.insert(0, {here!r})
 from dataclasses import replace
 from tiny import TINY
+from floral_learn.evaluation.plan import jobs_for
 from floral_learn.evaluation.runner import run_suite
 from floral_learn.evaluation.store import Store
 import floral_learn.defenses.floral, floral_learn.attacks, sklearn.svm
@@ -228,3 +231,14 @@ def test_a_progress_file_that_cannot_be_removed_does_not_end_the_run(tmp_path, m
     (tmp_path / ".store.sqlite.none.progress").touch()
     assert runner._progress_file(tmp_path / "store.sqlite").name.endswith(".progress")
     runner._remove(tmp_path / "other")
+
+
+def test_a_stack_of_networks_on_many_rows_is_no_longer_than_twenty():
+    networks = {name: [c for c in SUITES[name].cells() if c.method.name == "nn-pgd"] for name in ("moon", "mnist")}
+    for name, expected in (("moon", [30]), ("mnist", [20])):
+        _, jobs = jobs_for(networks[name])
+        assert [len(job.cells) for job in jobs] == expected
+    both = networks["mnist"] + [c for c in SUITES["mnist-alfa-tilt"].cells() if c.method.name == "nn-pgd"]
+    _, jobs = jobs_for(dict.fromkeys(both))
+    assert [len(job.cells) for job in jobs] == [20, 15]
+    assert sorted(c.key for job in jobs for c in job.cells) == sorted({c.key for c in both})

@@ -18,6 +18,8 @@ OWN_ROUNDS = ("largest-loss", "floral-printed")
 LEVELS_APART = ("alfa", "alfa-tilt")
 # Columns of a batch of games: on 500 rows the time a column does not fall any further, and a killed run loses less.
 MAX_COLUMNS = 128
+# Training rows of a stack of networks, all of them together: 20 networks on MNIST, which take minutes, 400 on Moon.
+MAX_STACKED_ROWS = 200_000
 # Measured on Moon, in units of 1000 column-rounds of a game (about 0.08 s): what a cell weighs in the time left, and in
 # the order of jobs. More rows weigh more, in proportion: less than they take on a CPU, and more than on a GPU.
 _WEIGHTS = {"nn": 2.0, "nn-pgd": 10.0, "nn-head": 25.0, "nn-turns": 25.0}
@@ -74,6 +76,11 @@ def jobs_for(cells: Iterable[Cell], rows: int = 500) -> tuple[list[Job], list[Jo
             first.append(Job("attack", tuple(members), large * _attack_weight(members[0]) * len(members)))
         elif family == "games":
             second += _game_jobs(members, rows)
+        elif family == "networks":
+            width = max(1, MAX_STACKED_ROWS // _rows_of(members[0], rows))
+            weight = large * _WEIGHTS[members[0].method.name]
+            stacks = [tuple(members[start : start + width]) for start in range(0, len(members), width)]
+            second += [Job("networks", stack, weight * len(stack)) for stack in stacks]
         else:
             weight = large * _WEIGHTS.get(members[0].method.name, 1.5)
             second.append(Job(str(family), tuple(members), weight * len(members)))
