@@ -21,11 +21,11 @@ import numpy as np
 import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).parent))
-from contradicted_rule import CELL, NEVER, SHIPPED, Records, best, judge, read_rows
+from contradicted_rule import CELL, NEVER, SHIPPED, SHIPPED_RULES, Records, best, judge, read_rows
 
 from floral_learn.atomic_files import write_atomically
 from floral_learn.datasets.arena import WITH_FILES
-from floral_learn.defenses.sanitizers.rule import RULE
+from floral_learn.defenses.sanitizers.rule import MEMORISES, RULE
 from floral_learn.evaluation.arena_card import EVENNESS, PREVALENCE
 from floral_learn.evaluation.arena_methods import MODELS
 from floral_learn.evaluation.arena_outputs import write_arena
@@ -72,7 +72,7 @@ class Arena:
         self.frame, self.records = frame, Records(frame)
         self.judged, self.rules = judge(self.records)
         self.chosen = best(self.records, self.records.fold >= 0)
-        self.shipped = self.records.outcome(RULE)
+        self.shipped = self.records.outcome(SHIPPED_RULES)
         self.rival, self.floral = self.records.alone("cleanlab"), self.records.alone("floral")
         self.models = [name for name in TITLES if (self.records.model == name).any()]
         self.sides = {"judged": self.judged, "shipped": self.shipped, "CleanLearning": self.rival}
@@ -177,7 +177,7 @@ class Arena:
             for kind in (*list(TRIED)[:4], SHIPPED):
                 rule = replace(RULE, least_share=NEVER, scattered_errors=2.0, recall_errors=0.0, scattered_share=0.0)
                 words = TRIED.get(kind, "what models and neighbours contradict and lies at random, left out")
-                card = self.card(self.records.outcome(rule, kind), here)
+                card = self.card(self.records.by(rule, kind), here)
                 rows.append(([TITLES[m], f"{words}; only if held-out accuracy rises by two errors"], card))
             loose = replace(RULE, scattered_errors=NEVER, most_clumped=NEVER, least_share=0.0)
             for words, rule in (
@@ -186,7 +186,7 @@ class Arena:
                 ("the same, labels mixed at random", replace(loose, most_clumped=RULE.most_clumped)),
                 ("both: what is shipped, without scattered suspects", replace(RULE, scattered_errors=NEVER)),
             ):
-                rows.append(([TITLES[m], words], self.card(self.records.outcome(rule), here)))
+                rows.append(([TITLES[m], words], self.card(self.records.by(rule), here)))
         return table(rows, ["model behind", "idea"])
 
     def default_table(self) -> str:
@@ -217,16 +217,30 @@ class Arena:
     def rules_table(self) -> str:
         names = list(asdict(RULE))
         lines = ["| judged on | " + " | ".join(f"`{n}`" for n in names) + " |", "|---|" + "---:|" * len(names)]
-        for title, rule in [
-            *((f"fold {k}", r) for k, r in self.rules.items()),
+        chosen = [
+            *((f"fold {number}", rules) for number, rules in self.rules.items()),
             ("all folds choose", self.chosen),
-            ("shipped", RULE),
-        ]:
-            values = [
-                "off" if v == NEVER else "any" if v == -NEVER else f"{v:g}" if isinstance(v, float) else str(v)
-                for v in asdict(rule).values()
-            ]
-            lines.append(f"| {title} | " + " | ".join(values) + " |")
+            ("shipped", SHIPPED_RULES),
+        ]
+        for branch, words in enumerate(("", ", by heart")):
+            for title, rules in chosen:
+                values = [
+                    "off" if v == NEVER else "any" if v == -NEVER else f"{v:g}" for v in asdict(rules[branch]).values()
+                ]
+                lines.append(f"| {title}{words} | " + " | ".join(values) + " |")
+        return "\n".join(lines)
+
+    def memory_table(self) -> str:
+        """How much of contradicted labels each model learns by heart, over all fits."""
+        lines = [
+            f"| model behind | median | lowest and highest tenth | fits of {MEMORISES:g} or more |",
+            "|---|---:|---:|---:|",
+        ]
+        for m in self.models:
+            known = self.records.share_memorised[self.of(m)]
+            known = known[~np.isnan(known)]
+            low, middle, high = np.quantile(known, (0.1, 0.5, 0.9))
+            lines.append(f"| {TITLES[m]} | {middle:.2f} | {low:.2f}, {high:.2f} | {(known >= MEMORISES).mean():.0%} |")
         return "\n".join(lines)
 
     def goals_table(self) -> str:
