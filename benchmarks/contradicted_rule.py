@@ -225,9 +225,8 @@ def choose(path: Path) -> None:
     for number, pair in [*rules.items(), ("none", best(records, records.fold >= 0))]:
         for words, rule in zip(("smoothing", "learning by heart"), pair, strict=True):
             print(f"fold {number} judged, {words}: {rule}")
-    print(
-        f"fits that learn by heart: {records.memorised.mean():.1%}, not known: {np.isnan(records.share_memorised).mean():.1%}"
-    )
+    unknown = np.isnan(records.share_memorised).mean()
+    print(f"fits that learn by heart: {records.memorised.mean():.1%}, not known: {unknown:.1%}")
     tables = {
         "judged": judged,
         "shipped": records.outcome(SHIPPED_RULES),
