@@ -156,7 +156,7 @@ def neighbor_shares(
     voters = np.arange(n) if n <= most_voters else np.random.default_rng(0).permutation(n)[:most_voters]
     ballots = np.eye(n_classes)[codes[voters]] * (1.0 if weight is None else weight[voters, None])
     k = min(n_neighbors, len(voters) - 1)
-    search = NearestNeighbors(n_neighbors=k + 1, n_jobs=n_jobs).fit(X[voters])
+    search = nearest_rows(X[voters], k + 1, n_jobs)
     shares = np.empty((n, n_classes))
     size = max(1, _BLOCK_ENTRIES // (k + 1))
     for start in range(0, n, size):
@@ -167,6 +167,12 @@ def neighbor_shares(
         votes = ballots[found[~itself].reshape(len(rows), k)].sum(axis=1)
         shares[rows] = votes / votes.sum(axis=1, keepdims=True)
     return shares
+
+
+def nearest_rows(X: Any, n_neighbors: int, n_jobs: int | None = None) -> NearestNeighbors:
+    """A search for the nearest among rows X (n, d); with more than a few columns trees are slower than no tree."""
+    algorithm = "auto" if X.shape[1] < 8 else "brute"
+    return NearestNeighbors(n_neighbors=n_neighbors, algorithm=algorithm, n_jobs=n_jobs).fit(X)
 
 
 def one_scale(X: Any) -> Any:
