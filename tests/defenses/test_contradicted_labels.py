@@ -7,9 +7,9 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_blobs, make_moons
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_predict
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -17,8 +17,8 @@ from sklearn.svm import SVC
 from floral_learn import ContradictedLabels, ContradictedLabelsSVC, FloralClassifier, SanitizedClassifier
 from floral_learn.defenses.sanitizers.check import compare
 from floral_learn.defenses.sanitizers.held_out import deal_folds, held_out, neighbor_shares, one_scale
-from floral_learn.defenses.sanitizers.one_way import clumped, one_way_flips
-from floral_learn.defenses.sanitizers.rule import RULE
+from floral_learn.defenses.sanitizers.one_way import _shuffled_pairs, clumped, one_way_flips
+from floral_learn.defenses.sanitizers.rule import RULE, RULE_MEMORISING, rule_for
 from floral_learn.defenses.sanitizers.suspects import mixed_suspects, rarest_share, undecided
 
 
@@ -110,6 +110,37 @@ def test_planted_labels_keep_to_themselves_and_lost_ones_do_not():
     assert clumped(X, inside, X[:, 0] > 0.3) > 10
     assert clumped(sparse.csr_matrix(X), inside, X[:, 0] > 0.3) > 10
     assert clumped(X, inside, np.ones(300, bool)) == 0.0
+
+
+def test_the_moments_of_mixed_labels_are_those_of_shuffles():
+    rng = np.random.default_rng(0)
+    near = NearestNeighbors(n_neighbors=5).fit(rng.normal(size=(40, 2))).kneighbors(return_distance=False)
+    kind = np.arange(40) < 12
+    shuffled = np.array([rng.permutation(kind) for _ in range(4000)])
+    pairs = (shuffled[:, near] == shuffled[:, :, None]).sum(axis=(1, 2))
+    mean, deviation = _shuffled_pairs(near, 12)
+    assert abs(mean - pairs.mean()) < 5 * deviation / np.sqrt(4000)
+    assert abs(deviation / pairs.std() - 1) < 0.06
+
+
+def test_what_a_model_learns_by_heart_is_measured_on_labels_that_it_has_seen():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    codes = (X[:, 0] > 0).astype(int)
+    wrong = rng.choice(400, 80, replace=False)
+    codes[wrong] = 1 - codes[wrong]
+    folds = deal_folds(codes, 4, rng)
+    shares = {}
+    for model in (LogisticRegression(), RandomForestClassifier(20, random_state=0)):
+        found = held_out(model, X, codes, np.array([0, 1]), folds, ask_again=True)
+        assert (found.seen >= 0).all()
+        shares[type(model).__name__] = found.memorised(codes)
+    assert shares["LogisticRegression"] < 0.2
+    assert shares["RandomForestClassifier"] > 0.9
+    assert held_out(LogisticRegression(), X, codes, np.array([0, 1]), folds).memorised(codes) == 0.0  # nobody asked
+    assert rule_for(0.2) is RULE
+    assert rule_for(float("nan")) is RULE
+    assert rule_for(0.9) is RULE_MEMORISING
 
 
 def test_a_class_that_is_rare_as_it_stands_is_left_alone():
@@ -218,7 +249,8 @@ def test_probabilities_of_another_model_judge_in_its_place():
     for wrong, match in (
         (probabilities[:, :1], r"shape \(600, 2\).*got \(600, 1\)"),
         (probabilities * 2, "sum to 1 in each row; row"),
-        (-probabilities, "finite and not negative"),
+        (-probabilities, "finite and not negative, held-out probabilities of each class; row 0 has -"),
+        (np.full((600, 2), "a"), "pred_probs must be numbers.*'a'"),
     ):
         with pytest.raises(ValueError, match=match):
             ContradictedLabels().fit_sanitize(X, y, pred_probs=wrong)
@@ -318,6 +350,10 @@ def test_bad_parameters_and_models_without_features_are_refused():
         ContradictedLabels(n_folds=1).fit_sanitize(X, y)
     with pytest.raises(ValueError, match="needs features, and SVC takes a precomputed kernel"):
         ContradictedLabels().fit_sanitize(X @ X.T, y, estimator=SVC(kernel="precomputed"))
+    with pytest.raises(TypeError, match=r"estimator=SVC is a class; give an instance, SVC\(\)"):
+        SanitizedClassifier(ContradictedLabels(), SVC).fit(X, y)
+    with pytest.raises(ValueError, match="estimator=Ridge is a regressor; a classifier is needed"):
+        SanitizedClassifier(ContradictedLabels(), Ridge()).fit(X, y)
     with pytest.raises(TypeError, match="unexpected keyword 'grpah'; ContradictedLabels takes pred_probs"):
         SanitizedClassifier(ContradictedLabels(), SVC()).fit(X, y, grpah=None)
 

@@ -4,7 +4,7 @@ import inspect
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_regressor
 from sklearn.utils import get_tags
 from sklearn.utils._metadata_requests import _routing_enabled
 from sklearn.utils._param_validation import HasMethods
@@ -82,6 +82,11 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
         """
         self._validate_params()
         sanitizer, estimator = self._parts()
+        for name, part in (("sanitizer", sanitizer), ("estimator", estimator)):
+            if isinstance(part, type):
+                raise TypeError(f"{name}={part.__name__} is a class; give an instance, {part.__name__}().")
+        if is_regressor(estimator):
+            raise ValueError(f"estimator={type(estimator).__name__} is a regressor; a classifier is needed.")
         known = inspect.signature(sanitizer.fit_sanitize).parameters
         for_sanitizer = {name: value for name, value in params.items() if name in known and value is not None}
         for_estimator = self._route(sanitizer, estimator, known, params)
@@ -94,6 +99,8 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
             accept_sparse="csr" if "estimator" in known and tags.sparse else False,
             ensure_all_finite="allow-nan" if "estimator" in known and tags.allow_nan else True,
         )
+        if weight is not None:
+            self._takes_weights(estimator, "sample_weight")
         if "sample_weight" in known:
             for_sanitizer["sample_weight"] = weight
         if "estimator" in known:
@@ -107,15 +114,18 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
             self.sample_weight_ = given if result.sample_weight is None else given * result.sample_weight
         arguments = _check_method_params(X, for_estimator, indices=np.flatnonzero(result.kept))
         if self.sample_weight_ is not None:
-            if not has_fit_parameter(estimator, "sample_weight"):
-                source = "the sanitizer" if weight is None else "sample_weight"
-                raise ValueError(
-                    f"estimator={type(estimator).__name__} cannot train with the weights of {source}: its "
-                    "fit takes no sample_weight."
-                )
+            self._takes_weights(estimator, "the sanitizer")
             arguments["sample_weight"] = self.sample_weight_
         self.estimator_ = clone(estimator).fit(result.X, result.y, **arguments)
         return self
+
+    @staticmethod
+    def _takes_weights(estimator: Any, source: str) -> None:
+        if not has_fit_parameter(estimator, "sample_weight"):
+            raise ValueError(
+                f"estimator={type(estimator).__name__} cannot train with the weights of {source}: its "
+                "fit takes no sample_weight."
+            )
 
     def _route(self, sanitizer: Any, estimator: Any, known: Any, params: dict[str, Any]) -> dict[str, Any]:
         """The keywords for the classifier's fit; without metadata routing there can be none."""

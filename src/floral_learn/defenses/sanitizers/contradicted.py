@@ -266,14 +266,22 @@ class ContradictedLabels(BaseEstimator):
 
 def checked_shares(pred_probs: Any, n: int, classes: NDArray[Any]) -> NDArray[np.float64]:
     """Probabilities (n, M) as given by the caller, or an error that says what is wrong with them."""
-    shares = np.asarray(pred_probs, dtype=np.float64)
+    try:
+        shares = np.asarray(pred_probs, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"pred_probs must be numbers, held-out probabilities of each class: {error}.") from error
     if shares.shape != (n, len(classes)):
         raise ValueError(
             f"pred_probs must have shape ({n}, {len(classes)}), one row for each row of X and one column for each of "
             f"the labels {classes.tolist()}, got {shares.shape}."
         )
-    if not np.isfinite(shares).all() or (shares < 0).any():
-        raise ValueError("pred_probs must be finite and not negative: held-out probabilities of each class.")
+    bad = ~np.isfinite(shares) | (shares < 0)
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise ValueError(
+            f"pred_probs must be finite and not negative, held-out probabilities of each class; row {row} has "
+            f"{shares[row, column]:.4g} for label {classes.tolist()[column]!r}."
+        )
     if not np.allclose(shares.sum(axis=1), 1.0, atol=1e-3):
         row = int(np.argmax(np.abs(shares.sum(axis=1) - 1.0)))
         raise ValueError(f"pred_probs must sum to 1 in each row; row {row} sums to {shares[row].sum():.4g}.")
