@@ -46,7 +46,7 @@ def row(kind, fold=0, data="moon", level_=30, accuracy=0.5, **given):
         "n": 400,
     }
     numbers = {"code": 1, "level": 0.9, "rim": 0.4, "own_in_core": 0.4, "own": 80, "foreign": 90, "share": 0.5}
-    check = {"clumped": 0.0, "check_errors": 0.0, "check_recall": 0.5, "recall_errors": 3.0}
+    check = {"clumped": 0.0, "check_errors": 0.0, "check_recall": 0.5, "recall_errors": 3.0, "memorised": np.nan}
     return where | numbers | check | {"kind": kind, "accuracy": accuracy, "balanced": accuracy} | given
 
 
@@ -76,11 +76,14 @@ def test_a_rule_acts_on_the_pattern_with_most_labels_and_only_where_the_check_ag
         ]
     )
     records = script.Records(frame)
-    change = pd.Series(records.outcome(rule)[:, 0], index=records.cell.get_level_values("data"))
+    change = pd.Series(records.by(rule)[:, 0], index=records.cell.get_level_values("data"))
     names = ["moon", "circles", "wine", "iris", "pima", "htru2"]
     np.testing.assert_allclose(change[names], [0.4, 0.0, 0.1, 0.0, 0.0, 0.0])
-    never = records.outcome(replace(rule, level=0.95, scattered_errors=script.NEVER))
-    assert not never.any()
+    never = replace(rule, level=0.95, scattered_errors=script.NEVER)
+    assert not records.by(never).any()
+    by_heart = script.Records(frame.assign(memorised=np.where(frame.data == "moon", 0.8, 0.1)))
+    change = pd.Series(by_heart.outcome((rule, never))[:, 0], index=by_heart.cell.get_level_values("data"))
+    np.testing.assert_allclose(change[names], [0.0, 0.0, 0.1, 0.0, 0.0, 0.0])  # moon's fit is the other rule's
     assert np.isnan(records.alone("cleanlab")).all()
     np.testing.assert_allclose(np.nansum(records.alone("mixed 0")[:, 0]), 0.1 - 0.3 + 0.1 - 0.2 - 0.2 - 0.2)
 
@@ -93,7 +96,7 @@ def test_each_fold_is_judged_by_a_rule_that_has_not_seen_it(script):
             rows += [row("plain", fold, f"d{fold}", level_), row("mixed 0", fold, f"d{fold}", level_)]
         rows.append(row("one-way", fold, f"d{fold}", 30, good, own_in_core=core))
     records = script.Records(pd.DataFrame(rows))
-    assert script.best(records, records.fold >= 0).own_in_core < 0.59  # it has seen the harm
+    assert script.best(records, records.fold >= 0)[0].own_in_core < 0.59  # it has seen the harm
     judged, rules = script.judge(records)
     assert sorted(rules) == [0, 1, 2, 3]
     gained = pd.Series(judged[:, 0], index=records.fold)
@@ -111,6 +114,8 @@ def test_recorded_cells_say_what_the_estimator_does(recorder):
     assert way["check_recall"] > 0.3
     assert abs(way["clumped"]) < 3
     assert all("accuracy" in found for found in recorder.cell(LogisticRegression(), data, y, every=True))
+    (first, *_) = recorder.cell(SVC(), data, y, every=False, only="memory")
+    assert first == {"kind": "memory", "memorised": rows[0]["memorised"]}
 
 
 def test_recording_goes_on_where_it_stopped(recorder, tmp_path):
