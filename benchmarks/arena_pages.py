@@ -239,6 +239,8 @@ class Arena:
         for m in self.models:
             known = self.records.share_memorised[self.of(m)]
             known = known[~np.isnan(known)]
+            if not len(known):
+                continue
             low, middle, high = np.quantile(known, (0.1, 0.5, 0.9))
             lines.append(f"| {TITLES[m]} | {middle:.2f} | {low:.2f}, {high:.2f} | {(known >= MEMORISES).mean():.0%} |")
         return "\n".join(lines)

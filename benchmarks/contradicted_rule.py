@@ -110,6 +110,7 @@ class Records:
         change = np.zeros((len(self.plain), 2))
         found = pattern[pattern >= 0]
         found = found[ways["check_recall"][found] >= rule.one_way_gain]
+        found = found[ways["recall_errors"][found] >= rule.one_way_errors]
         change[ways["at"][found]] = ways["change"][found]
         others = self.others.get(kind)
         if others is not None:
@@ -167,40 +168,34 @@ def harmless(records: Records, change: np.ndarray, rows: np.ndarray) -> bool:
 
 
 def best_of(records: Records, rows: np.ndarray, branch: int, rules: Sequence[Rules]) -> Rules:
-    """The most careful of the harmless rules that gain nearly as much as the best of them in this branch.
+    """The most careful of the harmless rules that gain nearly as much as the best of them.
 
     Where no rule is harmless, the one with the highest worst cell.
     """
-    found = []
-    here = rows & (records.memorised == bool(branch))
+    here = rows & records.memorised if branch else rows
     if not here.any():
         return rules[0]
-    for rule in rules:
-        change = records.outcome(rule)
-        numbers = records.card(change, here)
-        gain = 0.0 if np.isnan(numbers["poisoned"]) else numbers["poisoned"]
-        found.append((rule, gain, numbers["worst"], harmless(records, change, rows)))
-    safe = [(rule, gain) for rule, gain, _, good in found if good]
-    if not safe:
-        return max(found, key=lambda one: (one[2], one[1]))[0]
-    most = max(gain for _, gain in safe)
-    return max((rule for rule, gain in safe if gain >= most - NEARLY[branch]), key=lambda rule: care(rule[branch]))
+    cards = [records.card(records.outcome(pair), here) for pair in rules]
+    gains = np.nan_to_num([card["poisoned"] for card in cards])
+    order = np.argsort(-gains, kind="stable")
+    top = next((at for at in order if harmless(records, records.outcome(rules[at]), rows)), None)
+    if top is None:
+        return rules[max(range(len(rules)), key=lambda at: (cards[at]["worst"], gains[at]))]
+    near = np.flatnonzero((gains >= gains[top] - NEARLY[branch]) & (gains <= gains[top]))
+    careful = sorted((rules[at] for at in near), key=lambda pair: care(pair[branch]), reverse=True)
+    return next(pair for pair in careful if harmless(records, records.outcome(pair), rows))
 
 
 def best(records: Records, rows: np.ndarray) -> Rules:
-    """For each branch, what counts as a class that lost labels, and then what is done about scattered suspects."""
-    chosen = [replace(OFF, least_share=NEVER), replace(OFF, least_share=NEVER)]  # which do nothing
+    """What counts as a class that lost labels, then what is done about scattered suspects.
 
-    def put(branch: int, rule: Rule) -> Rules:
-        both = [*chosen]
-        both[branch] = rule
-        return both[0], both[1]
-
-    for branch in (0, 1):
-        chosen[branch] = best_of(records, rows, branch, [put(branch, way) for way in ONE_WAY[branch]])[branch]
-        tried = [put(branch, replace(chosen[branch], **scattered)) for scattered in SCATTERED]
-        chosen[branch] = best_of(records, rows, branch, tried)[branch]
-    return chosen[0], chosen[1]
+    First one rule for all fits; then another for those that learn by heart.
+    """
+    first = best_of(records, rows, 0, [(way, way) for way in ONE_WAY[0]])[0]
+    everywhere = [replace(first, **scattered) for scattered in SCATTERED]
+    first = best_of(records, rows, 0, [(rule, rule) for rule in everywhere])[0]
+    second = best_of(records, rows, 1, [(first, way) for way in ONE_WAY[1]])[1]
+    return best_of(records, rows, 1, [(first, replace(second, **scattered)) for scattered in SCATTERED])
 
 
 def care(rule: Rule) -> tuple[float, ...]:

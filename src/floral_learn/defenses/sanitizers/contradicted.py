@@ -239,7 +239,7 @@ class ContradictedLabels(BaseEstimator):
         self.check_ = {"accuracy": accuracy, "recall": recall}
         count = int(tried.sum())
         if pattern is not None:
-            helps = told.recall_rise >= rule.one_way_gain
+            helps = told.recall_rise >= rule.one_way_gain and told.recall_errors >= rule.one_way_errors
             name = classes.tolist()[pattern.code]
             found = f"{count} labels look as if they had been taken from class {name!r} at random"
             measured = f"the mean recall on held-out labels goes from {recall[0]:.3f} to {recall[1]:.3f}"

@@ -18,8 +18,9 @@ class Rule:
     least_share : float
         One-way flips: labels of the class, as a share of what it would have if all classes were even. A class with
         fewer may be rare by nature.
-    one_way_gain : float
-        Rise of the recalls, summed over classes and on the given labels, without which one-way flips are left alone.
+    one_way_gain, one_way_errors : float
+        Rise of the recalls, summed over classes and on the given labels, and the same in its standard errors (paired),
+        without which one-way flips are left alone.
     most_clumped : float
         Deviations by which labels inside a region may keep to their own kind and still count as mixed at random.
     scattered_errors, recall_errors : float
@@ -35,6 +36,7 @@ class Rule:
     own_in_core: float = 0.5
     least_share: float = 0.25
     one_way_gain: float = 0.2
+    one_way_errors: float = 2.0
     most_clumped: float = 3.0
     scattered_errors: float = 2.0
     recall_errors: float = 1.0
@@ -46,7 +48,7 @@ RULE = Rule()
 # A model that learns contradicted labels by heart is hurt by each of them, also where the class's own labels are in the
 # majority; one that smooths over them is not, and has more to lose than to gain.
 MEMORISES = 0.5  # share of contradicted labels that a model repeats once it has seen them
-RULE_MEMORISING = replace(RULE, own_in_core=0.8, one_way_gain=0.1, scattered_errors=1.0, recall_errors=1.0)
+RULE_MEMORISING = replace(RULE, own_in_core=0.7, one_way_gain=0.1, scattered_errors=1.0)
 
 
 def rule_for(memorised: float) -> Rule:
