@@ -79,10 +79,17 @@ def commands():
     return found
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+# Added to commands that would run for long; as they stand they run in `make test-all`.
+SHORTENED = {
+    "floral bench moon --quick": "--methods svc-default,floral-default --reps 1",
+    "floral bench --data my.csv --label y": "--methods svc-default,floral-default --reps 1",
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
     """A folder with the files that the documents' commands name, small."""
-    folder = tmp_path_factory.mktemp("commands")
+    folder = tmp_path
     rng = np.random.default_rng(0)
     n = 80
     truth = rng.integers(0, 2, n)
@@ -102,7 +109,8 @@ def folder(tmp_path_factory):
     return folder
 
 
-def test_every_command_runs(folder, monkeypatch):
+@pytest.mark.parametrize("added", [SHORTENED, pytest.param({}, marks=pytest.mark.slow)], ids=["shortened", "whole"])
+def test_every_command_runs(folder, monkeypatch, added):
     """One after the other, since later ones use what earlier ones wrote.
 
     The first runs as a reader would run it, the others in this process, which has imported everything already.
@@ -110,12 +118,13 @@ def test_every_command_runs(folder, monkeypatch):
     testing = pytest.importorskip("typer.testing")
     app, runner, found = make_app(), testing.CliRunner(), commands()
     assert len(found) >= 12
+    assert set(added) <= set(found)
     failed, alone = [], True
     monkeypatch.chdir(folder)
     for command, page in found.items():
         if any(command.split(" #")[0].startswith(prefix) for prefix in NOT_RUN):
             continue
-        words = shlex.split(command)
+        words = shlex.split(f"{command} {added.get(command, '')}")
         assert words[0] == "floral", f"{page}: who runs {command!r}? mark the block with <!-- not run: reason -->"
         if alone:
             words[0] = str(Path(sys.executable).with_name("floral"))

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -23,9 +24,9 @@ def run(*arguments, **environment):
 
 
 def test_without_data_every_marked_test_is_skipped_and_names_its_file(tmp_path):
-    rooms = ["tests/attacks", "tests/datasets", "tests/evaluation"]
+    marked = [str(path) for path in TESTS.rglob("test_*.py") if "mark.data(" in path.read_text(encoding="utf-8")]
     # An empty FLORAL_DATA counts as unset, and keeps conftest from looking beside the repository.
-    done = run("-m", "data", *rooms, FLORAL_DATA="", XDG_CACHE_HOME=str(tmp_path), LOCALAPPDATA=str(tmp_path))
+    done = run("-m", "data", *marked, FLORAL_DATA="", XDG_CACHE_HOME=str(tmp_path), LOCALAPPDATA=str(tmp_path))
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
     skipped = int(re.search(r"(\d+) skipped", done.stdout)[1])
     assert skipped >= 12
@@ -35,13 +36,16 @@ def test_without_data_every_marked_test_is_skipped_and_names_its_file(tmp_path):
     assert not any(tmp_path.rglob("*.npz")), "nothing was downloaded"
 
 
-@pytest.mark.parametrize("marker", ["@pytest.mark.data", "@pytest.mark.data()"])
-def test_a_marker_that_names_no_file_is_refused(tmp_path, marker):
-    (tmp_path / "test_forgot.py").write_text(f"import pytest\n\n{marker}\ndef test_it():\n    pass\n")
-    (tmp_path / "conftest.py").write_text((TESTS / "conftest.py").read_text(encoding="utf-8"))
-    done = run("-c", str(TESTS.parent / "pyproject.toml"), "--rootdir", str(tmp_path), str(tmp_path))
-    assert done.returncode != 0
-    assert "name the files it needs" in done.stdout + done.stderr
+@pytest.mark.parametrize("marker", [pytest.mark.data, pytest.mark.data()])
+def test_a_marker_that_names_no_file_is_refused(request, marker):
+    (shared,) = (
+        plugin
+        for plugin in request.config.pluginmanager.get_plugins()
+        if getattr(plugin, "__file__", None) == str(TESTS / "conftest.py")
+    )
+    forgot = SimpleNamespace(nodeid="test_forgot.py::test_it", iter_markers=lambda name: [marker.mark])
+    with pytest.raises(pytest.UsageError, match="test_it: name the files it needs"):
+        shared.pytest_collection_modifyitems([forgot])
 
 
 def test_a_test_without_the_marker_sees_no_data():

@@ -25,6 +25,7 @@ NOISE = 0.3 * RNG.normal(size=1500)
 TWO = np.where(X[:, 0] * X[:, 1] + NOISE > 0, "a", "b")
 THREE = np.digitize(X[:, 0] + NOISE, [-0.5, 0.5])
 PARAMS = {"gram": "low_rank", "rank": 40, "n_rounds": 30, "dtype": "float64", "random_state": 3, "budget": 0.05}
+SHORT = PARAMS | {"n_rounds": 8}
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +75,7 @@ def test_the_rank_is_chosen_as_on_one_machine(client):
 def test_predictions_of_dask_rows_are_lazy_and_the_same(client):
     for y in (TWO, THREE):
         rows, labels = spread(y)
-        clf = FloralClassifier(**PARAMS).fit(rows, labels)
+        clf = FloralClassifier(**SHORT).fit(rows, labels)
         scores, classes = clf.decision_function(rows), clf.predict(rows)
         assert isinstance(scores, da.Array)
         assert scores.shape == clf.decision_function(X).shape
@@ -109,34 +110,32 @@ class KillOnce:
 @pytest.mark.parametrize(
     "after", [pytest.param(1, marks=pytest.mark.slow), 28], ids=["before a checkpoint", "after a checkpoint"]
 )
-def test_a_killed_worker_does_not_lose_the_fit(after):
+def test_a_killed_worker_does_not_lose_the_fit(client, after):
     one = FloralClassifier(**PARAMS).fit(X, TWO)
-    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
-    with LocalCluster(**options) as cluster, Client(cluster) as client:
-        kill = KillOnce(client, after)
-        many = FloralClassifier(**PARAMS).set_callbacks(kill).fit(*spread(TWO))
-        assert kill.killed is not None
-        assert kill.killed not in client.scheduler_info(n_workers=-1)["workers"]
-        assert kill.rounds == list(range(1, 31))  # each round is reported once
+    client.wait_for_workers(2)  # another test may have killed one
+    kill = KillOnce(client, after)
+    many = FloralClassifier(**PARAMS).set_callbacks(kill).fit(*spread(TWO))
+    assert kill.killed is not None
+    assert kill.killed not in client.scheduler_info(n_workers=-1)["workers"]
+    assert kill.rounds == list(range(1, 31))  # each round is reported once
     assert_same_game(many, one)
 
 
-def test_a_worker_killed_while_the_factor_grows_is_replaced(monkeypatch):
+def test_a_worker_killed_while_the_factor_grows_is_replaced(client, monkeypatch):
     params = PARAMS | {"rank": 120, "n_rounds": 5}
     one = FloralClassifier(**params).fit(X, TWO)
-    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
-    with LocalCluster(**options) as cluster, Client(cluster) as client:
-        before = set(client.scheduler_info(n_workers=-1)["workers"])
-        grown = []
+    client.wait_for_workers(2)
+    before = set(client.scheduler_info(n_workers=-1)["workers"])
+    grown = []
 
-        def kill(made, most):
-            grown.append(made)
-            if len(grown) == 1:
-                os.kill(client.run(os.getpid)[min(before)], signal.SIGKILL)
+    def kill(made, most):
+        grown.append(made)
+        if len(grown) == 1:
+            os.kill(client.run(os.getpid)[min(before)], signal.SIGKILL)
 
-        monkeypatch.setattr("floral_learn.defenses.fitting._factor_log", kill)
-        many = FloralClassifier(**params, verbose=1).fit(*spread(TWO))
-        assert min(before) not in client.scheduler_info(n_workers=-1)["workers"]
+    monkeypatch.setattr("floral_learn.defenses.fitting._factor_log", kill)
+    many = FloralClassifier(**params, verbose=1).fit(*spread(TWO))
+    assert min(before) not in client.scheduler_info(n_workers=-1)["workers"]
     assert grown.count(grown[0]) == 2  # the factor was begun twice
     assert_same_game(many, one)
 
@@ -146,14 +145,14 @@ def test_csv_and_parquet_through_dataframes(client, tmp_path):
     for i in range(3):
         frame[500 * i : 500 * (i + 1)].to_csv(tmp_path / f"part-{i}.csv", index=False)
         frame[500 * i : 500 * (i + 1)].to_parquet(tmp_path / f"part-{i}.parquet")
-    one = FloralClassifier(**PARAMS).fit(X, TWO)
+    one = FloralClassifier(**SHORT).fit(X, TWO)
     for table in (dd.read_csv(str(tmp_path / "*.csv")), dd.read_parquet(str(tmp_path / "*.parquet"))):
-        many = FloralClassifier(**PARAMS).fit(table, "label")
+        many = FloralClassifier(**SHORT).fit(table, "label")
         assert list(many.feature_names_in_) == [f"f{j}" for j in range(5)]
         np.testing.assert_array_equal(many.history_["flips"], one.history_["flips"])
         np.testing.assert_allclose(many.dual_coef_, one.dual_coef_, atol=1e-9)
         np.testing.assert_array_equal(many.predict(table).compute(), one.predict(X))
-        apart = FloralClassifier(**PARAMS).fit(table.drop(columns="label"), table["label"])
+        apart = FloralClassifier(**SHORT).fit(table.drop(columns="label"), table["label"])
         np.testing.assert_array_equal(apart.history_["flips"], one.history_["flips"])
 
 
@@ -162,10 +161,10 @@ def test_fit_on_cluster_by_address(client, tmp_path):
     frame.to_csv(tmp_path / "data.csv", index=False)
     np.save(tmp_path / "X.npy", X)
     np.save(tmp_path / "y.npy", TWO)
-    one = FloralClassifier(**PARAMS).fit(X, TWO)
+    one = FloralClassifier(**SHORT).fit(X, TWO)
     address = client.scheduler.address
     for source, label in ((tmp_path / "data.csv", "label"), (tmp_path / "X.npy", tmp_path / "y.npy")):
-        many = fit_on_cluster(address, FloralClassifier(**PARAMS), source, label)
+        many = fit_on_cluster(address, FloralClassifier(**SHORT), source, label)
         np.testing.assert_array_equal(many.history_["flips"], one.history_["flips"])
     with pytest.raises(ValueError, match="no column 'target'"):
         fit_on_cluster(address, FloralClassifier(), tmp_path / "data.csv", "target")

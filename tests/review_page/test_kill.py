@@ -13,6 +13,10 @@ from http.client import HTTPException
 import pytest
 
 pytest.importorskip("typer", reason="the command needs the extra [cli]")
+from typer.testing import CliRunner
+
+from floral_learn.cli import make_app
+
 CODE = "from floral_learn.cli import main; main()"
 
 
@@ -113,15 +117,15 @@ def test_ctrl_c_says_what_is_stored_and_finish_writes_the_files(parts, tmp_path,
     path, truth = parts
     command = Command(path, tmp_path / "review")
     client = client_of(command.address)
-    for number in range(12):
+    for number in range(5):
         row = client.get("question")["row"]
         client.answer(row, str(truth[row]), f"answer number {number}")
     command.process.send_signal(signal.SIGINT)
-    assert "12 answers are stored in" in command.process.communicate(timeout=60)[0]
+    assert "5 answers are stored in" in command.process.communicate(timeout=60)[0]
     assert command.process.returncode == 0
-    words = [sys.executable, "-c", CODE, "review", str(path), "--label", "quality", "--out", str(tmp_path / "review")]
-    done = subprocess.run([*words, "--drop", "remark", "--finish"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    words = ["review", str(path), "--label", "quality", "--out", str(tmp_path / "review"), "--drop", "remark"]
+    done = CliRunner().invoke(make_app(), [*words, "--finish"])
+    assert done.exit_code == 0, done.stderr
     for name in ("cleaned.csv", "decisions.csv", "changes.csv", "model.skops", "report.html"):
         assert (tmp_path / "review" / name).stat().st_size > 0
     assert "Traceback" not in done.stderr
