@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from floral_learn.review import saving
 from floral_learn.review.label_review import LabelReview
+from floral_learn.review.words import places_between, word_scores
 
 
 class TextReview(LabelReview):
@@ -173,7 +174,7 @@ class TextReview(LabelReview):
         self.encoder_ = _fitted(encoder, self.texts, labels, weight)
         self.turns_ += 1
         embed = getattr(self.encoder_, "embed", None) or self.encoder_.transform
-        new = _ranked(self.encoder_, self.texts) if self._scored else None
+        new = _placed(self.encoder_, self.texts, labels) if self._scored else None
         if new is not None:
             self._ranks = new[None] if self._ranks is None else np.stack([self._ranks[0], new])
         return embed(self.texts)
@@ -185,11 +186,14 @@ def _fitted(encoder: Any, texts: Any, labels: np.ndarray, weight: np.ndarray | N
     return encoder.fit(texts, labels, **({"sample_weight": weight} if takes else {}))
 
 
-def _ranked(encoder: Any, texts: Any) -> np.ndarray | None:
-    """Places of the texts between the two classes by the encoder's scores, from -2 to 2; None where it has none."""
+def _placed(encoder: Any, texts: Any, labels: np.ndarray) -> np.ndarray | None:
+    """Places of the texts between the two classes by the encoder's scores and by words; None where it has none."""
     score = getattr(encoder, "decision_function", None)
     values = None if score is None else np.asarray(score(texts))
-    return None if values is None or values.ndim != 1 else 4.0 * np.argsort(np.argsort(values)) / len(values) - 2.0
+    if values is None or values.ndim != 1:
+        return None
+    codes = np.unique(labels, return_inverse=True)[1]
+    return places_between(values, word_scores(texts, codes), codes)
 
 
 def _checked(encoder: Any) -> Any:
