@@ -131,22 +131,25 @@ class Cell:
 
         task, attack = self.task, Attack("gradient")
         if self.given.store is not None:
-            return from_store(self.given.store, data, task.seed, task.level, attack)
+            return from_store(self.given.store, data, y, task.seed, task.level, attack)
         with open(self.given.out / f"clean-{task.seed}.lock", "w") as lock:  # one process makes the clean encoder
             fcntl.flock(lock, fcntl.LOCK_EX)
             clean = encode(data, y, task.seed, self.given.device)
+        plain = {"clean labels": float(clean.accuracy[-1])}
+        if not task.level:
+            return y, plain | {"given labels": plain["clean labels"]}
         given = gradient_labels(data, attack, [task.level], task.seed, self.given.device, lambda share: None)[0]
-        return given, {"clean labels": float(clean.accuracy[-1])}
+        return given, plain
 
 
-def from_store(path: Path, data, seed: int, level: float, attack) -> tuple[np.ndarray, dict[str, float]]:
+def from_store(path: Path, data, y: np.ndarray, seed: int, level: float, attack) -> tuple[np.ndarray, dict[str, float]]:
     """What the suite's store knows of a draw and level."""
     from floral_learn.evaluation.spec import attack_cell
     from floral_learn.evaluation.store import Store
     from floral_learn.evaluation.suites import SUITES
 
     with Store(path, read_only=True) as store:
-        labels = store.trace(attack_cell(data, attack, level, seed), "labels")
+        labels = y if not level else store.trace(attack_cell(data, attack, level, seed), "labels")
         if labels is None:
             raise SystemExit(f"{path} has no labels of draw {seed} at {level:g} %")
         plain = {}
