@@ -7,6 +7,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from floral_learn import LabelReview, TextReview
+from floral_learn.review.line import between
 from floral_learn.review.words import places_between, word_scores
 
 WORDS = {"good": ["fine", "warm", "bright", "kind"], "bad": ["dull", "cold", "grim", "cruel"]}
@@ -33,6 +34,14 @@ class Bag(BaseEstimator):
 
     def embed(self, X):
         return self.words_.transform(X).toarray()
+
+
+class Scoring(Bag):
+    """An encoder that knows the labels a little, and says so."""
+
+    def decision_function(self, X):
+        good = np.array([sum(word in WORDS["good"] for word in text.split()) for text in X])
+        return good + np.linspace(0, 0.1, len(X))
 
 
 def test_the_encoder_is_taught_the_labels_as_they_are_read(texts):
@@ -83,6 +92,56 @@ def test_questions_are_asked_on_few_epochs_and_the_fit_has_all(texts):
     assert TextReview(made, given, encoder=Weighing(), asking_epochs=None).encoder_.epochs == 3
 
 
+class Believing(Weighing):
+    """An encoder that is told how probable each label is."""
+
+    def fit(self, X, y, sample_weight=None, belief=None):
+        self.belief_ = belief
+        return super().fit(X, y, sample_weight)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_an_encoder_is_told_what_is_believed_of_the_labels(texts, weighted):
+    made, y, given = texts
+    weight = np.linspace(1, 2, 120) if weighted else None
+    classes = ["good", "bad"]  # not in the order in which a classifier has them
+    review = TextReview(made, given, encoder=Believing(), classes=classes, sample_weight=weight, random_state=0)
+    assert review.encoder_.belief_ is None, "nothing is known yet"
+    for _ in range(12):
+        rows = review.ask(1)
+        review.answer(rows, y[rows])
+    belief = review.label_probability_[:, ::-1].copy()  # "bad" comes first in a classifier
+    for model in (review.fit(), review.retrain().encoder_):
+        np.testing.assert_array_equal(model.belief_, belief)
+        np.testing.assert_array_equal(model.weight_, weight)
+        sure = belief.max(axis=1) > 0.6
+        np.testing.assert_array_equal(np.array(["bad", "good"])[belief.argmax(axis=1)][sure], model.taught_[sure])
+    third = TextReview(made, given, encoder=Believing(), classes=["bad", "good", "odd"], random_state=0)
+    assert third.fit().belief_ is None, "the labels as they are read have two classes, the belief three"
+
+
+def test_the_first_questions_look_along_the_line(texts):
+    made, y, given = texts
+    review = TextReview(made, given, encoder=Scoring(), walk_share=0.0, random_state=0)
+    (line,) = review._material.problem.lines
+    rows = []
+    for _ in range(8):
+        asked = review.ask(1)
+        np.testing.assert_array_equal(asked, review.ask(3)[:1])
+        review.answer(asked, y[asked])
+        rows += asked.tolist()
+    assert len(set(rows)) == 8
+    for label in ("good", "bad"):
+        mine = [row for row in rows if given[row] == label]
+        order = np.flatnonzero(given == label)
+        order = order[np.argsort(line[order], kind="stable")].tolist()
+        quarters = {4 * order.index(row) // len(order) for row in mine}
+        assert len(mine) == 4
+        assert len(quarters) == 4, "every quarter of a label's rows is looked at once"
+    other = TextReview(made, given, encoder=Scoring(), walk_share=0.0, random_state=1)
+    assert other.ask(1) != rows[0], "where it looks is drawn"
+
+
 @pytest.mark.parametrize("epochs", [0, 1.5, True, "two"])
 def test_a_number_of_epochs_that_is_none_is_refused(texts, epochs):
     with pytest.raises(ValueError, match=r"asking_epochs=.* must be an integer of at least 1, or None"):
@@ -96,14 +155,6 @@ def test_fit_gives_the_encoder_or_a_head(texts):
     assert review.fit(LogisticRegression()).predict(review.encoder_.embed(made)).shape == (120,)
 
 
-class Scoring(Bag):
-    """An encoder that knows the labels a little, and says so."""
-
-    def decision_function(self, X):
-        good = np.array([sum(word in WORDS["good"] for word in text.split()) for text in X])
-        return good + np.linspace(0, 0.1, len(X))
-
-
 def test_regions_may_lie_along_the_encoders_scores(texts, tmp_path):
     made, y, given = texts
     review = TextReview(made, given, encoder=Scoring(), random_state=0)
@@ -115,8 +166,10 @@ def test_regions_may_lie_along_the_encoders_scores(texts, tmp_path):
     rows = review.ask(12)
     review.answer(rows, y[rows])
     assert any(c.on_line == 0 for c in review._posterior().components)
-    first, new = review.retrain()._material.problem.lines
-    np.testing.assert_array_equal(first, place)  # what the first encoder was unsure of stays in view
+    (both,) = review.retrain()._material.problem.lines
+    first, new = review._ranks
+    np.testing.assert_array_equal(first, place)
+    np.testing.assert_array_equal(both, between(first, new, 0.3))  # what the first was unsure of stays in view
     codes = (review.encoder_.taught_ == "good").astype(int)  # words are taught the labels as they are read, too
     known = places_between(Scoring().decision_function(made), word_scores(made, codes), codes)
     np.testing.assert_array_equal(new, known)

@@ -11,17 +11,22 @@ from sklearn.base import clone
 
 from floral_learn.review import saving
 from floral_learn.review.label_review import LabelReview
+from floral_learn.review.line import between, looks
 from floral_learn.review.words import places_between, word_scores
+
+_LOOKS = 20  # questions of the review's own choice that look along the line first
+_NEWER = 0.3  # share of the last encoder in a place on the line, where the encoder was trained again
 
 
 class TextReview(LabelReview):
     """Find out which texts have wrong labels by asking a person: a `LabelReview` on an encoder that it trains.
 
     The encoder is fine-tuned on the given labels, and questions are asked on its embeddings and its scores: an attack
-    on a network flips what it finds hard to tell, which is a stretch of the scores. `fit` gives the final classifier,
-    in which texts in doubt weigh less. `retrain` fine-tunes the encoder again, from the start, on the labels as read
-    then, and questions go on with its embeddings beside the first encoder's scores: worth it late if at all, since
-    an encoder that was taught labels that are still wrong is sure of them.
+    on a network flips what it finds hard to tell, which is a stretch of the scores. Words alone are a second opinion on
+    a text's place there, and the first twenty questions look along that line from class to class. `fit` gives the final
+    classifier, for which a label in doubt is no more than a hint. `retrain` fine-tunes the encoder again, from the
+    start, on the labels as read then, and questions go on with its embeddings and mostly the first encoder's scores: an
+    encoder that was taught labels that are still wrong is sure of them.
 
     Parameters
     ----------
@@ -31,8 +36,8 @@ class TextReview(LabelReview):
         Given labels, which may be wrong.
     encoder : estimator, optional
         Cloned and fitted on (texts, labels); needs ``fit`` and ``embed`` (or ``transform``). By default
-        :class:`floral_learn.TextClassifier`, which is MiniLM. Texts in doubt weigh less where its ``fit`` takes
-        ``sample_weight``.
+        :class:`floral_learn.TextClassifier`, which is MiniLM. Where its ``fit`` takes ``belief``, it is told how
+        probable each label is; else texts in doubt weigh less where it takes ``sample_weight``.
     asking_epochs : int or None, default=1
         Epochs after which the encoder is asked for embeddings, where it has a parameter ``epochs``; None leaves it as
         it is. After several epochs an encoder knows wrong labels by heart, after one hardly any. `fit` keeps the
@@ -109,7 +114,7 @@ class TextReview(LabelReview):
     def retrain(self) -> TextReview:
         """Fine-tune the encoder again on the labels as they are now, and ask on its embeddings from here on."""
         self._set_up(
-            self._encoded(self.labels_, self._text_weights()),
+            self._encoded(self.labels_, first=False),
             self.given,
             self.trusted,
             self._groups,
@@ -122,7 +127,7 @@ class TextReview(LabelReview):
         """The encoder fitted on the labels as they are read now; with an `estimator`, that one on the embeddings."""
         if estimator is not None:
             return super().fit(estimator)
-        return _fitted(clone(self.encoder), self.texts, self.labels_, self._text_weights())
+        return self._taught(clone(self.encoder))
 
     def append(self, *_: Any, **__: Any) -> None:
         """Texts cannot be appended: the encoder would have to be fitted on all of them; start a new review."""
@@ -160,18 +165,30 @@ class TextReview(LabelReview):
         return self._weight * np.clip(2 * chance - 1, 1e-3, 1.0)
 
     def _lines(self, n: int) -> np.ndarray | None:
-        """Ranks by the scores of the first encoder and of the last: labels may be wrong where one of them is unsure.
+        """The line (1, n) on which the texts lie between the classes: places by the first encoder, a share of the last.
 
         An encoder that was taught corrected labels is surer of itself, and no longer shows what the first one did.
         """
-        return None if self._ranks is None or self._ranks.shape[1] != n else self._ranks
+        if self._ranks is None or self._ranks.shape[1] != n:
+            return None
+        return between(self._ranks[0], self._ranks[-1], _NEWER)[None] if len(self._ranks) > 1 else self._ranks
 
-    def _encoded(self, labels: np.ndarray, weight: np.ndarray | None = None) -> Any:
-        """Embeddings of the texts by a clone of the encoder that was fitted on `labels`."""
+    def _settling(self, n: int) -> tuple[np.ndarray, float]:
+        """The first questions look along the line: a stretch that was turned over is seen before it is suspected."""
+        rows, gain = super()._settling(n)
+        line = self._lines(len(self.given))
+        asked = len({a.row for a in self._log if not a.walk})
+        if line is None or asked >= _LOOKS:
+            return rows, gain
+        first = looks(line[0], self._codes, self._free(), asked, min(n, _LOOKS - asked), self._seed)
+        return np.concatenate([first, rows[~np.isin(rows, first)]]), gain
+
+    def _encoded(self, labels: np.ndarray, *, first: bool = True) -> Any:
+        """Embeddings of the texts by a clone of the encoder that was fitted on `labels`, as given or as read."""
         encoder = clone(self.encoder)
         if self.asking_epochs is not None and "epochs" in encoder.get_params(deep=False):
             encoder.set_params(epochs=self.asking_epochs)
-        self.encoder_ = _fitted(encoder, self.texts, labels, weight)
+        self.encoder_ = encoder.fit(self.texts, labels) if first else self._taught(encoder)
         self.turns_ += 1
         embed = getattr(self.encoder_, "embed", None) or self.encoder_.transform
         new = _placed(self.encoder_, self.texts, labels) if self._scored else None
@@ -179,11 +196,20 @@ class TextReview(LabelReview):
             self._ranks = new[None] if self._ranks is None else np.stack([self._ranks[0], new])
         return embed(self.texts)
 
+    def _taught(self, encoder: Any) -> Any:
+        """`encoder` fitted on the labels as they are read now, and on what is believed of them.
 
-def _fitted(encoder: Any, texts: Any, labels: np.ndarray, weight: np.ndarray | None) -> Any:
-    """`encoder` fitted, with weights where there are any and its fit takes them."""
-    takes = weight is not None and "sample_weight" in inspect.signature(encoder.fit).parameters
-    return encoder.fit(texts, labels, **({"sample_weight": weight} if takes else {}))
+        Where its fit takes ``belief``, a label in doubt may be overruled; else it weighs less where weights are taken.
+        """
+        takes, labels = inspect.signature(encoder.fit).parameters, self.labels_
+        known = np.unique(labels)
+        if "belief" in takes and len(known) == len(self.classes_):
+            order = [int(np.flatnonzero(self.classes_ == label)[0]) for label in known]
+            weight = {} if np.ptp(self._weight) == 0 else {"sample_weight": self._weight}
+            return encoder.fit(self.texts, labels, belief=self.label_probability_[:, order], **weight)
+        if "sample_weight" in takes:
+            return encoder.fit(self.texts, labels, sample_weight=self._text_weights())
+        return encoder.fit(self.texts, labels)
 
 
 def _placed(encoder: Any, texts: Any, labels: np.ndarray) -> np.ndarray | None:

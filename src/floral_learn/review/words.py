@@ -12,8 +12,10 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.naive_bayes import ComplementNB
 
+from floral_learn.review.line import between
+
 SHARE = 0.25  # of the words in a place between the classes, where they tell the given labels as well as the encoder
-FOLDS = 4
+FOLDS = 8
 _COLUMNS = 2**18
 
 
@@ -28,7 +30,7 @@ def places_between(score: np.ndarray, words: np.ndarray | None, codes: np.ndarra
         told = [max(0.0, 2 * float(roc_auc_score(codes, one)) - 1) for one in (words, score)]
         share = SHARE * min(1.0, told[0] / max(told[1], 1e-9))
         place = (1 - share) * place + share * _ranks(words)
-    return 4.0 * np.argsort(np.argsort(place, kind="stable"), kind="stable") / len(place) - 2.0
+    return between(place, place, 0.0)
 
 
 def word_scores(texts: Any, codes: np.ndarray) -> np.ndarray | None:
