@@ -35,6 +35,7 @@ from floral_learn.attacks import poison
 from floral_learn.datasets.arena import load_arena
 from floral_learn.evaluation.questions.problems import SMALL
 from floral_learn.review import label_review, posterior, read_labels, reading
+from floral_learn.review.rows import measured_rows
 
 MARKS = (5, 10, 20, 50, 100)
 SYNTHETIC = (
@@ -107,8 +108,8 @@ def _row_by_row(belief: np.ndarray, codes: np.ndarray, free: np.ndarray) -> np.n
     return read if len(np.unique(read)) > 1 else codes
 
 
-def _standardised(X: Any, rows: Any, *_: Any) -> Any:
-    return rows
+def _standardised(*_: Any) -> Any:
+    return measured_rows
 
 
 GRID, READ, SCALE, WEIGHT, LOOK = (

@@ -410,9 +410,9 @@ class LabelReview(Shown):
         weight = column(sample_weight, n, "sample_weight", float)
         at_a_time = values_at_a_time(self.max_memory, n, bytes_per_row(X), M)
         rng = np.random.default_rng(self._seed)
-        rows = measured_rows(X, at_a_time)
-        if self._any_scale:
-            rows = better_scale(X, rows, codes, M, np.random.default_rng([self._seed, 1]))
+        chance = np.random.default_rng([self._seed, 1])
+        measured = better_scale(X, codes, M, chance) if self._any_scale else measured_rows
+        rows = measured(X, at_a_time)
         judges = appointed(rows, rng)
         odds = judges.odds(codes, M)
         problem = Problem(rows, codes, M, suspicion(odds, codes)[None, :], lines=self._lines(n))
