@@ -202,11 +202,11 @@ class TextReview(LabelReview):
         Where its fit takes ``belief``, a label in doubt may be overruled; else it weighs less where weights are taken.
         """
         takes, labels = inspect.signature(encoder.fit).parameters, self.labels_
-        known = np.unique(labels)
-        if "belief" in takes and len(known) == len(self.classes_):
-            order = [int(np.flatnonzero(self.classes_ == label)[0]) for label in known]
-            weight = {} if np.ptp(self._weight) == 0 else {"sample_weight": self._weight}
-            return encoder.fit(self.texts, labels, belief=self.label_probability_[:, order], **weight)
+        own = {} if np.ptp(self._weight) == 0 or "sample_weight" not in takes else {"sample_weight": self._weight}
+        if not self._has_evidence():
+            return encoder.fit(self.texts, labels, **own)
+        if "belief" in takes and len(np.unique(labels)) == len(self.classes_):
+            return encoder.fit(self.texts, labels, belief=self.label_probability_, **own)
         if "sample_weight" in takes:
             return encoder.fit(self.texts, labels, sample_weight=self._text_weights())
         return encoder.fit(self.texts, labels)
