@@ -25,7 +25,6 @@ import sys
 sys.path.insert(0, {here!r})
 from dataclasses import replace
 from tiny import TINY
-from floral_learn.evaluation.plan import jobs_for
 from floral_learn.evaluation.runner import run_suite
 from floral_learn.evaluation.store import Store
 import floral_learn.defenses.floral, floral_learn.attacks, sklearn.svm
