@@ -3,8 +3,13 @@
 import re
 import subprocess
 import sys
+from pathlib import Path
+
+import numpy as np
 
 from floral_learn.cli import demo
+
+README = Path(__file__).resolve().parents[2] / "README.md"
 
 
 def floral(*arguments, **kwargs):
@@ -24,6 +29,9 @@ def test_demo_prints_a_table_and_draws_a_picture(tmp_path):
     plain, level, told = (means[i : i + 3] for i in (0, 3, 6))
     assert all(abs(a - b) < 0.02 for a, b in zip(plain, level)), "without a guess FLORAL is level with the SVC"
     assert told[1] > plain[1] + 0.02, "a budget near the level helps"
+    lines = [line for line in README.read_text(encoding="utf-8").splitlines() if " ± 0." in line]
+    there = [float(mean) for line in lines for mean in re.findall(r"(0\.\d{3})\*{0,2} ± ", line)]
+    np.testing.assert_allclose(there, means, atol=3e-3, err_msg="README.md has the table that the demo prints")
     assert (tmp_path / "moon.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     assert [p.name for p in tmp_path.iterdir()] == ["moon.png"]
 
