@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.svm import SVC
 from typer.testing import CliRunner
 
 from floral_learn.cli import make_app
@@ -14,6 +15,7 @@ from floral_learn.evaluation.questions.cells import problem_of, question_cells
 from floral_learn.evaluation.questions.goals import goal_rows
 from floral_learn.evaluation.questions.orders import ORDERS, available
 from floral_learn.evaluation.questions.outputs import card_text, write_questions
+from floral_learn.evaluation.questions.problems import SharedKernelSVC, problem
 
 
 def test_every_cell_has_a_key_of_its_own_and_quick_is_small():
@@ -42,6 +44,18 @@ def test_a_cell_scores_every_reading_after_each_number_of_answers(order, monkeyp
     assert marks >= {(reading, n) for reading in readings for n in (5, 10)}
     assert ("SVC", 0) in marks
     assert run_cell(cell).rows == result.rows  # repeatable
+
+
+def test_the_shared_kernel_gives_what_svc_gives():
+    data = problem("breast-cancer", 1)
+    rng = np.random.default_rng(0)
+    labels = np.where(rng.random(len(data.y_train_clean)) < 0.2, -data.y_train_clean, data.y_train_clean)
+    weight = rng.uniform(0.1, 2.0, len(labels))
+    shared = SharedKernelSVC("breast-cancer", 1).fit(data.X_train, labels, weight)
+    plain = SVC().fit(data.X_train, labels, weight)
+    np.testing.assert_array_equal(shared.predict(data.X_test), plain.predict(data.X_test))
+    with pytest.raises(ValueError, match="all of them must be given"):
+        shared.fit(data.X_train[:5], labels[:5])
 
 
 def test_cells_that_run_together_are_as_those_that_run_alone(monkeypatch):

@@ -14,7 +14,7 @@ from floral_learn import LabelReview
 from floral_learn.datasets import Dataset
 from floral_learn.evaluation.questions.cells import MARKS, REVIEW
 from floral_learn.evaluation.questions.orders import ORDERS
-from floral_learn.evaluation.questions.problems import given_labels, plain_guesses, problem
+from floral_learn.evaluation.questions.problems import SharedKernelSVC, given_labels, plain_guesses, problem
 from floral_learn.evaluation.spec import Cell, CellResult
 
 
@@ -63,6 +63,7 @@ def _run(cell: Cell, result: CellResult, known: dict[Hashable, CellResult]) -> N
     for name, guess in plain_guesses(cell.data.name, cell.seed, attack, cell.level).items():
         _add(result, name, 0, data, guess)
     review = LabelReview(data.X_train, given, classes=data.classes, random_state=seed % 2**31)
+    model = SharedKernelSVC(cell.data.name, cell.seed)
     asked: list[int] = []
     for rows in _batches(review, ranked):
         review.answer(rows, told[rows])
@@ -70,11 +71,11 @@ def _run(cell: Cell, result: CellResult, known: dict[Hashable, CellResult]) -> N
         if len(asked) in MARKS:
             fixed = given.copy()
             fixed[asked] = told[asked]
-            _score(result, "fixed only", len(asked), data, fixed)
-            _add(result, "posterior", len(asked), data, review.fit(SVC()).predict(data.X_test))
+            _add(result, "fixed only", len(asked), data, model.fit(data.X_train, fixed).predict(data.X_test))
+            _add(result, "posterior", len(asked), data, review.fit(model).predict(data.X_test))
             result.add("wrong_labels", float((review.labels_ != truth).mean()), str(len(asked)), "posterior")
             if order == REVIEW:
-                _score(result, "answers alone", len(asked), data, told, np.array(asked))
+                _add(result, "answers alone", len(asked), data, _by_answers_alone(data, asked, told[asked]))
 
 
 def _batches(review: LabelReview, ranked: np.ndarray | None) -> Iterator[np.ndarray]:
@@ -91,16 +92,10 @@ def _batches(review: LabelReview, ranked: np.ndarray | None) -> Iterator[np.ndar
             yield ranked[start:end]
 
 
-def _score(
-    result: CellResult, name: str, answers: int, data: Dataset, labels: np.ndarray, rows: np.ndarray | None = None
-) -> None:
-    X = data.X_train if rows is None else data.X_train[rows]
-    y = labels if rows is None else labels[rows]
-    if len(np.unique(y)) < 2:
-        guess = np.full(len(data.y_test), y[0])
-    else:
-        guess = SVC().fit(X, y).predict(data.X_test)
-    _add(result, name, answers, data, guess)
+def _by_answers_alone(data: Dataset, asked: list[int], labels: np.ndarray) -> np.ndarray:
+    if len(np.unique(labels)) < 2:
+        return np.full(len(data.y_test), labels[0])
+    return SVC().fit(data.X_train[asked], labels).predict(data.X_test)
 
 
 def _add(result: CellResult, name: str, answers: int, data: Dataset, guess: np.ndarray) -> None:
