@@ -64,7 +64,7 @@ def test_against_brute_force_over_all_flip_sets():
     assert np.mean(np.array(ranks) == 1.0) >= 0.5  # and mostly the best
 
 
-@pytest.mark.parametrize("C", [1.0, 10.0])
+@pytest.mark.parametrize("C", [1.0, pytest.param(10.0, marks=pytest.mark.slow)])
 def test_fast_mode_chooses_nearly_the_same_flips_as_exact_mode(C):
     shared_flips, damage = [], []
     for seed in range(5):

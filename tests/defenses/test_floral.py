@@ -35,6 +35,13 @@ def explained(estimator):
     return EXPLAINED if estimator.budget == 0.3 else {}
 
 
+@parametrize_with_checks([FloralClassifier(n_rounds=500, budget=0)], expected_failed_checks=explained)
+def test_scikit_learn_checks(estimator, check):
+    """With the attacker off, where weights equal repetition; the defaults are in test_estimator_checks.py."""
+    check(estimator)
+
+
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         FloralClassifier(n_rounds=100),
@@ -45,7 +52,7 @@ def explained(estimator):
     ],
     expected_failed_checks=explained,
 )
-def test_scikit_learn_checks(estimator, check):
+def test_scikit_learn_checks_of_further_configurations(estimator, check):
     check(estimator)
 
 

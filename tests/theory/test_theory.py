@@ -95,16 +95,16 @@ def test_an_equilibrium_is_a_pair_of_best_answers(problem):
     assert not solve_dual(K, np.ones(30), 1.0).any()
 
 
-@pytest.fixture(scope="module")
-def games():
-    return stability(n_games=200, rounds=40, random_state=0)
+@pytest.fixture(scope="module", params=[60, pytest.param(200, marks=pytest.mark.slow)])
+def games(request):
+    return stability(n_games=request.param, rounds=40, random_state=0)
 
 
 def test_proven_bounds_hold_in_every_round_of_hundreds_of_games(games):
     found = {row["bound"]: row for row in summarise(games)}
-    assert sum(row["found"] for row in games) > 80
+    assert sum(row["found"] for row in games) > 0.4 * len(games)
     for name in ("lemma 1 proven", "lemma 2 printed", "lemma 2 worst case", "round proven", "euclidean"):
-        assert found[name]["rounds"] > 500
+        assert found[name]["rounds"] > 300
         assert found[name]["violated"] == 0, found[name]
     # Bounds that nothing comes near would hold for any constant.
     assert found["lemma 2 printed"]["worst"] > 0.9
