@@ -4,10 +4,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
+import pytest
+from typer.testing import CliRunner
 
-from floral_learn.cli import demo
+from floral_learn.cli import demo, make_app
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 
@@ -19,8 +22,15 @@ def floral(*arguments, **kwargs):
     )
 
 
-def test_demo_prints_a_table_and_draws_a_picture(tmp_path):
-    done = floral("demo", "--out", str(tmp_path / "moon.png"))
+def floral_here(*arguments):
+    """The command in this process, which has imported everything already."""
+    done = CliRunner().invoke(make_app(), arguments, env={"COLUMNS": "120"})
+    return SimpleNamespace(returncode=done.exit_code, stdout=done.stdout, stderr=done.stderr)
+
+
+@pytest.mark.parametrize("run", [floral_here, pytest.param(floral, marks=pytest.mark.slow)], ids=["here", "alone"])
+def test_demo_prints_a_table_and_draws_a_picture(tmp_path, run):
+    done = run("demo", "--out", str(tmp_path / "moon.png"))
     assert done.returncode == 0, done.stderr
     assert not done.stderr
     for word in ("SVC", "FLORAL, budget=0.05", "FLORAL, budget=0.2", "10% flipped", "C=1, gamma=1 in every row"):

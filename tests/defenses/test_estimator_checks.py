@@ -27,7 +27,7 @@ from floral_learn.defenses.svm import PlainSVC
 TEXTS = {"roberta"}
 # Entries whose modules need torch.
 NETWORKS = {"nn", "nn-pgd"}
-QUICK = {"n_rounds": 10, "epochs": 15, "inner_steps": 1}
+QUICK = {"n_rounds": 10, "epochs": 8, "inner_steps": 1}
 # A row of weight two is one row with a stronger say; a row given twice is two. Each of these methods
 # counts rows somewhere, so the two differ by definition and the equivalence check cannot hold.
 _COUNTS_ROWS = {
@@ -64,7 +64,7 @@ def _quick(name):
     known = model.get_params(deep=False)
     fast = {key: value for key, value in QUICK.items() if key in known}
     if "epochs" in fast:
-        fast |= {"learning_rate": 0.05, "random_state": 0}  # so few epochs need longer steps
+        fast |= {"learning_rate": 0.1, "random_state": 0}  # so few epochs need longer steps
     return model.set_params(**fast)
 
 

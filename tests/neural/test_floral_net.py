@@ -31,7 +31,7 @@ def network(outputs=1, width=2):
 
 @parametrize_with_checks(
     [
-        NeuralFloralClassifier(epochs=15, learning_rate=0.05, head={"budget": 0.2, "n_rounds": 10}, alternations=1),
+        NeuralFloralClassifier(epochs=8, learning_rate=0.1, head={"budget": 0.2, "n_rounds": 10}, alternations=1),
     ],
     expected_failed_checks=lambda estimator: {
         "check_sample_weight_equivalence_on_dense_data": "batches and the attacker count rows"
