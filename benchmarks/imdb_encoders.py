@@ -1,7 +1,7 @@
 """Which encoder gives the paper's pattern on IMDB at 40 % poison: heads at 0.86, the same in their best and last round?
 
     FLORAL_DATA=folder python benchmarks/imdb_encoders.py --device cuda --out runs      # rows into encoders.jsonl
-    ... imdb_encoders.py --draws 2 3 --levels 40 35 30 25 --only 2e-5 --look 1          # one of them, first epoch alone
+    ... imdb_encoders.py --draws 2 3 --levels 40 30 25 35 --only "rate 1e-5" --looks 3  # one of them, third epoch alone
 
 MiniLM is fine-tuned on the poisoned labels (or clean ones, or not at all) with several learning rates, with lower
 layers frozen, and its embeddings are taken after every epoch; the SVM, FLORAL and LS-SVM of the suite, with the paper's
@@ -57,7 +57,7 @@ class Bench:
     """A draw, its poisoned labels, and lines written as they come."""
 
     def __init__(self, given: argparse.Namespace, number: int, level: float) -> None:
-        from imdb_answers import data_of
+        from imdb_answers import data_of, from_store
 
         from floral_learn.evaluation.families.text_data import draw_of
         from floral_learn.evaluation.families.text_heads import gradient_labels
@@ -66,17 +66,21 @@ class Bench:
         self.given, self.data, self.seed, self.level = given, data_of(number, given), number, level
         self.draw = draw_of(self.data)
         attack = Attack("gradient")
-        with open(given.out / f"clean-{number}.lock", "w") as lock:  # one process makes the clean encoder
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            self.poisoned = gradient_labels(self.data, attack, [level], number, given.device, lambda share: None)[0]
+        if given.store is not None:
+            self.poisoned = from_store(given.store, self.data, self.draw.y_train, number, level, attack)[0]
+        else:
+            with open(given.out / f"clean-{number}.lock", "w") as lock:  # one process makes the clean encoder
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                found = gradient_labels(self.data, attack, [level], number, given.device, lambda share: None)
+            self.poisoned = found[0]
         self.path = given.out / "encoders.jsonl"
 
     def known(self) -> set[str]:
         if not self.path.is_file():
             return set()
         lines = [json.loads(line) for line in self.path.read_text().splitlines()]
-        mine = (self.seed, self.level, self.given.look)
-        return {e["encoder"] for e in lines if e["head"] == "done" and (e["draw"], e["level"], e.get("look")) == mine}
+        mine = (self.seed, self.level, self.given.looks)
+        return {e["encoder"] for e in lines if e["head"] == "done" and (e["draw"], e["level"], e.get("looks")) == mine}
 
     def note(self, encoder: Encoder, **values) -> None:
         line = {"commit": self.given.commit, "draw": self.seed, "level": self.level, "encoder": encoder.name, **values}
@@ -100,12 +104,14 @@ class Bench:
         )
 
         def look(epoch: int) -> bool:
-            pooling = encoder.pooling
+            pooling, wanted = encoder.pooling, self.given.looks
+            if wanted and epoch and epoch not in wanted:
+                return not self.in_time()
             train = forward(network.model, self.draw.train, network.device, True, pooling)[1]
             scores, test = forward(network.model, self.draw.test, network.device, True, pooling)
             own = float(((scores[:, 1] > scores[:, 0]) == (self.draw.y_test > 0)).mean())
             self.heads(encoder, epoch, own, train, test)
-            return epoch == self.given.look or not self.in_time()
+            return (bool(wanted) and epoch >= max(wanted)) or not self.in_time()
 
         if encoder.labels == "none":
             network.model.eval()
@@ -119,7 +125,7 @@ class Bench:
             codes = (labels > 0).astype(np.int64)
             fine_tune(network.model, self.draw.train, codes, settings, network.device, lambda epoch, loss: look(epoch))
         if self.in_time():
-            self.note(encoder, head="done", look=self.given.look)
+            self.note(encoder, head="done", looks=self.given.looks)
 
     def heads(self, encoder: Encoder, epoch: int, own: float, train: np.ndarray, test: np.ndarray) -> None:
         from floral_learn.datasets import Dataset
@@ -167,7 +173,10 @@ def main() -> None:
     parser.add_argument("--draws", type=int, nargs="+", default=[1])
     parser.add_argument("--levels", type=int, nargs="+", default=[40])
     parser.add_argument("--only", nargs="+", default=None, help="words; encoders whose name has one of them")
-    parser.add_argument("--look", type=int, default=None, help="stop after this epoch of the schedule")
+    parser.add_argument(
+        "--looks", type=int, nargs="+", default=None, help="epochs of the schedule to look at; else all"
+    )
+    parser.add_argument("--store", type=Path, default=None, help="store.sqlite of the IMDB suite, for poisoned labels")
     parser.add_argument("--device", default=None)
     parser.add_argument("--model", default=None, help="folder of the encoder; without it the installed MiniLM")
     parser.add_argument("--out", type=Path, default=Path("runs"))
