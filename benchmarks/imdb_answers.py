@@ -151,7 +151,7 @@ def from_store(path: Path, data, y: np.ndarray, seed: int, level: float, attack)
     with Store(path, read_only=True) as store:
         labels = y if not level else store.trace(attack_cell(data, attack, level, seed), "labels")
         if labels is None:
-            raise SystemExit(f"{path} has no labels of draw {seed} at {level:g} %")
+            raise ValueError(f"{path} has no labels of draw {seed} at {level:g} %")
         plain = {}
         for kind, at in (("clean labels", 0), ("given labels", level)):
             own = [c for c in SUITES["imdb"].cells() if (c.method.name, c.seed, c.level) == ("minilm", seed, at)]
