@@ -64,7 +64,7 @@ def test_against_brute_force_over_all_flip_sets():
     assert np.mean(np.array(ranks) == 1.0) >= 0.5  # and mostly the best
 
 
-@pytest.mark.parametrize(("C", "seeds"), [(1.0, 2), *(pytest.param(C, 5, marks=pytest.mark.slow) for C in (1.0, 10.0))])
+@pytest.mark.parametrize(("C", "seeds"), [(1.0, 3), *(pytest.param(C, 5, marks=pytest.mark.slow) for C in (1.0, 10.0))])
 def test_fast_mode_chooses_nearly_the_same_flips_as_exact_mode(C, seeds):
     shared_flips, damage = [], []
     for seed in range(seeds):

@@ -79,9 +79,14 @@ def test_the_documented_command_changes_labels_and_nothing_else(run, data, tmp_p
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_every_attack_runs_and_a_seed_repeats(run, data, tmp_path, attack):
-    fast = {"lfa": ["-p", "n_check=2", "-p", "n_first=5"], "alfa-tilt": ["-p", "n_restarts=3"]}.get(attack, [])
+    fast = {
+        "lfa": ("n_check=2", "n_first=5"),
+        "alfa-tilt": ("n_restarts=3",),
+        "adaptive": ("n_regions=2", "n_steps=1", "n_draws=2"),
+    }
+    options = [word for value in fast.get(attack, ()) for word in ("-p", value)]
     for name in ("a.csv", "b.csv"):
-        assert run("in.csv", "-l", "y", "-a", attack, "-b", 4, "-s", 3, "-o", name, *fast).exit_code == 0
+        assert run("in.csv", "-l", "y", "-a", attack, "-b", 4, "-s", 3, "-o", name, *options).exit_code == 0
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes() != data.read_bytes()
     assert len(pd.read_csv(tmp_path / "a.csv.flips.csv")) == 4
 

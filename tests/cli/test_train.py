@@ -95,9 +95,10 @@ def test_options_reach_the_classifier(tmp_path, table):
     assert "review" not in done.output
 
 
-@pytest.mark.parametrize("method", ["svm", "ls-svm", "rsrnn"])
-def test_other_defenses_can_be_trained(tmp_path, table, method):
-    done = run("train", table, "--label", "verdict", "--out", tmp_path / "m.skops", "--method", method)
+@pytest.mark.parametrize(("method", "encoder"), [("svm", "auto"), ("ls-svm", "tfidf"), ("rsrnn", "tfidf")])
+def test_other_defenses_can_be_trained(tmp_path, table, method, encoder):
+    options = ("--method", method, "--text-encoder", encoder)
+    done = run("train", table, "--label", "verdict", "--out", tmp_path / "m.skops", *options)
     assert done.exit_code == 0, done.output
     assert run("predict", tmp_path / "m.skops", table, "--out", tmp_path / "p.csv").exit_code == 0
 

@@ -463,7 +463,7 @@ def test_minilm_from_its_package_learns_from_fifty_texts(monkeypatch):
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        model = TextClassifier(epochs=3, learning_rate=2e-4, batch_size=16, device="cpu", random_state=0).fit(texts, y)
+        model = TextClassifier(epochs=2, learning_rate=3e-4, batch_size=25, device="cpu", random_state=0).fit(texts, y)
     finally:
         torch.set_num_threads(threads)
     assert model.embed(texts[:3]).shape == (3, 384)
