@@ -64,10 +64,10 @@ def test_against_brute_force_over_all_flip_sets():
     assert np.mean(np.array(ranks) == 1.0) >= 0.5  # and mostly the best
 
 
-@pytest.mark.parametrize(("C", "seeds"), [(1.0, 3), *(pytest.param(C, 5, marks=pytest.mark.slow) for C in (1.0, 10.0))])
-def test_fast_mode_chooses_nearly_the_same_flips_as_exact_mode(C, seeds):
+@pytest.mark.parametrize("C", [1.0, pytest.param(10.0, marks=pytest.mark.slow)])
+def test_fast_mode_chooses_nearly_the_same_flips_as_exact_mode(C):
     shared_flips, damage = [], []
-    for seed in range(seeds):
+    for seed in range(5):
         X, y = make_moons(60, noise=0.2, random_state=seed)
         X_val, y_val = make_moons(200, noise=0.2, random_state=seed + 50)
         settings = {"budget": 6, "surrogate": SVC(C=C), "X_val": X_val, "y_val": y_val}
