@@ -6,7 +6,7 @@ One cell is a draw of 20,000 reviews at one level of poison. `TextReview` fine-t
 poisoned labels, asks on its embeddings and scores, and the true labels are the answers. After the numbers of answers
 that --fitted names `fit()` makes a classifier, which is scored on 25,000 reviews. It may be killed at any moment: cells
 that are complete in the file are not run again. With --store, poisoned labels and the accuracies of MiniLM on given
-and clean labels come from the store of the IMDB suite (imdb_gpu.py) of the same draws, and need no time.
+and clean labels come from the store of the IMDB suite (imdb_gpu.py) of the same draws, as far as it has them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Task:
 
     @property
     def name(self) -> str:
-        return f"{self.seed}/{self.level:g}/{','.join(map(str, self.fitted))}"
+        return f"{self.seed}/{self.level:g}/{','.join(map(str, self.fitted)) or 'plain'}"
 
 
 class OutOfTime(Exception):
@@ -98,10 +98,13 @@ class Cell:
         def accuracy(model) -> float:
             return float((model.predict(draw.test) == draw.y_test).mean())
 
-        if "given labels" not in plain:
+        if "given labels" not in plain and (self.given.plain or self.given.store is None):
             plain["given labels"] = accuracy(clone(encoder).fit(draw.train, given))
         for kind, value in plain.items():
             self.note(kind=kind, accuracy=value)
+        if self.given.plain:
+            self.note(kind="done", task=task.name)
+            return
         self.in_time()
         began = time.monotonic()
         review = TextReview(draw.train, given, encoder=encoder, random_state=task.seed)
@@ -182,7 +185,7 @@ def work(tasks, given: argparse.Namespace) -> None:
     while (task := tasks.get()) is not None:
         cell = Cell(task, given)
         try:
-            cell.in_time(60.0)
+            cell.in_time(30.0 if given.plain else 50.0)
             cell.run()
         except OutOfTime:
             print(f"{task.name}: no time left", flush=True)
@@ -201,6 +204,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--draws", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--levels", type=float, nargs="+", default=list(LEVELS))
     parser.add_argument("--fitted", type=int, nargs="+", default=[100], help="answers after which to fit")
+    parser.add_argument("--plain", action="store_true", help="measure MiniLM on given labels alone, without answers")
     parser.add_argument("--jobs", type=int, default=1, help="processes; they share one GPU")
     parser.add_argument("--device", default=None)
     parser.add_argument("--store", type=Path, default=None, help="store.sqlite of the IMDB suite")
@@ -224,7 +228,8 @@ def main() -> None:
 
     given.commit = environment().get("commit", "")
     levels = [int(level) if level == int(level) else level for level in given.levels]
-    wanted = [Task(seed, level, tuple(given.fitted)) for level in levels for seed in given.draws]
+    fitted = () if given.plain else tuple(given.fitted)
+    wanted = [Task(seed, level, fitted) for level in levels for seed in given.draws]
     known = {line.get("task") for line in lines_of(given.out / "answers.jsonl") if line["kind"] == "done"}
     context = multiprocessing.get_context("spawn")
     tasks = context.Queue()
