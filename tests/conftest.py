@@ -25,6 +25,15 @@ def pytest_collection_finish():
     gc.freeze()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item, nextitem):
+    """And after a file, not at what its tests imported either."""
+    yield
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()
+
+
 def pytest_collection_modifyitems(items):
     """Skip a test marked ``data("file", ...)`` where one of its files is missing: a fresh clone has none of them."""
     for item in items:

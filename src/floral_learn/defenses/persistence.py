@@ -22,6 +22,7 @@ from floral_learn.defenses.model_archive import (
     is_own_class,
     sealed,
 )
+from floral_learn.light_skops import import_skops
 
 _FORMAT = 1
 # Types that a model file may name beside those that skops knows: sparse rows, what scikit-learn's searches and
@@ -80,7 +81,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         raise ValueError(
             f"{kind} is a folder of files: save it with model.save(folder), read it with {kind}.load(folder)"
         )
-    skops_io = _skops()
+    skops_io = import_skops()
     _refuse_callables(model)
     with _without_callbacks(model):
         payload = _dump(skops_io, model)
@@ -154,12 +155,12 @@ def _read(raw: bytes, trusted: frozenset[str], max_bytes: int) -> Any:
     """Everything that the file holds, after every check that can be made without creating it."""
     check_seal(raw)
     check_nodes(check_archive(raw, max_bytes), trusted)
-    found = _skops().get_untrusted_types(data=raw)
+    found = import_skops().get_untrusted_types(data=raw)
     if unknown := [name for name in found if name not in _KNOWN and name not in trusted and not is_own_class(name)]:
         raise ModelFileError(
             f"it holds types that are not trusted: {', '.join(sorted(unknown))}; see load(trusted=...)"
         )
-    return _skops().loads(raw, trusted=list(found))
+    return import_skops().loads(raw, trusted=list(found))
 
 
 def _checked(stamp: Any, path: Path) -> Any:
@@ -208,13 +209,6 @@ def _parts(model: Any) -> list[Any]:
             seen.append(item)
             waiting.extend(vars(item).values())
     return seen
-
-
-def _skops() -> Any:
-    # Imported on use: skops looks for pandas and torch and loads them where they are installed.
-    import skops.io
-
-    return skops.io
 
 
 def _refuse_callables(model: Any) -> None:
