@@ -25,7 +25,7 @@ from contradicted_rule import CELL, NEVER, SHIPPED, SHIPPED_RULES, Records, best
 
 from floral_learn.atomic_files import write_atomically
 from floral_learn.datasets.arena import WITH_FILES
-from floral_learn.defenses.sanitizers.rule import MEMORISES, RULE
+from floral_learn.defenses.sanitizers.rule import MEMORISES, RULE, RULE_MEMORISING
 from floral_learn.evaluation.arena_card import EVENNESS, PREVALENCE
 from floral_learn.evaluation.arena_methods import MODELS
 from floral_learn.evaluation.arena_outputs import write_arena
@@ -245,6 +245,16 @@ class Arena:
             lines.append(f"| {TITLES[m]} | {middle:.2f} | {low:.2f}, {high:.2f} | {(known >= MEMORISES).mean():.0%} |")
         return "\n".join(lines)
 
+    def heart_table(self) -> str:
+        """The two shipped rules, each for every model, and by what the model learns by heart."""
+        sides = {
+            "the rule for models that smooth": self.records.by(RULE),
+            "the rule for models that learn by heart": self.records.by(RULE_MEMORISING),
+            "by what the model learns by heart: shipped": self.shipped,
+        }
+        rows = [([TITLES[m], w], self.card(change, self.of(m))) for m in self.models for w, change in sides.items()]
+        return table(rows, ["model behind", "rule"])
+
     def goals_table(self) -> str:
         """Each goal with what was measured on the judged side."""
         cards = {m: self.card(self.judged, self.of(m)) for m in self.models}
@@ -272,7 +282,7 @@ class Arena:
             ("worst cell -0.03", each("worst", "+.3f"), min(c["worst"] for c in cards.values()) >= -0.03),
             (
                 "worst cell of three splits or more",
-                ", ".join(f"{TITLES[m]} {cards[m]['worst_sure']:+.3f}" for m in ("svc", "logistic")),
+                each("worst_sure", "+.3f"),
                 min(c["worst_sure"] for c in cards.values()) >= -0.03,
             ),
             (
