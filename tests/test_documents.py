@@ -31,7 +31,7 @@ PAGES = [
     if not BUILT & set(page.parts)
 ]
 # Their rooms run these, with checks of their own.
-ELSEWHERE = {"attacks.md", "audit.md", "defenses.md", "theory-diagnostics.md", "scale.md", "neural.md"}
+ELSEWHERE = {"attacks.md", "audit.md", "defenses.md", "theory-diagnostics.md", "scale.md", "neural.md", "crowd.md"}
 BLOCK = re.compile(r"(?:<!-- not run: (?P<reason>[^>]+) -->\n)?^```(?P<kind>\w*)\n(?P<code>.*?)^```", re.S | re.M)
 # Commands that cannot run inside a test, wherever they stand.
 NOT_RUN = {

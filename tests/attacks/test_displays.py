@@ -1,8 +1,5 @@
 """Displays hold what was computed and draw it on the axis they are given."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
@@ -141,12 +138,3 @@ def test_counts_are_drawn_as_counts_on_a_new_figure(moons):
     assert axis.get_xlabel() == "flipped labels"
     np.testing.assert_allclose(axis.lines[0].get_xdata(), [0, 6])
     plt.close(axis.figure)
-
-
-def test_importing_the_attacks_pulls_in_neither_torch_nor_matplotlib_nor_typer():
-    code = (
-        "import sys, floral_learn.attacks, floral_learn.datasets; "
-        "print([m for m in ('torch', 'matplotlib', 'typer') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
