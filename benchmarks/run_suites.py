@@ -10,8 +10,9 @@
 `run` needs no more than numpy, scipy, scikit-learn, joblib and torch, so that it can be done on another machine, from a
 copy of the tree; there FLORAL_COMMIT names the commit that was copied. With --families two runs can share a store at
 the same time, games with few processes on a GPU and the rest on many cores, once the attacks are made. `publish`
-refuses numbers of a tree with local changes, of another version of the results, and suites with failed cells. Suites
-whose data are not here are left alone. The suites on IMDB need a GPU and have a script of their own (imdb_gpu.py).
+refuses numbers of a tree with local changes, of several commits, of another version of the results, and suites with
+failed cells. Suites whose data are not here are left alone. The suites on IMDB need a GPU and have a script of their
+own (imdb_gpu.py).
 """
 
 from __future__ import annotations
@@ -22,18 +23,21 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from floral_learn.atomic_files import write_atomically
 from floral_learn.datasets.files import search_path
 from floral_learn.evaluation.adapt_suite import adapt
 from floral_learn.evaluation.plan import family_of
 from floral_learn.evaluation.reporting.environment import environment, publishable
+from floral_learn.evaluation.reporting.origin import parts_of
 from floral_learn.evaluation.runner import run_cells
 from floral_learn.evaluation.spec import Suite
 from floral_learn.evaluation.store import Store, StoreError
 from floral_learn.evaluation.store_copies import keep_arrays, merge
 from floral_learn.evaluation.suites import SUITES
 
+Note = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = "moon-reference"
 NEEDS = {REFERENCE: "moon_reference_seed42.npz", **{name: "mnist.npz" for name in SUITES if "mnist" in name}}
@@ -41,13 +45,13 @@ FAMILIES = ("attack", "games", "fits", "networks", "heads", "stability")
 NAMES = [*(name for name in SUITES if not name.startswith("imdb")), REFERENCE]
 
 
-def chosen(args: argparse.Namespace) -> list[Suite]:
-    names = [name for name in args.suites.split(",") if name] or NAMES
+def chosen(args: argparse.Namespace, every: bool = False) -> list[Suite]:
+    names = NAMES if every else [name for name in args.suites.split(",") if name] or NAMES
     if unknown := [name for name in names if name not in NAMES]:
         sys.exit(f"unknown suite {unknown[0]!r}; known: {', '.join(NAMES)}")
     found = []
     for name in names:
-        if name in NEEDS and not any((folder / NEEDS[name]).is_file() for folder in search_path()):
+        if not every and name in NEEDS and not any((folder / NEEDS[name]).is_file() for folder in search_path()):
             print(f"{name}: left out, {NEEDS[name]} is not here")
             continue
         base = SUITES[name.removesuffix("-reference")] if name == REFERENCE else SUITES[name]
@@ -107,23 +111,17 @@ def publish(args: argparse.Namespace) -> int:
     from floral_learn.evaluation.reporting.results import Results
     from floral_learn.evaluation.reporting.write import write_outputs
 
+    everyone = {suite.name: [cell.key for cell in suite.cells()] for suite in chosen(args, every=True)}
     with Store(args.out / "store.sqlite", read_only=True) as store:
         for suite in chosen(args):
-            runs = store.runs(suite.name)
-            if not runs:
+            keys = everyone[suite.name]
+            known = store.status(keys)
+            if not known:
                 print(f"{suite.name}: not run")
                 continue
-            info, keys = runs[-1]["info"], [cell.key for cell in suite.cells()]
-            if not args.quick:
-                publishable(info["environment"])
-                if len(commits := {note["info"]["environment"]["commit"] for note in runs}) > 1:
-                    sys.exit(f"{suite.name}: cells of several commits ({', '.join(sorted(commits))}); run it at one")
-            known = store.status(keys)
             if any(known.get(key) != "done" for key in keys):
                 sys.exit(f"{suite.name}: {sum(known.get(key) != 'done' for key in keys)} cells are missing or failed")
-            busy = sum(seconds for seconds, _ in store.costs(keys).values())  # of all processes together
-            commands = "; ".join(dict.fromkeys(note["info"]["command"] for note in runs))
-            note = {**info, "command": commands, "started": runs[0]["started"], "seconds": round(busy, 1)}
+            note = {**how_it_was_made(args, suite.name, store, everyone), "seeds": list(suite.seeds)}
             with tempfile.TemporaryDirectory() as folder:
                 made = write_outputs(Results(suite, store), Path(folder), note)
                 target = args.docs / suite.name
@@ -136,6 +134,28 @@ def publish(args: argparse.Namespace) -> int:
                         shutil.copyfile(path, target / path.name)
             print(f"{suite.name}: {len(made)} files in {target}", flush=True)
     return summary(args)
+
+
+def how_it_was_made(
+    args: argparse.Namespace, name: str, store: Store, everyone: dict[str, list[str]]
+) -> dict[str, Any]:
+    """The note of a suite: command, environment, time; and its parts, where they are of several machines or commits."""
+    parts = parts_of(store, name, everyone)
+    commits = list(dict.fromkeys(part.environment.get("commit", "") for part in parts))
+    if not args.quick:
+        for part in parts:
+            publishable(part.environment)
+        if len(commits) > 1 and not args.several_commits:
+            sys.exit(f"{name}: cells of several commits ({', '.join(commits)}); run it at one, or --several-commits")
+    busy = sum(seconds for seconds, _ in store.costs(everyone[name]).values())  # of all processes together
+    commands = dict.fromkeys(command for part in parts for command in part.commands)
+    note = {
+        "command": "; ".join(commands),
+        "environment": parts[0].environment,
+        "started": min(part.started for part in parts),
+        "seconds": round(busy, 1),
+    }
+    return note | ({"parts": [part.plain() for part in parts]} if len(parts) > 1 else {})
 
 
 def merge_stores(args: argparse.Namespace) -> int:
@@ -201,6 +221,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small versions, for a look; from any tree")
     parser.add_argument("--out", type=Path, default=ROOT / "runs", help="folder of the store")
     parser.add_argument("--docs", type=Path, default=ROOT / "docs" / "results", help="where results are published")
+    parser.add_argument("--several-commits", action="store_true", help="publish, and note each part")
     parser.add_argument("--parts", type=Path, nargs="+", default=[], help="stores to merge")
     parser.add_argument("--to", type=Path, default=None, help="the file that pack writes")
     args = parser.parse_args()

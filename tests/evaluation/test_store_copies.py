@@ -1,11 +1,13 @@
 """Parts of a run become one store, and a store that travels lacks nothing that its pages show."""
 
 import sqlite3
+import time
 from dataclasses import replace
 
 import pytest
 from tiny import BROKEN, TINY
 
+from floral_learn.evaluation.reporting.origin import parts_of
 from floral_learn.evaluation.reporting.results import Results
 from floral_learn.evaluation.reporting.shown_arrays import shown_arrays
 from floral_learn.evaluation.reporting.write import write_outputs
@@ -94,3 +96,28 @@ def test_a_packed_store_gives_the_same_pages(tmp_path, whole):
     assert pages["small"] == pages["large"]
     assert {"recovery.png", "rounds.png", "last_round.md"} <= set(pages["small"])
     assert arrays["small"] < arrays["large"] / 3
+
+
+def test_a_note_tells_cells_of_one_commit_from_those_of_another(tmp_path):
+    """Two suites share their clean cells; the second is run later, elsewhere, and of the first a part is missing."""
+    first = replace(part(0), name="first", methods=TINY.methods[-1:])
+    second = replace(first, name="second", methods=TINY.methods[-2:])
+    cells = {suite.name: [cell.key for cell in suite.cells()] for suite in (first, second)}
+    with Store(tmp_path / "s.sqlite") as store:
+        for suite, commit in ((first, "aaaaaaa"), (second, "bbbbbbb")):
+            note = {"command": f"run {suite.name}", "environment": {"commit": commit, "system": "here"}}
+            number = store.begin_run(suite.name, note)
+            run_suite(suite, store)
+            store.end_run(number, "done", 1.0)
+            time.sleep(1.1)  # times are kept to the second
+        (whole,) = parts_of(store, "first", cells)
+        assert (whole.environment["commit"], whole.cells, list(whole.commands)) == ("aaaaaaa", 3, ["run first"])
+        parts = parts_of(store, "second", cells)
+        assert {p.environment["commit"]: p.cells for p in parts} == {"aaaaaaa": 3, "bbbbbbb": 2}
+        assert parts[0].plain()["cells"] == 3
+        database = sqlite3.connect(tmp_path / "s.sqlite")
+        database.execute("DELETE FROM runs")
+        database.commit()
+        database.close()
+        with pytest.raises(ValueError, match="second: no run of the store accounts for a cell"):
+            parts_of(store, "second", cells)

@@ -161,6 +161,10 @@ class Store:
                 raise StoreError(f"{self.path} is damaged: the cost of a cell is {cost!r}, not two numbers")
         return {key: known[key] for key in keys if key in known}
 
+    def finished(self, keys: Iterable[str]) -> dict[str, str]:
+        """When each finished cell was done, in UTC."""
+        return dict(self._query(f"SELECT key, finished FROM cells {_AMONG} AND status = 'done'", _listed(keys)))
+
     def errors(self, keys: Iterable[str]) -> list[tuple[str, str]]:
         """(key, message) of the cells that failed."""
         wanted = set(keys)
