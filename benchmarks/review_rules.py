@@ -34,7 +34,7 @@ from floral_learn import LabelReview
 from floral_learn.attacks import poison
 from floral_learn.datasets.arena import load_arena
 from floral_learn.evaluation.questions.problems import SMALL
-from floral_learn.review import label_review, posterior, read_labels, reading
+from floral_learn.review import label_review, posterior, read_labels
 from floral_learn.review.rows import measured_rows
 
 MARKS = (5, 10, 20, 50, 100)
@@ -43,7 +43,7 @@ SYNTHETIC = (
     "normal 10", "normal 20",
 )  # fmt: skip
 ATTACKS = ("clean", "random", "farthest", "near-boundary", "class-biased", "alfa", "evasive")
-_GRID = posterior.default_components
+_GRID, _BORNE_OUT = posterior.default_components, label_review.borne_out
 
 
 def synthetic(name: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -112,18 +112,27 @@ def _standardised(*_: Any) -> Any:
     return measured_rows
 
 
-GRID, READ, SCALE, WEIGHT, LOOK = (
+def _all_that_is_known(*given: Any) -> Any:
+    every = _BORNE_OUT(*given)[1]
+    return every, every
+
+
+def _no_weights(belief: np.ndarray, *_: Any) -> np.ndarray:
+    return np.ones(len(belief))
+
+
+GRID, READ, SCALE, SURE, ACT, WEIGH = (
     (posterior, "default_components"), (label_review, "read_classes"), (label_review, "better_scale"),
-    (read_labels, "_SURE"), (reading, "_LOOK_AGAIN"),
+    (read_labels, "_SURE"), (label_review, "borne_out"), (label_review, "training_weights"),
 )  # fmt: skip
 RULES: dict[str, list[tuple[tuple[Any, str], Any]]] = {
     "as it is": [],
-    "before": [(GRID, _without_none), (READ, _row_by_row), (SCALE, _standardised), (WEIGHT, 2.5)],
+    "trained on all that is known": [(ACT, _all_that_is_known)],
+    "no weights": [(WEIGH, _no_weights)],
     "no hypothesis of clean labels": [(GRID, _without_none)],
     "row by row": [(READ, _row_by_row)],
     "always standardised": [(SCALE, _standardised)],
-    "firmer weights": [(WEIGHT, 2.5)],
-    "no second view": [(LOOK, 10**9)],
+    "firmer weights": [(SURE, 2.5)],
     "rarer regions": [(GRID, _regions(centre=-2.0))],
     "higher regions": [(GRID, _regions(height=4.0, centre=-2.0))],
     "no regions likelier": [(GRID, _weight_of_none(1.5))],

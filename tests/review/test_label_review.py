@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.datasets import make_blobs, make_classification, make_moons
+from sklearn.datasets import make_blobs, make_classification, make_gaussian_quantiles, make_moons
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from floral_learn import FloralClassifier, LabelReview, poison
-from floral_learn.review.read_labels import read_classes
+from floral_learn.review.read_labels import read_classes, training_weights
 
 
 @pytest.fixture(scope="module")
@@ -288,14 +288,28 @@ def test_fit_trains_any_classifier(moons, model):
     assert not hasattr(model, "classes_")
 
 
-def test_each_class_weighs_as_much_as_it_is_expected_to_have_rows(moons):
-    X, y, given = moons
-    review = answered(X, y, given, 10, sample_weight=np.full(len(y), 2.0))
-    weights, expected = review._weights(), review.label_probability_.sum(axis=0)
-    assert weights.std() > 0.05
-    assert weights.mean() == pytest.approx(2.0)
-    totals = np.array([weights[review.labels_ == label].sum() for label in (0, 1)])
-    np.testing.assert_allclose(totals / totals.sum(), expected / expected.sum())
+def test_a_class_gains_weight_only_as_far_as_both_beliefs_say_so():
+    read = np.repeat([0, 1], [80, 20])
+    region = np.column_stack([np.where(read == 0, 0.75, 0.05), np.where(read == 0, 0.25, 0.95)])  # class 1 has 39 rows
+    fewer, more = (np.column_stack([1 - share, share]) for share in (np.full(100, 0.1), np.full(100, 0.9)))
+
+    def share(every, answers):
+        weights = training_weights(region, read, read, every, answers)
+        assert weights.mean() == pytest.approx(1.0)
+        return weights[read == 1].sum() / 100
+
+    assert share(fewer, 1000) == pytest.approx(0.2)  # everything says that it is smaller
+    assert share(region, 10) < share(region, 1000) == pytest.approx(0.39, abs=0.01)
+    assert share(more, 1000) == pytest.approx(share(region, 1000))  # no more than the answers bear out
+
+
+def test_training_leaves_labels_that_only_models_contradict():
+    X, y = make_gaussian_quantiles(n_samples=300, n_features=6, n_classes=2, random_state=0)
+    given = poison(X, y, attack="random", budget=0.2, random_state=0).y
+    review = answered(X, y, given, 20)
+    trained = review.classes_[review._training()[0]]
+    assert (trained != given).sum() < 0.3 * (review.labels_ != given).sum()
+    assert (trained != y).mean() <= (given != y).mean()
 
 
 def test_floral_gets_its_budget_from_the_answers_unless_set(moons):

@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_array, check_consistent_length
 
 from floral_learn.review import saving
-from floral_learn.review.answers import UNSURE, Answer, verdict, votes
+from floral_learn.review.answers import UNSURE, Answer, likelihoods, verdict, votes
 from floral_learn.review.choosing import Choice
 from floral_learn.review.guarantee import Accuracy, Guarantee, counted_accuracy, wrong_bounds
 from floral_learn.review.intake import answered, checked_model, column, encoded, whole
@@ -21,7 +21,7 @@ from floral_learn.review.memory import values_at_a_time
 from floral_learn.review.posterior import Posterior, Problem
 from floral_learn.review.questions import ask_settling, pool_of
 from floral_learn.review.read_labels import read_classes, training_weights
-from floral_learn.review.reading import SETTLED, Material, inferred, read
+from floral_learn.review.reading import SETTLED, SUSPECT_GROUP, Material, borne_out, inferred, read
 from floral_learn.review.rows import bytes_per_row, measured_rows
 from floral_learn.review.scales import better_scale
 from floral_learn.review.suspicion import appointed, suspicion
@@ -108,6 +108,7 @@ class LabelReview(Shown):
     _belief: np.ndarray | None
     _errors: dict[str, float]
     _asking: tuple[np.ndarray, float] | None
+    _lesson: tuple[np.ndarray, np.ndarray, np.ndarray] | None
 
     def __init__(
         self,
@@ -285,11 +286,14 @@ class LabelReview(Shown):
     # -- using it --------------------------------------------------------------------------------------------------
 
     def fit(self, estimator: Any) -> Any:
-        """A fitted clone of any scikit-learn classifier, trained on the labels as they are read now.
+        """A fitted clone of any scikit-learn classifier, trained on what the answers bear out.
 
-        Rows in doubt weigh less where its fit takes ``sample_weight``; answered and trusted rows are ``trusted`` where
-        it takes that; a FLORAL ``budget`` that still has its default becomes the share of rows that are still in doubt
-        (read right with less than 70 %), at most 5 %. Without answers and groups this is a plain fit.
+        Labels in regions that answers show to be turned over are corrected. A stray label that only its neighbours
+        contradict stays as given, though `labels_` may read it otherwise: most classifiers bear such labels better
+        than corrections by another model. Rows in doubt weigh less where fit takes ``sample_weight``; answered and
+        trusted rows are ``trusted`` where it takes that; a FLORAL ``budget`` that still has its default becomes the
+        share of rows that are still in doubt (right with less than 70 %), at most 5 %. Without answers and groups this
+        is a plain fit.
         """
         return self._fit_on(checked_model(estimator, "estimator"), np.arange(len(self.given)))
 
@@ -434,7 +438,7 @@ class LabelReview(Shown):
     def _forget(self) -> None:
         """Drop what followed from the answers."""
         self._votes = votes(self._log)
-        self._known, self._belief, self._errors, self._asking = None, None, {}, None
+        self._known, self._belief, self._errors, self._asking, self._lesson = None, None, {}, None, None
 
     def _free(self) -> np.ndarray:
         """Rows that may still be asked about, (n,) booleans."""
@@ -476,28 +480,39 @@ class LabelReview(Shown):
         if self._votes:
             return read
         shift = self._posterior().problem.shift
-        return self._codes if shift is None else np.where(shift > 0, read, self._codes)
+        return self._codes if shift is None else np.where(shift > SUSPECT_GROUP, read, self._codes)
 
-    def _weights(self) -> np.ndarray:
-        """Weights of the rows in `fit`, (n,)."""
-        if not self._has_evidence():
-            return self._weight
-        return self._weight * training_weights(self.label_probability_, self._read())
+    def _training(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Class numbers and weights that `fit` trains with, and which rows are in doubt, three arrays (n,)."""
+        if self._lesson is None:
+            posterior, codes = self._posterior(), self._codes
+            acted, every = borne_out(self._material, self._votes, posterior, self._errors)
+            if self._has_evidence():
+                codes = read_classes(acted, codes, self._free())
+                weights = training_weights(acted, codes, self._codes, every, len(self._votes))
+            else:
+                weights = np.ones(len(codes))
+            self._lesson = codes, self._weight * weights, every[np.arange(len(codes)), codes] < _DOUBTFUL
+        return self._lesson
 
     def _fit_on(self, estimator: Any, train: np.ndarray) -> Any:
-        doubtful = self.label_probability_[np.arange(len(self.given)), self._read()] < _DOUBTFUL
-        firm = self.trusted.copy()
-        belief = self.label_probability_
-        found = ((row, verdict(row_votes)) for row, row_votes in self._votes.items())
-        firm[[row for row, code in found if code is not None and belief[row, code] >= SETTLED]] = True
+        codes, weights, doubtful = self._training()
         return fit_reviewed(
             estimator,
             self._X[train],
-            self.labels_[train],
-            self._weights()[train],
-            firm[train],
+            self.classes_[codes[train]],
+            weights[train],
+            self._firm()[train],
             float(doubtful[train].mean()),
         )
+
+    def _firm(self) -> np.ndarray:
+        """Rows whose labels are known to be right, (n,) booleans: trusted, or answered by someone who is believed."""
+        firm, table = self.trusted.copy(), likelihoods(self._votes, self.reviewers_, len(self.classes_))
+        for likely, (row, row_votes) in zip(table, self._votes.items(), strict=True):
+            code = verdict(row_votes)
+            firm[row] |= code is not None and likely[code] >= SETTLED * likely.sum()
+        return firm
 
     def _given_rows(self, at: np.ndarray) -> Any:
         return self._X[at]

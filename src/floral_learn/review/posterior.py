@@ -14,7 +14,7 @@ chosen: a small grid of components, one share of it without regions, is averaged
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -195,12 +195,21 @@ class Posterior:
 
     def probability(self, at: np.ndarray) -> np.ndarray:
         """P(label is wrong) for the rows `at`, (len(at),), block by block."""
-        found = np.empty(len(at))
+        return self._blockwise(at, lambda part: self.weights @ self.by_component(part))
+
+    def by_region(self, at: np.ndarray) -> np.ndarray:
+        """P(label is wrong because it lies in a region that was turned over), r (1 - q), for the rows `at`."""
+
+        def found(part: np.ndarray) -> np.ndarray:
+            mean, variance = self.moments(part)
+            return self.weights @ (sigmoid(mean / np.sqrt(1 + np.pi / 8 * variance)) * (1 - self.own(part)))
+
+        return self._blockwise(at, found)
+
+    def _blockwise(self, at: np.ndarray, values: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         step = max(1, self.problem.rows.at_a_time // (len(self.components) * (len(self.at) + 1)))
-        for start in range(0, len(at), step):
-            part = at[start : start + step]
-            found[start : start + step] = self.weights @ self.by_component(part)
-        return found
+        parts = [values(at[start : start + step]) for start in range(0, len(at), step)]
+        return np.concatenate(parts) if parts else np.zeros(0)
 
     def thinned(self, least: float = 1e-3) -> Posterior:
         """Without the components whose weight is below `least`."""

@@ -6,6 +6,7 @@ import numpy as np
 
 _SURE = 1.25  # rows that are read right with 90 % and more count in full
 _LEAST = 0.1  # rows in doubt never weigh less, before classes are brought to their weight
+_FEW = 10  # answers with which doubt and the expected sizes of classes count half
 _MOST_SHIFT = 4.0  # how much more, or less, a class may weigh than the rows that are read as it
 
 
@@ -42,12 +43,37 @@ def read_classes(belief: np.ndarray, codes: np.ndarray, free: np.ndarray) -> np.
     return read if len(np.unique(read)) > 1 else codes
 
 
-def training_weights(belief: np.ndarray, read: np.ndarray) -> np.ndarray:
-    """Less for rows in doubt; each class weighs as much as it is expected to have rows, 1 per row on average, (n,)."""
+def training_weights(
+    belief: np.ndarray, read: np.ndarray, codes: np.ndarray, every: np.ndarray, answers: int
+) -> np.ndarray:
+    """Weights of rows that are read as `read`: less in doubt, and each class as much as it is expected to have rows.
+
+    A class may be expected to be larger or smaller than the rows read as it, by labels that were turned over but cannot
+    be told apart. It is given another weight only as far as both beliefs say so. With few answers, most of the doubt
+    about labels that stay is what was there before any answer: it counts in part.
+
+    Parameters
+    ----------
+    belief : ndarray of shape (n, M)
+        P(true class) by what the answers bear out.
+    read, codes : int ndarrays of shape (n,)
+        Class numbers that rows are trained with, and those that were given.
+    every : ndarray of shape (n, M)
+        P(true class) by everything that is known.
+    answers : int
+        Number of answers.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        1 per row on average.
+    """
+    M, counts = belief.shape[1], answers / (answers + _FEW)
     certainty = np.clip(_SURE * (2 * belief[np.arange(len(belief)), read] - 1), _LEAST, 1.0)
-    M = belief.shape[1]
+    certainty = np.where(read == codes, 1 - counts * (1 - certainty), certainty)
     total = np.maximum(np.bincount(read, certainty, minlength=M), 1e-9)
-    count = np.maximum(np.bincount(read, minlength=M), 1)
-    expected = count * np.clip(belief.sum(axis=0) / count, 1 / _MOST_SHIFT, _MOST_SHIFT)
-    weights = certainty * (expected / total)[read]
+    size = np.maximum(np.bincount(read, minlength=M), 1)
+    shifts = [np.log(np.clip(b.sum(axis=0) / size, 1 / _MOST_SHIFT, _MOST_SHIFT)) for b in (belief, every)]
+    agreed = np.where(shifts[0] * shifts[1] > 0, np.sign(shifts[0]) * np.abs(shifts).min(axis=0), 0.0)
+    weights = certainty * (size * np.exp(counts * agreed) / total)[read]
     return weights / weights.mean()

@@ -22,6 +22,7 @@ SETTLED = 0.8  # share of the likelihood from which an answer tells what a label
 _MOST_BY_GROUP = 3.0  # log-odds: what a group is known for must not drown what is known of the row
 _SUSPECT = 0.1  # prior probability that one of several reviewers guesses, or lies
 _LYING = 0.95  # how often a liar is wrong
+SUSPECT_GROUP = 1.0  # log-odds by which a group's labels are wrong more often, from which they are read anew
 _SUSPECTS = 4  # reviewers up to whom each is doubted in turn
 
 
@@ -88,14 +89,33 @@ def read(material: Material, asked: Votes, posterior: Posterior, errors: dict[st
     accepted what is read so far would not ask where that may be wrong.
     """
     evidence, table = _evidence(material, asked, errors)
-    belief = _beliefs(material, asked, posterior, table)
+    every = np.arange(len(material.codes))
+    belief = _beliefs(material, asked, posterior.probability(every), table)
     if len(asked) < _LOOK_AGAIN or len(material.codes) > _LOOK_AGAIN_ROWS:
         return belief
     odds = material.judges.odds(belief.argmax(axis=1), material.n_classes)
     against = np.vstack([posterior.problem.against, suspicion(odds, material.codes)])
     second = tuple(replace(c, view=1) for c in posterior.problem.components)
     both = (*posterior.thinned(1e-3).components, *second)
-    return _beliefs(material, asked, infer(replace(posterior.problem, against=against), evidence, both), table)
+    wide = infer(replace(posterior.problem, against=against), evidence, both)
+    return _beliefs(material, asked, wide.probability(every), table)
+
+
+def borne_out(
+    material: Material, asked: Votes, posterior: Posterior, errors: dict[str, float]
+) -> tuple[np.ndarray, np.ndarray]:
+    """P(true class) of every row, (n, M), by what the answers bear out alone, and by everything.
+
+    That a label is contradicted by its neighbours is the opinion of models which were taught the other labels. To
+    correct by it is to train a model on what another one said: it is left out of the first, but for the labels of
+    groups that are known to be off.
+    """
+    table, every = likelihoods(asked, errors, material.n_classes), np.arange(len(material.codes))
+    wrong, by_region = posterior.probability(every), posterior.by_region(every)
+    shift = posterior.problem.shift
+    if shift is not None:
+        by_region = np.where(shift > SUSPECT_GROUP, wrong, by_region)
+    return _beliefs(material, asked, by_region, table), _beliefs(material, asked, wrong, table)
 
 
 def _evidence(material: Material, asked: Votes, errors: dict[str, float]) -> tuple[Evidence, np.ndarray]:
@@ -136,10 +156,10 @@ def _with_groups(material: Material, asked: Votes, evidence: Evidence, table: np
     return infer(replace(problem, shift=problem.shift + further), evidence, problem.components)
 
 
-def _beliefs(material: Material, asked: Votes, posterior: Posterior, table: np.ndarray) -> np.ndarray:
-    """P(true class) of all rows, (n, M): answered rows by their votes, trusted rows as given."""
+def _beliefs(material: Material, asked: Votes, wrong: np.ndarray, table: np.ndarray) -> np.ndarray:
+    """P(true class) of all rows, (n, M), from P(wrong): answered rows by their votes, trusted rows as given."""
     every, at, unit = np.arange(len(material.codes)), rows_of(asked), np.eye(material.n_classes)
-    belief = class_beliefs(material.problem, material.odds, posterior.probability(every), every, at, table)
+    belief = class_beliefs(material.problem, material.odds, wrong, every, at, table)
     seen = belief[at] * table  # the posterior has seen the votes through "wrong" only; here they name classes
     belief[at] = seen / seen.sum(axis=1, keepdims=True)
     for row, row_votes, likely in zip(at, asked.values(), table, strict=True):

@@ -73,7 +73,6 @@ def _run(cell: Cell, result: CellResult, known: dict[Hashable, CellResult]) -> N
             fixed[asked] = told[asked]
             _add(result, "fixed only", len(asked), data, model.fit(data.X_train, fixed).predict(data.X_test))
             _add(result, "posterior", len(asked), data, review.fit(model).predict(data.X_test))
-            result.add("wrong_labels", float((review.labels_ != truth).mean()), str(len(asked)), "posterior")
             if order == REVIEW:
                 _add(result, "answers alone", len(asked), data, _by_answers_alone(data, asked, told[asked]))
 
