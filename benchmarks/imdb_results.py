@@ -58,7 +58,7 @@ def compact(results: Results, statistic: str, metric: str = "accuracy") -> str:
     """Levels down, methods across: the paper's numbers in a row of their own."""
     levels, wider = list(results.suite.levels), statistic.endswith(WIDER)
     titles = ["minilm, fine-tuned", *(f"{h}, {e} encoder" for e in ("own", "clean") for h in (*HEADS, *TOLD, *FIXED))]
-    rows, shown = [], {}
+    rows, shown = [counted(results)], {}
     for title in titles:
         places = {p.level: p for p in results.cells if p.method.title == title}
         if not places or (wider and not next(iter(places.values())).method.needs_grid):
@@ -72,6 +72,12 @@ def compact(results: Results, statistic: str, metric: str = "accuracy") -> str:
         shown[len(rows) - 1] = (title, [np.mean(values) if len(values) else np.nan for values in ours])
     embolden(rows, shown, lowest=metric == "hinge_loss")
     return table(["", *level_names(results)], rows)
+
+
+def counted(results: Results) -> list[str]:
+    """How many draws a level has."""
+    places = {p.level: p for p in results.cells if p.method.title == "minilm, fine-tuned"}
+    return ["*draws*", *(str(len(results.values(places[level], "last"))) for level in results.suite.levels)]
 
 
 def embolden(rows: list[list[str]], shown: dict[int, tuple[str, list[float]]], lowest: bool) -> None:
@@ -138,7 +144,7 @@ def heads_in_short(results: Results) -> list[str]:
         values = [] if place is None else results.values(place, kind)
         return float(np.mean(values)) if len(values) else float("nan")
 
-    levels = [level for level in results.suite.levels if level >= 25]
+    levels = [level for level in results.suite.levels if level >= 25 and last("minilm, fine-tuned", level) > 0]
     shown = " / ".join(f"{level:g}" for level in levels)
     others = [f"{name}, clean encoder" for name in (*HEADS[1:], *TOLD)]
 
@@ -154,7 +160,7 @@ def heads_in_short(results: Results) -> list[str]:
         (level, last("minilm, fine-tuned", level) - paper)
         for level in results.suite.levels
         if (paper := paper_value(results.suite.paper_table, level, results.suite.settings[0], "minilm, fine-tuned",
-                                 "accuracy", "last")) is not None
+                                 "accuracy", "last")) is not None and last("minilm, fine-tuned", level) > 0
     ]  # fmt: skip
     beside = ", ".join(f"{gap:+.3f} at {level:g} %" for level, gap in network)
     return [
@@ -200,7 +206,8 @@ def influence(results: Results) -> str:
 
 def top_texts(results: Results, level: float = 40) -> str:
     """The most influential review of the first draw, as in the paper's last figure."""
-    level = level if level in results.suite.levels else results.suite.levels[-1]
+    known = {p.level for p, cells in results.cells.items() if cells}
+    level = level if level in known else max(known)
     lines = []
     reviews = None
     for method, who in zip(results.suite.methods, ("minilm, same labels", "minilm, clean labels"), strict=True):
@@ -228,7 +235,6 @@ def page(results: dict[str, Results], times: dict, kept: str, export: Path) -> s
     versions = ", ".join(f"{k} {v}" for k, v in made.items() if v != "not installed")
     took = sum(entry.get("seconds", 0.0) for entry in times.values())
     seconds = f"{took:.0f} s" if took else "not recorded"
-    draws = len(imdb.suite.seeds)
     bullets = "\n".join(f"- {sentence}" for sentence in heads_in_short(imdb))
     return f"""# IMDB: MiniLM under the gradient attack, and heads on its embeddings
 
@@ -238,14 +244,15 @@ def page(results: dict[str, Results], times: dict, kept: str, export: Path) -> s
 {kept}
 {END}
 
-{draws} random draws of 20,000 training reviews, 25,000 test reviews, C = 10, gamma = 0.005, T = 1,000. MiniLM (384-d,
-6 layers, 256 tokens, batch 32, AdamW 5e-5, three epochs, bfloat16) takes RoBERTa's place. *own encoder*: embeddings
-of the model that was fine-tuned on the labels that the head gets; *clean encoder*: of the one fine-tuned on clean
-labels. The paper does not say which it used; its numbers stand above the own-encoder rows. Mean and sample deviation
-over draws; bold: the best of the six heads on one encoder. All numbers: [accuracy](imdb/accuracy.md),
-[hinge loss](imdb/hinge_loss.md), [costs](imdb/costs.md).
+Random draws of 20,000 training reviews (how many, stands in each table), 25,000 test reviews, C = 10, gamma = 0.005,
+T = 1,000. MiniLM (384-d, 6 layers, 256 tokens, batch 32, AdamW 5e-5, three epochs, bfloat16) takes RoBERTa's place.
+*own encoder*: embeddings of the model that was fine-tuned on the labels that the head gets; *clean encoder*: of the one
+fine-tuned on clean labels. The paper does not say which it used; its numbers stand above the own-encoder rows. Mean and
+sample deviation over draws; bold: the best of the six heads on one encoder. All numbers:
+[accuracy](imdb/accuracy.md), [hinge loss](imdb/hinge_loss.md), [costs](imdb/costs.md).
 
-With a few answers, and which encoder gives the paper's pattern at 40 %: [IMDB with answers](imdb-answers.md).
+With a few answers, and which encoder gives the paper's pattern at 40 %: [IMDB with answers](imdb-answers.md). Five
+draws at all levels with an earlier version of the game: [earlier tables](imdb-earlier.md).
 
 ## Last round or epoch (the paper's grid, chosen on test labels as there; single fits choose nothing)
 {compact(imdb, "last")}
