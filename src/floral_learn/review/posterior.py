@@ -36,7 +36,7 @@ class Component:
     teach is off in a region: [z = z'] - [z != z'] / (M - 1)). A height of 0 says that there are no regions; r is then
     the same everywhere. `prior` is the weight before any answer, `view` whose suspicions it goes by. With ``on_line``
     regions are stretches of one of the lines on which the rows lie (`Problem.lines`), and the width counts squared
-    distances there.
+    distances there; the tie "mirrored" then joins both labels, each seen from its own end of the line.
     """
 
     tie: str
@@ -66,7 +66,8 @@ def default_components(lines: int = 0) -> tuple[Component, ...]:
         found += [Component("class", 0.3, _HEIGHT, base, slope, _CENTRE)]
         found += [Component("given", 1.0, 0.0, base, slope, centre, prior=0.5) for centre in _NO_REGIONS]
         for line in range(lines):
-            found += [Component("given", width, _HEIGHT, base, slope, _CENTRE, on_line=line) for width in _STRETCHES]
+            for tie in ("given", "mirrored"):
+                found += [Component(tie, width, _HEIGHT, base, slope, _CENTRE, on_line=line) for width in _STRETCHES]
     return tuple(found)
 
 
@@ -100,10 +101,13 @@ class Problem:
         """Prior covariances of f, (components, len(left), len(right)); distances are computed once for all."""
         far = self.rows.distances(left, right)
         same = self.codes[left][:, None] == self.codes[right][None, :]
-        apart: dict[int | None, np.ndarray] = {None: far}
+        apart: dict[tuple[int | None, bool], np.ndarray] = {(None, False): far}
+        ends = np.where(self.codes == 0, -1.0, 1.0)  # a line lies between two classes
         for number, line in enumerate(() if self.lines is None else self.lines):
-            apart[number] = (line[left][:, None] - line[right][None, :]) ** 2
+            for mirrored, place in ((False, line), (True, line * ends)):
+                apart[number, mirrored] = (place[left][:, None] - place[right][None, :]) ** 2
         ties = {"given": np.where(same, 1.0, 0.0), "class": np.where(same, 1.0, -1.0 / (self.n_classes - 1))}
+        ties["mirrored"] = np.ones(same.shape)
         # components differ in their suspicions, too, which do not enter here: each kind of field is computed once
         fields: dict[tuple[object, ...], np.ndarray] = {}
         found = np.zeros((len(components), *far.shape))
@@ -111,7 +115,7 @@ class Problem:
             if c.height > 0:
                 kind = (c.on_line, c.width, c.tie, c.height)
                 if kind not in fields:
-                    fields[kind] = c.height**2 * np.exp(-c.width * apart[c.on_line]) * ties[c.tie]
+                    fields[kind] = c.height**2 * np.exp(-c.width * apart[c.on_line, c.tie == "mirrored"]) * ties[c.tie]
                 out[:] = fields[kind]
         return found
 
