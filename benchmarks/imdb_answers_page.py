@@ -190,11 +190,11 @@ def page(rows: Rows, encoders: Rows, made: dict, kept: str) -> str:
 
 20,000 training reviews per draw, 25,000 test reviews, the gradient attack of [the IMDB suite](imdb.md). `TextReview`
 fine-tunes MiniLM for one epoch on the poisoned labels; questions are asked on its embeddings, on its scores and on the
-words of the reviews, and answered right. `fit()` then fine-tunes MiniLM for three epochs on the labels as they are read,
-told how probable each is. Test accuracy, mean and sample deviation over draws. *given labels*: MiniLM fine-tuned for
-three epochs on the poisoned labels; *one epoch*: for one, the encoder that questions are asked on. The gap is that
-between three epochs on given and on clean labels; the goals were set before anything was measured. How to ask and to
-fit was settled on draw 9, which is not among these.
+words of the reviews, and answered right. `fit()` then fine-tunes MiniLM for three epochs on the labels as they are
+read, told how probable each is. Test accuracy, mean and sample deviation over draws. *given labels*: MiniLM
+fine-tuned for three epochs on the poisoned labels; *one epoch*: for one, the encoder that questions are asked on. The
+gap is that between three epochs on given and on clean labels; the goals were set before anything was measured. How to
+ask and to fit was settled on draw 9, which is not among these.
 
 {accuracy_table(found)}
 Labels that are read wrong, percent of all 20,000:
@@ -219,6 +219,7 @@ The same encoder at the other levels:
 
 {level_table(seen, seen.nearest(top))}
 """
+    commits = ", ".join(dict.fromkeys(row["commit"] for row in [*rows, *encoders] if row.get("commit")))
     commands = "\n".join(f"$ {line}" for line in COMMANDS)
     return (
         text
@@ -229,7 +230,7 @@ The same encoder at the other levels:
 `--model` named a folder with MiniLM's weights rounded to float16 and without the words that IMDB does not have; they
 are kept and trained in float32. Rows: [answers.jsonl](imdb-answers/answers.jsonl),
 [encoders.jsonl](imdb-answers/encoders.jsonl).
-Versions: {versions}.
+Commits of the rows: {commits}. Versions: {versions}.
 """
     )
 
