@@ -15,6 +15,7 @@ _STATISTICS = ("last", "final")
 _OWN: dict[str, dict[str, Any]] = {
     "minilm": {"color": BLUE, "marker": "^", "linewidth": 1.8},
     "floral-fixed": {"color": RED, "marker": "s", "linestyle": "--", "linewidth": 1.6},
+    "floral-default": {"color": RED, "marker": "x", "linestyle": "-.", "linewidth": 1.6},
 }
 
 
