@@ -21,8 +21,9 @@ from floral_learn.evaluation.metrics import sample_deviation
 
 GOALS = {25: 0.5, 30: 0.7, 35: 0.7, 40: 0.7}  # share of the gap to clean labels, with 100 answers
 COMMANDS = (
-    "python benchmarks/imdb_answers.py --device cuda --jobs 3 --model minilm --store runs/store.sqlite --out runs",
+    "python benchmarks/imdb_answers.py --device cuda --jobs 2 --model minilm --store runs/store.sqlite --out runs",
     "python benchmarks/imdb_encoders.py --device cuda --model minilm --out runs",
+    'python benchmarks/imdb_encoders.py --draws 2 3 --only "2e-5 (" --looks 1 --device cuda --model minilm --out runs',
     "python benchmarks/imdb_answers_page.py runs",
 )
 START, END = "<!-- remarks -->", "<!-- /remarks -->"
@@ -194,7 +195,8 @@ words of the reviews, and answered right. `fit()` then fine-tunes MiniLM for thr
 read, told how probable each is. Test accuracy, mean and sample deviation over draws. *given labels*: MiniLM
 fine-tuned for three epochs on the poisoned labels; *one epoch*: for one, the encoder that questions are asked on. The
 gap is that between three epochs on given and on clean labels; the goals were set before anything was measured. How to
-ask and to fit was settled on draw 9, which is not among these.
+ask and to fit was settled on draw 9, which is not among these, and how to ask also on how labels of draw 2 at 25 %
+were read.
 
 {accuracy_table(found)}
 Labels that are read wrong, percent of all 20,000:
@@ -215,9 +217,9 @@ itself. MiniLM made in several ways, the paper's grid (chosen on test labels, as
 {encoder_table(seen, top)}
 {nearest_encoder(seen, top)}
 
-The same encoder at the other levels:
+The one that was tried on most draws, "{seen.widest()[0]}" after epoch {seen.widest()[1]}:
 
-{level_table(seen, seen.nearest(top))}
+{level_table(seen, seen.widest())}
 """
     commits = ", ".join(dict.fromkeys(row["commit"] for row in [*rows, *encoders] if row.get("commit")))
     commands = "\n".join(f"$ {line}" for line in COMMANDS)

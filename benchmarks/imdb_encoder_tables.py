@@ -68,6 +68,11 @@ class Encoders:
     def nearest(self, level: float) -> tuple[str, int]:
         return min(self.looks(level), key=lambda look: self.far(level, look))
 
+    def widest(self) -> tuple[str, int]:
+        """The encoder and epoch that was tried on most draws and levels."""
+        known = dict.fromkeys((r["encoder"], r["epoch"]) for r in self.rows)
+        return max(known, key=lambda look: sum(self.draws(level, look) for level in self.levels))
+
     def draws(self, level: float, look: tuple[str, int]) -> int:
         return len(self.values(level, look, "network", "last"))
 
@@ -80,7 +85,7 @@ def paper_line(level: float) -> list[str]:
 def encoder_table(found: Encoders, level: float) -> str:
     """Encoders down, heads across: best and last round."""
     names = ["encoder", "epoch", "network itself", *(f"{h}, {s}" for h, s in found.columns), "draws"]
-    rows = [["*paper (RoBERTa)*", "3", *paper_line(level), "5"]]
+    rows = [["*paper (RoBERTa)*", "3", *paper_line(level), "-"]]
     for look in found.looks(level):
         rows.append([look[0], str(look[1] or "-"), *found.line(level, look), str(found.draws(level, look))])
     return table(names, rows)
@@ -92,7 +97,7 @@ def level_table(found: Encoders, look: tuple[str, int]) -> str:
     rows = []
     for level in found.levels:
         if look in found.looks(level):
-            rows.append([f"{level:g} %", "*paper*", *paper_line(level), "5"])
+            rows.append([f"{level:g} %", "*paper*", *paper_line(level), "-"])
             rows.append([f"{level:g} %", "MiniLM", *found.line(level, look), str(found.draws(level, look))])
     return table(names, rows)
 
@@ -103,13 +108,17 @@ def nearest_encoder(found: Encoders, level: float) -> str:
     place = f'"{name}" after epoch {epoch}' if epoch else f'"{name}"'
     apart = {head: np.mean(found.values(level, look, head, "best")) - np.mean(found.values(level, look, head, "last"))
              for head in ("svm", "floral")}  # fmt: skip
-    relabelled = [np.mean(found.values(level, each, "ls-svm", "last")) for each in found.looks(level)]
+    theirs = paper_number(level, "svm", "last") or 0.0
+    alike = [
+        each for each in found.looks(level) if abs(np.mean(found.values(level, each, "svm", "last")) - theirs) < 0.02
+    ]
+    relabelled = [np.mean(found.values(level, each, "ls-svm", "last")) for each in alike]
     network = np.mean(found.values(level, look, "network", "last"))
     return (
         f"Nearest to the paper's four numbers of SVM and FLORAL at {level:g} % is {place}: they differ by at most "
-        f"{found.far(level, look):.3f} (mean of {found.draws(level, look)} draws), and best and last are "
+        f"{found.far(level, look):.3f} (draws: {found.draws(level, look)}), and best and last are "
         f"{apart['svm']:.3f} (SVM) and {apart['floral']:.3f} (FLORAL) apart. The network itself then has "
-        f"{network:.3f}, the paper's {paper_number(level, 'roberta', 'last'):.3f}. The paper's LS-SVM "
-        f"({paper_number(level, 'ls-svm', 'last'):.3f}) is not found on any of these {len(relabelled)} "
-        f"(lowest {min(relabelled):.3f})."
+        f"{network:.3f}, the paper's {paper_number(level, 'roberta', 'last'):.3f}. Of the {len(alike)} whose SVM ends "
+        f"within 0.02 of the paper's none has its LS-SVM, {paper_number(level, 'ls-svm', 'last'):.3f}: the lowest is "
+        f"{min(relabelled):.3f}."
     )
