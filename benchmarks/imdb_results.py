@@ -244,7 +244,7 @@ def page(results: dict[str, Results], times: dict, kept: str, export: Path) -> s
 {kept}
 {END}
 
-Random draws of 20,000 training reviews (how many, stands in each table), 25,000 test reviews, C = 10, gamma = 0.005,
+Random draws of 20,000 training reviews (how many is in each table), 25,000 test reviews, C = 10, gamma = 0.005,
 T = 1,000. MiniLM (384-d, 6 layers, 256 tokens, batch 32, AdamW 5e-5, three epochs, bfloat16) takes RoBERTa's place.
 *own encoder*: embeddings of the model that was fine-tuned on the labels that the head gets; *clean encoder*: of the one
 fine-tuned on clean labels. The paper does not say which it used; its numbers stand above the own-encoder rows. Mean and
