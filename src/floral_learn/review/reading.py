@@ -108,10 +108,12 @@ def borne_out(
 
     That a label is contradicted by its neighbours is the opinion of models which were taught the other labels. To
     correct by it is to train a model on what another one said: it is left out of the first, but for the labels of
-    groups that are known to be off.
+    groups that are known to be off. With several classes it is kept: flips go to many classes there, so that most
+    labels around a wrong one are right, and corrections by them were measured to help.
     """
     table, every = likelihoods(asked, errors, material.n_classes), np.arange(len(material.codes))
-    wrong, by_region = posterior.probability(every), posterior.by_region(every)
+    wrong = posterior.probability(every)
+    by_region = wrong if material.n_classes > 2 else posterior.by_region(every)
     shift = posterior.problem.shift
     if shift is not None:
         by_region = np.where(shift > SUSPECT_GROUP, wrong, by_region)
