@@ -195,15 +195,15 @@ def _page(
 
 
 def _coverage(frame: pd.DataFrame) -> list[str]:
-    """Which splits of which group were run, by who chooses."""
+    """How many splits of the cells of each group were run, by who chooses."""
     lines = ["| group | who chooses | answers | data sets | splits | cells |", "|---|---|---|---|---|---|"]
     frame = frame.assign(who=np.where(frame["order"] == "review", "review", "six other orders"))
     for (group, who, wrong), part in frame.groupby(["group", "who", "wrong_answers"], sort=False):
-        splits = part.groupby("data")["split"].nunique()
+        splits = part.groupby(["data", "attack", "level", "order"])["split"].nunique()
         count = len(part.drop_duplicates(["data", "attack", "level", "split", "order"]))
         span = f"{splits.min()}" if splits.min() == splits.max() else f"{splits.min()} to {splits.max()}"
         words = "right" if wrong == 0 else f"{wrong} % wrong"
-        lines.append(f"| {group} | {who} | {words} | {', '.join(splits.index)} | {span} | {count:,} |")
+        lines.append(f"| {group} | {who} | {words} | {', '.join(sorted(set(part['data'])))} | {span} | {count:,} |")
     return lines
 
 

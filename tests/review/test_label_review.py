@@ -313,7 +313,7 @@ def test_training_leaves_labels_that_only_models_contradict():
 
 
 def test_with_several_classes_training_follows_all_that_is_known():
-    X, y = make_blobs(300, centers=3, cluster_std=1.5, random_state=0)
+    X, y = make_blobs(300, centers=3, cluster_std=1.0, random_state=0)
     given = poison(X, y, attack="random", budget=0.2, random_state=0).y
     review = answered(X, y, given, 15)
     trained = review.classes_[review._training()[0]]

@@ -290,10 +290,10 @@ class LabelReview(Shown):
 
         Labels in regions that answers show to be turned over are corrected. A stray label that only its neighbours
         contradict stays as given (of two classes), though `labels_` may read it otherwise: most classifiers bear such
-        labels better than corrections by another model. Rows in doubt weigh less where fit takes ``sample_weight``; answered and
-        trusted rows are ``trusted`` where it takes that; a FLORAL ``budget`` that still has its default becomes the
-        share of rows that are still in doubt (right with less than 70 %), at most 5 %. Without answers and groups this
-        is a plain fit.
+        labels better than corrections by another model. Rows in doubt weigh less where fit takes ``sample_weight``;
+        answered and trusted rows are ``trusted`` where it takes that; a FLORAL ``budget`` that still has its default
+        becomes the share of rows that are still in doubt (right with less than 70 %), at most 5 %. Without answers and
+        groups this is a plain fit.
         """
         return self._fit_on(checked_model(estimator, "estimator"), np.arange(len(self.given)))
 
