@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).parent))
+from arena_unseen import score_card
 from contradicted_rule import CELL, NEVER, SHIPPED, SHIPPED_RULES, Records, best, judge, read_rows
 
 from floral_learn.atomic_files import write_atomically
@@ -40,6 +41,8 @@ COLUMNS = {
 PLAIN_ATTACKS = ("clean", "random", "farthest", "near-boundary", "class-biased", "votes", "gradient")
 REAL = (*(n for n in WITH_FILES if n not in ("spambase-rare", "phoneme-rare", "magic04-overlap")),
         "breast-cancer", "wine", "iris", "digits", "digits-3-8")  # fmt: skip
+UNSEEN = Path(__file__).parents[1] / "docs" / "results" / "arena" / "unseen.csv"  # what arena_unseen.py recorded
+UNSEEN_COLUMNS = ("cells", "clean", "poisoned", "worst", "below", "balanced")
 TRIED = {
     "both 0": "leave out what models and neighbours contradict",
     "both 0.5": "the same, with weight one half",
@@ -254,6 +257,15 @@ class Arena:
         }
         rows = [([TITLES[m], w], self.card(change, self.of(m))) for m in self.models for w, change in sides.items()]
         return table(rows, ["model behind", "rule"])
+
+    def unseen_table(self) -> str:
+        """The shipped rule on problems that no rule was chosen or judged on."""
+        card = score_card(pd.read_csv(UNSEEN))
+        lines = ["| " + " | ".join(card.columns) + " |", "|---|---|" + "---:|" * (len(card.columns) - 2)]
+        for row in card.itertuples(index=False):
+            numbers = [show(value, name) for value, name in zip(row[2:], UNSEEN_COLUMNS, strict=True)]
+            lines.append(f"| {row[0]} | {row[1]} | " + " | ".join(numbers) + " |")
+        return "\n".join(lines)
 
     def goals_table(self) -> str:
         """Each goal with what was measured on the judged side."""

@@ -2,6 +2,7 @@
 
     python benchmarks/arena_unseen.py run FOLDER --splits 1-2 --processes 4 --seconds 500
     python benchmarks/arena_unseen.py table FOLDER
+    python benchmarks/arena_unseen.py merge FOLDER docs/results/arena/unseen.csv
 
 Eight data sets, four attacks at 10 and 30 % beside clean labels, and models as scikit-learn makes them (the arena has
 smaller forests): a forest, boosting, an SVM with C = 10, logistic regression and three nearest neighbours, each plain,
@@ -194,8 +195,9 @@ def read(folder: Path) -> pd.DataFrame:
 def main() -> None:
     """Parse and run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("run", "table"))
+    parser.add_argument("what", choices=("run", "table", "merge"))
     parser.add_argument("folder", type=Path)
+    parser.add_argument("out", type=Path, nargs="?", help="where merge writes")
     parser.add_argument("--splits", default="1-2")
     parser.add_argument("--data", default="", help="only these data sets, separated by semicolons")
     parser.add_argument("--processes", type=int, default=1)
@@ -203,6 +205,10 @@ def main() -> None:
     given = parser.parse_args()
     if given.what == "table":
         print(score_card(read(given.folder)).round(4).to_string(index=False))
+        return
+    if given.what == "merge":
+        times = [name for name in FIELDS if name.endswith("_seconds")]
+        read(given.folder).drop(columns=times).to_csv(given.out, index=False)
         return
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     end = time.time() + given.seconds
