@@ -111,10 +111,10 @@ def publish(args: argparse.Namespace) -> int:
     from floral_learn.evaluation.reporting.results import Results
     from floral_learn.evaluation.reporting.write import write_outputs
 
-    everyone = {suite.name: [cell.key for cell in suite.cells()] for suite in chosen(args, every=True)}
+    everyone = {suite.name: suite.cells() for suite in chosen(args, every=True)}
     with Store(args.out / "store.sqlite", read_only=True) as store:
         for suite in chosen(args):
-            keys = everyone[suite.name]
+            keys = [cell.key for cell in everyone[suite.name]]
             known = store.status(keys)
             if not known:
                 print(f"{suite.name}: not run")
@@ -147,7 +147,9 @@ def how_it_was_made(
             publishable(part.environment)
         if len(commits) > 1 and not args.several_commits:
             sys.exit(f"{name}: cells of several commits ({', '.join(commits)}); run it at one, or --several-commits")
-    busy = sum(seconds for seconds, _ in store.costs(everyone[name]).values())  # of all processes together
+    busy = sum(
+        seconds for seconds, _ in store.costs(cell.key for cell in everyone[name]).values()
+    )  # of all processes together
     commands = dict.fromkeys(command for part in parts for command in part.commands)
     note = {
         "command": "; ".join(commands),

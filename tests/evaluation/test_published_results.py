@@ -31,6 +31,22 @@ def test_a_note_says_how_the_numbers_were_made(path):
         assert note["started"]
 
 
+def test_every_folder_of_results_has_a_note():
+    folders = {path for path in RESULTS.iterdir() if path.is_dir() and any(path.rglob("*.csv*"))}
+    # the page of the attack that knows FLORAL names two commits itself; its next run writes a note
+    assert {path.name for path in folders} - {path.parent.name for path in NOTES} <= {"adaptive"}
+
+
+@pytest.mark.parametrize("path", NOTES, ids=lambda path: path.parent.name)
+def test_a_note_counts_the_cells_of_each_of_its_commits(path):
+    note = json.loads(path.read_text(encoding="utf-8"))
+    parts = note.get("parts", [])
+    assert len(parts) != 1, "one part is the whole: its environment says it all"
+    assert all(
+        part["commit"] and part["cells"] > 0 and part["results_version"] == str(RESULTS_VERSION) for part in parts
+    )
+
+
 def test_sentences_and_counts_are_those_of_the_tables():
     expected = summary.to_markdown(summary.read_suites(RESULTS))
     assert (RESULTS / "summary.md").read_text(encoding="utf-8") == expected, "python benchmarks/run_suites.py summary"

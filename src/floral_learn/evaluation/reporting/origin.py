@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from floral_learn.evaluation.plan import family_of
+from floral_learn.evaluation.spec import Cell
 from floral_learn.evaluation.store import Store
 
 _OF_A_MACHINE = ("commit", "system", "python", "numpy", "scikit-learn", "torch", "results_version")
@@ -25,20 +28,22 @@ class Part:
         return {name: self.environment.get(name, "") for name in _OF_A_MACHINE} | {"cells": self.cells}
 
 
-def parts_of(store: Store, name: str, cells: Mapping[str, Iterable[str]]) -> list[Part]:
-    """The parts of suite `name`, largest first; `cells` are the keys of every suite that shares the store.
+def parts_of(store: Store, name: str, cells: Mapping[str, Sequence[Cell]]) -> list[Part]:
+    """The parts of suite `name`, largest first; `cells` are those of every suite that shares the store.
 
-    A cell belongs to the last run that began before the cell was finished, of a suite that has this cell: all suites of
-    a store share their cells. Cells that no run accounts for are a ValueError.
+    A cell belongs to the last run that began before the cell was finished, of a suite and of families that have this
+    cell: suites of a store share their cells. Cells that no run accounts for are a ValueError.
     """
     home: dict[str, set[str]] = {}
-    for suite, keys in cells.items():
-        for key in keys:
-            home.setdefault(key, set()).add(suite)
+    for suite, members in cells.items():
+        for cell in members:
+            home.setdefault(cell.key, set()).add(suite)
     runs = sorted(store.runs(), key=lambda run: run["started"])
+    family = {cell.key: family_of(cell) for cell in cells[name]}
     parts: dict[tuple[str, ...], Part] = {}
-    for key, finished in sorted(store.finished(cells[name]).items(), key=lambda item: item[1]):
-        before = [run for run in runs if run["suite"] in home[key] and run["started"] <= finished]
+    for key, finished in sorted(store.finished(family).items(), key=lambda item: item[1]):
+        able = [run for run in runs if run["suite"] in home[key] and _does(run["info"]["command"], family[key])]
+        before = [run for run in able if run["started"] <= finished]
         if not before:
             raise ValueError(f"{name}: no run of the store accounts for a cell that was finished at {finished}")
         info = before[-1]["info"]
@@ -49,3 +54,8 @@ def parts_of(store: Store, name: str, cells: Mapping[str, Iterable[str]]) -> lis
         part.started = min(part.started, before[-1]["started"])
         part.cells += 1
     return sorted(parts.values(), key=lambda part: -part.cells)
+
+
+def _does(command: str, family: str) -> bool:
+    named = re.search(r"--families[ =](\S+)", command)
+    return named is None or family in named[1].split(",")
