@@ -320,6 +320,24 @@ def test_with_several_classes_training_follows_all_that_is_known():
     assert (trained != y).mean() < 0.5 * (given != y).mean()
 
 
+def test_training_labels_and_weights_are_those_of_fit():
+    """Where judges are worse than the model (squares of ten columns decide), it is worse off with labels as they read
+    them, although these are better labels: `fit` leaves stray ones alone.
+    """
+    X = np.random.default_rng(0).normal(size=(1500, 10))
+    size = (X**2).sum(axis=1)
+    y = (size > np.median(size)).astype(int)
+    given = poison(X[:500], y[:500], attack="random", budget=0.3, random_state=0).y
+    plain = SVC().fit(X[:500], given).score(X[500:], y[500:])
+    review = answered(X[:500], y[:500], given, 40)
+    fitted = review.fit(SVC())
+    again = SVC().fit(X[:500], review.training_labels_, sample_weight=review.training_weights_)
+    np.testing.assert_array_equal(fitted.predict(X), again.predict(X))
+    assert (review.labels_ == y[:500]).mean() > (given == y[:500]).mean() + 0.03
+    assert SVC().fit(X[:500], review.labels_).score(X[500:], y[500:]) < plain - 0.03
+    assert fitted.score(X[500:], y[500:]) > plain - 0.01
+
+
 def test_floral_gets_its_budget_from_the_answers_unless_set(moons):
     X, y, given = moons
     review = answered(X, y, given, 10)

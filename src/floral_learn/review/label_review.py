@@ -74,6 +74,8 @@ class LabelReview(Shown):
         The labels that occur.
     labels_ : ndarray of shape (n,)
         Labels as they should be read now; as given as long as there are neither answers nor groups.
+    training_labels_, training_weights_ : ndarray of shape (n,)
+        What `fit` trains on, for models that are trained elsewhere.
     wrong_probability_ : ndarray of shape (n,)
         P(the given label is wrong), for every row.
     label_probability_ : ndarray of shape (n, M)
@@ -228,6 +230,21 @@ class LabelReview(Shown):
     def labels_(self) -> np.ndarray:
         """Labels as they should be read now, (n,)."""
         return self.classes_[self._read()]
+
+    @property
+    def training_labels_(self) -> np.ndarray:
+        """Labels to train a model on now, (n,): those that `fit` uses.
+
+        Like `labels_`, but with two classes a label that only other models contradict stays as given: a model that
+        learns from all labels overrules it anyway, and one that is taught the correction learns the mistakes of whoever
+        made it.
+        """
+        return self.classes_[self._training()[0]]
+
+    @property
+    def training_weights_(self) -> np.ndarray:
+        """Weights to train a model with now, (n,): those that `fit` uses."""
+        return self._training()[1]
 
     @property
     def wrong_share_(self) -> WrongShare:
