@@ -47,8 +47,8 @@ At most 1,000 training and 1,000 test rows, standardised; six attacks at 10 and 
 model is `SVC()`, always the same: on the given labels, on the clean ones, and by `review.fit(SVC())`. One
 question in four is on the secret walk. *Tables*: six real tables that no setting was chosen on. *Uneven or
 overlapping*: relatives of three of them with a rare class or few columns. Some 26 cells of both were looked at before
-the final run, to find out why an earlier rule did harm; nothing was chosen by them. *Small sets*: scikit-learn's and synthetic
-data, on which settings were chosen ([how](#how-the-rule-was-chosen))."""
+the final run, to find out why an earlier rule did harm; nothing was chosen by them. *Small sets*: scikit-learn's and
+synthetic data, on which settings were chosen ([how](#how-the-rule-was-chosen))."""
 WORDS = """\
 **Recovered**: (mean accuracy - SVC) / (SVC on clean labels - SVC), a ratio of means over the poisoned cells;
 a cell is the mean over its splits. **Harm**: difference to SVC in cells where poison took less than two
