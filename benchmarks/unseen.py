@@ -175,8 +175,9 @@ def page(path: Path, commit: str) -> None:
     )
     print(
         "MNIST: pairs of digits, pixels; in *rare* one row in ten is a 9. LabelMe: the true classes of its pictures,\n"
-        "fifty components; one class against the rest is one row in eight. IMDB: fifty components of tf-idf. The others\n"
-        "are synthetic. *Blind*: behind `ContradictedLabels`. *Answers*: right ones, to the questions of `LabelReview`.\n"
+        "fifty components; one class against the rest is one row in eight. IMDB: fifty components of tf-idf. The\n"
+        "others are synthetic. *Blind*: behind `ContradictedLabels`. *Answers*: right ones, to questions of\n"
+        "`LabelReview`.\n"
     )
     methods = [("FloralClassifier", "SVC"), ("blind SVC", "SVC"), ("blind forest", "forest")]
     methods += [(f"{m} answers", "SVC") for m in MARKS]
