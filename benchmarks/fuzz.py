@@ -219,7 +219,7 @@ def runs(rng, scale, work):
     start = ("bench", "moon", "--methods", "svm-libsvm", "--reps", "1", "--levels", "0", "--out", work / "runs")
     code, _, errors, _ = invoke(start)
     assert code == 0, errors
-    for number in range(max(4, int(150 * scale))):
+    for number in range(max(10, int(150 * scale))):
         folder = work / "damaged"
         shutil.copytree(work / "runs", folder)
         if number % 2:

@@ -10,7 +10,7 @@ pytest.importorskip("typer")
 pytest.importorskip("pyarrow")
 SOURCE = Path(__file__).resolve().parents[1] / "benchmarks" / "fuzz.py"
 pytestmark = pytest.mark.skipif(not SOURCE.is_file(), reason="benchmarks are not part of the source archive")
-SCALES = {"tables": 0.08, "models": 0.03, "runs": 0.03, "formulas": 1.0, "disk": 1.0}
+SCALES = {"tables": 0.08, "models": 0.03, "runs": 0.05, "formulas": 1.0, "disk": 1.0}
 
 
 @pytest.fixture(scope="module")

@@ -274,7 +274,7 @@ def test_scattered_labels_are_left_out_behind_a_model_without_weights(judge):
     assert safe.sample_weight_ is None
     if judge is None:
         assert safe.sanitizer_.acted_, safe.sanitizer_.summary_
-        assert safe.score(X, truth) > near.fit(X, y).score(X, truth) + 0.04
+        assert safe.score(X, truth) > near.fit(X, y).score(X, truth) + 0.06
 
 
 class CountsFits(ClassifierMixin, BaseEstimator):

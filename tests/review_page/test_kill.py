@@ -117,11 +117,11 @@ def test_ctrl_c_says_what_is_stored_and_finish_writes_the_files(parts, tmp_path,
     path, truth = parts
     command = Command(path, tmp_path / "review")
     client = client_of(command.address)
-    for number in range(5):
+    for number in range(12):
         row = client.get("question")["row"]
         client.answer(row, str(truth[row]), f"answer number {number}")
     command.process.send_signal(signal.SIGINT)
-    assert "5 answers are stored in" in command.process.communicate(timeout=60)[0]
+    assert "12 answers are stored in" in command.process.communicate(timeout=60)[0]
     assert command.process.returncode == 0
     words = ["review", str(path), "--label", "quality", "--out", str(tmp_path / "review"), "--drop", "remark"]
     done = CliRunner().invoke(make_app(), [*words, "--finish"])

@@ -51,10 +51,10 @@ def test_a_repeated_answer_counts_once_and_a_second_window_is_told(running, part
 def test_what_is_known_is_in_words_and_moves_with_the_answers(parts, tmp_path, start):
     client, truth = start(parts[0], tmp_path / "review", seed=0).client, parts[1]
     assert "nothing is guaranteed" in client.settled()["known"]["guarantee"]["words"]
-    answer_some(client, truth, 20)
+    answer_some(client, truth, 24)
     state = client.settled()
     known = state["known"]
-    assert state["answers"] == 20
+    assert state["answers"] == 24
     assert "of the labels are wrong, by the model’s estimate" in known["estimate"]["words"]
     assert "Whatever an attacker did" in known["guarantee"]["words"]
     assert known["guarantee"]["checked"] >= 5
@@ -118,7 +118,7 @@ def test_files_at_the_end(parts, start, tmp_path):
     path, truth = parts
     running = start(path, tmp_path / "review", seed=0)
     client = running.client
-    answer_some(client, truth, 15)
+    answer_some(client, truth, 30)
     client.post("answer", {"reviewer": "ann", "request": "not sure", "row": client.get("question")["row"],
                            "kind": "unsure", "label": None, "seen": True})  # fmt: skip
     client.post("finish", {"reviewer": "ann"})
@@ -136,7 +136,7 @@ def test_files_at_the_end(parts, start, tmp_path):
     assert same.count(False) == len(changed) == (cleaned["quality"] != given["quality"]).sum()
     assert set(changed["by"]) == {"answer", "model"}
     decisions = pd.read_csv(out / "decisions.csv")
-    assert len(decisions) == 16
+    assert len(decisions) == 31
     assert decisions["decision"].tolist()[-1] == "unsure"
     right = decisions[decisions["decision"] != "unsure"]
     assert (right["label"] == truth[right["row"]]).all()
@@ -147,7 +147,7 @@ def test_files_at_the_end(parts, start, tmp_path):
     features = read_table(path, label="quality", groups="source", drop=["remark"]).features
     assert (model.predict(features) == truth).mean() > 0.85
     report = (out / "report.html").read_text(encoding="utf-8")
-    assert "After 16 answered rows" in report
+    assert "After 31 answered rows" in report
     assert "Whatever an attacker did" in report
     reply, content = client.send("GET", "file/decisions.csv")
     assert "attachment" in reply.getheader("content-disposition")
@@ -162,7 +162,7 @@ def test_the_page_asks_what_python_would_ask(parts, tmp_path, start):
     made = start(path, tmp_path / "review", seed=0)
     client, session, work = made.client, made.session, made.work
     plain = LabelReview(work.X, work.table.labels, groups=work.table.groups, random_state=0)
-    for number in range(4):
+    for number in range(5):
         row = client.get("question")["row"]
         assert [row] == plain.ask(1).tolist(), number
         client.settled()
