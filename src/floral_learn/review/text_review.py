@@ -124,7 +124,10 @@ class TextReview(LabelReview):
         return self
 
     def fit(self, estimator: Any = None) -> Any:
-        """The encoder fitted on the labels as they are read now; with an `estimator`, that one on the embeddings."""
+        """The encoder fitted on `labels_` and what is believed of them; with an `estimator`, that one on the embeddings.
+
+        `training_labels_` and `training_weights_` are those of the `estimator`.
+        """
         if estimator is not None:
             return super().fit(estimator)
         return self._taught(clone(self.encoder))
