@@ -169,8 +169,8 @@ def page(path: Path, commit: str) -> None:
         f"{time.strftime('%Y-%m-%d')}, commit {commit}, `python benchmarks/unseen.py run`, {len(rows)} cells: "
         f"{len({r['data'] for r in rows})} two-class problems of {TRAIN:,} training and up to {TEST:,} test rows,\n"
         f"four attacks at 10 and 30 %, `evasive` at 30 %, and clean labels; splits: {len({r['split'] for r in rows})}. "
-        "No constant or rule was chosen on these problems, though relatives of some were used elsewhere (other digits of\n"
-        "MNIST, other synthetic tables). They were looked at before: answers did harm under random flips there, and\n"
+        "No constant or rule was chosen on these problems, though relatives of some were used elsewhere (other\n"
+        "digits of MNIST, other synthetic tables). They were looked at before: answers did harm under random flips there, and\n"
         "remedies were compared on some cells. The rule that `fit` has now was then chosen on other problems.\n"
     )
     print(

@@ -124,7 +124,7 @@ class TextReview(LabelReview):
         return self
 
     def fit(self, estimator: Any = None) -> Any:
-        """The encoder fitted on `labels_` and what is believed of them; with an `estimator`, that one on the embeddings.
+        """The encoder fitted on `labels_` and on their probabilities; with an `estimator`, that one on embeddings.
 
         `training_labels_` and `training_weights_` are those of the `estimator`.
         """
