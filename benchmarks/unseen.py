@@ -171,7 +171,7 @@ def page(path: Path, commit: str) -> None:
         f"four attacks at 10 and 30 %, `evasive` at 30 %, and clean labels; splits: {len({r['split'] for r in rows})}. "
         "No constant or rule was chosen on these problems, though relatives of some were used elsewhere (other\n"
         "digits of MNIST, other synthetic tables). They were looked at before: answers did harm under random flips\n"
-        "there, and remedies were compared on some cells. The rule that `fit` has now was then chosen on other problems.\n"
+        "there, and remedies were compared on some cells. The rule of `fit` was then chosen on others.\n"
     )
     print(
         "MNIST: pairs of digits, pixels; in *rare* one row in ten is a 9. LabelMe: the true classes of its pictures,\n"
