@@ -50,6 +50,7 @@ ENCODERS = (
     Encoder("learning rate 1e-5", learning_rate=1e-5),
     Encoder("clean labels", "clean"),
     Encoder("lower four layers frozen, learning rate 2e-5", frozen=4, learning_rate=2e-5),
+    Encoder("learning rate 5e-5, mean over tokens", pooling="mean"),
 )
 
 
