@@ -21,9 +21,10 @@ from floral_learn.evaluation.metrics import sample_deviation
 
 GOALS = {25: 0.5, 30: 0.7, 35: 0.7, 40: 0.7}  # share of the gap to clean labels, with 100 answers
 COMMANDS = (
-    "python benchmarks/imdb_answers.py --device cuda --jobs 2 --model minilm --store runs/store.sqlite --out runs",
-    "python benchmarks/imdb_encoders.py --device cuda --model minilm --out runs",
-    'python benchmarks/imdb_encoders.py --draws 2 3 --only "2e-5 (" --looks 1 --device cuda --model minilm --out runs',
+    "python benchmarks/imdb_answers.py --device cuda --jobs 3 --model minilm --store runs/store.sqlite --out runs",
+    "python benchmarks/imdb_encoders.py --store runs/store.sqlite --device cuda --model minilm --out runs",
+    'python benchmarks/imdb_encoders.py ... --draws 2 3 4 5 --only "rate 1e-5" --looks 3   # other options as above',
+    'python benchmarks/imdb_encoders.py ... --draws 2 3 4 5 --only "2e-5 (the" --looks 1',
     "python benchmarks/imdb_answers_page.py runs",
 )
 START, END = "<!-- remarks -->", "<!-- /remarks -->"

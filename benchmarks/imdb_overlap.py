@@ -4,6 +4,7 @@
 
 Writes, for one draw, FLORAL's duals and decision values (budget 2 %, as in imdb-influence) and MiniLM's input gradients
 and logits on the training rows, with given and true labels. Encoders come from the suite's work folder where they are.
+imdb_results.py puts what `overlap_table` reads from these files on the page.
 """
 
 from __future__ import annotations
@@ -17,6 +18,35 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
 import numpy as np
+
+FELT = 0.1  # of the largest dual: a row below it moves the decision little
+
+
+def overlap_table(folder: Path) -> list[list[str]]:
+    """For each level that was looked at: how many rows matter, what both models share of these and of a quarter."""
+    from floral_learn.neural.influence import overlap
+
+    rows = []
+    for path in sorted(folder.glob("overlap-*.npz"), key=lambda p: float(p.stem.split("-")[1])):
+        with np.load(path) as found:
+            duals, norms = (found[name].astype(float) for name in ("duals", "norms"))
+            y, wrong = found["given"], found["given"] != found["y"]
+            fits = (found["logits"][:, 1].astype(float) > found["logits"][:, 0]) == (y > 0)
+        felt = float((duals > FELT * duals.max()).mean())
+        edges = [np.sort(values)[-(len(values) // 4)] / values.max() for values in (duals, norms)]
+        level = float(path.stem.split("-")[1])
+        rows.append(
+            [
+                f"{level:g} %" if level else "clean",
+                f"{fits.mean():.3f}",
+                f"{fits[wrong].mean():.3f}" if wrong.any() else "-",
+                f"{felt:.3f}",
+                f"{overlap(duals, norms, felt):.3f}",
+                f"{overlap(duals, norms, 0.25):.3f}",
+                *(f"{edge:.1g}" for edge in edges),
+            ]
+        )
+    return rows
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from imdb_overlap import FELT, overlap_table
 
 from floral_learn.atomic_files import write_atomically
 from floral_learn.datasets import load_imdb
@@ -204,6 +205,20 @@ def influence(results: Results) -> str:
     return table(["poisoned", *names, "poisoned among floral's quarter", "among minilm's (same labels)"], rows)
 
 
+def shared_by_those_that_matter(export: Path) -> str:
+    """Why the overlap of a quarter is small where few rows matter; empty where imdb_overlap.py was not run."""
+    rows = overlap_table(export)
+    if not rows:
+        return ""
+    names = ["poisoned", "labels that MiniLM fits", "wrong ones that it fits", "rows that matter",
+             "shared of as many", "shared of a quarter", "dual at its edge", "gradient at its edge"]  # fmt: skip
+    return f"""How much of a quarter matters at all, on the first draw. A row matters if its dual is above {FELT:g} of
+the largest; duals and gradients at the quarter's edge are shares of the largest, too:
+
+{table(names, rows)}
+"""
+
+
 def top_texts(results: Results, level: float = 40) -> str:
     """The most influential review of the first draw, as in the paper's last figure."""
     known = {p.level for p, cells in results.cells.items() if cells}
@@ -251,8 +266,7 @@ fine-tuned on clean labels. The paper does not say which it used; its numbers st
 sample deviation over draws; bold: the best of the six heads on one encoder. All numbers:
 [accuracy](imdb/accuracy.md), [hinge loss](imdb/hinge_loss.md), [costs](imdb/costs.md).
 
-With a few answers, and which encoder gives the paper's pattern at 40 %: [IMDB with answers](imdb-answers.md). Five
-draws at all levels with an earlier version of the game: [earlier tables](imdb-earlier.md).
+With a few answers, and which encoder gives the paper's pattern at 40 %: [IMDB with answers](imdb-answers.md).
 
 ## Last round or epoch (the paper's grid, chosen on test labels as there; single fits choose nothing)
 {compact(imdb, "last")}
@@ -280,7 +294,7 @@ is 0.25.
 {influence(shared)}
 ![Shared influential reviews](imdb/overlap.png)
 
-The most influential review of the first draw, 40 % poisoned:
+{shared_by_those_that_matter(export)}The most influential review of the first draw, 40 % poisoned:
 
 {top_texts(shared)}
 ## How it was made
