@@ -4,7 +4,7 @@
     python benchmarks/neural.py --embeddings FOLDER            # those that benchmarks/imdb_gpu.py --export wrote
     python benchmarks/neural.py --embeddings FOLDER --heads    # and every head of the IMDB suite on the CPU
 
-Prints one line an item: the dense game of 20,000 rows and 1,000 rounds on the GPU, the same game by low rank on the
+Prints one line per item: the dense game of 20,000 rows and 1,000 rounds on the GPU, the same game by low rank on the
 CPU, the share of test rows on which the two agree, and a sweep of ten games on the GPU. Without CUDA those parts are
 skipped with a line; ``--dense-cpu`` then plays the dense game on the CPU, to compare with (minutes).
 """

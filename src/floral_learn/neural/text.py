@@ -82,7 +82,7 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     random_state : int, RandomState or None, default=None
         Draws the new layer's weights, the batches and the dropout. On CUDA sums may still differ in the last bits.
     verbose : int, default=0
-        1 writes about ten lines an epoch to stderr, with the time left.
+        1 writes about ten lines per epoch to stderr, with the time left.
 
     Attributes
     ----------

@@ -224,7 +224,7 @@ class TextFloralClassifier(ClassifierMixin, BaseEstimator):
 
 
 def _ready(estimator: Any, seed: int, verbose: int) -> Any:
-    """A part with a seed and a voice, where it has none of its own."""
+    """Fill in random_state and verbose where they are not set."""
     known = estimator.get_params(deep=False)
     if known.get("random_state", seed) is None:
         estimator.set_params(random_state=int(seed))

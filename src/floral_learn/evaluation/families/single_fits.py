@@ -25,7 +25,7 @@ from floral_learn.evaluation.spec import Cell, CellResult
 LIBSVM = ("svm-libsvm", "ln-svm-libsvm", "curie-libsvm", "ls-svm-libsvm", "k-lid-libsvm")
 SVCS = ("svc", "svc-default")
 FIXED_BUDGET = 0.02
-GRID_SIDE = 90  # points a side of a stored decision map
+GRID_SIDE = 90  # points per side of a stored decision map
 
 
 def make_estimator(cell: Cell, device: str | None = None) -> Any:

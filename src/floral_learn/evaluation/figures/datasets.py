@@ -1,4 +1,4 @@
-"""Training sets before and after an attack, one row an attack, one panel a level."""
+"""Training sets before and after an attack, one row per attack, one panel per level."""
 
 from __future__ import annotations
 

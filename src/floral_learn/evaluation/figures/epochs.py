@@ -1,4 +1,4 @@
-"""Test accuracy over the epochs of a network, its own and that of heads on its features: a row an attack."""
+"""Test accuracy over the epochs of a network, its own and that of heads on its features: one row per attack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contraction of real steps against the bound of Lemma 1, one panel a step size."""
+"""Contraction of real steps against the bound of Lemma 1, one panel per step size."""
 
 from __future__ import annotations
 
