@@ -12,9 +12,9 @@ from pathlib import Path
 from floral_learn.evaluation.spec import RESULTS_VERSION
 
 PACKAGES = ("floral-learn", "numpy", "scipy", "scikit-learn", "joblib", "torch", "matplotlib", "pandas")
-
-
 DIRTY = " with local changes"
+# From the root of the repository. Documents, tests and what runs leave behind change no number.
+MAKES_NUMBERS = ("src", "benchmarks", "pyproject.toml")
 
 
 def environment() -> dict[str, str]:
@@ -34,24 +34,25 @@ def environment() -> dict[str, str]:
 
 
 def _commit() -> str | None:
-    """The commit of the source tree that is running, with a mark where files differ from it."""
-    where = Path(__file__).resolve().parent
+    """The commit of the source tree that is running, with a mark where what makes numbers differs from it."""
+    package = Path(__file__).resolve().parents[2]
     try:
-        name = subprocess.run(
-            ["git", "rev-parse", "--short", "HEAD"], cwd=where, capture_output=True, text=True, timeout=5, check=True
-        ).stdout.strip()
-        changed = subprocess.run(
-            ["git", "status", "--porcelain", "--", "."],
-            cwd=where,
-            capture_output=True,
-            text=True,
-            timeout=5,
-            check=True,
-        ).stdout.strip()
-    except (OSError, subprocess.SubprocessError):
+        root, name = _git("rev-parse", "--show-toplevel", "--short", "HEAD", folder=package).splitlines()
+        # An installed copy may lie inside somebody else's repository, whose commit says nothing about it.
+        if not os.path.samefile(Path(root) / "src" / package.name, package):
+            return os.environ.get("FLORAL_COMMIT")
+        # New files count too, whatever the user's own settings of git say.
+        changed = _git("status", "--porcelain", "--untracked-files=normal", "--", *MAKES_NUMBERS, folder=Path(root))
+    except (OSError, ValueError, subprocess.SubprocessError):
         # A copy of the tree on another machine has no history of its own.
         return os.environ.get("FLORAL_COMMIT")
     return name + (DIRTY if changed else "")
+
+
+def _git(*words: str, folder: Path) -> str:
+    # Without locks, so that a commit that is being made meanwhile does not fail.
+    command = ["git", "--no-optional-locks", *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
 
 
 def publishable(environment: dict[str, str]) -> None:
