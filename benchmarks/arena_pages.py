@@ -332,7 +332,7 @@ class Arena:
         for words, change in (("", 0.0), ("safe ", self.judged), ("cleanlab, ", self.rival), ("FLORAL", self.floral)):
             part = (self.records.plain + change).dropna().reset_index()
             part["method"] = (
-                "FLORAL 5 %, C = 1" if words == "FLORAL" else [words + TITLES[name] for name in part["model"]]
+                "FloralClassifier()" if words == "FLORAL" else [words + TITLES[name] for name in part["model"]]
             )
             parts.append(part)
         frame = pd.concat(parts).rename(columns={"level_": "level", "balanced": "balanced_accuracy"})

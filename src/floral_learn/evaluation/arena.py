@@ -61,7 +61,7 @@ ARENA_SUITES: dict[str, Suite] = {f"arena-{name}": arena_suite(name) for name in
 
 QUICK = ("moon", "digits-3-8", "iris", "imbalanced")
 _QUICK_ATTACKS = ("random", "farthest", "class-biased")
-_QUICK_METHODS = ("plain-svc", "safe-svc", "plain-boosting", "safe-boosting")
+_QUICK_METHODS = ("plain-svc", "safe-svc", "floral-default", "plain-boosting", "safe-boosting")
 
 
 def adapted(

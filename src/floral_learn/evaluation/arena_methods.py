@@ -18,7 +18,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
 from floral_learn.core.kernels import resolve_gamma
-from floral_learn.evaluation.spec import Method, params
+from floral_learn.evaluation.spec import Method
 from floral_learn.extras import install_line
 
 TUNED_C = (0.1, 1.0, 10.0)
@@ -116,7 +116,6 @@ ESTIMATORS: dict[str, Callable[..., Any]] = {
     "svc-tuned": lambda seed: TunedSVC(),
     "knn": lambda seed: KNeighborsClassifier(),
     "ls-svm-default": partial(_defense, "ls-svm"),
-    "floral-fit": partial(_defense, "floral"),
 }
 
 #: Title of a method -> title of the plain model that it is held against.
@@ -125,13 +124,13 @@ BASES: dict[str, str] = {
     "SVC tuned by CV": "SVC",
     "k-NN": "SVC",
     "LS-SVM": "SVC",
-    "FLORAL 5 %, C = 1": "SVC",
+    "FloralClassifier()": "SVC",
 }
 _OTHERS = (
     Method("svc-tuned", label="SVC tuned by CV", per_setting=False),
     Method("knn", label="k-NN", per_setting=False),
     Method("ls-svm-default", label="LS-SVM", per_setting=False),
-    Method("floral-fit", params(C=1.0, budget=0.05), "FLORAL 5 %, C = 1", per_setting=False),
+    Method("floral-default", label="FloralClassifier()", per_setting=False),
 )
 
 
