@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import shutil
 import subprocess
 import sys
 from functools import cache
@@ -28,6 +29,12 @@ ALLOWED = {
     "cli": {"core", "datasets", "attacks", "theory", "defenses", "neural", "audit", "crowd", "review", "evaluation"},
 }
 FILES = sorted(SOURCE.rglob("*.py"))
+ROOT = Path(__file__).resolve().parents[1]
+# What belongs at the root of the repository. Notes, results and scratch files have other places, or none.
+AT_THE_ROOT = {
+    ".ci", ".github", ".gitignore", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile",
+    "README.md", "RELEASING.md", "SECURITY.md", "benchmarks", "docs", "examples", "pyproject.toml", "src", "tests",
+}  # fmt: skip
 
 
 @cache
@@ -167,3 +174,12 @@ def test_type_checkers_see_every_public_name():
     typed = dict(reversed(line) for line in re.findall(r"^from ([\w.]+) import (\w+) as \2$", stub, re.MULTILINE))
     assert typed == floral_learn._PUBLIC
     assert (SOURCE / "py.typed").is_file()
+
+
+def test_nothing_stray_is_at_the_root_of_the_repository():
+    if shutil.which("git") is None or not (ROOT / ".git").exists():
+        pytest.skip("not a git repository")
+    done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode != 0:  # for example a checkout of another user, which git does not read
+        pytest.skip(f"git ls-files: {done.stderr.strip()}")
+    assert {name.split("/")[0] for name in done.stdout.split("\0") if name} == AT_THE_ROOT

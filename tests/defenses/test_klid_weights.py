@@ -10,7 +10,7 @@ from sklearn.datasets import make_blobs
 
 from floral_learn.defenses.sanitizers import KLIDWeights
 from floral_learn.defenses.sanitizers.klid_weights import density_ratio_weights, plant_flips
-from floral_learn.defenses.sanitizers.lid import cross_lid, lid_from_distances
+from floral_learn.defenses.sanitizers.lid import cross_lid, lid_of_nearest, nearest_distances
 
 
 def loop_lid(x, others, k, gamma):
@@ -25,7 +25,7 @@ def test_lid_equals_the_definition():
     squared = ((X[:, None] - others) ** 2).sum(axis=2)
     for gamma in (0.01, 0.5, 3.0):
         expected = [loop_lid(x, others, 10, gamma) for x in X]
-        np.testing.assert_allclose(lid_from_distances(squared, 10, gamma), expected, rtol=1e-8)
+        np.testing.assert_allclose(lid_of_nearest(nearest_distances(squared, 10), gamma), expected, rtol=1e-8)
 
 
 def test_lid_of_a_plane_is_about_its_dimension():
@@ -34,12 +34,12 @@ def test_lid_of_a_plane_is_about_its_dimension():
         points = rng.uniform(-1, 1, size=(4000, dimension))
         squared = (points**2).sum(axis=1)[None]
         # Kernel distance grows like the square of the distance, so it sees half the dimension.
-        assert lid_from_distances(squared, 400, 1e-4)[0] == pytest.approx(dimension / 2, rel=0.2)
+        assert lid_of_nearest(nearest_distances(squared, 400), 1e-4)[0] == pytest.approx(dimension / 2, rel=0.2)
 
 
 def test_lid_survives_duplicates_equal_distances_and_huge_distances():
     squared = np.array([[0.0, 0.0, 1.0, 2.0], [1.0, 1.0, 1.0, 1.0], [1e6, 2e6, 3e6, 4e6]])
-    lid = lid_from_distances(squared, 4, 1.0)
+    lid = lid_of_nearest(nearest_distances(squared, 4), 1.0)
     assert np.isfinite(lid).all()
     assert (lid > 0).all()
 

@@ -12,17 +12,14 @@ _SMALLEST = 1e-12  # of gamma |x - x'|^2: keeps the log of a duplicate's distanc
 _FLATTEST = 1e-6  # of the mean log ratio: k equal distances would give an infinite dimension
 
 
-def lid_from_distances(squared: NDArray[np.float64], n_neighbors: int, gamma: float) -> NDArray[np.float64]:
-    """LID (b,) of rows with squared distances (b, m) to m candidates, by the min(k, m) nearest."""
-    return _lid_of_nearest(_nearest(squared, n_neighbors), gamma)
-
-
-def _nearest(squared: NDArray[np.float64], n_neighbors: int) -> NDArray[np.float64]:
+def nearest_distances(squared: NDArray[np.float64], n_neighbors: int) -> NDArray[np.float64]:
+    """The min(k, m) smallest of squared distances (b, m) to m candidates, in order, per row."""
     k = min(n_neighbors, squared.shape[1])
     return np.sort(np.partition(squared, k - 1, axis=1)[:, :k], axis=1)
 
 
-def _lid_of_nearest(nearest: NDArray[np.float64], gamma: float) -> NDArray[np.float64]:
+def lid_of_nearest(nearest: NDArray[np.float64], gamma: float) -> NDArray[np.float64]:
+    """LID (b,) of rows by the squared distances (b, k) to their nearest candidates, in order."""
     scaled = np.maximum(gamma * nearest, _SMALLEST)
     log_t = scaled + np.log(-np.expm1(-scaled))  # log(exp(s) - 1) without overflow
     mean_log_ratio = (log_t[:, -1:] - log_t).mean(axis=1)
@@ -54,8 +51,8 @@ def cross_lid(
             among_own = euclidean_distances(X[batch], squared=True)
             np.fill_diagonal(among_own, np.inf)
             others = rng.choice(rest, size=min(batch_size, len(rest)), replace=False)
-            inside = _nearest(among_own, min(n_neighbors, len(batch) - 1))
-            outside = _nearest(euclidean_distances(X[batch], X[others], squared=True), n_neighbors)
+            inside = nearest_distances(among_own, min(n_neighbors, len(batch) - 1))
+            outside = nearest_distances(euclidean_distances(X[batch], X[others], squared=True), n_neighbors)
             for row, width in zip(ratio, widths, strict=True):
-                row[batch] = _lid_of_nearest(inside, width) / _lid_of_nearest(outside, width)
+                row[batch] = lid_of_nearest(inside, width) / lid_of_nearest(outside, width)
     return ratio[0] if np.ndim(gamma) == 0 else ratio

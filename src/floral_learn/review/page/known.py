@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from floral_learn.review.page import words
 from floral_learn.review.page.regions import Region, regions
-from floral_learn.review.page.store import Answer
 
 CONFIDENCE = 0.95
 TEN = 10
@@ -156,12 +155,3 @@ def drawn_rows(review: Any) -> dict[int, Any]:
             votes.setdefault(row, set()).add(label)
     drawn = {entry["row"] for entry in review.history_ if entry["walk"]}
     return {row: next(iter(said)) for row, said in votes.items() if row in drawn and len(said) == 1}
-
-
-def reviewer_errors(review: Any, answers: Sequence[Answer]) -> list[dict[str, Any]]:
-    """Who answered how often, and how often the review takes them to be wrong."""
-    errors = review.reviewers_
-    return [
-        {"name": name, "answers": sum(a.reviewer == name and a.kind != "skip" for a in answers), "error": rate}
-        for name, rate in sorted(errors.items())
-    ]
