@@ -30,6 +30,7 @@ from floral_learn.attacks import (
 )
 from floral_learn.datasets import DataNotFoundError, load_mnist, load_moon
 from floral_learn.evaluation.metrics import sample_deviation
+from floral_learn.evaluation.reporting.making import begin
 
 SEEDS = range(1, 6)
 MODELS = {
@@ -215,7 +216,11 @@ if __name__ == "__main__":
     sections = {"speed": speed, "damage": damage, "transfer": transfer, "mnist": mnist, "figures": figures}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("sections", nargs="*", choices=[[], *sections], help="which parts to run")
-    chosen = parser.parse_args().sections or ["speed", "damage", "transfer", "mnist"]
-    print(f"{os.cpu_count()} cores; OMP_NUM_THREADS={os.environ.get('OMP_NUM_THREADS', 'unset')}\n")
-    for section in chosen:
+    parser.add_argument("--trial", action="store_true", help="measure a tree with local changes, for a look")
+    given = parser.parse_args()
+    run = begin(trial=given.trial)
+    print(f"{run.heading()}; OMP_NUM_THREADS={os.environ.get('OMP_NUM_THREADS', 'unset')}\n")
+    for section in given.sections or ["speed", "damage", "transfer", "mnist"]:
+        started = time.perf_counter()
         sections[section]()
+        print(f"\n{time.perf_counter() - started:.0f} s", flush=True)

@@ -1,19 +1,18 @@
-"""Measure the defenses: ``python benchmarks/defenses.py [speed | memory | moon]``, speed if nothing is named.
+"""Measure the defenses: ``python benchmarks/defenses.py [moon] [memory] [speed]``, all of them if nothing is named.
 
-speed   fit time of every defense as a ratio to SVC.fit, MNIST 1 vs 7, n = 500, 2,000, 10,000, clean and 10 % flipped
+moon    on five Moon splits, test accuracy of the defenses that no suite of the paper has, and certificates
 memory  peak memory of every sanitiser and of rs at n = 20,000, d = 768
-moon    test accuracy of every defense on five Moon splits beside the paper's columns, as Markdown
-        (``--paper tables.csv`` names the file with the paper's numbers; ``--figure out.png`` draws them)
+speed   fit time of every defense as a ratio to SVC.fit, MNIST 1 vs 7, n = 500, 2,000, 10,000, clean and 10 % flipped
+
+Each part prints its tables as Markdown, for docs/results/defenses.md. The paper's baselines on Moon stand in the suites
+moon, moon-reference, moon-rs and moon-rsrnn.
 """
 
 import argparse
-import csv
 import subprocess
 import sys
 import time
 from collections import defaultdict
-from datetime import UTC, datetime
-from pathlib import Path
 
 import numpy as np
 from sklearn.svm import SVC
@@ -22,14 +21,10 @@ from floral_learn.attacks import poison
 from floral_learn.datasets import load_mnist, load_moon
 from floral_learn.defenses import DEFENSES
 from floral_learn.evaluation.metrics import sample_deviation
+from floral_learn.evaluation.reporting.making import begin
 
 LEVELS = (0, 5, 10, 15, 20, 25)
 SPLITS = (1, 2, 3, 4, 5)
-STEPS = (1e-4, 3e-4, 5e-4, 7e-4)
-DECAYS = (None, (0.1, 100), (0.1, 200))
-FIXED = STEPS.index(7e-4) * len(DECAYS)  # the grid's row that stands for "pgd" where one is wanted: no decay
-CLOSE = 0.03
-NOISE = 0.02  # about two standard errors of an accuracy near 0.9 on 1,000 test points
 SVM_NAMES = ("svm", "ln-svm", "curie", "ls-svm", "k-lid")
 
 
@@ -131,179 +126,34 @@ print(f"| {method} | {(after - before) / 1024:,.0f} MB | {time.perf_counter() - 
 # Moon
 
 
-def moon_split(seed, level, attack="farthest", labels="ours"):
-    name = f"{attack}-{level}" if labels == "reference" and level else "clean"
-    data = load_moon(seed, labels=name)
-    y = data.y_train
-    if labels == "ours" and level:
-        options = {"gamma": 1.0} if attack == "alfa" else {}
-        y = poison(data.X_train, y, attack=attack, budget=level / 100, random_state=seed, **options).y
-    return data, y
+def moon():
+    """Print accuracy under farthest flips of what the suites do not have, an SVC with the same kernel beside it."""
+    kernel = {"C": 10.0, "gamma": 1.0}
+    rows = {"svm (libsvm)": lambda share: build("svm", share, **kernel)}
+    for compare in ("random", "all"):
+        rows[f"curie ({compare})"] = lambda share, how=compare: build("curie", share, compare=how, **kernel)
+    rows["dpa, 10 parts"] = lambda share: build("dpa", estimator=SVC(**kernel))
+    rows["rs, linear"] = lambda share: build("rs")
+    rows["rs, rbf"] = lambda share: build("rs", kernel="rbf", gamma=1.0)
+    rows["rsrnn, K=10"] = lambda share: build("rsrnn")
+    print("| method | " + " | ".join(f"{level} %" for level in LEVELS) + " |\n|---|" + "---:|" * len(LEVELS))
+    for title, make in rows.items():
+        cells = [scores(make, level) for level in LEVELS]
+        print(f"| {title} | " + " | ".join(f"{v.mean():.3f} ± {sample_deviation(v):.3f}" for v in cells) + " |")
+    print()
+    moon_certificates()
 
 
-def paper_values(path, table):
-    """(method, level, statistic) -> accuracy, for one table of the paper."""
-    with open(path, newline="") as stream:
-        return {
-            (row["method"], int(row["poison_percent"]), row["statistic"]): float(row["value"])
-            for row in csv.DictReader(stream)
-            if row["table"] == table and row["metric"] == "accuracy"
-        }
-
-
-def scores(make, splits, level, **where):
+def scores(make, level):
+    """Test accuracies of the five splits."""
     values = []
-    for seed in splits:
-        data, y = moon_split(seed, level, **where)
+    for seed in SPLITS:
+        data = load_moon(seed)
+        y = data.y_train
+        if level:
+            y = poison(data.X_train, y, attack="farthest", budget=level / 100, random_state=seed).y
         values.append(make(level / 100).fit(data.X_train, y).score(data.X_test, data.y_test))
     return np.array(values)
-
-
-def svm_scores(name, splits, level, **where):
-    """libsvm (s,) and the paper's PGD grid (steps x decays, s), last iterate, for s splits."""
-    kernel = {"C": 10.0, "gamma": 1.0}
-    rounds = {"solver": "pgd", "average": False}
-    exact = scores(lambda share: build(name, share, **kernel), splits, level, **where)
-    grid = [
-        scores(
-            lambda share: build(name, share, **kernel, **rounds, learning_rate=step, decay=decay),  # noqa: B023
-            splits,
-            level,
-            **where,
-        )
-        for step in STEPS
-        for decay in DECAYS
-    ]
-    return exact, np.array(grid)
-
-
-def cell(values, theirs=None):
-    mark = "" if theirs is None or abs(values.mean() - theirs) <= CLOSE else (" ▲" if values.mean() > theirs else " ▼")
-    return f"{values.mean():.3f} ± {sample_deviation(values):.3f}{mark}"
-
-
-def print_header(levels, first="method"):
-    print(f"| {first} | " + " | ".join(f"{level} %" for level in levels) + " |")
-    print("|---|" + "---:|" * len(levels))
-
-
-def print_row(title, cells):
-    print(f"| {title} | " + " | ".join(cells) + " |", flush=True)
-
-
-def moon(paper, figure=None):
-    """Print accuracy on Moon beside the paper's, then why each difference over 0.03 is there."""
-    published = paper_values(paper, "comp-moon")
-    ours = {(name, lv): svm_scores(name, SPLITS, lv) for name in SVM_NAMES for lv in LEVELS}
-    theirs = {(name, lv): svm_scores(name, (1,), lv, labels="reference") for name in SVM_NAMES for lv in LEVELS}
-    print("## Farthest flips, five splits\n")
-    print_header(LEVELS)
-    for name in SVM_NAMES:
-        last = [published[name, lv, "last"] for lv in LEVELS]
-        print_row(
-            f"**{name}**, paper: best / last",
-            [f"{published[name, lv, 'best']:.3f} / {published[name, lv, 'last']:.3f}" for lv in LEVELS],
-        )
-        print_row(f"{name}, libsvm", [cell(ours[name, lv][0], paper) for lv, paper in zip(LEVELS, last, strict=True)])
-        print_row(
-            f"{name}, pgd, step 7e-4",
-            [cell(ours[name, lv][1][FIXED], paper) for lv, paper in zip(LEVELS, last, strict=True)],
-        )
-        spans = [ours[name, lv][1].mean(axis=1) for lv in LEVELS]
-        print_row(
-            f"{name}, pgd, lowest to highest of the grid", [f"{span.min():.3f} to {span.max():.3f}" for span in spans]
-        )
-    for title, make in other_methods().items():
-        print_row(title, [cell(scores(make, SPLITS, lv)) for lv in LEVELS])
-    print("\n## The authors' own labels and split\n")
-    print_header(LEVELS)
-    for name in SVM_NAMES:
-        print_row(
-            f"**{name}**, paper: best / last",
-            [f"{published[name, lv, 'best']:.3f} / {published[name, lv, 'last']:.3f}" for lv in LEVELS],
-        )
-        print_row(f"{name}, libsvm", [f"{theirs[name, lv][0][0]:.3f}" for lv in LEVELS])
-        print_row(f"{name}, pgd, step 7e-4", [f"{theirs[name, lv][1][FIXED, 0]:.3f}" for lv in LEVELS])
-        spans = [theirs[name, lv][1][:, 0] for lv in LEVELS]
-        print_row(
-            f"{name}, pgd, lowest to highest of the grid", [f"{span.min():.3f} to {span.max():.3f}" for span in spans]
-        )
-    explain(published, ours, theirs)
-    if figure:
-        draw(ours, published, figure)
-
-
-def explain(published, ours, theirs):
-    """List every cell whose mean is over 0.03 from the paper's last value, with what accounts for it."""
-    print("\n## Differences over 0.03\n")
-    print("| cell | ours | paper, last | authors' labels | grid on authors' labels | accounted for by |")
-    print("|---|---:|---:|---:|---:|---|")
-    for name in SVM_NAMES:
-        for lv in LEVELS:
-            paper = published[name, lv, "last"]
-            span = theirs[name, lv][1][:, 0]
-            kinds = {
-                "libsvm": (ours[name, lv][0].mean(), theirs[name, lv][0][0]),
-                "pgd 7e-4": (ours[name, lv][1][FIXED].mean(), theirs[name, lv][1][FIXED, 0]),
-            }
-            for kind, (value, same_labels) in kinds.items():
-                if abs(value - paper) <= CLOSE:
-                    continue
-                if abs(same_labels - paper) <= CLOSE:
-                    reason = "labels and split"
-                elif span.min() - NOISE <= paper <= span.max() + NOISE:
-                    reason = "step size and decay"
-                else:
-                    reason = "not understood"
-                print_row(
-                    f"{name}, {kind}, {lv} %",
-                    [
-                        f"{value:.3f}",
-                        f"{paper:.3f}",
-                        f"{same_labels:.3f}",
-                        f"{span.min():.3f} to {span.max():.3f}",
-                        reason,
-                    ],
-                )
-
-
-def other_methods():
-    """Rows that the paper's table does not have."""
-    kernel = {"C": 10.0, "gamma": 1.0}
-    rows = {}
-    for compare in ("random", "all"):
-        rows[f"curie ({compare}), libsvm"] = lambda lv, how=compare: build("curie", lv, compare=how, **kernel)
-    rows["dpa, 10 parts"] = lambda lv: build("dpa", estimator=SVC(**kernel))
-    rows["rs, linear"] = lambda lv: build("rs")
-    rows["rs, rbf"] = lambda lv: build("rs", kernel="rbf", gamma=1.0)
-    rows["rsrnn, K=10"] = lambda lv: build("rsrnn")
-    rows["floral, B = level (2 % if clean), averaged"] = lambda lv: build("floral", budget=max(lv, 0.02), **kernel)
-    return rows
-
-
-def moon_alfa(paper):
-    """The paper's RS and RSRNN tables: Moon poisoned by alfa."""
-    rows = {}
-    for q in (0.1, 0.3, 0.4):
-        key = f"rs (q={q}, lambda=0.01)"
-        for intercept in (False, True):
-            options = {"flip_probability": q, "ridge": 0.01, "fit_intercept": intercept}
-            title = key + (", intercept" if intercept else ", no intercept")
-            rows[title] = ("comp-moon-rs-comp", key, lambda level, options=options: build("rs", **options))
-    for k, alpha, lam in ((2, "0.01", "0.1"), (10, "0.01", "0.1"), (10, "0.1", "1"), (20, "0.01", "0.1")):
-        key = f"rsrnn (K={k}, alpha={alpha}, lambda={lam})"
-        options = {"n_centroids": k, "complexity": float(alpha), "penalty": float(lam)}
-        rows[key] = ("comp-moon-rsrnn-comp", key, lambda level, options=options: build("rsrnn", **options))
-    levels = (0, 5, 10, 25)
-    print_header(levels, "method: five splits; first split alone (paper)")
-    for title, (table, key, make) in rows.items():
-        published = paper_values(paper, table)
-        cells = []
-        for level in levels:
-            values = scores(make, SPLITS, level, attack="alfa")
-            theirs = published[key, level, "last"]
-            cells.append(f"{cell(values, theirs)}; {values[0]:.3f} ({theirs:.3f})")
-        print_row(title, cells)
 
 
 def moon_certificates():
@@ -321,53 +171,28 @@ def moon_certificates():
     for title, make in rows.items():
         found = []
         for seed in SPLITS:
-            data, y = moon_split(seed, 0)
-            prediction, radius = make().fit(data.X_train, y).certify(data.X_test)
+            data = load_moon(seed)
+            prediction, radius = make().fit(data.X_train, data.y_train).certify(data.X_test)
             right = prediction == data.y_test
             found.append([right.mean(), *[(right & (radius >= r)).mean() for r in radii]])
         print(f"| {title} | " + " | ".join(f"{v:.3f}" for v in np.mean(found, axis=0)) + " |", flush=True)
 
 
-def draw(ours, published, path):
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, len(SVM_NAMES), figsize=(13, 3.2), sharey=True, layout="constrained")
-    for axis, name in zip(axes, SVM_NAMES, strict=True):
-        last, best = ([published[name, lv, which] for lv in LEVELS] for which in ("last", "best"))
-        axis.fill_between(LEVELS, last, best, color="0.85", label="paper, last to best")
-        axis.plot(LEVELS, last, color="0.45", lw=1.5, label="paper, last")
-        for kind, style in (("libsvm", "o-"), ("pgd, step 7e-4", "s--")):
-            values = [ours[name, lv][0] if kind == "libsvm" else ours[name, lv][1][FIXED] for lv in LEVELS]
-            means, spread = [v.mean() for v in values], [sample_deviation(v) for v in values]
-            axis.errorbar(LEVELS, means, spread, fmt=style, ms=4, lw=1, capsize=2, label=f"ours, {kind}")
-        axis.set_title(name)
-        axis.set_xlabel("flipped labels, %")
-        axis.grid(alpha=0.3)
-    axes[0].set_ylabel("test accuracy, Moon")
-    axes[0].legend(fontsize=8, loc="lower left")
-    figure.savefig(path, dpi=80)
+PARTS = {"moon": moon, "memory": memory, "speed": speed}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="?", default="speed", choices=("speed", "memory", "moon"))
-    parser.add_argument("--paper", type=Path, help="the paper's numbers, a CSV file")
-    parser.add_argument("--figure", type=Path, help="where to draw the Moon figure")
-    options = parser.parse_args()
-    if options.what == "speed":
-        speed()
-    elif options.what == "memory":
-        memory()
-    elif options.paper is None:
-        parser.error("moon needs --paper, the CSV file with the paper's numbers")
-    else:
-        commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-        print(f"{datetime.now(UTC):%Y-%m-%d}, commit {commit.stdout.strip()}\n")
-        moon(options.paper, options.figure)
-        print("\n## RS and RSRNN, alfa flips, five splits\n")
-        moon_alfa(options.paper)
-        print("\n## Certificates, clean labels, five splits\n")
-        moon_certificates()
+    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="what to measure; all of it by default")
+    parser.add_argument("--trial", action="store_true", help="measure a tree with local changes, for a look")
+    given = parser.parse_args()
+    run = begin(trial=given.trial)
+    print(run.heading())
+    for name in given.parts or PARTS:
+        print(f"\n## {name}\n", flush=True)
+        started = time.perf_counter()
+        PARTS[name]()
+        print(f"\n{time.perf_counter() - started:.0f} s", flush=True)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from floral_learn.datasets.files import search_path
 from floral_learn.evaluation.adapt_suite import adapt
 from floral_learn.evaluation.plan import family_of
 from floral_learn.evaluation.reporting.environment import environment, publishable
-from floral_learn.evaluation.reporting.origin import parts_of
+from floral_learn.evaluation.reporting.origin import note_of, parts_of
 from floral_learn.evaluation.runner import run_cells
 from floral_learn.evaluation.spec import Suite
 from floral_learn.evaluation.store import Store, StoreError
@@ -142,22 +142,9 @@ def how_it_was_made(
     """The note of a suite: command, environment, time; and its parts, where they are of several machines or commits."""
     parts = parts_of(store, name, everyone)
     commits = list(dict.fromkeys(part.environment.get("commit", "") for part in parts))
-    if not args.quick:
-        for part in parts:
-            publishable(part.environment)
-        if len(commits) > 1 and not args.several_commits:
-            sys.exit(f"{name}: cells of several commits ({', '.join(commits)}); run it at one, or --several-commits")
-    busy = sum(
-        seconds for seconds, _ in store.costs(cell.key for cell in everyone[name]).values()
-    )  # of all processes together
-    commands = dict.fromkeys(command for part in parts for command in part.commands)
-    note = {
-        "command": "; ".join(commands),
-        "environment": parts[0].environment,
-        "started": min(part.started for part in parts),
-        "seconds": round(busy, 1),
-    }
-    return note | ({"parts": [part.plain() for part in parts]} if len(parts) > 1 else {})
+    if len(commits) > 1 and not args.quick and not args.several_commits:
+        sys.exit(f"{name}: cells of several commits ({', '.join(commits)}); run it at one, or --several-commits")
+    return note_of(parts, trial=args.quick)
 
 
 def merge_stores(args: argparse.Namespace) -> int:

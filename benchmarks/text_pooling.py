@@ -22,6 +22,7 @@ from sklearn.svm import SVC
 from floral_learn import FloralClassifier, load_imdb, poison
 from floral_learn.atomic_files import write_atomically
 from floral_learn.evaluation.metrics import sample_deviation
+from floral_learn.evaluation.reporting.making import begin
 
 DRAWS, TRAIN, TEST, TOKENS = (1, 2, 3), 1000, 1000, 128
 POOLINGS = ("first", "mean")
@@ -44,15 +45,16 @@ def run(folder: Path, device: str | None) -> None:
     """Embed every draw in both ways and score every head."""
     from floral_learn import TextClassifier
 
+    making, started = begin(), time.perf_counter()
     rows = []
     for seed, draw in zip(DRAWS, json.loads(lzma.decompress((folder / "draws.json.xz").read_bytes())), strict=True):
         y, y_test = np.array(draw["y"]), np.array(draw["y_test"])
         for pooling in POOLINGS:
             encoder = TextClassifier(max_length=TOKENS, pooling=pooling, device=device, random_state=0)
-            started = time.perf_counter()
+            embedding = time.perf_counter()
             encoder.freeze(np.unique(y))
             X, X_test = encoder.embed(draw["train"]), encoder.embed(draw["test"])
-            seconds = time.perf_counter() - started
+            seconds = time.perf_counter() - embedding
             for attack, level in CELLS:
                 given = y if attack is None else poison(X, y, attack=attack, budget=level, random_state=seed).y
                 for name in HEADS:
@@ -63,6 +65,7 @@ def run(folder: Path, device: str | None) -> None:
     names = ("draw", "pooling", "attack", "level", "head", "accuracy", "seconds")
     text = "\n".join(",".join(f'"{cell}"' for cell in row) for row in (names, *rows)) + "\n"
     write_atomically(folder / "text_pooling.csv", text)
+    print(f"{making.heading()}, {len(rows)} heads, {time.perf_counter() - started:.0f} s")
 
 
 def table(folder: Path) -> None:

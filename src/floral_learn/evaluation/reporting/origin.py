@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from floral_learn.evaluation.plan import family_of
+from floral_learn.evaluation.reporting.environment import publishable
 from floral_learn.evaluation.spec import Cell
 from floral_learn.evaluation.store import Store
 
+NOT_RECORDED = "not recorded"
 _OF_A_MACHINE = ("commit", "system", "python", "numpy", "scikit-learn", "torch", "results_version")
 
 
@@ -22,10 +24,47 @@ class Part:
     commands: dict[str, None] = field(default_factory=dict)  # in their order
     started: str = ""
     cells: int = 0
+    seconds: float | None = None  # of all its processes together, where that was recorded
+
+    @property
+    def machine(self) -> tuple[str, ...]:
+        """What all cells of a part have in common."""
+        return tuple(self.environment.get(entry, "") for entry in _OF_A_MACHINE)
+
+    def join(self, other: Part) -> None:
+        """Take in the cells of another run at the same commit on the same machine."""
+        self.environment = max(self.environment, other.environment, key=lambda where: where.get("date", ""))
+        self.commands |= other.commands
+        self.started = min(self.started, other.started)
+        self.cells += other.cells
+        known = None not in (self.seconds, other.seconds)
+        self.seconds = (self.seconds or 0) + (other.seconds or 0) if known else None
 
     def plain(self) -> dict[str, Any]:
         """What a note says of a part."""
-        return {name: self.environment.get(name, "") for name in _OF_A_MACHINE} | {"cells": self.cells}
+        found = {name: self.environment.get(name, "") for name in _OF_A_MACHINE} | {"cells": self.cells}
+        return found | ({} if self.seconds is None else {"seconds": round(self.seconds, 1)})
+
+
+def note_of(parts: Sequence[Part], *, trial: bool = False) -> dict[str, Any]:
+    """The note of results: commands, environment, time and cells; and the parts, where there are several.
+
+    Numbers that cannot be made again from a commit are a ValueError, unless they are those of a trial.
+    """
+    if not parts:
+        raise ValueError("no run is known that made these numbers: results that are published have a note of it")
+    for part in parts:
+        if not trial:
+            publishable(part.environment)
+    known = [part.seconds for part in parts if part.seconds is not None]
+    note = {
+        "command": "; ".join(dict.fromkeys(command for part in parts for command in part.commands)),
+        "environment": parts[0].environment,
+        "started": min(part.started for part in parts),
+        "seconds": round(sum(known), 1) if len(known) == len(parts) else NOT_RECORDED,
+        "cells": sum(part.cells for part in parts),
+    }
+    return note | ({"parts": [part.plain() for part in parts]} if len(parts) > 1 else {})
 
 
 def parts_of(store: Store, name: str, cells: Mapping[str, Sequence[Cell]]) -> list[Part]:
@@ -40,6 +79,7 @@ def parts_of(store: Store, name: str, cells: Mapping[str, Sequence[Cell]]) -> li
             home.setdefault(cell.key, set()).add(suite)
     runs = sorted(store.runs(), key=lambda run: run["started"])
     family = {cell.key: family_of(cell) for cell in cells[name]}
+    costs = store.costs(family)
     parts: dict[tuple[str, ...], Part] = {}
     for key, finished in sorted(store.finished(family).items(), key=lambda item: item[1]):
         able = [run for run in runs if run["suite"] in home[key] and _does(run["info"]["command"], family[key])]
@@ -47,12 +87,11 @@ def parts_of(store: Store, name: str, cells: Mapping[str, Sequence[Cell]]) -> li
         if not before:
             raise ValueError(f"{name}: no run of the store accounts for a cell that was finished at {finished}")
         info = before[-1]["info"]
-        machine = tuple(info["environment"].get(entry, "") for entry in _OF_A_MACHINE)
-        part = parts.setdefault(machine, Part(info["environment"], started=before[-1]["started"]))
-        part.environment = info["environment"]
-        part.commands[info["command"]] = None
-        part.started = min(part.started, before[-1]["started"])
-        part.cells += 1
+        one = Part(info["environment"], {info["command"]: None}, before[-1]["started"], 1, costs[key][0])
+        if one.machine in parts:
+            parts[one.machine].join(one)
+        else:
+            parts[one.machine] = one
     return sorted(parts.values(), key=lambda part: -part.cells)
 
 
