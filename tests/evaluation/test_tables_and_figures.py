@@ -8,16 +8,19 @@ import numpy as np
 import pytest
 from tiny import GRID, TINY
 
+from floral_learn.cli.bench_data import suite_for_file
 from floral_learn.evaluation.figures import FIGURES, write_figures
 from floral_learn.evaluation.metrics import sample_deviation
 from floral_learn.evaluation.reporting import last_round, per_budget, tables
+from floral_learn.evaluation.reporting.by_level import by_level
+from floral_learn.evaluation.reporting.comparable import comparable
 from floral_learn.evaluation.reporting.paper import paper_value, paper_values
 from floral_learn.evaluation.reporting.results import Results
 from floral_learn.evaluation.reporting.write import write_outputs
 from floral_learn.evaluation.runner import run_suite
 from floral_learn.evaluation.spec import CellResult, params
 from floral_learn.evaluation.store import Store
-from floral_learn.evaluation.suites import FIXED, PGD
+from floral_learn.evaluation.suites import FIXED, PGD, SUITES
 
 ELSEWHERE = ("stability", "imdb", "imdb_heads", "overlap")  # these have suites and tests of their own
 DRAWN = tuple(name for name in FIGURES if name not in ELSEWHERE)
@@ -73,9 +76,54 @@ def test_the_best_of_each_level_is_marked(results):
     table = tables.comparison(results)
     for level in TINY.levels:
         rows = [row for row in table.rows if row.place.level == level and "final" in row.entries]
-        means = [round(row.entries["final"].mean, 3) for row in rows]
+        told = [row.entries["final"] for row in rows if row.place.method.told]
+        assert [entry.best for entry in told] == [False], "alone: nobody else is told the level"
+        untold = [row.entries["final"] for row in rows if not row.place.method.told]
+        means = [round(entry.mean, 3) for entry in untold]
         level_all = len(set(means)) == 1
-        assert [row.entries["final"].best for row in rows] == [mean == max(means) and not level_all for mean in means]
+        assert [entry.best for entry in untold] == [mean == max(means) and not level_all for mean in means]
+
+
+def test_a_number_is_compared_with_those_that_know_as_much():
+    suite, users = SUITES["moon"], replace(SUITES["moon"], default_setting=True)
+    by_title = {method.title: method for method in (*suite.methods, *SUITES["nn-integration"].methods)}
+
+    def words(title, statistic="final", suite=suite):
+        return comparable(suite, by_title[title], statistic)
+
+    assert words("floral", "last") == words("curie", "last") == words("nn", "best") == "chosen on test labels"
+    assert words("nn", "last") == words("SVC()") == words("FloralClassifier()") == "told nothing, own settings"
+    assert words("svm (libsvm)") == words("floral (budget 2 %)") == "told nothing, C of the suite"
+    assert words("curie (libsvm)") == words("floral (budget = level)") == "told the level, C of the suite"
+    assert words("svm (libsvm)", suite=users) == words("SVC()", suite=users), "their C is that of SVC()"
+    assert words("nn+floral (B on test labels)", "last") == "chosen on test labels"
+    assert words("nn of 3 turns", "last") == "told the level, own settings"
+    heads = {method.title: comparable(SUITES["imdb"], method, "last") for method in SUITES["imdb"].methods}
+    assert heads["svm, own encoder"] != heads["svm, clean encoder"], "one of the encoders saw clean labels"
+
+
+def test_on_a_users_table_who_was_told_the_level_is_in_no_group(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = [f"{a:.3f},{b:.3f},{int(a + b > 0)}" for a, b in rng.normal(size=(60, 2))]
+    path = tmp_path / "my.csv"
+    path.write_text("a,b,y\n" + "\n".join(lines) + "\n")
+    suite = suite_for_file(path, "y", ["random"], {}, everything=True)
+    groups = [comparable(suite, method, "final") for method in suite.methods if method.name != "nn"]
+    assert groups.count("told the level, own settings") == 1
+    assert set(groups) == {"told the level, own settings", "told nothing, own settings"}
+
+
+def test_every_form_of_a_table_marks_the_same_numbers(results):
+    table = tables.comparison(results)
+    marked = sum(entry.best for row in table.rows for entry in row.entries.values())
+    assert marked
+    assert tables.to_markdown(table).count("**") == 2 * marked
+    assert tables.to_latex(table).count(r"\textbf{") == marked
+    rows = list(csv.DictReader(io.StringIO(tables.to_csv(table))))
+    assert sum(row["best"] == "yes" for row in rows) == marked
+    assert all(row["compared"] for row in rows)
+    cells = [entry for part in by_level(table) for _, shown in part.rows for entry in shown if entry is not None]
+    assert sum(entry.best for entry in cells) == marked, "the page and the terminal show these"
 
 
 def entries(**columns):

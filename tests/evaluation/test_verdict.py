@@ -12,7 +12,8 @@ from floral_learn.evaluation.reporting.tables import Entry, Row, Table
 from floral_learn.evaluation.reporting.verdict import verdict
 from floral_learn.evaluation.spec import Data, Method, params
 
-SVC, OTHER, TOLD = Method("svc-default", label="SVC()"), Method("rs"), Method("floral-told", label="told")
+SVC, OTHER = Method("svc-default", label="SVC()"), Method("rs")
+TOLD = Method("floral-told", label="told", told="level")
 
 
 def results(values, methods=(SVC, OTHER, TOLD), data="csv"):

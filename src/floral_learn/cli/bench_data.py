@@ -69,6 +69,7 @@ def suite_for_file(
         attacks=tuple(Attack(name) for name in attacks),
         levels=LEVELS,
         settings=((C, gamma),),
+        default_setting=True,
         methods=methods,
         seeds=SEEDS,
         figures=("security",),

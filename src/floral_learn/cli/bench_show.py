@@ -24,7 +24,8 @@ def print_table(console: Any, results: Results) -> None:
     else:
         _print_by_level(console, table)
     explained = dict.fromkeys(statistic.removesuffix(WIDER) for statistic in table.statistics)
-    console.print("mean ± deviation over replications, * the best of its level.", highlight=False)
+    marked = "* the best of its level among rows that were told as much and share their C and gamma"
+    console.print(f"mean ± deviation over replications, {marked}.", highlight=False, soft_wrap=True)
     for statistic in explained:
         name = f"{statistic}: " if len(explained) > 1 else ""
         console.print(f"{name}{READING[statistic]}", highlight=False, soft_wrap=True)

@@ -57,6 +57,7 @@ class Method:
     label: str = ""  # how the tables call it; the name where empty
     per_setting: bool = True  # whether C and gamma matter to it
     needs_grid: bool = False
+    told: str = ""  # "level": the true share of poisoned labels; "test labels": a setting was chosen on them
 
     @property
     def title(self) -> str:
@@ -89,7 +90,8 @@ class Cell:
     def key(self) -> str:
         """A hash of the whole cell and of the version of what computes it."""
         spec = asdict(self)
-        spec["method"].pop("label")  # a name for people does not decide a number
+        for note in ("label", "told"):  # words for people and tables do not decide a number
+            spec["method"].pop(note)
         text = json.dumps([RESULTS_VERSION, spec], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
@@ -116,6 +118,7 @@ class Suite:
     notes: tuple[str, ...] = ()
     details: tuple[str, ...] = ()  # how the data were read, for the settings at the end of a page
     attack_of_setting: bool = False  # the attacker's SVM has the setting's C and gamma
+    default_setting: bool = False  # C and gamma are those of SVC()
 
     def cells(self) -> list[Cell]:
         """Every cell once, attacks first."""

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from floral_learn.evaluation.metrics import sample_deviation
+from floral_learn.evaluation.reporting.comparable import best_of, comparable
 from floral_learn.evaluation.reporting.results import Results
 
 if TYPE_CHECKING:
     import pandas as pd
 
-PEEKS = "nn+floral (B on test labels)"  # the one column that looks at clean labels takes no part in the bold ones
 HEAD, NETWORK = "nn+floral (B = level)", "nn"
 PAIRS = (
     ("head after 1 turn - head", "nn+floral (B = level), 1 turn", HEAD),
@@ -48,13 +48,17 @@ def accuracies(results: Results) -> pd.DataFrame:
 
 
 def by_method(results: Results) -> str:
-    """Means over the splits as Markdown, the best of each row in bold."""
+    """Means over the splits as Markdown, in each row the best of comparable columns in bold.
+
+    The last epoch of a network and a single fit are both the model that training ends with, so they are compared.
+    """
     means = accuracies(results).groupby(["attack", "level"], sort=False).mean()
+    groups = {method.title: comparable(results.suite, method, "last") for method in results.suite.methods}
     lines = ["| attack | poisoned | " + " | ".join(means.columns) + " |", "|---|---|" + "---:|" * len(means.columns)]
     for (attack, level), row in means.iterrows():
         rounded = row.round(3)
-        top = rounded.drop(PEEKS, errors="ignore").max()
-        cells = [f"**{v:.3f}**" if v == top and name != PEEKS else f"{v:.3f}" for name, v in rounded.items()]
+        best = best_of(rounded.to_dict(), groups)
+        cells = [f"**{value:.3f}**" if name in best else f"{value:.3f}" for name, value in rounded.items()]
         lines.append(f"| {attack} | {level:g} % | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from floral_learn.evaluation.metrics import sample_deviation
+from floral_learn.evaluation.reporting.comparable import best_of, comparable
 from floral_learn.evaluation.reporting.paper import paper_value
 from floral_learn.evaluation.reporting.results import COLUMNS, STATISTICS, Place, Results
 
@@ -33,6 +34,7 @@ class Entry:
     count: int
     paper: float | None = None
     config: str = ""
+    compared: str = ""  # the rows of its column that it can be compared with, see `comparable`
     best: bool = False
 
     @property
@@ -106,35 +108,29 @@ def _entry(results: Results, place: Place, metric: str, statistic: str, values: 
     paper = paper_value(results.suite.paper_table, place.level, place.setting, place.method.title, metric, statistic)
     if paper is None and statistic == "final":  # the paper lists its single fits under "last"
         paper = paper_value(results.suite.paper_table, place.level, place.setting, place.method.title, metric, "last")
-    return Entry(float(np.mean(values)), float(sample_deviation(values)), len(values), paper, config)
+    compared = comparable(results.suite, place.method, statistic)
+    return Entry(float(np.mean(values)), float(sample_deviation(values)), len(values), paper, config, compared)
 
 
 def _mark(rows: list[Row], metric: str) -> list[Row]:
-    """Mark the best mean of each group and statistic, to three digits as it is printed.
+    """Mark the best mean of each level and statistic among `comparable` rows, to three digits as it is printed.
 
-    A statistic is compared with itself alone: a peak over rounds, chosen on the test set, is not comparable with a
-    single fit. Where one method stands alone in a column of its group, or where all are level, none is the best.
+    Where one method stands alone, or where all are level, none is the best.
     """
     if metric in NEITHER_IS_BETTER:
         return rows
     sign = -1 if metric in LOWER_IS_BETTER else 1
-    values: dict[tuple[Any, ...], list[float]] = {}
-    for row in rows:
-        for statistic, entry in row.entries.items():
-            values.setdefault(_group(row, statistic), []).append(sign * round(entry.mean, 3))
-
-    def is_best(row: Row, statistic: str, entry: Entry) -> bool:
-        group = values[_group(row, statistic)]
-        return max(group) > min(group) and sign * round(entry.mean, 3) >= max(group)
-
+    found = {(number, name): entry for number, row in enumerate(rows) for name, entry in row.entries.items()}
+    groups = {(number, name): _group(rows[number], name, entry) for (number, name), entry in found.items()}
+    best = best_of({key: sign * round(entry.mean, 3) for key, entry in found.items()}, groups)
     return [
-        Row(row.place, {s: replace(entry, best=is_best(row, s, entry)) for s, entry in row.entries.items()})
-        for row in rows
+        Row(row.place, {name: replace(entry, best=(number, name) in best) for name, entry in row.entries.items()})
+        for number, row in enumerate(rows)
     ]
 
 
-def _group(row: Row, statistic: str) -> tuple[Any, ...]:
-    return row.place.attack, row.place.setting, row.place.level, statistic
+def _group(row: Row, statistic: str, entry: Entry) -> tuple[Any, ...]:
+    return row.place.attack, row.place.setting, row.place.level, statistic, entry.compared
 
 
 def leading(table: Table) -> dict[str, list[str]]:
@@ -185,18 +181,18 @@ def lines(table: Table, bold: str = "**{}**") -> list[list[str]]:
 
 
 def to_markdown(table: Table) -> str:
-    """A Markdown table; the best of each level and column in bold."""
+    """A Markdown table; the best of each level and column in bold, among comparable rows."""
     names = header(table)
     body = ["| " + " | ".join(line) + " |" for line in lines(table)]
     return "\n".join(["| " + " | ".join(names) + " |", "|" + "---|" * len(names), *body]) + "\n"
 
 
 def to_csv(table: Table) -> str:
-    """Tidy CSV: one line per number, with the configuration that was chosen."""
+    """Tidy CSV: one line per number, with the configuration that was chosen and what it was compared with."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     names = ["attack", "level", "C", "gamma", "method", "metric", "statistic", "mean", "deviation", "replications"]
-    writer.writerow([*names, "paper", "difference", "configuration"])
+    writer.writerow([*names, "paper", "difference", "configuration", "compared", "best"])
     for row in table.rows:
         start = [
             row.place.attack,
@@ -207,7 +203,8 @@ def to_csv(table: Table) -> str:
         for statistic, entry in row.entries.items():
             spread = "" if np.isnan(entry.deviation) else f"{entry.deviation:.5f}"
             paper = ["", ""] if entry.paper is None else [f"{entry.paper:.4f}", f"{entry.difference:+.4f}"]
-            numbers = [f"{entry.mean:.5f}", spread, entry.count, *paper, entry.config]
+            best = "yes" if entry.best else ""
+            numbers = [f"{entry.mean:.5f}", spread, entry.count, *paper, entry.config, entry.compared, best]
             writer.writerow([*start, table.metric, statistic, *numbers])
     return stream.getvalue()
 
