@@ -11,6 +11,7 @@ import pytest
 
 from floral_learn.evaluation.reporting import summary
 from floral_learn.evaluation.reporting.environment import DIRTY, environment, publishable
+from floral_learn.evaluation.reporting.who_won import winners
 from floral_learn.evaluation.spec import RESULTS_VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,9 +53,24 @@ def test_sentences_and_counts_are_those_of_the_tables():
     assert (RESULTS / "summary.md").read_text(encoding="utf-8") == expected, "python benchmarks/run_suites.py summary"
 
 
+@pytest.mark.parametrize("path", sorted(RESULTS.glob("*/accuracy.csv")), ids=lambda path: path.parent.name)
+def test_bold_is_the_best_of_comparable_rows(path):
+    table = pd.read_csv(path)
+    means = table["mean"].round(3)
+    groups = [table[name] for name in ("attack", "C", "gamma", "level", "statistic", "compared")]
+    top, low = means.groupby(groups).transform("max"), means.groupby(groups).transform("min")
+    unclear = (table["mean"] * 1000 % 1 - 0.5).abs() < 0.02  # the file's five digits do not say how three are rounded
+    clear = ~unclear.groupby(groups).transform("any")
+    assert clear.any()
+    assert (((means == top) & (top > low)) == (table.best == "yes"))[clear].all()
+    assert path.with_suffix(".md").read_text(encoding="utf-8").count("**") == 2 * (table.best == "yes").sum()
+    assert path.with_suffix(".tex").read_text(encoding="utf-8").count(r"\textbf{") == (table.best == "yes").sum()
+
+
 def rows(**values):
     """An accuracy table of one cell: method -> (last, paper's last)."""
-    start = {"attack": "farthest", "level": 10, "C": 10, "gamma": 1, "statistic": "last"}
+    start = {"data": "moon", "attack": "farthest", "level": 10, "C": 10, "gamma": 1, "statistic": "last"}
+    start |= {"per_setting": True, "compared": ""}
     return pd.DataFrame([start | {"method": m, "mean": ours, "paper": paper} for m, (ours, paper) in values.items()])
 
 
@@ -67,7 +83,45 @@ def test_a_lead_is_counted_to_three_digits_and_ties_count():
     behind = rows(floral=(0.89, 0.9), svm=(0.9, 0.9))
     assert summary.leads(behind, "last") == summary.Leads(0, 1)
     assert summary.differences(behind, "floral", "last", "svm") == pytest.approx([-0.01])
-    assert summary.winners(behind, "last") == [("10 %", "svm 0.900", "floral 0.890")]
+    assert winners(behind, "last") == [("10 %", "svm 0.900", "floral 0.890")]
+
+
+def test_a_cell_that_two_suites_show_counts_once():
+    table = rows(floral=(0.9, 0.9), svm=(0.8, 0.91))
+    other = table.assign(gamma=0.5)
+    assert summary.leads(summary.once([table, table]), "last") == summary.Leads(1, 1)
+    assert summary.leads(summary.once([table, table, other]), "last") == summary.Leads(2, 2)
+    assert len(summary.differences(summary.once([table, other]), "floral", "last", "svm")) == 2
+    assert len(summary.differences(summary.once([table, table.assign(data="mnist")]), "floral", "last", "svm")) == 2
+    free = summary.once([table, other]).assign(per_setting=False)
+    assert summary.differences(free, "floral", "last", "svm") == pytest.approx([0.1]), "no kernel of the suite"
+
+
+def test_a_table_of_the_paper_on_other_labels_is_in_no_total():
+    methods = dict.fromkeys(("svm", "nn", "curie", "k-lid"), (0.8, 0.8))
+    tables = {
+        "moon": ("comp-moon", rows(floral=(0.9, 0.9), **methods)),
+        "moon-reference": ("comp-moon", rows(floral=(0.7, 0.9), **methods).assign(attack="authors' labels")),
+        "few": ("comp-moon", rows(floral=(0.7, 0.9))),
+    }
+    suites = [
+        summary.Published(name, table.assign(data_name="moon"), paper, False) for name, (paper, table) in tables.items()
+    ]
+    first, again = summary.against_the_paper(suites)
+    assert [suite.name for suite in first] == ["moon"]
+    assert [suite.name for suite in again] == ["moon-reference"]
+    page = summary.to_markdown(suites)
+    assert "first among the paper's methods in 1 of 1 poisoned cells" in page
+    assert "| [moon-reference](moon-reference/accuracy.md) | 5 |" in page
+
+
+def test_the_published_counts_have_no_cell_twice():
+    """26 cells: Moon's five levels, two more kernels, three attacks; MNIST's two attacks, three levels each."""
+    first, again = summary.against_the_paper(summary.read_suites(RESULTS))
+    assert {suite.name for suite in again} == {"mnist-duals", "moon-reference"}
+    table = summary.once([suite.table for suite in first])
+    assert summary.leads(table, "last").cells == summary.leads(table, "last", "paper").cells == 5 + 6 + 9 + 6
+    assert len(summary.differences(table, "FloralClassifier()", "final", "SVC()")) == 5 + 9 + 6
 
 
 def test_suites_of_an_earlier_version_are_named_and_counted_apart(tmp_path):

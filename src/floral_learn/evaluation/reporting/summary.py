@@ -1,7 +1,9 @@
 """Sentences and tables about all suites, from the tidy accuracy tables that each of them leaves: who leads, how often.
 
-Everything on the page is counted here. A cell is a poisoned level and kernel setting of a suite; ties to three digits
-count for all that share them.
+Everything on the page is counted here. A cell is a data set under an attack at a level, with C and gamma; it counts
+once, however many suites show it, and numbers of methods that have no C and gamma count once for all kernels. Ties to
+three digits count for all that share them. A suite that holds the same table of the paper against other labels is
+counted by itself.
 """
 
 from __future__ import annotations
@@ -10,17 +12,18 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from floral_learn.evaluation.reporting.who_won import who_won
 from floral_learn.evaluation.spec import RESULTS_VERSION
 
 if TYPE_CHECKING:
     import pandas as pd
 
 PAPERS_METHODS = ("floral", "svm", "nn", "nn-pgd", "ln-svm", "curie", "ls-svm", "k-lid")
-STATISTICS = ("best", "last", "average", "final")
+WORDS = {"best": "the peak over rounds", "last": "the last round", "average": "the averaged model"}
 # (heading, method, statistic, what it is compared with): the same C and kernel on both sides, or both as they come.
 DIFFERENCES = (
     ("floral - svm, average", "floral", "average", "svm"),
@@ -28,12 +31,12 @@ DIFFERENCES = (
     ("budget = level - svm", "floral (budget = level)", "final", "svm (libsvm)"),
     ("FloralClassifier() - SVC()", "FloralClassifier()", "final", "SVC()"),
 )
-_GROUP = ["attack", "C", "gamma", "level"]
+_CELL = ["data", "attack", "C", "gamma", "level"]
 
 
 @dataclass(frozen=True)
 class Leads:
-    """In how many of a suite's poisoned cells FLORAL is first among the paper's methods."""
+    """In how many poisoned cells FLORAL is first among the paper's methods."""
 
     first: int
     cells: int
@@ -41,41 +44,71 @@ class Leads:
     def __str__(self) -> str:
         return f"{self.first} of {self.cells}" if self.cells else ""
 
-    def __add__(self, other: Leads) -> Leads:
-        return Leads(self.first + other.first, self.cells + other.cells)
+
+@dataclass(frozen=True)
+class Published:
+    """A suite as its folder tells it: the numbers of its poisoned levels, and what they are held against."""
+
+    name: str
+    table: pd.DataFrame
+    paper_table: str | None
+    older: bool  # numbers of another version of the results than this one
+
+    @property
+    def methods(self) -> int:
+        """How many of the paper's methods it has."""
+        return len(set(self.table.method) & set(PAPERS_METHODS))
+
+    @property
+    def title(self) -> str:
+        """Its name, and whether its numbers are old."""
+        return self.name + (" (earlier version)" if self.older else "")
 
 
-def read_suites(folder: Path) -> dict[str, pd.DataFrame]:
-    """name -> the accuracy table of every suite under `folder`, poisoned levels only.
-
-    ``attrs["older"]`` says whether its numbers come from another version of the results than this one.
-    """
+def read_suites(folder: Path) -> list[Published]:
+    """Every suite under `folder` that has FLORAL's game, by name."""
     import pandas as pd
 
-    found = {}
+    found = []
     for path in sorted(folder.glob("*/accuracy.csv")):
         table = pd.read_csv(path)
         table = table[table.level > 0]
-        if len(table) and "floral" in set(table.method):
-            table.attrs["older"] = _version(path.parent) != str(RESULTS_VERSION)
-            found[path.parent.name] = table
+        if not len(table) or "floral" not in set(table.method):
+            continue
+        note = _note(path.parent)
+        suite = note.get("suite", {})
+        free = {method["label"] or method["name"] for method in suite.get("methods", ()) if not method["per_setting"]}
+        # all replications: the authors' labels are five games on one split
+        data = json.dumps(suite["data"]) if suite else path.parent.name
+        table = table.assign(
+            data=data,
+            data_name=suite["data"][0]["name"] if suite else path.parent.name,
+            per_setting=~table.method.isin(free),
+        )
+        version = note.get("environment", {}).get("results_version")
+        older = str(version) != str(RESULTS_VERSION)
+        found.append(Published(path.parent.name, table, suite.get("paper_table"), older))
     return found
 
 
-def _version(folder: Path) -> str | None:
-    """The version of the results that a suite's note names; the first suites that were published have no note."""
-    note = folder / "run.json"
-    if not note.is_file():
-        return None
-    version = json.loads(note.read_text(encoding="utf-8"))["environment"].get("results_version")
-    return None if version is None else str(version)
+def _note(folder: Path) -> dict[str, Any]:
+    """How a suite was made; the first suites that were published have no note."""
+    path = folder / "run.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+
+
+def once(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """The rows of several suites, each cell once."""
+    import pandas as pd
+
+    return pd.concat(tables).drop_duplicates([*_CELL, "method", "statistic"])
 
 
 def leads(table: pd.DataFrame, statistic: str, column: str = "mean") -> Leads:
     """How often FLORAL leads in `statistic`: in our numbers, or in the paper's with ``column="paper"``."""
     part = table[(table.statistic == statistic) & table.method.isin(PAPERS_METHODS)].dropna(subset=[column])
     first = cells = 0
-    for _, cell in part.groupby(_GROUP):
+    for _, cell in part.groupby(_CELL):
         values = cell.set_index("method")[column].round(3)
         if "floral" not in values or len(values) < 2:
             continue
@@ -86,134 +119,145 @@ def leads(table: pd.DataFrame, statistic: str, column: str = "mean") -> Leads:
 
 def differences(table: pd.DataFrame, method: str, statistic: str, other: str) -> list[float]:
     """`method` minus `other` in every cell that has both."""
-    part = table[table.statistic == statistic].set_index(_GROUP)
+    part = table[(table.statistic == statistic) & table.method.isin((method, other))]
+    part = part.assign(C=part["C"].where(part.per_setting, 0), gamma=part.gamma.where(part.per_setting, 0))
+    part = part.drop_duplicates([*_CELL, "method"]).set_index(_CELL)
     mine, theirs = (part[part.method == name]["mean"] for name in (method, other))
     return (mine - theirs).dropna().tolist()
 
 
-def winners(table: pd.DataFrame, statistic: str) -> list[tuple[str, str, str]]:
-    """(cell, who is first, who is next) of each cell, with their numbers."""
-    out = []
-    several = table[_GROUP[:3]].drop_duplicates().shape[0] > 1
-    for (attack, C, gamma, level), cell in table[table.statistic == statistic].groupby(_GROUP, sort=False):
-        values = cell.set_index("method")["mean"].round(3).sort_values(ascending=False, kind="stable")
-        if len(values) < 2:
-            continue
-        top = values[values == values.iloc[0]]
-        below = values[values < values.iloc[0]]
-        place = f"{level:g} %" + (f" ({attack}, C={C:g}, gamma={gamma:g})" if several else "")
-        second = f"{below.index[0]} {below.iloc[0]:.3f}" if len(below) else "level"
-        out.append((place, f"{', '.join(top.index)} {top.iloc[0]:.3f}", second))
-    return out
-
-
-def to_markdown(suites: dict[str, pd.DataFrame]) -> str:
+def to_markdown(suites: Sequence[Published]) -> str:
     """The page."""
-    whole = {name: table for name, table in suites.items() if _has_the_papers_methods(table)}
-    lines = [
-        "# Who leads, counted",
-        "",
-        "<!-- Written by benchmarks/run_suites.py from the accuracy.csv of each suite; do not edit by hand. -->",
-        "",
-        *sentences(whole),
-        *_older_sentence(suites, whole),
-        "",
-        "## How often FLORAL leads",
-        "Among the paper's eight methods, in poisoned cells; ties to three digits count. Differences are means over "
-        "cells, with the range; both sides have the same C and kernel.",
-        "",
-        *_leads_table(whole),
-        "",
-        "## Who won",
-        "The highest mean of every method in the table, and the next. *best*, *last* and *average* were chosen on test "
-        "labels; *final* is one fit.",
-        "",
-    ]
-    for name, table in suites.items():
-        shown = [statistic for statistic in STATISTICS if winners(table, statistic)]
-        earlier = " (earlier version)" if table.attrs.get("older") else ""
-        lines += [f"### {name}{earlier}", "", "| poisoned | " + " | ".join(f"{s}: first | next" for s in shown) + " |"]
-        lines.append("|---|" + "---|---|" * len(shown))
-        by_place: dict[str, dict[str, tuple[str, str]]] = {}
-        for statistic in shown:
-            for place, first, second in winners(table, statistic):
-                by_place.setdefault(place, {})[statistic] = (first, second)
-        for place, found in by_place.items():
-            cells = [text for statistic in shown for text in found.get(statistic, ("", ""))]
-            lines.append(f"| {place} | " + " | ".join(cells) + " |")
-        lines.append("")
-    return "\n".join(lines).rstrip() + "\n"
+    first, again = against_the_paper(suites)
+    return "\n".join(
+        [
+            "# Who leads, counted",
+            "",
+            "<!-- Written by benchmarks/run_suites.py from the accuracy.csv of each suite; do not edit by hand. -->",
+            "",
+            *sentences(first),
+            *_older_sentence(suites, first),
+            "",
+            "## How often FLORAL leads",
+            "Among the paper's methods (*methods*: how many of the eight a suite has), in poisoned cells; ties to "
+            "three digits count. Differences are means over cells, with the range; both sides have the same C and "
+            "kernel. In the last row a cell that several suites show counts once, and `FloralClassifier()` and "
+            "`SVC()`, which have no C of the suite, count once for all kernels.",
+            "",
+            *_leads_table(first, total=True),
+            "",
+            *_again_section(again),
+            "## Who won",
+            "The highest mean of a level; the next, among rows that can be compared "
+            "([how](../benchmarks.md#how-to-read-the-columns)): *best*, and *last* and *average* of methods with a "
+            "grid, were chosen on test labels; *final* is one fit. Groups of one are left out.",
+            "",
+            *(line for suite in suites for line in ("### " + suite.title, "", *who_won(suite.table), "")),
+        ]
+    )
 
 
-def _older_sentence(suites: dict[str, pd.DataFrame], whole: dict[str, pd.DataFrame]) -> list[str]:
-    """Which suites were not run again, and the counts without them."""
-    older = [name for name, table in suites.items() if table.attrs.get("older")]
-    if not older:
-        return []
-    new = [table for name, table in whole.items() if name not in older]
-    counts = [
-        f"{statistic} {sum((leads(table, statistic) for table in new), Leads(0, 0))}"
-        for statistic in STATISTICS[:3]
-        if any(leads(table, statistic).cells for table in new)
-    ]
-    without = f" Without them FLORAL is first in: {', '.join(counts)}." if counts else ""
-    return [f"- Numbers of an earlier version, not yet run again: {', '.join(older)}.{without}"]
+def against_the_paper(suites: Sequence[Published]) -> tuple[list[Published], list[Published]]:
+    """The suites with most of the paper's methods; apart, those that repeat a table of the paper on other labels."""
+    whole = [suite for suite in suites if suite.methods > len(PAPERS_METHODS) // 2]
+    first: list[Published] = []
+    for suite in whole:
+        if suite.paper_table is None or suite.paper_table not in {known.paper_table for known in first}:
+            first.append(suite)
+    return first, [suite for suite in whole if suite not in first]
 
 
-def _has_the_papers_methods(table: pd.DataFrame) -> bool:
-    """Whether leading means something here: suites with two or three of the methods repeat cells of others."""
-    return len(set(table.method) & set(PAPERS_METHODS)) > len(PAPERS_METHODS) // 2
-
-
-def sentences(suites: dict[str, pd.DataFrame]) -> list[str]:
+def sentences(suites: Sequence[Published]) -> list[str]:
     """What the numbers say, as a list of points."""
+    if not suites:
+        return []
+    table = once([suite.table for suite in suites])
     out = []
-    words = {"best": "the peak over rounds", "last": "the last round", "average": "the averaged model"}
-    for statistic, meaning in words.items():
-        ours = sum((leads(table, statistic) for table in suites.values()), Leads(0, 0))
-        theirs = sum((leads(table, statistic, "paper") for table in suites.values()), Leads(0, 0))
+    for statistic, meaning in WORDS.items():
+        ours, theirs = leads(table, statistic), leads(table, statistic, "paper")
         beside = f"; in the paper's own numbers in {theirs}" if theirs.cells else ""
         if ours.cells:
             first = f"- In *{statistic}* ({meaning}) FLORAL is first among the paper's methods in "
             out.append(f"{first}{ours} poisoned cells{beside}.")
-    for heading, method, statistic, other in DIFFERENCES:
-        values = [value for table in suites.values() for value in differences(table, method, statistic, other)]
+    for heading, *given in DIFFERENCES:
+        values = differences(table, *given)
         if values:
-            out.append(f"- {_say(heading, values)}")
+            out.append(f"- {_say(heading, values)}{_by_data(table, given)}.")
     return out
+
+
+def _by_data(table: pd.DataFrame, given: Sequence[str]) -> str:
+    """The same differences on each data set, where there are several."""
+    found = {name: differences(part, *given) for name, part in table.groupby("data_name")}
+    parts = [f"{name} {_range(values)} over {len(values)}" for name, values in found.items() if values]
+    return "; " + ", ".join(parts) if len(parts) > 1 else ""
 
 
 def _say(heading: str, values: Sequence[float]) -> str:
     up, down = sum(value > 0.0005 for value in values), sum(value < -0.0005 for value in values)
     return (
-        f"{heading}: {np.mean(values):+.3f} on average over {len(values)} poisoned cells "
-        f"({min(values):+.3f} to {max(values):+.3f}; higher in {up}, lower in {down})."
+        f"{heading}: {_signed(np.mean(values))} on average over {len(values)} poisoned cells "
+        f"({_signed(min(values))} to {_signed(max(values))}; higher in {up}, lower in {down})"
     )
 
 
-def _leads_table(suites: dict[str, pd.DataFrame]) -> list[str]:
-    names = [
-        "suite",
-        "best: paper",
-        "ours",
-        "last: paper",
-        "ours",
-        "average",
-        *(heading for heading, *_ in DIFFERENCES),
+def _older_sentence(suites: Sequence[Published], first: Sequence[Published]) -> list[str]:
+    """Which suites were not run again, and the counts without them."""
+    older = [suite.name for suite in suites if suite.older]
+    if not older:
+        return []
+    new = [suite.table for suite in first if not suite.older]
+    counts = {statistic: leads(once(new), statistic) for statistic in WORDS} if new else {}
+    said = [f"{statistic} {count}" for statistic, count in counts.items() if count.cells]
+    without = f" Without them FLORAL is first in: {', '.join(said)}." if said else ""
+    return [f"- Numbers of an earlier version, not yet run again: {', '.join(older)}.{without}"]
+
+
+def _again_section(suites: Sequence[Published]) -> list[str]:
+    """Suites that repeat a table of the paper, a row per attack, in no count above."""
+    if not suites:
+        return []
+    return [
+        "## The same tables of the paper on other labels",
+        "These hold cells of the paper that are counted above against labels that were poisoned in another way, so "
+        "they are in none of the counts above.",
+        "",
+        *_leads_table(suites, total=False),
+        "",
     ]
+
+
+def _leads_table(suites: Sequence[Published], total: bool) -> list[str]:
+    headings = [heading for heading, *_ in DIFFERENCES]
+    names = ["suite", "methods", "best: paper", "ours", "last: paper", "ours", "average", *headings]
     lines = ["| " + " | ".join(names) + " |", "|---|" + "---:|" * (len(names) - 1)]
-    for name, table in suites.items():
-        counts = [
-            leads(table, "best", "paper"), leads(table, "best"), leads(table, "last", "paper"), leads(table, "last"),
-            leads(table, "average"),
-        ]  # fmt: skip
-        gains = [_range(differences(table, *given)) for _, *given in DIFFERENCES]
-        earlier = " (earlier version)" if table.attrs.get("older") else ""
-        lines.append(f"| [{name}]({name}/accuracy.md){earlier} | " + " | ".join([*map(str, counts), *gains]) + " |")
+    for suite in suites:
+        attacks = dict.fromkeys(suite.table.attack)
+        # the cells of one attack are one pass over the paper's table
+        for attack in attacks if len(attacks) > 1 else (None,):
+            part = suite.table if attack is None else suite.table[suite.table.attack == attack]
+            link = f"[{suite.name}]({suite.name}/accuracy.md)" + suite.title.removeprefix(suite.name)
+            lines.append(_leads_line(link + (f", {attack}" if attack else ""), str(suite.methods), part))
+    if total and len(suites) > 1:
+        lines.append(_leads_line("**all, each cell once**", "", once([suite.table for suite in suites])))
     return lines
+
+
+def _leads_line(title: str, methods: str, table: pd.DataFrame) -> str:
+    counts = [
+        leads(table, "best", "paper"), leads(table, "best"), leads(table, "last", "paper"), leads(table, "last"),
+        leads(table, "average"),
+    ]  # fmt: skip
+    gains = [_range(differences(table, *given)) for _, *given in DIFFERENCES]
+    return "| " + " | ".join([title, methods, *map(str, counts), *gains]) + " |"
 
 
 def _range(values: Sequence[float]) -> str:
     if not values:
         return ""
-    return f"{np.mean(values):+.3f} ({min(values):+.3f} to {max(values):+.3f})"
+    return f"{_signed(np.mean(values))} ({_signed(min(values))} to {_signed(max(values))})"
+
+
+def _signed(value: Any) -> str:
+    text = f"{value:+.3f}"
+    return "0.000" if float(text) == 0 else text
