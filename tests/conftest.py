@@ -1,17 +1,63 @@
 """What every test shares: where the real data lie, who may read them, and a quiet plotting backend."""
 
 import gc
+import ipaddress
 import os
+import shutil
+import socket
+import tempfile
+import urllib.request
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
-from floral_learn.datasets.files import search_path
+from floral_learn.datasets.files import search_path, user_cache
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+# Matplotlib's list of fonts takes seconds to make: it stays where it is when the caches are hidden below.
+os.environ.setdefault("MPLCONFIGDIR", str(user_cache().parent / "matplotlib"))
+
 _BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
-if "FLORAL_DATA" not in os.environ and _BESIDE.is_dir():
-    os.environ["FLORAL_DATA"] = str(_BESIDE)
+# What tests with the marker `data` find in the environment; an empty value counts as unset.
+_WITH_DATA = {
+    "FLORAL_DATA": os.environ.get("FLORAL_DATA", str(_BESIDE)),
+    "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", ""),
+}
+with patch.dict(os.environ, _WITH_DATA):
+    _FOLDERS = search_path()
+
+
+def pytest_configure(config):
+    """Hide data, caches and the network before anything is collected; see `_marked_tests_see_data`.
+
+    Fixtures of modules and sessions see nothing either, whoever asks for them first.
+    """
+    if config.getoption("dist", "no") != "no":
+        return  # with pytest-xdist this process runs no test, and those it starts need the environment as it is
+    hidden = Path(tempfile.mkdtemp(prefix="floral-learn-tests-"))
+    # A file where the cache would be: processes that tests start cannot put a download there.
+    (hidden / user_cache().name).write_text("tests without the marker `data` have no cache\n")
+    change = pytest.MonkeyPatch()
+    for name in ("FLORAL_DATA", "FLORAL_WORK", "FLORAL_TEXT_MODEL"):
+        change.delenv(name, raising=False)
+    for name in ("XDG_CACHE_HOME", "SCIKIT_LEARN_DATA", "HF_HOME"):
+        change.setenv(name, str(hidden))
+    change.setattr(socket, "getaddrinfo", _of_this_machine)
+    change.setattr(urllib.request, "getproxies", dict)  # these would be asked in place of the host
+    config.add_cleanup(lambda: (change.undo(), shutil.rmtree(hidden, ignore_errors=True)))
+
+
+def _of_this_machine(host, *args, _look_up=socket.getaddrinfo, **kwargs):
+    """``socket.getaddrinfo`` for addresses and this machine's names; tests download nothing."""
+    name = host.decode() if isinstance(host, bytes) else host
+    if name and name not in ("localhost", socket.gethostname()):
+        try:
+            ipaddress.ip_address(name.partition("%")[0])
+        except ValueError:
+            raise OSError(f"tests have no network, and asked for {name}") from None
+    return _look_up(host, *args, **kwargs)
+
 
 # Half a million objects of torch, transformers and the like live as long as the tests do. The garbage collector would
 # look through them again and again, which took a third of all time.
@@ -41,13 +87,14 @@ def pytest_collection_modifyitems(items):
             if not marker.args:
                 raise pytest.UsageError(f"{item.nodeid}: name the files it needs: @pytest.mark.data('mnist.npz')")
             for name in marker.args:
-                if not any((folder / name).is_file() for folder in search_path()):
+                if not any((folder / name).is_file() for folder in _FOLDERS):
                     reason = f"{name} is neither in FLORAL_DATA nor in the cache: see CONTRIBUTING.md"
                     item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(autouse=True)
-def _only_marked_tests_see_data(request, monkeypatch):
-    """Hide the data from tests without the marker, so that one that forgot it fails here and not on a fresh clone."""
-    if request.node.get_closest_marker("data") is None:
-        monkeypatch.delenv("FLORAL_DATA", raising=False)
+def _marked_tests_see_data(request, monkeypatch):
+    """Show data only to tests with the marker, so that one that forgot it fails here and not on a fresh clone."""
+    if request.node.get_closest_marker("data") is not None:
+        for name, value in _WITH_DATA.items():
+            monkeypatch.setenv(name, value)

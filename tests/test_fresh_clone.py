@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ TESTS = Path(__file__).resolve().parent
 
 def run(*arguments, **environment):
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-rs", "-p", "no:xdist", *arguments],
+        [sys.executable, "-m", "pytest", "-rs", "-c", str(TESTS.parent / "pyproject.toml"), *arguments],
         cwd=TESTS.parent,
         env=os.environ | environment,
         capture_output=True,
@@ -26,7 +27,7 @@ def run(*arguments, **environment):
 def test_without_data_every_marked_test_is_skipped_and_names_its_file(tmp_path):
     marked = [str(path) for path in TESTS.rglob("test_*.py") if "mark.data(" in path.read_text(encoding="utf-8")]
     # An empty FLORAL_DATA counts as unset, and keeps conftest from looking beside the repository.
-    done = run("-m", "data", *marked, FLORAL_DATA="", XDG_CACHE_HOME=str(tmp_path), LOCALAPPDATA=str(tmp_path))
+    done = run("-p", "no:xdist", "-m", "data", *marked, FLORAL_DATA="", XDG_CACHE_HOME=str(tmp_path))
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
     skipped = int(re.search(r"(\d+) skipped", done.stdout)[1])
     assert skipped >= 12
@@ -48,5 +49,19 @@ def test_a_marker_that_names_no_file_is_refused(request, marker):
         shared.pytest_collection_modifyitems([forgot])
 
 
-def test_a_test_without_the_marker_sees_no_data():
-    assert "FLORAL_DATA" not in os.environ
+@pytest.mark.parametrize(("beside", "workers"), [(True, "-pno:xdist"), (False, "-n1")], ids=["beside", "FLORAL_DATA"])
+def test_only_marked_tests_see_data_and_nobody_downloads(tmp_path, beside, workers):
+    if workers == "-n1":
+        pytest.importorskip("xdist")
+    tests, data = tmp_path / "repository" / "tests", tmp_path / ("shared" if beside else "other") / "data"
+    for file in (tests / "test_looks.py", data / "lies.bin", tmp_path / "cache" / "floral-learn" / "cached.bin"):
+        file.parent.mkdir(parents=True)
+        file.write_text("data")
+    shutil.copyfile(TESTS / "conftest.py", tests / "conftest.py")
+    shutil.copyfile(TESTS / "looks_for_data.py", tests / "test_looks.py")
+    place = {} if beside else {"FLORAL_DATA": str(data)}
+    done = run(workers, str(tests), XDG_CACHE_HOME=str(tmp_path / "cache"), **place)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+    assert "3 passed" in done.stdout
+    assert "skipped" not in done.stdout
+    assert {path.name for path in tmp_path.rglob("*.*")} == {"test_looks.py", "conftest.py", "lies.bin", "cached.bin"}

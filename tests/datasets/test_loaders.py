@@ -182,3 +182,21 @@ def test_every_data_set_takes_seed_and_data_home(name):
     import inspect
 
     assert {"seed", "data_home", "n_train", "n_val", "n_test"} <= set(inspect.signature(DATASETS[name]).parameters)
+
+
+def test_a_cache_that_cannot_be_written_is_a_clear_error(bare):
+    (bare / "cache").write_text("a file where the folder would be")
+    with pytest.raises(
+        DataNotFoundError, match=r"x\.bin not found in .*cache, and the download failed .*Put it there\."
+    ):
+        files.find_file("x.bin", download=lambda path: path.write_text("rows"), hint="Put it there.")
+
+
+@pytest.mark.parametrize("system", ["linux", "darwin", "win32"])
+def test_the_cache_can_be_moved_on_every_system(monkeypatch, tmp_path, system):
+    monkeypatch.setattr("sys.platform", system)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert files.user_cache() == tmp_path / "floral-learn"
+    monkeypatch.setenv("XDG_CACHE_HOME", "")
+    assert files.user_cache().name == "floral-learn"
+    assert not files.user_cache().is_relative_to(tmp_path)

@@ -27,13 +27,15 @@ class DataNotFoundError(FileNotFoundError):
 
 
 def user_cache() -> Path:
-    """Return the per-user folder that downloads go to (it may not exist yet)."""
-    if sys.platform == "darwin":
+    """Return the per-user folder that downloads go to (it may not exist yet); ``XDG_CACHE_HOME`` moves it anywhere."""
+    if given := os.environ.get("XDG_CACHE_HOME"):
+        base = Path(given)
+    elif sys.platform == "darwin":
         base = Path.home() / "Library" / "Caches"
     elif sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
     else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        base = Path.home() / ".cache"
     return base / "floral-learn"
 
 
@@ -79,16 +81,17 @@ def find_file(
     if download is None:
         raise DataNotFoundError(f"{name} not found in {searched}. {hint}".rstrip())
     target = (Path(data_home) if data_home is not None else user_cache()) / name
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    os.close(handle)
     try:
-        download(Path(temporary))
-        os.replace(temporary, target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        os.close(handle)
+        try:
+            download(Path(temporary))
+            os.replace(temporary, target)
+        finally:
+            Path(temporary).unlink(missing_ok=True)
     except OSError as error:
         raise DataNotFoundError(
             f"{name} not found in {searched}, and the download failed ({error}). {hint}".rstrip()
         ) from error
-    finally:
-        Path(temporary).unlink(missing_ok=True)
     return target

@@ -1,0 +1,56 @@
+"""Who finds a file among the data, one in the user's cache, and a download: test_fresh_clone.py runs this elsewhere."""
+
+import subprocess
+import sys
+from urllib.request import urlopen
+
+import pytest
+
+from floral_learn.datasets import DataNotFoundError
+from floral_learn.datasets.files import find_file
+
+
+def look(**options):
+    found = []
+    for name in ("lies.bin", "cached.bin", "new.bin"):
+        try:
+            found.append(find_file(name, **options).read_text())
+        except DataNotFoundError:
+            found.append(None)
+    return found
+
+
+def download(path):
+    path.write_text("downloaded")
+
+
+if __name__ == "__main__":  # the process that a test starts
+    sys.exit(look(download=download) != [None, None, None])
+
+WHEN_COLLECTED = look(download=download)
+
+
+@pytest.fixture(scope="module")
+def of_the_module():
+    return look(download=download)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def of_the_session():
+    return look(download=download)
+
+
+@pytest.mark.data("lies.bin", "cached.bin")
+def test_with_the_marker_files_are_seen(of_the_module, of_the_session):
+    assert look() == ["data", "data", None]
+    assert [WHEN_COLLECTED, of_the_module, of_the_session] == [[None] * 3] * 3
+
+
+def test_without_it_nothing_is(tmp_path):
+    assert look(download=download) == [None, None, None]
+    with pytest.raises(DataNotFoundError, match=r"tests have no network, and asked for example\.org"):
+        find_file("new.bin", data_home=tmp_path, download=lambda path: urlopen("https://example.org"))
+
+
+def test_nor_by_a_process_that_it_starts():
+    assert subprocess.run([sys.executable, __file__], check=False).returncode == 0
