@@ -274,3 +274,19 @@ def test_the_last_round_is_read_in_three_ways(results):
     text = last_round.to_markdown(results)
     assert len(text.splitlines()) == 2 + len(rows)
     assert f"| {rows[0].setting} |" in text
+
+
+def test_the_last_round_of_the_plain_svm_is_shown_at_every_step(results):
+    found = last_round.plain_svm(results)
+    assert len(found) == len(TINY.levels) * len(GRID.etas) * len(GRID.decays)
+    chosen = {
+        place.level: results.values(place, "last").mean() for place in results.cells if place.method.name == "svm"
+    }
+    assert found.groupby("level")["accuracy"].max().to_dict() == pytest.approx(chosen), "what the tables show"
+    text = last_round.plain_svm_markdown(found)
+    assert text.splitlines()[0] == "| step and decay | clean | 10 % |"
+    assert f"| {found.accuracy.iloc[0]:.3f} |" in text
+    table = list(csv.DictReader(io.StringIO(last_round.to_csv(results))))
+    for row, line in zip(last_round.last_rounds(results), table, strict=True):
+        assert float(line["best_of_each"]) == pytest.approx(row.each, abs=1e-5)
+        assert line["method"] == row.place.method.title

@@ -39,7 +39,7 @@ def write_outputs(results: Results, folder: Path, note: dict[str, Any]) -> list[
         for kind, text in (("md", per_budget.to_markdown(results)), ("csv", per_budget.to_csv(results))):
             written.append(write_atomically(folder / "tables" / f"per_budget.{kind}", text))
     if len(results.frame) and any(method.name == "floral" for method in results.suite.methods):
-        written.append(write_atomically(folder / "tables" / "last_round.md", last_round.to_markdown(results)))
+        written += [write_atomically(folder / "tables" / name, text) for name, text in _last_rounds(results).items()]
     if "heads" in results.suite.figures and len(results.frame):
         for name, text in (("by_method", heads_tables.by_method(results)), ("turns", heads_tables.turns(results))):
             written.append(write_atomically(folder / "tables" / f"{name}.md", text))
@@ -55,6 +55,15 @@ def _cost_tables(results: Results) -> dict[str, str]:
     markdown = "\n".join("| " + " | ".join(row) + " |" for row in (names, ("---", "---:", "---:"), *rows))
     plain = "\n".join(f'"{method}",{seconds},{memory}' for method, seconds, memory in rows)
     return {"costs.md": markdown + "\n", "costs.csv": "method,seconds,peak_memory_mb\n" + plain + "\n"}
+
+
+def _last_rounds(results: Results) -> dict[str, str]:
+    texts = {"last_round.md": last_round.to_markdown(results), "last_round.csv": last_round.to_csv(results)}
+    plain = last_round.plain_svm(results)
+    if len(plain):
+        texts["last_round_svm.md"] = last_round.plain_svm_markdown(plain)
+        texts["last_round_svm.csv"] = plain.to_csv(index=False, float_format="%.5f")
+    return texts
 
 
 def tables_of(results: Results) -> list[Table]:
