@@ -48,14 +48,16 @@ browser:
 	  { apt-get -qq update && apt-get -qq install -y chromium chromium-driver; } >/dev/null 2>&1 || true; \
 	fi
 
-# Those for a CUDA device (scale_gpu.py, imdb_gpu.py and the page made from its store) are run by hand.
 # Every suite of the paper that needs no GPU, again, into docs/results: an hour or two on two cores, from a clean tree.
 results: $(VENV)/.dev
 	$(THREADS) $(BIN)/python benchmarks/run_suites.py run --jobs $(JOBS)
 	$(BIN)/python benchmarks/run_suites.py publish
 
+# The benchmarks that need neither words nor a GPU nor rows of another one, as a look at a tree (some read FLORAL_DATA);
+# the others say with --help how they are called.
+BENCH := "attacks.py --trial" "audit.py recovery" "crowd.py" "defenses.py --trial" "fuzz.py" "game.py" "neural.py" "rare_classes.py" "review.py" "targets.py"
 bench: $(VENV)/.dev
-	for script in $(filter-out benchmarks/scale_gpu.py benchmarks/imdb_%.py benchmarks/run_suites.py benchmarks/mnist_attack.py,$(wildcard benchmarks/*.py)); do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	for run in $(BENCH); do echo "== $$run"; $(THREADS) $(BIN)/python benchmarks/$$run || exit 1; done
 
 clean:
 	rm -rf $(VENV) build dist docs/gallery docs/api/generated docs/api/backreferences .mypy_cache .ruff_cache .hypothesis demo.png

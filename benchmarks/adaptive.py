@@ -1,11 +1,14 @@
 """Test accuracy under every attack that hurts, the one that knows FLORAL among them: docs/results/adaptive.md.
 
-OMP_NUM_THREADS=1 python benchmarks/adaptive.py rows.csv [seconds [split ...]]   (appends cells that are missing)
-python benchmarks/adaptive.py rows.csv table   (prints the tables)
+    OMP_NUM_THREADS=1 python benchmarks/adaptive.py run rows.csv --seconds 3600   # appends cells that are missing
+    python benchmarks/adaptive.py note rows.csv                                   # run.json beside the rows
+    python benchmarks/adaptive.py table rows.csv                                  # prints the tables
 
-Rows of one file are of one commit, which run.json beside it names.
+Rows of one file are of one commit. `run` keeps how they were made under making/ beside them, and run.json is made of
+that.
 """
 
+import argparse
 import csv
 import json
 import sys
@@ -23,7 +26,8 @@ from floral_learn import FloralClassifier, load_moon, poison
 from floral_learn.atomic_files import write_atomically
 from floral_learn.datasets.public_tables import load_table
 from floral_learn.defenses.contradicted_svc import ContradictedLabelsSVC
-from floral_learn.evaluation.reporting.environment import environment, publishable
+from floral_learn.evaluation.reporting.making import begin, makings
+from floral_learn.evaluation.reporting.origin import note_of
 
 DATA = ("moon", "breast cancer", "pima", "phoneme", "spambase")
 ATTACKS = ("none", "random", "near-boundary", "farthest", "alfa", "alfa-tilt", "adaptive")
@@ -75,21 +79,16 @@ def measure(name, level, split, attack):
 
 
 def note(path):
-    """Write run.json beside the rows; rows of another commit must not be there."""
-    here = environment()
-    publishable(here)
-    beside = path.with_name("run.json")
-    if path.exists() and beside.exists():
-        before = json.loads(beside.read_text(encoding="utf-8"))["environment"]["commit"]
-        if before != here["commit"]:
-            sys.exit(f"{path} has rows of commit {before}, this is {here['commit']}: begin a new file")
-    content = {"command": "OMP_NUM_THREADS=1 python benchmarks/adaptive.py rows.csv", "environment": here}
-    write_atomically(beside, json.dumps(content, indent=2) + "\n")
+    """Write run.json beside the rows: how they were made."""
+    write_atomically(path.with_name("run.json"), json.dumps(note_of(makings(path.parent)), indent=1) + "\n")
 
 
 def run(path, limit, splits):
     """Append what is missing, until `limit` seconds are over."""
-    note(path)
+    making = begin().beside(path)
+    before = {part.environment.get("commit") for part in makings(path.parent)}
+    if before - {making.environment["commit"]}:
+        sys.exit(f"{path} has rows of commit {before.pop()}, this is {making.environment['commit']}: begin a new file")
     end, seen = time.time() + limit, set()
     if path.exists():
         with path.open() as file:
@@ -102,8 +101,11 @@ def run(path, limit, splits):
             if time.time() > end:
                 break
             if cell not in seen:
+                started = time.perf_counter()
                 writer.writerows(list(measure(*cell)))
                 file.flush()
+                making.add(time.perf_counter() - started)
+    note(path)
 
 
 def table(path):
@@ -162,13 +164,19 @@ def _marked(means):
     ]
 
 
-if __name__ == "__main__":
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("run", "note", "table"))
+    parser.add_argument("rows", type=Path, help="a csv file")
+    parser.add_argument("--seconds", type=float, default=np.inf, help="begin no cell after this")
+    parser.add_argument("--splits", type=int, nargs="+", default=SPLITS)
+    given = parser.parse_args()
     warnings.simplefilter("ignore")
-    if sys.argv[2:] == ["table"]:
-        table(Path(sys.argv[1]))
+    if given.what == "run":
+        run(given.rows, given.seconds, given.splits)
     else:
-        run(
-            Path(sys.argv[1]),
-            float(sys.argv[2]) if len(sys.argv) > 2 else np.inf,
-            [int(s) for s in sys.argv[3:]] or SPLITS,
-        )
+        {"note": note, "table": table}[given.what](given.rows)
+
+
+if __name__ == "__main__":
+    main()

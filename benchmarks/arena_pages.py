@@ -3,8 +3,9 @@
     python benchmarks/arena_pages.py docs/results/arena/records.csv.gz docs
 
 A page marks a table with ``<!-- table: NAME -->`` and ``<!-- end -->``. The score card, the cells and the picture
-under docs/results/arena come from the same rows. "safe" is the judged outcome: each fold of data sets by the rule that
-the other folds chose.
+under docs/results/arena come from the same rows, and run.json from what the recorders noted of their making, which
+lies beside the rows (records.making.json, unseen.making.json). "safe" is the judged outcome: each fold of data sets by
+the rule that the other folds chose.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import sys
 from collections.abc import Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -30,7 +30,9 @@ from floral_learn.defenses.sanitizers.rule import MEMORISES, RULE, RULE_MEMORISI
 from floral_learn.evaluation.arena_card import EVENNESS, PREVALENCE
 from floral_learn.evaluation.arena_methods import MODELS
 from floral_learn.evaluation.arena_outputs import write_arena
-from floral_learn.evaluation.reporting.environment import environment
+from floral_learn.evaluation.metrics import sample_deviation
+from floral_learn.evaluation.reporting.making import beside_merged, kept_parts
+from floral_learn.evaluation.reporting.origin import note_of
 
 TITLES = {name: title for name, (title, _) in MODELS.items()}
 COLUMNS = {
@@ -157,7 +159,11 @@ class Arena:
         """The lowest cells, judged, with the deviation over the splits."""
         values = pd.DataFrame(self.judged, index=self.records.cell, columns=["accuracy", "balanced"])
         groups = values.groupby(level=CELL)
-        found = groups.mean().assign(deviation=groups.accuracy.std(), splits=groups.size()).sort_values("accuracy")
+        found = (
+            groups.mean()
+            .assign(deviation=groups.accuracy.agg(sample_deviation), splits=groups.size())
+            .sort_values("accuracy")
+        )
         lines = [
             "| model behind | data | attack | level | splits | accuracy | ± splits | balanced accuracy |",
             "|---|---|---|---:|---:|---:|---:|---:|",
@@ -363,8 +369,8 @@ def main() -> None:
     tables = arena.tables()
     for page in (given.docs / "results" / "arena.md", given.docs / "blind.md"):
         print(write_atomically(page, fill(page.read_text(), tables)))
-    note: dict[str, Any] = {"command": "python benchmarks/arena_pages.py docs/results/arena/records.csv.gz docs"}
-    for written in write_arena(arena.long(), given.docs / "results" / "arena", note | {"environment": environment()}):
+    note = note_of([part for rows in (given.rows, UNSEEN) for part in kept_parts(beside_merged(rows))])
+    for written in write_arena(arena.long(), given.docs / "results" / "arena", note):
         print(written)
 
 

@@ -5,7 +5,8 @@
 
 A plan names models, attacks (``cheap``, ``alfa``, ``lfa`` or ``all``) and splits; plans run in the given order, each
 as tasks of one data set and split. FOLDER keeps poisoned labels (``labels/``) and one csv file per model, attacks, data
-set and split (``rows/``): cells that are there are not run again. ``contradicted_rule.py`` reads the folder.
+set and split (``rows/``, and in ``rows/making/`` how each was made): cells that are there are not run again.
+``contradicted_rule.py`` reads the folder.
 
 A treatment's row has what the held-out check says of it, and its test accuracy where any rule could accept it (on the
 first split of the fast models always). cleanlab's CleanLearning gets the same held-out probabilities (four folds; a
@@ -47,6 +48,7 @@ from floral_learn.defenses.sanitizers.rule import MEMORISES, RULE, Rule
 from floral_learn.defenses.sanitizers.suspects import mixed_suspects, rarest_share, undecided
 from floral_learn.evaluation.arena import arena_attacks
 from floral_learn.evaluation.cell_data import poisoned_labels
+from floral_learn.evaluation.reporting.making import Making, begin
 from floral_learn.evaluation.reporting.results import attack_title
 from floral_learn.evaluation.spec import Attack, Data, params
 
@@ -279,10 +281,19 @@ def floral_cell(data: Any, y: np.ndarray, seed: int) -> list[dict[str, Any]]:
 
 
 def run_task(
-    folder: Path, models: list[str], stage: str, name: str, split: int, rows: int, end: float, only: str = ""
+    folder: Path,
+    models: list[str],
+    stage: str,
+    name: str,
+    split: int,
+    rows: int,
+    end: float,
+    making: Making,
+    only: str = "",
 ) -> str:
-    """Run what is missing of one data set and split, until `end` (time.time())."""
+    """Run what is missing of one data set and split, until `end` (time.time()); each file of rows has its note."""
     started, count = time.time(), 0
+    notes: dict[Path, Making] = {}
     slow = {attack for names in STAGES.values() for attack in names}
     attacks: list[Any] = [a for a in arena_attacks(name) if a.name in STAGES.get(stage, ())]
     if stage in ("cheap", "all"):
@@ -303,6 +314,7 @@ def run_task(
                     return f"{models} {stage} {name} {split}: out of time"
                 if (title, level) not in finished(path):
                     count += 1
+                    cell_started = time.perf_counter()
                     every = split == 1 and model in FAST
                     if model == "floral":
                         new = floral_cell(data, y, split)
@@ -311,6 +323,8 @@ def run_task(
                     where = {"model": "svc" if model == "floral" else model, "data": name, "fold": ARENA_FOLDS[name]}
                     where |= {"split": split, "attack": title, "level_": level, "n": len(y)}
                     append(path, [where | row for row in new])
+                    note = notes.setdefault(path, making.beside(path))
+                    note.add(time.perf_counter() - cell_started)
     return f"{'+'.join(models)} {stage} {name} {split}: {count} cells, {time.time() - started:.1f} s"
 
 
@@ -355,12 +369,14 @@ def main() -> None:
     parser.add_argument("--only", default="", choices=("", "memory"), help="only what a model learns by heart")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=1e9, help="start no cell after this")
+    parser.add_argument("--trial", action="store_true", help="run a tree with local changes, for a look")
     given = parser.parse_args()
+    making = begin(trial=given.trial)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     end, started = time.time() + given.seconds, time.time()
     tasks = [task for plan in given.plan for task in plan_tasks(plan) if task[2] in given.data.split(",")]
     with ProcessPoolExecutor(given.processes) as pool:
-        waiting = [pool.submit(run_task, given.folder, *task, given.rows, end, given.only) for task in tasks]
+        waiting = [pool.submit(run_task, given.folder, *task, given.rows, end, making, given.only) for task in tasks]
         for task, done in zip(tasks, waiting, strict=True):
             try:
                 told = done.result()

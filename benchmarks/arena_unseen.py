@@ -7,7 +7,7 @@
 Eight data sets, four attacks at 10 and 30 % beside clean labels, and models as scikit-learn makes them (the arena has
 smaller forests): a forest, boosting, an SVM with C = 10, logistic regression and three nearest neighbours, each plain,
 behind ``ContradictedLabels`` and behind cleanlab's CleanLearning (which cannot weigh neighbours). FOLDER gets one csv
-file per data set and split.
+file per data set and split, and under ``making/`` how each was made.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from sklearn.svm import SVC
 
 from floral_learn import ContradictedLabels, SanitizedClassifier, load_arena, load_mnist, poison
 from floral_learn.evaluation.arena_methods import CleanlabClassifier
+from floral_learn.evaluation.reporting.making import Making, begin, beside_merged, keep_parts, makings
 
 Parts = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 MODELS: dict[str, Any] = {
@@ -130,7 +131,7 @@ def compared(model: Any, parts: Parts, given: np.ndarray) -> dict[str, Any]:
     return row | {"acted": int(safe.sanitizer_.acted_), "memorised": safe.sanitizer_.memorised_}
 
 
-def run_task(folder: Path, name: str, split: int, end: float) -> str:
+def run_task(folder: Path, name: str, split: int, end: float, making: Making) -> str:
     """Run what is missing of one data set and split, until `end` (time.time())."""
     if time.time() > end:
         return ""
@@ -140,7 +141,7 @@ def run_task(folder: Path, name: str, split: int, end: float) -> str:
         if not path.exists()
         else set(pd.read_csv(path)[["attack", "level", "model"]].itertuples(index=False, name=None))
     )
-    parts = DATA[name](split)
+    parts, note = DATA[name](split), making.beside(path)
     for attack, level, given in cells(parts[0], parts[2], split):
         for title, model in MODELS.items():
             if len(np.unique(parts[2])) > MOST_CLASSES.get(title, 99) or (attack, level, title) in there:
@@ -148,7 +149,9 @@ def run_task(folder: Path, name: str, split: int, end: float) -> str:
             if time.time() > end:
                 return f"{name} {split}: out of time after {count} cells"
             where = {"data": name, "split": split, "attack": attack, "level": level, "model": title}
+            cell_started = time.perf_counter()
             append(path, where | compared(model, parts, given))
+            note.add(time.perf_counter() - cell_started)
             count += 1
     return f"{name} {split}: {count} cells, {time.time() - started:.1f} s"
 
@@ -202,6 +205,7 @@ def main() -> None:
     parser.add_argument("--data", default="", help="only these data sets, separated by semicolons")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=1e9, help="start no cell after this")
+    parser.add_argument("--trial", action="store_true", help="run a tree with local changes, for a look")
     given = parser.parse_args()
     if given.what == "table":
         print(score_card(read(given.folder)).round(4).to_string(index=False))
@@ -209,14 +213,16 @@ def main() -> None:
     if given.what == "merge":
         times = [name for name in FIELDS if name.endswith("_seconds")]
         read(given.folder).drop(columns=times).to_csv(given.out, index=False)
+        keep_parts(makings(given.folder), beside_merged(given.out))
         return
+    making = begin(trial=given.trial)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     end = time.time() + given.seconds
     first, _, last = given.splits.partition("-")
     names = given.data.split(";") if given.data else list(DATA)
     tasks = [(name, split) for split in range(int(first), int(last or first) + 1) for name in names]
     with ProcessPoolExecutor(given.processes) as pool:
-        waiting = [pool.submit(run_task, given.folder, *task, end) for task in tasks]
+        waiting = [pool.submit(run_task, given.folder, *task, end, making) for task in tasks]
         for task, done in zip(tasks, waiting, strict=True):
             try:
                 told = done.result()

@@ -7,8 +7,8 @@
 FOLDER is what ``arena_record.py`` wrote. ``choose`` takes, on three folds of data sets, the most careful rule of a
 grid among those that do no harm there and gain nearly as much as the best, and judges it on the fourth: first for
 models that smooth over contradicted labels, then for those that learn them by heart. ``merge`` puts the rows into one
-file; ``cost`` prints the CPU time of a sanitised fit in plain fits, on 1,000 rows with 20 %
-random flips. ``arena_pages.py`` publishes the judged outcome.
+file, and how they were made into another beside it; ``cost`` prints the CPU time of a sanitised fit in plain fits, on
+1,000 rows with 20 % random flips. ``arena_pages.py`` publishes the judged outcome.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import pandas as pd
 
 from floral_learn.defenses.sanitizers.one_way import FEWEST
 from floral_learn.defenses.sanitizers.rule import MEMORISES, RULE, RULE_MEMORISING, Rule
+from floral_learn.evaluation.reporting.making import beside_merged, keep_parts, makings
 
 NEVER = 99.0  # standard errors that nothing has
 # Mean accuracy that a careful rule may cost. Where a model learns labels by heart, doing nothing is costly too.
@@ -278,6 +279,7 @@ def main() -> None:
         cost(str(given.source))
     else:
         read_rows(given.source).sort_values([*CELL, "split"]).to_csv(given.out, index=False)
+        keep_parts(makings(given.source / "rows"), beside_merged(given.out))
 
 
 if __name__ == "__main__":

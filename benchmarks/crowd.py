@@ -4,8 +4,8 @@
 Needs cleanlab and the tables of FLORAL_DATA.
 """
 
+import argparse
 import resource
-import sys
 import time
 from functools import partial
 from itertools import product
@@ -206,7 +206,9 @@ def million():
 def main():
     parts = {"decided": decided, "groups": groups, "million": million}
     parts |= {name: partial(ask_and_game, name) for name in ("ask", "game")}
-    for name in sys.argv[1:] or parts:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", choices=[[], *parts], help="what to measure; all of it by default")
+    for name in parser.parse_args().parts or parts:
         parts[name]()
 
 

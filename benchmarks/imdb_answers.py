@@ -182,11 +182,13 @@ def data_of(seed: int, given: argparse.Namespace):
 def work(tasks, given: argparse.Namespace) -> None:
     """Take tasks until there are none."""
     warnings.filterwarnings("ignore", message="eta = ")
+    making = given.making.beside(given.out / "answers.jsonl")
     while (task := tasks.get()) is not None:
         cell = Cell(task, given)
         try:
             cell.in_time(30.0 if given.plain else 50.0)
             cell.run()
+            making.add(time.monotonic() - cell.began)
         except OutOfTime:
             print(f"{task.name}: no time left", flush=True)
         except Exception:
@@ -224,9 +226,13 @@ def main() -> None:
     if given.model is not None:
         os.environ["FLORAL_TEXT_MODEL"] = str(Path(given.model).resolve())
     os.environ.setdefault("FLORAL_WORK", str((given.out / "work").resolve()))
-    from floral_learn.evaluation.reporting.environment import environment
+    from imdb_gpu import of_the_gpu
 
-    given.commit = environment().get("commit", "")
+    from floral_learn.evaluation.reporting.making import begin
+
+    given.making = begin(trial=any(v is not None for v in (given.rows, given.epochs, given.max_length)))
+    given.making.environment |= of_the_gpu(given.device)
+    given.commit = given.making.environment.get("commit", "")
     levels = [int(level) if level == int(level) else level for level in given.levels]
     fitted = () if given.plain else tuple(given.fitted)
     wanted = [Task(seed, level, fitted) for level in levels for seed in given.draws]

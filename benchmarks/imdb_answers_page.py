@@ -2,8 +2,9 @@
 
     python benchmarks/imdb_answers_page.py EXPORT [--docs docs/results]
 
-EXPORT holds answers.jsonl (imdb_answers.py), encoders.jsonl (imdb_encoders.py) and env.json. Every number on the page,
-and every sentence with one, comes from these files; remarks of people stand between the two markers, and are kept.
+EXPORT holds answers.jsonl (imdb_answers.py), encoders.jsonl (imdb_encoders.py) and making/, the notes of both. Every
+number on the page, and every sentence with one, comes from these files; remarks of people stand between the two
+markers, and are kept.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from imdb_encoder_tables import Encoders, encoder_table, level_table, nearest_en
 
 from floral_learn.atomic_files import write_atomically
 from floral_learn.evaluation.metrics import sample_deviation
+from floral_learn.evaluation.reporting.making import makings
+from floral_learn.evaluation.reporting.origin import note_of
 
 GOALS = {25: 0.5, 30: 0.7, 35: 0.7, 40: 0.7}  # share of the gap to clean labels, with 100 answers
 COMMANDS = (
@@ -244,7 +247,7 @@ def main() -> None:
     parser.add_argument("--docs", type=Path, default=Path("docs/results"))
     given = parser.parse_args()
     rows, encoders = read_lines(given.export / "answers.jsonl"), read_lines(given.export / "encoders.jsonl")
-    made = json.loads((given.export / "env.json").read_text())
+    note = note_of(makings(given.export))
     target, folder = given.docs / "imdb-answers.md", given.docs / "imdb-answers"
     folder.mkdir(parents=True, exist_ok=True)
     old = target.read_text() if target.is_file() else ""
@@ -253,9 +256,8 @@ def main() -> None:
         if (given.export / name).is_file():
             shutil.copyfile(given.export / name, folder / name)
     draw_wrong(Answers(rows), folder / "answers.png")
-    note = {"command": COMMANDS[0], "environment": made}
     write_atomically(folder / "run.json", json.dumps(note, indent=1) + "\n")
-    write_atomically(target, page(rows, encoders, made, kept))
+    write_atomically(target, page(rows, encoders, note["environment"], kept))
     print(f"wrote {target}")
 
 

@@ -192,9 +192,14 @@ def main() -> None:
         os.environ["FLORAL_TEXT_MODEL"] = str(Path(given.model).resolve())
     os.environ.setdefault("FLORAL_WORK", str((given.out / "work").resolve()))
     warnings.filterwarnings("ignore", message="eta = ")
-    from floral_learn.evaluation.reporting.environment import environment
+    from imdb_gpu import of_the_gpu
 
-    given.commit = environment().get("commit", "")
+    from floral_learn.evaluation.reporting.making import begin
+
+    making = begin(trial=any(v is not None for v in (given.rows, given.epochs, given.max_length)))
+    making.environment |= of_the_gpu(given.device)
+    given.commit = making.environment.get("commit", "")
+    making = making.beside(given.out / "encoders.jsonl")
     wanted = [e for e in ENCODERS if given.only is None or any(word in e.name for word in given.only)]
     if not wanted:
         raise SystemExit(f"--only {' '.join(given.only)} names none of: {'; '.join(e.name for e in ENCODERS)}")
@@ -203,7 +208,9 @@ def main() -> None:
             bench = Bench(given, number, level)
             for encoder in wanted:
                 if encoder.name not in bench.known() and bench.in_time():
+                    began = time.monotonic()
                     bench.make(encoder)
+                    making.add(time.monotonic() - began)
 
 
 if __name__ == "__main__":

@@ -120,10 +120,14 @@ def export_embeddings(suite, store, export: Path, level: float = 25, rows: int =
     np.savez_compressed(export / "labels.npz", **{key: np.asarray(value, np.int8) for key, value in kept.items()})
 
 
-def command() -> str:
-    """What was typed, folders by their last name alone."""
-    words = [Path(word).name if "/" in word else word for word in sys.argv[1:]]
-    return " ".join(["python", "benchmarks/imdb_gpu.py", *words])
+def of_the_gpu(device: str | None) -> dict[str, str]:
+    """What texts need beside what every note has: the version of transformers, and the GPU."""
+    from importlib.metadata import version
+
+    import torch
+
+    found = {"transformers": version("transformers")}
+    return found | ({"gpu": torch.cuda.get_device_name()} if device == "cuda" else {})
 
 
 def adapted(suite, given: argparse.Namespace):
@@ -153,18 +157,21 @@ def main() -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     warnings.filterwarnings("ignore", message="eta = ")  # the store has it as eta_lambda_max
 
-    from floral_learn.evaluation.reporting.environment import environment
+    from floral_learn.evaluation.reporting.making import begin
     from floral_learn.evaluation.runner import run_cells
     from floral_learn.evaluation.store import Store
     from floral_learn.evaluation.suites import SUITES
 
+    making = begin(trial=any(v is not None for v in (given.rows, given.rounds, given.max_length, given.epochs)))
+    making.environment |= of_the_gpu(given.device)
     given.out.mkdir(parents=True, exist_ok=True)
     if given.export is not None:
         given.export.mkdir(parents=True, exist_ok=True)
     suites = {name: adapted(SUITES[name], given) for name in given.suites}
     order = given.levels or sorted({level for suite in suites.values() for level in suite.levels})
     cells = sorted((cell for suite in suites.values() for cell in suite.cells()), key=lambda c: order.index(c.level))
-    note = {"command": command(), "environment": environment(), "seeds": list(range(1, given.draws + 1))}
+    seeds = list(range(1, given.draws + 1))
+    note = {"command": making.command, "environment": making.environment, "seeds": seeds}
     if given.export is not None:  # before anything else: a run that is cut off has its note, too
         (given.export / "times.json").write_text(json.dumps({"imdb": note}, indent=1) + "\n")
     with Store(given.out / "store.sqlite") as store:

@@ -22,6 +22,7 @@ from floral_learn.atomic_files import write_atomically
 from floral_learn.datasets import load_imdb
 from floral_learn.evaluation.adapt_suite import adapt
 from floral_learn.evaluation.metrics import sample_deviation
+from floral_learn.evaluation.reporting.origin import note_of, parts_of
 from floral_learn.evaluation.reporting.paper import paper_value
 from floral_learn.evaluation.reporting.results import WIDER, Results
 from floral_learn.evaluation.reporting.write import write_outputs
@@ -242,12 +243,9 @@ def top_texts(results: Results, level: float = 40) -> str:
     return "\n".join(lines) + "\n"
 
 
-def page(results: dict[str, Results], times: dict, kept: str, export: Path) -> str:
+def page(results: dict[str, Results], times: dict, kept: str, note: dict, export: Path) -> str:
     imdb, shared = results["imdb"], results["imdb-influence"]
-    note = times.get("imdb", {})
-    made = json.loads((export / "env.json").read_text()) if (export / "env.json").is_file() else {}
-    made = made or note.get("environment", {})
-    versions = ", ".join(f"{k} {v}" for k, v in made.items() if v != "not installed")
+    versions = ", ".join(f"{k} {v}" for k, v in note["environment"].items() if v != "not installed")
     took = sum(entry.get("seconds", 0.0) for entry in times.values())
     seconds = f"{took:.0f} s" if took else "not recorded"
     bullets = "\n".join(f"- {sentence}" for sentence in heads_in_short(imdb))
@@ -308,17 +306,6 @@ Versions: {versions or "not recorded"}.
 """
 
 
-def write_note(export: Path, times: dict, target: Path) -> None:
-    """run.json: how the numbers beside it were made."""
-    made = json.loads((export / "env.json").read_text()) if (export / "env.json").is_file() else {}
-    content = {
-        "command": next((entry["command"] for entry in times.values() if "command" in entry), ""),
-        "environment": made,
-        "seconds": {name: entry.get("seconds") for name, entry in times.items()},
-    }
-    write_atomically(target, json.dumps(content, indent=1) + "\n")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("export", type=Path)
@@ -352,8 +339,12 @@ def main() -> None:
             (pictures / "overlap.md").write_text(
                 (Path(folder) / "imdb-influence" / "tables" / "overlap.md").read_text()
             )
-            text = page(results, times, kept, given.export)
-    write_note(given.export, times, pictures / "run.json")
+            cells = [cell for found in results.values() for cell in found.suite.cells()]
+            note = note_of(parts_of(store, "imdb", {"imdb": list({cell.key: cell for cell in cells}.values())}))
+            if (more := given.export / "env.json").is_file():  # versions that an earlier imdb_gpu.py did not note
+                note["environment"] = json.loads(more.read_text()) | note["environment"]
+            text = page(results, times, kept, note, given.export)
+    write_atomically(pictures / "run.json", json.dumps(note, indent=1) + "\n")
     write_atomically(target, text)
     print(f"wrote {target} and {pictures}")
 

@@ -27,6 +27,7 @@ from floral_learn.evaluation.questions.card import SMALL_GAP, question_frame
 from floral_learn.evaluation.questions.cells import question_cells
 from floral_learn.evaluation.questions.goals import goal_rows
 from floral_learn.evaluation.questions.outputs import card_text, write_questions
+from floral_learn.evaluation.reporting.origin import note_of, parts_of
 from floral_learn.evaluation.reporting.paper import paper_value
 from floral_learn.evaluation.store import Store
 from floral_learn.evaluation.suites import SUITES
@@ -95,20 +96,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run", type=Path)
     parser.add_argument("--docs", type=Path, default=ROOT / "docs" / "results")
-    parser.add_argument("--commit", help="of the tree that was copied to the machine that ran it")
     given = parser.parse_args()
     page, folder = given.docs / "questions.md", given.docs / "questions"
     cells = question_cells()
     with Store(given.run / "store.sqlite", read_only=True) as store:
         frame = question_frame(cells, store)
-        note = store.runs("questions")[-1]
-        costs = store.costs(cell.key for cell in cells)
-    if given.commit:
-        note["info"]["environment"]["commit"] = given.commit
+        note = note_of(parts_of(store, "questions", {"questions": cells}))
     cases = [
         json.loads(line) for path in sorted(given.run.glob("*.jsonl")) for line in path.read_text().splitlines() if line
     ]
-    write_questions(frame, folder, note["info"])
+    write_questions(frame, folder, note)
     with print_style():
         stream = io.BytesIO()
         draw_by_attack(frame).savefig(stream, format="png", dpi=140, bbox_inches="tight")
@@ -116,12 +113,9 @@ def main() -> None:
     write_atomically(folder / "cases.jsonl", "".join(json.dumps(case) + "\n" for case in cases))
     times = given.run / "review-times.md"
     if times.exists():
-        text = times.read_text()
-        if given.commit:
-            text = re.sub(r"commit [^,]*,", f"commit {given.commit},", text, count=1)
-        write_atomically(given.docs / "review-times.md", text)
+        write_atomically(given.docs / "review-times.md", times.read_text())
     kept = _kept(page)
-    text = "\n".join(_page(frame, cases, note, costs, kept, (given.docs / "review-times.md").read_text(), folder))
+    text = "\n".join(_page(frame, cases, note, kept, (given.docs / "review-times.md").read_text(), folder))
     write_atomically(page, text + "\n")
 
 
@@ -135,19 +129,19 @@ def _page(
     frame: pd.DataFrame,
     cases: list[dict[str, Any]],
     note: dict[str, Any],
-    costs: Any,
     kept: str,
     times: str,
     folder: Path,
 ) -> list[str]:
-    where = note["info"]["environment"]
-    hours = sum(seconds for seconds, _ in costs.values()) / 3600
+    parts = note.get("parts", [note["environment"]])
+    commits, systems = (", ".join(dict.fromkeys(part[name] for part in parts)) for name in ("commit", "system"))
+    hours = note["seconds"] / 3600
     return [
         "# Questions: what a person's answers buy",
         "",
         "A person is shown m training rows and says what they are. How much of what poison took comes back?",
         "",
-        f"{note['started'][:10]}, commit {where.get('commit', 'unknown')}, {where['system']}, {hours:.1f} core hours: "
+        f"{note['started'][:10]}, commit {commits}, {systems}, {hours:.1f} core hours: "
         "`floral bench questions`, then `python benchmarks/review_cases.py`; this page is made by "
         "`python benchmarks/questions_results.py`.",
         "",

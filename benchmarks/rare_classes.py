@@ -1,13 +1,12 @@
 """Balanced accuracy on clean labels where one class is rare: SVC, FLORAL's default, and the paper's candidates.
 
 Prints a table; classes of 10, 5, 3 and 2 % are simulated, htru2 is read where FLORAL_DATA has it.
-usage: python benchmarks/rare_classes.py [splits]
 """
 
 from __future__ import annotations
 
+import argparse
 import os
-import sys
 import warnings
 from pathlib import Path
 
@@ -59,4 +58,6 @@ def main(splits: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 4)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("splits", type=int, nargs="?", default=4)
+    main(parser.parse_args().splits)

@@ -3,6 +3,7 @@
 python benchmarks/targets.py  (about ten seconds; its table is in docs/attacks.md)
 """
 
+import argparse
 import warnings
 
 import numpy as np
@@ -33,6 +34,7 @@ def measure(X, y, seed, victim, budget=0.06):
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     warnings.simplefilter("ignore")  # the surrogate of the attack may not converge
     print(
         "| data | targets misread | test accuracy | misread without a target | test accuracy |\n|---|---|---|---|---|"

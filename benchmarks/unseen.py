@@ -1,7 +1,8 @@
 """What ships, on problems that no rule of the library was chosen on: the default, the blind rule, and answers.
 
     python benchmarks/unseen.py run ROWS.jsonl [--processes 4] [--splits 2] [--seconds 500]
-    python benchmarks/unseen.py page ROWS.jsonl --commit COMMIT > docs/results/unseen.md
+    python benchmarks/unseen.py note ROWS.jsonl         # run.json beside the rows: how they were made
+    python benchmarks/unseen.py page ROWS.jsonl > docs/results/unseen.md
 
 Twelve two-class problems of 1,000 training and 1,200 test rows: pairs of MNIST digits other than 1 and 7 (one with a
 rare class), LabelMe's pictures by their true classes (halves, and one class against the rest), reviews of IMDB as
@@ -31,7 +32,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from floral_learn import ContradictedLabels, FloralClassifier, LabelReview, SanitizedClassifier, poison
+from floral_learn.atomic_files import write_atomically
 from floral_learn.datasets import load_imdb
+from floral_learn.evaluation.reporting.making import begin, makings
+from floral_learn.evaluation.reporting.origin import note_of
 
 HOME = Path(os.environ.get("FLORAL_DATA", ""))
 TRAIN, TEST = 1000, 1200
@@ -112,6 +116,7 @@ def problem(name: str, seed: int) -> tuple[np.ndarray, ...]:
 def cell(name: str, attack: str, level: float, split: int) -> dict[str, Any]:
     """Accuracy and balanced accuracy of everything on one poisoned training set."""
     warnings.filterwarnings("ignore")
+    began = time.perf_counter()
     X, y, new, truth = problem(name, split)
     given = y if attack == "clean" else poison(X, y, attack=attack, budget=level, random_state=split).y
     found: dict[str, Any] = dict(zip(KEY, (name, attack, level, split), strict=True))
@@ -133,12 +138,12 @@ def cell(name: str, attack: str, level: float, split: int) -> dict[str, Any]:
         review.answer(rows, y[rows])
         if number in MARKS:
             note(f"{number} answers", review.fit(SVC()))
-    return found
+    return found | {"seconds": round(time.perf_counter() - began, 2)}
 
 
-def run(path: Path, processes: int, splits: int, seconds: float) -> None:
+def run(path: Path, processes: int, splits: int, seconds: float, trial: bool) -> None:
     """All cells that are not there yet, one line each."""
-    began = time.monotonic()
+    making, began = begin(trial=trial).beside(path), time.monotonic()
     done = {tuple(row[k] for k in KEY) for row in map(json.loads, path.open())} if path.exists() else set()
     there = [name for name in PROBLEMS if _there(name)]
     cells = [(n, a, level, s) for s in range(1, splits + 1) for a, level in ATTACKS for n in there]
@@ -151,6 +156,7 @@ def run(path: Path, processes: int, splits: int, seconds: float) -> None:
         if row is not None:
             with path.open("a") as file:
                 file.write(json.dumps(row) + "\n")
+            making.add(row["seconds"])
 
 
 def _there(name: str) -> bool:
@@ -160,13 +166,15 @@ def _there(name: str) -> bool:
     return name[0] not in files or (HOME / files[name[0]]).is_file()
 
 
-def page(path: Path, commit: str) -> None:
+def page(path: Path) -> None:
     """The results page, in Markdown."""
+    note = json.loads(path.with_name("run.json").read_text(encoding="utf-8"))
+    commits = dict.fromkeys(part["commit"] for part in note.get("parts", [note["environment"]]))
     rows = [row for row in map(json.loads, path.open()) if row["data"] in PROBLEMS]
     clean, dirty = ([r for r in rows if (r["attack"] == "clean") == c] for c in (True, False))
     print("# On problems that nothing was chosen on\n")
     print(
-        f"{time.strftime('%Y-%m-%d')}, commit {commit}, `python benchmarks/unseen.py run`, {len(rows)} cells: "
+        f"{note['started'][:10]}, commit {', '.join(commits)}, `python benchmarks/unseen.py run`, {len(rows)} cells: "
         f"{len({r['data'] for r in rows})} two-class problems of {TRAIN:,} training and up to {TEST:,} test rows,\n"
         f"four attacks at 10 and 30 %, `evasive` at 30 %, and clean labels; splits: {len({r['split'] for r in rows})}. "
         "No constant or rule was chosen on these problems, though relatives of some were used elsewhere (other\n"
@@ -237,17 +245,20 @@ def _line(cells: list[str]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["run", "page"])
+    parser.add_argument("what", choices=["run", "note", "page"])
     parser.add_argument("rows", type=Path)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--splits", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=float("inf"))
-    parser.add_argument("--commit", default="(not given)")
+    parser.add_argument("--trial", action="store_true", help="run a tree with local changes, for a look")
     given = parser.parse_args()
     if given.what == "run":
-        run(given.rows, given.processes, given.splits, given.seconds)
+        run(given.rows, given.processes, given.splits, given.seconds, given.trial)
+    elif given.what == "note":
+        note = note_of(makings(given.rows.parent))
+        write_atomically(given.rows.with_name("run.json"), json.dumps(note, indent=1) + "\n")
     else:
-        page(given.rows, given.commit)
+        page(given.rows)
 
 
 if __name__ == "__main__":

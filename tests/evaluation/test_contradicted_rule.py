@@ -13,6 +13,7 @@ from sklearn.svm import SVC
 
 from floral_learn import poison
 from floral_learn.datasets.arena import load_arena
+from floral_learn.evaluation.reporting.making import Making, makings
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
@@ -121,13 +122,17 @@ def test_recorded_cells_say_what_the_estimator_does(recorder):
 def test_recording_goes_on_where_it_stopped(recorder, tmp_path):
     pytest.importorskip("cleanlab")
     task = (tmp_path, ["logistic"], "cheap", "iris", 2, 60)
-    assert "out of time" in recorder.run_task(*task, end=0) or not list(tmp_path.glob("rows/*"))
-    told = recorder.run_task(*task, end=float("inf"))
+    making = Making("python benchmarks/arena_record.py", {"commit": "abc1234", "system": "here"}, "2026-01-01T00:00:00")
+    assert "out of time" in recorder.run_task(*task, end=0, making=making) or not list(tmp_path.glob("rows/*"))
+    told = recorder.run_task(*task, end=float("inf"), making=making)
     assert "19 cells" in told
-    assert " 0 cells" in recorder.run_task(*task, end=float("inf"))
+    assert " 0 cells" in recorder.run_task(*task, end=float("inf"), making=making)
     (part,) = tmp_path.glob("rows/*.csv")
     frame = pd.read_csv(part)
     assert set(frame[frame.kind == "plain"].level_) == {0, 10, 20, 30}
+    (made,) = makings(tmp_path / "rows")
+    assert (made.cells, made.environment["commit"]) == (19, "abc1234")
+    assert made.seconds > 0
     assert next(recorder.plan_tasks("svc+forest:alfa:2-3")) == (["svc", "forest"], "alfa", "spambase", 2)
 
 

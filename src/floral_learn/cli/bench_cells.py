@@ -36,10 +36,11 @@ def run_cells(
     from joblib import Parallel, delayed
 
     from floral_learn.evaluation.reporting.environment import environment
+    from floral_learn.evaluation.reporting.origin import note_of, parts_of
     from floral_learn.evaluation.store import Store
 
     started, failed = time.perf_counter(), 0
-    note = {"command": shlex.join(["floral", *sys.argv[1:]]), "environment": environment()}
+    note: dict[str, Any] = {"command": shlex.join(["floral", *sys.argv[1:]]), "environment": environment()}
     with Store(out / "store.sqlite") as store:
         known = store.status(cell.key for cell in cells)
         left = [c for c in cells if c.key not in known or (retry_errors and known[c.key] == "error")]
@@ -66,7 +67,11 @@ def run_cells(
             status = "done"
         finally:
             store.end_run(number, status, time.perf_counter() - started)
-        card = report(store, {**note, "seconds": time.perf_counter() - started})
+        try:
+            note = note_of(parts_of(store, name, {name: cells}), trial=True)
+        except ValueError:  # nothing has finished, or cells of another store came without a note of their run
+            note |= {"started": note["environment"]["date"], "seconds": time.perf_counter() - started}
+        card = report(store, note)
     if card is None:
         typer.echo("no score card: no cell has finished", err=True)
         return failed

@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,15 +74,44 @@ def typed(words: Sequence[str] | None = None) -> str:
     return shlex.join(["python", f"benchmarks/{Path(words[0]).name}", *given])
 
 
-def makings(folders: Iterable[Path]) -> list[Part]:
-    """What was kept in the folders of rows, as parts: one per commit and machine."""
+def makings(folder: Path) -> list[Part]:
+    """What was kept beside the rows in `folder`, as parts: one per commit and machine, largest first."""
     parts: dict[tuple[str, ...], Part] = {}
-    for folder in folders:
-        for path in sorted((folder / FOLDER).glob("*.json")):
-            kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            new = Part(kept["environment"], {kept["command"]: None}, kept["started"], kept["cells"], kept["seconds"])
-            if new.machine in parts:
-                parts[new.machine].join(new)
-            else:
-                parts[new.machine] = new
+    for path in sorted((folder / FOLDER).glob("*.json")):
+        new = _part(json.loads(path.read_text(encoding="utf-8")))
+        if new.machine in parts:
+            parts[new.machine].join(new)
+        else:
+            parts[new.machine] = new
     return sorted(parts.values(), key=lambda part: -part.cells)
+
+
+def keep_parts(parts: Sequence[Part], path: Path) -> Path:
+    """Write parts beside rows that were merged into one file; `kept_parts` reads them."""
+    entries = [
+        {"command": "; ".join(part.commands), "environment": part.environment, "started": part.started}
+        | {"cells": part.cells, "seconds": part.seconds, "about": part.about}
+        for part in parts
+    ]
+    return write_atomically(path, json.dumps(entries, indent=1) + "\n")
+
+
+def kept_parts(path: Path) -> list[Part]:
+    """The parts that `keep_parts` wrote."""
+    return [_part(entry) for entry in json.loads(path.read_text(encoding="utf-8"))]
+
+
+def beside_merged(path: Path) -> Path:
+    """Where the parts of a file of merged rows are kept: records.csv.gz has records.making.json."""
+    return path.with_name(f"{path.name.split('.')[0]}.making.json")
+
+
+def _part(entry: dict[str, Any]) -> Part:
+    return Part(
+        entry["environment"],
+        dict.fromkeys(entry["command"].split("; ")),
+        entry["started"],
+        entry["cells"],
+        entry["seconds"],
+        entry.get("about", ""),
+    )

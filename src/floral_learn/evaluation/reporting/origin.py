@@ -25,6 +25,7 @@ class Part:
     started: str = ""
     cells: int = 0
     seconds: float | None = None  # of all its processes together, where that was recorded
+    about: str = ""  # what a reader should know of this part
 
     @property
     def machine(self) -> tuple[str, ...]:
@@ -42,8 +43,10 @@ class Part:
 
     def plain(self) -> dict[str, Any]:
         """What a note says of a part."""
-        found = {name: self.environment.get(name, "") for name in _OF_A_MACHINE} | {"cells": self.cells}
-        return found | ({} if self.seconds is None else {"seconds": round(self.seconds, 1)})
+        found: dict[str, Any] = {name: self.environment.get(name, "") for name in _OF_A_MACHINE}
+        found |= {"started": self.started, "cells": self.cells}
+        found["seconds"] = NOT_RECORDED if self.seconds is None else round(self.seconds, 1)
+        return found | ({"about": self.about} if self.about else {})
 
 
 def note_of(parts: Sequence[Part], *, trial: bool = False) -> dict[str, Any]:
@@ -67,7 +70,7 @@ def note_of(parts: Sequence[Part], *, trial: bool = False) -> dict[str, Any]:
     return note | ({"parts": [part.plain() for part in parts]} if len(parts) > 1 else {})
 
 
-def parts_of(store: Store, name: str, cells: Mapping[str, Sequence[Cell]]) -> list[Part]:
+def parts_of(store: Store, name: str, cells: Mapping[str, Sequence[Any]]) -> list[Part]:
     """The parts of suite `name`, largest first; `cells` are those of every suite that shares the store.
 
     A cell belongs to the last run that began before the cell was finished, of a suite and of families that have this
@@ -78,7 +81,7 @@ def parts_of(store: Store, name: str, cells: Mapping[str, Sequence[Cell]]) -> li
         for cell in members:
             home.setdefault(cell.key, set()).add(suite)
     runs = sorted(store.runs(), key=lambda run: run["started"])
-    family = {cell.key: family_of(cell) for cell in cells[name]}
+    family = {cell.key: family_of(cell) if isinstance(cell, Cell) else "" for cell in cells[name]}
     costs = store.costs(family)
     parts: dict[tuple[str, ...], Part] = {}
     for key, finished in sorted(store.finished(family).items(), key=lambda item: item[1]):

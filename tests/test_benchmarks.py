@@ -1,0 +1,59 @@
+"""Every script of benchmarks/ says how it is called, at once; those that `make bench` names need no more words."""
+
+import argparse
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "benchmarks"
+pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="benchmarks are not part of the source archive")
+SCRIPTS = sorted(path.name for path in FOLDER.glob("*.py") if '__name__ == "__main__"' in path.read_text("utf-8"))
+
+
+class Parsed(BaseException):
+    """The words of a command line are understood: nothing further is run."""
+
+
+@pytest.fixture
+def call(monkeypatch):
+    """Run a script up to the point where its words are understood; the exit status, or None."""
+    parse = argparse.ArgumentParser.parse_args
+
+    def only_parse(self, *args, **kwargs):
+        parse(self, *args, **kwargs)
+        raise Parsed
+
+    def run(words):
+        monkeypatch.setattr(sys, "argv", [str(FOLDER / words[0]), *words[1:]])
+        monkeypatch.setattr(sys, "path", [str(FOLDER), *sys.path])
+        try:
+            runpy.run_path(str(FOLDER / words[0]), run_name="__main__")
+        except Parsed:
+            return None
+        except SystemExit as stop:
+            return stop.code
+        raise AssertionError(f"{words[0]} reads its words without argparse, or has run")
+
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", only_parse)
+    return run
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_script_says_how_it_is_called(call, capsys, script):
+    pytest.importorskip("torch")
+    assert call([script, "--help"]) == 0
+    assert "usage:" in capsys.readouterr().out
+
+
+def test_make_bench_names_scripts_that_need_no_more_words(call, capsys):
+    pytest.importorskip("torch")
+    line = re.search(r"^BENCH\s*:=\s*(.*)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)[1]
+    lines = re.findall(r'"([^"]+)"', line)
+    assert len(lines) > 5
+    for words in lines:
+        assert call(words.split()) is None, f"{words}: {capsys.readouterr().err}"
+    assert call(["unseen.py"]) == 2, "this one needs words, and says so"
