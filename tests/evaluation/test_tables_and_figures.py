@@ -175,6 +175,10 @@ def test_every_deviation_is_that_of_a_sample():
     assert {path.name for path in sources if other.search(path.read_text())} <= {"problems.py"}
     package = Path(tables.__file__).parents[2]
     assert [path.name for path in package.rglob("*.py") if "ddof" in path.read_text()] == ["deviation.py"]
+    root = Path(__file__).resolve().parents[2]
+    scripts = [path for folder in ("benchmarks", "examples") for path in (root / folder).rglob("*.py")]
+    own = re.compile(r"\b(?:nan)?std\(|\bp?stdev\(|ddof|\.agg\([^)]*[\"']std")
+    assert [path.name for path in scripts if own.search(path.read_text(encoding="utf-8"))] == []
 
 
 def test_accuracy_and_recovery_of_every_budget_are_a_table(tmp_path):
