@@ -24,6 +24,7 @@ from floral_learn import FloralClassifier, load_mnist, load_moon, poison
 from floral_learn.audit import RecoveryDisplay, audit, recovery
 from floral_learn.datasets import DataNotFoundError
 from floral_learn.datasets.files import search_path
+from floral_learn.evaluation.reporting.making import begin
 from floral_learn.theory import stability, summarise
 
 LEVELS = (5, 10, 15, 20)
@@ -175,8 +176,19 @@ def _line(rows):
 def stability_figure(args):
     import matplotlib.pyplot as plt
 
+    run, started = begin(trial=args.trial), time.perf_counter()
     games = stability(n_games=500, rounds=100, random_state=0)
+    print(f"{run.heading()}, {time.perf_counter() - started:.0f} s\n")
     found = [game for game in games if game["found"]]
+    for words, some in (
+        ("without flips", [game for game in games if game["k"] == 0]),
+        ("with flips", [game for game in games if game["k"] > 0]),
+    ):
+        settled = [game for game in some if game["found"]]
+        sure = sum(game["gap"] > 0 for game in settled)
+        print(f"{words}: {len(settled)} of {len(some)} settle, {sure} of these without ties (delta' > 0)")
+    below = [sum(game[f"kappa {norm}"] < 1 for game in found) for norm in ("infinity", "spectral")]
+    print(f"kappa below 1: infinity norm {below[0]}, spectral {below[1]} of {len(found)}")
     print(f"{len(found)} of {len(games)} games have an equilibrium\n\n| bound | rounds | violated | games | worst |")
     print("|---|---|---|---|---|")
     for row in summarise(games):
@@ -221,5 +233,6 @@ if __name__ == "__main__":
     parser.add_argument("what", nargs="?", default="recovery", choices=["flags", "table", "recovery", "stability"])
     parser.add_argument("--data", default="design", choices=list(SETS))
     parser.add_argument("--cache", type=Path, default=Path("."))
+    parser.add_argument("--trial", action="store_true", help="stability of a tree with local changes, for a look")
     made = parser.parse_args()
     {"flags": flags, "table": table, "recovery": recovery_figure, "stability": stability_figure}[made.what](made)
