@@ -134,15 +134,15 @@ def _page(
     folder: Path,
 ) -> list[str]:
     parts = note.get("parts", [note["environment"]])
-    commits, systems = (", ".join(dict.fromkeys(part[name] for part in parts)) for name in ("commit", "system"))
+    commits, systems = (" and ".join(dict.fromkeys(part[name] for part in parts)) for name in ("commit", "system"))
     hours = note["seconds"] / 3600
     return [
         "# Questions: what a person's answers buy",
         "",
         "A person is shown m training rows and says what they are. How much of what poison took comes back?",
         "",
-        f"{note['started'][:10]}, commit {commits}, {systems}, {hours:.1f} core hours: "
-        "`floral bench questions`, then `python benchmarks/review_cases.py`; this page is made by "
+        f"{note['started'][:10]}, commit {commits}, {systems}, {hours:.1f} core hours "
+        "([run.json](questions/run.json)): `floral bench questions`, then `python benchmarks/review_cases.py`; this page is made by "
         "`python benchmarks/questions_results.py`.",
         "",
         SETTING,
