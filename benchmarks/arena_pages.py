@@ -27,9 +27,10 @@ from contradicted_rule import CELL, NEVER, SHIPPED, SHIPPED_RULES, Records, best
 from floral_learn.atomic_files import write_atomically
 from floral_learn.datasets.arena import WITH_FILES
 from floral_learn.defenses.sanitizers.rule import MEMORISES, RULE, RULE_MEMORISING
-from floral_learn.evaluation.arena_card import EVENNESS, PREVALENCE
+from floral_learn.evaluation.arena_card import PREVALENCE
 from floral_learn.evaluation.arena_methods import MODELS
 from floral_learn.evaluation.arena_outputs import write_arena
+from floral_learn.evaluation.data_kinds import arena_kind
 from floral_learn.evaluation.metrics import sample_deviation
 from floral_learn.evaluation.reporting.making import beside_merged, kept_parts
 from floral_learn.evaluation.reporting.origin import note_of
@@ -148,7 +149,7 @@ class Arena:
         return self.grouped("level", {f"{n} %": level == n for n in (10, 20, 26, 30)})
 
     def prevalence_table(self) -> str:
-        even = np.array([EVENNESS[name] for name in self.column("data")])
+        even = np.array([arena_kind(name).evenness for name in self.column("data")])
         rows = []
         for title, (low, high) in PREVALENCE.items():
             here = (even >= low) & (even < high)

@@ -12,7 +12,6 @@ from floral_learn.datasets.arena import ARENA, ARENA_FOLDS, SEVERAL_CLASSES, WIT
 from floral_learn.datasets.public_tables import TABLES, load_table
 from floral_learn.evaluation.arena import ARENA_SUITES, RAREST, VOTES, adapted
 from floral_learn.evaluation.arena_card import (
-    EVENNESS,
     PREVALENCE,
     arena_frame,
     differences,
@@ -23,6 +22,7 @@ from floral_learn.evaluation.arena_card import (
 from floral_learn.evaluation.arena_methods import BASES, ESTIMATORS, MODELS, CleanlabClassifier, TunedSVC, methods
 from floral_learn.evaluation.arena_outputs import write_arena
 from floral_learn.evaluation.cell_data import poisoned_labels
+from floral_learn.evaluation.data_kinds import arena_kind
 from floral_learn.evaluation.families.single_fits import make_estimator
 from floral_learn.evaluation.runner import run_suite
 from floral_learn.evaluation.spec import Attack, Cell, Data, params
@@ -41,7 +41,7 @@ def check_split(name):
     assert (len(first.classes) > 2) == (name in SEVERAL_CLASSES)
     assert not np.array_equal(first.X_train, second.X_train)
     counts = np.unique(first.y_train, return_counts=True)[1]
-    assert counts.min() * len(counts) / counts.sum() == pytest.approx(EVENNESS[name], abs=0.06)
+    assert counts.min() * len(counts) / counts.sum() == pytest.approx(arena_kind(name).evenness, abs=0.06)
 
 
 @pytest.mark.parametrize("name", WITHOUT_FILES)

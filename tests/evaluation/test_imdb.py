@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "neural"))
 from tiny_text import make_reviews, make_roberta
 
 from floral_learn.datasets import Dataset
-from floral_learn.evaluation import cell_data
+from floral_learn.evaluation import cell_data, data_kinds
 from floral_learn.evaluation.adapt_suite import adapt
 from floral_learn.evaluation.families import text_encode
 from floral_learn.evaluation.families.sanitise import assumed_noise, sanitiser_parameters
@@ -45,7 +45,7 @@ def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("imdb")
     encoder = make_roberta(folder / "roberta")
     patch = pytest.MonkeyPatch()
-    patch.setitem(cell_data.KINDS, "imdb", replace(cell_data.KINDS["imdb"], load=little_reviews))
+    patch.setitem(data_kinds.KINDS, "imdb", replace(data_kinds.KINDS["imdb"], load=little_reviews))
     patch.setenv("FLORAL_WORK", str(folder / "work"))
     cell_data.load.cache_clear()
     draw_of.cache_clear()

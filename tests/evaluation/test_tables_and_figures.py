@@ -191,6 +191,12 @@ def test_accuracy_and_recovery_of_every_budget_are_a_table(tmp_path):
         assert all(row.recovery is None for row in (*clean, poisoned[0]))
         assert all(0 <= row.recovery[0] <= 1 for row in poisoned[1:])
         place = per_budget.floral_places(results)[1]
+        config = per_budget.nearest_config(results, place, 6)
+        rounds, shares = per_budget.recovery_over_rounds(results, place, config)
+        whole = np.mean(results.traces(place, "recovery", config=config), axis=0)
+        assert len(rounds) == len(shares) == len(whole) - per_budget.WINDOW
+        assert (rounds[0], shares[0]) == (6, pytest.approx(whole[1:11].mean())), "rounds 1 to 10, without the warm-up"
+        place = per_budget.floral_places(results)[1]
         frame = results.frame
         mine = frame[
             (frame.method == "floral") & (frame.level == 10) & (frame.budget == 6) & (frame.statistic == "last")

@@ -6,7 +6,7 @@ import os
 from collections.abc import Container, Sequence
 from dataclasses import replace
 
-from floral_learn.evaluation.cell_data import kind_of
+from floral_learn.evaluation.data_kinds import kind_of
 from floral_learn.evaluation.spec import Attack, Data, Grid, Method, Suite, params
 
 QUICK_GRID = Grid(rounds=100, flips=(0.02, 0.1), etas=(3e-4, 7e-4), decays=(None,))

@@ -13,6 +13,7 @@ from floral_learn.datasets.arena import ARENA as NAMES
 from floral_learn.datasets.arena import ARENA_FOLDS, SEVERAL_CLASSES
 from floral_learn.evaluation.adapt_suite import adapt
 from floral_learn.evaluation.arena_methods import methods
+from floral_learn.evaluation.data_kinds import arena_kind
 from floral_learn.evaluation.spec import Attack, Data, Suite, params
 
 SPLITS = (1, 2, 3, 4, 5)
@@ -35,11 +36,12 @@ _TWO_CLASSES = ("alfa", "alfa-tilt", "lfa")
 
 
 def arena_attacks(name: str) -> tuple[Attack, ...]:
-    """The attacks on a data set; people have voted on labelme, and reviews are flipped by a network's gradient."""
-    if name == "labelme":
+    """The attacks on a data set; where people have voted their votes, on reviews the gradient of a network."""
+    kind = arena_kind(name)
+    if kind.wrong_votes:
         return (VOTES,)
-    if name == "imdb":
-        return (Attack("gradient"), Attack("random"), Attack("class-biased"))
+    if kind.attacks:
+        return tuple(Attack(attack) for attack in kind.attacks)
     return tuple(a for a in ATTACKS if name not in SEVERAL_CLASSES or a.name not in _TWO_CLASSES)
 
 
@@ -50,7 +52,7 @@ def arena_suite(name: str) -> Suite:
         title=f"{name} (fold {ARENA_FOLDS[name]})",
         data=tuple(Data(f"arena-{name}", params(seed=seed)) for seed in SPLITS),
         attacks=arena_attacks(name),
-        levels=(0, 26) if name == "labelme" else LEVELS,  # that many of its votes are wrong
+        levels=(0, votes) if (votes := arena_kind(name).wrong_votes) else LEVELS,
         settings=((0.0, 0.0),),
         methods=methods(),
         seeds=SPLITS,

@@ -12,6 +12,7 @@ import numpy as np
 
 from floral_learn.datasets.arena import ARENA_FOLDS
 from floral_learn.evaluation.arena_methods import BASES
+from floral_learn.evaluation.data_kinds import arena_kind
 from floral_learn.evaluation.metrics import sample_deviation
 from floral_learn.evaluation.reporting.results import attack_title
 from floral_learn.evaluation.spec import Suite
@@ -106,18 +107,9 @@ def groups(frame: pd.DataFrame) -> Iterator[tuple[str, list[str]]]:
     for fold in sorted(set(frame["fold"])):
         yield f"fold {fold}", [name for name in names if ARENA_FOLDS[name] == fold]
     for title, (low, high) in PREVALENCE.items():
-        found = [name for name in names if low <= EVENNESS[name] < high]
+        found = [name for name in names if low <= arena_kind(name).evenness < high]
         if found:
             yield title, found
-
-
-#: Share of the rarest class times the number of classes, on the clean labels of the whole data set.
-EVENNESS = {
-    "spambase": 0.79, "spambase-rare": 0.20, "moon": 1.0, "wine": 0.81, "circles": 1.0, "labelme": 0.68,
-    "phoneme": 0.59, "phoneme-rare": 0.10, "breast-cancer": 0.75, "letters": 0.80, "ellipses": 0.50, "pima": 0.70,
-    "htru2": 0.18, "digits": 0.97, "digits-3-8": 0.97, "mnist-1-7": 0.96, "overlap": 0.70, "magic04": 0.70,
-    "magic04-overlap": 0.70, "satimage": 0.58, "banknote": 0.89, "iris": 1.0, "imbalanced": 0.20, "imdb": 1.0,
-}  # fmt: skip
 
 
 def _poisoned(values: pd.Series, names: list[str]) -> pd.Series:

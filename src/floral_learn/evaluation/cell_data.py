@@ -2,61 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from sklearn.svm import SVC
 
-from floral_learn.datasets import DATASETS, Dataset, from_csv
-from floral_learn.datasets.arena import ARENA, load_arena
+from floral_learn.datasets import Dataset
+from floral_learn.evaluation.data_kinds import kind_of
 from floral_learn.evaluation.spec import Attack, Data
 
-
-@dataclass(frozen=True)
-class DataKind:
-    """What the experiments know of a data set besides its rows; nothing else asks for a data set by its name."""
-
-    load: Any  # (**params) -> Dataset
-    texts: bool = False  # reviews: rows are token numbers, with an encoder before every method
-    n_neighbors: int = 20  # of the baselines that look at neighbours, as the paper sets them
-    network: dict[str, Any] = field(default_factory=dict)  # of `MLPSettings`: shapes are the paper's, epochs ours
-    quick: dict[str, int] = field(default_factory=dict)  # sizes of a quick run
-    published: dict[str, tuple[int, ...]] = field(default_factory=dict)  # the authors' own labels: attack -> levels
-
-
-KINDS: dict[str, DataKind] = {
-    "moon": DataKind(
-        DATASETS["moon"],
-        network={"hidden": (32, 32), "epochs": 100},
-        published={"farthest": (5, 10, 15, 20, 25), "lfa": (5, 10, 25)},
-    ),
-    "mnist": DataKind(
-        DATASETS["mnist"],
-        network={"hidden": (32, 10), "epochs": 20, "clip": (0.0, 1.0)},
-        quick={"n_train": 600, "n_val": 100, "n_test": 600},
-    ),
-    "imdb": DataKind(
-        DATASETS["imdb"],
-        texts=True,
-        n_neighbors=1000,
-        quick={"n_train": 100, "n_val": 10, "n_test": 100, "max_length": 16, "epochs": 1},
-    ),
-    "csv": DataKind(from_csv),  # a user's file is not a data set with a name
-    **{f"arena-{name}": DataKind(partial(load_arena, name)) for name in ARENA},
-}
 # Attacks whose flips are chosen one after the other: a smaller budget is the beginning of a larger one.
 GREEDY = ("lfa",)
 # Attacks with an SVM inside take C and gamma by themselves, the others take a classifier.
 _OWN_SVM = ("alfa", "alfa-tilt")
-
-
-def kind_of(data: Data) -> DataKind:
-    """What is known of a cell's data set."""
-    if data.name not in KINDS:
-        raise ValueError(f"unknown data set {data.name!r}; known: {', '.join(KINDS)}")
-    return KINDS[data.name]
 
 
 @lru_cache(maxsize=4)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from floral_learn.evaluation.cell_data import kind_of
+from floral_learn.evaluation.data_kinds import kind_of
 from floral_learn.evaluation.families.games import configurations
 from floral_learn.evaluation.spec import ATTACK_METHOD, Cell
 

@@ -9,7 +9,8 @@ from dataclasses import fields, replace
 import numpy as np
 
 from floral_learn.datasets import Dataset
-from floral_learn.evaluation.cell_data import kind_of, load
+from floral_learn.evaluation.cell_data import load
+from floral_learn.evaluation.data_kinds import kind_of
 from floral_learn.evaluation.families.single_fits import GRID_SIDE, map_grid
 from floral_learn.evaluation.metrics import binary_scores
 from floral_learn.evaluation.spec import Cell, CellResult, Data

@@ -14,7 +14,8 @@ from threadpoolctl import threadpool_limits
 
 from floral_learn.core.choose_gram import DENSE_ROWS
 from floral_learn.defenses.sanitizers.neighbors import neighbors_on
-from floral_learn.evaluation.cell_data import kind_of, load, poisoned_labels
+from floral_learn.evaluation.cell_data import load, poisoned_labels
+from floral_learn.evaluation.data_kinds import kind_of
 from floral_learn.evaluation.families.contraction import run_stability
 from floral_learn.evaluation.families.games import run_games
 from floral_learn.evaluation.families.single_fits import run_fits

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from floral_learn.datasets import Dataset
-from floral_learn.evaluation.cell_data import kind_of
+from floral_learn.evaluation.data_kinds import kind_of
 from floral_learn.evaluation.spec import Cell
 
 

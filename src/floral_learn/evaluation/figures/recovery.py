@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from floral_learn.evaluation.cell_data import load
 from floral_learn.evaluation.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED
-from floral_learn.evaluation.reporting.per_budget import budgets_of, floral_places, nearest_config
+from floral_learn.evaluation.reporting.per_budget import (
+    WINDOW,
+    budgets_of,
+    floral_places,
+    nearest_config,
+    recovery_over_rounds,
+)
 from floral_learn.evaluation.reporting.results import Place, Results
 
 _LOOKS = ((BLUE, "-"), (GREEN, "--"), (RED, "-."), (ORANGE, ":"), (BLACK, "-"))
@@ -31,13 +36,11 @@ def draw(results: Results) -> Figure:
         rates, deviations = zip(*(row.recovery for row in rows if row.recovery), strict=True)
         average.errorbar(range(len(flips)), rates, deviations, color=color, linestyle=dash, marker="o", capsize=2)
         average.set_xticks(range(len(flips)), [str(k) for k in flips])
-        traces = np.stack(results.traces(place, "recovery", config=matching(results, place)))
-        mean = np.nanmean(traces[:, 1:], axis=0)  # no flips in the warm-up round
-        smooth = np.convolve(mean, np.ones(10) / 10, mode="valid")
-        over_rounds.plot(np.arange(len(smooth)) + 6, smooth, color=color, linestyle=dash, label=f"{place.level:g} %")
+        rounds, shares = recovery_over_rounds(results, place, matching(results, place))
+        over_rounds.plot(rounds, shares, color=color, linestyle=dash, label=f"{place.level:g} %")
     average.set_xlabel("flips per round, k (budget B = 2k)")
     average.set_ylabel("share of poisoned labels\nflipped back, mean of a round")
-    over_rounds.set_xlabel("round (mean of ten)")
+    over_rounds.set_xlabel(f"round (mean of {WINDOW})")
     over_rounds.set_title("B nearest to the number of poisoned labels")
     over_rounds.legend(title="poisoned labels")
     panels = bottom.subplots(1, len(places), squeeze=False, sharey=True)[0]

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 STATISTICS = ("best", "last", "average")
+WINDOW = 10  # rounds that a curve averages, since a round flips a few labels only
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,17 @@ def nearest_config(results: Results, place: Place, wanted: float) -> str:
     last = frame[(frame.method == place.method.title) & (frame.statistic == "last") & (frame.metric == "accuracy")]
     distance = (last.budget.astype(float) - wanted).abs()
     return str(last[distance == distance.min()].groupby("config")["value"].mean().idxmax())
+
+
+def recovery_over_rounds(results: Results, place: Place, config: str) -> tuple[np.ndarray, np.ndarray]:
+    """Rounds, and the share of poisoned labels flipped back around each: mean of `WINDOW` rounds and of replications.
+
+    The warm-up round, in which nothing is flipped, is left out. A window stands at its middle.
+    """
+    traces = np.stack(results.traces(place, "recovery", config=config))
+    means = np.nanmean(traces[:, 1:], axis=0)
+    smooth = np.convolve(means, np.ones(WINDOW) / WINDOW, mode="valid")
+    return np.arange(len(smooth)) + WINDOW // 2 + 1, smooth
 
 
 def to_markdown(results: Results) -> str:

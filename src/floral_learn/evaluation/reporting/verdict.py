@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from floral_learn.evaluation.data_kinds import kind_of
 from floral_learn.evaluation.metrics import sample_deviation
 from floral_learn.evaluation.reporting.results import Results
 
@@ -85,10 +86,9 @@ def _interval(difference: np.ndarray, n_rivals: int, ratio: float) -> tuple[floa
 
 def _shared_rows(results: Results) -> float:
     """Test rows per training row where replications are splits of one table; 0 where each draws its own rows."""
-    if results.suite.data[0].name != "csv":
+    kind = kind_of(results.suite.data[0])
+    if not kind.one_table:
         return 0.0
-    from floral_learn.datasets import from_csv
-
-    sizes = inspect.signature(from_csv).parameters
+    sizes = inspect.signature(kind.load).parameters
     test, val = sizes["test_size"].default, sizes["val_size"].default
     return float(test / (1 - test - val))
