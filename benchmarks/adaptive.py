@@ -149,7 +149,8 @@ def _grid(rows, victim, attacks):
             if common:
                 overall.append([float(np.mean([of[a][s] for s in common])) for a in attacks])
                 print(f"| {name}, {level:.0%} | {len(common)}".replace("%", " %"), *_marked(overall[-1]), sep=" | ")
-    print("| **mean** | ", *_marked(np.mean(overall, axis=0)), sep=" | ")
+    if overall:
+        print("| **mean** | ", *_marked(np.mean(overall, axis=0)), sep=" | ")
 
 
 def _values(rows, name, level, attack, victim):

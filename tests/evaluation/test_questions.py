@@ -1,5 +1,7 @@
 """The questions suite: cells, one cell run, the card's arithmetic, and resuming."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -141,7 +143,11 @@ def test_the_command_resumes(tmp_path, monkeypatch):
     first = CliRunner().invoke(make_app(), arguments)
     assert first.exit_code == 0, first.output
     assert "3 cells, 0 known" in first.output
+    (note,) = (json.loads(path.read_text(encoding="utf-8")) for path in tmp_path.rglob("run.json"))
+    assert (note["cells"], note["started"] > "2026") == (3, True)
     assert "3 cells, 3 known" in CliRunner().invoke(make_app(), arguments).output
+    (again,) = (json.loads(path.read_text(encoding="utf-8")) for path in tmp_path.rglob("run.json"))
+    assert again["seconds"] == note["seconds"] > 0, "the time of the cells, not of a run that had nothing to do"
 
 
 def test_goals_say_what_was_reached_and_what_was_missed():

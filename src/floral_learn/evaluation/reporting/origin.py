@@ -70,7 +70,7 @@ def note_of(parts: Sequence[Part], *, trial: bool = False) -> dict[str, Any]:
     return note | ({"parts": [part.plain() for part in parts]} if len(parts) > 1 else {})
 
 
-def parts_of(store: Store, name: str, cells: Mapping[str, Sequence[Any]]) -> list[Part]:
+def parts_of(store: Store, name: str, cells: Mapping[str, Sequence[Cell]]) -> list[Part]:
     """The parts of suite `name`, largest first; `cells` are those of every suite that shares the store.
 
     A cell belongs to the last run that began before the cell was finished, of a suite and of families that have this
@@ -81,11 +81,11 @@ def parts_of(store: Store, name: str, cells: Mapping[str, Sequence[Any]]) -> lis
         for cell in members:
             home.setdefault(cell.key, set()).add(suite)
     runs = sorted(store.runs(), key=lambda run: run["started"])
-    family = {cell.key: family_of(cell) if isinstance(cell, Cell) else "" for cell in cells[name]}
-    costs = store.costs(family)
+    mine = {cell.key: cell for cell in cells[name]}
+    costs = store.costs(mine)
     parts: dict[tuple[str, ...], Part] = {}
-    for key, finished in sorted(store.finished(family).items(), key=lambda item: item[1]):
-        able = [run for run in runs if run["suite"] in home[key] and _does(run["info"]["command"], family[key])]
+    for key, finished in sorted(store.finished(mine).items(), key=lambda item: item[1]):
+        able = [run for run in runs if run["suite"] in home[key] and _does(run["info"]["command"], mine[key])]
         before = [run for run in able if run["started"] <= finished]
         if not before:
             raise ValueError(f"{name}: no run of the store accounts for a cell that was finished at {finished}")
@@ -98,6 +98,6 @@ def parts_of(store: Store, name: str, cells: Mapping[str, Sequence[Any]]) -> lis
     return sorted(parts.values(), key=lambda part: -part.cells)
 
 
-def _does(command: str, family: str) -> bool:
+def _does(command: str, cell: Cell) -> bool:
     named = re.search(r"--families[ =](\S+)", command)
-    return named is None or family in named[1].split(",")
+    return named is None or family_of(cell) in named[1].split(",")
