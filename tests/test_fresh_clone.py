@@ -60,8 +60,9 @@ def test_only_marked_tests_see_data_and_nobody_downloads(tmp_path, beside, worke
     shutil.copyfile(TESTS / "conftest.py", tests / "conftest.py")
     shutil.copyfile(TESTS / "looks_for_data.py", tests / "test_looks.py")
     place = {} if beside else {"FLORAL_DATA": str(data)}
-    done = run(workers, str(tests), XDG_CACHE_HOME=str(tmp_path / "cache"), **place)
+    few = ["-k", "not process"] if workers == "-n1" else []  # a process costs two seconds, and one of these will do
+    done = run(workers, *few, str(tests), XDG_CACHE_HOME=str(tmp_path / "cache"), **place)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
-    assert "3 passed" in done.stdout
+    assert f"{2 if few else 3} passed" in done.stdout
     assert "skipped" not in done.stdout
     assert {path.name for path in tmp_path.rglob("*.*")} == {"test_looks.py", "conftest.py", "lies.bin", "cached.bin"}
