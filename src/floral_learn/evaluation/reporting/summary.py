@@ -148,7 +148,7 @@ def to_markdown(suites: Sequence[Published]) -> str:
             "",
             *_again_section(again),
             "## Who won",
-            "The highest mean of a level; the next, among rows that can be compared "
+            "In every cell the highest mean and, after it, the next, among rows that can be compared "
             "([how](../benchmarks.md#how-to-read-the-columns)): *best*, and *last* and *average* of methods with a "
             "grid, were chosen on test labels; *final* is one fit. Groups of one are left out.",
             "",
