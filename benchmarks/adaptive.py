@@ -87,8 +87,8 @@ def run(path, limit, splits):
     """Append what is missing, until `limit` seconds are over."""
     making = begin().beside(path)
     before = {part.environment.get("commit") for part in makings(path.parent)}
-    if before - {making.environment["commit"]}:
-        sys.exit(f"{path} has rows of commit {before.pop()}, this is {making.environment['commit']}: begin a new file")
+    if other := before - {making.environment["commit"]}:
+        sys.exit(f"{path} has rows of commit {other.pop()}, this is {making.environment['commit']}: begin a new file")
     end, seen = time.time() + limit, set()
     if path.exists():
         with path.open() as file:

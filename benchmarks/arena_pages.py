@@ -366,11 +366,11 @@ def main() -> None:
     parser.add_argument("rows", type=Path)
     parser.add_argument("docs", type=Path)
     given = parser.parse_args()
+    note = note_of([part for rows in (given.rows, UNSEEN) for part in kept_parts(beside_merged(rows))])
     arena = Arena(read_rows(given.rows))
     tables = arena.tables()
     for page in (given.docs / "results" / "arena.md", given.docs / "blind.md"):
         print(write_atomically(page, fill(page.read_text(), tables)))
-    note = note_of([part for rows in (given.rows, UNSEEN) for part in kept_parts(beside_merged(rows))])
     for written in write_arena(arena.long(), given.docs / "results" / "arena", note):
         print(written)
 

@@ -9,7 +9,6 @@ import argparse
 import multiprocessing
 import os
 import platform
-import subprocess
 import time
 from functools import partial
 from pathlib import Path
@@ -33,6 +32,7 @@ from floral_learn.core.attackers import RandomizedTopK
 from floral_learn.core.game import Game, solve, step_schedule
 from floral_learn.core.gram import DenseGram
 from floral_learn.core.kernels import Kernel
+from floral_learn.evaluation.reporting.making import begin
 
 C, GAMMA = 5.0, 0.005
 
@@ -275,9 +275,7 @@ def main():
     )
     args = parser.parse_args()
     quick = args.quick
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    print(f"{time.strftime('%Y-%m-%d')}, commit {commit.stdout.strip()}, {os.cpu_count()} cores, {platform.machine()}, "
-          f"Python {platform.python_version()}, numpy {np.__version__}")  # fmt: skip
+    print(f"{begin(trial=True).heading()}, Python {platform.python_version()}, numpy {np.__version__}")
     if args.part != "rounds":
         several_classes(1 if quick else 3)
         default_fits(busy=False)

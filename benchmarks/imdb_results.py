@@ -319,7 +319,6 @@ def main() -> None:
     old = target.read_text() if target.is_file() else ""
     kept = old.split(START)[1].split(END)[0].strip() if START in old else ""
     pictures = given.docs / "imdb"
-    pictures.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "store.sqlite"
         path.write_bytes(gzip.decompress((given.export / "store.sqlite.gz").read_bytes()))
@@ -328,6 +327,11 @@ def main() -> None:
                 name: Results(adapt(SUITES[name], reps=given.draws, levels=given.levels), store)
                 for name in ("imdb", "imdb-influence")
             }
+            cells = [cell for found in results.values() for cell in found.suite.cells()]
+            note = note_of(parts_of(store, "imdb", {"imdb": list({cell.key: cell for cell in cells}.values())}))
+            if (more := given.export / "env.json").is_file():  # versions that an earlier imdb_gpu.py did not note
+                note["environment"] = json.loads(more.read_text()) | note["environment"]
+            pictures.mkdir(parents=True, exist_ok=True)
             for name, found in results.items():
                 write_outputs(found, Path(folder) / name, {"command": "-"})
                 for picture in (Path(folder) / name / "figures").glob("*.png"):
@@ -339,10 +343,6 @@ def main() -> None:
             (pictures / "overlap.md").write_text(
                 (Path(folder) / "imdb-influence" / "tables" / "overlap.md").read_text()
             )
-            cells = [cell for found in results.values() for cell in found.suite.cells()]
-            note = note_of(parts_of(store, "imdb", {"imdb": list({cell.key: cell for cell in cells}.values())}))
-            if (more := given.export / "env.json").is_file():  # versions that an earlier imdb_gpu.py did not note
-                note["environment"] = json.loads(more.read_text()) | note["environment"]
             text = page(results, times, kept, note, given.export)
     write_atomically(pictures / "run.json", json.dumps(note, indent=1) + "\n")
     write_atomically(target, text)

@@ -12,13 +12,12 @@ import argparse
 import resource
 import sys
 import time
-from datetime import date
 from pathlib import Path
 
 import numpy as np
 
 from floral_learn import LabelReview
-from floral_learn.evaluation.reporting.environment import environment
+from floral_learn.evaluation.reporting.making import begin
 
 
 def data(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -55,6 +54,7 @@ def main() -> None:
     parser.add_argument("--answers", type=int, default=50)
     parser.add_argument("--out", type=Path, default=None)
     given = parser.parse_args()
+    run = begin(trial=given.out is None)
     found = []
     for n in given.rows:
         found.append(measured(n, given.answers))
@@ -64,9 +64,7 @@ def main() -> None:
     for row in found:
         words = [f"{row['rows']:,}"] + [f"{row[name]:.3f}" for name in names[1:]]
         lines.append("| " + " | ".join(words) + " |")
-    where = environment()
-    made = f"{date.today()}, commit {where.get('commit', 'unknown')}, {where['system']}"
-    note = f"{made}; CPU seconds of one thread, {given.answers} answers."
+    note = f"{run.heading()}; CPU seconds of one thread, {given.answers} answers."
     text = "\n".join(["# A review's times", "", note, "", *lines, ""])
     print(text)
     if given.out is not None:

@@ -7,7 +7,6 @@ counting bytes read and written. Data are synthetic (a mixture of Gaussians, d =
 """
 
 import argparse
-import subprocess
 import time
 import warnings
 
@@ -25,6 +24,7 @@ from floral_learn.core.kernels import Kernel
 from floral_learn.core.low_rank import LowRankGram
 from floral_learn.core.projections import project_exact
 from floral_learn.core.torch_arrays import TorchBackend
+from floral_learn.evaluation.reporting.making import begin
 
 GPU = TorchBackend("cuda")
 C = 10.0
@@ -267,9 +267,7 @@ def main():
     parser.add_argument("--quick", action="store_true")
     quick = parser.parse_args().quick
     warnings.simplefilter("ignore", UserWarning)
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    print(f"{time.strftime('%Y-%m-%d')}, commit {commit.stdout.strip() or '(no repository here)'}, "
-          f"{torch.cuda.get_device_name()}, torch {torch.__version__}")  # fmt: skip
+    print(f"{begin(trial=True).heading()}, {torch.cuda.get_device_name()}, torch {torch.__version__}")
     check()
     ceiling = copy_bandwidth()
     print(f"\nDevice-to-device copy: {ceiling / 1e12:.2f} TB/s (bytes read and written)")

@@ -57,3 +57,13 @@ def test_make_bench_names_scripts_that_need_no_more_words(call, capsys):
     for words in lines:
         assert call(words.split()) is None, f"{words}: {capsys.readouterr().err}"
     assert call(["unseen.py"]) == 2, "this one needs words, and says so"
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_no_script_names_a_commit_of_its_own(script):
+    """A note's commit is that of the tree that ran (environment(), which FLORAL_COMMIT tells of a copied tree)."""
+    text = (FOLDER / script).read_text("utf-8")
+    assert "--commit" not in text.replace("--several-commits", "")
+    assert "rev-parse" not in text
+    if "environment()" in text:
+        assert "publishable(" in text
