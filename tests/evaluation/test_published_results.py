@@ -90,8 +90,10 @@ def test_what_a_run_did_is_kept_beside_its_rows_cell_by_cell(tmp_path):
 
 
 def test_every_folder_of_results_has_a_note():
-    folders = {path for path in RESULTS.iterdir() if path.is_dir() and any(path.rglob("*.csv*"))}
-    assert {path.name for path in folders} <= {path.parent.name for path in NOTES}
+    folders = {
+        path.name for path in RESULTS.iterdir() if path.is_dir() and any(part.is_file() for part in path.rglob("*"))
+    }
+    assert folders == {path.parent.name for path in NOTES}
 
 
 @pytest.mark.parametrize("path", NOTES, ids=lambda path: path.parent.name)
