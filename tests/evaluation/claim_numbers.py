@@ -89,6 +89,11 @@ def defaults(data: str = "") -> list[float]:
     return summary.differences(found, "FloralClassifier()", "final", "SVC()")
 
 
+def over_the_svm(method: str) -> list[float]:
+    """A single fit less an SVM of the same C and kernel in these cells."""
+    return summary.differences(counted(), method, "final", "svm (libsvm)")
+
+
 def note(suite: str, name: str) -> float:
     """A number of a suite's run.json."""
     return json.loads((RESULTS / suite / "run.json").read_text(encoding="utf-8"))[name]
