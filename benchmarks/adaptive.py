@@ -10,7 +10,6 @@ that.
 
 import argparse
 import csv
-import json
 import sys
 import time
 import warnings
@@ -23,11 +22,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from floral_learn import FloralClassifier, load_moon, poison
-from floral_learn.atomic_files import write_atomically
 from floral_learn.datasets.public_tables import load_table
 from floral_learn.defenses.contradicted_svc import ContradictedLabelsSVC
-from floral_learn.evaluation.reporting.making import begin, makings
-from floral_learn.evaluation.reporting.origin import note_of
+from floral_learn.evaluation.reporting.making import begin, one_commit, write_note
 
 DATA = ("moon", "breast cancer", "pima", "phoneme", "spambase")
 ATTACKS = ("none", "random", "near-boundary", "farthest", "alfa", "alfa-tilt", "adaptive")
@@ -78,17 +75,10 @@ def measure(name, level, split, attack):
         yield name, level, split, attack, victim, round(float(np.mean(scores)), 5), round(seconds, 2)
 
 
-def note(path):
-    """Write run.json beside the rows: how they were made."""
-    write_atomically(path.with_name("run.json"), json.dumps(note_of(makings(path.parent)), indent=1) + "\n")
-
-
 def run(path, limit, splits):
     """Append what is missing, until `limit` seconds are over."""
     making = begin().beside(path)
-    before = {part.environment.get("commit") for part in makings(path.parent)}
-    if other := before - {making.environment["commit"]}:
-        sys.exit(f"{path} has rows of commit {other.pop()}, this is {making.environment['commit']}: begin a new file")
+    one_commit(path, making)
     end, seen = time.time() + limit, set()
     if path.exists():
         with path.open() as file:
@@ -105,7 +95,8 @@ def run(path, limit, splits):
                 writer.writerows(list(measure(*cell)))
                 file.flush()
                 making.add(time.perf_counter() - started)
-    note(path)
+    if making.cells:
+        write_note(path)
 
 
 def table(path):
@@ -173,10 +164,13 @@ def main():
     parser.add_argument("--splits", type=int, nargs="+", default=SPLITS)
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    if given.what == "run":
-        run(given.rows, given.seconds, given.splits)
-    else:
-        {"note": note, "table": table}[given.what](given.rows)
+    try:
+        if given.what == "run":
+            run(given.rows, given.seconds, given.splits)
+        else:
+            {"note": write_note, "table": table}[given.what](given.rows)
+    except ValueError as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

@@ -127,7 +127,7 @@ def of_the_gpu(device: str | None) -> dict[str, str]:
     import torch
 
     found = {"transformers": version("transformers")}
-    return found | ({"gpu": torch.cuda.get_device_name()} if device == "cuda" else {})
+    return found | ({"gpu": torch.cuda.get_device_name(device)} if device else {})
 
 
 def adapted(suite, given: argparse.Namespace):

@@ -26,12 +26,14 @@ from floral_learn.core.game import Game, solve, step_schedule
 from floral_learn.core.kernels import Kernel
 from floral_learn.datasets import Dataset, load_mnist
 from floral_learn.evaluation.families.games import run_games
+from floral_learn.evaluation.reporting.making import begin, one_commit
 from floral_learn.evaluation.spec import Attack, Cell, Data, Grid, Method, params
 
 C, GAMMA, ROWS, ROUNDS = 5.0, 0.005, 10_000, 500
 METHODS = ("svm", "floral", "curie", "ls-svm")
 SOURCES = ((1e-4, "top-k"), (1e-4, "randomized"), (7e-4, "top-k"), (7e-4, "randomized"), (3e-4, "top-k"))
 LEVELS = (25, 10, 5)
+PART = 3 * (3 + len(Grid().flips)) * len(Grid().etas) * len(Grid().decays)  # best, last, average of every setting
 COLUMNS = ("seed", "source", "kind", "level", "method", "statistic", "config", "value")
 PAPER = {"svm": (0.974, 0.920, 0.741)}  # last, at 5, 10 and 25 %
 
@@ -56,10 +58,12 @@ def flipped(data: Dataset, weights: np.ndarray, kind: str, level: float, seed: i
 def run(args: argparse.Namespace) -> None:
     """Rows of every split, source and level; those that are whole in the file are not made again."""
     started = time.perf_counter()
-    known = read_rows(args.out)
+    making = begin(device=args.device).beside(args.out)
+    one_commit(args.out, making)
+    known = finished(args.out)
     with open(args.out, "a", newline="") as stream:
         writer = csv.writer(stream)
-        if not known:
+        if not stream.tell():
             writer.writerow(COLUMNS)
         for seed in args.seeds:
             data = load_mnist(n_train=ROWS, n_val=3_007, seed=seed)
@@ -67,6 +71,7 @@ def run(args: argparse.Namespace) -> None:
                 levels = [level for level in LEVELS if (seed, eta, kind, level) not in known]
                 weights = duals(data, eta, seed, args.device) if levels else np.empty(0)
                 for level in levels:
+                    began = time.perf_counter()
                     y = flipped(data, weights, kind, level, seed)
                     at = (Data("mnist", params(seed=seed)), Attack(kind), level)
                     cells = [Cell(*at, Method(m, needs_grid=True), C, GAMMA, Grid(), seed) for m in METHODS]
@@ -78,18 +83,19 @@ def run(args: argparse.Namespace) -> None:
                         if metric == "accuracy"
                     )
                     stream.flush()
+                    making.add(time.perf_counter() - began)
                     took = time.perf_counter() - started
                     print(f"{took:.0f} s: seed {seed}, {kind} from eta={eta:g}, {level} %", flush=True)
 
 
-def read_rows(path: Path) -> set[tuple[int, float, str, int]]:
-    """Splits, sources and levels that the file has whole; what a killed run left of another is taken out of it."""
-    if not path.is_file():
+def finished(path: Path) -> set[tuple[int, float, str, int]]:
+    """Splits, sources and levels that the file has whole; what a killed run left of others is taken out of the file."""
+    if not path.is_file() or not path.stat().st_size:
         return set()
     with open(path, newline="") as stream:
         rows = list(csv.reader(stream))[1:]
     count = Counter(tuple(row[:4]) for row in rows if len(row) == len(COLUMNS))
-    whole = {key for key, number in count.items() if number == max(count.values())}
+    whole = {key for key, number in count.items() if number == PART}
     if len(whole) < len(count) or any(len(row) != len(COLUMNS) for row in rows):
         lines = [COLUMNS, *(row for row in rows if len(row) == len(COLUMNS) and tuple(row[:4]) in whole)]
         write_atomically(path, "".join(",".join(f'"{v}"' if "," in v else v for v in line) + "\n" for line in lines))

@@ -78,7 +78,7 @@ def command(given: list[str]) -> str:
 
 def run(args: argparse.Namespace) -> int:
     """All suites are one pool of cells: what two of them share is run once, and no process waits for a suite to end."""
-    here = environment()
+    here = environment(args.device)
     if not args.quick:
         publishable(here)
     suites, families = chosen(args), chosen_families(args)

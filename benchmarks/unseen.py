@@ -32,10 +32,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from floral_learn import ContradictedLabels, FloralClassifier, LabelReview, SanitizedClassifier, poison
-from floral_learn.atomic_files import write_atomically
 from floral_learn.datasets import load_imdb
-from floral_learn.evaluation.reporting.making import begin, makings
-from floral_learn.evaluation.reporting.origin import note_of
+from floral_learn.evaluation.reporting.making import begin, one_commit, write_note
 
 HOME = Path(os.environ.get("FLORAL_DATA", ""))
 TRAIN, TEST = 1000, 1200
@@ -144,6 +142,7 @@ def cell(name: str, attack: str, level: float, split: int) -> dict[str, Any]:
 def run(path: Path, processes: int, splits: int, seconds: float, trial: bool) -> None:
     """All cells that are not there yet, one line each."""
     making, began = begin(trial=trial).beside(path), time.monotonic()
+    one_commit(path, making)
     done = {tuple(row[k] for k in KEY) for row in map(json.loads, path.open())} if path.exists() else set()
     there = [name for name in PROBLEMS if _there(name)]
     cells = [(n, a, level, s) for s in range(1, splits + 1) for a, level in ATTACKS for n in there]
@@ -255,8 +254,7 @@ def main() -> None:
     if given.what == "run":
         run(given.rows, given.processes, given.splits, given.seconds, given.trial)
     elif given.what == "note":
-        note = note_of(makings(given.rows.parent))
-        write_atomically(given.rows.with_name("run.json"), json.dumps(note, indent=1) + "\n")
+        write_note(given.rows)
     else:
         page(given.rows)
 

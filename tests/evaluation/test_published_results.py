@@ -11,7 +11,16 @@ import pytest
 
 from floral_learn.evaluation.reporting import summary
 from floral_learn.evaluation.reporting.environment import DIRTY, environment, publishable
-from floral_learn.evaluation.reporting.making import Making, beside_merged, keep_parts, kept_parts, makings, typed
+from floral_learn.evaluation.reporting.making import (
+    Making,
+    beside_merged,
+    keep_parts,
+    kept_parts,
+    makings,
+    one_commit,
+    typed,
+    write_note,
+)
 from floral_learn.evaluation.reporting.origin import NOT_RECORDED, Part, note_of
 from floral_learn.evaluation.reporting.who_won import winners
 from floral_learn.evaluation.spec import RESULTS_VERSION
@@ -71,6 +80,8 @@ def test_a_note_is_made_of_parts_and_never_of_unknown_or_dirty_ones():
 def test_what_a_run_did_is_kept_beside_its_rows_cell_by_cell(tmp_path):
     words = ["/somewhere/benchmarks/unseen.py", "run", "/data/rows.jsonl", "--note", "two words"]
     assert typed(words) == "python benchmarks/unseen.py run rows.jsonl --note 'two words'"
+    words = ["unseen.py", "--out=/data/b", "--model", "org/model", "here/rows.csv"]
+    assert typed(words) == "python benchmarks/unseen.py --out=b --model org/model here/rows.csv"
     rows = tmp_path / "rows.csv"
     first = Making("python benchmarks/a.py", {"commit": "abc1234"}, "2026-01-01T10:00:00").beside(rows)
     assert makings(tmp_path) == []
@@ -89,6 +100,28 @@ def test_what_a_run_did_is_kept_beside_its_rows_cell_by_cell(tmp_path):
     assert kept_parts(merged) == parts
 
 
+def test_rows_of_two_commits_do_not_meet_in_one_file(tmp_path):
+    rows = tmp_path / "rows.csv"
+    run, later = (
+        Making("python benchmarks/a.py", {"commit": c}, "2026-01-01T10:00:00") for c in ("abc1234", "def5678")
+    )
+    one_commit(rows, run)
+    rows.write_text("a\n")
+    run.beside(rows).add(1.0)
+    one_commit(rows, run)
+    with pytest.raises(ValueError, match="rows.csv has rows of commit abc1234, this is def5678"):
+        one_commit(rows, later)
+    one_commit(tmp_path / "other.csv", later)
+    note = json.loads(write_note(rows).read_text(encoding="utf-8"))
+    assert (note["environment"]["commit"], note["cells"]) == ("abc1234", 1)
+    for kept in (tmp_path / "making").iterdir():
+        kept.unlink()
+    with pytest.raises(ValueError, match="abc1234"):  # published rows have run.json alone
+        one_commit(rows, later)
+    with pytest.raises(ValueError, match="no note of a run"):
+        keep_parts([], tmp_path / "parts.json")
+
+
 def test_every_folder_of_results_has_a_note():
     folders = {
         path.name for path in RESULTS.iterdir() if path.is_dir() and any(part.is_file() for part in path.rglob("*"))
@@ -104,6 +137,8 @@ def test_a_note_counts_the_cells_of_each_of_its_commits(path):
     assert all(
         part["commit"] and part["cells"] > 0 and part["results_version"] == str(RESULTS_VERSION) for part in parts
     )
+    if parts:
+        assert sum(part["cells"] for part in parts) == note["cells"]
 
 
 def test_sentences_and_counts_are_those_of_the_tables():

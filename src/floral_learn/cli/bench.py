@@ -122,7 +122,7 @@ def run(suite: Any, out: Path, jobs: int, retry_errors: bool, device: str | None
     for text in suite.details:
         typer.echo(text)
     with Store(out / "store.sqlite") as store:
-        note = {"command": command, "environment": environment(), "seeds": list(suite.seeds)}
+        note = {"command": command, "environment": environment(device), "seeds": list(suite.seeds)}
         number, started = store.begin_run(suite.name, note), time.perf_counter()
         status = "stopped"
         try:

@@ -17,8 +17,11 @@ DIRTY = " with local changes"
 MAKES_NUMBERS = ("src", "benchmarks", "pyproject.toml")
 
 
-def environment() -> dict[str, str]:
-    """Versions of what computes, and a rough description of the machine (no host or user names)."""
+def environment(device: str | None = None) -> dict[str, str]:
+    """Versions of what computes, and a rough description of the machine (no host or user names).
+
+    With a torch `device` such as "cuda" also the name of the GPU that computes.
+    """
     found = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
@@ -26,6 +29,10 @@ def environment() -> dict[str, str]:
         except PackageNotFoundError:
             found[package] = "not installed"
     found["system"] = f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs"
+    if device is not None and device.startswith("cuda"):
+        import torch
+
+        found["gpu"] = torch.cuda.get_device_name(device)
     found["results_version"] = str(RESULTS_VERSION)
     found["date"] = datetime.now(UTC).isoformat(timespec="seconds")
     if commit := _commit():

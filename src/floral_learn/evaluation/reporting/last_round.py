@@ -92,8 +92,8 @@ def to_csv(results: Results) -> str:
     for row in last_rounds(results):
         start = [row.place.attack, *(f"{value:g}" for value in (row.place.level, *row.place.setting))]
         paper = "" if row.paper is None else f"{row.paper:.4f}"
-        numbers = [f"{row.each:.5f}", f"{row.lowest:.5f}", "" if np.isnan(row.spread) else f"{row.spread:.5f}"]
-        writer.writerow([*start, row.place.method.title, paper, f"{row.chosen:.5f}", row.setting, *numbers])
+        numbers = [f"{row.each:.7f}", f"{row.lowest:.7f}", "" if np.isnan(row.spread) else f"{row.spread:.5f}"]
+        writer.writerow([*start, row.place.method.title, paper, f"{row.chosen:.7f}", row.setting, *numbers])
     return stream.getvalue()
 
 

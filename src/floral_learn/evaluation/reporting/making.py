@@ -13,7 +13,7 @@ from typing import Any
 
 from floral_learn.atomic_files import write_atomically
 from floral_learn.evaluation.reporting.environment import environment, publishable
-from floral_learn.evaluation.reporting.origin import Part
+from floral_learn.evaluation.reporting.origin import Part, note_of
 
 FOLDER = "making"  # beside the rows of a benchmark
 
@@ -59,25 +59,35 @@ class Making:
         return f"{self.started[:10]}, commit {where.get('commit', 'unknown')}, {where['system']}: `{self.command}`"
 
 
-def begin(*, trial: bool = False, command: str | None = None) -> Making:
+def begin(*, trial: bool = False, command: str | None = None, device: str | None = None) -> Making:
     """A run that begins now; a ValueError if its tree has no commit or local changes, unless it is a trial."""
-    here = environment()
+    here = environment(device)
     if not trial:
         publishable(here)
     return Making(command or typed(), here, here["date"])
 
 
 def typed(words: Sequence[str] | None = None) -> str:
-    """The command line of a benchmark, folders by their last name alone: those of a machine are nobody else's."""
+    """The command line of a benchmark, absolute paths by their last name: folders of a machine are nobody else's."""
     words = sys.argv if words is None else words
-    given = [Path(word).name if "/" in word else word for word in words[1:]]
+    given = [f"{option}{equals}{Path(value).name if Path(value).is_absolute() else value}"
+             for option, equals, value in map(_parted, words[1:])]  # fmt: skip
     return shlex.join(["python", f"benchmarks/{Path(words[0]).name}", *given])
 
 
-def makings(folder: Path) -> list[Part]:
-    """What was kept beside the rows in `folder`, as parts: one per commit and machine, largest first."""
+def _parted(word: str) -> tuple[str, str, str]:
+    """--option=value in its three parts; any other word is a value."""
+    option, equals, value = word.partition("=")
+    return (option, equals, value) if word.startswith("--") and equals else ("", "", word)
+
+
+def makings(folder: Path, rows: str = "") -> list[Part]:
+    """What was kept beside the rows in `folder`, as parts: one per commit and machine, largest first.
+
+    With a name of `rows` only what was kept for that file.
+    """
     parts: dict[tuple[str, ...], Part] = {}
-    for path in sorted((folder / FOLDER).glob("*.json")):
+    for path in sorted((folder / FOLDER).glob(f"{rows}.*.json" if rows else "*.json")):
         new = _part(json.loads(path.read_text(encoding="utf-8")))
         if new.machine in parts:
             parts[new.machine].join(new)
@@ -86,8 +96,28 @@ def makings(folder: Path) -> list[Part]:
     return sorted(parts.values(), key=lambda part: -part.cells)
 
 
+def one_commit(rows: Path, making: Making) -> None:
+    """Raise a ValueError if `rows` has rows of another commit than this run's, by the notes that lie beside it."""
+    known = {part.environment.get("commit", "") for part in makings(rows.parent, rows.name)}
+    note = rows.with_name("run.json")
+    if rows.exists() and not known and note.exists():
+        found = json.loads(note.read_text(encoding="utf-8"))
+        known = {where["commit"] for where in found.get("parts") or [found["environment"]]}
+    if other := sorted(known - {making.environment.get("commit", "")}):
+        here = making.environment.get("commit")
+        raise ValueError(f"{rows.name} has rows of commit {', '.join(other)}, this is {here}: give another file")
+
+
+def write_note(rows: Path) -> Path:
+    """Write run.json beside `rows`, of the notes that its runs kept."""
+    note = note_of(makings(rows.parent, rows.name))
+    return write_atomically(rows.with_name("run.json"), json.dumps(note, indent=1) + "\n")
+
+
 def keep_parts(parts: Sequence[Part], path: Path) -> Path:
-    """Write parts beside rows that were merged into one file; `kept_parts` reads them."""
+    """Write parts beside rows that were merged into one file; `kept_parts` reads them. None at all are refused."""
+    if not parts:
+        raise ValueError(f"{path.name} is left as it is: no note of a run lies beside the rows")
     entries = [
         {"command": "; ".join(part.commands), "environment": part.environment, "started": part.started}
         | {"cells": part.cells, "seconds": part.seconds, "about": part.about}

@@ -13,7 +13,7 @@ from floral_learn.evaluation.spec import Cell
 from floral_learn.evaluation.store import Store
 
 NOT_RECORDED = "not recorded"
-_OF_A_MACHINE = ("commit", "system", "python", "numpy", "scikit-learn", "torch", "results_version")
+_OF_A_MACHINE = ("commit", "system", "python", "numpy", "scikit-learn", "torch", "gpu", "results_version")
 
 
 @dataclass
@@ -43,7 +43,8 @@ class Part:
 
     def plain(self) -> dict[str, Any]:
         """What a note says of a part."""
-        found: dict[str, Any] = {name: self.environment.get(name, "") for name in _OF_A_MACHINE}
+        found: dict[str, Any] = {name: self.environment.get(name, "") for name in _OF_A_MACHINE if name != "gpu"}
+        found |= {"gpu": self.environment["gpu"]} if "gpu" in self.environment else {}
         found |= {"started": self.started, "cells": self.cells}
         found["seconds"] = NOT_RECORDED if self.seconds is None else round(self.seconds, 1)
         return found | ({"about": self.about} if self.about else {})

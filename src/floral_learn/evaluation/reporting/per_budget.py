@@ -94,7 +94,7 @@ def to_csv(results: Results) -> str:
             found.append(("recovery_rate", "average", row.recovery))
         for metric, statistic, (mean, deviation) in found:
             spread = "" if np.isnan(deviation) else f"{deviation:.5f}"
-            lines.append(f"{start},{metric},{statistic},{mean:.5f},{spread}")
+            lines.append(f"{start},{metric},{statistic},{mean:.7f},{spread}")
     return "\n".join(lines) + "\n"
 
 

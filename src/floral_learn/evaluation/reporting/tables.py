@@ -204,7 +204,7 @@ def to_csv(table: Table) -> str:
             spread = "" if np.isnan(entry.deviation) else f"{entry.deviation:.5f}"
             paper = ["", ""] if entry.paper is None else [f"{entry.paper:.4f}", f"{entry.difference:+.4f}"]
             best = "yes" if entry.best else ""
-            numbers = [f"{entry.mean:.5f}", spread, entry.count, *paper, entry.config, entry.compared, best]
+            numbers = [f"{entry.mean:.7f}", spread, entry.count, *paper, entry.config, entry.compared, best]
             writer.writerow([*start, table.metric, statistic, *numbers])
     return stream.getvalue()
 

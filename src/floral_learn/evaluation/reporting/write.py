@@ -62,7 +62,7 @@ def _last_rounds(results: Results) -> dict[str, str]:
     plain = last_round.plain_svm(results)
     if len(plain):
         texts["last_round_svm.md"] = last_round.plain_svm_markdown(plain)
-        texts["last_round_svm.csv"] = plain.to_csv(index=False, float_format="%.5f")
+        texts["last_round_svm.csv"] = plain.to_csv(index=False, float_format="%.7f")
     return texts
 
 
