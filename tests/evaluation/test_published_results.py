@@ -109,7 +109,7 @@ def test_rows_of_two_commits_do_not_meet_in_one_file(tmp_path):
     rows.write_text("a\n")
     run.beside(rows).add(1.0)
     one_commit(rows, run)
-    with pytest.raises(ValueError, match="rows.csv has rows of commit abc1234, this is def5678"):
+    with pytest.raises(ValueError, match=r"rows\.csv has rows of commit abc1234, this is def5678"):
         one_commit(rows, later)
     one_commit(tmp_path / "other.csv", later)
     note = json.loads(write_note(rows).read_text(encoding="utf-8"))
