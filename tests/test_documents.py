@@ -208,6 +208,15 @@ def test_links_between_files_lead_somewhere():
     assert seen > 50
 
 
+def test_guides_link_to_tables_that_are_pages_of_the_site():
+    """Of a suite's tables accuracy and stability are pages; only pages under results may link to the others."""
+    shown = {"accuracy", "stability"}
+    for page, target in links():
+        match = re.fullmatch(r"(?:docs/)?results/[\w-]+/(\w+)\.md(?:#.*)?", target)
+        if match and page.is_relative_to(DOCS) and not page.is_relative_to(DOCS / "results"):
+            assert match[1] in shown, f"{name_of(page)} -> {target}"
+
+
 def test_links_to_other_sites_are_well_formed_and_few():
     """There is no network in the tests: addresses are checked by form, and listed here so that each was looked at."""
     hosts = {urlparse(target).netloc for _, target in links() if "://" in target}
