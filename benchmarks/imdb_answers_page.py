@@ -221,7 +221,7 @@ itself. MiniLM made in several ways, the paper's grid (chosen on test labels, as
 {encoder_table(seen, top)}
 {nearest_encoder(seen, top)}
 
-The one that was tried on most draws, "{seen.widest()[0]}" after epoch {seen.widest()[1]}:
+One of those tried on most draws, "{seen.widest()[0]}" after epoch {seen.widest()[1]}:
 
 {level_table(seen, seen.widest())}
 """

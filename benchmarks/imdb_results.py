@@ -243,12 +243,22 @@ def top_texts(results: Results, level: float = 40) -> str:
     return "\n".join(lines) + "\n"
 
 
+OVERLAP = """$ python benchmarks/imdb_overlap.py --device cuda --model imdb_weights --levels 10 25 0 30 --out imdb
+"""
+ON_OVERLAP = """\
+The second command made the table of how much of a quarter matters: one `overlap-LEVEL.npz` per level, which lie in
+`export` for the third. It was run in two goes (levels 10, 25, 0, then 30; draw 1) at the same commit on the same
+machine, with the encoders of the first; its log kept levels and times only.
+"""
+
+
 def page(results: dict[str, Results], times: dict, kept: str, note: dict, export: Path) -> str:
     imdb, shared = results["imdb"], results["imdb-influence"]
     versions = ", ".join(f"{k} {v}" for k, v in note["environment"].items() if v != "not installed")
     took = sum(entry.get("seconds", 0.0) for entry in times.values())
     seconds = f"{took:.0f} s" if took else "not recorded"
     bullets = "\n".join(f"- {sentence}" for sentence in heads_in_short(imdb))
+    matter = shared_by_those_that_matter(export)
     return f"""# IMDB: MiniLM under the gradient attack, and heads on its embeddings
 
 {bullets}
@@ -292,17 +302,17 @@ is 0.25.
 {influence(shared)}
 ![Shared influential reviews](imdb/overlap.png)
 
-{shared_by_those_that_matter(export)}The most influential review of the first draw, 40 % poisoned:
+{matter}The most influential review of the first draw, 40 % poisoned:
 
 {top_texts(shared)}
 ## How it was made
 ```console
 $ {note.get("command", "python benchmarks/imdb_gpu.py")}
-$ python benchmarks/imdb_results.py export
+{OVERLAP if matter else ""}$ python benchmarks/imdb_results.py export
 ```
 `--model` named a folder with MiniLM's weights rounded to float16 and without the words that IMDB does not have; they
 are kept and trained in float32. Wall time: {seconds}.
-Versions: {versions or "not recorded"}.
+{ON_OVERLAP if matter else ""}Versions: {versions or "not recorded"}.
 """
 
 

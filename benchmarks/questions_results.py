@@ -142,8 +142,9 @@ def _page(
         "A person is shown m training rows and says what they are. How much of what poison took comes back?",
         "",
         f"{note['started'][:10]}, commit {commits}, {systems}, {hours:.1f} core hours "
-        "([run.json](questions/run.json)): `floral bench questions`, then `python benchmarks/review_cases.py`; this "
-        "page is made by `python benchmarks/questions_results.py`.",
+        "([run.json](questions/run.json)): `floral bench questions --out RUN`, then `python benchmarks/review_cases.py "
+        "--parts paper strategies reviewers --rows RUN/cases.jsonl`; this page is made by `python "
+        "benchmarks/questions_results.py RUN`.",
         "",
         SETTING,
         "",

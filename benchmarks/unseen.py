@@ -173,7 +173,7 @@ def page(path: Path) -> None:
     clean, dirty = ([r for r in rows if (r["attack"] == "clean") == c] for c in (True, False))
     print("# On problems that nothing was chosen on\n")
     print(
-        f"{note['started'][:10]}, commit {', '.join(commits)}, `python benchmarks/unseen.py run`, {len(rows)} cells: "
+        f"{note['started'][:10]}, commit {', '.join(commits)}, `{note['command']}`, {len(rows)} cells: "
         f"{len({r['data'] for r in rows})} two-class problems of {TRAIN:,} training and up to {TEST:,} test rows,\n"
         f"four attacks at 10 and 30 %, `evasive` at 30 %, and clean labels; splits: {len({r['split'] for r in rows})}. "
         "No constant or rule was chosen on these problems, though relatives of some were used elsewhere (other\n"

@@ -3,6 +3,7 @@
 import argparse
 import re
 import runpy
+import shlex
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "benchmarks"
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="benchmarks are not part of the source archive")
+COMMAND = re.compile(r"python benchmarks/(\w+\.py[^`\n]*)")
 SCRIPTS = sorted(path.name for path in FOLDER.glob("*.py") if '__name__ == "__main__"' in path.read_text("utf-8"))
 
 
@@ -57,6 +59,16 @@ def test_make_bench_names_scripts_that_need_no_more_words(call, capsys):
     for words in lines:
         assert call(words.split()) is None, f"{words}: {capsys.readouterr().err}"
     assert call(["unseen.py"]) == 2, "this one needs words, and says so"
+
+
+def test_commands_on_pages_of_results_are_whole(call, capsys):
+    pytest.importorskip("torch")
+    pages = sorted((ROOT / "docs" / "results").glob("*.md"))
+    lines = {line: page.name for page in pages for line in COMMAND.findall(page.read_text("utf-8"))}
+    lines = {line: page for line, page in lines.items() if " ... " not in line}  # those name the options of another
+    assert len(lines) > 20
+    for line, page in lines.items():
+        assert call(shlex.split(line, comments=True)) is None, f"{page}: {line}: {capsys.readouterr().err}"
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
