@@ -94,6 +94,12 @@ def over_the_svm(method: str) -> list[float]:
     return summary.differences(counted(), method, "final", "svm (libsvm)")
 
 
+def recovered(order: str, reading: str, answers: int) -> str:
+    """Share of what poison took from the tables that right answers give back, in percent."""
+    where = {"group": "tables", "order": order, "wrong_answers": 0, "reading": reading, "answers": answers}
+    return points(value("questions/scorecard.csv", "recovered", **where), 0)
+
+
 def note(suite: str, name: str) -> float:
     """A number of a suite's run.json."""
     return json.loads((RESULTS / suite / "run.json").read_text(encoding="utf-8"))[name]
