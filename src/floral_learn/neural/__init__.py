@@ -1,4 +1,4 @@
-"""Networks as baselines, FLORAL as the robust head of a network or a transformer (needs torch).
+"""Networks as baselines, FLORAL as the head of a network or a transformer (needs torch).
 
 The public names load on first use: text models need transformers, networks only torch.
 """

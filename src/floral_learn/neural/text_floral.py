@@ -1,4 +1,4 @@
-"""FLORAL as the robust head of a language model: texts and untrusted labels in, labels out.
+"""FLORAL as the head of a language model: texts and untrusted labels in, labels out.
 
 e_i = embedding of text i                     the game of FloralClassifier is played on the rows e_i
 """
