@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 ANSWERS = tuple(mark for mark in MARKS if mark >= 10)
 SMALL_GAP = 0.02  # cells in which poison took less than this are counted under harm
 KEY = ["data", "attack", "level", "split"]
+_GROUPS = ("tables", "uneven or overlapping", "small sets", "several classes")
 
 
 def question_frame(cells: Sequence[Cell], store: Store, metric: str = "accuracy") -> pd.DataFrame:
@@ -34,11 +35,13 @@ def question_frame(cells: Sequence[Cell], store: Store, metric: str = "accuracy"
         elif name == metric:
             rows.append((key, config, int(statistic), value))
     found = []
+    place = {key: number for number, key in enumerate(by_key)}  # the suite's order, whatever ran first
+    rows.sort(key=lambda row: (_GROUPS.index(_group(by_key[row[0]])), place[row[0]]))
     for key, reading, answers, value in rows:
         cell, options = by_key[key], dict(by_key[key].method.params)
         found.append(
             {
-                "group": group_of(cell.data.name),
+                "group": _group(cell),
                 "data": cell.data.name,
                 "attack": cell.attack.name if cell.attack else "clean",
                 "level": cell.level,
@@ -53,6 +56,10 @@ def question_frame(cells: Sequence[Cell], store: Store, metric: str = "accuracy"
             }
         )
     return pd.DataFrame(found)
+
+
+def _group(cell: Cell) -> str:
+    return group_of(cell.data.name)
 
 
 def group_of(name: str) -> str:
