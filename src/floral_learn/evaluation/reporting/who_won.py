@@ -33,21 +33,17 @@ def winners(table: pd.DataFrame, statistic: str, compared: str | None = None) ->
 
 
 def who_won(table: pd.DataFrame) -> list[str]:
-    """A Markdown table with a row per cell and a column per statistic and group of comparable rows."""
+    """A Markdown table with a row per cell, statistic and group of comparable rows; a cell is named once."""
     if "compared" not in table:  # tables of earlier versions
         table = table.assign(compared="")
-    columns: list[str] = []
-    by_place: dict[str, dict[str, str]] = {}
+    by_place: dict[str, list[tuple[str, str, str]]] = {}
     for statistic in STATISTICS:
         for group in dict.fromkeys(table[table.statistic == statistic].compared):
-            found = winners(table, statistic, group)
-            if not found:
-                continue
-            columns.append(f"*{statistic}*, {group}" if group else f"*{statistic}*")
-            for place, first, second in found:
-                by_place.setdefault(place, {})[columns[-1]] = f"{first}; {second}"
-    lines = ["| poisoned | " + " | ".join(columns) + " |", "|---|" + "---|" * len(columns)]
-    return lines + [
-        f"| {place} | " + " | ".join(cells.get(name, "") for name in columns) + " |"
-        for place, cells in by_place.items()
-    ]
+            name = f"*{statistic}*, {group}" if group else f"*{statistic}*"
+            for place, first, second in winners(table, statistic, group):
+                by_place.setdefault(place, []).append((name, first, second))
+    lines = ["| poisoned | compared | first | next |", "|---|---|---|---|"]
+    for place, rows in by_place.items():
+        names = [place, *[""] * (len(rows) - 1)]
+        lines += [f"| {shown} | {' | '.join(row)} |" for shown, row in zip(names, rows, strict=True)]
+    return lines
