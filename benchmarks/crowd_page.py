@@ -10,7 +10,7 @@ Sentences are a person's, and what `page` prints says which numbers they should 
 from __future__ import annotations
 
 import argparse
-import re
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -23,7 +23,7 @@ from floral_learn.atomic_files import write_atomically
 from floral_learn.evaluation.crowds.card import OURS, complete, crowd_frame, groups, score_card, write_crowd
 from floral_learn.evaluation.crowds.cells import crowd_cells
 from floral_learn.evaluation.crowds.score import run_cell
-from floral_learn.evaluation.reporting.making import begin
+from floral_learn.evaluation.reporting.making import begin, shortened
 from floral_learn.evaluation.reporting.origin import note_of, parts_of
 from floral_learn.evaluation.spec import Cell
 from floral_learn.evaluation.store import Store
@@ -100,9 +100,7 @@ def page(folder: Path, docs: Path) -> None:
     cells = {"crowd": [*crowd_cells(), *digits_cells()]}
     with Store(folder / "store.sqlite", read_only=True) as store:
         note = note_of(parts_of(store, "crowd", cells))
-        note["command"] = re.sub(
-            r"(?<=\s)/\S*?([^/\s;]+)(?=[\s;]|$)", r"\1", note["command"]
-        )  # folders are nobody else's
+        note["command"] = "; ".join(shortened(shlex.split(command)) for command in note["command"].split("; "))
         main, digits = crowd_frame(crowd_cells(), store), crowd_frame(digits_cells(), store)
     whole = complete(main)
     table, each = groups(main), leads(whole)

@@ -226,12 +226,10 @@ def main() -> None:
     if given.model is not None:
         os.environ["FLORAL_TEXT_MODEL"] = str(Path(given.model).resolve())
     os.environ.setdefault("FLORAL_WORK", str((given.out / "work").resolve()))
-    from imdb_gpu import of_the_gpu
-
     from floral_learn.evaluation.reporting.making import begin
 
-    given.making = begin(trial=any(v is not None for v in (given.rows, given.epochs, given.max_length)))
-    given.making.environment |= of_the_gpu(given.device)
+    trial = any(v is not None for v in (given.rows, given.epochs, given.max_length))
+    given.making = begin(trial=trial, device=given.device)
     given.commit = given.making.environment.get("commit", "")
     levels = [int(level) if level == int(level) else level for level in given.levels]
     fitted = () if given.plain else tuple(given.fitted)

@@ -192,12 +192,10 @@ def main() -> None:
         os.environ["FLORAL_TEXT_MODEL"] = str(Path(given.model).resolve())
     os.environ.setdefault("FLORAL_WORK", str((given.out / "work").resolve()))
     warnings.filterwarnings("ignore", message="eta = ")
-    from imdb_gpu import of_the_gpu
-
     from floral_learn.evaluation.reporting.making import begin
 
-    making = begin(trial=any(v is not None for v in (given.rows, given.epochs, given.max_length)))
-    making.environment |= of_the_gpu(given.device)
+    trial = any(v is not None for v in (given.rows, given.epochs, given.max_length))
+    making = begin(trial=trial, device=given.device)
     given.commit = making.environment.get("commit", "")
     making = making.beside(given.out / "encoders.jsonl")
     wanted = [e for e in ENCODERS if given.only is None or any(word in e.name for word in given.only)]

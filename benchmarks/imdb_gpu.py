@@ -120,16 +120,6 @@ def export_embeddings(suite, store, export: Path, level: float = 25, rows: int =
     np.savez_compressed(export / "labels.npz", **{key: np.asarray(value, np.int8) for key, value in kept.items()})
 
 
-def of_the_gpu(device: str | None) -> dict[str, str]:
-    """What texts need beside what every note has: the version of transformers, and the GPU."""
-    from importlib.metadata import version
-
-    import torch
-
-    found = {"transformers": version("transformers")}
-    return found | ({"gpu": torch.cuda.get_device_name(device)} if device else {})
-
-
 def adapted(suite, given: argparse.Namespace):
     """The suite as the options say."""
     from floral_learn.evaluation.adapt_suite import adapt
@@ -162,8 +152,8 @@ def main() -> None:
     from floral_learn.evaluation.store import Store
     from floral_learn.evaluation.suites import SUITES
 
-    making = begin(trial=any(v is not None for v in (given.rows, given.rounds, given.max_length, given.epochs)))
-    making.environment |= of_the_gpu(given.device)
+    trial = any(v is not None for v in (given.rows, given.rounds, given.max_length, given.epochs))
+    making = begin(trial=trial, device=given.device)
     given.out.mkdir(parents=True, exist_ok=True)
     if given.export is not None:
         given.export.mkdir(parents=True, exist_ok=True)

@@ -18,7 +18,6 @@ own (imdb_gpu.py).
 from __future__ import annotations
 
 import argparse
-import shlex
 import shutil
 import sys
 import tempfile
@@ -30,6 +29,7 @@ from floral_learn.datasets.files import search_path
 from floral_learn.evaluation.adapt_suite import adapt
 from floral_learn.evaluation.plan import family_of
 from floral_learn.evaluation.reporting.environment import environment, publishable
+from floral_learn.evaluation.reporting.making import typed
 from floral_learn.evaluation.reporting.origin import note_of, parts_of
 from floral_learn.evaluation.runner import run_cells
 from floral_learn.evaluation.spec import Suite
@@ -69,11 +69,11 @@ def chosen_families(args: argparse.Namespace) -> list[str]:
 
 def command(given: list[str]) -> str:
     """The command line to repeat a run, without the folder of its store, which is nobody else's."""
-    kept = list(given)
+    kept = [word for word in given if not word.startswith("--out=")]
     if "--out" in kept:
         at = kept.index("--out")
         del kept[at : at + 2]
-    return shlex.join(["python", "benchmarks/run_suites.py", *(word for word in kept if not word.startswith("--out="))])
+    return typed(["run_suites.py", *kept])
 
 
 def run(args: argparse.Namespace) -> int:

@@ -32,7 +32,7 @@ def run_arena(suites: list[Any], out: Path, jobs: int, retry_errors: bool, devic
     errors = Console(stderr=True)
     if importlib.util.find_spec("cleanlab") is None:
         typer.echo(f"arena: cleanlab is not run here ({install_line('bench')})", err=True)
-    note = {"command": shlex.join(["floral", *sys.argv[1:]]), "environment": environment()}
+    note = {"command": shlex.join(["floral", *sys.argv[1:]]), "environment": environment(device)}
     started, computed = time.perf_counter(), 0
     with Store(out / "store.sqlite") as store:
         number, status = store.begin_run("arena", note), "stopped"

@@ -97,7 +97,7 @@ def _words(rows: dict[str, dict[float, list[float]]]) -> str:
     def gain(row: str, level: float) -> str:
         return f"{np.mean(rows[row][level]) - np.mean(rows[PLAIN][level]):+.3f}"
 
-    low, level, high = ROWS[1:]
+    low, told, high = ROWS[1:]
     widest = max(abs(np.mean(rows[low][level]) - np.mean(rows[PLAIN][level])) for level in LEVELS)
     return (
         "The attack flips the labels farthest from a linear boundary. `budget` is the share of rows among which "
@@ -105,8 +105,8 @@ def _words(rows: dict[str, dict[float, list[float]]]) -> str:
         f"Without a guess (budget={BUDGETS[0]}) FLORAL is within {widest:.3f} of the SVC and gains little or nothing: "
         f"{gain(low, 0.0)} on clean labels, {gain(low, SHOWN)} at {SHOWN:.0%}, {gain(low, LEVELS[-1])} at "
         f"{LEVELS[-1]:.0%}.\n"
-        f"At {SHOWN:.0%} a budget of that level brings {gain(level, SHOWN)} and twice that {gain(high, SHOWN)}; on "
-        f"clean labels they cost accuracy ({gain(level, 0.0)}, {gain(high, 0.0)}).\n"
+        f"At {SHOWN:.0%} a budget of that level brings {gain(told, SHOWN)} and twice that {gain(high, SHOWN)}; on "
+        f"clean labels they cost accuracy ({gain(told, 0.0)}, {gain(high, 0.0)}).\n"
         f"The picture shows budget={BUDGETS[-1]} at {SHOWN:.0%}."
     )
 

@@ -36,12 +36,12 @@ def question_frame(cells: Sequence[Cell], store: Store, metric: str = "accuracy"
             rows.append((key, config, int(statistic), value))
     found = []
     place = {key: number for number, key in enumerate(by_key)}  # the suite's order, whatever ran first
-    rows.sort(key=lambda row: (_GROUPS.index(_group(by_key[row[0]])), place[row[0]]))
+    rows.sort(key=lambda row: (_GROUPS.index(group_of(by_key[row[0]].data.name)), place[row[0]]))
     for key, reading, answers, value in rows:
         cell, options = by_key[key], dict(by_key[key].method.params)
         found.append(
             {
-                "group": _group(cell),
+                "group": group_of(cell.data.name),
                 "data": cell.data.name,
                 "attack": cell.attack.name if cell.attack else "clean",
                 "level": cell.level,
@@ -56,10 +56,6 @@ def question_frame(cells: Sequence[Cell], store: Store, metric: str = "accuracy"
             }
         )
     return pd.DataFrame(found)
-
-
-def _group(cell: Cell) -> str:
-    return group_of(cell.data.name)
 
 
 def group_of(name: str) -> str:

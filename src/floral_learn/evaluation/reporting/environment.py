@@ -11,7 +11,9 @@ from pathlib import Path
 
 from floral_learn.evaluation.spec import RESULTS_VERSION
 
-PACKAGES = ("floral-learn", "numpy", "scipy", "scikit-learn", "joblib", "torch", "matplotlib", "pandas")
+PACKAGES = (
+    "floral-learn", "numpy", "scipy", "scikit-learn", "joblib", "torch", "transformers", "matplotlib", "pandas",
+)  # fmt: skip
 DIRTY = " with local changes"
 # From the root of the repository. Documents, tests and what runs leave behind change no number.
 MAKES_NUMBERS = ("src", "benchmarks", "pyproject.toml")

@@ -13,7 +13,7 @@ from typing import Any
 
 from floral_learn.atomic_files import write_atomically
 from floral_learn.evaluation.reporting.environment import environment, publishable
-from floral_learn.evaluation.reporting.origin import Part, note_of
+from floral_learn.evaluation.reporting.origin import Part, gathered, note_of
 
 FOLDER = "making"  # beside the rows of a benchmark
 
@@ -68,17 +68,19 @@ def begin(*, trial: bool = False, command: str | None = None, device: str | None
 
 
 def typed(words: Sequence[str] | None = None) -> str:
-    """The command line of a benchmark, absolute paths by their last name: folders of a machine are nobody else's."""
+    """The command line of a benchmark, as a note tells it."""
     words = sys.argv if words is None else words
-    given = [f"{option}{equals}{Path(value).name if Path(value).is_absolute() else value}"
-             for option, equals, value in map(_parted, words[1:])]  # fmt: skip
-    return shlex.join(["python", f"benchmarks/{Path(words[0]).name}", *given])
+    return shortened(["python", f"benchmarks/{Path(words[0]).name}", *words[1:]])
 
 
-def _parted(word: str) -> tuple[str, str, str]:
-    """--option=value in its three parts; any other word is a value."""
-    option, equals, value = word.partition("=")
-    return (option, equals, value) if word.startswith("--") and equals else ("", "", word)
+def shortened(words: Sequence[str]) -> str:
+    """A command line with absolute paths by their last name alone: folders of a machine are nobody else's."""
+    parts = (word.partition("=") if word.startswith("--") and "=" in word else ("", "", word) for word in words)
+    return shlex.join(f"{option}{equals}{_last(value)}" for option, equals, value in parts)
+
+
+def _last(value: str) -> str:
+    return Path(value).name if Path(value).is_absolute() else value
 
 
 def makings(folder: Path, rows: str = "") -> list[Part]:
@@ -86,14 +88,8 @@ def makings(folder: Path, rows: str = "") -> list[Part]:
 
     With a name of `rows` only what was kept for that file.
     """
-    parts: dict[tuple[str, ...], Part] = {}
-    for path in sorted((folder / FOLDER).glob(f"{rows}.*.json" if rows else "*.json")):
-        new = _part(json.loads(path.read_text(encoding="utf-8")))
-        if new.machine in parts:
-            parts[new.machine].join(new)
-        else:
-            parts[new.machine] = new
-    return sorted(parts.values(), key=lambda part: -part.cells)
+    paths = sorted((folder / FOLDER).glob(f"{rows}.*.json" if rows else "*.json"))
+    return gathered(_part(json.loads(path.read_text(encoding="utf-8"))) for path in paths)
 
 
 def one_commit(rows: Path, making: Making) -> None:

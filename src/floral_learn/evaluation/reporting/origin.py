@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,6 +50,17 @@ class Part:
         return found | ({"about": self.about} if self.about else {})
 
 
+def gathered(found: Iterable[Part]) -> list[Part]:
+    """One part per commit and machine, largest first."""
+    parts: dict[tuple[str, ...], Part] = {}
+    for one in found:
+        if one.machine in parts:
+            parts[one.machine].join(one)
+        else:
+            parts[one.machine] = one
+    return sorted(parts.values(), key=lambda part: -part.cells)
+
+
 def note_of(parts: Sequence[Part], *, trial: bool = False) -> dict[str, Any]:
     """The note of results: commands, environment, time and cells; and the parts, where there are several.
 
@@ -84,19 +95,15 @@ def parts_of(store: Store, name: str, cells: Mapping[str, Sequence[Cell]]) -> li
     runs = sorted(store.runs(), key=lambda run: run["started"])
     mine = {cell.key: cell for cell in cells[name]}
     costs = store.costs(mine)
-    parts: dict[tuple[str, ...], Part] = {}
+    found = []
     for key, finished in sorted(store.finished(mine).items(), key=lambda item: item[1]):
         able = [run for run in runs if run["suite"] in home[key] and _does(run["info"]["command"], mine[key])]
         before = [run for run in able if run["started"] <= finished]
         if not before:
             raise ValueError(f"{name}: no run of the store accounts for a cell that was finished at {finished}")
         info = before[-1]["info"]
-        one = Part(info["environment"], {info["command"]: None}, before[-1]["started"], 1, costs[key][0])
-        if one.machine in parts:
-            parts[one.machine].join(one)
-        else:
-            parts[one.machine] = one
-    return sorted(parts.values(), key=lambda part: -part.cells)
+        found.append(Part(info["environment"], {info["command"]: None}, before[-1]["started"], 1, costs[key][0]))
+    return gathered(found)
 
 
 def _does(command: str, cell: Cell) -> bool:

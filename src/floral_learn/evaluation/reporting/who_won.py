@@ -34,14 +34,11 @@ def winners(table: pd.DataFrame, statistic: str, compared: str | None = None) ->
 
 def who_won(table: pd.DataFrame) -> list[str]:
     """A Markdown table with a row per cell, statistic and group of comparable rows; a cell is named once."""
-    if "compared" not in table:  # tables of earlier versions
-        table = table.assign(compared="")
     by_place: dict[str, list[tuple[str, str, str]]] = {}
     for statistic in STATISTICS:
         for group in dict.fromkeys(table[table.statistic == statistic].compared):
-            name = f"*{statistic}*, {group}" if group else f"*{statistic}*"
             for place, first, second in winners(table, statistic, group):
-                by_place.setdefault(place, []).append((name, first, second))
+                by_place.setdefault(place, []).append((f"*{statistic}*, {group}", first, second))
     lines = ["| poisoned | compared | first | next |", "|---|---|---|---|"]
     for place, rows in by_place.items():
         names = [place, *[""] * (len(rows) - 1)]
