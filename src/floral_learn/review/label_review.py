@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import os
 import secrets
 from collections.abc import Mapping, Sequence
@@ -253,7 +254,7 @@ class LabelReview(Shown):
         sure = self.guarantee(confidence=0.9)
         answered = len(self._votes) + int(self.trusted.sum())
         if not enough_answers(answered, sure.checked, len(self.given)):
-            return WrongShare(float("nan"), sure.low, sure.high, known=False)
+            return WrongShare(math.nan, sure.low, sure.high, known=False)
         return estimated_share(self._posterior(), self.wrong_probability_, self._pool)
 
     @property
