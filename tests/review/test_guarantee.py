@@ -149,7 +149,7 @@ def test_accuracy_is_counted_on_rows_kept_out_of_training():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(120, 3)), rng.integers(0, 2, 120)  # nothing to learn: a model that saw the rows would shine
     review = LabelReview(X, y)
-    with pytest.raises(ValueError, match="needs answers on the walk"):
+    with pytest.raises(ValueError, match="needs answers to rows drawn at random"):
         review.accuracy(KNeighborsClassifier(1))
     review.answer(review._order[:60].tolist(), y[review._order[:60]])
     found = review.accuracy(KNeighborsClassifier(1))
