@@ -335,7 +335,7 @@ def test_an_svc_of_sparse_rows_keeps_to_its_rows(tmp_path):
     "model",
     [
         SVC(kernel="precomputed").fit(np.eye(6), [0, 1] * 3),
-        SVC(probability=False, decision_function_shape="ovo").fit(X, np.arange(60) % 4),
+        SVC(decision_function_shape="ovo").fit(X, np.arange(60) % 4),
         NuSVC(nu=0.2).fit(X, Y),
         SVR().fit(X, Y),
         OneClassSVM().fit(X),
