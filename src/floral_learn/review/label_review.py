@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array, check_consistent_length
 
+from floral_learn.base.shown import Shown
 from floral_learn.review import saving
 from floral_learn.review.answers import UNSURE, Answer, Answers, checked_answers
 from floral_learn.review.beliefs import Beliefs, ReviewData
@@ -40,7 +41,6 @@ from floral_learn.review.rows import (
 from floral_learn.review.suspicion import appoint_judges, suspicion
 from floral_learn.review.training import Choice, checked_model, fit_reviewed, training_set
 from floral_learn.review.wrong_share import WrongShare, enough_answers, estimated_share
-from floral_learn.shown import Shown
 
 _REVIEWER = "reviewer"
 _FEW, _PARTS = 0.1, 5  # drawn rows from which accuracy is counted in parts, as a share of all, and how many

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from floral_learn.core.choose_gram import parse_bytes
-from floral_learn.core.gram import format_bytes
-from floral_learn.defenses.labels import encode_labels
+from floral_learn.base.classifier_input import encode_labels
+from floral_learn.game.choose_gram import parse_bytes
+from floral_learn.game.gram import format_bytes
 
 MOST_VALUES = 4_000_000  # kernel values held at a time; more are not faster
 _LEAST_VALUES = 200_000

@@ -11,10 +11,10 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 from sklearn.pipeline import Pipeline
 
+from floral_learn.base.shown import Shown
 from floral_learn.review.beliefs import Beliefs, read_classes
 from floral_learn.review.guarantee import wrong_bounds
 from floral_learn.review.rules import RULES
-from floral_learn.shown import Shown
 
 if TYPE_CHECKING:
     from floral_learn.review.label_review import LabelReview
