@@ -119,6 +119,8 @@ class LabelReview(Shown):
     """
 
     _any_scale = True  # whether rows may be compared in the scale in which they were given
+    _asking: tuple[np.ndarray, float] | None
+    _share: WrongShare | None
 
     def __init__(
         self,
@@ -446,8 +448,7 @@ class LabelReview(Shown):
         """Drop what followed from the answers."""
         self._answers = Answers.from_log(self._log, len(self.classes))
         self._beliefs = Beliefs(self._data, self._answers)
-        self._asking: tuple[np.ndarray, float] | None = None
-        self._share: WrongShare | None = None
+        self._asking = self._share = None
         self.__dict__.pop("_training", None)
 
     def _drawn(self, answered: Mapping[int, Any]) -> list[int]:

@@ -225,8 +225,8 @@ class TextReview(LabelReview):
         embed = getattr(self.fitted_encoder, "embed", None) or self.fitted_encoder.transform
         new = _placed(self.fitted_encoder, self.texts, labels) if self._scored else None
         if new is not None:
-            first = self._ranks is None or self._ranks.shape[1] != len(new) or self.turns == 1
-            self._ranks = new[None] if first else np.stack([self._ranks[0], new])
+            old = None if self._ranks is None or self.turns == 1 else self._ranks[0]
+            self._ranks = new[None] if old is None or len(old) != len(new) else np.stack([old, new])
         return embed(self.texts)
 
     def _taught(self, encoder: Any) -> Any:
