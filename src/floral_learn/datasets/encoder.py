@@ -92,11 +92,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @whole_fit
     def fit(self, X: Any, y: Any = None) -> TableEncoder:
-        """Learn roles, medians, categories, formats and words from the training rows X (a pandas, polars or pyarrow frame).
+        """Learn roles, medians, categories, formats and words from the training rows of a frame.
 
         Parameters
         ----------
-        X : DataFrame of shape (n, d)
+        X : pandas, polars or pyarrow frame of shape (n, d)
             Training rows; `Table.features` is one.
         y : ignored
             For pipelines.
@@ -138,7 +138,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame of shape (n, d)
+        X : pandas, polars or pyarrow frame of shape (n, d)
             Rows with at least the columns `feature_names_in_`, in any order.
 
         Returns

@@ -12,9 +12,8 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
+from floral_learn.datasets.cells import as_numbers, as_texts, is_missing
 from floral_learn.table_error import TableError
-
-from floral_learn.datasets.cells import as_numbers, as_texts
 
 
 def is_frame(X: Any) -> bool:
@@ -105,12 +104,9 @@ def frame_of(columns: Mapping[str, Any], like: Any = None, n_rows: int | None = 
         import pandas as pd
 
         # pandas would turn None into NaN in columns of texts, were they not said to be objects
-        made = {k: pd.Series(v, dtype=object) if getattr(v, "dtype", None) == object else v for k, v in columns.items()}
+        made = {name: pd.Series(v, dtype=object) if _is_object(v) else v for name, v in columns.items()}
         return pd.DataFrame(made, index=None if n_rows is None else pd.RangeIndex(n_rows))
-    plain = {
-        name: values.tolist() if getattr(values, "dtype", None) == object else values
-        for name, values in columns.items()
-    }
+    plain = {name: values.tolist() if _is_object(values) else values for name, values in columns.items()}
     return nw.from_dict(plain, backend=nw.from_native(like, eager_only=True).implementation).to_native()
 
 
@@ -121,11 +117,15 @@ def same_kind(frame: Any, like: Any) -> Any:
     return frame_of({str(name): frame[name].to_numpy() for name in frame.columns}, like)
 
 
+def _is_object(values: Any) -> bool:
+    return getattr(getattr(values, "dtype", None), "kind", "") == "O"
+
+
 def _floats(series: Any) -> np.ndarray:
-    values = series.cast(nw.Float64).to_numpy()
-    if values.dtype == object:  # None among them
-        return np.array([np.nan if value is None else value for value in values], dtype=float)
-    return np.array(values, dtype=float)
+    values = series.to_numpy()
+    if values.dtype.kind == "O":  # holes among whole numbers or truth values, or decimals
+        return np.array([np.nan if is_missing(value) else float(value) for value in values])
+    return values.astype(float)
 
 
 def _dates(series: Any) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Rows as users have them, read once for every door: the numbers that we measure on, and the rows for a model behind."""
+"""Rows as users have them, read once for every door: numbers that we measure on, and the rows for a model behind."""
 
 from __future__ import annotations
 
