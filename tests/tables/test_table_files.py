@@ -1,4 +1,4 @@
-"""One reader for .csv, .tsv, .jsonl (also as .gz), .parquet, .xlsx and frames: the same table, and errors of one line."""
+"""One reader for .csv, .tsv, .jsonl (also as .gz), .parquet, .xlsx and frames: one table, and errors of one line."""
 
 import gzip
 import io
