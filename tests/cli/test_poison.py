@@ -14,10 +14,10 @@ import pyarrow.parquet as pq  # noqa: E402
 import typer  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
-from floral_learn import atomic_files  # noqa: E402
 from floral_learn.attacks import ATTACKS  # noqa: E402
 from floral_learn.cli import poison as command  # noqa: E402
-from floral_learn.datasets.tables import read_table  # noqa: E402
+from floral_learn.files import atomic_files  # noqa: E402
+from floral_learn.tables.tables import read_table  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +154,7 @@ WRONG = {
         ("in.csv", "-l", "label", "-o", "o.csv"),
         "has no column 'label'; its columns are: 'id', 'size'",
     ),
-    "unknown kind": (("in.docx", "-l", "y", "-o", "o.xlsx"), "cannot read .docx"),
+    "unknown kind": (("in.docx", "-l", "y", "-o", "o.docx"), "cannot read .docx"),
     "other kind out": (("in.csv", "-l", "y", "-o", "o.parquet"), "must end in .csv"),
     "over the input": (("in.csv", "-l", "y", "-o", "in.csv"), "is the input itself"),
     "no folder": (("in.csv", "-l", "y", "-o", "deep/o.csv"), "folder of --out"),

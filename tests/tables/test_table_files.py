@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from floral_learn import TableEncoder, TableError, read_table
-from floral_learn.datasets import table_files, workbook
+from floral_learn.tables import table_files, workbook
 
 openpyxl = pytest.importorskip("openpyxl")
 N = 40

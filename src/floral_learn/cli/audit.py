@@ -11,7 +11,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from floral_learn.table_error import TableError
+from floral_learn.tables.table_error import TableError
 
 from .failures import one_line
 from .options import KINDS, OPTIONS, check_same_kind, with_table_options
@@ -70,10 +70,10 @@ def audit(
     `floral audit apply DATA decisions.csv --label y --out clean.csv` writes decisions made on the page into a copy.
     """
     started = time.perf_counter()
-    from floral_learn.atomic_files import write_all
     from floral_learn.audit import audit as run_audit
-    from floral_learn.csv_cells import frame_bytes
-    from floral_learn.datasets.table_files import table_suffix
+    from floral_learn.files.atomic_files import write_all
+    from floral_learn.tables.csv_cells import frame_bytes
+    from floral_learn.tables.table_files import table_suffix
 
     if not SMALLEST < threshold <= BIGGEST:
         raise TableError(f"--threshold {threshold:g} must be above 0 and at most 1")
@@ -125,8 +125,8 @@ def apply(
     """Write the decisions made on the page into a copy of DATA: only labels marked wrong change."""
     import numpy as np
 
-    from floral_learn.atomic_files import write_all
     from floral_learn.audit.decisions import read_decisions
+    from floral_learn.files.atomic_files import write_all
 
     check_same_kind(out, source)
     if not out.parent.is_dir():
@@ -149,7 +149,7 @@ def _check_folder(out: Path, source: Path) -> None:
         raise TableError(f"--out {out} is a file; name a folder for the report")
     if not out.exists() and not out.parent.is_dir():
         raise TableError(f"the folder {out.parent} of --out does not exist")
-    from floral_learn.datasets.table_files import table_suffix
+    from floral_learn.tables.table_files import table_suffix
 
     cleaned = out / f"cleaned{table_suffix(source)}"
     if source.exists() and cleaned.exists() and cleaned.samefile(source):

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from floral_learn.table_error import TableError
+from floral_learn.tables.table_error import TableError
 
 from .failures import one_line
 from .options import KINDS, with_table_options
@@ -43,10 +43,10 @@ def crowd(
         raise TableError(f"--out {out} is a file; name a folder for the results")
     if not out.exists() and not out.parent.is_dir():
         raise TableError(f"the folder {out.parent} of --out does not exist")
-    from floral_learn.atomic_files import write_all
     from floral_learn.crowd import aggregate_votes, next_tasks
     from floral_learn.crowd.page import render
-    from floral_learn.csv_cells import frame_bytes
+    from floral_learn.files.atomic_files import write_all
+    from floral_learn.tables.csv_cells import frame_bytes
 
     columns = replace(columns, label=label)
     votes = read_vote_file(source, task, worker, columns)

@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from floral_learn.table_error import TableError
+from floral_learn.tables.table_error import TableError
 
 KINDS = ".csv, .tsv, .jsonl (also .gz), .parquet or .xlsx"
 
@@ -34,7 +34,7 @@ class TableOptions:
 
     def read(self, source: Any, **other: Any) -> Any:
         """The table behind `source`; `other` are further arguments of `read_table`, or other values of these."""
-        from floral_learn.datasets.tables import read_table
+        from floral_learn.tables.tables import read_table
 
         return read_table(source, **(self.roles() | {"skip_blank_labels": self.skip_blank} | other))
 
@@ -54,7 +54,7 @@ class TableOptions:
 
     def encoder(self, seed: int = 0, text: tuple[str, ...] | None = None) -> Any:
         """The encoder of the features."""
-        from floral_learn.datasets.encoder import TableEncoder
+        from floral_learn.tables.encoder import TableEncoder
 
         prose = self.text if text is None else text
         return TableEncoder(text=prose, text_encoder=self.text_encoder, random_state=seed)
@@ -112,7 +112,7 @@ def with_table_options(*names: str) -> Callable[[Callable[..., None]], Callable[
 
 def check_same_kind(out: Path, source: Path) -> None:
     """Refuse a copy of a table under a name that says another kind than its own."""
-    from floral_learn.datasets.table_files import table_suffix
+    from floral_learn.tables.table_files import table_suffix
 
     if table_suffix(out) != table_suffix(source):
         raise TableError(f"--out {out} must end in {table_suffix(source) or 'no extension'}, as {source} does")

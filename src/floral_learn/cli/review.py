@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from floral_learn.extras import install_line
+from floral_learn.base.extras import install_line
 
 from .failures import one_line
 from .options import KINDS, OPTIONS, with_table_options

@@ -41,7 +41,7 @@ def train(
 ) -> None:
     """Train a classifier on untrusted labels and save it as a model file for `floral predict`."""
     started = time.perf_counter()
-    from floral_learn.table_error import TableError
+    from floral_learn.tables.table_error import TableError
 
     check_model_path(out)
     if out.exists() and source.exists() and out.samefile(source):
@@ -81,8 +81,8 @@ def train(
 
 def make_classifier(method: str, penalty: float | None, gamma: str, budget: float | None, seed: int) -> Any:
     """The estimator behind a name, with those of the options that it has."""
-    from floral_learn.defenses import DEFENSES
-    from floral_learn.table_error import TableError
+    from floral_learn.baselines import DEFENSES
+    from floral_learn.tables.table_error import TableError
 
     if method not in DEFENSES:
         raise TableError(f"--method {method!r} is unknown; choose one of {', '.join(DEFENSES)}")
@@ -130,7 +130,7 @@ def row_arguments(table: Any, classifier: Any, method: str) -> dict[str, Any]:
     """What `fit` is told about each row; an option that the method cannot use is an error."""
     from sklearn.utils.validation import has_fit_parameter
 
-    from floral_learn.table_error import TableError
+    from floral_learn.tables.table_error import TableError
 
     found = {"sample_weight": ("--weight", table.weights), "trusted": ("--trusted", table.trusted)}
     for name, (option, values) in found.items():

@@ -12,8 +12,8 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from floral_learn.datasets.cells import as_numbers, as_texts, is_missing
-from floral_learn.table_error import TableError
+from .cells import as_numbers, as_texts, is_missing
+from .table_error import TableError
 
 
 def is_frame(X: Any) -> bool:

@@ -11,10 +11,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import _safe_indexing, check_array
 
-from floral_learn.datasets.encoder import TableEncoder
-from floral_learn.table_error import TableError
-
+from .encoder import TableEncoder
 from .frames import column_at, frame_columns, is_frame, typed_column
+from .table_error import TableError
 
 
 @dataclass(frozen=True)

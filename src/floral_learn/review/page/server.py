@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from floral_learn.extras import install_line
+from floral_learn.base.extras import install_line
 from floral_learn.review.page.guard import Guard
 from floral_learn.review.page.session import Refused, ReviewSession
 from floral_learn.review.page.store import StoreError
@@ -225,5 +225,5 @@ def _import_starlette() -> tuple[Any, Any, Any]:
         from starlette.responses import JSONResponse, Response
         from starlette.routing import Route
     except ImportError as error:
-        raise ImportError(f"the review page needs starlette and uvicorn: {install_line('review')}") from error
+        raise ImportError(f"the review page needs starlette and uvicorn: {install_line('cli')}") from error
     return Response, JSONResponse, Route
