@@ -28,6 +28,8 @@ _PUBLIC = {
     "KNNRelabel": "floral_learn.defenses.sanitizers",
     "LabelNoiseSVC": "floral_learn.defenses.ln_svm",
     "LabelSanitizedSVC": "floral_learn.defenses.label_sanitation",
+    "Certificate": "floral_learn.certify.certificate",
+    "CertifiedKernelClassifier": "floral_learn.certify.kernel_ridge",
     "PartitionAggregationClassifier": "floral_learn.defenses.partition",
     "PlainSVC": "floral_learn.defenses.svm",
     "RSRNNClassifier": "floral_learn.defenses.rsrnn",

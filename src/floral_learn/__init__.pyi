@@ -8,6 +8,8 @@ from floral_learn.attacks import poison as poison
 from floral_learn.attacks import transfer_table as transfer_table
 from floral_learn.attacks.vote_attacks import VOTE_ATTACKS as VOTE_ATTACKS
 from floral_learn.attacks.votes import poison_votes as poison_votes
+from floral_learn.certify.certificate import Certificate as Certificate
+from floral_learn.certify.kernel_ridge import CertifiedKernelClassifier as CertifiedKernelClassifier
 from floral_learn.crowd.aggregate import aggregate_votes as aggregate_votes
 from floral_learn.crowd.classifier import CrowdFloralClassifier as CrowdFloralClassifier
 from floral_learn.datasets import DATASETS as DATASETS
