@@ -61,7 +61,7 @@ def test_what_is_known_is_in_words_and_moves_with_the_answers(parts, tmp_path, s
     assert known["guarantee"]["low"] <= known["guarantee"]["high"] < 1
     assert "Ten more answers" in known["ten"]["words"]
     assert known["stop"]["now"] in (True, False)
-    assert "rows like these" in known["accuracy"]["words"]
+    assert "drawn at random" in known["accuracy"]["words"]
     assert any("height above" in part["name"] for part in known["where"]), "the flipped labels lie in one region"
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from floral_learn.atomic_files import write_atomically
 from floral_learn.audit.decisions import Decision
-from floral_learn.audit.words import headline, sentences
+from floral_learn.audit.words import headline, overlapping_classes, sentences
 from floral_learn.extras import install_line
 
 THRESHOLD = 0.5
@@ -197,6 +197,14 @@ class AuditResult:
     def cleaned(self, threshold: float = THRESHOLD) -> np.ndarray:
         """Return the labels, those with a suspicion of at least `threshold` replaced by the suggestion."""
         return self.classes[np.where(self.suspicion >= threshold, self.suggested, self.given)]
+
+    def why_not_cleaned(self) -> str | None:
+        """Return why flagged labels should not be replaced unseen, or None where they may be."""
+        if not self.informative:
+            return "the labels cannot be judged"
+        if not self.apart:
+            return "classes overlap or few labels stand out"
+        return overlapping_classes(self)
 
     def confusion(self, threshold: float = THRESHOLD) -> np.ndarray:
         """Count flagged rows by given (row) and suggested (column) class, (M, M)."""
