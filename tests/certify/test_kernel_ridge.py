@@ -192,7 +192,7 @@ def test_property_float32_never_certifies_more(seed, rank, ridge):
 
 
 def test_float32_is_nearly_as_good_with_an_ordinary_ridge():
-    X, y, queries = data(200, 1)
+    X, y, _ = data(200, 1)
     found = [
         CertifiedKernelClassifier(rank=rank, dtype=dtype).fit(X, y).certified_flips(X)
         for rank in (None, 50)
@@ -347,7 +347,10 @@ def test_the_report_names_what_was_taken_as_fixed():
         ({"kernel": "poly"}, "'kernel' parameter"),
         ({"rank": 0}, "'rank' parameter"),
         ({"random_state": None}, "'random_state' parameter"),
-        ({"possible_flips": {"ham": ["egg"]}}, r"possible_flips names 'ham', which is not a label; labels are \[0, 1\]"),
+        (
+            {"possible_flips": {"ham": ["egg"]}},
+            r"names 'ham', which is not a label; labels are \[0, 1\]",
+        ),
         ({"possible_flips": {0: [7]}}, "possible_flips names 7"),
         ({"device": "nowhere"}, "device='nowhere' is not a torch device"),
     ],

@@ -14,7 +14,6 @@ every rival, so the minimum over rivals is exact too (docs/certificates.md has t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -92,7 +91,7 @@ def survived_flips(
     winner, flips, rival : ndarrays of shape (m,)
         ``flips`` is -1 where the lead itself is within the slack, and n where no allowed flips turn the prediction.
     """
-    xp, n, n_classes = backend.xp, a.shape[1], attacker.n_classes
+    xp, n_classes = backend.xp, attacker.n_classes
     codes = backend.array(attacker.codes)
     labels = backend.cast(codes[:, None] == backend.array(np.arange(n_classes)), backend.float64)
     scores = backend.cast(a, backend.float64) @ labels
@@ -110,7 +109,8 @@ def survived_flips(
         else:
             closer = flips < fewest
             fewest, nearest = xp.where(closer, flips, fewest), xp.where(closer, rival, nearest)
-    return tuple(backend.numpy(x).astype(np.intp) for x in (winner, fewest, nearest))
+    found = [backend.numpy(x).astype(np.intp) for x in (winner, fewest, nearest)]
+    return found[0], found[1], found[2]
 
 
 def _largest_first(gain: Array, backend: NumpyBackend) -> Array:

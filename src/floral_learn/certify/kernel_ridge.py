@@ -151,7 +151,8 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, BaseEstim
         self._kept = np.arange(len(codes))
         if weight is not None:
             self._kept = np.flatnonzero(weight > 0)
-            X, codes, weight, reachable = (part[self._kept] for part in (X, codes, weight, reachable))
+            X, codes, weight = X[self._kept], codes[self._kept], weight[self._kept]
+            reachable = reachable[self._kept]
         self._weight = np.ones(len(codes)) if weight is None else weight
         # An attacker may leave classes out altogether, so the set of classes is that of the given labels and known.
         self._attacker = Attacker(codes, self._possible(), reachable)
@@ -217,7 +218,9 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, BaseEstim
         )
 
     def _transform(self, rows: Rows) -> Any:
-        return feature_transform(rows) if self._corner is None else landmark_transform(rows, self._landmarks, self._corner)
+        return (
+            feature_transform(rows) if self._corner is None else landmark_transform(rows, self._landmarks, self._corner)
+        )
 
     def _label_weights(self) -> Any:
         """What a(x) is computed with; made again where it is missing, since no file stores it."""

@@ -104,9 +104,7 @@ class DenseWeights:
             a = (solved * self.root[:, None]).T
             solve = self.reach * self.step * xp.sqrt((solved * solved).sum(0))
             values = self.reach * float(np.sqrt(rows.weight.sum())) * rows.value_error(X)
-            sums = UNIT["float64"] * (rows.n + 2) * (
-                xp.abs(a).sum(1) + self.reach * xp.sqrt((right * right).sum(0))
-            )
+            sums = UNIT["float64"] * (rows.n + 2) * (xp.abs(a).sum(1) + self.reach * xp.sqrt((right * right).sum(0)))
             slack = 4.0 * (solve + sums + values)
             if rows.dtype == "float32":  # casting moves every weight by half a unit in its last place
                 slack = 2.0 * slack + 2.0 * UNIT["float32"] * xp.abs(a).sum(1)
@@ -161,9 +159,7 @@ class FactorWeights:
             return a, slack
 
 
-def landmark_transform(
-    rows: Rows, landmarks: Any, corner: np.ndarray
-) -> Callable[[Any], tuple[Array, float]]:
+def landmark_transform(rows: Rows, landmarks: Any, corner: np.ndarray) -> Callable[[Any], tuple[Array, float]]:
     """Features of any rows from a pivoted Cholesky factor: phi(x) = L^-1 k(landmarks, x), L = ``corner``."""
     backend = rows.backend
     inverse = solve_triangular(corner, np.eye(len(corner)), lower=True)
@@ -200,7 +196,9 @@ def _with_ones(features: Array, rows: Rows) -> Array:
 
 def _solver(matrix: Array, backend: NumpyBackend, ridge: float) -> Callable[[Array], Array]:
     """right -> matrix^-1 right for a positive definite matrix, which is overwritten."""
-    too_small = f"ridge={ridge:g} is too small for this kernel matrix, which rounding leaves without an inverse; raise it"
+    too_small = (
+        f"ridge={ridge:g} is too small for this kernel matrix: rounding leaves it no inverse; raise it"
+    )
     if backend.name == "torch":
         try:
             lower = backend.xp.linalg.cholesky(matrix)
