@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.atomic_files import write_atomically
 from floral_learn.audit.decisions import Decision
 from floral_learn.audit.words import headline, overlapping_classes, sentences
-from floral_learn.extras import install_line
+from floral_learn.base.extras import install_line
+from floral_learn.files.atomic_files import write_atomically
 
 THRESHOLD = 0.5
 REASONS = ("model", "neighbours", "twin", "small class", "source")

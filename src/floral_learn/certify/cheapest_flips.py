@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from floral_learn.core.arrays import NUMPY, Array, NumpyBackend
+from floral_learn.game.arrays import NUMPY, Array, NumpyBackend
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from floral_learn.core.arrays import backend_for
-from floral_learn.core.kernels import Kernel, resolve_gamma
-from floral_learn.core.low_rank import LowRankGram
-from floral_learn.core.validation import check_trusted
-from floral_learn.defenses.labels import query_input, training_input
-from floral_learn.whole_fit import whole_fit
+from floral_learn.base.classifier_input import query_input, training_input
+from floral_learn.base.validation import check_trusted
+from floral_learn.base.whole_fit import whole_fit
+from floral_learn.game.arrays import backend_for
+from floral_learn.game.kernels import Kernel, resolve_gamma
+from floral_learn.game.low_rank import LowRankGram
 
 from .certificate import Certificate, CertifiedPredictions
 from .cheapest_flips import Attacker, survived_flips, turning_flips

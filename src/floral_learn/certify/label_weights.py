@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular
 
-from floral_learn.core.arrays import Array, NumpyBackend
-from floral_learn.core.kernels import Kernel
+from floral_learn.game.arrays import Array, NumpyBackend
+from floral_learn.game.kernels import Kernel
 
 UNIT = {"float32": 2.0**-24, "float64": 2.0**-53}  # unit roundoff
 
@@ -196,9 +196,7 @@ def _with_ones(features: Array, rows: Rows) -> Array:
 
 def _solver(matrix: Array, backend: NumpyBackend, ridge: float) -> Callable[[Array], Array]:
     """right -> matrix^-1 right for a positive definite matrix, which is overwritten."""
-    too_small = (
-        f"ridge={ridge:g} is too small for this kernel matrix: rounding leaves it no inverse; raise it"
-    )
+    too_small = f"ridge={ridge:g} is too small for this kernel matrix: rounding leaves it no inverse; raise it"
     if backend.name == "torch":
         try:
             lower = backend.xp.linalg.cholesky(matrix)

@@ -11,7 +11,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from floral_learn.table_error import TableError
+from floral_learn.tables.table_error import TableError
 
 from .failures import one_line
 
@@ -79,10 +79,10 @@ def audit(
     `floral audit apply DATA decisions.csv --label y --out clean.csv` writes decisions made on the page into a copy.
     """
     started = time.perf_counter()
-    from floral_learn.atomic_files import write_all
     from floral_learn.audit import audit as run_audit
-    from floral_learn.csv_cells import frame_bytes
-    from floral_learn.datasets.tables import read_table
+    from floral_learn.files.atomic_files import write_all
+    from floral_learn.tables.csv_cells import frame_bytes
+    from floral_learn.tables.tables import read_table
 
     if not SMALLEST < threshold <= BIGGEST:
         raise TableError(f"--threshold {threshold:g} must be above 0 and at most 1")
@@ -135,9 +135,9 @@ def apply(
     """Write the decisions made on the page into a copy of DATA: only labels marked wrong change."""
     import numpy as np
 
-    from floral_learn.atomic_files import write_all
     from floral_learn.audit.decisions import read_decisions
-    from floral_learn.datasets.tables import read_table
+    from floral_learn.files.atomic_files import write_all
+    from floral_learn.tables.tables import read_table
 
     if out.suffix.lower() != source.suffix.lower():
         raise TableError(f"--out {out} must end in {source.suffix or 'no extension'}, as {source} does")

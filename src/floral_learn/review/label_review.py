@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array, check_consistent_length
 
+from floral_learn.base.shown import Shown
 from floral_learn.review import saving
 from floral_learn.review.answers import UNSURE, Answer, likelihoods, verdict, votes
 from floral_learn.review.choosing import Choice
@@ -29,7 +30,6 @@ from floral_learn.review.suspicion import appointed, suspicion
 from floral_learn.review.training import fit_reviewed
 from floral_learn.review.walk import drawn, on_walk, unbroken
 from floral_learn.review.wrong_share import WrongShare, enough_answers, estimated_share
-from floral_learn.shown import Shown
 
 _REVIEWER = "reviewer"
 _FEW, _PARTS = 0.1, 5  # rows on the walk from which accuracy is counted in parts, as a share of all, and how many

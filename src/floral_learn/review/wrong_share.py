@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from floral_learn.base.shown import Shown
 from floral_learn.review.posterior import Posterior, turned
-from floral_learn.shown import Shown
 
 FIRST_ANSWERS, FIRST_DRAWN = 20, 5  # answers, and those to rows drawn at random, before which no share is named
 _WIDTH = 1.645  # standard deviations on each side: nine in ten, if the model is right
