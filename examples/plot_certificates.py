@@ -40,7 +40,7 @@ axes[0].axhline(
 )
 axes[0].text(60, 0.97, "SVC, no promise", ha="right", fontsize=8, color="0.4")
 axes[0].set(xlabel="labels that an attacker may change (of 500)", ylabel="certified accuracy", ylim=(0, 1.02))
-axes[0].legend(fontsize=8)
+axes[0].legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2)
 
 model = models["kernel ridge, exact, ridge 10"]
 grid = np.stack(np.meshgrid(np.linspace(-2.4, 2.4, 60), np.linspace(-2.8, 2.8, 60)), axis=-1)
