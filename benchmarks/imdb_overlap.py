@@ -66,6 +66,7 @@ def main() -> None:
 
     from imdb_answers import data_of
 
+    from floral_learn.defenses.engine import Engine
     from floral_learn.defenses.floral import FloralClassifier
     from floral_learn.evaluation.families.text_data import draw_of
     from floral_learn.evaluation.families.text_encode import encode
@@ -84,7 +85,8 @@ def main() -> None:
             labels = gradient_labels(data, Attack("gradient"), [level], given.draw, given.device, lambda share: None)[0]
         own = encode(data, labels, given.draw, given.device)
         X = own.train.astype(np.float32)
-        head = FloralClassifier(C=C, gamma=gamma, budget=0.02, device=given.device, random_state=given.draw)
+        engine = Engine(device=given.device)
+        head = FloralClassifier(C=C, gamma=gamma, budget=0.02, engine=engine, random_state=given.draw)
         duals = dual_influence(head.fit(X, labels))
         np.savez_compressed(
             folder / f"overlap-{level:g}.npz",

@@ -28,6 +28,7 @@ from floral_learn.core.game import Game, solve, step_schedule
 from floral_learn.core.gram import DenseGram
 from floral_learn.core.kernels import Kernel
 from floral_learn.datasets import Dataset
+from floral_learn.defenses.engine import Engine
 from floral_learn.defenses.floral import FloralClassifier
 
 C, GAMMA, ROUNDS, LEVEL = 10.0, 0.005, 1000, 0.25
@@ -68,9 +69,8 @@ def timed(action):
 
 def classifier(**how) -> FloralClassifier:
     budget = 0.25  # B; k is half of it, 2,500 of 20,000 rows
-    return FloralClassifier(
-        C=C, gamma=GAMMA, budget=budget, n_rounds=ROUNDS, dtype="float32", max_memory="8GB", random_state=0, **how
-    )
+    engine = Engine(dtype="float32", max_memory="8GB", **how)
+    return FloralClassifier(C=C, gamma=GAMMA, budget=budget, n_rounds=ROUNDS, engine=engine, random_state=0)
 
 
 def say(item: str, seconds: float | None, limit: float | None, more: str = "") -> None:

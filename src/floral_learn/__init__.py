@@ -13,6 +13,8 @@ __version__ = "0.2.0"
 # public name -> module that holds it
 _PUBLIC = {
     "FloralClassifier": "floral_learn.defenses.floral",
+    "PaperFloralClassifier": "floral_learn.defenses.paper",
+    "Engine": "floral_learn.defenses.engine",
     "HistoryDisplay": "floral_learn.defenses.history_display",
     "Checkpoint": "floral_learn.defenses.checkpoint",
     "resume": "floral_learn.defenses.checkpoint",

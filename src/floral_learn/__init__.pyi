@@ -26,12 +26,14 @@ from floral_learn.defenses.checkpoint import Checkpoint as Checkpoint
 from floral_learn.defenses.checkpoint import resume as resume
 from floral_learn.defenses.contradicted_svc import ContradictedLabelsSVC as ContradictedLabelsSVC
 from floral_learn.defenses.curie import CurieSVC as CurieSVC
+from floral_learn.defenses.engine import Engine as Engine
 from floral_learn.defenses.floral import FloralClassifier as FloralClassifier
 from floral_learn.defenses.history_display import HistoryDisplay as HistoryDisplay
 from floral_learn.defenses.k_lid import KLIDWeightedSVC as KLIDWeightedSVC
 from floral_learn.defenses.label_sanitation import LabelSanitizedSVC as LabelSanitizedSVC
 from floral_learn.defenses.ln_svm import LabelNoiseSVC as LabelNoiseSVC
 from floral_learn.defenses.model_archive import ModelFileError as ModelFileError
+from floral_learn.defenses.paper import PaperFloralClassifier as PaperFloralClassifier
 from floral_learn.defenses.partition import PartitionAggregationClassifier as PartitionAggregationClassifier
 from floral_learn.defenses.persistence import load as load
 from floral_learn.defenses.persistence import save as save

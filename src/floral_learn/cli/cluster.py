@@ -27,9 +27,9 @@ def fit_table_on_cluster(
     from sklearn.pipeline import Pipeline
 
     from floral_learn.datasets.encoder import TableEncoder
-    from floral_learn.defenses.floral import FloralClassifier
+    from floral_learn.defenses.floral import GameClassifier
 
-    if not isinstance(classifier, FloralClassifier):
+    if not isinstance(classifier, GameClassifier):
         raise TableError(f"--cluster is for --method floral; {type(classifier).__name__} runs on one machine")
     try:
         import dask.array as da
