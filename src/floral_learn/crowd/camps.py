@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from floral_learn.core.votes import Votes
+from floral_learn.labels.votes import Votes
 
 from .confusion import estimate
 from .em import State, counts, loglik

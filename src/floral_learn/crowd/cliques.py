@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 from scipy.special import softmax
 
-from floral_learn.core.votes import Votes
+from floral_learn.labels.votes import Votes
 
 from .em import State
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from floral_learn.core.votes import Votes
+from floral_learn.labels.votes import Votes
 
 from .alike import regions_of
 from .camps import SETTLED, camp_start, gold_evidence, outvoted, weigh_camps

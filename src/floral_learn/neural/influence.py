@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from floral_learn.defenses.floral import GameClassifier
+from floral_learn.floral.classifier import GameClassifier
 
 
 @dataclass(frozen=True)
