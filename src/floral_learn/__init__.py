@@ -55,7 +55,7 @@ _PUBLIC = {
     "CrowdFloralClassifier": "floral_learn.crowd.classifier",
     "aggregate_votes": "floral_learn.crowd.aggregate",
     "TextReview": "floral_learn.review.text_review",
-    "diagnose": "floral_learn.theory.diagnose",
+    "diagnose": "floral_learn.theory.diagnosis",
     "DATASETS": "floral_learn.datasets",
     "Dataset": "floral_learn.datasets",
     "load_moon": "floral_learn.datasets",

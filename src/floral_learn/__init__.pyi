@@ -53,7 +53,7 @@ from floral_learn.tables.from_csv import from_csv as from_csv
 from floral_learn.tables.tables import Table as Table
 from floral_learn.tables.tables import TableError as TableError
 from floral_learn.tables.tables import read_table as read_table
-from floral_learn.theory.diagnose import diagnose as diagnose
+from floral_learn.theory.diagnosis import diagnose as diagnose
 
 __version__: str
 __all__: list[str]

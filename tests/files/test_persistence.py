@@ -13,7 +13,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import floral_learn
-from floral_learn import Engine, FloralClassifier, PlainSVC, atomic_files, load, save
+from floral_learn import Engine, FloralClassifier, PlainSVC, load, save
+from floral_learn.files import atomic_files
 
 X, Y = make_moons(120, noise=0.2, random_state=0)
 
@@ -84,7 +85,7 @@ def test_a_file_cannot_call_a_function_of_ours(tmp_path):
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in files.items():
             archive.writestr(name, content)
-    with pytest.raises(ValueError, match=r"not trusted: floral_learn\.atomic_files\.write_atomically"):
+    with pytest.raises(ValueError, match=r"not trusted: floral_learn\.files\.atomic_files\.write_atomically"):
         load(path)
     assert not target.exists()
 

@@ -13,7 +13,8 @@ from floral_learn.game.arrays import NUMPY
 from floral_learn.game.attackers import Recorded
 from floral_learn.game.game import Game, GameState, solve
 from floral_learn.game.gram import DenseGram
-from floral_learn.theory.constants import (
+from floral_learn.theory.equilibrium import Equilibrium, find_equilibrium
+from floral_learn.theory.lemmas import (
     Constants,
     constants,
     kappa_prime_y_worst,
@@ -21,7 +22,6 @@ from floral_learn.theory.constants import (
     kappa_z,
     multiplier,
 )
-from floral_learn.theory.equilibrium import Equilibrium, find_equilibrium
 from floral_learn.theory.words import report
 
 MOST_ROWS = 3000
@@ -130,13 +130,13 @@ class Diagnosis(Shown):
         return {"game": game} | met
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the distance to equilibrium over the rounds on `ax` and return it."""
+        """Draw the distance to equilibrium over the rounds on `ax`, or on a new figure, and return the axis."""
         if self.distances is None:
             raise ValueError("there are no distances: pass X and y to diagnose")
         if ax is None:
             import matplotlib.pyplot as plt
 
-            ax = plt.gca()
+            _, ax = plt.subplots(layout="constrained")
         ax.semilogy(np.maximum(self.distances, 1e-16), label="distance to equilibrium")
         if np.isfinite(self.gap) and self.gap > 0:
             ax.axhline(self.gap, linestyle=":", color="0.4", label="delta': below, the flips no longer change")
