@@ -85,7 +85,7 @@ def test_a_file_cannot_call_a_function_of_ours(tmp_path):
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in files.items():
             archive.writestr(name, content)
-    with pytest.raises(ValueError, match=r"not trusted: floral_learn\.atomic_files\.write_atomically"):
+    with pytest.raises(ValueError, match=r"not trusted: floral_learn\.files\.atomic_files\.write_atomically"):
         load(path)
     assert not target.exists()
 

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 import floral_learn
 from floral_learn.files.atomic_files import write_atomically
 from floral_learn.files.light_skops import import_skops
+from floral_learn.files.loaded_parts import allowed_sklearn, check_loaded
 from floral_learn.files.model_archive import (
     MAX_BYTES,
     ModelFileError,
@@ -21,6 +22,7 @@ from floral_learn.files.model_archive import (
     check_nodes,
     check_seal,
     is_own_class,
+    node_names,
     sealed,
 )
 
@@ -31,6 +33,8 @@ _KNOWN = frozenset(
     {
         "scipy.sparse._csr.csr_matrix",
         "scipy.sparse._csr.csr_array",
+        "scipy.sparse._csc.csc_matrix",
+        "scipy.sparse._csc.csc_array",
         "sklearn.calibration._CalibratedClassifier",
         "sklearn.calibration._SigmoidCalibration",
         "sklearn.model_selection._split.StratifiedKFold",
@@ -152,15 +156,23 @@ def load(path: str | os.PathLike[str], trusted: Sequence[str] = (), *, max_bytes
 
 
 def _read(raw: bytes, trusted: frozenset[str], max_bytes: int) -> Any:
-    """Everything that the file holds, after every check that can be made without creating it."""
+    """Everything that the file holds, after every check that can be made without creating it, and checked again."""
     check_seal(raw)
-    check_nodes(check_archive(raw, max_bytes), trusted)
+    schema = check_archive(raw, max_bytes)
+    check_nodes(schema, trusted)
     found = import_skops().get_untrusted_types(data=raw)
-    if unknown := [name for name in found if name not in _KNOWN and name not in trusted and not is_own_class(name)]:
-        raise ModelFileError(
-            f"it holds types that are not trusted: {', '.join(sorted(unknown))}; see load(trusted=...)"
-        )
-    return import_skops().loads(raw, trusted=list(found))
+    if unknown := _unknown(found, schema, trusted):
+        raise ModelFileError(f"it holds types that are not trusted: {', '.join(unknown)}; see load(trusted=...)")
+    stamp = import_skops().loads(raw, trusted=list(found))
+    check_loaded(stamp)
+    return stamp
+
+
+def _unknown(found: Sequence[str], schema: Any, trusted: frozenset[str]) -> list[str]:
+    """Names of types that `load` does not create: strange to skops, or compiled code of scikit-learn."""
+    named = {name for name in node_names(schema) if name.startswith("sklearn.") and not allowed_sklearn(name)}
+    strange = {name for name in found if name not in _KNOWN and not is_own_class(name)}
+    return sorted((named - _KNOWN | strange) - trusted)
 
 
 def _checked(stamp: Any, path: Path) -> Any:
