@@ -23,10 +23,10 @@ def fit_table_on_cluster(
     """The fitted pipeline (encoder, classifier) and one line on what was encoded; rows stay on the workers."""
     from sklearn.pipeline import Pipeline
 
-    from floral_learn.floral.classifier import FloralClassifier
+    from floral_learn.floral.classifier import GameClassifier
     from floral_learn.tables.encoder import TableEncoder
 
-    if not isinstance(classifier, FloralClassifier):
+    if not isinstance(classifier, GameClassifier):
         raise TableError(f"--cluster is for --method floral; {type(classifier).__name__} runs on one machine")
     try:
         import dask.array as da
