@@ -14,7 +14,7 @@ from scipy import sparse
 
 from floral_learn.files.atomic_files import write_atomically
 from floral_learn.files.persistence import load, save
-from floral_learn.floral.classifier import FloralClassifier
+from floral_learn.floral.classifier import GameClassifier
 from floral_learn.game.arrays import backend_for
 from floral_learn.game.state import GameState
 
@@ -82,7 +82,7 @@ class Checkpoint:
         self._fit_id = uuid.uuid4().hex
         record = {
             "id": self._fit_id,
-            "estimator": FloralClassifier(**estimator.get_params(deep=False)),
+            "estimator": type(estimator)(**estimator.get_params(deep=False)),
             "X": running.X,
             "y": running.y,
             "sample_weight": None if running.sample_weight is None else np.asarray(running.sample_weight),
@@ -115,7 +115,7 @@ class Checkpoint:
         self._written = time.monotonic()
 
 
-def resume(path: str | os.PathLike[str], every: int = 50, seconds: float = 60.0) -> FloralClassifier:
+def resume(path: str | os.PathLike[str], every: int = 50, seconds: float = 60.0) -> GameClassifier:
     """Continue the fit that a `Checkpoint` saved in the folder `path`, to its end.
 
     The result has the same bits as a fit that was never interrupted (on the same machine and number of threads). The
@@ -151,11 +151,11 @@ def resume(path: str | os.PathLike[str], every: int = 50, seconds: float = 60.0)
     if not (path / _FIT).is_file():
         raise FileNotFoundError(f"no checkpoint in {path}")
     record = load(path / _FIT)
-    estimator: FloralClassifier = record["estimator"]
+    estimator: GameClassifier = record["estimator"]
     arrays = _read_state(path)
     state = None
     if arrays is not None and str(arrays["id"]) == record["id"]:
-        state = GameState.from_arrays(arrays, backend_for(estimator.device))
+        state = GameState.from_arrays(arrays, backend_for(estimator._settings().device))
     estimator.set_callbacks(Checkpoint(path, every, seconds))
     estimator._resumed_from, estimator._resumed_id = path, record["id"]
     try:
