@@ -28,6 +28,8 @@ _PUBLIC = {
     "KNNRelabel": "floral_learn.sanitizers",
     "LabelNoiseSVC": "floral_learn.baselines.ln_svm",
     "LabelSanitizedSVC": "floral_learn.baselines.label_sanitation",
+    "Certificate": "floral_learn.certify.certificate",
+    "CertifiedKernelClassifier": "floral_learn.certify.kernel_ridge",
     "PartitionAggregationClassifier": "floral_learn.certify.partition",
     "PlainSVC": "floral_learn.baselines.svm",
     "RSRNNClassifier": "floral_learn.baselines.rsrnn",
