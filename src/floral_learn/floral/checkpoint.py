@@ -15,7 +15,7 @@ from scipy import sparse
 from floral_learn.files.atomic_files import write_atomically
 from floral_learn.files.model_archive import MAX_BYTES, ModelFileError, read_arrays
 from floral_learn.files.persistence import archive_bytes, read_archive
-from floral_learn.floral.classifier import FloralClassifier
+from floral_learn.floral.classifier import GameClassifier
 from floral_learn.game.arrays import backend_for
 from floral_learn.game.state import GameState
 
@@ -84,7 +84,7 @@ class Checkpoint:
         self._fit_id = uuid.uuid4().hex
         record = {
             "id": self._fit_id,
-            "estimator": FloralClassifier(**estimator.get_params(deep=False)),
+            "estimator": type(estimator)(**estimator.get_params(deep=False)),
             "X": running.X,
             "y": running.y,
             "sample_weight": None if running.sample_weight is None else np.asarray(running.sample_weight),
@@ -119,7 +119,7 @@ class Checkpoint:
 
 def resume(
     path: str | os.PathLike[str], every: int = 50, seconds: float = 60.0, *, max_bytes: int = MAX_BYTES
-) -> FloralClassifier:
+) -> GameClassifier:
     """Continue the fit that a `Checkpoint` saved in the folder `path`, to its end.
 
     The result has the same bits as a fit that was never interrupted (on the same machine and number of threads). The
@@ -160,13 +160,13 @@ def resume(
     """
     path = Path(path)
     record, arrays = _read_record(path, max_bytes), _read_state(path, max_bytes)
-    estimator: FloralClassifier = record["estimator"]
+    estimator: GameClassifier = record["estimator"]
     estimator.set_callbacks(Checkpoint(path, every, seconds))
     estimator._resumed_from, estimator._resumed_id = path, record["id"]
     try:
         state = None
         if arrays is not None and str(arrays["id"]) == record["id"]:
-            state = GameState.from_arrays(arrays, backend_for(estimator.device))
+            state = GameState.from_arrays(arrays, backend_for(estimator._settings().device))
         given = (record[name] for name in ("X", "y", "sample_weight", "trusted"))
         estimator._resume(*given, seeds=record["seeds"], state=state)
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:
@@ -185,7 +185,7 @@ def _read_record(path: Path, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
         raise FileNotFoundError(f"no checkpoint in {path}")
     record = read_archive(path / _FIT, "checkpoint", max_bytes=max_bytes)
     whole = isinstance(record, dict) and set(record) == _PARTS
-    if not whole or type(record["estimator"]) is not FloralClassifier or not isinstance(record["id"], str):
+    if not whole or not isinstance(record["estimator"], GameClassifier) or not isinstance(record["id"], str):
         raise ModelFileError(f"{path / _FIT} is damaged: it does not hold what a checkpoint holds")
     seeds = record["seeds"]
     if not isinstance(seeds, np.ndarray) or seeds.dtype.kind not in "iu" or seeds.shape != (2,) or (seeds < 0).any():
