@@ -54,7 +54,8 @@ def test_foreign_types_are_not_created_unless_trusted(tmp_path):
         load(path)
     assert not _Bomb.went_off
     pipe = make_pipeline(FunctionTransformer(np.sinc), FloralClassifier(n_rounds=5)).fit(X, Y)
-    save(pipe, path)
+    with pytest.warns(UserWarning, match="unless it is told trusted=.'numpy.sinc'"):
+        save(pipe, path)
     with pytest.raises(ValueError, match=r"not trusted: numpy\.sinc"):
         load(path)
     assert load(path, trusted=["numpy.sinc"]).predict(X).shape == Y.shape
