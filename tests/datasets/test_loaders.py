@@ -74,7 +74,7 @@ def test_moon_reference_labels_have_the_published_number_of_flips(labels, flips)
 
 
 def test_moon_refuses_reference_labels_for_other_rows():
-    with pytest.raises(ValueError, match="published for seed=1"):
+    with pytest.raises(ValueError, match="published for random_state=1"):
         load_moon(random_state=2, labels="lfa-5")
     with pytest.raises(ValueError, match="labels must be"):
         load_moon(labels="lfa-6")
@@ -178,10 +178,11 @@ def test_dataset_arrays_cannot_be_written_and_lengths_must_match():
 
 
 @pytest.mark.parametrize("name", DATASETS)
-def test_every_data_set_takes_seed_and_data_home(name):
+def test_every_data_set_takes_random_state_and_data_home(name):
     import inspect
 
-    assert {"seed", "data_home", "n_train", "n_val", "n_test"} <= set(inspect.signature(DATASETS[name]).parameters)
+    taken = set(inspect.signature(DATASETS[name]).parameters)
+    assert {"random_state", "data_home", "n_train", "n_val", "n_test"} <= taken
 
 
 def test_a_cache_that_cannot_be_written_is_a_clear_error(bare):
