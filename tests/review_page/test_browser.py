@@ -116,16 +116,17 @@ def test_a_reviewer_with_the_true_labels_gets_a_clean_table_and_a_good_model(bro
         page.wait(lambda row=row: running.worked_out(row), 60)
         page.say(str(truth[row]))
     page.settled(answers)
-    assert f"{answers} answers" in page.text("#glance")
+    assert page.text("#glance").startswith(f"{answers} of about ")
     known = answers >= 20
-    assert ("of the labels are wrong, by" if known else "not known yet") in page.text("#estimate")
+    assert ("of the labels are wrong, by" if known else "An estimate takes 20 answers") in page.text("#estimate")
+    assert (page.text("#share") == "Not known yet") != known
     assert "Whatever an attacker did" in page.text("#guarantee")
     assert page.find("#where").is_displayed() == known
     assert ("drawn at random" in page.text("#accuracy")) == known
     page.find("#finish").click()
     page.wait(lambda: "cleaned.csv" in page.text("#files"), 120)
     assert page.errors() == []
-    out, work = running.session.out, running.work
+    out, work = running.session.out, running.session
     plain = LabelReview(work.X, work.table.labels, groups=work.table.groups, random_state=0)
     for _ in range(answers):
         rows = plain.ask(1)

@@ -43,6 +43,7 @@ def describe(
             "low": float(share.low),
             "high": float(share.high),
             "words": words.estimate(share),
+            "under": "of the labels are wrong, by the model’s estimate" if share.known else words.too_few(share),
         },
         "guarantee": {"low": sure.low, "high": sure.high, "checked": sure.checked, "words": words.guarantee(sure)},
         "changed": int((review.labels != review.given).sum()),

@@ -29,13 +29,18 @@ def count(number: float, what: str = "label") -> str:
 def estimate(share: Any) -> str:
     """The model's estimate, or that there is none yet."""
     if not share.known:
-        return (
-            f"How many labels are wrong is not known yet: that takes {FIRST_ANSWERS} answers, {FIRST_DRAWN} of them to "
-            f"rows drawn at random. The answers so far allow {percent(share.low)} to {percent(share.high)}."
-        )
+        return f"How many labels are wrong is not known yet. {too_few(share)}"
     return (
         f"About {percent(share.estimate)} of the labels are wrong, by the model’s estimate "
         f"({percent(share.low)} to {percent(share.high)})."
+    )
+
+
+def too_few(share: Any) -> str:
+    """What is missing for an estimate, and what the answers so far allow."""
+    return (
+        f"An estimate takes {FIRST_ANSWERS} answers, {FIRST_DRAWN} of them to rows drawn at random. "
+        f"The answers so far allow {percent(share.low)} to {percent(share.high)}."
     )
 
 

@@ -13,7 +13,7 @@ export function showKnown(state) {
     at("share").textContent = sure ? percent(known.estimate.share) : "Not known yet";
     at("share").classList.toggle("unknown", !sure);
     at("intervals").replaceChildren(...(sure ? [intervals(known)] : []));
-    at("estimate").textContent = sure ? "of the labels are wrong, by the model’s estimate" : known.estimate.words;
+    at("estimate").textContent = known.estimate.under;
     at("guarantee").textContent = known.guarantee.words;
     if (sure) glance.push(" · about ", h("b", {}, percent(known.estimate.share)), " of the labels wrong");
   }
