@@ -25,8 +25,8 @@ test-all: lint types docs browser
 	$(THREADS) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations=20
 
 lint: $(VENV)/.dev
-	$(BIN)/ruff check --quiet src tests benchmarks examples docs/conf.py docs/_ext
-	$(BIN)/ruff format --check --quiet src tests benchmarks examples docs/conf.py docs/_ext
+	$(BIN)/ruff check --quiet src bench/src tests benchmarks examples docs/conf.py docs/_ext
+	$(BIN)/ruff format --check --quiet src bench/src tests benchmarks examples docs/conf.py docs/_ext
 
 types: $(VENV)/.dev
 	$(BIN)/mypy --no-error-summary
@@ -34,7 +34,7 @@ types: $(VENV)/.dev
 # The gallery runs while the site is built, so that a broken example breaks the build; warnings are errors. Examples that
 # were run before are run again when the library has changed since.
 docs: $(VENV)/.dev
-	if [ -f $(SITE)/index.html ] && [ -n "$$(find src -name '*.py' -newer $(SITE)/index.html | head -1)" ]; then rm -rf docs/gallery; fi
+	if [ -f $(SITE)/index.html ] && [ -n "$$(find src bench/src -name '*.py' -newer $(SITE)/index.html | head -1)" ]; then rm -rf docs/gallery; fi
 	rm -rf docs/api/generated
 	$(THREADS) GALLERY_JOBS=$(JOBS) $(BIN)/python -m sphinx -q -E -W --keep-going -b html -d build/doctrees docs $(SITE)
 	touch $(SITE)/index.html
@@ -68,14 +68,14 @@ $(BIN)/python:
 	echo "creating the environment in $(VENV)"
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.demo: $(BIN)/python pyproject.toml
+$(VENV)/.demo: $(BIN)/python pyproject.toml bench/pyproject.toml
 	echo "installing floral-learn (first time only)"
-	$(PIP) -e '.[cli]'
+	$(PIP) -e '.[cli]' -e ./bench
 	touch $@
 
 # torch is pinned to a release, so that the environment is the same everywhere.
-$(VENV)/.dev: $(BIN)/python pyproject.toml
+$(VENV)/.dev: $(BIN)/python pyproject.toml bench/pyproject.toml
 	echo "installing floral-learn with its test tools (first time only)"
 	$(PIP) torch==2.13.0
-	$(PIP) -e '.[dev]'
+	$(PIP) -e '.[dev]' -e './bench[peers]'
 	touch $@ $(VENV)/.demo

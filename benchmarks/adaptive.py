@@ -21,10 +21,10 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+from floral_bench.public_tables import load_table
+from floral_bench.reporting.making import begin, one_commit, write_note
 from floral_learn import FloralClassifier, load_moon, poison
-from floral_learn.datasets.public_tables import load_table
-from floral_learn.defenses.contradicted_svc import ContradictedLabelsSVC
-from floral_learn.evaluation.reporting.making import begin, one_commit, write_note
+from floral_learn.baselines.contradicted_svc import ContradictedLabelsSVC
 
 DATA = ("moon", "breast cancer", "pima", "phoneme", "spambase")
 ATTACKS = ("none", "random", "near-boundary", "farthest", "alfa", "alfa-tilt", "adaptive")

@@ -24,16 +24,16 @@ sys.path.insert(0, str(Path(__file__).parent))
 from arena_unseen import score_card
 from contradicted_rule import CELL, NEVER, SHIPPED, SHIPPED_RULES, Records, best, judge, read_rows
 
-from floral_learn.atomic_files import write_atomically
-from floral_learn.datasets.arena import WITH_FILES
-from floral_learn.defenses.sanitizers.rule import MEMORISES, RULE, RULE_MEMORISING
-from floral_learn.evaluation.arena_card import PREVALENCE
-from floral_learn.evaluation.arena_methods import MODELS
-from floral_learn.evaluation.arena_outputs import write_arena
-from floral_learn.evaluation.data_kinds import arena_kind
-from floral_learn.evaluation.metrics import sample_deviation
-from floral_learn.evaluation.reporting.making import beside_merged, kept_parts
-from floral_learn.evaluation.reporting.origin import note_of
+from floral_bench.arena_card import PREVALENCE
+from floral_bench.arena_data import WITH_FILES
+from floral_bench.arena_methods import MODELS
+from floral_bench.arena_outputs import write_arena
+from floral_bench.data_kinds import arena_kind
+from floral_bench.metrics import sample_deviation
+from floral_bench.reporting.making import beside_merged, kept_parts
+from floral_bench.reporting.origin import note_of
+from floral_learn.files.atomic_files import write_atomically
+from floral_learn.sanitizers.rule import MEMORISES, RULE, RULE_MEMORISING
 
 TITLES = {name: title for name, (title, _) in MODELS.items()}
 COLUMNS = {

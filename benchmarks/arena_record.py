@@ -39,18 +39,18 @@ from sklearn.svm import SVC
 sys.path.insert(0, str(Path(__file__).parent))
 from other_suspects import confident_suspects, restoring_weights, scattered_suspects
 
-from floral_learn.atomic_files import write_atomically
-from floral_learn.datasets.arena import ARENA, ARENA_FOLDS, SEVERAL_CLASSES, load_arena
-from floral_learn.defenses.sanitizers.check import compare
-from floral_learn.defenses.sanitizers.held_out import deal_folds, fit_weighted, held_out, neighbor_shares, one_scale
-from floral_learn.defenses.sanitizers.one_way import clumped, one_way_flips
-from floral_learn.defenses.sanitizers.rule import MEMORISES, RULE, Rule
-from floral_learn.defenses.sanitizers.suspects import mixed_suspects, rarest_share, undecided
-from floral_learn.evaluation.arena import arena_attacks
-from floral_learn.evaluation.cell_data import poisoned_labels
-from floral_learn.evaluation.reporting.making import Making, begin
-from floral_learn.evaluation.reporting.results import attack_title
-from floral_learn.evaluation.spec import Attack, Data, params
+from floral_bench.arena import arena_attacks
+from floral_bench.arena_data import ARENA, ARENA_FOLDS, SEVERAL_CLASSES, load_arena
+from floral_bench.cell_data import poisoned_labels
+from floral_bench.reporting.making import Making, begin
+from floral_bench.reporting.results import attack_title
+from floral_bench.spec import Attack, Data, params
+from floral_learn.files.atomic_files import write_atomically
+from floral_learn.sanitizers.check import compare
+from floral_learn.sanitizers.held_out import deal_folds, fit_weighted, held_out, neighbor_shares, one_scale
+from floral_learn.sanitizers.one_way import clumped, one_way_flips
+from floral_learn.sanitizers.rule import MEMORISES, RULE, Rule
+from floral_learn.sanitizers.suspects import mixed_suspects, rarest_share, undecided
 
 LOOSE = Rule(level=0.5, most_foreign=0.75, own_in_core=0.9, least_share=0.0)
 LOOSE_RISE = 0.0  # of the recalls in sum, for one-way flips

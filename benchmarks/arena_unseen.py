@@ -35,9 +35,10 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from floral_learn import ContradictedLabels, SanitizedClassifier, load_arena, load_mnist, poison
-from floral_learn.evaluation.arena_methods import CleanlabClassifier
-from floral_learn.evaluation.reporting.making import Making, begin, beside_merged, keep_parts, makings
+from floral_bench.arena_data import load_arena
+from floral_bench.arena_methods import CleanlabClassifier
+from floral_bench.reporting.making import Making, begin, beside_merged, keep_parts, makings
+from floral_learn import ContradictedLabels, SanitizedClassifier, load_mnist, poison
 
 Parts = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 MODELS: dict[str, Any] = {

@@ -16,6 +16,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.svm import SVC
 
+from floral_bench.metrics import sample_deviation
+from floral_bench.reporting.making import begin
 from floral_learn.attacks import (
     ATTACKS,
     Alfa,
@@ -29,8 +31,6 @@ from floral_learn.attacks import (
     transfer_table,
 )
 from floral_learn.datasets import DataNotFoundError, load_mnist, load_moon
-from floral_learn.evaluation.metrics import sample_deviation
-from floral_learn.evaluation.reporting.making import begin
 
 SEEDS = range(1, 6)
 MODELS = {

@@ -20,12 +20,13 @@ from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+from floral_bench.recovery import RecoveryDisplay, recovery
+from floral_bench.reporting.making import begin
+from floral_bench.stability import stability, summarise
 from floral_learn import FloralClassifier, load_mnist, load_moon, poison
-from floral_learn.audit import RecoveryDisplay, audit, recovery
+from floral_learn.audit import audit
 from floral_learn.datasets import DataNotFoundError
 from floral_learn.datasets.files import search_path
-from floral_learn.evaluation.reporting.making import begin
-from floral_learn.theory import stability, summarise
 
 LEVELS = (5, 10, 15, 20)
 ATTACKS = ("random", "class-biased", "farthest", "near-boundary", "near-boundary-rbf")

@@ -23,9 +23,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from floral_learn.defenses.sanitizers.one_way import FEWEST
-from floral_learn.defenses.sanitizers.rule import MEMORISES, RULE, RULE_MEMORISING, Rule
-from floral_learn.evaluation.reporting.making import beside_merged, keep_parts, makings
+from floral_bench.reporting.making import beside_merged, keep_parts, makings
+from floral_learn.sanitizers.one_way import FEWEST
+from floral_learn.sanitizers.rule import MEMORISES, RULE, RULE_MEMORISING, Rule
 
 NEVER = 99.0  # standard errors that nothing has
 # Mean accuracy that a careful rule may cost. Where a model learns labels by heart, doing nothing is costly too.
@@ -249,7 +249,8 @@ def cost(name: str) -> None:
     from sklearn.linear_model import LogisticRegression
     from sklearn.svm import SVC
 
-    from floral_learn import ContradictedLabels, FloralClassifier, SanitizedClassifier, load_arena, poison
+    from floral_bench.arena_data import load_arena
+    from floral_learn import ContradictedLabels, FloralClassifier, SanitizedClassifier, poison
 
     data = load_arena(name, 2)
     y = poison(data.X_train, data.y_train, attack="random", budget=0.2, random_state=0).y

@@ -14,11 +14,11 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
+from floral_bench.crowds.peers import _frame, _held_out
+from floral_bench.crowds.problems import load_problem
 from floral_learn import FloralClassifier, LabelReview, aggregate_votes, poison_votes
 from floral_learn.audit import audit
 from floral_learn.crowd import next_tasks
-from floral_learn.evaluation.crowds.peers import _frame, _held_out
-from floral_learn.evaluation.crowds.problems import load_problem
 
 CROWDS = (("satimage", "sparse"), ("spambase", "sparse"), ("phoneme", "sparse"), ("banknote", "tail"))
 THREATS = (("none", 0.0), ("pair", 0.3), ("far", 0.4), ("collusion", 0.3))

@@ -19,14 +19,14 @@ import pandas as pd
 from arena_pages import fill
 from joblib import Parallel, delayed
 
-from floral_learn.atomic_files import write_atomically
-from floral_learn.evaluation.crowds.card import OURS, complete, crowd_frame, groups, score_card, write_crowd
-from floral_learn.evaluation.crowds.cells import crowd_cells
-from floral_learn.evaluation.crowds.score import run_cell
-from floral_learn.evaluation.reporting.making import begin, shortened
-from floral_learn.evaluation.reporting.origin import note_of, parts_of
-from floral_learn.evaluation.spec import Cell
-from floral_learn.evaluation.store import Store
+from floral_bench.crowds.card import OURS, complete, crowd_frame, groups, score_card, write_crowd
+from floral_bench.crowds.cells import crowd_cells
+from floral_bench.crowds.score import run_cell
+from floral_bench.reporting.making import begin, shortened
+from floral_bench.reporting.origin import note_of, parts_of
+from floral_bench.spec import Cell
+from floral_bench.store import Store
+from floral_learn.files.atomic_files import write_atomically
 
 ROOT = Path(__file__).resolve().parents[1]
 ORDER = ("majority", "glad", "mace", "dawid-skene", "crowdlab", "ours without features", OURS)

@@ -17,11 +17,11 @@ from collections import defaultdict
 import numpy as np
 from sklearn.svm import SVC
 
+from floral_bench.metrics import sample_deviation
+from floral_bench.reporting.making import begin
 from floral_learn.attacks import poison
+from floral_learn.baselines import DEFENSES
 from floral_learn.datasets import load_mnist, load_moon
-from floral_learn.defenses import DEFENSES
-from floral_learn.evaluation.metrics import sample_deviation
-from floral_learn.evaluation.reporting.making import begin
 
 LEVELS = (0, 5, 10, 15, 20, 25)
 SPLITS = (1, 2, 3, 4, 5)
@@ -94,8 +94,8 @@ def memory(n=20_000, d=768):
 import resource, sys, time
 import numpy as np
 from scipy import sparse
-from floral_learn.defenses.sanitizers import CurieFilter, KLIDWeights, KNNRelabel
-from floral_learn.defenses.smoothing import RandomizedSmoothingClassifier
+from floral_learn.sanitizers import CurieFilter, KLIDWeights, KNNRelabel
+from floral_learn.certify.smoothing import RandomizedSmoothingClassifier
 n, d, method = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 rng = np.random.default_rng(0)
 y = np.arange(n) % 2

@@ -198,7 +198,7 @@ def models(rng, scale, work):
             accidents.done += same
             if not same:
                 accidents.fail(f"mutation {number}: other predictions")
-    from floral_learn.defenses.model_archive import sealed
+    from floral_learn.files.model_archive import sealed
 
     with zipfile.ZipFile(good) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}

@@ -27,12 +27,12 @@ from sklearn.datasets import (
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+from floral_bench.reporting.making import begin
 from floral_learn import FloralClassifier
-from floral_learn.core.attackers import RandomizedTopK
-from floral_learn.core.game import Game, solve, step_schedule
-from floral_learn.core.gram import DenseGram
-from floral_learn.core.kernels import Kernel
-from floral_learn.evaluation.reporting.making import begin
+from floral_learn.game.attackers import RandomizedTopK
+from floral_learn.game.game import Game, solve, step_schedule
+from floral_learn.game.gram import DenseGram
+from floral_learn.game.kernels import Kernel
 
 C, GAMMA = 5.0, 0.005
 

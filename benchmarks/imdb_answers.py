@@ -77,8 +77,8 @@ class Cell:
     def run(self) -> None:
         from sklearn.base import clone
 
+        from floral_bench.families.text_data import draw_of, max_length_of, source_of
         from floral_learn import TextReview
-        from floral_learn.evaluation.families.text_data import draw_of, max_length_of, source_of
         from floral_learn.neural.text import TextClassifier
 
         task = self.task
@@ -128,9 +128,9 @@ class Cell:
 
     def poisoned(self, data, y: np.ndarray) -> tuple[np.ndarray, dict[str, float]]:
         """Poisoned labels, and the accuracies of the network on clean and given labels as far as they are known."""
-        from floral_learn.evaluation.families.text_encode import encode
-        from floral_learn.evaluation.families.text_heads import gradient_labels
-        from floral_learn.evaluation.spec import Attack
+        from floral_bench.families.text_encode import encode
+        from floral_bench.families.text_heads import gradient_labels
+        from floral_bench.spec import Attack
 
         task, attack = self.task, Attack("gradient")
         if self.given.store is not None:
@@ -147,9 +147,9 @@ class Cell:
 
 def from_store(path: Path, data, y: np.ndarray, seed: int, level: float, attack) -> tuple[np.ndarray, dict[str, float]]:
     """What the suite's store knows of a draw and level."""
-    from floral_learn.evaluation.spec import attack_cell
-    from floral_learn.evaluation.store import Store
-    from floral_learn.evaluation.suites import SUITES
+    from floral_bench.spec import attack_cell
+    from floral_bench.store import Store
+    from floral_bench.suites import SUITES
 
     with Store(path, read_only=True) as store:
         labels = y if not level else store.trace(attack_cell(data, attack, level, seed), "labels")
@@ -166,9 +166,9 @@ def from_store(path: Path, data, y: np.ndarray, seed: int, level: float, attack)
 
 def data_of(seed: int, given: argparse.Namespace):
     """The IMDB suite's data of a draw."""
-    from floral_learn.evaluation.adapt_suite import adapt
-    from floral_learn.evaluation.spec import Data, params
-    from floral_learn.evaluation.suites import SUITES
+    from floral_bench.adapt_suite import adapt
+    from floral_bench.spec import Data, params
+    from floral_bench.suites import SUITES
 
     base = adapt(SUITES["imdb"], reps=1).data[0]
     sizes = {} if given.rows is None else {"n_train": given.rows, "n_val": 10, "n_test": given.rows}
@@ -226,7 +226,7 @@ def main() -> None:
     if given.model is not None:
         os.environ["FLORAL_TEXT_MODEL"] = str(Path(given.model).resolve())
     os.environ.setdefault("FLORAL_WORK", str((given.out / "work").resolve()))
-    from floral_learn.evaluation.reporting.making import begin
+    from floral_bench.reporting.making import begin
 
     trial = any(v is not None for v in (given.rows, given.epochs, given.max_length))
     given.making = begin(trial=trial, device=given.device)

@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 from imdb_encoder_tables import Encoders, encoder_table, level_table, nearest_encoder, paper_number, spread, table
 
-from floral_learn.atomic_files import write_atomically
-from floral_learn.evaluation.metrics import sample_deviation
-from floral_learn.evaluation.reporting.making import makings
-from floral_learn.evaluation.reporting.origin import note_of
+from floral_bench.metrics import sample_deviation
+from floral_bench.reporting.making import makings
+from floral_bench.reporting.origin import note_of
+from floral_learn.files.atomic_files import write_atomically
 
 GOALS = {25: 0.5, 30: 0.7, 35: 0.7, 40: 0.7}  # share of the gap to clean labels, with 100 answers
 COMMANDS = (
@@ -143,7 +143,7 @@ def draw_wrong(found: Answers, path: Path, numbers: tuple[int, ...] = (10, 20, 5
     """Two panels: labels that are read wrong by number of answers, and test accuracy beside the paper's."""
     from matplotlib.figure import Figure
 
-    from floral_learn.evaluation.figures.style import BLACK, BLUE, GREEN, ORANGE, RED
+    from floral_bench.figures.style import BLACK, BLUE, GREEN, ORANGE, RED
 
     figure = Figure(figsize=(7.2, 3.8), layout="constrained")
     left, right = figure.subplots(1, 2)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from floral_learn.evaluation.metrics import sample_deviation
-from floral_learn.evaluation.reporting.paper import paper_value
+from floral_bench.metrics import sample_deviation
+from floral_bench.reporting.paper import paper_value
 
 _SETTING = (10.0, 0.005)
 _TABLE = "comp-imdb-additional"

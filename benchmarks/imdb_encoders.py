@@ -60,9 +60,9 @@ class Bench:
     def __init__(self, given: argparse.Namespace, number: int, level: float) -> None:
         from imdb_answers import data_of, from_store
 
-        from floral_learn.evaluation.families.text_data import draw_of
-        from floral_learn.evaluation.families.text_heads import gradient_labels
-        from floral_learn.evaluation.spec import Attack
+        from floral_bench.families.text_data import draw_of
+        from floral_bench.families.text_heads import gradient_labels
+        from floral_bench.spec import Attack
 
         self.given, self.data, self.seed, self.level = given, data_of(number, given), number, level
         self.draw = draw_of(self.data)
@@ -95,7 +95,7 @@ class Bench:
 
     def make(self, encoder: Encoder) -> None:
         """Fine-tune, and train the heads after each epoch."""
-        from floral_learn.evaluation.families.text_data import max_length_of, source_of
+        from floral_bench.families.text_data import max_length_of, source_of
         from floral_learn.neural.text_network import load_network
         from floral_learn.neural.text_training import TrainingSettings, fine_tune, forward
 
@@ -129,10 +129,10 @@ class Bench:
             self.note(encoder, head="done", looks=self.given.looks)
 
     def heads(self, encoder: Encoder, epoch: int, own: float, train: np.ndarray, test: np.ndarray) -> None:
+        from floral_bench.families.games import run_games
+        from floral_bench.suites import SUITES
         from floral_learn.datasets import Dataset
-        from floral_learn.defenses.sanitizers.neighbors import neighbors_on
-        from floral_learn.evaluation.families.games import run_games
-        from floral_learn.evaluation.suites import SUITES
+        from floral_learn.sanitizers.neighbors import neighbors_on
 
         suite, draw = SUITES["imdb"], self.draw
         grid = replace(suite.grid, more_etas=(), rounds=self.given.rounds)
@@ -192,7 +192,7 @@ def main() -> None:
         os.environ["FLORAL_TEXT_MODEL"] = str(Path(given.model).resolve())
     os.environ.setdefault("FLORAL_WORK", str((given.out / "work").resolve()))
     warnings.filterwarnings("ignore", message="eta = ")
-    from floral_learn.evaluation.reporting.making import begin
+    from floral_bench.reporting.making import begin
 
     trial = any(v is not None for v in (given.rows, given.epochs, given.max_length))
     making = begin(trial=trial, device=given.device)

@@ -101,9 +101,9 @@ def export_embeddings(suite, store, export: Path, level: float = 25, rows: int =
     """Float16 embeddings of the first draw, by the clean encoder and by the one tuned on poisoned labels."""
     import numpy as np
 
-    from floral_learn.evaluation.families.text_data import draw_of
-    from floral_learn.evaluation.families.text_encode import encode
-    from floral_learn.evaluation.spec import attack_cell
+    from floral_bench.families.text_data import draw_of
+    from floral_bench.families.text_encode import encode
+    from floral_bench.spec import attack_cell
 
     if level not in suite.levels:
         return
@@ -122,8 +122,8 @@ def export_embeddings(suite, store, export: Path, level: float = 25, rows: int =
 
 def adapted(suite, given: argparse.Namespace):
     """The suite as the options say."""
-    from floral_learn.evaluation.adapt_suite import adapt
-    from floral_learn.evaluation.spec import Data, params
+    from floral_bench.adapt_suite import adapt
+    from floral_bench.spec import Data, params
 
     suite = adapt(suite, reps=given.draws, levels=given.levels)
     suite = replace(suite, methods=tuple(m for m in suite.methods if m.name not in given.without))
@@ -147,10 +147,10 @@ def main() -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     warnings.filterwarnings("ignore", message="eta = ")  # the store has it as eta_lambda_max
 
-    from floral_learn.evaluation.reporting.making import begin
-    from floral_learn.evaluation.runner import run_cells
-    from floral_learn.evaluation.store import Store
-    from floral_learn.evaluation.suites import SUITES
+    from floral_bench.reporting.making import begin
+    from floral_bench.runner import run_cells
+    from floral_bench.store import Store
+    from floral_bench.suites import SUITES
 
     trial = any(v is not None for v in (given.rows, given.rounds, given.max_length, given.epochs))
     making = begin(trial=trial, device=given.device)

@@ -66,11 +66,11 @@ def main() -> None:
 
     from imdb_answers import data_of
 
-    from floral_learn.defenses.floral import FloralClassifier
-    from floral_learn.evaluation.families.text_data import draw_of
-    from floral_learn.evaluation.families.text_encode import encode
-    from floral_learn.evaluation.families.text_heads import gradient_labels
-    from floral_learn.evaluation.spec import Attack
+    from floral_bench.families.text_data import draw_of
+    from floral_bench.families.text_encode import encode
+    from floral_bench.families.text_heads import gradient_labels
+    from floral_bench.spec import Attack
+    from floral_learn.floral.classifier import FloralClassifier
     from floral_learn.neural.influence import dual_influence, overlap
 
     data, (C, gamma) = data_of(given.draw, given), (10, 0.005)

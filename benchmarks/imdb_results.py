@@ -18,16 +18,16 @@ from pathlib import Path
 import numpy as np
 from imdb_overlap import FELT, overlap_table
 
-from floral_learn.atomic_files import write_atomically
+from floral_bench.adapt_suite import adapt
+from floral_bench.metrics import sample_deviation
+from floral_bench.reporting.origin import note_of, parts_of
+from floral_bench.reporting.paper import paper_value
+from floral_bench.reporting.results import WIDER, Results
+from floral_bench.reporting.write import write_outputs
+from floral_bench.store import Store
+from floral_bench.suites import SUITES
 from floral_learn.datasets import load_imdb
-from floral_learn.evaluation.adapt_suite import adapt
-from floral_learn.evaluation.metrics import sample_deviation
-from floral_learn.evaluation.reporting.origin import note_of, parts_of
-from floral_learn.evaluation.reporting.paper import paper_value
-from floral_learn.evaluation.reporting.results import WIDER, Results
-from floral_learn.evaluation.reporting.write import write_outputs
-from floral_learn.evaluation.store import Store
-from floral_learn.evaluation.suites import SUITES
+from floral_learn.files.atomic_files import write_atomically
 
 START, END = "<!-- remarks -->", "<!-- /remarks -->"
 HEADS = ("floral", "svm", "ln-svm", "curie", "ls-svm", "k-lid")

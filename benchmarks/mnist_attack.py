@@ -18,16 +18,16 @@ from pathlib import Path
 
 import numpy as np
 
-from floral_learn.atomic_files import write_atomically
-from floral_learn.core.arrays import backend_for
-from floral_learn.core.attackers import RandomizedTopK
-from floral_learn.core.choose_gram import choose_gram
-from floral_learn.core.game import Game, solve, step_schedule
-from floral_learn.core.kernels import Kernel
+from floral_bench.families.games import run_games
+from floral_bench.reporting.making import begin, one_commit
+from floral_bench.spec import Attack, Cell, Data, Grid, Method, params
 from floral_learn.datasets import Dataset, load_mnist
-from floral_learn.evaluation.families.games import run_games
-from floral_learn.evaluation.reporting.making import begin, one_commit
-from floral_learn.evaluation.spec import Attack, Cell, Data, Grid, Method, params
+from floral_learn.files.atomic_files import write_atomically
+from floral_learn.game.arrays import backend_for
+from floral_learn.game.attackers import RandomizedTopK
+from floral_learn.game.choose_gram import choose_gram
+from floral_learn.game.game import Game, solve, step_schedule
+from floral_learn.game.kernels import Kernel
 
 C, GAMMA, ROWS, ROUNDS = 5.0, 0.005, 10_000, 500
 METHODS = ("svm", "floral", "curie", "ls-svm")

@@ -22,13 +22,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
 import numpy as np
 
-from floral_learn.core.arrays import backend_for
-from floral_learn.core.attackers import RandomizedTopK
-from floral_learn.core.game import Game, solve, step_schedule
-from floral_learn.core.gram import DenseGram
-from floral_learn.core.kernels import Kernel
 from floral_learn.datasets import Dataset
-from floral_learn.defenses.floral import FloralClassifier
+from floral_learn.floral.classifier import FloralClassifier
+from floral_learn.game.arrays import backend_for
+from floral_learn.game.attackers import RandomizedTopK
+from floral_learn.game.game import Game, solve, step_schedule
+from floral_learn.game.gram import DenseGram
+from floral_learn.game.kernels import Kernel
 
 C, GAMMA, ROUNDS, LEVEL = 10.0, 0.005, 1000, 0.25
 SWEEP = ((250, 0), (1250, 0), (2500, 0), (6250, 0), (250, 1), (1250, 1), (2500, 1), (6250, 1), (500, 0), (5000, 0))
@@ -131,10 +131,10 @@ def speed(data: Dataset, dense_cpu: bool) -> None:
 
 def heads(data: Dataset, encoder: str) -> None:
     """All cells of the IMDB suite at 25 % on this encoder: the paper's grids and the fixed configurations."""
-    from floral_learn.evaluation.families.games import configurations, run_games
-    from floral_learn.evaluation.families.sanitise import prepare
-    from floral_learn.evaluation.families.single_fits import run_fits
-    from floral_learn.evaluation.suites import SUITES
+    from floral_bench.families.games import configurations, run_games
+    from floral_bench.families.sanitise import prepare
+    from floral_bench.families.single_fits import run_fits
+    from floral_bench.suites import SUITES
 
     suite = SUITES["imdb"]
     suite = replace(suite, data=suite.data[:1], seeds=suite.seeds[:1], levels=(25,))

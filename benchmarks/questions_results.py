@@ -20,17 +20,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from floral_learn.atomic_files import write_atomically
-from floral_learn.evaluation.figures.questions import draw_by_attack
-from floral_learn.evaluation.figures.style import print_style
-from floral_learn.evaluation.questions.card import SMALL_GAP, question_frame
-from floral_learn.evaluation.questions.cells import question_cells
-from floral_learn.evaluation.questions.goals import goal_rows
-from floral_learn.evaluation.questions.outputs import card_text, write_questions
-from floral_learn.evaluation.reporting.origin import note_of, parts_of
-from floral_learn.evaluation.reporting.paper import paper_value
-from floral_learn.evaluation.store import Store
-from floral_learn.evaluation.suites import SUITES
+from floral_bench.figures.questions import draw_by_attack
+from floral_bench.figures.style import print_style
+from floral_bench.questions.card import SMALL_GAP, question_frame
+from floral_bench.questions.cells import question_cells
+from floral_bench.questions.goals import goal_rows
+from floral_bench.questions.outputs import card_text, write_questions
+from floral_bench.reporting.origin import note_of, parts_of
+from floral_bench.reporting.paper import paper_value
+from floral_bench.store import Store
+from floral_bench.suites import SUITES
+from floral_learn.files.atomic_files import write_atomically
 
 ROOT = Path(__file__).resolve().parents[1]
 OPEN, CLOSE = "<!-- remarks -->", "<!-- end of remarks -->"

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
+from floral_bench.reporting.making import begin
 from floral_learn import LabelReview
-from floral_learn.evaluation.reporting.making import begin
 
 
 def data(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

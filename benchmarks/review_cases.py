@@ -22,12 +22,12 @@ from joblib import Parallel, delayed
 from scipy import sparse
 from sklearn.svm import SVC
 
+from floral_bench.cell_data import load, poisoned_labels
+from floral_bench.questions.orders import ORDERS, available
+from floral_bench.questions.problems import given_labels, problem
+from floral_bench.suites import SUITES
 from floral_learn import FloralClassifier, LabelReview
 from floral_learn.attacks import poison
-from floral_learn.evaluation.cell_data import load, poisoned_labels
-from floral_learn.evaluation.questions.orders import ORDERS, available
-from floral_learn.evaluation.questions.problems import given_labels, problem
-from floral_learn.evaluation.suites import SUITES
 
 MARKS = (10, 20, 50, 100)
 SUITES_WITH_ANSWERS = ("moon", "moon-alfa", "moon-alfa-tilt", "moon-lfa", "mnist-alfa-tilt")

@@ -30,10 +30,10 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+from floral_bench.arena_data import load_arena
+from floral_bench.questions.problems import SMALL
 from floral_learn import LabelReview
 from floral_learn.attacks import poison
-from floral_learn.datasets.arena import load_arena
-from floral_learn.evaluation.questions.problems import SMALL
 from floral_learn.review import label_review, posterior, read_labels
 from floral_learn.review.rows import measured_rows
 

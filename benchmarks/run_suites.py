@@ -24,18 +24,18 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from floral_learn.atomic_files import write_atomically
+from floral_bench.adapt_suite import adapt
+from floral_bench.plan import family_of
+from floral_bench.reporting.environment import environment, publishable
+from floral_bench.reporting.making import typed
+from floral_bench.reporting.origin import note_of, parts_of
+from floral_bench.runner import run_cells
+from floral_bench.spec import Suite
+from floral_bench.store import Store, StoreError
+from floral_bench.store_copies import keep_arrays, merge
+from floral_bench.suites import SUITES
 from floral_learn.datasets.files import search_path
-from floral_learn.evaluation.adapt_suite import adapt
-from floral_learn.evaluation.plan import family_of
-from floral_learn.evaluation.reporting.environment import environment, publishable
-from floral_learn.evaluation.reporting.making import typed
-from floral_learn.evaluation.reporting.origin import note_of, parts_of
-from floral_learn.evaluation.runner import run_cells
-from floral_learn.evaluation.spec import Suite
-from floral_learn.evaluation.store import Store, StoreError
-from floral_learn.evaluation.store_copies import keep_arrays, merge
-from floral_learn.evaluation.suites import SUITES
+from floral_learn.files.atomic_files import write_atomically
 
 Note = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[1]
@@ -108,8 +108,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def publish(args: argparse.Namespace) -> int:
-    from floral_learn.evaluation.reporting.results import Results
-    from floral_learn.evaluation.reporting.write import write_outputs
+    from floral_bench.reporting.results import Results
+    from floral_bench.reporting.write import write_outputs
 
     everyone = {suite.name: suite.cells() for suite in chosen(args, every=True)}
     with Store(args.out / "store.sqlite", read_only=True) as store:
@@ -162,8 +162,8 @@ def merge_stores(args: argparse.Namespace) -> int:
 
 def pack(args: argparse.Namespace) -> int:
     """Suites that are whole keep the arrays that their pages show; of the others nothing is removed."""
-    from floral_learn.evaluation.reporting.results import Results
-    from floral_learn.evaluation.reporting.shown_arrays import shown_arrays
+    from floral_bench.reporting.results import Results
+    from floral_bench.reporting.shown_arrays import shown_arrays
 
     if args.to is None:
         sys.exit("pack needs --to: the file to write")
@@ -193,7 +193,7 @@ def with_fewer_colours(source: Path, target: Path) -> None:
 
 
 def summary(args: argparse.Namespace) -> int:
-    from floral_learn.evaluation.reporting.summary import read_suites, to_markdown
+    from floral_bench.reporting.summary import read_suites, to_markdown
 
     path = write_atomically(args.docs / "summary.md", to_markdown(read_suites(args.docs)))
     print(f"wrote {path}")

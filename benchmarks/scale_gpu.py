@@ -14,17 +14,17 @@ import numpy as np
 import torch
 from sklearn.svm import SVC
 
+from floral_bench.reporting.making import begin
 from floral_learn import FloralClassifier
-from floral_learn.core import game as game_module
-from floral_learn.core.arrays import NUMPY
-from floral_learn.core.attackers import RandomizedTopK
-from floral_learn.core.game import Game, solve, step_schedule
-from floral_learn.core.gram import DenseGram
-from floral_learn.core.kernels import Kernel
-from floral_learn.core.low_rank import LowRankGram
-from floral_learn.core.projections import project_exact
-from floral_learn.core.torch_arrays import TorchBackend
-from floral_learn.evaluation.reporting.making import begin
+from floral_learn.game import game as game_module
+from floral_learn.game.arrays import NUMPY
+from floral_learn.game.attackers import RandomizedTopK
+from floral_learn.game.game import Game, solve, step_schedule
+from floral_learn.game.gram import DenseGram
+from floral_learn.game.kernels import Kernel
+from floral_learn.game.low_rank import LowRankGram
+from floral_learn.game.projections import project_exact
+from floral_learn.game.torch_arrays import TorchBackend
 
 GPU = TorchBackend("cuda")
 C = 10.0

@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 from sklearn.svm import SVC
 
+from floral_bench.metrics import sample_deviation
+from floral_bench.reporting.making import begin
 from floral_learn import FloralClassifier, load_imdb, poison
-from floral_learn.atomic_files import write_atomically
-from floral_learn.evaluation.metrics import sample_deviation
-from floral_learn.evaluation.reporting.making import begin
+from floral_learn.files.atomic_files import write_atomically
 
 DRAWS, TRAIN, TEST, TOKENS = (1, 2, 3), 1000, 1000, 128
 POOLINGS = ("first", "mean")

@@ -31,9 +31,9 @@ from sklearn.metrics import balanced_accuracy_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+from floral_bench.reporting.making import begin, one_commit, write_note
 from floral_learn import ContradictedLabels, FloralClassifier, LabelReview, SanitizedClassifier, poison
 from floral_learn.datasets import load_imdb
-from floral_learn.evaluation.reporting.making import begin, one_commit, write_note
 
 HOME = Path(os.environ.get("FLORAL_DATA", ""))
 TRAIN, TEST = 1000, 1200

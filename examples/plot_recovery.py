@@ -9,8 +9,8 @@ that happen, and to which labels?
 # %%
 import matplotlib.pyplot as plt
 
+from floral_bench.recovery import RecoveryDisplay, recovery
 from floral_learn import FloralClassifier, load_moon, poison
-from floral_learn.audit import RecoveryDisplay, recovery
 
 moon = load_moon()
 figure, axes = plt.subplots(2, 2, figsize=(10, 7.4), layout="constrained")

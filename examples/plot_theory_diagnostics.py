@@ -13,8 +13,8 @@ import numpy as np
 from sklearn.datasets import make_moons
 
 from floral_learn import FloralClassifier, diagnose
-from floral_learn.core.arrays import NUMPY
-from floral_learn.core.kernels import Kernel
+from floral_learn.game.arrays import NUMPY
+from floral_learn.game.kernels import Kernel
 from floral_learn.theory import constants
 
 X, y = make_moons(100, noise=0.2, random_state=0)

@@ -8,16 +8,18 @@ from pathlib import Path
 
 import pytest
 
+import floral_bench
 import floral_learn
 
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
-NEEDS_MORE = {"floral_learn.core.cuda"}  # Triton, which only comes with CUDA
+NEEDS_MORE = {"floral_learn.game.cuda"}  # Triton, which only comes with CUDA
 
 
 def modules():
-    for info in pkgutil.walk_packages(floral_learn.__path__, "floral_learn."):
-        if info.name not in NEEDS_MORE:
-            yield info.name
+    for package in (floral_learn, floral_bench):
+        for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if info.name not in NEEDS_MORE:
+                yield info.name
 
 
 def examples():

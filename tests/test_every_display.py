@@ -30,10 +30,10 @@ def drawn():
     """One display of each kind, not yet drawn."""
     from sklearn.svm import SVC
 
+    from floral_bench.recovery import RecoveryDisplay, recovery
     from floral_learn import FloralClassifier, load_moon, poison, transfer_table
     from floral_learn.attacks import PoisonDisplay, SecurityCurveDisplay, TransferDisplay
-    from floral_learn.audit import RecoveryDisplay, recovery
-    from floral_learn.defenses.history_display import HistoryDisplay
+    from floral_learn.floral.history_display import HistoryDisplay
 
     moon = load_moon(n_train=60, n_val=1, n_test=30)
     data = moon.X_train, moon.y_train, moon.X_test, moon.y_test

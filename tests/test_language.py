@@ -26,7 +26,8 @@ PAGES = sorted(
     if not {"gallery", "generated", "backreferences", "build"} & set(path.parts)
     and path.parent.parent.name != "results"
 )
-SOURCES = sorted(path for kind in ("*.py", "*.html", "*.js", "*.j2") for path in (ROOT / "src").rglob(kind))
+KINDS = ("*.py", "*.html", "*.js", "*.j2")
+SOURCES = sorted(path for kind in KINDS for root in ("src", "bench") for path in (ROOT / root).rglob(kind))
 EXAMPLES = sorted((ROOT / "examples").glob("*"))
 
 

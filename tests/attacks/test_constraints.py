@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from floral_learn.attacks import poison
 from floral_learn.attacks.constraints import Constraints
 from floral_learn.attacks.flip_costs import cheapest_flips, check_costs
-from floral_learn.core.validation import count_points, encode_labels
+from floral_learn.base.validation import count_points, encode_labels
 
 
 @st.composite

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
 from floral_learn.attacks import Gradient, gradient_torch, poison
-from floral_learn.extras import install_line
+from floral_learn.base.extras import install_line
 
 
 def finite_differences(loss, X, step=1e-6):

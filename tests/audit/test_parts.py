@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_moons
 
+from floral_bench.recovery import RecoveryDisplay, recovery
 from floral_learn import FloralClassifier
-from floral_learn.audit import RecoveryDisplay, recovery
 from floral_learn.audit.neighbours import find_neighbours
 from floral_learn.audit.run import _place
 

@@ -76,6 +76,7 @@ def report(app, table, tmp_path_factory):
         "key",
         "--group",
         "who",
+        "--write-cleaned",
         "--out",
         out,
     )
@@ -199,7 +200,9 @@ def test_wrong_files_and_folders_are_refused(app, table, tmp_path):
 def test_parquet_goes_in_and_comes_out(app, table, tmp_path):
     path = tmp_path / "data.parquet"
     table[2].drop(columns=["note"]).to_parquet(path)
-    done = run(app, path, "--label", "label", "--drop", "key", "--drop", "who", "--out", tmp_path / "r")
+    done = run(
+        app, path, "--label", "label", "--drop", "key", "--drop", "who", "--write-cleaned", "--out", tmp_path / "r"
+    )
     assert done.exit_code == 0, done.output
     cleaned = pd.read_parquet(tmp_path / "r" / "cleaned.parquet")
     assert len(cleaned) == 200
@@ -222,11 +225,31 @@ def test_columns_that_do_not_predict_the_label_are_a_stop_sign_and_leave_no_clea
     out = tmp_path / "report"
     out.mkdir()
     (out / "cleaned.csv").write_text("of an earlier audit")
-    done = run(app, noise, "--label", "y", "--out", out)
+    done = run(app, noise, "--label", "y", "--write-cleaned", "--out", out)
     assert done.exit_code == 0, done.output
+    assert "no cleaned copy is written: the labels cannot be judged" in done.output
     assert "Stop: the columns used here do not predict the label" in done.output
     assert sorted(p.name for p in out.iterdir()) == ["issues.csv", "page.html"]
     assert not pd.read_csv(out / "issues.csv")["flagged"].any()
+
+
+def test_a_cleaned_copy_is_written_on_request_only(app, table, tmp_path):
+    done = run(app, table[0], "--label", "label", "--drop", "key", "--drop", "note", "--out", tmp_path / "r")
+    assert done.exit_code == 0, done.output
+    assert "no cleaned copy" not in done.output
+    assert not list((tmp_path / "r").glob("cleaned*"))
+
+
+def test_where_classes_overlap_no_cleaned_copy_is_written(app, tmp_path):
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 3, 600)
+    X = rng.normal(size=(600, 4)) + 1.2 * np.eye(3, 4)[y]
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(y=np.array(["low", "mid", "top"])[y])
+    frame.to_csv(tmp_path / "overlap.csv", index=False)
+    done = run(app, tmp_path / "overlap.csv", "--label", "y", "--write-cleaned", "--out", tmp_path / "r")
+    assert done.exit_code == 0, done.output
+    assert len([line for line in done.output.splitlines() if "no cleaned copy is written" in line]) == 1
+    assert not list((tmp_path / "r").glob("cleaned*"))
 
 
 def test_decisions_are_taken_into_account_and_kept_on_the_next_page(app, table, report, tmp_path):

@@ -31,7 +31,7 @@ def run(*arguments):
 
 @pytest.fixture(scope="module")
 def address():
-    # Two workers behind an address, in threads: tests/defenses/test_dask_fit.py has processes.
+    # Two workers behind an address, in threads: tests/floral/test_dask_fit.py has processes.
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
     with LocalCluster(**options, protocol="tcp://") as cluster, Client(cluster):
         yield cluster.scheduler_address

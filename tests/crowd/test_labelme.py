@@ -2,9 +2,9 @@
 
 import pytest
 
+from floral_bench.crowds.problems import load_problem
+from floral_bench.crowds.score import calibration_error
 from floral_learn import CrowdFloralClassifier
-from floral_learn.evaluation.crowds.problems import load_problem
-from floral_learn.evaluation.crowds.score import calibration_error
 
 
 @pytest.mark.data("tables/labelme_crowd.npz")

@@ -4,7 +4,8 @@ import lzma
 import numpy as np
 import pytest
 
-from floral_learn.datasets import from_csv, imdb, load_imdb
+from floral_learn import from_csv
+from floral_learn.datasets import imdb, load_imdb
 
 
 def write(path, n=80):

@@ -84,7 +84,7 @@ def test_a_turn_retrains_the_network_on_the_soft_labels_of_the_first_head():
     np.testing.assert_allclose(twice.soft_labels_, soft, atol=1e-6)
     assert ((soft > 0) & (soft < 1)).any()
     # by hand: the same first weights and the same batches, other labels
-    from floral_learn.core.validation import generator
+    from floral_learn.base.validation import generator
 
     stream = torch.Generator().manual_seed(int(generator(1).integers(2**31 - 1, size=2)[0]))
     module = network()

@@ -15,8 +15,8 @@ torch = pytest.importorskip("torch")
 
 from floral_learn import load, poison, save  # noqa: E402
 from floral_learn.attacks.gradient_torch import module_gradients  # noqa: E402
-from floral_learn.core.validation import generator  # noqa: E402
-from floral_learn.extras import install_line  # noqa: E402
+from floral_learn.base.extras import install_line  # noqa: E402
+from floral_learn.base.validation import generator  # noqa: E402
 from floral_learn.neural.batched_mlp import MLPSettings, train_mlps  # noqa: E402
 from floral_learn.neural.mlp import NeuralNetClassifier, PGDNeuralNetClassifier  # noqa: E402
 
@@ -31,7 +31,7 @@ def _expected_failures(estimator):
     return {"check_sample_weight_equivalence_on_dense_data": reason}
 
 
-@pytest.mark.slow  # tests/defenses/test_estimator_checks.py has both classes, as their defaults are
+@pytest.mark.slow  # tests/test_estimator_checks.py has both classes, as their defaults are
 @parametrize_with_checks(
     [
         NeuralNetClassifier(epochs=15, learning_rate=0.05, early_stopping=True, validation_fraction=0.2),

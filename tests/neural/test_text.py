@@ -24,8 +24,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from tiny_text import make_reviews, make_roberta  # noqa: E402
 
 from floral_learn import poison, save  # noqa: E402
-from floral_learn.defenses import DEFENSES  # noqa: E402
-from floral_learn.extras import install_line  # noqa: E402
+from floral_learn.base.extras import install_line  # noqa: E402
+from floral_learn.baselines import DEFENSES  # noqa: E402
 from floral_learn.neural import encoders, text_network  # noqa: E402
 from floral_learn.neural.encoders import Tokens, encoder_name, tokenize  # noqa: E402
 from floral_learn.neural.text import TextClassifier  # noqa: E402

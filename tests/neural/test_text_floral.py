@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from tiny_text import make_reviews, make_roberta
 
-from floral_learn.defenses.floral import FloralClassifier
+from floral_learn.floral.classifier import FloralClassifier
 from floral_learn.neural.influence import (
     dual_influence,
     gradient_influence,

@@ -249,6 +249,29 @@ def test_right_answers_on_clean_labels_leave_no_room_for_regions():
     assert float(review.wrong_share_) < 0.05
 
 
+def test_no_share_is_named_before_twenty_answers_of_which_five_were_drawn(moons):
+    X, y, given = moons
+    review = answered(X, y, given, 19)
+    share = review.wrong_share_
+    assert not share.known
+    assert np.isnan(share.estimate)
+    assert (share.low, share.high) == (review.guarantee(confidence=0.9).low, review.guarantee(confidence=0.9).high)
+    assert "not known yet" in str(share)
+    rows = review.ask(1)
+    review.answer(rows, y[rows])
+    assert review.wrong_share_.known
+    assert review.wrong_share_.low <= review.wrong_share_.estimate <= review.wrong_share_.high
+    chosen = answered(X, y, given, 25, walk_share=0.0)  # none of them drawn at random
+    assert not chosen.wrong_share_.known
+
+
+def test_the_share_is_known_where_every_row_is(moons):
+    X, y, given = moons
+    review = LabelReview(X[:12], given[:12], random_state=0)
+    review.answer(np.arange(12), y[:12])
+    assert review.wrong_share_.known
+
+
 def test_sparse_rows_are_read_like_dense_ones(moons):
     X, y, given = moons
     review = LabelReview(sparse.csr_matrix(X), given, random_state=0)

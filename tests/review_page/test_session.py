@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from floral_learn import LabelReview, load
-from floral_learn.datasets.tables import read_table
+from floral_learn.tables.tables import read_table
 
 
 def answer_some(client, truth, count, reviewer="ann"):
@@ -61,7 +61,7 @@ def test_what_is_known_is_in_words_and_moves_with_the_answers(parts, tmp_path, s
     assert known["guarantee"]["low"] <= known["guarantee"]["high"] < 1
     assert "Ten more answers" in known["ten"]["words"]
     assert known["stop"]["now"] in (True, False)
-    assert "rows like these" in known["accuracy"]["words"]
+    assert "drawn at random" in known["accuracy"]["words"]
     assert any("height above" in part["name"] for part in known["where"]), "the flipped labels lie in one region"
 
 

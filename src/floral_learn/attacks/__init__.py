@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.core.validation import count_points, encode_labels
+from floral_learn.base.validation import count_points, encode_labels
 
 from .adaptive import Adaptive
 from .alfa import Alfa

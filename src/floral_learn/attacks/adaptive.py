@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from floral_learn.defenses.floral import FloralClassifier
+from floral_learn.floral.classifier import FloralClassifier
 
 from .base import Choice, LabelAttack, Problem
 from .constraints import flipped_first

@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.svm import SVC
 
-from floral_learn.core.accelerated import minimise
-from floral_learn.core.arrays import Array, NumpyBackend, backend_for
-from floral_learn.core.choose_gram import DENSE_ROWS
-from floral_learn.core.game import Game, step_schedule
-from floral_learn.core.gram import Gram
-from floral_learn.core.kernels import Kernel, resolve_gamma
-from floral_learn.core.low_rank import LowRankGram
+from floral_learn.game.accelerated import minimise
+from floral_learn.game.arrays import Array, NumpyBackend, backend_for
+from floral_learn.game.choose_gram import DENSE_ROWS
+from floral_learn.game.game import Game, step_schedule
+from floral_learn.game.gram import Gram
+from floral_learn.game.kernels import Kernel, resolve_gamma
+from floral_learn.game.low_rank import LowRankGram
 
 from .base import Choice, LabelAttack, Problem
 from .flip_costs import cheapest_flips, check_costs, cost_note

@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import _num_samples
 
-from floral_learn.core.validation import check_flip_distribution, count_points, encode_labels, generator
-from floral_learn.shown import Shown
+from floral_learn.base.shown import Shown
+from floral_learn.base.validation import check_flip_distribution, count_points, encode_labels, generator
 
 from .constraints import Constraints, allowed_rows, limits_per_class
 from .effect import VictimEffect, victim_effect

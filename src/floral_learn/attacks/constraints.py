@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.core.validation import count_points
+from floral_learn.base.validation import count_points
 
 
 @dataclass(frozen=True)

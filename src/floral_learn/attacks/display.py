@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from floral_learn.core.validation import generator
-from floral_learn.deviation import sample_deviation
-from floral_learn.extras import install_line
+from floral_learn.attacks.deviation import sample_deviation
+from floral_learn.base.extras import install_line
+from floral_learn.base.validation import generator
 
 from .base import PoisonResult
 from .registry import named_attacks

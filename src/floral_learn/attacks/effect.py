@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.core.validation import generator
+from floral_learn.base.validation import generator
 
 from .surrogates import fresh
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.extras import install_line
+from floral_learn.base.extras import install_line
 
 
 def is_module(candidate: Any) -> bool:

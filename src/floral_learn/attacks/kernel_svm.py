@@ -7,8 +7,8 @@ import numpy as np
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.svm import SVC
 
-from floral_learn.core.kernels import resolve_gamma
-from floral_learn.core.validation import check_svm
+from floral_learn.base.validation import check_svm
+from floral_learn.game.kernels import resolve_gamma
 
 MAX_BYTES = 4_000_000_000
 

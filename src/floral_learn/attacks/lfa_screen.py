@@ -18,7 +18,7 @@ from scipy.sparse import issparse
 from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 from sklearn.svm import SVC
 
-from floral_learn.core.kernels import resolve_gamma
+from floral_learn.game.kernels import resolve_gamma
 
 from .surrogates import margins
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from floral_learn.core.arrays import NUMPY
-from floral_learn.core.attackers import NoAttack, RandomizedTopK
-from floral_learn.defenses.budgets import resolve_budget
-from floral_learn.defenses.fitting import make_problem, play_problem
-from floral_learn.defenses.floral import FloralClassifier
-from floral_learn.defenses.inputs import read_training
+from floral_learn.floral.budgets import resolve_budget
+from floral_learn.floral.classifier import FloralClassifier
+from floral_learn.floral.fitting import make_problem, play_problem
+from floral_learn.floral.inputs import read_training
+from floral_learn.game.arrays import NUMPY
+from floral_learn.game.attackers import NoAttack, RandomizedTopK
 
 COLUMNS = 32  # games played at once: beyond that, wider products no longer save time
 SHARPNESS = 8.0  # of the smoothed error; margins of FLORAL are of the order of 1

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.core.validation import generator
-from floral_learn.extras import install_line
+from floral_learn.base.extras import install_line
+from floral_learn.base.validation import generator
 
 from .display import TransferDisplay
 from .registry import named_attacks

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.core.votes import Votes, read_votes
-from floral_learn.shown import Shown
+from floral_learn.base.shown import Shown
+from floral_learn.labels.votes import Votes, read_votes
 
 from .vote_attacks import VOTE_ATTACKS, VoteScene
 

@@ -43,7 +43,7 @@ def gather(
     text_encoder: str = "auto",
 ) -> Rows:
     """Check and unite the arguments of `audit`; `X` may also be a `Table` that has been read."""
-    from floral_learn.datasets.tables import Table
+    from floral_learn.tables.tables import Table
 
     if isinstance(X, Table):
         return _from_table(X, None, None, {"ids": ids, "groups": groups, "trusted": trusted}, text_encoder)
@@ -89,7 +89,7 @@ def _from_frame(
     drop: list[str],
     text_encoder: str,
 ) -> Rows:
-    from floral_learn.datasets.tables import read_table
+    from floral_learn.tables.tables import read_table
 
     if (label is None) == (y is None):
         raise ValueError("give either y=, the labels, or label=, the name of their column in X")
@@ -107,7 +107,7 @@ def _from_frame(
 
 def _from_table(table: Any, y: Any, index: Any, arrays: dict[str, Any], text_encoder: str) -> Rows:
     """Rows of a table; `y` and `arrays` stand in for columns that it does not have."""
-    from floral_learn.datasets.encoder import TableEncoder
+    from floral_learn.tables.encoder import TableEncoder
 
     n = len(table.features)
     if n < LEAST_ROWS:

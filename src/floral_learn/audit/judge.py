@@ -15,7 +15,7 @@ from sklearn.svm import SVC
 from sklearn.utils import _safe_indexing
 
 from floral_learn.audit.neighbours import Neighbours
-from floral_learn.core.flagging import temper
+from floral_learn.labels.flagging import temper
 
 FOLDS = 5
 MOST_EXACT = 5000  # rows up to which an exact kernel machine is trained; above, 300 landmarks are used

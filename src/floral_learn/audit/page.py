@@ -11,7 +11,7 @@ import numpy as np
 
 from floral_learn.audit.result import THRESHOLD, AuditResult
 from floral_learn.audit.words import sentences
-from floral_learn.extras import install_line
+from floral_learn.base.extras import install_line
 
 MOST_COLUMNS = 30
 MOST_ROWS = 20_000  # in the page; a browser opens that in a second

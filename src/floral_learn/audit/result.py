@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.atomic_files import write_atomically
 from floral_learn.audit.decisions import Decision
-from floral_learn.audit.words import headline, sentences
-from floral_learn.extras import install_line
+from floral_learn.audit.words import headline, overlapping_classes, sentences
+from floral_learn.base.extras import install_line
+from floral_learn.files.atomic_files import write_atomically
 
 THRESHOLD = 0.5
 REASONS = ("model", "neighbours", "twin", "small class", "source")
@@ -197,6 +197,14 @@ class AuditResult:
     def cleaned(self, threshold: float = THRESHOLD) -> np.ndarray:
         """Return the labels, those with a suspicion of at least `threshold` replaced by the suggestion."""
         return self.classes[np.where(self.suspicion >= threshold, self.suggested, self.given)]
+
+    def why_not_cleaned(self) -> str | None:
+        """Return why flagged labels should not be replaced unseen, or None where they may be."""
+        if not self.informative:
+            return "the labels cannot be judged"
+        if not self.apart:
+            return "classes overlap or few labels stand out"
+        return overlapping_classes(self)
 
     def confusion(self, threshold: float = THRESHOLD) -> np.ndarray:
         """Count flagged rows by given (row) and suggested (column) class, (M, M)."""

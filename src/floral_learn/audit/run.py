@@ -17,8 +17,8 @@ from floral_learn.audit.judge import Progress, held_out, kernel_and_neighbours, 
 from floral_learn.audit.neighbours import SHOWN, find_neighbours
 from floral_learn.audit.result import REASONS, THRESHOLD, AuditResult, look_alikes
 from floral_learn.audit.twins import find_twins
-from floral_learn.core.flagging import flag, temper
 from floral_learn.crowd.authors import judge_authors
+from floral_learn.labels.flagging import flag, temper
 
 MOST_BY_AUTHOR = 2.5  # log-odds that an author's other labels add: they must not drown what the row says
 A_REASON = 1.0  # log-odds from which they are a reason of their own

@@ -29,6 +29,14 @@ def headline(result: AuditResult) -> str:
     return f"{share} are contradicted by the rest of the data, but do not stand clearly apart: some can be right."
 
 
+def overlapping_classes(result: AuditResult) -> str | None:
+    """The pair of classes that overlaps most, in words, or None where no pair does."""
+    if not result.alike or result.alike[0][2] < _FEW * result.n:
+        return None
+    one, other, rows = result.alike[0]
+    return f"{str(result.classes[one])!r} and {str(result.classes[other])!r} overlap ({rows:,} rows look alike)"
+
+
 def sentences(result: AuditResult) -> list[str]:
     """The result in a few sentences, the most important first; `names` come before them."""
     said = [headline(result)]

@@ -2,13 +2,18 @@
 
 import sys
 from importlib import import_module
+from importlib.metadata import entry_points
 from importlib.util import find_spec
 from typing import Any
 
-from floral_learn.extras import install_line
+from floral_learn.base.extras import bench_install_line, install_line
 
 # subcommand modules, in the order of `floral --help`
-COMMANDS = ("demo", "train", "predict", "audit", "review", "crowd", "poison", "bench", "report")
+COMMANDS = ("demo", "train", "predict", "audit", "review", "crowd", "poison")
+# Commands of the laboratory, a package of its own in the folder `bench` of this repository. It names its modules under
+# this entry-point group; where it is not installed, the commands say how to get it.
+BENCH_COMMANDS = ("bench", "report")
+ENTRY_POINTS = "floral_learn.commands"
 
 
 def main() -> None:
@@ -32,7 +37,7 @@ def make_app() -> Any:
         """Commands in the order of COMMANDS; `audit`, a group of its own, would be last."""
 
         def list_commands(self, ctx: Any) -> list[str]:
-            return list(COMMANDS)
+            return [*COMMANDS, *BENCH_COMMANDS]
 
     app = typer.Typer(
         name="floral",
@@ -57,4 +62,23 @@ def make_app() -> Any:
 
     for name in COMMANDS:
         import_module(f"{__name__}.{name}").register(app)
+    installed = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+    for name in BENCH_COMMANDS:
+        if name in installed:
+            installed[name].load().register(app)
+        else:
+            _say_how_to_install(app, name)
     return app
+
+
+def _say_how_to_install(app: Any, name: str) -> None:
+    """Add a command in the place of one that is not installed: one line and exit code 2."""
+    import typer
+
+    line = bench_install_line()
+    context = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
+
+    @app.command(name=name, context_settings=context, help=f"Not installed: {line}")
+    def missing(_: typer.Context) -> None:
+        print(f"floral {name}: the benchmarks are a package of their own: {line}", file=sys.stderr)
+        raise typer.Exit(2)

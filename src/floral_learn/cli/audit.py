@@ -11,7 +11,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from floral_learn.table_error import TableError
+from floral_learn.tables.table_error import TableError
 
 from .failures import one_line
 
@@ -50,7 +50,7 @@ def register(app: typer.Typer) -> None:
 def audit(
     source: Path = typer.Argument(..., metavar="DATA", help="data file: .csv, .tsv or .parquet"),
     label: str = typer.Option(..., "--label", "-l", help="name of the label column"),
-    out: Path = typer.Option(..., "--out", "-o", help="folder for page.html, issues.csv and the cleaned copy"),
+    out: Path = typer.Option(..., "--out", "-o", help="folder for page.html and issues.csv"),
     text: list[str] = typer.Option([], "--text", "-t", help="column of prose (repeatable)"),
     text_encoder: str = typer.Option("auto", help="how prose becomes numbers: auto, minilm or tfidf"),
     row_id: str | None = typer.Option(None, "--id", help="column that names the rows"),
@@ -61,6 +61,9 @@ def audit(
     decisions: Path | None = typer.Option(None, "--decisions", help="decisions.csv of an earlier page, to go on from"),
     drop: list[str] = typer.Option([], help="column to leave out (repeatable)"),
     threshold: float = typer.Option(0.5, help="suspicion from which a label is flagged and replaced in the copy"),
+    write_cleaned: bool = typer.Option(
+        False, "--write-cleaned", help="also write a copy of DATA with flagged labels replaced, where that is safe"
+    ),
     seed: int = typer.Option(0, "--seed", "-s", help="random seed"),
     skip_blank: bool = typer.Option(False, "--skip-blank-labels", help="leave out rows without a label"),
     sep: str | None = typer.Option(None, help="separator of a text file (default: found in the header)"),
@@ -68,17 +71,18 @@ def audit(
 ) -> None:
     """Find labels of DATA that look wrong, and say what is known and what is not.
 
-    OUT gets page.html (open it in any browser), issues.csv (every row, most suspicious first), near_duplicates.csv
-    (equal rows with different labels) and, where wrong labels stand apart, cleaned.csv (a copy of DATA in which flagged
-    labels are replaced by the suggested ones). DATA itself is never changed.
+    OUT gets page.html (open it in any browser), issues.csv (every row, most suspicious first) and near_duplicates.csv
+    (equal rows with different labels). With --write-cleaned it also gets cleaned.csv, a copy of DATA in which flagged
+    labels are replaced by the suggested ones, unless classes overlap: then many flagged labels are right. DATA itself
+    is never changed.
 
     `floral audit apply DATA decisions.csv --label y --out clean.csv` writes decisions made on the page into a copy.
     """
     started = time.perf_counter()
-    from floral_learn.atomic_files import write_all
     from floral_learn.audit import audit as run_audit
-    from floral_learn.csv_cells import frame_bytes
-    from floral_learn.datasets.tables import read_table
+    from floral_learn.files.atomic_files import write_all
+    from floral_learn.tables.csv_cells import frame_bytes
+    from floral_learn.tables.tables import read_table
 
     if not SMALLEST < threshold <= BIGGEST:
         raise TableError(f"--threshold {threshold:g} must be above 0 and at most 1")
@@ -100,7 +104,8 @@ def audit(
     if group:
         files[out / "groups.csv"] = frame_bytes(result.group_ranking(threshold).round(4))
     cleaned = out / f"cleaned{source.suffix}"
-    if result.apart:
+    refusal = result.why_not_cleaned() if write_cleaned else None
+    if write_cleaned and refusal is None:
         new = result.cleaned(threshold)
         changed = (new != table.labels).nonzero()[0]
         files[cleaned] = table.relabelled(changed, new[changed])
@@ -112,9 +117,8 @@ def audit(
         typer.echo(line)
     if decided := len(result.decisions):
         typer.echo(f"{decided:,} decisions taken into account")
-    if cleaned not in files:
-        why = "classes overlap or few labels stand out" if result.informative else "the labels cannot be judged"
-        typer.echo(f"no cleaned copy is written: {why}; mark rows on the page and use `floral audit apply`")
+    if refusal is not None:
+        typer.echo(f"no cleaned copy is written: {refusal}; mark rows on the page and use `floral audit apply`")
     typer.echo(f"wrote {', '.join(str(path) for path in files)} ({time.perf_counter() - started:.1f} s)")
     typer.echo(f"open {out / 'page.html'} in a browser")
 
@@ -131,9 +135,9 @@ def apply(
     """Write the decisions made on the page into a copy of DATA: only labels marked wrong change."""
     import numpy as np
 
-    from floral_learn.atomic_files import write_all
     from floral_learn.audit.decisions import read_decisions
-    from floral_learn.datasets.tables import read_table
+    from floral_learn.files.atomic_files import write_all
+    from floral_learn.tables.tables import read_table
 
     if out.suffix.lower() != source.suffix.lower():
         raise TableError(f"--out {out} must end in {source.suffix or 'no extension'}, as {source} does")

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from floral_learn.table_error import TableError
+from floral_learn.tables.table_error import TableError
 
 from .failures import one_line
 
@@ -41,10 +41,10 @@ def crowd(
         raise TableError(f"--out {out} is a file; name a folder for the results")
     if not out.exists() and not out.parent.is_dir():
         raise TableError(f"the folder {out.parent} of --out does not exist")
-    from floral_learn.atomic_files import write_all
     from floral_learn.crowd import aggregate_votes, next_tasks
     from floral_learn.crowd.page import render
-    from floral_learn.csv_cells import frame_bytes
+    from floral_learn.files.atomic_files import write_all
+    from floral_learn.tables.csv_cells import frame_bytes
 
     votes = read_vote_file(source, task, worker, label, sep, encoding)
     typer.echo(
@@ -76,7 +76,7 @@ def crowd(
 
 def read_vote_file(path: Path, task: str, worker: str, label: str, sep: str | None, encoding: str | None) -> Any:
     """Return the votes as a long frame with the columns task, worker, label; rows without a vote are left out."""
-    from floral_learn.datasets.tables import read_table
+    from floral_learn.tables.tables import read_table
 
     table = read_table(path, label=label, ids=task, groups=worker, sep=sep, encoding=encoding, skip_blank_labels=True)
     return vote_frame(table, path, task)
@@ -96,8 +96,8 @@ def read_features(path: Path, task: str, seed: int, sep: str | None, encoding: s
     """Return the items as a frame of numbers whose index names them, and notes on how the numbers were made."""
     import pandas as pd
 
-    from floral_learn.datasets.encoder import TableEncoder
-    from floral_learn.datasets.tables import read_table
+    from floral_learn.tables.encoder import TableEncoder
+    from floral_learn.tables.tables import read_table
 
     table = read_table(path, ids=task, sep=sep, encoding=encoding)
     encoder = TableEncoder(random_state=seed)
@@ -107,7 +107,7 @@ def read_features(path: Path, task: str, seed: int, sep: str | None, encoding: s
 
 def read_gold_file(path: Path, task: str, label: str, sep: str | None, encoding: str | None) -> dict[Any, Any]:
     """Return item -> known class."""
-    from floral_learn.datasets.tables import read_table
+    from floral_learn.tables.tables import read_table
 
     table = read_table(path, label=label, ids=task, sep=sep, encoding=encoding, skip_blank_labels=True)
     assert table.ids is not None

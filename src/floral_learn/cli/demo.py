@@ -39,7 +39,7 @@ def register(app: Any) -> None:
 def _models() -> dict[str, Any]:
     from sklearn.svm import SVC
 
-    from floral_learn.defenses.floral import FloralClassifier
+    from floral_learn.floral.classifier import FloralClassifier
 
     played = (FloralClassifier(C=C, gamma=GAMMA, budget=budget, random_state=0) for budget in BUDGETS)
     return dict(zip(ROWS, (SVC(C=C, gamma=GAMMA), *played)))
@@ -73,7 +73,7 @@ def _table(rows: dict[str, dict[float, list[float]]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from floral_learn.evaluation.metrics import sample_deviation
+    from floral_learn.attacks.deviation import sample_deviation
 
     table = Table(
         title="Test accuracy on Moon, 500 training rows\n"
@@ -119,7 +119,7 @@ def _picture(shown: dict[str, Any], out: Path) -> None:
     import numpy as np
     from matplotlib.lines import Line2D
 
-    from floral_learn.atomic_files import write_atomically
+    from floral_learn.files.atomic_files import write_atomically
 
     data, y = shown["data"], shown["y"]
     X, flipped = data.X_train, y != data.y_train

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from floral_learn.table_error import TableError
+from floral_learn.tables.table_error import TableError
 
 
 def parse_budget(text: str, option: str = "--budget", n_rows: int | None = None) -> float | int:

@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from floral_learn.table_error import TableError
+from floral_learn.tables.table_error import TableError
 
 from .failures import one_line
 from .options import parse_budget
@@ -94,10 +94,10 @@ def poison(
         columns = (task, worker, label)
         poison_vote_file(source, out, columns, wanted, budget, param, features, truth, seed, sep, encoding)
         return
-    from floral_learn.atomic_files import write_all
     from floral_learn.attacks import ATTACKS
-    from floral_learn.datasets.encoder import TableEncoder
-    from floral_learn.datasets.tables import read_table
+    from floral_learn.files.atomic_files import write_all
+    from floral_learn.tables.encoder import TableEncoder
+    from floral_learn.tables.tables import read_table
 
     target_is_safe(source, out)
     table = read_table(source, label=label, drop=drop, sep=sep, encoding=encoding, skip_blank_labels=skip_blank)
@@ -231,7 +231,7 @@ def make_surrogate(name: str, attack: str) -> Any:
 
 def flip_list(rows: Any, labels: Any, result: Any) -> bytes:
     """Return the flipped rows as CSV, the attack's first choice first; row numbers are those of the file."""
-    from floral_learn.csv_cells import csv_bytes
+    from floral_learn.tables.csv_cells import csv_bytes
 
     flipped = ((rows[index], labels[index], result.y[index], f"{result.scores[index]:.6g}") for index in result.indices)
     return csv_bytes(["row", "old_label", "new_label", "score"], flipped)

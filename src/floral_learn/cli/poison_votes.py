@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from floral_learn.table_error import TableError
+from floral_learn.tables.table_error import TableError
 
 from .options import parse_budget
 
@@ -30,9 +30,9 @@ def poison_vote_file(
     """Write OUT (only the column of votes differs) and OUT.liars.csv (whose votes the attacker had)."""
     import numpy as np
 
-    from floral_learn.atomic_files import write_all
     from floral_learn.attacks.votes import poison_votes
-    from floral_learn.datasets.tables import read_table
+    from floral_learn.files.atomic_files import write_all
+    from floral_learn.tables.tables import read_table
 
     from .crowd import read_features, read_gold_file, vote_frame
     from .poison import target_is_safe

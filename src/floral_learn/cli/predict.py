@@ -26,9 +26,9 @@ def predict(
 ) -> None:
     """Predict a label for every row of DATA; columns that the model does not know are ignored."""
     from floral_learn import load
-    from floral_learn.atomic_files import write_all
-    from floral_learn.datasets.encoder import TableEncoder
-    from floral_learn.datasets.tables import TableError, read_table
+    from floral_learn.files.atomic_files import write_all
+    from floral_learn.tables.encoder import TableEncoder
+    from floral_learn.tables.tables import TableError, read_table
 
     if not out.parent.is_dir():
         raise TableError(f"the folder of --out {out} does not exist")
@@ -52,7 +52,7 @@ def predictions(model: Any, features: Any, ids: list[str] | None) -> bytes:
     """The CSV of predictions: row number from 0, id, class, and the decision values where the model has them."""
     import numpy as np
 
-    from floral_learn.csv_cells import csv_bytes
+    from floral_learn.tables.csv_cells import csv_bytes
 
     X = model.named_steps["columns"].transform(features)
     classifier = model.named_steps["classifier"]

@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from floral_learn.extras import install_line
+from floral_learn.base.extras import install_line
 
 from .failures import one_line
 
@@ -51,10 +51,10 @@ def review(
     Answers are stored in OUT as they are given; the same command continues where you stopped. OUT gets the cleaned
     table, decisions.csv, changes.csv, model.skops and report.html when you press Finish on it. DATA never changes.
     """
-    from floral_learn.datasets.encoder import TableEncoder
-    from floral_learn.datasets.tables import read_table
     from floral_learn.review.page.server import ReviewServer, bind
     from floral_learn.review.page.work import ReviewWork, check_folder
+    from floral_learn.tables.encoder import TableEncoder
+    from floral_learn.tables.tables import read_table
 
     if not finish and (missing := [name for name in ("starlette", "uvicorn") if find_spec(name) is None]):
         raise ImportError(f"the review page needs {' and '.join(missing)}: {install_line('review')}")

@@ -51,7 +51,7 @@ def train(
 ) -> None:
     """Train a classifier on untrusted labels and save it as a model file for `floral predict`."""
     started = time.perf_counter()
-    from floral_learn.table_error import TableError
+    from floral_learn.tables.table_error import TableError
 
     from .options import parse_budget
 
@@ -74,7 +74,7 @@ def train(
         typer.echo(f"columns: {note}")
         checked = "not checked on held-out rows"
     else:
-        from floral_learn.datasets.tables import read_table
+        from floral_learn.tables.tables import read_table
 
         table = read_table(
             source,
@@ -108,8 +108,8 @@ def train(
 
 def make_classifier(method: str, penalty: float | None, gamma: str, budget: float | None, seed: int) -> Any:
     """The estimator behind a name, with those of the options that it has."""
-    from floral_learn.defenses import DEFENSES
-    from floral_learn.table_error import TableError
+    from floral_learn.baselines import DEFENSES
+    from floral_learn.tables.table_error import TableError
 
     if method not in DEFENSES:
         raise TableError(f"--method {method!r} is unknown; choose one of {', '.join(DEFENSES)}")
@@ -157,7 +157,7 @@ def row_arguments(table: Any, classifier: Any, method: str) -> dict[str, Any]:
     """What `fit` is told about each row; an option that the method cannot use is an error."""
     from sklearn.utils.validation import has_fit_parameter
 
-    from floral_learn.table_error import TableError
+    from floral_learn.tables.table_error import TableError
 
     found = {"sample_weight": ("--weight", table.weights), "trusted": ("--trusted", table.trusted)}
     for name, (option, values) in found.items():
@@ -175,7 +175,7 @@ def fit(
     from sklearn.base import clone
     from sklearn.pipeline import Pipeline
 
-    from floral_learn.datasets.encoder import TableEncoder
+    from floral_learn.tables.encoder import TableEncoder
 
     encoder = TableEncoder(text=table.text, text_encoder=text_encoder, random_state=seed)
     with step("columns into numbers"):

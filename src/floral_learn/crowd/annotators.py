@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import beta
 
-from floral_learn.core.votes import Votes
+from floral_learn.labels.votes import Votes
 
 from .solve import Solution
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
-from floral_learn.core.votes import Votes
+from floral_learn.labels.votes import Votes
 
 from . import annotators as people
 from .confusion import left_out_guess

@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from floral_learn.core.votes import read_votes
-from floral_learn.whole_fit import whole_fit
+from floral_learn.base.whole_fit import whole_fit
+from floral_learn.labels.votes import read_votes
 
 from .aggregate import VoteAggregation, _seed, read_gold
 from .features import MOST_ROWS, PENALTY, encode_items, linear_steps, smooth_step

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.special import log_softmax, softmax
 
-from floral_learn.core.votes import Votes
+from floral_learn.labels.votes import Votes
 
 from .confusion import Confusions, estimate
 from .features import Opinion

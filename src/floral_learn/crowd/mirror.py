@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from floral_learn.core.votes import Votes
+from floral_learn.labels.votes import Votes
 
 from .confusion import estimate
 from .readings import expected_counts, log_likelihood

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.extras import install_line
+from floral_learn.base.extras import install_line
 
 from .aggregate import VoteAggregation
 from .next_tasks import next_tasks

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import softmax
 
-from floral_learn.core.votes import Votes
+from floral_learn.labels.votes import Votes
 
 from .confusion import estimate
 

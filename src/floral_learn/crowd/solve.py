@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from floral_learn.core.votes import Votes
+from floral_learn.labels.votes import Votes
 
 from .confusion import Confusions, estimate
 from .em import run

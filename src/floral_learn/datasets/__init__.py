@@ -1,9 +1,7 @@
-"""Data sets behind loaders that return a ``Dataset``, and your own tables: `read_table`, `TableEncoder`."""
+"""Data sets behind loaders that return a ``Dataset``."""
 
-from .arena import load_arena
 from .dataset import Dataset
 from .files import DataNotFoundError
-from .from_csv import from_csv
 from .imdb import load_imdb
 from .mnist import load_mnist
 from .moon import load_moon
@@ -16,8 +14,6 @@ __all__ = [
     "DATASETS",
     "DataNotFoundError",
     "Dataset",
-    "from_csv",
-    "load_arena",
     "load_imdb",
     "load_mnist",
     "load_moon",

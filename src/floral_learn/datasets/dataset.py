@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.shown import Shown
+from floral_learn.base.shown import Shown
 
 
 @dataclass(frozen=True, repr=False)

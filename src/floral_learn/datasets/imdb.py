@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.extras import install_line
+from floral_learn.base.extras import install_line
 
 from .dataset import Dataset
 from .files import DataNotFoundError, find_file

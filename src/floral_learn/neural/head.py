@@ -13,11 +13,11 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from floral_learn.core.validation import generator, refuse_several_labels
-from floral_learn.defenses.floral import FloralClassifier
+from floral_learn.base.validation import generator, refuse_several_labels
+from floral_learn.base.whole_fit import whole_fit
+from floral_learn.floral.classifier import FloralClassifier
 from floral_learn.neural.head_features import check_rows, find_layers, float_types, layer_features
 from floral_learn.neural.torch_data import rows_and_labels, rows_only
-from floral_learn.whole_fit import whole_fit
 
 
 def build_head(head: Any, random_state: Any) -> Any:

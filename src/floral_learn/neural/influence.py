@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from floral_learn.defenses.floral import FloralClassifier
+from floral_learn.floral.classifier import FloralClassifier
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,10 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, check_X_y
 
-from floral_learn.core.validation import generator
-from floral_learn.defenses.callbacks import CallbackSupportMixin, with_callbacks
-from floral_learn.defenses.labels import query_input, training_input
+from floral_learn.base.callbacks import CallbackSupportMixin, with_callbacks
+from floral_learn.base.classifier_input import query_input, training_input
+from floral_learn.base.validation import generator
+from floral_learn.base.whole_fit import whole_fit
 from floral_learn.neural.batched_mlp import MLPSettings
 from floral_learn.neural.mlp_network import (
     build_mlp,
@@ -31,7 +32,6 @@ from floral_learn.neural.mlp_network import (
 from floral_learn.neural.mlp_training import History, Rows, train
 from floral_learn.neural.own_training import OWN_CONSTRAINTS
 from floral_learn.neural.torch_data import rows_and_labels, rows_only
-from floral_learn.whole_fit import whole_fit
 
 _POSITIVE = Interval(Real, 0.0, None, closed="neither")
 _COUNT = Interval(Integral, 1, None, closed="left")

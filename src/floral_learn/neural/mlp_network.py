@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from floral_learn.core.arrays import backend_for
+from floral_learn.game.arrays import backend_for
 from floral_learn.neural.batched_mlp import initial_parameters
 
 _ROWS = 4096  # rows of a forward pass while predicting

@@ -20,8 +20,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from floral_learn.defenses.callbacks import CallbackSupportMixin, with_callbacks
-from floral_learn.defenses.labels import encode_labels
+from floral_learn.base.callbacks import CallbackSupportMixin, with_callbacks
+from floral_learn.base.classifier_input import encode_labels
+from floral_learn.base.whole_fit import whole_fit
 from floral_learn.neural.encoders import (
     Tokens,
     check_belief,
@@ -35,7 +36,6 @@ from floral_learn.neural.text_files import NOTE, note_text, plain, read_note, re
 from floral_learn.neural.text_network import TextNetwork, load_network
 from floral_learn.neural.text_progress import EpochReport, held_out_scores
 from floral_learn.neural.token_ids import read_rows, some_rows
-from floral_learn.whole_fit import whole_fit
 
 History = dict[str, list[float]]
 _KEPT = ("epochs", "learning_rate", "weight_decay", "batch_size", "max_length", "pooling", "random_state")  # by save

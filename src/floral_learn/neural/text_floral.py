@@ -15,13 +15,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 
-from floral_learn.defenses.floral import FloralClassifier
+from floral_learn.base.whole_fit import whole_fit
+from floral_learn.floral.classifier import FloralClassifier
 from floral_learn.neural.encoders import check_labels, check_texts
 from floral_learn.neural.text import TextClassifier
 from floral_learn.neural.text_files import NOTE, note_text, plain, read_note, replaced_folder
 from floral_learn.neural.text_head import check_fit, checked_head
 from floral_learn.neural.token_ids import some_rows
-from floral_learn.whole_fit import whole_fit
 
 
 class TextFloralClassifier(ClassifierMixin, BaseEstimator):
@@ -189,7 +189,7 @@ class TextFloralClassifier(ClassifierMixin, BaseEstimator):
 
         Files of an earlier save are replaced; other files are left alone, and all of them if this fails.
         """
-        from floral_learn.defenses.persistence import save
+        from floral_learn.files.persistence import save
 
         self._check_fitted()
         model = None if self.encoder is None else self.encoder.model
@@ -210,7 +210,7 @@ class TextFloralClassifier(ClassifierMixin, BaseEstimator):
         must still be there, with ``fine_tune=False`` the saved encoder is used as it is. Seeds that were drawn for the
         parts are theirs now.
         """
-        from floral_learn.defenses.persistence import load
+        from floral_learn.files.persistence import load
 
         folder = Path(folder)
         note = read_note(folder, cls.__name__)

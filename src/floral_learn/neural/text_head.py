@@ -10,11 +10,11 @@ from sklearn.base import clone, is_regressor
 from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
-from floral_learn.core.arrays import backend_for
-from floral_learn.core.pairs import Pairs
-from floral_learn.core.validation import check_decay, check_trusted
-from floral_learn.defenses.budgets import resolve_budget
-from floral_learn.defenses.floral import FloralClassifier
+from floral_learn.base.validation import check_decay, check_trusted
+from floral_learn.floral.budgets import resolve_budget
+from floral_learn.floral.classifier import FloralClassifier
+from floral_learn.game.arrays import backend_for
+from floral_learn.game.pairs import Pairs
 from floral_learn.neural.head import build_head
 
 

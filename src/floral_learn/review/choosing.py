@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 
+from floral_learn.base.shown import Shown
 from floral_learn.review.guarantee import wrong_bounds
-from floral_learn.shown import Shown
 
 if TYPE_CHECKING:
     from floral_learn.review.label_review import LabelReview

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.defenses.labels import encode_labels
+from floral_learn.base.classifier_input import encode_labels
 from floral_learn.review.answers import as_code
 
 

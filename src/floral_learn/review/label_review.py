@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import os
 import secrets
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array, check_consistent_length
 
+from floral_learn.base.shown import Shown
 from floral_learn.review import saving
 from floral_learn.review.answers import UNSURE, Answer, likelihoods, verdict, votes
 from floral_learn.review.choosing import Choice
@@ -27,8 +29,7 @@ from floral_learn.review.scales import better_scale
 from floral_learn.review.suspicion import appointed, suspicion
 from floral_learn.review.training import fit_reviewed
 from floral_learn.review.walk import drawn, on_walk, unbroken
-from floral_learn.review.wrong_share import WrongShare, estimated_share
-from floral_learn.shown import Shown
+from floral_learn.review.wrong_share import WrongShare, enough_answers, estimated_share
 
 _REVIEWER = "reviewer"
 _FEW, _PARTS = 0.1, 5  # rows on the walk from which accuracy is counted in parts, as a share of all, and how many
@@ -81,7 +82,8 @@ class LabelReview(Shown):
     label_probability_ : ndarray of shape (n, M)
         P(true class), for every row.
     wrong_share_ : WrongShare
-        The model's estimate of the share of wrong labels; `guarantee` is the number that does not rest on a model.
+        The model's estimate of the share of wrong labels, once there are some twenty answers; `guarantee` is the number
+        that does not rest on a model.
     reviewers_ : dict of str to float
         Estimated error rate of everyone who answered.
     history_ : list of dict
@@ -248,7 +250,11 @@ class LabelReview(Shown):
 
     @property
     def wrong_share_(self) -> WrongShare:
-        """The model's estimate of the share of wrong labels, with an interval of about 90 %."""
+        """The share of wrong labels with an interval of about 90 %; `known` is False before twenty answers."""
+        sure = self.guarantee(confidence=0.9)
+        answered = len(self._votes) + int(self.trusted.sum())
+        if not enough_answers(answered, sure.checked, len(self.given)):
+            return WrongShare(math.nan, sure.low, sure.high, known=False)
         return estimated_share(self._posterior(), self.wrong_probability_, self._pool)
 
     @property

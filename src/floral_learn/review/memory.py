@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from floral_learn.core.choose_gram import parse_bytes
-from floral_learn.core.gram import format_bytes
+from floral_learn.game.choose_gram import parse_bytes
+from floral_learn.game.gram import format_bytes
 
 MOST_VALUES = 4_000_000  # kernel values held at a time; more are not faster
 _LEAST_VALUES = 200_000

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import floral_learn
-from floral_learn.atomic_files import write_atomically
-from floral_learn.light_skops import import_skops
+from floral_learn.files.atomic_files import write_atomically
+from floral_learn.files.light_skops import import_skops
 
 _FORMAT = 1
 _KNOWN = ("scipy.sparse._csr.csr_matrix", "scipy.sparse._csr.csr_array")

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from floral_learn.base.shown import Shown
 from floral_learn.review.posterior import Posterior, turned
-from floral_learn.shown import Shown
 
+FIRST_ANSWERS, FIRST_DRAWN = 20, 5  # answers, and those to rows drawn at random, before which no share is named
 _WIDTH = 1.645  # standard deviations on each side: nine in ten, if the model is right
 _WORTH = 4  # an answer, with the model's help, is believed to be worth at most so many random ones
 _SAMPLE = 300  # rows on which what they share is measured
@@ -16,20 +17,40 @@ _SAMPLE = 300  # rows on which what they share is measured
 
 @dataclass(frozen=True, repr=False)
 class WrongShare(Shown):
-    """The model's estimate of the share of given labels that are wrong: `estimate`, and an interval `low` to `high`."""
+    """The share of given labels that are wrong: an estimate once there are answers enough, and an interval.
+
+    Attributes
+    ----------
+    estimate : float
+        The model's estimate; NaN as long as it is not `known`: before that it would be the prior.
+    low, high : float
+        An interval of about 90 %: the model's, or, as long as nothing is known, what the rows drawn at random allow.
+    known : bool
+        Whether there are at least twenty answers, of them five to rows drawn at random (or all rows are answered).
+    """
 
     estimate: float
     low: float
     high: float
+    known: bool = True
 
     def __float__(self) -> float:
         return self.estimate
 
     def _facts(self) -> dict[str, str]:
-        return {"wrong labels, estimated": f"{self.estimate:.1%}", "interval": f"{self.low:.1%} to {self.high:.1%}"}
+        interval = f"{self.low:.1%} to {self.high:.1%}"
+        if not self.known:
+            return {"wrong labels, estimated": "not known yet", "what answers allow so far": interval}
+        return {"wrong labels, estimated": f"{self.estimate:.1%}", "interval": interval}
 
     def __str__(self) -> str:
-        return f"{self.estimate:.1%} ({self.low:.1%} to {self.high:.1%})"
+        interval = f"({self.low:.1%} to {self.high:.1%})"
+        return f"{self.estimate:.1%} {interval}" if self.known else f"not known yet {interval}"
+
+
+def enough_answers(answered: int, drawn: int, total: int) -> bool:
+    """Whether so many answered rows, `drawn` of them at random, allow to name a share of wrong labels."""
+    return answered >= min(FIRST_ANSWERS, total) and drawn >= min(FIRST_DRAWN, total)
 
 
 def estimated_share(posterior: Posterior, wrong: np.ndarray, pool: np.ndarray) -> WrongShare:

@@ -3,18 +3,13 @@
 from .constants import Constants, constants
 from .diagnose import Diagnosis, Premise, diagnose
 from .equilibrium import Equilibrium, find_equilibrium
-from .stability import BOUNDS, check_game, stability, summarise
 
 __all__ = [
-    "BOUNDS",
     "Constants",
     "Diagnosis",
     "Equilibrium",
     "Premise",
-    "check_game",
     "constants",
     "diagnose",
     "find_equilibrium",
-    "stability",
-    "summarise",
 ]

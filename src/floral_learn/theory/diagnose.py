@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from floral_learn.core.arrays import NUMPY
-from floral_learn.core.attackers import Recorded
-from floral_learn.core.game import Game, GameState, solve
-from floral_learn.core.gram import DenseGram
-from floral_learn.shown import Shown
+from floral_learn.base.shown import Shown
+from floral_learn.game.arrays import NUMPY
+from floral_learn.game.attackers import Recorded
+from floral_learn.game.game import Game, GameState, solve
+from floral_learn.game.gram import DenseGram
 from floral_learn.theory.constants import (
     Constants,
     constants,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from scipy.stats import fisher_exact
 
 from floral_learn.review.page import words
 from floral_learn.review.page.regions import Region, regions
@@ -16,6 +17,7 @@ _DRAWS, _FEW_DRAWS, _MANY_ROWS = 8, 3, 3000  # imagined runs of the next ten ans
 _FOLDS = 5
 _MOST_ROWS = 3000  # rows of the models that are compared
 _NOTABLE = 1.25  # times the overall share from which a part of the data is named
+_FEWEST, _BY_CHANCE = 2, 0.1  # contradicted labels, and chance of as many more than elsewhere, up to which it is named
 
 
 def describe(
@@ -35,28 +37,33 @@ def describe(
         Asked now and then; where it says yes, the rest is left untold.
     """
     share, sure = review.wrong_share_, review.guarantee(confidence=CONFIDENCE)
-    misread = misread_labels(review)
     yield {
         "estimate": {
-            "share": float(share.estimate),
+            "known": share.known,
+            "share": float(share.estimate) if share.known else None,
             "low": float(share.low),
             "high": float(share.high),
             "words": words.estimate(share),
         },
         "guarantee": {"low": sure.low, "high": sure.high, "checked": sure.checked, "words": words.guarantee(sure)},
-        "misread": {"labels": misread, "changed": int((review.labels_ != review.given).sum())},
+        "changed": int((review.labels_ != review.given).sum()),
+        "where": [],
     }
+    if not share.known:  # what a model would say now is what it said before any answer
+        yield {"ten": None, "stop": words.too_early(), "accuracy": None}
+        return
     yield {"where": where(review, rows, groups)}
     gain = ten_more(review, hurry)
     if gain is None:
         return
+    misread = misread_labels(review)
     yield {"ten": {"labels": gain, "words": words.ten_more(misread, gain, len(rows.labels))}}
-    yield {"stop": words.stop(bool(review.should_stop_), len(review.history_), gain, len(rows.labels))}
-    compared = accuracy(review, rows.X, hurry)
-    if compared is None:
-        return
-    before, after, checked = compared
-    yield {"accuracy": {"before": before, "after": after, "words": words.accuracy(before, after, checked)}}
+    yield {"stop": words.stop(bool(review.should_stop_), gain, len(rows.labels))}
+    right = accuracy(review, rows.X, hurry)
+    if right is not None:
+        drawn, before, after = right
+        shares = {"before": before / max(1, drawn), "after": after / max(1, drawn)}
+        yield {"accuracy": {**shares, "words": words.accuracy(drawn, before, after)} if drawn else None}
 
 
 def misread_labels(review: Any) -> float:
@@ -65,25 +72,52 @@ def misread_labels(review: Any) -> float:
 
 
 def where(review: Any, rows: Any, groups: np.ndarray | None) -> list[dict[str, Any]]:
-    """The classes, sources and regions with clearly more wrong labels than the whole, most wrong first."""
+    """The classes, sources and regions with clearly more wrong labels than the whole, most wrong first.
+
+    Only those that answers bear out: at least two answers contradict labels there, and they do so more often than
+    elsewhere (Fisher's exact test, one-sided). What the model believes of a part without such answers is its prior.
+    """
     wrong = review.wrong_probability_
     overall = float(wrong.mean())
-    parts: list[Region] = []
+    parts: list[tuple[Region, np.ndarray]] = []
     for name in rows.classes.tolist():
         inside = rows.labels == name
-        parts.append(Region("class", f"labelled “{name}”", int(inside.sum()), float(wrong[inside].mean())))
+        parts.append((Region("class", f"labelled “{name}”", int(inside.sum()), float(wrong[inside].mean())), inside))
     for name in [] if groups is None else np.unique(groups).tolist():
         inside = groups == name
         # Few rows say little: their share is drawn towards that of all.
         drawn = (float(wrong[inside].sum()) + 10 * overall) / (int(inside.sum()) + 10)
-        parts.append(Region("source", f"from “{name}”", int(inside.sum()), drawn))
+        parts.append((Region("source", f"from “{name}”", int(inside.sum()), drawn), inside))
     parts += regions(rows, wrong)
-    notable = [part for part in parts if part.share > max(_NOTABLE * overall, overall + 0.02)]
-    notable.sort(key=lambda part: -(part.share - overall) * np.sqrt(part.rows))
-    return [
-        {"kind": part.kind, "name": part.name, "rows": part.rows, "share": part.share, "words": words.region(part)}
-        for part in notable[:5]
+    answers = clear_answers(review)
+    notable = [
+        (part, told)
+        for part, inside in parts
+        if part.share > max(_NOTABLE * overall, overall + 0.02)
+        and (told := _contradicted(answers, review.given, inside)) is not None
     ]
+    notable.sort(key=lambda found: -(found[0].share - overall) * np.sqrt(found[0].rows))
+    return [
+        {
+            "kind": part.kind,
+            "name": part.name,
+            "rows": part.rows,
+            "share": part.share,
+            "answers": told,
+            "words": words.region(part, told),
+        }
+        for part, told in notable[:5]
+    ]
+
+
+def _contradicted(answers: Mapping[int, Any], given: np.ndarray, inside: np.ndarray) -> tuple[int, int] | None:
+    """Answers `inside` that contradict the label, and all there; None where they are no more than elsewhere."""
+    table = np.zeros((2, 2), dtype=int)
+    for row, label in answers.items():
+        table[int(not inside[row]), int(given[row] == label)] += 1
+    if table[0, 0] < _FEWEST or fisher_exact(table, alternative="greater").pvalue > _BY_CHANCE:
+        return None
+    return int(table[0, 0]), int(table[0].sum())
 
 
 def ten_more(review: Any, hurry: Callable[[], bool] = lambda: False, count: int = TEN) -> float | None:
@@ -112,46 +146,40 @@ def ten_more(review: Any, hurry: Callable[[], bool] = lambda: False, count: int 
     return max(own, before - float(np.mean(after)))
 
 
-def accuracy(
-    review: Any, X: Any, hurry: Callable[[], bool] = lambda: False
-) -> tuple[float, float, tuple[int, int, int]] | None:
-    """Accuracy on rows like these of a plain model: trained on the labels as given, and as read now.
+def accuracy(review: Any, X: Any, hurry: Callable[[], bool] = lambda: False) -> tuple[int, int, int] | None:
+    """On the rows drawn at random: how many there are, and how many a plain model gets right that did not see them.
 
-    Both are cross-fitted; rows count by the review's probabilities of their true classes. The last value counts, on the
-    rows drawn at random that were answered, how many each model gets right: (rows, before, after).
-    None where `hurry` broke it off.
+    Trained on the labels as given, and on the labels as read now. None where `hurry` broke it off.
     """
-    from sklearn.model_selection import KFold
     from sklearn.svm import SVC
 
-    rng = np.random.default_rng(0)
-    n = len(review.given)
-    some = np.arange(n) if n <= _MOST_ROWS else np.sort(rng.choice(n, _MOST_ROWS, replace=False))
-    walk = drawn_rows(review)
-    some = np.union1d(some, np.fromiter(walk, dtype=np.intp, count=len(walk)))
-    belief = review.label_probability_[some]
-    place = {row: k for k, row in enumerate(some.tolist())}
-    result, right = [], []
-    for labels in (review.given[some], review.labels_[some]):
-        codes = np.searchsorted(review.classes_, labels)
-        counts = np.bincount(codes, minlength=len(review.classes_))
-        predicted = np.full(len(some), counts.argmax())
-        for train, test in KFold(min(_FOLDS, len(some)), shuffle=True, random_state=0).split(codes):
+    n, drawn = len(review.given), drawn_rows(review)
+    every = np.random.default_rng(0).permutation(n)[:_MOST_ROWS]
+    asked, truth = np.fromiter(drawn, dtype=np.intp, count=len(drawn)), np.array(list(drawn.values()))
+    right = [0, 0]
+    for part in range(min(_FOLDS, len(asked))):
+        out = slice(part, None, _FOLDS)  # each of these rows is told by a model that did not see it
+        train = np.setdiff1d(every, asked[out])
+        for k, labels in enumerate((review.given, review.labels_)):
             if hurry():
                 return None
-            if len(np.unique(codes[train])) > 1:
-                predicted[test] = SVC().fit(X[some[train]], codes[train]).predict(X[some[test]])
-        result.append(float(belief[np.arange(len(some)), predicted].mean()))
-        right.append(sum(review.classes_[predicted[place[row]]] == label for row, label in walk.items()))
-    return result[0], result[1], (len(walk), right[0], right[1])
+            if len(np.unique(labels[train])) > 1:
+                guess = SVC().fit(X[train], labels[train]).predict(X[asked[out]])
+                right[k] += int((guess == truth[out]).sum())
+    return len(asked), right[0], right[1]
 
 
-def drawn_rows(review: Any) -> dict[int, Any]:
-    """The rows drawn at random that have one clear answer, with it."""
+def clear_answers(review: Any) -> dict[int, Any]:
+    """The rows that have one clear answer, with it."""
     votes: dict[int, set[Any]] = {}
     latest = {(entry["row"], entry["reviewer"]): entry["label"] for entry in review.history_}
     for (row, _), label in latest.items():
         if label is not None:
             votes.setdefault(row, set()).add(label)
+    return {row: next(iter(said)) for row, said in votes.items() if len(said) == 1}
+
+
+def drawn_rows(review: Any) -> dict[int, Any]:
+    """The rows drawn at random that have one clear answer, with it."""
     drawn = {entry["row"] for entry in review.history_ if entry["walk"]}
-    return {row: next(iter(said)) for row, said in votes.items() if row in drawn and len(said) == 1}
+    return {row: label for row, label in clear_answers(review).items() if row in drawn}

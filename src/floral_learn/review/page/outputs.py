@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.atomic_files import write_all
-from floral_learn.csv_cells import csv_bytes
+from floral_learn.files.atomic_files import write_all
 from floral_learn.review.page import words
 from floral_learn.review.page.store import Answer
+from floral_learn.tables.csv_cells import csv_bytes
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ class Region:
     share: float
 
 
-def regions(rows: Any, wrong: np.ndarray, most: int = 2) -> list[Region]:
-    """Parts of the table, described by at most two conditions, in which wrong labels gather.
+def regions(rows: Any, wrong: np.ndarray, most: int = 2) -> list[tuple[Region, np.ndarray]]:
+    """Parts of the table, described by at most two conditions, in which wrong labels gather, and their rows.
 
     Parameters
     ----------
@@ -54,8 +54,9 @@ def regions(rows: Any, wrong: np.ndarray, most: int = 2) -> list[Region]:
         path = _path(tree.tree_, int(leaf))
         if path:
             name = " and ".join(conditions[column](threshold, above) for column, threshold, above in path)
-            found.append(Region("region", f"rows with {name}", int(inside.sum()), float(wrong[inside].mean())))
-    return sorted(found, key=lambda region: -region.share)[:most]
+            part = Region("region", f"rows with {name}", int(inside.sum()), float(wrong[inside].mean()))
+            found.append((part, inside))
+    return sorted(found, key=lambda pair: -pair[0].share)[:most]
 
 
 def _path(tree: Any, leaf: int) -> list[tuple[int, float, bool]]:

@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from floral_learn.extras import install_line
+from floral_learn.base.extras import install_line
 from floral_learn.review.page.guard import Guard
 from floral_learn.review.page.session import Refused, ReviewSession
 from floral_learn.review.page.store import StoreError

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from floral_learn.review.wrong_share import FIRST_ANSWERS, FIRST_DRAWN
+
 _NARROW = "\u00a0"  # a number and its % sign stay on one line
-_FIRST = 20  # answers before which nobody is advised to stop
 _LITTLE = 0.002  # share of all labels that ten answers must set right to be worth them
 
 
@@ -24,7 +25,12 @@ def count(number: float, what: str = "label") -> str:
 
 
 def estimate(share: Any) -> str:
-    """The model's estimate."""
+    """The model's estimate, or that there is none yet."""
+    if not share.known:
+        return (
+            f"How many labels are wrong is not known yet: that takes {FIRST_ANSWERS} answers, {FIRST_DRAWN} of them to "
+            f"rows drawn at random. The answers so far allow {percent(share.low)} to {percent(share.high)}."
+        )
     return (
         f"About {percent(share.estimate)} of the labels are wrong, by the model’s estimate "
         f"({percent(share.low)} to {percent(share.high)})."
@@ -47,9 +53,9 @@ def guarantee(sure: Any) -> str:
     return text + "."
 
 
-def region(part: Any) -> str:
-    """A part of the data with many wrong labels."""
-    return f"{part.name}: about {percent(part.share)} wrong ({part.rows:,} rows)"
+def region(part: Any, told: tuple[int, int]) -> str:
+    """A part of the data with many wrong labels, and the answers that say so."""
+    return f"{part.name}: {told[0]} of {count(told[1], 'answer')} changed the label, about {percent(part.share)} wrong"
 
 
 def ten_more(misread: float, gain: float, n: int) -> str:
@@ -62,10 +68,13 @@ def ten_more(misread: float, gain: float, n: int) -> str:
     )
 
 
-def stop(enough: bool, answered: int, gain: float, n: int) -> dict[str, Any]:
+def too_early() -> dict[str, Any]:
+    """What is said about stopping before anything is known."""
+    return {"now": False, "words": f"Go on: a first picture takes about {FIRST_ANSWERS} answers."}
+
+
+def stop(enough: bool, gain: float, n: int) -> dict[str, Any]:
     """Whether to go on; what ten more answers would bring stands beside it."""
-    if answered < _FIRST:
-        return {"now": False, "words": f"Go on: a first picture takes about {_FIRST} answers."}
     if enough:
         return {"now": True, "words": "You can stop here: hardly any label is in doubt."}
     if gain < max(1.0, _LITTLE * n):
@@ -73,15 +82,10 @@ def stop(enough: bool, answered: int, gain: float, n: int) -> dict[str, Any]:
     return {"now": False, "words": "Worth going on."}
 
 
-def accuracy(before: float, after: float, checked: tuple[int, int, int]) -> str:
-    """How much accuracy was bought back."""
-    points = 100 * (after - before)
-    bought = f"{points:.0f} points bought back" if points >= 1 else "no difference so far"
-    text = (
-        f"A plain model trained on the labels as given would get about {percent(before)} of rows like these right; "
-        f"on the labels as read now {percent(after)}: {bought}, by the model’s estimate."
+def accuracy(drawn: int, before: int, after: int) -> str:
+    """How many of the rows drawn at random a plain model gets right, which did not see them."""
+    rows = count(drawn, "row")
+    return (
+        f"Of the {rows} drawn at random, a plain model that did not see them gets {before:,} right when it is trained "
+        f"on the labels in the file, and {after:,} on the labels as corrected so far."
     )
-    rows, first, second = checked
-    if rows:
-        text += f" On the {rows:,} rows drawn at random: {first:,} right before, {second:,} now."
-    return text

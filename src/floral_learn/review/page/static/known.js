@@ -6,18 +6,22 @@ export function showKnown(state) {
   at("answered").textContent = answered(state);
   const glance = [h("b", {}, plural(state.answers, "answer"))];
   if (known.estimate) {
-    at("share").textContent = percent(known.estimate.share);
-    at("intervals").replaceChildren(intervals(known));
-    at("estimate").textContent = "of the labels are wrong, by the model’s estimate";
+    const sure = known.estimate.known;
+    at("share").textContent = sure ? percent(known.estimate.share) : "Not known yet";
+    at("share").classList.toggle("unknown", !sure);
+    at("intervals").replaceChildren(...(sure ? [intervals(known)] : []));
+    at("estimate").textContent = sure ? "of the labels are wrong, by the model’s estimate" : known.estimate.words;
     at("guarantee").textContent = known.guarantee.words;
-    glance.push(" · about ", h("b", {}, percent(known.estimate.share)), " of the labels wrong");
+    if (sure) glance.push(" · about ", h("b", {}, percent(known.estimate.share)), " of the labels wrong");
   }
-  if (known.where) at("where").replaceChildren(where(known.where, state.answers));
+  at("place").hidden = !known.estimate?.known;
+  if (known.where) at("where").replaceChildren(where(known.where));
+  at("gained").hidden = !known.accuracy;
   if (known.accuracy) {
     at("bars").replaceChildren(bars(known.accuracy));
     at("accuracy").textContent = known.accuracy.words;
   }
-  if (known.ten) at("ten").textContent = known.ten.words;
+  at("ten").textContent = known.ten ? known.ten.words : "";
   if (known.stop) at("stop").textContent = known.stop.words;
   at("glance").firstElementChild.replaceChildren(...glance);
   at("busy").textContent = state.busy ? "Working out what the last answer changes." : known.trouble || "";
@@ -30,7 +34,7 @@ const plural = (n, what) => `${n.toLocaleString("en")} ${what}${n === 1 ? "" : "
 function answered(state) {
   let text = `${plural(state.answers, "answer")} on ${plural(state.rows, "row")}`;
   if (state.unsure) text += `, ${state.unsure} not sure`;
-  if (state.known.misread) text += `. ${plural(state.known.misread.changed, "label")} read differently now`;
+  if (state.known.changed) text += `. ${plural(state.known.changed, "label")} corrected so far`;
   return `${text}.`;
 }
 
@@ -48,12 +52,10 @@ function intervals(known) {
     svg("text", { x: 0, y: 75 }, "0 %"), svg("text", { x: "100%", y: 75, "text-anchor": "end" }, percent(most)));
 }
 
-function where(parts, answers) {
-  if (!parts.length) {
-    return h("p", {}, answers ? "No class, source or region stands out." : "Answers will tell.");
-  }
+function where(parts) {
+  if (!parts.length) return h("p", {}, "No class, source or region stands out by the answers.");
   return h("ul", { class: "plain where" }, ...parts.map((part) => h("li", {},
-    `${part.name}: `, h("b", {}, percent(part.share)), ` wrong, of ${plural(part.rows, "row")}`,
+    `${part.name}: `, h("b", {}, percent(part.share)), ` wrong; ${part.answers[0]} of ${plural(part.answers[1], "answer")} changed the label`,
     svg("svg", { class: "meter", "aria-hidden": "true" }, svg("rect", { class: "full", width: `${100 * part.share}%`, height: 6, rx: 3 })))));
 }
 
@@ -62,9 +64,9 @@ function bars(accuracy) {
     svg("text", { x: 0, y: y - 5 }, name), svg("text", { x: "100%", y: y - 5, "text-anchor": "end" }, percent(share)),
     svg("rect", { class: "back", x: 0, width: "100%", y, height: 8, rx: 4 }),
     svg("rect", { class: kind, x: 0, width: `${100 * share}%`, y, height: 8, rx: 4 })];
-  const name = `As given ${percent(accuracy.before)}, as read now ${percent(accuracy.after)}`;
+  const name = `As given ${percent(accuracy.before)}, as corrected ${percent(accuracy.after)}`;
   return svg("svg", { class: "bars", role: "img", "aria-label": name },
-    ...line(accuracy.before, 18, "before", "labels as given"), ...line(accuracy.after, 50, "after", "labels as read now"));
+    ...line(accuracy.before, 18, "before", "labels in the file"), ...line(accuracy.after, 50, "after", "labels as corrected"));
 }
 
 function people(state) {

@@ -1,0 +1,128 @@
+"""A suite as the user asked for it: fewer replications, levels or methods, other seeds, quick, the authors' labels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Container, Sequence
+from dataclasses import replace
+
+from floral_bench.data_kinds import kind_of
+from floral_bench.spec import Attack, Data, Grid, Method, Suite, params
+
+QUICK_GRID = Grid(rounds=100, flips=(0.02, 0.1), etas=(3e-4, 7e-4), decays=(None,))
+QUICK_ATTACKS = {"alfa-tilt": {"n_restarts": 10}, "alfa": {"n_init": 1}, "lfa": {"n_check": 2}}
+
+
+def adapt(
+    suite: Suite,
+    *,
+    quick: bool = False,
+    reps: int | None = None,
+    methods: Sequence[str] = (),
+    levels: Sequence[float] = (),
+    seed: int | None = None,
+    reference: bool = False,
+) -> Suite:
+    """`suite` with the given changes; a ValueError names what is not possible."""
+    if kind_of(suite.data[0]).texts:
+        suite = _encoder(suite)
+    if quick:
+        suite = _quick(suite, reps)
+    if seed is not None or reps is not None:
+        suite = _replications(suite, seed, reps)
+    if reference:
+        suite = _reference(suite)
+    if levels:
+        if bad := [level for level in levels if not 0 <= level < 50]:
+            raise ValueError(f"--levels {bad[0]:g} is not a percentage of poisoned labels from 0 to below 50")
+        # 10 and 10.0 are one level, and must have one key
+        suite = replace(suite, levels=tuple(int(v) if v == int(v) else v for v in sorted(set(levels))))
+    if methods:
+        suite = replace(suite, methods=_select(suite, methods))
+    return suite
+
+
+def _encoder(suite: Suite) -> Suite:
+    """The encoder that ``$FLORAL_TEXT_MODEL`` names becomes part of the cells; MiniLM is MiniLM in any folder."""
+    from floral_learn.neural.encoders import default_encoder, encoder_name
+
+    if "FLORAL_TEXT_MODEL" not in os.environ:
+        return suite
+    name = encoder_name(default_encoder())
+    data = tuple(Data(d.name, params(**(dict(d.params) | {"encoder": name}))) for d in suite.data)
+    return replace(suite, data=data)
+
+
+def _select(suite: Suite, names: Sequence[str]) -> tuple[Method, ...]:
+    known = dict.fromkeys(name for method in suite.methods for name in (method.name, method.title))
+    names = _joined(names, known)
+    if unknown := [name for name in names if name not in known]:
+        raise ValueError(f"--methods {unknown[0]!r} is not in suite {suite.name!r}; it has: {'; '.join(known)}")
+    return tuple(method for method in suite.methods if method.name in names or method.title in names)
+
+
+def _joined(pieces: Sequence[str], known: Container[str]) -> list[str]:
+    """Titles that hold commas themselves ("rs (q=0.1, lambda=0.01)"), put together again from their pieces."""
+    out, start = [], 0
+    while start < len(pieces):
+        ends = range(len(pieces), start, -1)
+        end = next((end for end in ends if ", ".join(pieces[start:end]) in known), start + 1)
+        out.append(", ".join(pieces[start:end]))
+        start = end
+    return out
+
+
+def _replications(suite: Suite, seed: int | None, reps: int | None) -> Suite:
+    reps = len(suite.seeds) if reps is None else reps
+    if reps < 1:
+        raise ValueError(f"--reps {reps} must be at least 1")
+    first = suite.seeds[0] if seed is None else seed
+    if first < 0:
+        raise ValueError(f"--seed {first} must not be negative")
+    seeds = tuple(range(first, first + reps))
+    base = [pair for pair in suite.data[0].params if pair[0] != "seed"]
+    data = tuple(Data(suite.data[0].name, params(**dict(base), seed=number)) for number in seeds)
+    return replace(suite, seeds=seeds, data=data)
+
+
+def _reference(suite: Suite) -> Suite:
+    """The authors' labels: their one replication of Moon, the suite's seeds draw the games."""
+    family = suite.attacks[0].name
+    published = kind_of(suite.data[0]).published
+    if family not in published or len(suite.attacks) > 1:
+        raise ValueError("--authors-labels exist for Moon under farthest or lfa: moon, moon-kernels, moon-lfa, ...")
+    known = (0, *published[family])
+    attack = Attack("reference", params(family=family))
+    data = tuple(Data(suite.data[0].name, params(seed=1)) for _ in suite.seeds)
+    levels = tuple(level for level in suite.levels if level in known)
+    return replace(suite, name=f"{suite.name}-reference", attacks=(attack,), data=data, levels=levels)
+
+
+def _quick(suite: Suite, reps: int | None) -> Suite:
+    """A look at every part of the suite within a minute: two replications, two levels, small grids and data."""
+    suite = _replications(suite, None, min(2, len(suite.seeds)) if reps is None else reps)
+    grid = None
+    if suite.grid is not None:
+        grid = replace(QUICK_GRID, budgets=(10, 50), flips=()) if suite.grid.budgets else QUICK_GRID
+    attacks = tuple(
+        replace(attack, params=params(**dict(attack.params), **QUICK_ATTACKS.get(attack.name, {})))
+        for attack in suite.attacks
+    )
+    rows = kind_of(suite.data[0]).quick
+    data = tuple(Data(d.name, params(**(dict(d.params) | rows))) for d in suite.data)
+    middle = [level for level in suite.levels if 0 < level <= 10][-1:]
+    levels = (*(level for level in suite.levels if level == 0), *middle)
+    methods = tuple(_shorter(method) for method in suite.methods)
+    return replace(
+        suite, name=f"{suite.name}-quick", grid=grid, attacks=attacks, data=data, levels=levels, methods=methods
+    )
+
+
+def _shorter(method: Method) -> Method:
+    if method.name in ("nn", "nn-pgd"):
+        return replace(method, params=params(**(dict(method.params) | {"epochs": 3})))
+    if method.name in ("nn-head", "nn-turns"):
+        return replace(method, params=params(**(dict(method.params) | {"epochs": 3, "n_rounds": 100})))
+    if method.name == "floral-multiclass":
+        return replace(method, params=params(**dict(method.params), n_rounds=100))
+    return method

@@ -1,0 +1,81 @@
+"""The comparison of defenses on a file of the user's own, as a suite."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from floral_bench.spec import Attack, Data, Method, Suite, params
+
+LEVELS = (0, 5, 10, 20)
+SEEDS = (1, 2, 3, 4, 5)
+C = 1.0  # as in SVC(), so that sanitisers are compared with the same SVM behind them
+# What a user would try. Sanitisers have their own defaults here: nobody tells them how many labels are wrong.
+CONTENDERS = (
+    Method("safe-svc", label="ContradictedLabels, SVC()", per_setting=False),
+    Method("plain-boosting", label="boosted trees", per_setting=False),
+    Method("safe-boosting", label="ContradictedLabels, boosted trees", per_setting=False),
+    Method("ln-svm-libsvm", params(noise=0.05), label="ln-svm"),
+    Method("curie-libsvm", params(confidence=0.95, n_neighbors=20), label="curie"),
+    Method("ls-svm-libsvm", params(threshold=0.95, n_neighbors=20), label="ls-svm"),
+    Method("k-lid-libsvm", label="k-lid"),
+    Method("rs", per_setting=False),
+    Method("dpa", per_setting=False),
+)
+# Only where --methods asks for them: near copies of the others, or slow.
+ON_REQUEST = (Method("svm-libsvm", label="svm"), Method("rsrnn", per_setting=False))
+
+
+def suite_for_file(
+    path: Path, label: str, attacks: list[str], reading: Mapping[str, Any], everything: bool = False
+) -> Suite:
+    """The classifiers a user has at hand, under `attacks`, on five splits of the file.
+
+    `reading` are options of `from_csv` that say how the file is read; `everything` adds what runs on request only.
+    """
+    from floral_bench.suites import DEFAULTS, FIXED, NETWORKS, TOLD
+    from floral_learn.attacks import ATTACKS
+    from floral_learn.datasets.files import sha256
+    from floral_learn.game.kernels import resolve_gamma
+    from floral_learn.tables.from_csv import from_csv
+
+    if unknown := [name for name in attacks if name not in ATTACKS]:
+        raise ValueError(f"--attack {unknown[0]!r} is unknown; choose among {', '.join(ATTACKS)}")
+    given = {name: value for name, value in reading.items() if value}
+    first = from_csv(path, label, seed=SEEDS[0], **given)
+    binary = len(first.classes) == 2
+    if not binary and (needs_two := [name for name in attacks if not ATTACKS[name].multiclass]):
+        raise ValueError(f"--attack {needs_two[0]}: it is defined for two classes, {label!r} has {len(first.classes)}")
+    # Four digits: the number is shown in tables and commands.
+    gamma = float(f"{resolve_gamma('scale', first.X_train):.4g}")
+    methods: tuple[Method, ...] = (*DEFAULTS, TOLD)
+    if find_spec("cleanlab") is not None:
+        methods = (*methods, Method("cleanlab-svc", label="CleanLearning(SVC())", per_setting=False))
+    methods = (*methods, *CONTENDERS)
+    if everything:
+        networks = NETWORKS if binary and find_spec("torch") is not None else ()
+        methods = (*methods, FIXED, *ON_REQUEST, *networks)
+    # The content is part of the key: an edited file is another data set.
+    content = sha256(path)
+    return Suite(
+        name=path.stem,
+        title=f"{path.name}, {len(first.y_train) + len(first.y_test):,} rows",
+        data=tuple(
+            Data("csv", params(path=str(path.resolve()), label=label, seed=seed, sha256=content, **given))
+            for seed in SEEDS
+        ),
+        attacks=tuple(Attack(name) for name in attacks),
+        levels=LEVELS,
+        settings=((C, gamma),),
+        default_setting=True,
+        methods=methods,
+        seeds=SEEDS,
+        figures=("security",),
+        notes=(
+            "The labels in the file count as right; the attack changes those of the training rows only.",
+            "floral (budget = level) is told how many labels are wrong, the others are not.",
+        ),
+        details=(f"Columns: {first.info['encoding']}",),
+    )

@@ -1,0 +1,103 @@
+"""The crowd suite's rows, and the tables that are made from them."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from floral_bench.spec import Cell
+from floral_bench.store import Store
+from floral_learn.files.atomic_files import write_all
+
+OURS = "ours"
+
+
+def crowd_frame(cells: Sequence[Cell], store: Store) -> Any:
+    """One row per finished cell: where, what, who, and its numbers."""
+    import pandas as pd
+
+    by_key: dict[str, dict[str, Any]] = {}
+    for cell in cells:
+        assert cell.attack is not None
+        informed = dict(cell.attack.params)["informed"]
+        by_key[cell.key] = {
+            "data": cell.data.name,
+            "crowd": dict(cell.data.params)["kind"],
+            "split": dict(cell.data.params)["split"],
+            "attack": cell.attack.name + (" (informed)" if informed else ""),
+            "level": cell.level,
+            "method": dict(cell.method.params)["aggregator"],
+        }
+    for key, _, _, metric, value in store.all_rows(set(by_key)):
+        by_key[key][metric] = value
+    return pd.DataFrame([row for row in by_key.values() if "accuracy" in row])
+
+
+def complete(frame: Any) -> Any:
+    """Only problems that every method has finished, so that means compare like with like."""
+    where = ["data", "crowd", "split", "attack", "level"]
+    sizes = frame.groupby(where)["method"].transform("nunique")
+    return frame[sizes == frame["method"].nunique()]
+
+
+def score_card(frame: Any) -> Any:
+    """Per method: means over all problems, and ours against the best peer in groups of cells below the limit."""
+    frame = complete(frame)
+    card = frame.groupby("method", sort=False).agg(
+        accuracy=("accuracy", "mean"),
+        worst=("accuracy", "min"),
+        model=("model", "mean"),
+        calibration=("calibration", "mean"),
+        seconds=("seconds", "mean"),
+    )
+    for name in ("decided", "accuracy_decided"):
+        if name in frame:
+            card[name] = frame.groupby("method")[name].mean()
+    card["ranking"] = frame.groupby("method")["ranking"].mean() if "ranking" in frame else float("nan")
+    return card.sort_values("accuracy", ascending=False)
+
+
+def groups(frame: Any) -> Any:
+    """Mean accuracy per attack and level, methods as columns, with the lead of ours over the best peer."""
+    frame = complete(frame)
+    frame = frame[frame["level"] / 100 < frame["limit"]]
+    table = frame.pivot_table(index=["attack", "level"], columns="method", values="accuracy", sort=True)
+    if OURS in table:
+        peers = table.drop(columns=[name for name in table if str(name).startswith(OURS)])
+        if len(peers.columns):
+            table["lead"] = table[OURS] - peers.max(axis=1)
+    return table
+
+
+def write_crowd(frame: Any, folder: Path, note: dict[str, Any]) -> None:
+    """cells.csv, card.csv, groups.csv, crowd.png, and run.json with `note`: how they were made."""
+    from floral_bench.figures.crowd import draw_crowd
+    from floral_bench.figures.style import print_style
+
+    folder.mkdir(parents=True, exist_ok=True)
+    picture = io.BytesIO()
+    with print_style():
+        draw_crowd(frame).savefig(picture, format="png", dpi=140, bbox_inches="tight")
+    write_all(
+        {
+            folder / "cells.csv": frame.round(4).to_csv(index=False).encode(),
+            folder / "card.csv": score_card(frame).round(4).to_csv().encode(),
+            folder / "groups.csv": groups(frame).round(4).to_csv().encode(),
+            folder / "crowd.png": picture.getvalue(),
+            folder / "run.json": (json.dumps(note, indent=1) + "\n").encode(),
+        }
+    )
+
+
+def card_text(frame: Any) -> str:
+    """The tables as text."""
+    done = len(complete(frame)) // max(frame["method"].nunique(), 1)
+    parts = [f"{done} problems, label accuracy and what else was measured:", score_card(frame).round(3).to_string()]
+    parts += [
+        "label accuracy per attack and level, below the limit of concerted lies:",
+        groups(frame).round(3).to_string(),
+    ]
+    return "\n".join(parts)

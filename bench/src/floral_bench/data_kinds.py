@@ -1,0 +1,72 @@
+"""What the experiments know of each data set besides its rows; nothing else asks for a data set by its name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from floral_bench.arena_data import ARENA, load_arena
+from floral_bench.spec import Data
+from floral_learn.datasets import DATASETS
+from floral_learn.tables.from_csv import from_csv
+
+
+@dataclass(frozen=True)
+class DataKind:
+    """The properties of a data set that decide how it is loaded, attacked, fitted and read."""
+
+    load: Any  # (**params) -> Dataset
+    texts: bool = False  # reviews: rows are token numbers, with an encoder before every method
+    one_table: bool = False  # replications are splits of the same rows
+    n_neighbors: int = 20  # of the baselines that look at neighbours, as the paper sets them
+    network: dict[str, Any] = field(default_factory=dict)  # of `MLPSettings`: shapes are the paper's, epochs ours
+    quick: dict[str, int] = field(default_factory=dict)  # sizes of a quick run
+    published: dict[str, tuple[int, ...]] = field(default_factory=dict)  # the authors' own labels: attack -> levels
+    evenness: float = 1.0  # share of the rarest class times the number of classes, on all clean labels
+    wrong_votes: int = 0  # people have voted on its rows, and so many percent of the votes are wrong
+    attacks: tuple[str, ...] = ()  # the arena's attacks on it, where these are not the usual ones
+
+
+_EVENNESS = {
+    "spambase": 0.79, "spambase-rare": 0.20, "moon": 1.0, "wine": 0.81, "circles": 1.0, "labelme": 0.68,
+    "phoneme": 0.59, "phoneme-rare": 0.10, "breast-cancer": 0.75, "letters": 0.80, "ellipses": 0.50, "pima": 0.70,
+    "htru2": 0.18, "digits": 0.97, "digits-3-8": 0.97, "mnist-1-7": 0.96, "overlap": 0.70, "magic04": 0.70,
+    "magic04-overlap": 0.70, "satimage": 0.58, "banknote": 0.89, "iris": 1.0, "imbalanced": 0.20, "imdb": 1.0,
+}  # fmt: skip
+_ARENA = {name: DataKind(partial(load_arena, name), evenness=_EVENNESS[name]) for name in ARENA}
+_ARENA["labelme"] = replace(_ARENA["labelme"], wrong_votes=26)
+_ARENA["imdb"] = replace(_ARENA["imdb"], attacks=("gradient", "random", "class-biased"))
+
+KINDS: dict[str, DataKind] = {
+    "moon": DataKind(
+        DATASETS["moon"],
+        network={"hidden": (32, 32), "epochs": 100},
+        published={"farthest": (5, 10, 15, 20, 25), "lfa": (5, 10, 25)},
+    ),
+    "mnist": DataKind(
+        DATASETS["mnist"],
+        network={"hidden": (32, 10), "epochs": 20, "clip": (0.0, 1.0)},
+        quick={"n_train": 600, "n_val": 100, "n_test": 600},
+    ),
+    "imdb": DataKind(
+        DATASETS["imdb"],
+        texts=True,
+        n_neighbors=1000,
+        quick={"n_train": 100, "n_val": 10, "n_test": 100, "max_length": 16, "epochs": 1},
+    ),
+    "csv": DataKind(from_csv, one_table=True),  # a user's file is not a data set with a name
+    **{f"arena-{name}": kind for name, kind in _ARENA.items()},
+}
+
+
+def kind_of(data: Data) -> DataKind:
+    """What is known of a cell's data set."""
+    if data.name not in KINDS:
+        raise ValueError(f"unknown data set {data.name!r}; known: {', '.join(KINDS)}")
+    return KINDS[data.name]
+
+
+def arena_kind(name: str) -> DataKind:
+    """What is known of a data set of the arena."""
+    return KINDS[f"arena-{name}"]

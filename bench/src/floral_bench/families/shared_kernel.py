@@ -1,0 +1,67 @@
+"""One kernel matrix for all SVMs that libsvm fits on the same rows.
+
+libsvm computes entries of K as it needs them, many times over: on 10,000 images a fit takes it a minute, and a few
+seconds where K is given. The model is the same to rounding.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+
+from floral_learn.game.arrays import backend_for
+from floral_learn.game.kernels import Kernel, resolve_gamma
+
+KEPT = 2  # matrices: training rows with themselves, and test rows with these
+
+
+class SharedKernel:
+    """exp(-gamma |a - b|^2) between rows, for estimators that take a function as their kernel; the last few are kept.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        The training rows.
+    device : str, optional
+        Where K is computed, in float64.
+    """
+
+    def __init__(self, X: np.ndarray, device: str | None = None) -> None:
+        self.X, self.backend = np.asarray(X, np.float64), backend_for(device)
+        self._known: dict[tuple[Any, ...], np.ndarray] = {}
+
+    def lend(self, model: Any) -> Any:
+        """`model` with its rbf kernel replaced by this one; others are returned as they are."""
+        if model.get_params().get("kernel") != "rbf":
+            return model
+        return model.set_params(kernel=_Bound(self, resolve_gamma(model.gamma, self.X)))
+
+    def between(self, A: np.ndarray, B: np.ndarray, gamma: float) -> np.ndarray:
+        """K of all pairs of rows."""
+        key = (_digest(A), _digest(B), gamma)
+        if key not in self._known:
+            while len(self._known) >= KEPT:
+                del self._known[next(iter(self._known))]
+            kernel = Kernel("rbf", gamma)
+            left, right = (kernel.prepare(rows, self.backend, "float64") for rows in (A, B))
+            self._known[key] = self.backend.numpy(kernel(left, right, self.backend))
+        return self._known[key]
+
+
+class _Bound:
+    """A `SharedKernel` with its gamma: what an estimator calls."""
+
+    def __init__(self, shared: SharedKernel, gamma: float) -> None:
+        self.shared, self.gamma = shared, gamma
+
+    def __call__(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        return self.shared.between(np.asarray(A, np.float64), np.asarray(B, np.float64), self.gamma)
+
+    def __deepcopy__(self, memo: Any) -> _Bound:
+        return self  # estimators are cloned inside others, and K must not be
+
+
+def _digest(rows: np.ndarray) -> bytes:
+    return blake2b(np.ascontiguousarray(rows).data, digest_size=16).digest() + str(rows.shape).encode()

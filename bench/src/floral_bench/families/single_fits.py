@@ -1,0 +1,123 @@
+"""Cells that are one fit of one estimator: libsvm to optimality, FLORAL without a grid, smoothing, centroids.
+
+``svc-default`` and ``floral-default`` are what a user gets who sets nothing. ``floral-fixed`` is `FloralClassifier`
+with the suite's C and gamma and a budget of 2 %; ``floral-told`` has the true level as its budget, as the paper tells
+the baselines. No clean label takes part in any other choice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from floral_bench.arena_methods import ESTIMATORS as ARENA_ESTIMATORS
+from floral_bench.families.sanitise import NOT_SETTINGS, sanitiser_parameters
+from floral_bench.families.shared_kernel import SharedKernel
+from floral_bench.metrics import binary_scores, label_scores, multiclass_hinge
+from floral_bench.spec import Cell, CellResult
+from floral_learn.datasets import Dataset
+from floral_learn.game.choose_gram import DENSE_ROWS
+
+# methods whose estimator is DEFENSES[name] with C and gamma, trained by libsvm
+LIBSVM = ("svm-libsvm", "ln-svm-libsvm", "curie-libsvm", "ls-svm-libsvm", "k-lid-libsvm")
+SVCS = ("svc", "svc-default")
+FIXED_BUDGET = 0.02
+GRID_SIDE = 90  # points per side of a stored decision map
+
+
+def make_estimator(cell: Cell, device: str | None = None) -> Any:
+    """The unfitted estimator of a cell."""
+    from floral_learn.baselines import DEFENSES
+
+    name = cell.method.name
+    if name in ARENA_ESTIMATORS:
+        return ARENA_ESTIMATORS[name](cell.seed, **dict(cell.method.params))
+    settings = {"C": cell.C, "gamma": cell.gamma} if cell.C is not None else {}
+    given = {key: value for key, value in cell.method.params if key not in NOT_SETTINGS}
+    if name in LIBSVM:
+        own = sanitiser_parameters(cell)
+        room = {"max_memory": "8GB"} if name == "ln-svm-libsvm" else {}
+        return DEFENSES[name.removesuffix("-libsvm")](**settings, **own, **room, cache_size=1000)
+    if name == "floral-default":
+        return DEFENSES["floral"](device=device, random_state=cell.seed)
+    if name in ("floral-fixed", "floral-multiclass"):
+        given = {"budget": FIXED_BUDGET, **given}
+        return DEFENSES["floral"](**settings, device=device, random_state=cell.seed, **given)
+    if name == "floral-told":
+        budget = cell.level / 100 if cell.level else FIXED_BUDGET
+        return DEFENSES["floral"](**settings, budget=budget, device=device, random_state=cell.seed, **given)
+    if name in SVCS:
+        from sklearn.svm import SVC
+
+        return SVC(**settings, cache_size=1000)
+    if name in ("rs", "rsrnn"):
+        return DEFENSES[name](**given, random_state=cell.seed)
+    return DEFENSES[name](**settings, **given)
+
+
+def run_fits(
+    cells: list[Cell],
+    labels: list[np.ndarray],
+    dataset: Dataset,
+    progress: Callable[[float], None] = lambda share: None,
+    device: str | None = None,
+) -> list[CellResult]:
+    """Fit and score each cell; an exception is that cell's error."""
+    results = []
+    shared = SharedKernel(dataset.X_train, device) if len(dataset.X_train) > DENSE_ROWS else None
+    for number, (cell, y) in enumerate(zip(cells, labels, strict=True)):
+        result, started = CellResult(cell), time.perf_counter()
+        try:
+            model = make_estimator(cell, device)
+            if shared is not None and cell.method.name in (*LIBSVM, *SVCS):
+                model = shared.lend(model)
+            model.fit(dataset.X_train, y)
+            score(result, model, dataset, y)
+            if dict(cell.method.params).get("map"):
+                result.traces["", "map"] = decision_map(model, dataset)
+        except Exception as error:
+            result = CellResult.failed(cell, error)
+        result.seconds = time.perf_counter() - started
+        results.append(result)
+        progress((number + 1) / len(cells))
+    return results
+
+
+def score(result: CellResult, model: Any, dataset: Dataset, y: np.ndarray) -> None:
+    """Rows of a fitted model: test metrics, and the recovery rate where there is an attacker inside."""
+    for name, value in label_scores(model.predict(dataset.X_test), dataset.y_test).items():
+        result.add(name, value)
+    if hasattr(model, "decision_function"):
+        values = np.asarray(model.decision_function(dataset.X_test))
+        if values.ndim == 1:
+            positive = dataset.y_test == dataset.classes[1]
+            result.add("hinge_loss", float(binary_scores(values[:, None], positive)["hinge_loss"][0]))
+        else:
+            codes = np.searchsorted(dataset.classes, dataset.y_test)
+            result.add("hinge_loss", multiclass_hinge(values, codes))
+    poisoned = y != dataset.y_train_clean
+    if hasattr(model, "flip_rate_") and poisoned.any():
+        result.add("recovery_rate", float(model.flip_rate_[poisoned].mean()))
+
+
+def map_grid(dataset: Dataset) -> tuple[np.ndarray, np.ndarray]:
+    """The two axes of a decision map: the range of all rows, with a margin."""
+    rows = np.concatenate([dataset.X_train, dataset.X_test])
+    low, high = rows.min(0), rows.max(0)
+    margin = 0.05 * (high - low)
+    first, second = (np.linspace(a, b, GRID_SIDE) for a, b in zip(low - margin, high + margin, strict=True))
+    return first, second
+
+
+def decision_map(model: Any, dataset: Dataset) -> np.ndarray:
+    """Decision values on a grid over the plane, (side, side), for data sets of two features."""
+    first, second = map_grid(dataset)
+    points = np.stack(np.meshgrid(first, second), axis=-1).reshape(-1, 2)
+    if hasattr(model, "decision_function"):
+        values = np.asarray(model.decision_function(points))
+    else:
+        values = np.where(model.predict(points) == dataset.classes[1], 1.0, -1.0)
+    return np.clip(values, -5, 5).reshape(GRID_SIDE, GRID_SIDE).astype(np.float16)

@@ -1,0 +1,111 @@
+"""A draw of IMDB as token numbers, kept in a work folder: reading and tokenising 50,000 reviews costs half a minute.
+
+The work folder is ``$FLORAL_WORK``, or ``text`` in the user's cache; everything in it can be computed again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from floral_bench.cell_data import load
+from floral_bench.spec import Data
+from floral_learn.datasets.files import user_cache
+from floral_learn.neural.encoders import Tokens, load_part, require_transformers, resolve_encoder, tokenize
+
+WORK_VARIABLE = "FLORAL_WORK"
+MAX_LENGTH = 256
+_NOT_LOADED = ("encoder", "epochs", "max_length")  # what is done with the reviews, not which they are
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Training and test reviews of one replication, as token numbers, with their clean labels (-1 and +1)."""
+
+    train: Tokens
+    test: Tokens
+    y_train: np.ndarray
+    y_test: np.ndarray
+
+
+def work_folder() -> Path:
+    """Where token numbers and embeddings are kept between jobs."""
+    given = os.environ.get(WORK_VARIABLE)
+    return Path(given) if given else user_cache() / "text"
+
+
+def source_of(data: Data) -> str:
+    """The folder or name of the encoder of a cell's data; ``"minilm"`` is the default encoder."""
+    name = dict(data.params).get("encoder", "minilm")
+    return resolve_encoder(None if name == "minilm" else name)
+
+
+def max_length_of(data: Data) -> int:
+    """Tokens of a review that are read."""
+    return int(dict(data.params).get("max_length", MAX_LENGTH))
+
+
+def digest(*parts: Any) -> str:
+    """A name for what `parts` (JSON values, bytes) decide."""
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(part if isinstance(part, bytes) else json.dumps(part, sort_keys=True).encode())
+        found.update(b"|")
+    return found.hexdigest()[:24]
+
+
+@lru_cache(maxsize=1)
+def draw_of(data: Data) -> Draw:
+    """The reviews behind a cell."""
+    unread = [pair for pair in data.params if pair[0] != "epochs"]  # training does not change the tokens
+    folder = work_folder() / f"draw-{digest(data.name, unread)}"
+    arrays = read_arrays(folder)
+    if arrays is None:
+        reviews = load(Data(data.name, tuple(pair for pair in data.params if pair[0] not in _NOT_LOADED)))
+        tokenizer = load_part(require_transformers().AutoTokenizer, source_of(data))
+        arrays = {"y_train": reviews.y_train_clean, "y_test": reviews.y_test}
+        for part, texts in (("train", reviews.X_train), ("test", reviews.X_test)):
+            tokens = tokenize(tokenizer, texts.tolist(), max_length_of(data))
+            arrays |= {
+                f"{part}_ids": tokens.ids,
+                f"{part}_lengths": tokens.lengths,
+                f"{part}_pad": np.array(tokens.pad),
+            }
+        write_arrays(folder, arrays)
+    parts = {
+        part: Tokens(arrays[f"{part}_ids"], arrays[f"{part}_lengths"], int(arrays[f"{part}_pad"]))
+        for part in ("train", "test")
+    }
+    return Draw(parts["train"], parts["test"], arrays["y_train"], arrays["y_test"])
+
+
+def read_arrays(folder: Path) -> dict[str, np.ndarray] | None:
+    """The arrays that `write_arrays` left, or None."""
+    if not folder.is_dir():
+        return None
+    return {path.stem: np.load(path, allow_pickle=False) for path in sorted(folder.glob("*.npy"))}
+
+
+def write_arrays(folder: Path, arrays: dict[str, Any]) -> None:
+    """One .npy a name, in a folder that appears whole; where two processes made the same, the first one stays."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(prefix=".making-", dir=folder.parent))
+    try:
+        for name, array in arrays.items():
+            np.save(made / f"{name}.npy", np.asarray(array), allow_pickle=False)
+        try:
+            os.rename(made, folder)
+        except OSError:
+            if not folder.is_dir():
+                raise
+    finally:
+        shutil.rmtree(made, ignore_errors=True)

@@ -1,0 +1,150 @@
+"""The IMDB cells of one draw and poisoning level: the transformer itself, and every head on its embeddings.
+
+"own encoder" is fine-tuned on the labels that the head gets, poison included; "clean encoder" on the clean labels of
+the same reviews. The paper does not say which of the two its heads were trained on.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from floral_bench.families.games import run_games
+from floral_bench.families.sanitise import assumed_noise
+from floral_bench.families.single_fits import run_fits
+from floral_bench.families.text_data import Draw, draw_of
+from floral_bench.families.text_encode import Encoded, Progress, encode
+from floral_bench.metrics import binary_scores
+from floral_bench.spec import Attack, Cell, CellResult, Data
+from floral_learn.datasets import Dataset
+from floral_learn.sanitizers.neighbors import neighbors_on
+
+TRANSFORMER = "minilm"
+INFLUENCE = "influence"
+EVERY = 10  # rounds between two points of a stored curve
+_CURVES = ("accuracy", "hinge_loss", "recovery")
+
+
+class _Known:
+    """Input gradients that were computed when the encoder was trained, for the attack that asks for them."""
+
+    def __init__(self, encoded: Encoded) -> None:
+        self.encoded = encoded
+
+    def input_gradient_norms(self, X: Any, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Norms and logits of all training rows."""
+        return self.encoded.norms, self.encoded.logits
+
+
+def gradient_labels(
+    data: Data, attack: Attack, levels: list[float], seed: int, device: str | None, progress: Progress
+) -> list[np.ndarray]:
+    """Training labels after the gradient attack at each of `levels` (percent), by an encoder tuned on clean labels."""
+    from floral_learn.attacks.gradient import Gradient
+
+    if attack.name != "gradient":
+        raise ValueError(f"attack {attack.name!r} is not defined for texts; use 'gradient'")
+    draw = draw_of(data)
+    victim = _Known(encode(data, draw.y_train, seed, device, progress))
+    rows = np.arange(len(draw.y_train))[:, None]
+    budgets = [int(len(rows) * level / 100 + 1e-9) for level in levels]
+    return [
+        Gradient(budget=budget, surrogate=victim, random_state=seed).poison(rows, draw.y_train).y for budget in budgets
+    ]
+
+
+def clean_labels(data: Data) -> np.ndarray:
+    """The true training labels of a draw."""
+    return draw_of(data).y_train
+
+
+def run_text(cells: list[Cell], labels: np.ndarray, progress: Progress, device: str | None) -> list[CellResult]:
+    """Every cell of one draw and level; `labels` are its training labels.
+
+    Cells that would compute the same (an encoder of its own on clean labels is the clean encoder) are computed once.
+    """
+    first = cells[0]
+    draw = draw_of(first.data)
+    own = encode(first.data, labels, first.seed, device, lambda share: progress(0.5 * share))
+    same = bool((labels == draw.y_train).all())
+    clean = own if same else encode(first.data, draw.y_train, first.seed, device)
+    progress(0.5)
+    results: dict[Cell, CellResult] = {}
+    for number, (name, encoded) in enumerate((("own", own), ("clean", clean))):
+        mine = [cell for cell in cells if dict(cell.method.params).get("encoder") == name]
+        known = {_work(cell, same): results[cell] for cell in results}
+        fresh = list({_work(cell, same): cell for cell in reversed(mine) if _work(cell, same) not in known}.values())
+        done = _heads(fresh, labels, encoded.dataset(draw), _from(progress, 0.5 + 0.25 * number), device)
+        known |= {_work(result.cell, same): result for result in done}
+        results |= {cell: _copy(known[_work(cell, same)], cell) for cell in mine}
+    for cell in cells:
+        if cell.method.name == TRANSFORMER:
+            results[cell] = _transformer(cell, own, draw)
+        elif cell.method.name == INFLUENCE:
+            from floral_bench.families.text_influence import influence_cell
+
+            results[cell] = influence_cell(cell, draw, labels, own, clean, device)
+    return [
+        results.get(cell) or CellResult(cell, error=f"{cell.method.name!r} is not a method for texts") for cell in cells
+    ]
+
+
+def _from(progress: Progress, start: float) -> Progress:
+    return lambda share: progress(start + 0.25 * share)
+
+
+def _work(cell: Cell, same_encoder: bool) -> tuple[Any, ...]:
+    """What decides a head's numbers: cells with equal work share them."""
+    settings = dict(cell.method.params)
+    encoder = "own" if same_encoder else settings.pop("encoder", None)
+    settings.pop("encoder", None)
+    if settings.pop("matched", False):
+        settings["level"] = assumed_noise(cell.level, matched=True)
+    else:
+        settings["level"] = assumed_noise(cell.level)
+    return encoder, cell.method.name, tuple(sorted(settings.items())), cell.grid, cell.C, cell.gamma
+
+
+def _copy(result: CellResult, cell: Cell) -> CellResult:
+    return replace(result, cell=cell, rows=list(result.rows), traces=dict(result.traces))
+
+
+def _heads(
+    cells: list[Cell], labels: np.ndarray, dataset: Dataset, progress: Progress, device: str | None
+) -> list[CellResult]:
+    games = [cell for cell in cells if cell.grid is not None]
+    fits = [cell for cell in cells if cell.grid is None]
+    results: list[CellResult] = []
+    with neighbors_on("cuda" if device == "cuda" else None):
+        if games:
+            started = time.perf_counter()
+            results += run_games(games, [labels] * len(games), dataset, progress, device, traced=_CURVES[:2])
+            took = time.perf_counter() - started
+            columns = sum(len(result.traces) for result in results) or 1
+            for result in results:  # a cell's share of the batch; the encoder's time is the transformer's
+                result.seconds = took * max(len(result.traces), 1) / columns
+        if fits:
+            results += run_fits(fits, [labels] * len(fits), dataset, device=device)
+    for result in results:
+        for (config, name), values in result.traces.items():
+            if name in _CURVES and len(values) > 10 * EVERY:
+                result.traces[config, name] = values[EVERY - 1 :: EVERY]
+    return results
+
+
+def _transformer(cell: Cell, encoded: Encoded, draw: Draw) -> CellResult:
+    """The fine-tuned network's own predictions; best is the peak over epochs."""
+    result = CellResult(cell, seconds=encoded.seconds)
+    peak, last = int(np.argmax(encoded.accuracy)), len(encoded.accuracy) - 1
+    for statistic, epoch in (("best", peak), ("last", last)):
+        result.add("accuracy", encoded.accuracy[epoch], statistic)
+        result.add("hinge_loss", encoded.hinge_loss[epoch], statistic)
+    balanced = binary_scores(encoded.scores[:, None], draw.y_test == 1)["balanced_accuracy"][0]
+    result.add("balanced_accuracy", float(balanced), "last")
+    result.add("round", peak + 1, "best")
+    result.traces["", "accuracy"] = encoded.accuracy.astype(np.float16)
+    result.traces["", "hinge_loss"] = encoded.hinge_loss.astype(np.float16)
+    return result

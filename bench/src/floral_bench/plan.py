@@ -1,0 +1,136 @@
+"""Which cells run together: a job is a batch that shares its data and is faster as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from floral_bench.data_kinds import kind_of
+from floral_bench.families.games import configurations
+from floral_bench.spec import ATTACK_METHOD, Cell
+
+GAME_METHODS = ("floral", "largest-loss", "floral-slip", "floral-printed", "svm", "ln-svm", "curie", "ls-svm", "k-lid")
+NETWORK_METHODS = ("nn", "nn-pgd")
+HEAD_METHODS = ("nn-head", "nn-turns")
+# Games with rounds of their own share no batch with others.
+OWN_ROUNDS = ("largest-loss", "floral-printed")
+# Long attacks that share nothing between levels; the others share a fit, or a way.
+LEVELS_APART = ("alfa", "alfa-tilt")
+# Columns of a batch of games: on 500 rows the time a column does not fall any further, and a killed run loses less.
+MAX_COLUMNS = 128
+# Training rows of a stack of networks, all of them together: 20 networks on MNIST, which take minutes, 400 on Moon.
+MAX_STACKED_ROWS = 200_000
+# Measured on Moon, in units of 1000 column-rounds of a game (about 0.08 s): what a cell weighs in the time left, and in
+# the order of jobs. More rows weigh more, in proportion: less than they take on a CPU, and more than on a GPU.
+_WEIGHTS = {"nn": 2.0, "nn-pgd": 10.0, "nn-head": 25.0, "nn-turns": 25.0}
+_ATTACK_WEIGHTS = {"lfa": 70.0, "gradient": 40.0, "alfa-tilt": 3.0, "alfa": 1.5}
+
+
+@dataclass(frozen=True)
+class Job:
+    """Cells that one call computes; `family` names the runner."""
+
+    family: str
+    cells: tuple[Cell, ...]
+    weight: float  # about how long, in arbitrary units: columns times rounds for games
+
+    @property
+    def title(self) -> str:
+        """What is being done, for progress lines."""
+        first = self.cells[0]
+        levels = sorted({cell.level for cell in self.cells})
+        methods = list(dict.fromkeys(cell.method.title for cell in self.cells))
+        names = ", ".join(methods[:3]) + (f" and {len(methods) - 3} more" if len(methods) > 3 else "")
+        span = f"{levels[0]:g} %" if len(levels) == 1 else f"{levels[0]:g}-{levels[-1]:g} %"
+        seeds = sorted({cell.seed for cell in self.cells})
+        setting = "" if first.C is None else f", C={first.C:g} gamma={first.gamma:g}"
+        return f"{names} | {first.data.name} {span}{setting}, seed {','.join(map(str, seeds))}"
+
+
+def family_of(cell: Cell) -> str:
+    """The runner of a cell."""
+    name = cell.method.name
+    if name == ATTACK_METHOD.name:
+        return "attack"
+    if kind_of(cell.data).texts:
+        return "text"
+    if name in GAME_METHODS:
+        return "games"
+    if name == "stability":
+        return "stability"
+    if name in HEAD_METHODS:
+        return "heads"
+    return "networks" if name in NETWORK_METHODS else "fits"
+
+
+def jobs_for(cells: Iterable[Cell], rows: int = 500) -> tuple[list[Job], list[Job]]:
+    """Batches of `cells`: attacks, and what needs their labels. `rows` is how many rows data have that do not say."""
+    groups: dict[tuple[object, ...], list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault((family_of(cell), *_shared(cell)), []).append(cell)
+    first: list[Job] = []
+    second: list[Job] = []
+    for (family, *_), members in groups.items():
+        large = _rows_of(members[0], rows) / rows
+        if family == "attack":
+            first.append(Job("attack", tuple(members), large * _attack_weight(members[0]) * len(members)))
+        elif family == "games":
+            second += _game_jobs(members, rows)
+        elif family == "networks":
+            width = max(1, MAX_STACKED_ROWS // _rows_of(members[0], rows))
+            weight = large * _WEIGHTS[members[0].method.name]
+            stacks = [tuple(members[start : start + width]) for start in range(0, len(members), width)]
+            second += [Job("networks", stack, weight * len(stack)) for stack in stacks]
+        else:
+            weight = large * _WEIGHTS.get(members[0].method.name, 1.5)
+            second.append(Job(str(family), tuple(members), weight * len(members)))
+    # Long jobs first: with several workers the end of the run is then not one long straggler.
+    return sorted(first, key=lambda job: -job.weight), sorted(second, key=lambda job: -job.weight)
+
+
+def _rows_of(cell: Cell, otherwise: int) -> int:
+    return int(dict(cell.data.params).get("n_train", otherwise))
+
+
+def _attack_weight(cell: Cell) -> float:
+    return 0.5 if cell.attack is None else _ATTACK_WEIGHTS.get(cell.attack.name, 0.5)
+
+
+def _shared(cell: Cell) -> tuple[object, ...]:
+    family = family_of(cell)
+    if family == "attack":
+        alone = cell.attack is not None and cell.attack.name in LEVELS_APART
+        return cell.data, cell.attack, cell.seed, cell.level if alone else None
+    if family == "text":  # the encoder of a draw and level is trained once for all of its cells
+        return cell.data, cell.attack, cell.level, cell.seed
+    if family == "networks":
+        # Networks of all replications and levels train in one batch: their shapes agree, their rows need not.
+        shape = tuple(pair for pair in cell.data.params if pair[0] != "seed")
+        return cell.method, cell.data.name, shape
+    if family == "heads":  # one stack of networks for all poisoned labels of a replication
+        return cell.data, cell.seed
+    if family == "games":
+        return cell.data, cell.C, cell.gamma, cell.grid, cell.method.name if cell.method.name in OWN_ROUNDS else ""
+    return cell.data, cell.C, cell.gamma, cell.attack, cell.level, cell.seed
+
+
+def _game_jobs(members: list[Cell], rows: int) -> list[Job]:
+    jobs: list[Job] = []
+    batch: list[Cell] = []
+    width = 0
+    for cell in sorted(members, key=lambda cell: (cell.seed, cell.level)):  # all methods of a level together
+        columns = len(configurations(cell, rows))
+        if batch and width + columns > MAX_COLUMNS:
+            jobs.append(_game_job(batch, width, rows))
+            batch, width = [], 0
+        batch.append(cell)
+        width += columns
+    jobs.append(_game_job(batch, width, rows))
+    return jobs
+
+
+def _game_job(batch: list[Cell], width: int, rows: int) -> Job:
+    rounds = batch[0].grid.rounds if batch[0].grid else 500
+    # one attacker needs a product of its own, one projection a long loop
+    slower = {"largest-loss": 1.6, "floral-printed": 12.0}.get(batch[0].method.name, 1.0)
+    return Job("games", tuple(batch), _rows_of(batch[0], rows) / rows * slower * width * rounds / 1000)

@@ -1,0 +1,84 @@
+"""Well-known public tables by name: from a file under ``FLORAL_DATA``, or from OpenML, kept in the user's cache."""
+
+import io
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from floral_learn.datasets.files import DataNotFoundError, find_file
+from floral_learn.files.atomic_files import write_atomically
+
+FOLDER = "tables"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a table comes from: its number on OpenML, the label that counts as +1 (None: several classes)."""
+
+    openml: int | None
+    positive: str | None = None
+    hint: str = ""
+
+
+TABLES = {
+    "spambase": Origin(44, "1"),
+    "phoneme": Origin(1489, "2"),
+    "banknote": Origin(1462, "2"),
+    "pima": Origin(37, "tested_positive"),
+    "htru2": Origin(None, "1", "Lyon, HTRU2, UCI machine learning repository, data set 372"),
+    "magic04": Origin(1120, "g"),
+    "satimage": Origin(182),
+}
+
+
+def load_table(name: str, *, data_home: str | os.PathLike[str] | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return a public table: rows X (n, d) as floats and labels y (n,), -1/+1 or class numbers.
+
+    Parameters
+    ----------
+    name : {"spambase", "phoneme", "banknote", "pima", "htru2", "magic04", "satimage"}
+        e-mails (57 columns), nasal and oral vowels (5), bank notes (4), diabetes (8), pulsars (8, one row in eleven
+        positive), gamma telescope (10), satellite pixels (36, six classes).
+    data_home : path, optional
+        Folder that is searched first, for ``tables/NAME.npz`` with arrays X and y (and, where the table comes in
+        parts, X_test and y_test, which are appended).
+
+    Returns
+    -------
+    X, y : ndarray of shape (n, d) and (n,)
+        All rows in the file's order.
+
+    Examples
+    --------
+    >>> from floral_bench.public_tables import TABLES
+    >>> TABLES["spambase"].openml
+    44
+    """
+    if name not in TABLES:
+        raise ValueError(f"unknown table {name!r}; known: {', '.join(TABLES)}")
+    origin = TABLES[name]
+    file = f"{FOLDER}/{name}.npz"
+    download = None if origin.openml is None else lambda path: _from_openml(origin, path)
+    with np.load(find_file(file, data_home=data_home, download=download, hint=origin.hint)) as found:
+        X, y = found["X"], found["y"]
+        if "X_test" in found:
+            X, y = np.concatenate([X, found["X_test"]]), np.concatenate([y, found["y_test"]])
+    return X.astype(np.float64), y.astype(int)
+
+
+def _from_openml(origin: Origin, path: Path) -> None:
+    from sklearn.datasets import fetch_openml
+
+    try:
+        found = fetch_openml(data_id=origin.openml, as_frame=False, parser="liac-arff")
+    except Exception as error:  # whatever a network can do wrong: the caller says where a file may be put instead
+        raise DataNotFoundError(f"OpenML {origin.openml}: {error}") from error
+    classes, codes = np.unique(found.target, return_inverse=True)
+    y = codes if origin.positive is None else np.where(found.target.astype(str) == origin.positive, 1, -1)
+    if len(np.unique(y)) < 2:
+        raise ValueError(f"OpenML {origin.openml} has labels {classes.tolist()}, none of them {origin.positive!r}")
+    stream = io.BytesIO()
+    np.savez_compressed(stream, X=np.asarray(found.data, dtype=np.float64), y=y)
+    write_atomically(path, stream.getvalue())

@@ -1,0 +1,142 @@
+"""One self-contained HTML page about a run: no network, no other file."""
+
+from __future__ import annotations
+
+import base64
+import io
+from typing import Any
+
+from floral_bench.figures import draw, security
+from floral_bench.figures.style import print_style
+from floral_bench.reporting.by_level import by_level
+from floral_bench.reporting.results import Results
+from floral_bench.reporting.tables import Table, costs, header, leading
+from floral_bench.reporting.verdict import verdict
+from floral_bench.reporting.write import tables_of
+from floral_learn.base.extras import install_line
+
+_CAPTIONS = {
+    "rounds": "Test accuracy over the rounds; lines are means, bands one deviation over replications. The "
+    "configuration is that of the last column. Epochs of networks are stretched to the same axis.",
+    "security": "Test accuracy against the share of poisoned labels; deviations are in the tables.",
+    "sensitivity": "FLORAL's accuracy for each budget B of the attacker inside the game; B = 0 is the plain SVM.",
+    "recovery": "Poisoned labels that the attacker inside the game flips back.",
+    "boundaries": "Decision boundaries; flipped training labels are ringed; the number is test accuracy.",
+    "stability": "How much two runs approach each other in a round; above 1 they move apart.",
+    "datasets": "Training sets; flipped labels are ringed.",
+    "epochs": "Test accuracy of the network after each epoch, and of heads fitted on its features at that time.",
+    "heads": "Test accuracy of the trained network, of heads on its features and of network and head in turns.",
+    "imdb": "Test accuracy and hinge loss while the transformer and FLORAL's heads are trained; of the grid, the game "
+    "with the highest mean accuracy over its last half.",
+    "imdb_heads": "Test accuracy of every head against the share of poisoned labels, on both encoders.",
+    "overlap": "Training rows that FLORAL and the network both count among their most influential quarter.",
+}
+_TITLES = {
+    "accuracy": "Test accuracy",
+    "balanced_accuracy": "Balanced accuracy",
+    "hinge_loss": "Hinge loss on the test set (lower is better)",
+    "overlap": "Share of the most influential quarter that both models have",
+    "poisoned_share_floral": "Poisoned labels among FLORAL's most influential quarter",
+    "poisoned_share_network": "Poisoned labels among the network's most influential quarter",
+    "recovery_rate": "Recovery rate: poisoned labels flipped back, mean over rounds",
+}
+
+
+def render(results: Results, note: dict[str, Any]) -> str:
+    """The page as text; everything that comes from data is escaped."""
+    try:
+        from jinja2 import Environment, PackageLoader
+    except ImportError as error:
+        raise ImportError(f"the page needs jinja2: {install_line('cli')}") from error
+    loader = PackageLoader("floral_bench", "templates")
+    template = Environment(loader=loader, autoescape=True, trim_blocks=True).get_template("report.html.j2")
+    suite = results.suite
+    return template.render(
+        suite=suite,
+        note=note,
+        verdict=verdict(results) if len(results.frame) else None,
+        metrics=[_metric(table) for table in tables_of(results)],
+        costs=costs(results) if len(results.frame) else [],
+        figures=_figures(results),
+        errors=_errors(results),
+        grid=suite.grid,
+        attacks=[attack.name for attack in suite.attacks],
+        data=suite.data[0].name,
+    )
+
+
+def _metric(table: Table) -> dict[str, Any]:
+    """A metric's small tables, method x level, and the same numbers as one table that sorts."""
+    small = by_level(table)
+    return {
+        "title": _TITLES.get(table.metric, table.metric),
+        "tables": small,
+        "one_attack": len({found.title for found in small}) < 2,
+        "has_paper": any(found.has_paper for found in small),
+        "spread": any(
+            entry is not None and entry.count > 1 for found in small for _, row in found.rows for entry in row
+        ),
+        "whole": _view(table),
+    }
+
+
+def _view(table: Table) -> dict[str, Any]:
+    names = header(table)
+    rows = []
+    for row, *start in zip(table.rows, *leading(table).values(), strict=True):
+        cells: list[tuple[str, Any, bool]] = [(text, "", False) for text in start]
+        cells[-2] = (cells[-2][0], row.place.level, False)
+        for statistic in table.statistics:
+            entry = row.entries.get(statistic)
+            ours = ("", "", False) if entry is None else (entry.text(), entry.mean, entry.best)
+            if f"{statistic}: paper" in names:
+                paper = None if entry is None else entry.paper
+                difference = None if entry is None else entry.difference
+                cells += [
+                    ("" if paper is None else f"{paper:.3f}", "" if paper is None else paper, False),
+                    ours,
+                    (
+                        "" if difference is None else f"{difference:+.3f}",
+                        "" if difference is None else difference,
+                        False,
+                    ),
+                ]
+            else:
+                cells.append(ours)
+        rows.append(cells)
+    return {
+        "title": _TITLES.get(table.metric, table.metric),
+        "names": names,
+        "rows": rows,
+        "metric": table.metric,
+        "start": len(leading(table)),
+    }
+
+
+def _figures(results: Results) -> list[dict[str, Any]]:
+    """The suite's figures; curves over levels as one small picture per attack, so that a phone can show them."""
+    out = []
+    for name in results.suite.figures:
+        with print_style():
+            pictures = security.panels(results) if name == "security" else [("", draw(name, results))]
+            for title, figure in pictures:
+                if figure.axes:
+                    small = name == "security"
+                    out.append(
+                        {"name": name, "title": title, "caption": _CAPTIONS[name], "data": _png(figure), "small": small}
+                    )
+    return out
+
+
+def _png(figure: Any) -> str:
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=150, bbox_inches="tight")
+    return base64.b64encode(stream.getvalue()).decode()
+
+
+def _errors(results: Results) -> list[tuple[str, str]]:
+    cells = {cell.key: cell for cell in results.suite.cells()}
+    return [
+        (f"{cells[key].method.title}, {cells[key].level:g} %, seed {cells[key].seed}", message)
+        for key, message in results.store.errors(cells)
+    ]

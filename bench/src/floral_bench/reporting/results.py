@@ -1,0 +1,156 @@
+"""Stored rows of a suite as one tidy frame, and the configuration that each cell of a table shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from floral_bench.spec import Attack, Cell, Method, Suite
+from floral_bench.store import Store
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Statistics that look at the test set, in the order of the tables; single fits have "final" alone. A statistic chosen
+# from steps that the paper does not have is a column of its own.
+STATISTICS = ("best", "last", "average", "final")
+WIDER = " (wider grid)"
+COLUMNS = (*STATISTICS, *(f"{statistic}{WIDER}" for statistic in STATISTICS[:3]))
+GRID_COLUMNS = ["budget", "flips", "eta", "decay"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A cell of a table: everything but the replication."""
+
+    attack: str
+    level: float
+    setting: tuple[float, float]
+    method: Method
+
+
+class Results:
+    """What `store` holds of `suite`."""
+
+    def __init__(self, suite: Suite, store: Store) -> None:
+        self.suite, self.store = suite, store
+
+    @cached_property
+    def cells(self) -> dict[Place, list[Cell]]:
+        """Finished cells of every place, one per replication."""
+        known = self.store.status(cell.key for cell in self.suite.cells())
+        places: dict[Place, list[Cell]] = {}
+        for attack in self.suite.attacks:
+            for setting in self.suite.settings:
+                for level in self.suite.levels:
+                    for method in self.suite.methods:
+                        place = Place(attack_title(attack), level, setting, method)
+                        cells = [self.cell(place, attack, number) for number in range(len(self.suite.data))]
+                        places[place] = [cell for cell in cells if known.get(cell.key) == "done"]
+        return places
+
+    def cell(self, place: Place, attack: Attack, number: int) -> Cell:
+        """The cell of replication `number` at a place."""
+        C, gamma = place.setting if place.method.per_setting else (None, None)
+        grid = self.suite.grid if place.method.needs_grid else None
+        at = self.suite.attack_at(attack, place.level, place.setting)
+        data, seed = self.suite.data[number], self.suite.seeds[number]
+        return Cell(data, at, place.level, place.method, C, gamma, grid, seed)
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """One row per number: attack, level, C, gamma, method, replication, config, statistic, metric, value.
+
+        Games have the point of their grid in columns of its own: budget B, flips k, eta, decay.
+        """
+        import pandas as pd
+
+        by_key: dict[str, list[tuple[str, str, str, float]]] = {}
+        wanted = {cell.key for cells in self.cells.values() for cell in cells}
+        for key, *row in self.store.all_rows(wanted):
+            by_key.setdefault(key, []).append(tuple(row))  # type: ignore[arg-type]
+        costs, settings = self.store.costs(wanted), self.store.settings(wanted)
+        rows = []
+        for place, cells in self.cells.items():
+            start = (place.attack, place.level, *place.setting, place.method.title)
+            for cell in cells:
+                seconds, memory = costs[cell.key]
+                for config, *numbers in by_key.get(cell.key, []):
+                    point = settings.get((cell.key, config))
+                    grid = (None,) * 4 if point is None else (point.budget, point.flips, point.eta, point.decay)
+                    rows.append((*start, cell.seed, config, *numbers, *grid))
+                rows.append((*start, cell.seed, "", "cost", "seconds", seconds, *(None,) * 4))
+                rows.append((*start, cell.seed, "", "cost", "peak_memory_mb", memory / 1e6, *(None,) * 4))
+        names = ["attack", "level", "C", "gamma", "method", "seed", "config", "statistic", "metric", "value"]
+        return pd.DataFrame(rows, columns=[*names, *GRID_COLUMNS])
+
+    @cached_property
+    def chosen(self) -> dict[tuple[Place, str], str]:
+        """The configuration shown for each place and column: the highest mean test accuracy, as the paper chooses.
+
+        Best and last are chosen each by itself, among the paper's steps; the columns of the wider grid among all that
+        were played. This peeks at the test set; the rows of single fits, which do not, are beside it for that reason.
+        Places with one configuration have no choice.
+        """
+        accuracy = self.frame[self.frame.metric == "accuracy"]
+        own = accuracy[~accuracy.eta.isin(self._more_etas)]
+        found = self._best(own, "")
+        if len(own) < len(accuracy):
+            found |= self._best(accuracy[accuracy.statistic != "final"], WIDER)
+        return found
+
+    @property
+    def _more_etas(self) -> tuple[float, ...]:
+        return self.suite.grid.more_etas if self.suite.grid is not None else ()
+
+    def _best(self, accuracy: pd.DataFrame, suffix: str) -> dict[tuple[Place, str], str]:
+        where = ["attack", "level", "C", "gamma", "method", "statistic", "config"]
+        means = accuracy.groupby(where, sort=False)["value"].mean()
+        best = means.groupby(where[:-1], sort=False).idxmax()
+        by_values = {index[:-1]: index[-1] for index in best}
+        found = {}
+        for place in self.cells:
+            start = (place.attack, place.level, *place.setting, place.method.title)
+            if suffix and not place.method.needs_grid:
+                continue
+            for statistic in STATISTICS:
+                if (*start, statistic) in by_values:
+                    found[place, statistic + suffix] = by_values[(*start, statistic)]
+        return found
+
+    @cached_property
+    def _lookup(self) -> dict[tuple[object, ...], list[float]]:
+        table: dict[tuple[object, ...], list[float]] = {}
+        for row in self.frame.itertuples(index=False):
+            table.setdefault(tuple(row[:5]) + tuple(row[6:9]), []).append(row[9])
+        return table
+
+    def values(self, place: Place, statistic: str, metric: str = "accuracy", config: str | None = None) -> np.ndarray:
+        """The numbers of all replications at a place; of the chosen configuration unless one is named."""
+        if config is None:
+            config = self.chosen.get((place, statistic), "")
+        start = (place.attack, place.level, *place.setting, place.method.title)
+        return np.array(self._lookup.get((*start, config, statistic.removesuffix(WIDER), metric), []))
+
+    def traces(self, place: Place, name: str, statistic: str = "best", config: str | None = None) -> list[np.ndarray]:
+        """Stored arrays of all replications at a place."""
+        if config is None:
+            config = self.chosen.get((place, statistic), "")
+        found = [self.store.trace(cell, name, config) for cell in self.cells[place]]
+        return [array.astype(float) for array in found if array is not None]
+
+
+def attack_title(attack: Attack) -> str:
+    """How tables call an attack."""
+    if attack.name == "reference":
+        return f"authors' labels ({dict(attack.params)['family']})"
+    if "duals" in dict(attack.params):
+        return f"{attack.name} (early-stopped duals)"
+    if kernel := dict(attack.params).get("kernel"):  # one attack, two victims
+        return f"{attack.name} ({kernel})"
+    if which := dict(attack.params).get("of"):  # one attack, another class
+        return f"{attack.name} ({which} class)"
+    return attack.name

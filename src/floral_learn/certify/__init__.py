@@ -1,0 +1,1 @@
+"""Classifiers that say how many flipped labels a prediction survives."""

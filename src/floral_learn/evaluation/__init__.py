@@ -1,1 +1,0 @@
-"""Experiments as data: a suite unfolds into cells, cells leave tidy rows, rows become tables, figures and a page."""

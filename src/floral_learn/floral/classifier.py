@@ -1,0 +1,442 @@
+"""FLORAL: a kernel SVM trained as a game against an attacker who flips labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from floral_learn.base.callbacks import CallbackSupportMixin, RoundLog, with_callbacks
+from floral_learn.base.extras import install_line
+from floral_learn.base.validation import generator
+from floral_learn.floral.fitting import (
+    Problem,
+    RunningFit,
+    fitted_attributes,
+    make_problem,
+    play_problem,
+    warn_if_unsettled,
+)
+from floral_learn.floral.inputs import backend_of, is_blocks, is_dask, open_query, read_query, read_training
+from floral_learn.floral.tensor_input import as_host, like
+from floral_learn.game.choose_gram import GRAMS
+from floral_learn.game.kernels import KERNELS
+from floral_learn.game.projections import PROJECTIONS
+from floral_learn.game.state import GameState
+from floral_learn.game.threads import threads_for_rows
+from floral_learn.labels.flagging import flag_scores
+from floral_learn.labels.suspicion import predicted, reason_texts, suspicion
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MULTI_CLASS = ("pairs", "one-vs-rest")
+
+
+class FloralClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+    """Kernel SVM for labels you do not trust: min over duals, against an attacker who flips influential labels.
+
+    In each round an attacker flips the labels of k random points among the B largest dual variables, and the SVM
+    answers with one projected gradient step on its dual (FLORAL, ICLR 2025, Algorithms 1 and 3). It takes the place of
+    :class:`sklearn.svm.SVC` in pipelines and searches; several classes are trained in pairs, as there.
+
+    Parameters
+    ----------
+    kernel : {"rbf", "linear", "poly", "sigmoid", "laplacian", "precomputed"} or callable, default="rbf"
+        A callable gets two arrays of rows and returns the matrix of kernel values.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Kernel width, as in SVC: "scale" is 1 / (n_features * Var(X)), "auto" is 1 / n_features.
+    degree : int, default=3
+        Degree of the poly kernel.
+    coef0 : float, default=0.0
+        Constant of the poly and sigmoid kernels.
+    C : float, default=1.0
+        Upper bound of the dual variables; row i has C times its sample weight.
+    class_weight : dict, "balanced" or None, default=None
+        Multiplies the sample weights, as in SVC.
+    budget : float, int or dict, default=0.05
+        B, the points among which the attacker chooses: a fraction of the rows (float) or a count (int). Near one to two
+        times the share of wrong labels is best; far above it costs accuracy. Below 2 points the attacker is off. Pairs
+        of M classes have 2 / M of that share of their own rows each: about B candidates in all. With
+        ``multi_class="one-vs-rest"`` also a dict class -> either, for the column of each class.
+    flips : float, int or None, default=None
+        k, the points flipped per round; None is half of B.
+    per_class : bool, default=True
+        Candidates of a class are at most that share of its own rows (and, of two classes, of the smaller one's), so
+        that a rare class is neither taken whole nor flooded. False is the paper's game: the B largest duals of all
+        rows.
+    n_rounds : int, default=500
+        T, the most rounds to be played.
+    tol : float or None, default=3e-4
+        End the game once it has settled. With an attacker: the mean squared change per round of the averaged decision
+        values on the training rows, from one look to the next (after 48, 64, 96, 128, ... rounds), is at most `tol`;
+        0.0003 is reached after some 64 to 192 rounds. Without one: the largest violation of the KKT conditions is at
+        most `tol`, as in SVC; the solver is then an accelerated one and the model that of SVC. None plays exactly
+        `n_rounds` rounds of projected gradient steps, as the paper does. A ConvergenceWarning says that the rounds were
+        over while the model still moved by more than ten times `tol` (without an attacker: by more than `tol`).
+    learning_rate : "auto" or float, default="auto"
+        Step size eta. "auto" is 1.5 / lambda_max of the centred Gram matrix; 2 / lambda_max is the largest step that is
+        stable whatever the attacker does (1 / lambda_max with the attacker off). The paper uses absolute values of 1e-4
+        to 7e-4 for 500 rows.
+    decay : (float, int) or None, default=None
+        ``(factor, every)`` multiplies the step by `factor` after each `every` rounds.
+    warm_up : int, default=1
+        First rounds without an attack.
+    average : bool, default=True
+        Predict with the mean of the models of the last half of the rounds; False is the paper's last iterate, which has
+        the last round's random flips in it. However a game ends, the last half is that of the rounds played.
+    projection : {"exact", "fixed_point"}, default="exact"
+        How the step is projected; "fixed_point" is the paper's Algorithm 2 (corrected and damped).
+    gram : {"auto", "dense", "chunked", "low_rank"}, default="auto"
+        How products with the kernel matrix are computed; what was chosen stands in ``gram_``.
+    rank : "auto" or int, default="auto"
+        Rank of the low-rank kernel; "auto" stops where products are exact to half a percent or where more rank no
+        longer changes how rows are told apart on a probe set. Labels have no say in it.
+    max_memory : str or float, default="4GB"
+        Cap for the kernel matrix or its factor. ``history_["flips"]`` is left empty where it would take more than a
+        twentieth of it.
+    multi_class : {"pairs", "one-vs-rest"}, default="pairs"
+        Three or more classes: a game for each pair of classes, decided by votes as in SVC, or one column per class in a
+        single game (the paper's Algorithm 3).
+    device : str or None, default=None
+        None computes with numpy; "cpu", "cuda" and so on with torch.
+    dtype : {"auto", "float32", "float64"}, default="auto"
+        Type of the kernel matrix; "auto" is float64 up to 1,000 rows and float32 above. Duals are always float64.
+    flip_distribution : array-like of shape (n_classes, n_classes) or None, default=None
+        Row c holds the probabilities of the classes that a flipped label of class c becomes; by default uniform over
+        the others. For ``multi_class="one-vs-rest"``.
+    random_state : int, RandomState, Generator or None, default=None
+        Draws the flips, the order among ties and the landmarks of the low-rank kernel.
+    verbose : int, default=0
+        1 writes lines to stderr while the fit runs, with the time left.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    dual_coef_ : ndarray of shape (1, n_SV), (n_pairs, n_SV) or (n_classes, n_SV)
+        Dual times label sign (of the flipped labels), averaged where `average`; one row per column of the game. Pairs
+        are in the order of ``itertools.combinations(classes_, 2)``, positive for the second class.
+    intercept_ : ndarray of shape (1,), (n_pairs,) or (n_classes,)
+    support_ : ndarray of shape (n_SV,)
+        Rows with a non-zero weight.
+    support_vectors_ : ndarray or CSR matrix of shape (n_SV, n_features)
+        Copies. Empty where X was a file or lay on workers: the model then has landmarks of its own.
+    n_support_ : ndarray of shape (n_classes,)
+    n_iter_ : int
+        Rounds played.
+    residual_ : float
+        Largest violation of the KKT conditions by the last round's duals, under that round's labels.
+    budget_ : int or dict
+        B in points of all rows; 0 when the attacker was off.
+    flips_ : int
+        k in points.
+    gamma_ : float
+    learning_rate_ : float or ndarray of shape (n_pairs,)
+        The first step size.
+    gram_ : str
+        The Gram operator that was used, with the bytes it took.
+    flip_rate_ : ndarray of shape (n_samples,)
+        Share of the attacked rounds in which the attacker flipped a row's label.
+    history_ : dict of ndarray
+        ``objective``, ``residual`` (KKT), ``bias``, ``mu``, ``step``, ``flips``, ``projection_iterations`` and
+        ``projected`` (whether the projection reached its tolerance), each with the round as its first axis.
+    model_ : FittedModel
+        All that prediction reads.
+    record_ : TrainingRecord
+        All that `label_issues` reads.
+    n_features_in_, feature_names_in_
+        As in every scikit-learn estimator.
+
+    Notes
+    -----
+    ``score`` on untrusted labels is misleading: a model that repeats the poison scores best on it.
+
+    A fit that fails or is interrupted leaves the estimator as it was: unfitted, or with its former model.
+
+    The attacker compares duals with 16 bits and orders equal ones by a permutation drawn once per fit, so that numpy,
+    torch, float32 and a cluster choose the same points.
+
+    There is no ``predict_proba``; wrap the classifier in :class:`sklearn.calibration.CalibratedClassifierCV`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from floral_learn import FloralClassifier
+    >>> X, y = make_moons(300, noise=0.2, random_state=0)
+    >>> untrusted = y.copy()
+    >>> untrusted[:30] = 1 - untrusted[:30]
+    >>> clf = FloralClassifier(gamma=1.0, budget=0.1, random_state=0).fit(X, untrusted)
+    >>> bool(clf.score(X, y) > 0.9)
+    True
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn's own convention)
+        "kernel": [StrOptions(set(KERNELS)), callable],
+        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="neither")],
+        "degree": [Interval(Integral, 1, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "C": [Interval(Real, 0.0, None, closed="neither")],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "budget": [Real, dict],
+        "flips": [Real, None],
+        "per_class": ["boolean"],
+        "n_rounds": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0.0, None, closed="neither"), None],
+        "learning_rate": [StrOptions({"auto"}), Interval(Real, 0.0, None, closed="neither")],
+        "decay": [tuple, list, None],
+        "warm_up": [Interval(Integral, 0, None, closed="left")],
+        "average": ["boolean"],
+        "projection": [StrOptions(set(PROJECTIONS))],
+        "gram": [StrOptions(set(GRAMS))],
+        "rank": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "max_memory": [str, Interval(Real, 0.0, None, closed="neither")],
+        "multi_class": [StrOptions(set(MULTI_CLASS))],
+        "device": [str, None],
+        "dtype": [StrOptions({"auto", "float32", "float64"})],
+        "flip_distribution": ["array-like", None],
+        "random_state": ["random_state", np.random.Generator],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        *,
+        kernel: str | Callable[..., Any] = "rbf",
+        gamma: str | float = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        C: float = 1.0,
+        class_weight: dict[Any, float] | str | None = None,
+        budget: float | dict[Any, float] = 0.05,
+        flips: float | None = None,
+        per_class: bool = True,
+        n_rounds: int = 500,
+        tol: float | None = 3e-4,
+        learning_rate: str | float = "auto",
+        decay: tuple[float, int] | None = None,
+        warm_up: int = 1,
+        average: bool = True,
+        projection: str = "exact",
+        gram: str = "auto",
+        rank: str | int = "auto",
+        max_memory: str | float = "4GB",
+        multi_class: str = "pairs",
+        device: str | None = None,
+        dtype: str = "auto",
+        flip_distribution: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.C = C
+        self.class_weight = class_weight
+        self.budget = budget
+        self.flips = flips
+        self.per_class = per_class
+        self.n_rounds = n_rounds
+        self.tol = tol
+        self.learning_rate = learning_rate
+        self.decay = decay
+        self.warm_up = warm_up
+        self.average = average
+        self.projection = projection
+        self.gram = gram
+        self.rank = rank
+        self.max_memory = max_memory
+        self.multi_class = multi_class
+        self.device = device
+        self.dtype = dtype
+        self.flip_distribution = flip_distribution
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        """Sparse rows are welcome; a precomputed kernel is pairwise."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.kernel != "precomputed" and not callable(self.kernel)
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, trusted: Any = None) -> Self:
+        """Play the game on rows `X` with untrusted labels `y`.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features), or (n_samples, n_samples) if precomputed
+            Also a path to a .npy or Parquet file (or a folder of the latter) or a numpy memory map, which are read in
+            blocks; a dask array or dataframe, whose rows stay on the workers of the current client; or a torch tensor,
+            which stays on its device: the game is played there, and scores of tensors are tensors.
+        y : array-like of shape (n_samples,)
+            Any labels: numbers, strings, booleans. For a Parquet file also the name of its label column.
+        sample_weight : array-like of shape (n_samples,), optional
+            A row of weight 2 counts as two equal rows; weight 0 leaves a row out.
+        trusted : bool array of shape (n_samples,), optional
+            Labels known to be right: the attacker never flips them.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, sample_weight, trusted)
+
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any = None, trusted: Any = None, seeds: Any = None, state: Any = None
+    ) -> Self:
+        if is_dask(X):
+            from floral_learn.floral.dask_fit import fit_on_workers
+
+            return self._become(fit_on_workers(self, X, y, sample_weight, trusted))
+        sample_weight, trusted = as_host(sample_weight), as_host(trusted)
+        data = read_training(self, X, y)
+        if seeds is None:
+            seeds = generator(self.random_state).integers(2**62, size=2)
+        log = RoundLog(self.n_rounds) if self.verbose else None
+        with data.backend.here(), threads_for_rows(len(data.labels)):
+            problem = make_problem(self, data, sample_weight, trusted, seeds)
+            running = RunningFit(
+                data.X, data.y, sample_weight, trusted, seeds, self.n_rounds, data.backend, data.feature_names
+            )
+            with self._watched(running, problem, log) as callback:
+                result = play_problem(self, problem, state, callback)
+            warn_if_unsettled(self, problem, result)
+            return self._become(fitted_attributes(self, problem, result.state))
+
+    _resume = with_callbacks(_fit)
+
+    def _become(self, fitted: dict[str, Any]) -> Self:
+        """Take on the attributes of a fit that has succeeded, all at once; those of the former one go."""
+        former = [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]
+        for name in former:
+            delattr(self, name)
+        self.__dict__.update(fitted)
+        return self
+
+    @contextmanager
+    def _watched(
+        self, running: RunningFit, problem: Problem, log: RoundLog | None
+    ) -> Iterator[Callable[[GameState], bool] | None]:
+        """What happens after each round: callbacks, if any are set, and lines on stderr if verbose."""
+        root = None
+        self._running_fit = running
+        try:
+            if getattr(self, "_skl_callbacks", None):
+                root = self._init_callback_context(max_subtasks=self.n_rounds)
+                root.call_on_fit_task_begin(estimator=self, X=running.X, y=running.y)
+
+            def after_round(state: GameState) -> bool:
+                running.state = state
+                if log is not None:
+                    log(state)
+                if root is None:
+                    return False
+                task = root.subcontext(task_name=f"round {state.round}")
+                task.call_on_fit_task_begin(estimator=self, X=running.X, y=running.y)
+                stop = task.call_on_fit_task_end(
+                    estimator=self,
+                    X=running.X,
+                    y=running.y,
+                    reconstruction_attributes=lambda: fitted_attributes(self, problem, state),
+                )
+                return bool(stop)
+
+            yield None if log is None and root is None else after_round
+            if root is not None:
+                root.call_on_fit_task_end(estimator=self, X=running.X, y=running.y)
+        finally:
+            del self._running_fit
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Signed distance-like score: positive is ``classes_[1]`` for two classes, largest wins for more.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        if is_dask(X):
+            from floral_learn.floral.dask_fit import scores_on_workers
+
+            return scores_on_workers(self, X)
+        if is_blocks(X):
+            backend = backend_of(self, X)
+            found = [self.model_.scores(block, backend) for _, block in open_query(self, X).blocks()]
+            scores = np.concatenate(found)
+            if not np.isfinite(scores).all():
+                raise ValueError("Input X contains NaN or infinity")
+        else:
+            rows = read_query(self, X)
+            scores = like(self.model_.scores(rows, backend_of(self, rows)), X)
+        return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of each row.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        if is_dask(X):
+            from floral_learn.floral.dask_fit import classes_on_workers
+
+            return classes_on_workers(self, X)
+        scores = as_host(self.decision_function(X))
+        chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return like(self.classes_[chosen], X)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of the rows that are predicted right; of untrusted labels it is misleading.
+
+        Returns
+        -------
+        float
+        """
+        from sklearn.metrics import accuracy_score
+
+        return accuracy_score(as_host(y), as_host(self.predict(X)), sample_weight=as_host(sample_weight))
+
+    def label_issues(self) -> pd.DataFrame:
+        """Rank the training labels, the most suspect first.
+
+        Each label is judged by the model without that row's own term, and flagged by the rule that
+        ``floral_learn.audit.audit`` has, too (:mod:`floral_learn.labels.flagging`); the audit also asks held-out models
+        and neighbours, ranks groups of annotators and makes a page.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``row``, ``given``, ``suggested`` (the given label where the model agrees with it), ``suspicion`` (a score
+            in [0, 1] that ranks labels, not a probability), ``flagged`` (those of at least 0.5; none where the model
+            is no better than the class shares) and ``reasons``; every training row is listed.
+        """
+        check_is_fitted(self)
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError(f"label_issues() needs pandas: {install_line('pandas')}") from error
+        record = self.record_
+        score, holds = suspicion(record.scores, record.labels, record.flip_rate, record.load)
+        found = flag_scores(record.scores, record.labels)
+        # A model that knows nothing still ranks; below a half, so that nothing counts as flagged.
+        score = found.suspicion if found.informative else 0.499 * score
+        order = np.argsort(-score, kind="stable")
+        return pd.DataFrame(
+            {
+                "row": order,
+                "given": self.classes_[record.labels[order]],
+                "suggested": self.classes_[predicted(record.scores)[order]],
+                "suspicion": score[order],
+                "flagged": found.mask[order],
+                "reasons": reason_texts(holds[order]),
+            }
+        )

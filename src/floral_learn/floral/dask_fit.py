@@ -1,0 +1,240 @@
+"""``FloralClassifier.fit`` on a cluster: dask arrays or dataframes in, an ordinary fitted classifier out."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from floral_learn.base.callbacks import RoundLog
+from floral_learn.base.extras import install_line
+from floral_learn.base.validation import generator
+from floral_learn.floral.dask_rounds import solve_on_workers
+from floral_learn.floral.dask_rows import ClusterRows
+from floral_learn.floral.fitting import RunningFit, fitted_attributes, make_problem, warn_if_unsettled
+from floral_learn.floral.inputs import TrainingInput, is_dask
+from floral_learn.game.arrays import NUMPY
+from floral_learn.game.game import Callback, result_of
+from floral_learn.game.model import FittedModel
+from floral_learn.game.state import GameState
+from floral_learn.labels.suspicion import predicted
+
+_INSTALL = f"fitting on a cluster needs dask: {install_line('dask')}"
+
+
+def fit_on_workers(clf: Any, X: Any, y: Any, sample_weight: Any = None, trusted: Any = None) -> dict[str, Any]:
+    """Fitted attributes for the rows of X (dask array or dataframe) and of y (or the name of a column), left on the
+    workers.
+
+    The game is the one of a single machine with ``gram="low_rank"`` and the same seed. A worker that dies is replaced
+    by the others, from the last checkpoint (each 25 rounds or 30 seconds, held by this process).
+    """
+    _refuse(clf)
+    rows = ClusterRows(_current_client(), *_chunks(X, y))
+    if rows.shape[0] < 2:
+        raise ValueError(f"X has {rows.shape[0]} rows; FloralClassifier needs at least 2")
+    classes = rows.labels_found
+    if len(classes) < 2:
+        raise ValueError(f"y has only one class ({classes.tolist()[0]!r}); FloralClassifier needs at least 2 classes")
+    labels = rows.recovering(lambda: rows.encode(classes))
+    names = None if rows.names is None else np.array(rows.names, dtype=object)
+    data = TrainingInput(rows, y, labels, classes, rows.shape[1], names, NUMPY)
+    weight = _in_memory(sample_weight)
+    if weight is not None and not np.all(weight):
+        raise ValueError("a row has weight 0: leave such rows out of X and y when fitting on a cluster")
+    seeds = generator(clf.random_state).integers(2**62, size=2)
+    mask = _in_memory(trusted)
+    log = RoundLog(clf.n_rounds) if clf.verbose else None
+    problem = rows.recovering(lambda: make_problem(clf, data, weight, mask, seeds, on_cluster=True))
+    rows.recovering(lambda: rows.begin(problem.game, problem.gram))
+    running = RunningFit(X, y, sample_weight, trusted, seeds, clf.n_rounds, NUMPY, names)
+    with clf._watched(running, problem, log) as callback:
+        once = _once(callback)
+        state = rows.recovering(lambda: solve_on_workers(problem.game, rows, once))
+    rows.checkpoint = state
+    warn_if_unsettled(clf, problem, result_of(problem.game, state))
+    return rows.recovering(lambda: fitted_attributes(clf, problem, state))
+
+
+def fit_on_cluster(address: str, clf: Any, source: Any, label: Any, **fit: Any) -> Any:
+    """Fit `clf` on the dask cluster at `address` with the files `source`, which all of its workers can read.
+
+    Parameters
+    ----------
+    address : str
+        Of the scheduler, such as ``tcp://10.0.0.1:8786``.
+    clf : FloralClassifier
+    source : str or dask collection
+        A .parquet or .csv file, a folder of Parquet files, a pattern such as ``part-*.csv``, or a .npy file.
+    label : str or array
+        The label column; for a .npy file a .npy file of labels or an array.
+    **fit
+        Passed on to ``fit``.
+    """
+    try:
+        from dask.distributed import Client
+    except ImportError as error:
+        raise ImportError(_INSTALL) from error
+    with Client(address, set_as_default=False) as client, client.as_current():
+        X, y = open_collection(source, label)
+        return clf.fit(X, y, **fit)
+
+
+def open_collection(source: Any, label: Any) -> tuple[Any, Any]:
+    """Files as a dask dataframe and the name of its label column, or a .npy file as dask arrays."""
+    if is_dask(source):
+        return source, label
+    name = os.fspath(source)
+    if Path(name).suffix == ".npy":
+        import dask.array as da
+
+        X = np.load(name, mmap_mode="r")
+        y = np.load(label) if isinstance(label, str | os.PathLike) else np.asarray(label)
+        rows = max(1, 2**26 // max(1, X.shape[1] * X.itemsize))
+        return da.from_array(X, chunks=(rows, X.shape[1])), da.from_array(y, chunks=rows)
+    import dask.dataframe as dd
+
+    frame = dd.read_csv(name) if name.endswith((".csv", ".csv.gz")) else dd.read_parquet(name)
+    if label not in frame.columns:
+        raise ValueError(f"{name} has no column {label!r}; it has {', '.join(map(str, frame.columns))}")
+    return frame, label
+
+
+def _refuse(clf: Any) -> None:
+    """What a cluster cannot do, before any work."""
+    if clf.kernel == "precomputed" or callable(clf.kernel):
+        raise ValueError("dask input needs a named kernel other than 'precomputed'")
+    if clf.gram not in ("auto", "low_rank"):
+        raise ValueError(f"gram={clf.gram!r} cannot be spread over workers; use gram='low_rank' or 'auto'")
+    if clf.kernel == "sigmoid":
+        raise ValueError("the sigmoid kernel may be indefinite and has no low-rank factor, which a cluster needs")
+    if clf.projection != "exact":
+        raise ValueError(f"projection={clf.projection!r} runs on one machine only; use projection='exact'")
+    if clf.device is not None:
+        raise ValueError(f"device={clf.device!r}: workers compute with numpy; use device=None")
+
+
+def _current_client() -> Any:
+    try:
+        from dask.distributed import default_client
+    except ImportError as error:
+        raise ImportError(_INSTALL) from error
+    try:
+        return default_client()
+    except ValueError as error:
+        raise ValueError(
+            "dask input is fitted on a dask.distributed cluster: make a client first, such as "
+            "dask.distributed.Client() for this machine or Client('tcp://...:8786')"
+        ) from error
+
+
+def _is_frame(x: Any) -> bool:
+    """Whether `x` is a dask dataframe or series; they are not imported to find out."""
+    frames = sys.modules.get("dask.dataframe")
+    return frames is not None and isinstance(x, frames.DataFrame | frames.Series)
+
+
+def _chunks(X: Any, y: Any) -> tuple[list[tuple[Any, Any]], list[str] | None]:
+    """Blocks of X and y side by side, and the names of the columns if X is a dataframe."""
+    return _frame_chunks(X, y) if _is_frame(X) else (_array_chunks(X, y), None)
+
+
+def _frame_chunks(X: Any, y: Any) -> tuple[list[tuple[Any, Any]], list[str]]:
+    from dask import delayed
+
+    label = y
+    if not isinstance(y, str):
+        if not _is_frame(y):
+            raise ValueError("y must be a dask series or the name of a column where X is a dask dataframe")
+        # One table: two that are read apart may be cut into different partitions.
+        label = "untrusted label"
+        X = X.assign(**{label: y})
+    names = [str(name) for name in X.columns if name != label]
+    features, labels = delayed(_features, pure=True), delayed(_labels, pure=True)
+    return [(features(part, label), labels(part, label)) for part in X.to_delayed()], names
+
+
+def _features(part: Any, label: str) -> np.ndarray:
+    return part.drop(columns=label).to_numpy()
+
+
+def _labels(part: Any, label: str) -> np.ndarray:
+    return np.asarray(part[label].to_numpy())
+
+
+def _array_chunks(X: Any, y: Any) -> list[tuple[Any, Any]]:
+    if X.ndim != 2:
+        raise ValueError(f"X must have two dimensions; it has {X.ndim}")
+    if X.numblocks[1] > 1:
+        X = X.rechunk({1: -1})
+    known = not np.isnan(X.shape[0])
+    if _is_frame(y):
+        y = y.to_dask_array()
+    if not is_dask(y):
+        import dask.array as da
+
+        if not known:
+            raise ValueError("y must be a dask collection like X where the lengths of X's blocks are not known")
+        y = da.from_array(np.asarray(y), chunks=-1)
+    if known and not np.isnan(y.shape[0]):
+        if X.shape[0] != y.shape[0]:
+            raise ValueError(f"X has {X.shape[0]:,} rows and y has {y.shape[0]:,}; y needs one label per row")
+        y = y.reshape(-1).rechunk((X.chunks[0],))
+    if X.numblocks[0] != y.numblocks[0]:
+        raise ValueError(f"X has {X.numblocks[0]} blocks of rows and y has {y.numblocks[0]}; they must match")
+    return list(zip(X.to_delayed().ravel(), y.to_delayed().ravel()))
+
+
+def _once(callback: Callback | None) -> Callback | None:
+    """`callback` for rounds that it has not seen: those after a checkpoint are played again when a worker is lost."""
+    seen = 0
+
+    def after_round(state: GameState) -> bool:
+        nonlocal seen
+        if callback is None or state.round <= seen:
+            return False
+        seen = state.round
+        return bool(callback(state))
+
+    return after_round if callback is not None else None
+
+
+def _in_memory(values: Any) -> Any:
+    return values.compute() if is_dask(values) else values
+
+
+def scores_on_workers(clf: Any, X: Any) -> Any:
+    """Scores of every row as a lazy dask array, (n,) or (n, n_classes); the workers get the fitted model, no more."""
+    X = _columns_of_the_fit(clf, X)
+    if len(clf.classes_) == 2:
+        return X.map_blocks(_block_scores, clf.model_, dtype=np.float64, drop_axis=1)
+    return X.map_blocks(_block_scores, clf.model_, dtype=np.float64, chunks=(X.chunks[0], (len(clf.classes_),)))
+
+
+def classes_on_workers(clf: Any, X: Any) -> Any:
+    """The class of every row as a lazy dask array, (n,)."""
+    rows = _columns_of_the_fit(clf, X)
+    return rows.map_blocks(_block_classes, clf.model_, clf.classes_, dtype=clf.classes_.dtype, drop_axis=1)
+
+
+def _columns_of_the_fit(clf: Any, X: Any) -> Any:
+    if _is_frame(X):
+        names = getattr(clf, "feature_names_in_", None)
+        X = (X if names is None else X[list(names)]).to_dask_array()
+    if X.shape[1] != clf.n_features_in_:
+        raise ValueError(f"X has {X.shape[1]} features, but the model expects {clf.n_features_in_}")
+    return X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
+
+
+def _block_scores(block: np.ndarray, model: FittedModel) -> np.ndarray:
+    if not np.isfinite(block).all():
+        raise ValueError("Input X contains NaN or infinity")
+    scores = model.scores(block, NUMPY)
+    return scores[:, 0] if model.n_classes == 2 else scores
+
+
+def _block_classes(block: np.ndarray, model: FittedModel, classes: np.ndarray) -> np.ndarray:
+    return classes[predicted(model.scores(block, NUMPY))]

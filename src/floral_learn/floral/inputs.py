@@ -1,0 +1,129 @@
+"""Training and test rows from wherever they are: arrays, CSR matrices, torch tensors, files, a dask cluster.
+
+Each kind is checked here and becomes a `TrainingInput`; nothing is set on the estimator on the way.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from floral_learn.base.validation import encode_labels, refuse_several_labels
+from floral_learn.floral.row_files import open_rows, read_column
+from floral_learn.floral.tensor_input import as_host, check_query_tensor, check_training_tensor
+from floral_learn.game.arrays import NumpyBackend, backend_for, is_tensor
+from floral_learn.game.choose_gram import DENSE_ROWS
+from floral_learn.game.row_blocks import RowBlocks
+
+
+@dataclass(frozen=True)
+class TrainingInput:
+    """Checked rows and labels, and where the game on them is played."""
+
+    X: Any  # matrix, CSR matrix, tensor, RowBlocks, or rows on a cluster
+    y: np.ndarray  # (n,), as given
+    labels: np.ndarray  # (n,), class numbers
+    classes: np.ndarray  # (M,)
+    n_features: int
+    feature_names: np.ndarray | None
+    backend: NumpyBackend
+
+    def take(self, rows: np.ndarray) -> Any:
+        """Rows in memory, as copies."""
+        return self.X.take(rows) if isinstance(self.X, RowBlocks) else as_host(self.X[rows])
+
+    def keep(self, rows: np.ndarray | slice) -> Any:
+        """The same kind of rows with only `rows` in it."""
+        if isinstance(rows, slice):
+            return self.X
+        return self.X.keep(rows) if isinstance(self.X, RowBlocks) else self.X[rows]
+
+
+def is_dask(X: Any) -> bool:
+    """Whether `X` is a dask collection; dask is not imported to find out."""
+    return callable(getattr(X, "__dask_graph__", None))
+
+
+def is_blocks(X: Any) -> bool:
+    """Whether `X` is a path, a source of blocks, or a memory map of more rows than a dense game takes."""
+    if isinstance(X, np.memmap):
+        return X.ndim == 2 and len(X) > DENSE_ROWS and X.dtype in (np.float32, np.float64)
+    return isinstance(X, str | os.PathLike | RowBlocks)
+
+
+def needs_matrix(clf: Any) -> bool:
+    """Whether the kernel needs all rows (or a matrix of kernel values) as a numpy array."""
+    return clf.kernel == "precomputed" or callable(clf.kernel)
+
+
+def stays_on_device(clf: Any, X: Any) -> bool:
+    """Whether `X` is a tensor that need not pass through numpy."""
+    return is_tensor(X) and not needs_matrix(clf) and (X.device.type != "cpu" or clf.device is not None)
+
+
+def backend_of(clf: Any, X: Any) -> NumpyBackend:
+    """Where the game is played: as the estimator says, else where a tensor lies."""
+    if clf.device is None and stays_on_device(clf, X):
+        return backend_for(str(X.device))
+    return backend_for(clf.device)
+
+
+def read_training(clf: Any, X: Any, y: Any) -> TrainingInput:
+    """Rows and labels for ``clf.fit(X, y)`` on one machine."""
+    names, y = None, as_host(y)
+    if is_blocks(X):
+        X, y, names = _open_training(clf, X, y)
+    elif stays_on_device(clf, X):
+        X, y = check_training_tensor(X, y)
+    else:
+        draft = copy.copy(clf)  # scikit-learn's check writes on what it is given
+        draft.__dict__.pop("feature_names_in_", None)
+        refuse_several_labels(y)
+        X, y = validate_data(draft, as_host(X), y, dtype=[np.float64, np.float32], **_matrix_checks(clf))
+        names = getattr(draft, "feature_names_in_", None)
+    classes, labels = encode_labels(y, type(clf).__name__)
+    return TrainingInput(X, y, labels, classes, int(X.shape[1]), names, backend_of(clf, X))
+
+
+def read_query(clf: Any, X: Any) -> Any:
+    """Rows for ``clf.predict(X)`` that fit in memory."""
+    if stays_on_device(clf, X):
+        return check_query_tensor(X, clf.n_features_in_)
+    checks = {"accept_sparse": _matrix_checks(clf)["accept_sparse"]}
+    return validate_data(clf, as_host(X), dtype=[np.float64, np.float32], reset=False, **checks)
+
+
+def open_query(clf: Any, X: Any) -> RowBlocks:
+    """The rows to predict, as blocks; columns of a Parquet file are those of the fit, by name."""
+    names = getattr(clf, "feature_names_in_", None)
+    rows = open_rows(X, columns=None if names is None else list(names))
+    if rows.shape[1] != clf.n_features_in_:
+        raise ValueError(f"X has {rows.shape[1]} features, but the model expects {clf.n_features_in_}")
+    return rows
+
+
+def _matrix_checks(clf: Any) -> dict[str, Any]:
+    return {"accept_sparse": False if needs_matrix(clf) else "csr", "ensure_min_samples": 2}
+
+
+def _open_training(clf: Any, X: Any, y: Any) -> tuple[RowBlocks, np.ndarray, np.ndarray | None]:
+    """The rows as blocks, the labels in memory, and the names of the columns."""
+    if needs_matrix(clf):
+        raise ValueError("X in blocks needs a named kernel other than 'precomputed'")
+    if isinstance(y, str | os.PathLike) and Path(y).suffix == ".npy":
+        rows, labels = open_rows(X), np.load(y)
+    elif isinstance(y, str):
+        rows, labels = open_rows(X, without=[y]), read_column(X, y)
+    else:
+        rows, labels = open_rows(X), np.asarray(y)
+    if labels.shape != (len(rows),):
+        raise ValueError(f"X has {len(rows):,} rows and y has shape {labels.shape}; y needs one label per row")
+    if len(rows) < 2:
+        raise ValueError(f"Found array with {len(rows)} sample(s) while a minimum of 2 is required")
+    return rows, labels, None if rows.names is None else np.array(rows.names, dtype=object)

@@ -1,0 +1,243 @@
+"""Gram operators: all that a solver sees of the kernel matrix K is a product with columns.
+
+`DenseGram` holds K, `ChunkedGram` computes it again tile by tile within a memory cap at each product, and
+`LowRankGram` (game/low_rank.py) holds a factor F with K ~ F F'. Labels never enter K: it is built once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+
+from floral_learn.game.arrays import NUMPY, Array, NumpyBackend, draw
+from floral_learn.game.kernels import Kernel
+
+
+def format_bytes(count: float) -> str:
+    """``4.2 GB`` and the like."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"
+
+
+class Gram:
+    """What every Gram operator has: its size, its cost, products, and its largest eigenvalue.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.game.gram import DenseGram
+    >>> gram = DenseGram(np.diag([3.0, 1.0]))
+    >>> gram.matmat(np.ones((2, 1))).tolist(), round(gram.lambda_max(), 2)
+    ([[3.0], [1.0]], 3.0)
+    """
+
+    kind = ""
+    recordable = True  # whether a product stays on the device from beginning to end
+    n: int
+    dtype: str
+    nbytes: int
+    backend: NumpyBackend
+
+    def matmat(self, columns: Array) -> Array:
+        """``K @ columns`` for float64 `columns` of shape (n, c); computed in the operator's own type."""
+        raise NotImplementedError
+
+    def expansion(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and coefficients of f(x) = sum_j coef_j k(x, x_rows[j]) for signed duals `weights` (n, c)."""
+        rows = np.flatnonzero(np.any(weights != 0, axis=1))
+        return rows, weights[rows]
+
+    def describe(self) -> str:
+        """One line for people: what was chosen and what it takes."""
+        return f"{self.kind}, {self.n:,} rows, {self.dtype}, {format_bytes(self.nbytes)}"
+
+    def diagonal(self) -> np.ndarray:
+        """k(x_i, x_i) as the operator has it, (n,): what a row's own label adds to its own decision value."""
+        raise NotImplementedError
+
+    def lambda_max(
+        self, steps: int = 30, tol: float = 1e-3, centred: bool = False, weight: Array | None = None
+    ) -> float:
+        """An estimate, from above, of the largest eigenvalue of K or (centred) of HKH, H = I - 11'/n.
+
+        The signed duals sum to zero, so a projected step sees only HKH: it is stable for eta < 2 / lambda_max(HKH),
+        whatever the labels are. For an rbf kernel with a small gamma K is nearly constant and the centred bound is
+        several times larger. `weight` (n, 1) scales rows and columns by its square root, as sample weights do.
+        """
+        return (1 + tol) * self.eigenvalue("LA", steps, tol, centred, weight)
+
+    def eigenvalue(
+        self, end: str, steps: int = 30, tol: float = 1e-3, centred: bool = False, weight: Array | None = None
+    ) -> float:
+        """The largest ("LA") or smallest ("SA") eigenvalue by Lanczos iteration, to a relative error of about `tol`."""
+        root = self.backend.zeros((self.n, 1), self.backend.float64) + 1 if weight is None else weight**0.5
+        normal = root / (root * root).sum() ** 0.5
+
+        def centre(vector: Array) -> Array:
+            return vector - normal * (normal * vector).sum() if centred else vector
+
+        def image(vector: np.ndarray) -> np.ndarray:
+            found = centre(root * self.matmat(root * centre(self.backend.columns(vector.reshape(-1)))))
+            return self.backend.numpy(found)[:, 0]
+
+        if self.n - centred <= 2:  # too small for an iteration
+            matrix = np.stack([image(unit) for unit in np.eye(self.n)])
+            return float(np.linalg.eigvalsh(matrix)[-1 if end == "LA" else 0])
+        start = self.backend.numpy(root)[:, 0] * (draw(np.zeros(1, np.int64), 0, np.arange(self.n)) / 2.0**63 + 0.5)
+        first = image(start)
+        if not np.isfinite(first).all():
+            raise ValueError("the kernel has values that are not finite: check the kernel and the scale of X")
+        if not first.any():
+            return 0.0
+        operator = LinearOperator((self.n, self.n), matvec=image, dtype=np.float64)
+        size = min(self.n - 1, 20)
+        try:
+            return float(eigsh(operator, 1, which=end, v0=first, ncv=size, tol=tol, maxiter=steps)[0][0])
+        except ArpackNoConvergence as error:
+            if len(error.eigenvalues):
+                return float(error.eigenvalues[0])
+            return _by_power(image, first, end)
+
+
+def _by_power(image: Callable[[np.ndarray], np.ndarray], vector: np.ndarray, end: str) -> float:
+    """A Rayleigh quotient after a few power iterations: inside the spectrum, near its largest or smallest end."""
+    for _ in range(20):
+        vector = image(vector / np.linalg.norm(vector))
+    largest = float(np.linalg.norm(vector))
+    if end == "LA":
+        return largest
+    vector = draw(np.ones(1, np.int64), 0, np.arange(len(vector))) / 2.0**63 - 0.5
+    for _ in range(60):  # K - largest has the smallest end of K as its largest in size
+        vector = image(vector) - largest * vector
+        vector /= np.linalg.norm(vector)
+    return float(vector @ image(vector))
+
+
+class DenseGram(Gram):
+    """The whole matrix in memory: n^2 numbers, exact.
+
+    Parameters
+    ----------
+    matrix : array of shape (n, n)
+        K; `from_rows` computes it.
+    backend : NumpyBackend
+        Where the matrix lives.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.game.gram import DenseGram
+    >>> from floral_learn.game.kernels import Kernel
+    >>> X = np.random.default_rng(0).normal(size=(50, 3))
+    >>> DenseGram.from_rows(X, Kernel("rbf", gamma=0.3)).describe()
+    'dense, 50 rows, float64, 20 kB'
+    """
+
+    kind = "dense"
+
+    def __init__(self, matrix: Array, backend: NumpyBackend = NUMPY) -> None:
+        self.matrix = matrix
+        self.backend = backend
+        self.n = len(matrix)
+        self.dtype = str(matrix.dtype).removeprefix("torch.")
+        self.nbytes = self.n * self.n * matrix.itemsize
+
+    @classmethod
+    def from_rows(cls, X: Any, kernel: Kernel, dtype: str = "float64", backend: NumpyBackend = NUMPY) -> DenseGram:
+        """K for all pairs of rows; each tile serves both triangles."""
+        rows = kernel.prepare(X, backend, dtype)
+        n = rows.shape[0]
+        matrix = backend.empty_square(n, dtype)
+        tile = max(64, min(1024, n))
+        for start in range(0, n, tile):
+            stop = min(start + tile, n)
+            block = kernel(rows[start:stop], rows[start:], backend)
+            matrix[start:stop, start:] = block
+            matrix[stop:, start:stop] = block[:, stop - start :].T
+        return cls(matrix, backend)
+
+    @staticmethod
+    def bytes_for(n: int, dtype: str) -> int:
+        """Memory for n rows."""
+        return n * n * np.dtype(dtype).itemsize
+
+    def diagonal(self) -> np.ndarray:
+        """Of the matrix."""
+        return self.backend.numpy(self.backend.xp.diagonal(self.matrix)).astype(np.float64)
+
+    def matmat(self, columns: Array) -> Array:
+        """``K @ columns``, one pass over the matrix."""
+        product = self.backend.symmetric_product(self.matrix, columns)
+        return self.backend.cast(product, self.backend.float64)
+
+
+class ChunkedGram(Gram):
+    """Tiles of K recomputed at each product, never more than `max_bytes` at once: slow, exact, small.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n, d)
+        The rows.
+    kernel : Kernel
+        Any.
+    max_bytes : int
+        Cap for a tile.
+    dtype : str
+        Type of the tiles.
+    backend : NumpyBackend
+        Where they are computed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.game.gram import ChunkedGram, DenseGram
+    >>> from floral_learn.game.kernels import Kernel
+    >>> X, kernel = np.random.default_rng(0).normal(size=(50, 3)), Kernel("rbf", gamma=0.3)
+    >>> v = np.ones((50, 1))
+    >>> small = ChunkedGram(X, kernel, max_bytes=4_000)
+    >>> bool(np.allclose(small.matmat(v), DenseGram.from_rows(X, kernel).matmat(v))), small.nbytes
+    (True, 4000)
+    """
+
+    kind = "chunked"
+    recordable = False
+
+    def __init__(
+        self,
+        X: Any,
+        kernel: Kernel,
+        max_bytes: int = 256_000_000,
+        dtype: str = "float64",
+        backend: NumpyBackend = NUMPY,
+    ) -> None:
+        self.kernel = kernel
+        self.backend = backend
+        self.dtype = dtype
+        self.rows = kernel.prepare(X, backend, dtype)
+        self.n = self.rows.shape[0]
+        # A tile and the temporary it is computed from.
+        row_bytes = 2 * self.n * np.dtype(dtype).itemsize
+        self.tile = max(1, min(self.n, max_bytes // row_bytes))
+        self.nbytes = self.tile * row_bytes
+
+    def diagonal(self) -> np.ndarray:
+        """From the rows themselves."""
+        return self.backend.numpy(self.kernel.diagonal(self.rows, self.backend)).astype(np.float64)
+
+    def matmat(self, columns: Array) -> Array:
+        """``K @ columns``, each tile used for both triangles."""
+        out = self.backend.zeros(tuple(columns.shape), self.backend.float64)
+        columns = self.backend.cast(columns, self.backend.dtype(self.dtype))
+        for start in range(0, self.n, self.tile):
+            stop = min(start + self.tile, self.n)
+            block = self.kernel(self.rows[start:stop], self.rows[start:], self.backend)
+            block = self.backend.cast(block, columns.dtype)
+            out[start:stop] += block @ columns[start:]
+            out[stop:] += block[:, stop - start :].T @ columns[start:stop]
+        return out

@@ -1,0 +1,92 @@
+"""What a fit leaves behind: the decision function, and what the game found out about each training label."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from floral_learn.game.arrays import NumpyBackend
+from floral_learn.game.kernels import Kernel
+from floral_learn.game.pairs import vote
+
+TILE_NUMBERS = 2**24  # kernel values held at once while predicting
+
+
+@dataclass(frozen=True)
+class FittedModel:
+    """f(x) = k(x, basis) @ coef + intercept, and how classes are read from it: all that prediction needs.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        With its numbers and the shift of the rows.
+    basis : array or CSR matrix of shape (b, d), or int ndarray of shape (b,)
+        Support vectors or landmarks; columns of a precomputed kernel.
+    coef : ndarray of shape (b, columns)
+        Coefficients of each column.
+    intercept : ndarray of shape (columns,)
+    dtype : str
+        In which kernel values are computed, as in the fit.
+    n_classes : int
+    pairs : int ndarray of shape (P, 2) or None
+        The classes of each column, where these are pairs.
+    """
+
+    kernel: Kernel
+    basis: Any
+    coef: np.ndarray
+    intercept: np.ndarray
+    dtype: str
+    n_classes: int
+    pairs: np.ndarray | None = None
+
+    def columns(self, X: Any, backend: NumpyBackend) -> np.ndarray:
+        """Scores of every column of the game, (m, columns); X a matrix of rows (of kernel values, if precomputed)."""
+        if self.kernel.name == "precomputed":
+            return X[:, self.basis] @ self.coef + self.intercept
+        rows = self.kernel.prepare(X, backend, self.dtype)
+        basis = self.kernel.prepare(self.basis, backend, self.dtype)
+        coef = backend.array(self.coef)
+        tile = max(1, TILE_NUMBERS // max(1, basis.shape[0]))
+        out = np.empty((X.shape[0], self.coef.shape[1]))
+        for start in range(0, X.shape[0], tile):
+            values = self.kernel(rows[start : start + tile], basis, backend)
+            # The coefficients stay float64: landmarks can have large ones of both signs.
+            out[start : start + tile] = backend.numpy(backend.cast(values, backend.float64) @ coef)
+        return out + self.intercept
+
+    def scores(self, X: Any, backend: NumpyBackend) -> np.ndarray:
+        """(m, 1) for two classes, positive for the second one; (m, n_classes) for more, the largest wins."""
+        return class_scores(self.columns(X, backend), self.pairs, self.n_classes)
+
+
+def class_scores(columns: np.ndarray, pairs: np.ndarray | None, n_classes: int) -> np.ndarray:
+    """Scores of the classes from those of the game's columns."""
+    return columns if pairs is None else vote(columns, pairs, n_classes)
+
+
+@dataclass(frozen=True)
+class TrainingRecord:
+    """What the game found out about each of the n training labels: all that `label_issues` needs.
+
+    Attributes
+    ----------
+    labels : int ndarray of shape (n,)
+        The given labels, as class numbers.
+    scores : ndarray of shape (n, 1) or (n, n_classes)
+        Decision values without each row's own term.
+    flip_rate : ndarray of shape (n,)
+        Share of the attacked rounds in which the label was flipped.
+    load : ndarray of shape (n,)
+        The dual relative to its cap or, where no dual reaches its cap, to the largest dual.
+    may_flip : bool ndarray of shape (n,)
+        Whether the attacker was allowed to flip the label.
+    """
+
+    labels: np.ndarray
+    scores: np.ndarray
+    flip_rate: np.ndarray
+    load: np.ndarray
+    may_flip: np.ndarray

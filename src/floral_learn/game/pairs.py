@@ -1,0 +1,226 @@
+"""Several classes as pairs: a game of two classes for each, all of them columns of one batch.
+
+The game of a pair has the rows of its two classes only. They stand below one another, the shorter games filled up with
+rows whose cap is 0 (`Pairs.rows` is -1 there); `PairedGram` multiplies each column with the kernel of its own rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from floral_learn.game.arrays import Array
+from floral_learn.game.gram import DenseGram, Gram, format_bytes
+from floral_learn.game.low_rank import LowRankGram
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Which rows play in which game.
+
+    Attributes
+    ----------
+    classes : int ndarray of shape (P, 2)
+        Class numbers a < b; a is label 0 of the pair and b label 1.
+    rows : int ndarray of shape (m, P)
+        Row numbers, -1 where a game has fewer rows than the largest.
+    n : int
+        Rows of all classes.
+    """
+
+    classes: np.ndarray
+    rows: np.ndarray
+    n: int
+
+    @classmethod
+    def of(cls, labels: np.ndarray, n_classes: int, compact: bool = True) -> Pairs:
+        """All pairs of classes; not `compact`, every game has all n rows, -1 for those of other classes."""
+        classes = np.array(list(combinations(range(n_classes), 2)))
+        n = len(labels)
+        if not compact:
+            member = (labels[:, None] == classes[:, 0]) | (labels[:, None] == classes[:, 1])
+            return cls(classes, np.where(member, np.arange(n)[:, None], -1), n)
+        by_class = [np.flatnonzero(labels == c) for c in range(n_classes)]
+        own = [np.concatenate([by_class[a], by_class[b]]) for a, b in classes]
+        rows = np.full((max(map(len, own)), len(classes)), -1)
+        for p, some in enumerate(own):
+            rows[: len(some), p] = some
+        return cls(classes, rows, n)
+
+    @property
+    def member(self) -> np.ndarray:
+        """(m, P), false in the places that are filled up."""
+        return self.rows >= 0
+
+    def counts(self) -> np.ndarray:
+        """Rows of each class, (M,), for compact pairs: those of class a stand above those of class b."""
+        sizes = self.member.sum(axis=0)
+        n_classes = int(self.classes.max()) + 1
+        total = np.array([sizes[(self.classes == c).any(axis=1)].sum() for c in range(n_classes)])
+        # The pairs of class c hold its own rows M - 1 times and those of all others once.
+        return (total - self.n) // max(n_classes - 2, 1)
+
+    def gather(self, values: np.ndarray, fill: Any) -> np.ndarray:
+        """`values` (n,) of the rows of each game, (m, P); `fill` in the other places."""
+        return np.where(self.member, values[self.rows.clip(0)], fill)
+
+    def labels(self, labels: np.ndarray) -> np.ndarray:
+        """0 for class a and 1 for class b of each pair, (m, P)."""
+        return (self.gather(labels, -1) == self.classes[:, 1]).astype(np.int64)
+
+    def spread(self, columns: np.ndarray) -> np.ndarray:
+        """Columns (m, P) of the games as columns (n, P) of all rows, zero where a row does not play."""
+        out = np.zeros((self.n, columns.shape[1]), dtype=columns.dtype)
+        game = np.broadcast_to(np.arange(columns.shape[1]), columns.shape)
+        out[self.rows[self.member], game[self.member]] = columns[self.member]
+        return out
+
+
+def vote(scores: np.ndarray, classes: np.ndarray, n_classes: int) -> np.ndarray:
+    """Scores of all classes (m, M) from those of their pairs (m, P): votes, equal ones ordered by how sure they are.
+
+    Each pair votes for one of its two classes; the sum of a class's scores, squashed below a third of a vote either
+    way, decides among those with equal votes. :class:`sklearn.svm.SVC` calls this decision_function_shape="ovr".
+    """
+    votes, sure = np.zeros((len(scores), n_classes)), np.zeros((len(scores), n_classes))
+    for column, (a, b) in zip(scores.T, classes):
+        votes[:, b] += column > 0
+        votes[:, a] += column <= 0
+        sure[:, b] += column
+        sure[:, a] -= column
+    return votes + sure / (3 * (np.abs(sure) + 1))
+
+
+@dataclass(frozen=True)
+class _ClassBlock:
+    """The rows of F of one class, and where this class stands in the columns of its pairs."""
+
+    factor: Array  # (n_c, rank)
+    turned: Array  # (rank, n_c), the same row by row: products of few columns with it are several times faster
+    pairs: Array  # (M - 1,), the pairs that the class is in
+    places: Array  # ((M - 1) * n_c,), where their rows stand when columns lie one after the other
+
+    @classmethod
+    def of(cls, base: LowRankGram, pairs: Pairs, c: int) -> _ClassBlock:
+        backend, m = base.backend, len(pairs.rows)
+        own = np.flatnonzero((pairs.classes == c).any(axis=1))
+        other = np.where(pairs.classes[own, 0] == c, pairs.classes[own, 1], pairs.classes[own, 0])
+        counts = pairs.counts()
+        first = np.where(pairs.classes[own, 0] == c, 0, counts[other])
+        places = own[:, None] * m + first[:, None] + np.arange(counts[c])
+        rows = pairs.rows[first[0] : first[0] + counts[c], own[0]]
+        factor = base.factor[backend.array(rows)]
+        return cls(factor, backend.rowwise(factor.T), backend.array(own), backend.array(places.reshape(-1)))
+
+
+class PairedGram(Gram):
+    """A kernel operator for each column: that of the rows of its pair.
+
+    Parameters
+    ----------
+    base : Gram
+        K of all rows.
+    pairs : Pairs
+        Which rows belong to which column.
+    max_bytes : int
+        Matrices (or factors) of all pairs are laid out next to one another up to this size; beyond it columns are
+        spread over all rows for each product with `base`.
+    """
+
+    kind = "paired"
+
+    def __init__(self, base: Gram, pairs: Pairs, max_bytes: int) -> None:
+        self.base, self.pairs, self.backend = base, pairs, base.backend
+        self.n, self.dtype = len(pairs.rows), base.dtype
+        m, count = pairs.rows.shape
+        self.blocks: Array = None  # (P, m, m): the matrices of all pairs
+        self.by_class: list[_ClassBlock] = []  # or the rows of a low-rank factor, class by class
+        size = 0
+        if isinstance(base, LowRankGram) and base.one_process and m < pairs.n:
+            self.by_class = [_ClassBlock.of(base, pairs, c) for c in range(int(pairs.classes.max()) + 1)]
+            size = base.nbytes
+        elif isinstance(base, DenseGram) and m < pairs.n and count * m * m * np.dtype(base.dtype).itemsize <= max_bytes:
+            self.blocks = self._laid_out(base)
+            size = count * m * m * np.dtype(base.dtype).itemsize
+        self.nbytes = base.nbytes + size
+        self.recordable = base.recordable and size > 0
+
+    def _laid_out(self, base: DenseGram) -> Array:
+        """(P, m, m), zero where a game has no row."""
+        backend, parts = self.backend, []
+        for own in self.pairs.rows.T:
+            some = backend.array(own[own >= 0])
+            full = backend.xp.zeros((self.n, self.n), dtype=base.matrix.dtype, **backend.placed)
+            full[: len(some), : len(some)] = base.matrix[some][:, some]
+            parts.append(full)
+        return backend.xp.stack(parts)
+
+    def matmat(self, columns: Array) -> Array:
+        """Each column times the kernel of its own pair; columns repeat the pairs as often as needed."""
+        backend, count = self.backend, self.pairs.rows.shape[1]
+        times = columns.shape[1] // count
+        if self.by_class:
+            return self._through_factor(columns, times)
+        if self.blocks is None:
+            return self._through_all(columns, times)
+        vectors = columns.T.reshape(times, count, self.n)
+        vectors = backend.cast(vectors.swapaxes(0, 1), self.blocks.dtype)
+        product = backend.cast((vectors @ self.blocks).swapaxes(0, 1), backend.float64)
+        return product.reshape(times * count, self.n).T
+
+    def _through_factor(self, columns: Array, times: int) -> Array:
+        """F (F' v) with the rows of a class at a time: each multiplies the columns of all pairs that it is in."""
+        backend, count = self.backend, self.pairs.rows.shape[1]
+        flat = columns.T.reshape(times, count * self.n)
+        rank = self.by_class[0].factor.shape[1]
+        inner = backend.xp.zeros((times, count, rank), dtype=backend.float64, **backend.placed)
+        for part in self.by_class:
+            own = backend.cast(flat[:, part.places].reshape(-1, len(part.factor)), part.factor.dtype)
+            inner[:, part.pairs] += (own @ part.factor).reshape(times, len(part.pairs), rank)
+        out = backend.xp.zeros((times, count * self.n), dtype=backend.float64, **backend.placed)
+        for part in self.by_class:
+            own = backend.cast(inner[:, part.pairs].reshape(-1, rank), part.factor.dtype)
+            out[:, part.places] = backend.cast(own @ part.turned, backend.float64).reshape(times, -1)
+        return out.reshape(times * count, self.n).T
+
+    def _through_all(self, columns: Array, times: int) -> Array:
+        values = self.backend.numpy(columns)
+        width = len(self.pairs.classes)
+        shares = [self.pairs.spread(values[:, t * width : (t + 1) * width]) for t in range(times)]
+        product = self.backend.numpy(self.base.matmat(self.backend.columns(np.concatenate(shares, axis=1))))
+        rows = self.pairs.rows.clip(0)
+        parts = [np.take_along_axis(product[:, t * width : (t + 1) * width], rows, axis=0) for t in range(times)]
+        return self.backend.columns(np.concatenate(parts, axis=1))
+
+    def steepest(self, labels: np.ndarray, weight: np.ndarray | None, rounds: int = 12) -> np.ndarray:
+        """lambda_max of each pair's centred (and weighted) kernel, (P,), by power iterations from the labels.
+
+        A little below the true one at most, and a step of 1 / lambda_max is stable up to twice as much.
+        """
+        backend, member = self.backend, self.pairs.member
+        root = np.where(member, 1.0 if weight is None else np.sqrt(np.maximum(weight, 0)), 0.0)
+        normal = root / np.maximum(np.linalg.norm(root, axis=0), 1e-300)
+        signs = 2.0 * labels - 1
+
+        def image(v: np.ndarray) -> np.ndarray:
+            v = v - normal * (normal * v).sum(axis=0)
+            found = root * backend.numpy(self.matmat(backend.columns(root * v, backend.float64)))
+            return found - normal * (normal * found).sum(axis=0)
+
+        # What the kernel makes of the labels, squared, is a second direction: labels may be blind to the steepest one.
+        seen = backend.numpy(self.matmat(backend.columns(root**2 * signs, backend.float64)))
+        vector = image(root * (signs + (seen / np.maximum(np.abs(seen).max(axis=0), 1e-300)) ** 2))
+        size = np.linalg.norm(vector, axis=0)
+        if not np.isfinite(size).all():
+            raise ValueError("the kernel has values that are not finite: check the kernel and the scale of X")
+        for _ in range(rounds):
+            vector = image(vector / np.maximum(size, 1e-300))
+            size = np.linalg.norm(vector, axis=0)
+        return 1.05 * size
+
+    def describe(self) -> str:
+        """The operator of all rows, and how many pairs use it."""
+        return f"{self.base.describe()}; {len(self.pairs.classes)} pairs of classes, {format_bytes(self.nbytes)}"

@@ -1,0 +1,285 @@
+"""Where a game stands, what happened in it, and how it ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from floral_learn.game.arrays import Array, NumpyBackend
+
+_ARRAYS = ("dual", "signs", "mu", "weight_sum", "bias_sum", "flip_count")
+MARK_BYTES = 64_000_000  # memory for the sums that are kept on the way, see `Marks`
+
+
+class History:
+    """Rows of a game's record, on the game's device until somebody asks.
+
+    ``objective``, ``residual`` (KKT), ``bias`` and ``mu`` have shape (rounds, columns), ``step`` (rounds, R),
+    ``projection_iterations`` (rounds,), ``projected`` (rounds,) whether every projection reached its tolerance, and
+    ``flips`` (rounds, k, R) holds row numbers, -1 in empty places.
+    """
+
+    def __init__(self) -> None:
+        names = ("mu", "step", "projection_iterations", "projected", "flips", "objective", "residual", "bias")
+        self.rows: dict[str, list[Any]] = {name: [] for name in names}
+
+    def open_round(self, step: np.ndarray, mu: Array, iterations: Any, projected: Any, flips: Array) -> None:
+        """What is known once the step is made."""
+        self.rows["step"].append(step)
+        self.rows["mu"].append(mu)
+        self.rows["projection_iterations"].append(iterations)
+        self.rows["projected"].append(projected)
+        self.rows["flips"].append(flips)
+
+    def close_round(self, bias: Array, residual: Array, objective: Array) -> None:
+        """What the next pass over K tells about the step."""
+        self.rows["bias"].append(bias)
+        self.rows["residual"].append(residual)
+        self.rows["objective"].append(objective)
+
+    def __len__(self) -> int:
+        return len(self.rows["step"])
+
+    def copy(self) -> History:
+        """The same rows, in lists of their own."""
+        other = History()
+        other.rows = {name: list(rows) for name, rows in self.rows.items()}
+        return other
+
+    def to_arrays(self, backend: NumpyBackend) -> dict[str, np.ndarray]:
+        """One numpy array per quantity."""
+        out = {}
+        for name, rows in self.rows.items():
+            out[name] = _pad(backend.numpy_rows(rows)) if name == "flips" else np.array(backend.numpy_rows(rows))
+        return out
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> History:
+        """The history that `to_arrays` gave."""
+        history = cls()
+        for name in history.rows:
+            history.rows[name] = list(arrays[name])
+        return history
+
+
+@dataclass
+class Marks:
+    """Sums over the rounds as they stood at some earlier rounds, so that the last half can be averaged whenever a game
+    ends.
+
+    A mark is kept for each round of the last half, or for every `stride` of them where that would take more than
+    `MARK_BYTES`. Round 0, where every sum is zero, needs no mark.
+    """
+
+    stride: int = 1
+    rounds: list[int] = field(default_factory=list)
+    weights: list[Array] = field(default_factory=list)  # of (n, columns)
+    biases: list[Array] = field(default_factory=list)  # of (columns,)
+
+    @staticmethod
+    def stride_for(numbers: int, rounds: int) -> int:
+        """Rounds between two marks of `numbers` float64 each, for a game of at most `rounds` rounds."""
+        return max(1, -(-rounds * numbers * 4 // MARK_BYTES))
+
+    def note(self, number: int, weights: Array, bias: Array, exact: int | None) -> None:
+        """Keep the sums after round `number`, if its turn has come (round `exact` always is kept); let go of old
+        ones.
+        """
+        if number % self.stride == 0 or number == exact:
+            self.rounds.append(number)
+            self.weights.append(weights)
+            self.biases.append(bias)
+        while len(self.rounds) > 1 and self.rounds[1] <= number // 2 and self.rounds[0] != exact:
+            del self.rounds[0], self.weights[0], self.biases[0]
+
+    def nearest(self, number: int) -> tuple[int, Array, Array]:
+        """The marked round nearest to `number`, and its sums."""
+        best = min(range(-1, len(self.rounds)), key=lambda i: abs((self.rounds[i] if i >= 0 else 0) - number))
+        return (0, 0.0, 0.0) if best < 0 else (self.rounds[best], self.weights[best], self.biases[best])
+
+
+@dataclass
+class GameState:
+    """Where a game stands after a round; `to_arrays` and `from_arrays` carry it through a file unchanged.
+
+    Attributes
+    ----------
+    round : int
+        Rounds played.
+    dual, signs : array of shape (n, columns)
+        lambda_t, and the labels of this round, flips included.
+    mu : array of shape (columns,)
+        The projection's root: the next one starts there.
+    weight_sum, bias_sum : array
+        Sums of signs * dual and of the bias over all rounds that are closed.
+    flip_count : array of shape (n, R)
+        How often each label was flipped.
+    history : History
+        The record.
+    closed : bool
+        Whether bias, objective and residual of this round are in the history.
+    marks : Marks
+        Earlier sums, for the average over the last half.
+    settled : bool
+        Whether the game ended because it had settled (`Game.tol`).
+    movement : float
+        What `Game.tol` is compared with, at the last look; infinite before.
+    extra : dict
+        What is needed beside this to go on: the averaged decision values at the last look, or the momentum of the
+        accelerated solver.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.game.game import Game, solve
+    >>> from floral_learn.game.gram import DenseGram
+    >>> game = Game(gram=DenseGram(np.eye(4)), labels=np.array([0, 0, 1, 1]), cap=np.ones(4), steps=np.full(10, 0.5))
+    >>> solve(game).state.round
+    10
+    """
+
+    round: int
+    dual: Array
+    signs: Array
+    mu: Array
+    weight_sum: Array
+    bias_sum: Array
+    flip_count: Array
+    history: History
+    closed: bool = False
+    marks: Marks = field(default_factory=Marks)
+    settled: bool = False
+    movement: float = float("inf")
+    extra: dict[str, Array] = field(default_factory=dict)
+
+    @classmethod
+    def start(cls, signs: Array, games: int, backend: NumpyBackend, rounds: int = 1) -> GameState:
+        """Round 0: all duals are zero."""
+        n, columns = signs.shape
+        zeros = backend.zeros
+        return cls(
+            round=0,
+            dual=zeros((n, columns), backend.float64),
+            signs=signs,
+            mu=zeros((columns,), backend.float64),
+            weight_sum=zeros((n, columns), backend.float64),
+            bias_sum=zeros((columns,), backend.float64),
+            flip_count=zeros((n, games), backend.int64),
+            history=History(),
+            closed=True,
+            marks=Marks(Marks.stride_for(n * columns, rounds)),
+        )
+
+    def copy(self, backend: NumpyBackend) -> GameState:
+        """A state that can be played on without changing this one."""
+        marks = replace(
+            self.marks,
+            rounds=list(self.marks.rounds),
+            weights=list(self.marks.weights),
+            biases=list(self.marks.biases),
+        )
+        flip_count = backend.copy(self.flip_count)
+        return replace(self, flip_count=flip_count, history=self.history.copy(), marks=marks, extra=dict(self.extra))
+
+    def averages(self, average_from: int | None) -> tuple[int, Array, Array]:
+        """First averaged round minus one, mean signed duals and mean bias over the rounds after it."""
+        first, weights, bias = self.marks.nearest(self.round // 2 if average_from is None else average_from)
+        if first >= self.round:  # nothing was played after it: the last round is all there is
+            return self.round - 1, self.signs * self.dual, self.history.rows["bias"][-1]
+        count = self.round - first
+        return first, (self.weight_sum - weights) / count, (self.bias_sum - bias) / count
+
+    def to_arrays(self, backend: NumpyBackend) -> dict[str, np.ndarray]:
+        """The state as plain numpy arrays."""
+        arrays = {name: np.array(backend.numpy(getattr(self, name))) for name in _ARRAYS}  # copies: the game goes on
+        arrays["signs"] = arrays["signs"].astype(np.int8)
+        arrays["counters"] = np.array([self.round, int(self.closed), int(self.settled)])
+        arrays["movement"] = np.array([self.movement])
+        arrays["marks.rounds"] = np.array([self.marks.stride, *self.marks.rounds])
+        for name in ("weights", "biases"):
+            kept = backend.numpy_rows(getattr(self.marks, name))
+            arrays[f"marks.{name}"] = np.array(kept) if kept else np.zeros((0, *arrays["dual"].shape))
+        extra = {f"extra.{k}": np.array(backend.numpy(v)) for k, v in self.extra.items()}
+        return arrays | extra | {f"history.{k}": v for k, v in self.history.to_arrays(backend).items()}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray], backend: NumpyBackend) -> GameState:
+        """The state that `to_arrays` wrote."""
+
+        def part(prefix: str) -> dict[str, np.ndarray]:
+            return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+
+        fields: dict[str, Any] = {name: backend.array(arrays[name]) for name in _ARRAYS}
+        for name in ("dual", "signs", "weight_sum"):
+            fields[name] = backend.columns(fields[name], backend.float64)
+        fields["flip_count"] = backend.columns(fields["flip_count"])
+        number, closed, settled = (int(i) for i in arrays["counters"])
+        stride, *marked = (int(i) for i in arrays["marks.rounds"])
+        weights = [backend.columns(w) for w in arrays["marks.weights"]]
+        biases = [backend.array(b) for b in arrays["marks.biases"]]
+        extra = {k: backend.columns(v) if v.ndim == 2 else backend.array(v) for k, v in part("extra.").items()}
+        return cls(
+            round=number,
+            closed=bool(closed),
+            settled=bool(settled),
+            movement=float(arrays["movement"][0]),
+            history=History.from_arrays(part("history.")),
+            marks=Marks(stride, marked, weights, biases),
+            extra=extra,
+            **fields,
+        )
+
+
+@dataclass(frozen=True)
+class GameResult:
+    """The outcome; arrays are numpy, one column per game (or per class of a game).
+
+    Attributes
+    ----------
+    dual, weights : ndarray of shape (n, columns)
+        The last duals, and these times the labels of the last round: f = K @ weights + bias.
+    bias, residual : ndarray of shape (columns,)
+        Of the last round; the residual is that of the KKT conditions, under that round's labels.
+    mean_weights, mean_bias : ndarray
+        The averaged model.
+    averaged_from : int
+        The rounds after this one are averaged.
+    flip_rate : ndarray of shape (n, R)
+        Share of the attacked rounds in which each label was flipped.
+    history : dict of ndarray
+        One array per quantity, first axis the round.
+    state : GameState
+        Where the game ended; it can be played on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.game.game import Game, solve
+    >>> from floral_learn.game.gram import DenseGram
+    >>> game = Game(gram=DenseGram(np.eye(4)), labels=np.array([0, 0, 1, 1]), cap=np.ones(4), steps=np.full(50, 0.5))
+    >>> solve(game).dual[:, 0].round(3).tolist()
+    [1.0, 1.0, 1.0, 1.0]
+    """
+
+    dual: np.ndarray
+    weights: np.ndarray
+    bias: np.ndarray
+    mean_weights: np.ndarray
+    mean_bias: np.ndarray
+    averaged_from: int
+    residual: np.ndarray
+    flip_rate: np.ndarray
+    history: dict[str, np.ndarray]
+    state: GameState
+
+
+def _pad(rows: list[np.ndarray]) -> np.ndarray:
+    if not rows:
+        return np.zeros((0, 0, 0), dtype=np.int32)
+    longest = max(len(row) for row in rows)
+    out = np.full((len(rows), longest, rows[0].shape[1]), -1, dtype=np.int32)
+    for t, row in enumerate(rows):
+        out[t, : len(row)] = row
+    return out

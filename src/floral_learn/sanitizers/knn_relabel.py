@@ -1,0 +1,96 @@
+"""Relabel by neighbourhood: y_i <- mode of its k nearest labels where the mode's share >= threshold.
+
+Paudice, Munoz-Gonzalez and Lupu, "Label Sanitization against Label Flipping Poisoning Attacks", 2018.
+All rows are judged on the given labels, never on labels that were already replaced.
+"""
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval
+
+from floral_learn.sanitizers.neighbors import neighbor_blocks
+from floral_learn.sanitizers.result import SanitizeResult, sanitizer_input, spare_one_of_each_class
+
+
+class KNNRelabel(BaseEstimator):
+    """Replace a label by the one that most of its nearest neighbours carry.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=20
+        Neighbours that vote (the row itself does not); at most n - 1 are used.
+    threshold : float in [0.5, 1], default=0.95
+        Share of the votes that the winning label needs.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from floral_learn import KNNRelabel
+    >>> X, y = make_moons(200, noise=0.1, random_state=0)
+    >>> y[:5] = 1 - y[:5]
+    >>> int(KNNRelabel(threshold=0.8).fit_sanitize(X, y).relabeled[:5].sum())
+    5
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "threshold": [Interval(Real, 0.5, 1.0, closed="both")],
+    }
+
+    def __init__(self, n_neighbors: int = 20, threshold: float = 0.95) -> None:
+        self.n_neighbors = n_neighbors
+        self.threshold = threshold
+
+    def fit_sanitize(self, X: Any, y: Any, graph: Any = None) -> SanitizeResult:
+        """Sanitise labels y (n,) of rows X (n, d).
+
+        ``graph`` is an optional sparse (n, n) matrix whose stored entries, explicit zeros included, name
+        the neighbours of each row, as ``sklearn.neighbors.kneighbors_graph`` gives it; it then decides who
+        votes, in place of ``n_neighbors``. Its diagonal is ignored. A class never loses all of its labels.
+        """
+        features, classes, codes = sanitizer_input(self, X, y)
+        votes = (
+            _count_votes(features, codes, len(classes), self.n_neighbors)
+            if graph is None
+            else _count_graph_votes(graph, codes, len(classes))
+        )
+        share = votes / votes.sum(axis=1, keepdims=True)
+        rows = np.arange(len(codes))
+        winner = share.argmax(axis=1)
+        own = share[rows, codes]
+        # A tie that includes the given label is no reason to change it.
+        change = (share[rows, winner] >= self.threshold - 1e-12) & (share[rows, winner] > own)
+        change = spare_one_of_each_class(change, codes, suspicion=-own)
+        clean = classes[np.where(change, winner, codes)]
+        return SanitizeResult(X, clean, None, np.ones(len(codes), bool), change)
+
+
+def _count_votes(X: NDArray[np.float64], codes: NDArray[np.intp], n_classes: int, n_neighbors: int) -> NDArray[np.intp]:
+    votes = np.empty((len(codes), n_classes), dtype=np.intp)
+    for rows, indices, _ in neighbor_blocks(X, n_neighbors):
+        for code in range(n_classes):
+            votes[rows, code] = (codes[indices] == code).sum(axis=1)
+    return votes
+
+
+def _count_graph_votes(graph: Any, codes: NDArray[np.intp], n_classes: int) -> NDArray[np.intp]:
+    n = len(codes)
+    if not sparse.issparse(graph):
+        raise ValueError(f"graph must be a scipy sparse matrix of shape ({n}, {n}), got {type(graph).__name__}.")
+    if graph.shape != (n, n):
+        raise ValueError(f"graph must have shape ({n}, {n}), one row for each row of X, got {graph.shape}.")
+    graph = graph.tocsr()  # keeps explicit zeros: duplicates at distance 0 are neighbours too
+    row = np.repeat(np.arange(n), np.diff(graph.indptr))
+    other = row != graph.indices
+    votes = np.bincount(row[other] * n_classes + codes[graph.indices[other]], minlength=n * n_classes).reshape(
+        n, n_classes
+    )
+    if (votes.sum(axis=1) == 0).any():
+        lonely = int(np.flatnonzero(votes.sum(axis=1) == 0)[0])
+        raise ValueError(f"graph gives row {lonely} no neighbour other than itself; every row needs at least one.")
+    return votes

@@ -1,0 +1,205 @@
+"""Sanitise, then train: any label sanitiser in front of any classifier."""
+
+import inspect
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_regressor
+from sklearn.utils import get_tags
+from sklearn.utils._metadata_requests import _routing_enabled
+from sklearn.utils._param_validation import HasMethods
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
+
+from floral_learn.base.classifier_input import query_input, training_input
+from floral_learn.base.whole_fit import whole_fit
+from floral_learn.baselines.svm import PlainSVC
+
+
+def _inner_has(method: str) -> Any:
+    def check(self: Any) -> bool:
+        getattr(self._parts()[1] if not hasattr(self, "estimator_") else self.estimator_, method)
+        return True
+
+    return available_if(check)
+
+
+class SanitizedClassifier(ClassifierMixin, BaseEstimator):
+    """Train ``estimator`` on what ``sanitizer`` makes of the untrusted labels.
+
+    Parameters
+    ----------
+    sanitizer : object
+        Has ``fit_sanitize(X, y) -> SanitizeResult``. Where that takes ``estimator`` or ``sample_weight``, it gets them.
+    estimator : classifier
+        It must accept ``sample_weight`` if the sanitiser (or the caller) gives weights.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (M,)
+        The given labels.
+    sanitizer_, estimator_ : object, classifier
+        The fitted parts.
+    kept_, relabeled_ : bool ndarray of shape (n,)
+        Masks over the training rows.
+    sample_weight_ : ndarray of shape (m,) or None
+        Weights of the kept rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from floral_learn import KNNRelabel, SanitizedClassifier
+    >>> X, y = make_moons(200, noise=0.2, random_state=0)
+    >>> clf = SanitizedClassifier(KNNRelabel(threshold=0.8), LogisticRegression()).fit(X, y)
+    >>> clf.predict(X[:2]).shape
+    (2,)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "sanitizer": [HasMethods("fit_sanitize")],
+        "estimator": [HasMethods(["fit", "predict"])],
+    }
+
+    def __init__(self, sanitizer: Any, estimator: Any) -> None:
+        self.sanitizer = sanitizer
+        self.estimator = estimator
+
+    def _parts(self) -> tuple[Any, Any]:
+        return self.sanitizer, self.estimator
+
+    # Keywords of the sanitisers that a user may request under metadata routing.
+    __metadata_request__fit: ClassVar[dict[str, Any]] = {"graph": None, "pred_probs": None}
+
+    @whole_fit
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
+        """Sanitise rows X (n, d) and labels y (n,), then train.
+
+        ``sample_weight`` (n,) goes to the classifier, times the sanitiser's own weights, and to a sanitiser that takes
+        it (others count every row once). Further keywords that ``fit_sanitize`` knows (``graph``, ``pred_probs``) go
+        there; with scikit-learn's metadata routing switched on, the rest goes to the classifier, if it requested it.
+        """
+        self._validate_params()
+        sanitizer, estimator = self._parts()
+        for name, part in (("sanitizer", sanitizer), ("estimator", estimator)):
+            if isinstance(part, type):
+                raise TypeError(f"{name}={part.__name__} is a class; give an instance, {part.__name__}().")
+        if is_regressor(estimator):
+            raise ValueError(f"estimator={type(estimator).__name__} is a regressor; a classifier is needed.")
+        known = inspect.signature(sanitizer.fit_sanitize).parameters
+        for_sanitizer = {name: value for name, value in params.items() if name in known and value is not None}
+        for_estimator = self._route(sanitizer, estimator, known, params)
+        tags = get_tags(estimator).input_tags
+        X, codes, weight = training_input(
+            self,
+            X,
+            y,
+            sample_weight,
+            accept_sparse="csr" if "estimator" in known and tags.sparse else False,
+            ensure_all_finite="allow-nan" if "estimator" in known and tags.allow_nan else True,
+        )
+        if weight is not None:
+            self._takes_weights(estimator, "sample_weight")
+        if "sample_weight" in known:
+            for_sanitizer["sample_weight"] = weight
+        if "estimator" in known:
+            for_sanitizer["estimator"] = estimator
+        self.sanitizer_ = clone(sanitizer)
+        result = self.sanitizer_.fit_sanitize(X, self.classes_[codes], **for_sanitizer)
+        self.kept_, self.relabeled_ = result.kept, result.relabeled
+        self.sample_weight_ = result.sample_weight
+        if weight is not None:
+            given = weight[result.kept]
+            self.sample_weight_ = given if result.sample_weight is None else given * result.sample_weight
+        arguments = _check_method_params(X, for_estimator, indices=np.flatnonzero(result.kept))
+        if self.sample_weight_ is not None:
+            self._takes_weights(estimator, "the sanitizer")
+            arguments["sample_weight"] = self.sample_weight_
+        self.estimator_ = clone(estimator).fit(result.X, result.y, **arguments)
+        return self
+
+    @staticmethod
+    def _takes_weights(estimator: Any, source: str) -> None:
+        if not has_fit_parameter(estimator, "sample_weight"):
+            raise ValueError(
+                f"estimator={type(estimator).__name__} cannot train with the weights of {source}: its "
+                "fit takes no sample_weight."
+            )
+
+    def _route(self, sanitizer: Any, estimator: Any, known: Any, params: dict[str, Any]) -> dict[str, Any]:
+        """The keywords for the classifier's fit; without metadata routing there can be none."""
+        rest = {name: value for name, value in params.items() if name not in known}
+        if rest and _routing_enabled():
+            return dict(process_routing(self, "fit", **rest).estimator.fit)
+        if rest:
+            allowed = [name for name in known if name not in ("X", "y", "sample_weight", "estimator")]
+            raise TypeError(
+                f"fit() got an unexpected keyword {next(iter(rest))!r}; {type(sanitizer).__name__} takes "
+                f"{', '.join(allowed) or 'no further keywords'}."
+            )
+        return {}
+
+    def get_metadata_routing(self) -> Any:
+        """What this classifier consumes (``sample_weight``, the sanitiser's keywords) and hands on."""
+        estimator = self._parts()[1]
+        mapping = MethodMapping()
+        for method in ("fit", "predict", "predict_proba", "decision_function"):
+            mapping.add(caller=method, callee=method)
+        return MetadataRouter(owner=self).add_self_request(self).add(estimator=estimator, method_mapping=mapping)
+
+    def _ask(self, method: str, X: Any, params: dict[str, Any]) -> Any:
+        check_is_fitted(self)
+        routed = {}
+        if params:
+            if not _routing_enabled():
+                raise TypeError(f"{method}() got an unexpected keyword {next(iter(params))!r}.")
+            routed = dict(getattr(process_routing(self, method, **params).estimator, method))
+        tags = get_tags(self).input_tags
+        X = query_input(
+            self,
+            X,
+            accept_sparse="csr" if tags.sparse else False,
+            ensure_all_finite="allow-nan" if tags.allow_nan else True,
+        )
+        return getattr(self.estimator_, method)(X, **routed)
+
+    def predict(self, X: Any, **params: Any) -> np.ndarray:
+        """Class of each row of X (m, d)."""
+        return self._ask("predict", X, params)
+
+    @_inner_has("decision_function")
+    def decision_function(self, X: Any, **params: Any) -> np.ndarray:
+        """Scores of the classifier behind the sanitiser."""
+        return self._ask("decision_function", X, params)
+
+    @_inner_has("predict_proba")
+    def predict_proba(self, X: Any, **params: Any) -> np.ndarray:
+        """Probabilities of the classifier behind the sanitiser, only where it has real ones."""
+        return self._ask("predict_proba", X, params)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        sanitizer, estimator = self._parts()
+        # The classifiers of other papers count on dense rows; one that takes the model behind takes its rows, too.
+        if "estimator" in inspect.signature(sanitizer.fit_sanitize).parameters:
+            behind = get_tags(estimator).input_tags
+            tags.input_tags.sparse, tags.input_tags.allow_nan = behind.sparse, behind.allow_nan
+        return tags
+
+
+class SanitizedSVC(SanitizedClassifier):
+    """Base of the named presets: one sanitiser class in front of :class:`PlainSVC`."""
+
+    _sanitizer_class: ClassVar[type[Any]]
+
+    def _parts(self) -> tuple[Any, Any]:
+        own = self.get_params(deep=False)
+        return tuple(
+            part(**{name: own[name] for name in part._get_param_names()}) for part in (self._sanitizer_class, PlainSVC)
+        )  # type: ignore[return-value]
+
+    @property
+    def n_iter_(self) -> Any:
+        """Solver iterations of the SVM behind the sanitiser."""
+        return self.estimator_.n_iter_

@@ -1,0 +1,1 @@
+"""Your own tables: one reader, one encoder, cells that no spreadsheet runs."""

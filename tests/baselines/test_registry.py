@@ -1,0 +1,97 @@
+"""DEFENSES: every name gives its class, and naming them imports nothing."""
+
+import importlib.util
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.multioutput import MultiOutputClassifier
+
+import floral_learn
+from floral_learn.base.extras import install_line
+from floral_learn.baselines import DEFENSES
+
+FULL_NAMES = {
+    "floral": "FloralClassifier",
+    "svm": "PlainSVC",
+    "ln-svm": "LabelNoiseSVC",
+    "curie": "CurieSVC",
+    "ls-svm": "LabelSanitizedSVC",
+    "k-lid": "KLIDWeightedSVC",
+    "contradicted": "ContradictedLabelsSVC",
+    "rs": "RandomizedSmoothingClassifier",
+    "dpa": "PartitionAggregationClassifier",
+    "rsrnn": "RSRNNClassifier",
+    "nn": "NeuralNetClassifier",
+    "nn-pgd": "PGDNeuralNetClassifier",
+    "roberta": "TextClassifier",
+}
+NETWORKS = ("nn", "nn-pgd")  # their modules need torch; the text model imports it in fit
+
+
+@pytest.mark.parametrize(("name", "full"), FULL_NAMES.items())
+def test_each_name_gives_the_public_class(name, full):
+    assert name in DEFENSES
+    if name in NETWORKS:
+        pytest.importorskip("torch", reason="networks need torch: pip install '.[torch]'")
+    assert DEFENSES[name].__name__ == full
+    assert getattr(floral_learn, full) is DEFENSES[name]
+
+
+def test_every_registered_class_is_a_classifier_with_defaults():
+    for name in DEFENSES:
+        if name in NETWORKS and importlib.util.find_spec("torch") is None:
+            continue
+        model = DEFENSES[name]()
+        assert model.__sklearn_tags__().estimator_type == "classifier", name
+
+
+def test_a_network_without_torch_names_the_install_line():
+    code = "import sys; sys.modules['torch'] = None; from floral_learn import DEFENSES; DEFENSES['nn']"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert f"need torch: {install_line('torch')}" in done.stderr
+
+
+def test_an_unknown_name_lists_the_known_ones():
+    with pytest.raises(KeyError, match=r"'svn' is not a defense; known names: floral, svm"):
+        DEFENSES["svn"]
+
+
+def test_listing_names_imports_neither_sklearn_nor_torch():
+    code = "import sys; from floral_learn.baselines import DEFENSES; list(DEFENSES); 'svm' in DEFENSES;"
+    code += "sys.exit(any(m in sys.modules for m in ('sklearn', 'torch', 'pandas', 'matplotlib')))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def made():
+    """One of each defense, with rows that it takes."""
+    rng = np.random.default_rng(0)
+    for name in DEFENSES:
+        if name in (*NETWORKS, "roberta") and importlib.util.find_spec("torch") is None:
+            continue
+        yield name, DEFENSES[name](), ["some text"] * 40 if name == "roberta" else rng.normal(size=(40, 3))
+
+
+def test_every_defense_refuses_a_regression_target():
+    target = np.random.default_rng(1).normal(size=40)
+    for name, model, X in made():
+        with pytest.raises(ValueError, match="Unknown label type: continuous"):
+            model.fit(X, target)
+        assert not hasattr(model, "classes_"), name
+
+
+@pytest.mark.parametrize("y", [np.tile([[0, 1], [1, 1]], (20, 1)), [["a"], ["b", "c"]] * 20], ids=["matrix", "lists"])
+def test_every_defense_refuses_several_labels_per_row(y):
+    for name, model, X in made():
+        words = "flat list of labels|1-D|inhomogeneous" if name == "roberta" else "one label per row.*multilabel"
+        with pytest.raises(ValueError, match=words):
+            model.fit(X, y)
+        assert not hasattr(model, "classes_"), name
+
+
+def test_the_way_out_of_several_labels_works():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    Y = (X > 0).astype(int)
+    model = MultiOutputClassifier(DEFENSES["floral"](n_rounds=50, random_state=0)).fit(X, Y)
+    assert (model.predict(X) == Y).mean() > 0.8

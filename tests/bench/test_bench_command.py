@@ -1,0 +1,340 @@
+"""``floral bench`` as a user types it."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from contextlib import chdir
+from dataclasses import replace
+from types import SimpleNamespace
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from floral_bench.adapt_suite import adapt
+from floral_bench.cli import bench, report
+from floral_bench.cli.bench_progress import Clock, LogProgress, duration
+from floral_bench.plan import Job
+from floral_bench.suites import SUITES
+from floral_learn.cli import make_app
+
+FAST = ("--methods", "svm-libsvm,floral-fixed", "--reps", "1", "--levels", "0,10")
+
+
+def floral(*arguments, cwd):
+    """The command in this process, which has imported everything already."""
+    words = [str(word) for word in arguments]
+    with chdir(cwd), warnings.catch_warnings(), patch.object(sys, "argv", ["floral", *words]):
+        warnings.simplefilter("default")
+        done = CliRunner().invoke(make_app(), words, env={"COLUMNS": "120"})
+    return SimpleNamespace(returncode=done.exit_code, stdout=done.stdout, stderr=done.stderr)
+
+
+def floral_alone(*arguments, cwd, timeout=120):
+    """The command in a process of its own, as a user has it."""
+    command = [sys.executable, "-c", "from floral_learn.cli import main; main()", *map(str, arguments)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "120"}
+    return subprocess.run(
+        command, capture_output=True, text=True, cwd=cwd, env=environment, timeout=timeout, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bench")
+    return folder, floral_alone("bench", "moon", *FAST, cwd=folder)
+
+
+def test_a_run_prints_the_table_and_leaves_files(finished):
+    folder, done = finished
+    assert done.returncode == 0, done.stderr
+    for text in (
+        "floral (budget 2 %)",
+        "svm (libsvm)",
+        "10 %",
+        "time: ",
+        "5 cells, 5 computed",
+        "floral report runs/moon",
+    ):
+        assert text in done.stdout
+    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    tables = {f"runs/moon/tables/{name}" for name in ("accuracy.md", "accuracy.tex", "hinge_loss.csv")}
+    figures = {f"runs/moon/figures/security.{kind}" for kind in ("png", "svg")}
+    assert {"runs/store.sqlite", "runs/moon/run.json", *tables, *figures} <= names
+
+
+def test_progress_is_plain_lines_where_there_is_no_terminal(finished):
+    _, done = finished
+    assert "\x1b" not in done.stdout + done.stderr
+    assert re.search(r"\d\d:\d\d:\d\d 2/2 .* 100 % done, about", done.stderr)
+
+
+def test_the_same_command_again_computes_nothing(finished):
+    folder, _ = finished
+    again = floral("bench", "moon", *FAST, cwd=folder)
+    assert "5 of 5 cells were known, 0 computed" in again.stdout
+
+
+def test_the_list_has_every_suite_and_the_time_of_the_last_run(finished):
+    folder, _ = finished
+    shown = floral("bench", "--list", cwd=folder).stdout
+    for name in [*SUITES, "arena", "questions", "crowd"]:
+        assert re.search(rf"^ *{name} ", shown, re.MULTILINE), name
+    assert re.search(r"^ *moon .* s *$", shown, re.MULTILINE)
+    assert not list(folder.glob("*.sqlite"))
+
+
+def test_the_report_of_a_run_is_one_page(finished):
+    folder, _ = finished
+    done = floral("report", "runs/moon", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    page = (folder / "runs/moon/report.html").read_text(encoding="utf-8")
+    assert "floral bench moon --methods" in page
+    assert "numpy" in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["bench", "mon"], "unknown suite 'mon'; known: moon,"),
+        (["bench"], "give the name of a suite"),
+        (["bench", "moon", "--methods", "svm,nope"], "--methods 'nope' is not in suite 'moon'; it has: floral"),
+        (["bench", "moon", "--levels", "ten"], "--levels 'ten' must be percentages"),
+        (["bench", "moon", "--levels", "60"], "--levels 60 is not a percentage"),
+        (["bench", "moon", "--reps", "0"], "--reps 0 must be at least 1"),
+        (["bench", "moon", "--jobs", "0"], "--jobs 0 must be a number of processes"),
+        (["bench", "mnist", "--labels", "reference"], "--authors-labels exist for Moon"),
+        (
+            ["bench", "moon", "arena", "--authors-labels"],
+            "--authors-labels exist for the paper's Moon suites, not for arena",
+        ),
+        (["bench", "moon", "mon"], "unknown suite 'mon'"),
+        (["bench", "moon", "--method", "svm", "--method", "nope"], "--methods 'nope' is not in suite 'moon'"),
+        (["bench", "moon", "--labels", "theirs"], "--labels 'theirs' must be 'own' or 'reference'"),
+        (["bench", "--data", "none.csv", "--label", "y"], "cannot read none.csv"),
+        (["bench", "--data", "few.csv", "--label", "y"], "few.csv"),
+        (["bench", "--data", "good.csv"], "--data needs --label"),
+        (["bench", "--data", "good.csv", "--label", "z"], "has no column 'z'; its columns are"),
+        (["bench", "--data", "good.csv", "--label", "y", "--attack", "hope"], "--attack 'hope' is unknown"),
+        (["report", "nowhere"], "nowhere is not the folder of a run"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_wrong_input_is_one_line_exit_2_and_no_file(tmp_path, monkeypatch, arguments, message):
+    (tmp_path / "good.csv").write_text("a,y\n" + "".join(f"{i % 7},{'ab'[i % 2]}\n" for i in range(40)))
+    (tmp_path / "few.csv").write_text("a,y\n1,x\n2,z\n")
+    app = typer.Typer()
+    bench.register(app)
+    report.register(app)
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert message in done.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"good.csv", "few.csv"}
+
+
+def test_a_users_file_is_compared_under_attack(tmp_path):
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(90, 2)), []
+    lines = ["age,city,y"]
+    for row in x:
+        y.append("yes" if row.sum() > 0 else "no")
+        lines.append(f"{row[0]:.3f},{'north' if row[1] > 0 else 'south'},{y[-1]}")
+    (tmp_path / "mine.csv").write_text("\n".join(lines) + "\n")
+    methods = ("--methods", "floral-fixed,svm-libsvm,curie-libsvm", "--levels", "0,10", "--reps", "2")
+    done = floral("bench", "--data", "mine.csv", "--label", "y", "--attack", "random", *methods, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "1 number column standardised: age; 1 category column as 2 indicators: city" in done.stdout
+    assert (tmp_path / "runs/mine/tables/accuracy.md").read_text().count("| 10 %") == 3
+    # An edited file is another data set: nothing of the old one is reused.
+    (tmp_path / "mine.csv").write_text("\n".join(lines[:-1]) + "\n")
+    again = floral("bench", "--data", "mine.csv", "--label", "y", "--attack", "random", *methods, cwd=tmp_path)
+    assert "were known" not in again.stdout
+
+
+def test_ctrl_c_is_one_line_and_the_run_continues(tmp_path):
+    code = "from floral_learn.cli import main; main()"
+    command = [
+        sys.executable,
+        "-c",
+        code,
+        "bench",
+        "moon",
+        "--methods",
+        "svm",
+        "--reps",
+        "4",
+        "--levels",
+        "0,5,10",
+    ]
+    process = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    line = ""
+    while "1/" not in line or "svm" not in line:
+        line = process.stderr.readline()
+        assert line, "the run ended before its first batch did"
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors.splitlines()[-1] == "floral bench: stopped; finished cells are kept, and the same command continues"
+    assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize("name", list(SUITES))
+def test_quick_makes_every_suite_small(name):
+    full, quick = SUITES[name], adapt(SUITES[name], quick=True)
+    assert quick.name == f"{name}-quick"
+    assert len(quick.cells()) <= len(full.cells())
+    assert len(quick.seeds) <= 2
+    assert max(quick.levels) <= 10
+    assert {method.title for method in quick.methods} == {method.title for method in full.methods}
+    if full.grid:
+        assert quick.grid.rounds <= 100
+
+
+def test_reference_labels_are_the_authors_one_replication():
+    suite = adapt(SUITES["moon"], reference=True)
+    attacks = [cell for cell in suite.cells() if cell.method.name == "attack"]
+    assert [cell.level for cell in attacks] == [5, 10, 15, 20, 25]  # one file, whatever the number of seeds
+    assert {dict(data.params)["seed"] for data in suite.data} == {1}
+    assert suite.seeds == (1, 2, 3, 4, 5)
+
+
+def test_titles_with_commas_are_names_of_methods():
+    suite = adapt(SUITES["moon-rs"], methods=["rs (q=0.1", "lambda=0.01)", "svc-default"])
+    assert [method.title for method in suite.methods] == ["SVC()", "rs (q=0.1, lambda=0.01)"]
+
+
+@pytest.mark.parametrize("name", [n for n in SUITES if n not in ("datasets", "stability", "imdb-influence")])
+def test_every_suite_that_compares_has_the_rows_that_users_have(name):
+    assert {"svc-default", "floral-default"} <= {method.name for method in SUITES[name].methods}
+
+
+def test_failed_cells_are_an_exit_code_and_the_tables_are_written_all_the_same(tmp_path, monkeypatch):
+    import floral_bench.suites as suites
+    from floral_bench.spec import Method, params
+
+    broken = Method("dpa", params(no_such_parameter=1), label="broken", per_setting=False)
+    good = next(method for method in SUITES["moon"].methods if method.name == "svm-libsvm")
+    small = replace(adapt(SUITES["moon"], quick=True, reps=1), name="half", methods=(good, broken))
+    monkeypatch.setitem(suites.SUITES, "half", small)
+    monkeypatch.chdir(tmp_path)
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    bench.register(app)
+    for _ in range(2):  # the second run finds the failure of the first
+        done = CliRunner().invoke(app, ["bench", "half"])
+        assert done.exit_code == 1
+        assert "failed" in done.output
+    assert (tmp_path / "runs" / "half" / "tables" / "accuracy.md").is_file()
+
+
+def test_seed_and_reps_choose_the_replications():
+    suite = adapt(SUITES["mnist"], seed=7, reps=3)
+    assert suite.seeds == (7, 8, 9)
+    assert [dict(data.params)["seed"] for data in suite.data] == [7, 8, 9]
+    assert dict(suite.data[0].params)["n_train"] == 10_000
+
+
+def test_durations_read_well():
+    assert [duration(s) for s in (0.34, 12.3, 130, 3900)] == ["0.3 s", "12 s", "2 min 10 s", "1 h 05 min"]
+
+
+def test_time_left_comes_from_the_weight_of_what_is_done(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    cells = tuple(SUITES["moon"].cells()[:1])
+    shares = np.zeros(2)
+    clock = Clock([Job("fits", cells, 1.0), Job("fits", cells, 3.0)], shares)
+    assert clock.overall() == (0.0, None)
+    clock.done.add(0)
+    now[0] += 10  # a quarter of the weight took ten seconds
+    share, left = clock.overall()
+    assert (share, left) == (0.25, pytest.approx(30.0))
+    shares[1] = 0.1
+    clock.running()
+    now[0] += 10
+    shares[1] = 0.5
+    ((number, part, rest),) = clock.running()
+    assert (number, part, rest) == (1, 0.5, pytest.approx(10.0))
+
+
+def test_a_failed_cell_is_named_in_the_log():
+    from floral_bench.spec import CellResult
+
+    cell = SUITES["moon"].cells()[-1]
+    lines = []
+    log = LogProgress(lines.append)
+    job = Job("fits", (cell,), 1.0)
+    log.start([job], np.zeros(1))
+    log.finished(0, job, [CellResult(cell, error="ValueError: broken")])
+    log.stop()
+    assert any("failed: " in line and "broken" in line and "25 %" in line for line in lines)
+
+
+def test_the_arena_prints_a_score_card_and_is_in_the_list(tmp_path):
+    few = ("--quick", "--methods", "plain-svc,safe-svc", "--levels", "30")
+    done = floral("bench", "arena", *few, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "score card" in done.stdout
+    assert "safe SVC" in done.stdout
+    assert (tmp_path / "runs" / "arena-quick" / "figures" / "arena.png").is_file()
+    again = floral("bench", "arena", *few, cwd=tmp_path)
+    assert "0 cells computed" in again.stdout
+    assert "arena" in floral("bench", "--list", cwd=tmp_path).stdout
+    wrong = floral("bench", "arena", "--labels", "reference", cwd=tmp_path)
+    assert wrong.returncode == 2
+    assert "not for arena" in wrong.stderr
+
+
+def test_failed_cells_are_named_and_the_command_ends_with_an_error(tmp_path, monkeypatch):
+    from floral_bench import runner
+
+    real = runner.run_job
+
+    def broken(job, labels, progress=None, device=None):
+        results = real(job, labels, progress, device)
+        for result in results:
+            if result.cell.method.name == "svm-libsvm" and result.cell.level == 10:
+                result.error, result.rows = "ValueError: broken on purpose", []
+        return results
+
+    monkeypatch.setattr(runner, "run_job", broken)
+    monkeypatch.chdir(tmp_path)
+    app = typer.Typer()
+    bench.register(app)
+    report.register(app)
+    done = CliRunner().invoke(app, ["bench", "moon", *FAST])
+    assert done.exit_code == 1
+    assert "10 %" in done.stderr
+    assert "broken on purpose" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("floral bench: 1 cells failed, named above")
+    again = CliRunner().invoke(app, ["bench", "moon", *FAST])  # nothing is left to do, and it is still not whole
+    assert again.exit_code == 1
+    assert not list((tmp_path / "runs").glob(".*"))
+
+
+def test_what_a_killed_benchmark_left_is_removed(tmp_path):
+    from floral_bench.runner import _progress_file
+
+    store = tmp_path / "store.sqlite"
+    left, alive = tmp_path / ".store.sqlite.999999999.progress", tmp_path / f".store.sqlite.{os.getpid()}.progress"
+    left.write_bytes(b"")
+    alive.write_bytes(b"")
+    assert _progress_file(store) == alive.resolve()
+    assert not left.exists()
+    assert alive.exists()

@@ -1,0 +1,273 @@
+"""What stands under docs/results was made by a command at a commit, and its sentences are counted from its numbers."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from floral_bench.reporting import summary
+from floral_bench.reporting.environment import DIRTY, environment, publishable
+from floral_bench.reporting.making import (
+    Making,
+    beside_merged,
+    keep_parts,
+    kept_parts,
+    makings,
+    one_commit,
+    typed,
+    write_note,
+)
+from floral_bench.reporting.origin import NOT_RECORDED, Part, note_of
+from floral_bench.reporting.who_won import winners
+from floral_bench.spec import RESULTS_VERSION
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "docs" / "results"
+pytestmark = pytest.mark.skipif(not RESULTS.is_dir(), reason="docs are not part of the source archive")
+NOTES = sorted(RESULTS.glob("*/run.json"))
+
+
+#: Folders whose time is not known in full. Every run notes its time now: no folder may be added.
+NOT_TIMED = {"arena", "unseen"}
+OF_A_MACHINE = {"commit", "python", "numpy", "scikit-learn", "system", "results_version"}
+
+
+@pytest.mark.parametrize("path", NOTES, ids=lambda path: path.parent.name)
+def test_a_note_says_how_the_numbers_were_made(path):
+    note = json.loads(path.read_text(encoding="utf-8"))
+    assert note["command"]
+    assert note["started"]
+    publishable(note["environment"])
+    for where in [note["environment"], *note.get("parts", [])]:
+        assert all(where.get(name) for name in OF_A_MACHINE), "command, commit, versions, machine"
+        publishable(where)
+        assert where["results_version"] == str(RESULTS_VERSION), "run it again: the numbers changed"
+    times = [note["seconds"], *(part["seconds"] for part in note.get("parts", []))]
+    if path.parent.name in NOT_TIMED:
+        assert NOT_RECORDED in times, "its time is known: take it off the list"
+        times = [seconds for seconds in times if seconds != NOT_RECORDED]
+    assert all(isinstance(seconds, int | float) and seconds > 0 for seconds in times)
+
+
+def test_a_note_is_made_of_parts_and_never_of_unknown_or_dirty_ones():
+    where = {"commit": "abc1234", "system": "here", "date": "2026-01-01"}
+    one = Part(where, {"first": None}, "2026-01-02", 3, 1.5)
+    other = Part(where | {"commit": "def5678"}, {"second": None}, "2026-01-01", 2, None, "by hand")
+    assert note_of([one]) == {
+        "command": "first",
+        "environment": where,
+        "started": "2026-01-02",
+        "seconds": 1.5,
+        "cells": 3,
+    }
+    both = note_of([one, other])
+    assert (both["command"], both["started"], both["cells"]) == ("first; second", "2026-01-01", 5)
+    assert both["seconds"] == NOT_RECORDED, "a sum over parts needs all of them"
+    assert [part["seconds"] for part in both["parts"]] == [1.5, NOT_RECORDED]
+    assert both["parts"][1]["about"] == "by hand"
+    with pytest.raises(ValueError, match="no run is known"):
+        note_of([])
+    dirty = Part({"commit": f"abc1234{DIRTY}"}, {"first": None}, "2026-01-01", 1, 1.0)
+    with pytest.raises(ValueError, match="commit before publishing"):
+        note_of([one, dirty])
+    assert note_of([dirty], trial=True)["seconds"] == 1.0
+
+
+def test_what_a_run_did_is_kept_beside_its_rows_cell_by_cell(tmp_path):
+    words = ["/somewhere/benchmarks/unseen.py", "run", "/data/rows.jsonl", "--note", "two words"]
+    assert typed(words) == "python benchmarks/unseen.py run rows.jsonl --note 'two words'"
+    words = ["unseen.py", "--out=/data/b", "--model", "org/model", "here/rows.csv"]
+    assert typed(words) == "python benchmarks/unseen.py --out=b --model org/model here/rows.csv"
+    rows = tmp_path / "rows.csv"
+    first = Making("python benchmarks/a.py", {"commit": "abc1234"}, "2026-01-01T10:00:00").beside(rows)
+    assert makings(tmp_path) == []
+    first.add(2.0)
+    later = Making("python benchmarks/a.py", {"commit": "abc1234"}, "2026-01-01T11:00:00").beside(rows)
+    later.add(1.0, cells=2)
+    elsewhere = Making("python benchmarks/a.py", {"commit": "def5678"}, "2026-01-01T12:00:00").beside(rows)
+    elsewhere.add(4.0)
+    parts = makings(tmp_path)
+    assert [(part.cells, part.seconds, part.environment["commit"]) for part in parts] == [
+        (3, 3.0, "abc1234"),
+        (1, 4.0, "def5678"),
+    ]
+    merged = keep_parts(parts, beside_merged(tmp_path / "records.csv.gz"))
+    assert merged.name == "records.making.json"
+    assert kept_parts(merged) == parts
+
+
+def test_rows_of_two_commits_do_not_meet_in_one_file(tmp_path):
+    rows = tmp_path / "rows.csv"
+    run, later = (
+        Making("python benchmarks/a.py", {"commit": c}, "2026-01-01T10:00:00") for c in ("abc1234", "def5678")
+    )
+    one_commit(rows, run)
+    rows.write_text("a\n")
+    run.beside(rows).add(1.0)
+    one_commit(rows, run)
+    with pytest.raises(ValueError, match=r"rows\.csv has rows of commit abc1234, this is def5678"):
+        one_commit(rows, later)
+    one_commit(tmp_path / "other.csv", later)
+    note = json.loads(write_note(rows).read_text(encoding="utf-8"))
+    assert (note["environment"]["commit"], note["cells"]) == ("abc1234", 1)
+    for kept in (tmp_path / "making").iterdir():
+        kept.unlink()
+    with pytest.raises(ValueError, match="abc1234"):  # published rows have run.json alone
+        one_commit(rows, later)
+    with pytest.raises(ValueError, match="no note of a run"):
+        keep_parts([], tmp_path / "parts.json")
+
+
+def test_every_folder_of_results_has_a_note():
+    folders = {
+        path.name for path in RESULTS.iterdir() if path.is_dir() and any(part.is_file() for part in path.rglob("*"))
+    }
+    assert folders == {path.parent.name for path in NOTES}
+
+
+@pytest.mark.parametrize("path", NOTES, ids=lambda path: path.parent.name)
+def test_a_note_counts_the_cells_of_each_of_its_commits(path):
+    note = json.loads(path.read_text(encoding="utf-8"))
+    parts = note.get("parts", [])
+    assert len(parts) != 1, "one part is the whole: its environment says it all"
+    assert all(
+        part["commit"] and part["cells"] > 0 and part["results_version"] == str(RESULTS_VERSION) for part in parts
+    )
+    if parts:
+        assert sum(part["cells"] for part in parts) == note["cells"]
+
+
+def test_sentences_and_counts_are_those_of_the_tables():
+    expected = summary.to_markdown(summary.read_suites(RESULTS))
+    assert (RESULTS / "summary.md").read_text(encoding="utf-8") == expected, "python benchmarks/run_suites.py summary"
+
+
+@pytest.mark.parametrize("path", sorted(RESULTS.glob("*/accuracy.csv")), ids=lambda path: path.parent.name)
+def test_bold_is_the_best_of_comparable_rows(path):
+    table = pd.read_csv(path)
+    means = table["mean"].round(3)
+    groups = [table[name] for name in ("attack", "C", "gamma", "level", "statistic", "compared")]
+    top, low = means.groupby(groups).transform("max"), means.groupby(groups).transform("min")
+    unclear = (table["mean"] * 1000 % 1 - 0.5).abs() < 0.02  # the file's five digits do not say how three are rounded
+    clear = ~unclear.groupby(groups).transform("any")
+    assert clear.any()
+    assert (((means == top) & (top > low)) == (table.best == "yes"))[clear].all()
+    assert path.with_suffix(".md").read_text(encoding="utf-8").count("**") == 2 * (table.best == "yes").sum()
+    assert path.with_suffix(".tex").read_text(encoding="utf-8").count(r"\textbf{") == (table.best == "yes").sum()
+
+
+def rows(**values):
+    """An accuracy table of one cell: method -> (last, paper's last)."""
+    start = {"data": "moon", "attack": "farthest", "level": 10, "C": 10, "gamma": 1, "statistic": "last"}
+    start |= {"per_setting": True, "compared": ""}
+    return pd.DataFrame([start | {"method": m, "mean": ours, "paper": paper} for m, (ours, paper) in values.items()])
+
+
+def test_a_lead_is_counted_to_three_digits_and_ties_count():
+    table = rows(floral=(0.9001, 0.90), svm=(0.9004, 0.91), curie=(0.85, 0.8))
+    assert summary.leads(table, "last") == summary.Leads(1, 1)
+    assert summary.leads(table, "last", "paper") == summary.Leads(0, 1)
+    assert summary.leads(table, "best") == summary.Leads(0, 0)
+    assert summary.leads(rows(floral=(0.9, None)), "last") == summary.Leads(0, 0), "alone, nobody leads"
+    behind = rows(floral=(0.89, 0.9), svm=(0.9, 0.9))
+    assert summary.leads(behind, "last") == summary.Leads(0, 1)
+    assert summary.differences(behind, "floral", "last", "svm") == pytest.approx([-0.01])
+    assert winners(behind, "last") == [("10 %", "svm 0.900", "floral 0.890")]
+
+
+def test_a_cell_that_two_suites_show_counts_once():
+    table = rows(floral=(0.9, 0.9), svm=(0.8, 0.91))
+    other = table.assign(gamma=0.5)
+    assert summary.leads(summary.once([table, table]), "last") == summary.Leads(1, 1)
+    assert summary.leads(summary.once([table, table, other]), "last") == summary.Leads(2, 2)
+    assert len(summary.differences(summary.once([table, other]), "floral", "last", "svm")) == 2
+    assert len(summary.differences(summary.once([table, table.assign(data="mnist")]), "floral", "last", "svm")) == 2
+    free = summary.once([table, other]).assign(per_setting=False)
+    assert summary.differences(free, "floral", "last", "svm") == pytest.approx([0.1]), "no kernel of the suite"
+
+
+def test_a_table_of_the_paper_on_other_labels_is_in_no_total():
+    methods = dict.fromkeys(("svm", "nn", "curie", "k-lid"), (0.8, 0.8))
+    tables = {
+        "moon": ("comp-moon", rows(floral=(0.9, 0.9), **methods)),
+        "moon-reference": ("comp-moon", rows(floral=(0.7, 0.9), **methods).assign(attack="authors' labels")),
+        "few": ("comp-moon", rows(floral=(0.7, 0.9))),
+    }
+    suites = [
+        summary.Published(name, table.assign(data_name="moon"), paper, False) for name, (paper, table) in tables.items()
+    ]
+    first, again = summary.against_the_paper(suites)
+    assert [suite.name for suite in first] == ["moon"]
+    assert [suite.name for suite in again] == ["moon-reference"]
+    page = summary.to_markdown(suites)
+    assert "first among the paper's methods in 1 of 1 poisoned cells" in page
+    assert "| [moon-reference](moon-reference/accuracy.md) | 5 |" in page
+
+
+def test_the_published_counts_have_no_cell_twice():
+    """26 cells: Moon's five levels, two more kernels, three attacks; MNIST's two attacks, three levels each."""
+    first, again = summary.against_the_paper(summary.read_suites(RESULTS))
+    assert {suite.name for suite in again} == {"mnist-duals", "moon-reference"}
+    table = summary.once([suite.table for suite in first])
+    assert summary.leads(table, "last").cells == summary.leads(table, "last", "paper").cells == 5 + 6 + 9 + 6
+    assert len(summary.differences(table, "FloralClassifier()", "final", "SVC()")) == 5 + 9 + 6
+
+
+def test_suites_of_an_earlier_version_are_named_and_counted_apart(tmp_path):
+    methods = dict.fromkeys(("svm", "nn", "curie", "k-lid"), (0.8, 0.8))
+    for name, floral in (("new", 0.9), ("old", 0.7), ("unnoted", 0.7)):
+        (tmp_path / name).mkdir()
+        rows(floral=(floral, 0.9), **methods).to_csv(tmp_path / name / "accuracy.csv", index=False)
+    for name, version in (("new", RESULTS_VERSION), ("old", RESULTS_VERSION - 1)):
+        (tmp_path / name / "run.json").write_text(json.dumps({"environment": {"results_version": str(version)}}))
+    page = summary.to_markdown(summary.read_suites(tmp_path))
+    assert "first among the paper's methods in 1 of 3 poisoned cells" in page
+    assert "earlier version, not yet run again: old, unnoted. Without them FLORAL is first in: last 1 of 1." in page
+    assert "### new\n" in page
+    assert "### unnoted (earlier version)\n" in page
+
+
+def test_the_command_in_a_note_names_no_folder_of_the_machine(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    run_suites = importlib.import_module("run_suites")
+    for out in (["--out", "/somewhere/else"], ["--out=/somewhere/else"], []):
+        given = ["run", "--jobs", "2", *out, "--suites", "moon"]
+        assert run_suites.command(given) == "python benchmarks/run_suites.py run --jobs 2 --suites moon"
+
+
+def test_a_tree_with_local_changes_is_not_published():
+    publishable({"commit": "abc1234"})
+    with pytest.raises(ValueError, match="differs from commit abc1234: commit before publishing"):
+        publishable({"commit": f"abc1234{DIRTY}"})
+    with pytest.raises(ValueError, match="has no commit"):
+        publishable({})
+    assert environment()["results_version"] == str(RESULTS_VERSION)
+
+
+@pytest.mark.slow
+def test_a_quick_run_is_published_whole(tmp_path):
+    assert importlib.util.find_spec("matplotlib")
+    script = [sys.executable, str(ROOT / "benchmarks" / "run_suites.py")]
+    given = [
+        "--quick",
+        "--suites",
+        "moon,sensitivity",
+        "--out",
+        str(tmp_path / "runs"),
+        "--docs",
+        str(tmp_path / "docs"),
+    ]
+    steps = (["run", "--families", "attack"], ["run", "--families", "games"], ["run"], ["publish"])
+    for words in steps:
+        done = subprocess.run([*script, *words, *given], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    for name, file in (("moon-quick", "accuracy.md"), ("sensitivity-quick", "per_budget.md")):
+        assert (tmp_path / "docs" / name / file).is_file()
+        note = json.loads((tmp_path / "docs" / name / "run.json").read_text())
+        assert {"command", "environment", "started", "seconds", "seeds", "suite"} <= set(note)
+        assert note["command"].count("run_suites.py run --families") == 2, "every command that it took"
+    assert "How often FLORAL leads" in (tmp_path / "docs" / "summary.md").read_text()

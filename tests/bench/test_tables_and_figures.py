@@ -1,0 +1,302 @@
+import csv
+import io
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny import GRID, TINY
+
+from floral_bench.cli.bench_data import suite_for_file
+from floral_bench.figures import FIGURES, write_figures
+from floral_bench.metrics import sample_deviation
+from floral_bench.reporting import last_round, per_budget, tables
+from floral_bench.reporting.by_level import by_level
+from floral_bench.reporting.comparable import comparable
+from floral_bench.reporting.paper import paper_value, paper_values
+from floral_bench.reporting.results import Results
+from floral_bench.reporting.write import write_outputs
+from floral_bench.runner import run_suite
+from floral_bench.spec import CellResult, params
+from floral_bench.store import Store
+from floral_bench.suites import FIXED, PGD, SUITES
+
+ELSEWHERE = ("stability", "imdb", "imdb_heads", "overlap")  # these have suites and tests of their own
+DRAWN = tuple(name for name in FIGURES if name not in ELSEWHERE)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    with Store(tmp_path_factory.mktemp("results") / "store.sqlite") as store:
+        run_suite(TINY, store)
+        yield store
+
+
+@pytest.fixture(scope="module")
+def results(store):
+    return Results(TINY, store)
+
+
+def test_the_papers_numbers_are_all_there():
+    assert len(paper_values()) == 816
+    assert paper_value("comp-moon", 10, (10, 1), "floral", "accuracy", "best") == 0.924
+    assert paper_value("comp-moon", 10, (10, 1), "no such method", "accuracy", "best") is None
+
+
+def planted(tmp_path, numbers):
+    """A store in which FLORAL has two configurations with the given (best, last) for two seeds."""
+    suite = replace(TINY, methods=PGD[:1], levels=(0,), paper_table="comp-moon")
+    store = Store(tmp_path / "s.sqlite")
+    for cell, values in zip(suite.cells(), numbers, strict=True):
+        result = CellResult(cell)
+        for config, (best, last) in values.items():
+            result.add("accuracy", best, "best", config)
+            result.add("accuracy", last, "last", config)
+        store.commit(result)
+    return Results(suite, store)
+
+
+def test_each_column_shows_the_configuration_with_the_highest_mean(tmp_path):
+    results = planted(
+        tmp_path,
+        [{"a": (0.9, 0.5), "b": (0.8, 0.7)}, {"a": (0.8, 0.6), "b": (0.7, 0.9)}],
+    )
+    (row,) = tables.comparison(results).rows
+    assert row.entries["best"].config == "a"
+    assert row.entries["best"].mean == pytest.approx(0.85)
+    assert row.entries["last"].config == "b"
+    assert row.entries["last"].mean == pytest.approx(0.8)
+    assert row.entries["last"].deviation == pytest.approx(np.std([0.7, 0.9], ddof=1))
+    assert row.entries["last"].paper == 0.966
+    assert row.entries["last"].difference == pytest.approx(0.8 - 0.966)
+
+
+def test_the_best_of_each_level_is_marked(results):
+    table = tables.comparison(results)
+    for level in TINY.levels:
+        rows = [row for row in table.rows if row.place.level == level and "final" in row.entries]
+        told = [row.entries["final"] for row in rows if row.place.method.told]
+        assert [entry.best for entry in told] == [False], "alone: nobody else is told the level"
+        untold = [row.entries["final"] for row in rows if not row.place.method.told]
+        means = [round(entry.mean, 3) for entry in untold]
+        level_all = len(set(means)) == 1
+        assert [entry.best for entry in untold] == [mean == max(means) and not level_all for mean in means]
+
+
+def test_a_number_is_compared_with_those_that_know_as_much():
+    suite, users = SUITES["moon"], replace(SUITES["moon"], default_setting=True)
+    by_title = {method.title: method for method in (*suite.methods, *SUITES["nn-integration"].methods)}
+
+    def words(title, statistic="final", suite=suite):
+        return comparable(suite, by_title[title], statistic)
+
+    assert words("floral", "last") == words("curie", "last") == words("nn", "best") == "chosen on test labels"
+    assert words("nn", "last") == words("SVC()") == words("FloralClassifier()") == "told nothing, own settings"
+    assert words("svm (libsvm)") == words("floral (budget 2 %)") == "told nothing, C of the suite"
+    assert words("curie (libsvm)") == words("floral (budget = level)") == "told the level, C of the suite"
+    assert words("svm (libsvm)", suite=users) == words("SVC()", suite=users), "their C is that of SVC()"
+    assert words("nn+floral (B on test labels)", "last") == "chosen on test labels"
+    assert words("nn of 3 turns", "last") == "told the level, own settings"
+    heads = {method.title: comparable(SUITES["imdb"], method, "last") for method in SUITES["imdb"].methods}
+    assert heads["svm, own encoder"] != heads["svm, clean encoder"], "one of the encoders saw clean labels"
+
+
+def test_on_a_users_table_who_was_told_the_level_is_in_no_group(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = [f"{a:.3f},{b:.3f},{int(a + b > 0)}" for a, b in rng.normal(size=(60, 2))]
+    path = tmp_path / "my.csv"
+    path.write_text("a,b,y\n" + "\n".join(lines) + "\n")
+    suite = suite_for_file(path, "y", ["random"], {}, everything=True)
+    groups = [comparable(suite, method, "final") for method in suite.methods if method.name != "nn"]
+    assert groups.count("told the level, own settings") == 1
+    assert set(groups) == {"told the level, own settings", "told nothing, own settings"}
+
+
+def test_every_form_of_a_table_marks_the_same_numbers(results):
+    table = tables.comparison(results)
+    marked = sum(entry.best for row in table.rows for entry in row.entries.values())
+    assert marked
+    assert tables.to_markdown(table).count("**") == 2 * marked
+    assert tables.to_latex(table).count(r"\textbf{") == marked
+    rows = list(csv.DictReader(io.StringIO(tables.to_csv(table))))
+    assert sum(row["best"] == "yes" for row in rows) == marked
+    assert all(row["compared"] for row in rows)
+    cells = [entry for part in by_level(table) for _, shown in part.rows for entry in shown if entry is not None]
+    assert sum(entry.best for entry in cells) == marked, "the page and the terminal show these"
+
+
+def entries(**columns):
+    """A method's entries: statistic -> mean."""
+    return {name: tables.Entry(mean, 0.01, 5) for name, mean in columns.items()}
+
+
+def test_best_is_best_of_comparable_numbers_only(results):
+    first, second, *_ = results.cells
+    rows = tables._mark(
+        [tables.Row(first, entries(last=0.7, final=0.7)), tables.Row(second, entries(final=0.9))], "accuracy"
+    )
+    assert [row.place.level for row in rows] == [first.level, second.level]
+    assert not rows[0].entries["last"].best, "alone in its column"
+    assert rows[1].entries["final"].best == (first.level == second.level)
+    tied = tables._mark([tables.Row(first, entries(final=0.9001)), tables.Row(second, entries(final=0.9))], "accuracy")
+    assert not any(row.entries["final"].best for row in tied), "level to three digits: nobody won"
+
+
+def test_steps_that_the_paper_does_not_have_stand_in_columns_of_their_own(tmp_path):
+    grid = replace(GRID, etas=(1e-3,), more_etas=(3e-3,), decays=(None,), flips=(0.05,))
+    suite = replace(TINY, methods=PGD[:2], levels=(0,), grid=grid)
+    with Store(tmp_path / "s.sqlite") as store:
+        run_suite(suite, store)
+        results = Results(suite, store)
+        table = tables.comparison(results)
+        assert table.statistics == (
+            "best",
+            "last",
+            "average",
+            *(f"{s} (wider grid)" for s in ("best", "last", "average")),
+        )
+        for row in table.rows:
+            assert all("eta=0.001" in row.entries[s].config for s in ("best", "last", "average"))
+            for statistic in ("best", "last", "average"):
+                assert row.entries[f"{statistic} (wider grid)"].mean >= row.entries[statistic].mean
+        assert set(results.frame[results.frame.method == "floral"].eta.dropna()) == {1e-3, 3e-3}
+
+
+def test_every_deviation_is_that_of_a_sample():
+    values = np.array([[0.1, 0.2], [0.3, 0.9], [0.8, 0.4]])
+    np.testing.assert_allclose(sample_deviation(values, axis=0), np.std(values, axis=0, ddof=1))
+    assert sample_deviation([1.0, 2.0]) == pytest.approx(np.sqrt(0.5))
+    assert np.isnan(sample_deviation([1.0]))
+    assert np.isnan(sample_deviation(np.ones((1, 4)), axis=0)).all()
+    other = re.compile(r"\bstd\((?![^()]*ddof=1)")
+    sources = Path(tables.__file__).parents[1].rglob("*.py")
+    # crowds/problems.py divides features by theirs: no deviation of replications
+    assert {path.name for path in sources if other.search(path.read_text())} <= {"problems.py"}
+    package = Path(tables.__file__).parents[2]
+    assert [path.name for path in package.rglob("*.py") if "ddof" in path.read_text()] == ["deviation.py"]
+    root = Path(__file__).resolve().parents[2]
+    scripts = [path for folder in ("benchmarks", "examples") for path in (root / folder).rglob("*.py")]
+    own = re.compile(r"\b(?:nan)?std\(|\bp?stdev\(|ddof|\.agg\([^)]*[\"']std")
+    assert [path.name for path in scripts if own.search(path.read_text(encoding="utf-8"))] == []
+
+
+def test_accuracy_and_recovery_of_every_budget_are_a_table(tmp_path):
+    suite = replace(TINY, methods=PGD[:2], figures=("sensitivity", "recovery"))
+    with Store(tmp_path / "s.sqlite") as store:
+        run_suite(suite, store)
+        results = Results(suite, store)
+        clean, poisoned = (per_budget.budgets_of(results, place) for place in per_budget.floral_places(results))
+        assert [(row.budget, row.flips) for row in poisoned] == [(0, 0), (6, 3), (12, 6)]
+        assert all(row.recovery is None for row in (*clean, poisoned[0]))
+        assert all(0 <= row.recovery[0] <= 1 for row in poisoned[1:])
+        place = per_budget.floral_places(results)[1]
+        config = per_budget.nearest_config(results, place, 6)
+        rounds, shares = per_budget.recovery_over_rounds(results, place, config)
+        whole = np.mean(results.traces(place, "recovery", config=config), axis=0)
+        assert len(rounds) == len(shares) == len(whole) - per_budget.WINDOW
+        assert (rounds[0], shares[0]) == (6, pytest.approx(whole[1:11].mean())), "rounds 1 to 10, without the warm-up"
+        place = per_budget.floral_places(results)[1]
+        frame = results.frame
+        mine = frame[
+            (frame.method == "floral") & (frame.level == 10) & (frame.budget == 6) & (frame.statistic == "last")
+        ]
+        expected = mine[mine.metric == "accuracy"].groupby("config")["value"].mean().max()
+        assert poisoned[1].accuracy["last"][0] == pytest.approx(expected)
+        assert per_budget.nearest_config(results, place, 11.0).startswith("B=12 ")
+        written = {path.name for path in write_outputs(results, tmp_path / "out", {})}
+    assert {"per_budget.md", "per_budget.csv", "sensitivity.png", "recovery.png"} <= written
+    text = (tmp_path / "out" / "tables" / "per_budget.md").read_text()
+    assert text.count("| 10 % |") == 3
+
+
+def test_for_losses_the_smallest_is_marked(results):
+    table = tables.comparison(results, "hinge_loss")
+    rows = [row for row in table.rows if row.place.level == 0 and "final" in row.entries]
+    rounded = [round(row.entries["final"].mean, 3) for row in rows]
+    marked = [mean for mean, row in zip(rounded, rows, strict=True) if row.entries["final"].best]
+    assert set(marked) == ({min(rounded)} if len(set(rounded)) > 1 else set())
+
+
+def test_markdown_csv_and_latex_agree(results):
+    table = tables.comparison(results)
+    markdown, latex = tables.to_markdown(table), tables.to_latex(table)
+    rows = list(csv.DictReader(io.StringIO(tables.to_csv(table))))
+    assert len(rows) == sum(len(row.entries) for row in table.rows)
+    for row in rows:
+        assert f"{float(row['mean']):.3f}" in markdown
+        assert f"{float(row['mean']):.3f}" in latex
+    widths = {line.count(" & ") for line in latex.splitlines() if " & " in line}
+    assert len(widths) == 1
+    assert r"10 \%" in latex
+    assert len({line.count("|") for line in markdown.splitlines()}) == 1
+
+
+def test_attack_and_setting_are_columns_only_where_they_differ(results):
+    assert "C, gamma" not in tables.header(tables.comparison(results))
+    two = replace(TINY, settings=((10, 1), (1, 1)), methods=TINY.methods[-1:])
+    run_suite(two, results.store)
+    assert "C, gamma" in tables.header(tables.comparison(Results(two, results.store)))
+
+
+def test_time_and_memory_of_every_method_are_known(results):
+    found = tables.costs(results)
+    assert [name for name, _, _ in found] == [method.title for method in TINY.methods]
+    assert all(seconds > 0 and memory > 1 for _, seconds, memory in found)
+
+
+def test_every_figure_is_drawn_and_is_not_empty(tmp_path):
+    from matplotlib.image import imread
+
+    suite = replace(
+        TINY,
+        methods=(PGD[0], PGD[1], FIXED, replace(FIXED, params=params(map=True), label="mapped")),
+        figures=DRAWN,
+        data=TINY.data[:1],
+        seeds=TINY.seeds[:1],
+        grid=replace(GRID, rounds=15),
+    )
+    with Store(tmp_path / "s.sqlite") as store:
+        assert run_suite(suite, store).failed == 0
+        written = write_figures(Results(suite, store), tmp_path / "figures")
+    assert {path.name for path in written} == {f"{name}.{kind}" for name in DRAWN for kind in ("png", "svg")}
+    for path in written:
+        if path.suffix == ".png":
+            picture = imread(path)
+            assert picture.shape[1] > 400
+            assert picture[..., :3].std() > 0.05
+        else:
+            assert path.read_text().startswith("<?xml")
+
+
+def test_figures_without_results_are_left_out(tmp_path):
+    with Store(tmp_path / "s.sqlite") as store:
+        assert write_figures(Results(replace(TINY, figures=("rounds", "security")), store), tmp_path) == []
+
+
+def test_the_last_round_is_read_in_three_ways(results):
+    rows = last_round.last_rounds(results)
+    assert {row.place.method.name for row in rows} == {"floral", "svm"}
+    for row in rows:
+        assert row.lowest <= row.chosen <= row.each + 1e-12
+        assert row.chosen == pytest.approx(results.values(row.place, "last").mean())
+        assert row.setting.startswith("B=") == (row.place.method.name == "floral")
+    text = last_round.to_markdown(results)
+    assert len(text.splitlines()) == 2 + len(rows)
+    assert f"| {rows[0].setting} |" in text
+
+
+def test_the_last_round_of_the_plain_svm_is_shown_at_every_step(results):
+    found = last_round.plain_svm(results)
+    assert len(found) == len(TINY.levels) * len(GRID.etas) * len(GRID.decays)
+    chosen = {
+        place.level: results.values(place, "last").mean() for place in results.cells if place.method.name == "svm"
+    }
+    assert found.groupby("level")["accuracy"].max().to_dict() == pytest.approx(chosen), "what the tables show"
+    text = last_round.plain_svm_markdown(found)
+    assert text.splitlines()[0] == "| step and decay | clean | 10 % |"
+    assert f"| {found.accuracy.iloc[0]:.3f} |" in text
+    table = list(csv.DictReader(io.StringIO(last_round.to_csv(results))))
+    for row, line in zip(last_round.last_rounds(results), table, strict=True):
+        assert float(line["best_of_each"]) == pytest.approx(row.each, abs=1e-5)
+        assert line["method"] == row.place.method.title

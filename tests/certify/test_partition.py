@@ -1,0 +1,174 @@
+"""DPA: dealing by features alone, the vote formula by brute force, certificates against every flip set."""
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+import sklearn
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+from floral_learn.certify.partition import PartitionAggregationClassifier, certified_votes, deal_by_features
+
+
+def winner_of(counts):
+    best = max(counts)
+    return next(c for c in range(len(counts)) if counts[c] == best)
+
+
+def votes_needed(ballots, n_classes):
+    """Fewest ballots to rewrite so that the winner changes, by trying all rewritings."""
+    start = winner_of([ballots.count(c) for c in range(n_classes)])
+    for size in range(len(ballots) + 1):
+        for who in combinations(range(len(ballots)), size):
+            for new in product(range(n_classes), repeat=size):
+                changed = list(ballots)
+                for place, label in zip(who, new, strict=True):
+                    changed[place] = label
+                if winner_of([changed.count(c) for c in range(n_classes)]) != start:
+                    return size
+    return len(ballots) + 1
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_votes", [1, 2, 3, 4, 5])
+def test_the_formula_is_exact_for_every_outcome_of_a_small_vote(n_votes, n_classes):
+    for ballots in product(range(n_classes), repeat=n_votes):
+        counts = [ballots.count(c) for c in range(n_classes)]
+        winner, radius = certified_votes(np.array([counts]))
+        assert winner[0] == winner_of(counts)
+        assert radius[0] == votes_needed(ballots, n_classes) - 1
+
+
+@pytest.mark.parametrize(
+    ("base", "n"),
+    [
+        (KNeighborsClassifier(1), 10),
+        (DecisionTreeClassifier(), 15),
+        *(
+            pytest.param(base, 18, marks=pytest.mark.slow)
+            for base in (LogisticRegression(), KNeighborsClassifier(1), DecisionTreeClassifier())
+        ),
+    ],
+)
+def test_no_flip_set_within_the_radius_changes_the_prediction(noisy_blobs, base, n):
+    X, y, _ = noisy_blobs(n=n, flips=0, centers=2)
+    queries = X[:6]
+    make = lambda: PartitionAggregationClassifier(base, n_partitions=5)  # noqa: E731
+    prediction, radius = make().fit(X, y).certify(queries)
+    assert radius.max() >= 1
+    for size in (1, 2):
+        for flips in combinations(range(n), size):
+            attacked = y.copy()
+            attacked[list(flips)] ^= 1
+            sure = radius >= size
+            np.testing.assert_array_equal(make().fit(X, attacked).predict(queries)[sure], prediction[sure])
+
+
+def test_radius_is_tight_some_set_of_one_more_flip_turns_a_prediction(noisy_blobs):
+    X, y, _ = noisy_blobs(n=10, flips=0, centers=2)
+    make = lambda: PartitionAggregationClassifier(KNeighborsClassifier(1), n_partitions=5)  # noqa: E731
+    prediction, radius = make().fit(X, y).certify(X)
+    row = int(np.argmax(radius))
+    turned = False
+    for flips in combinations(range(10), int(radius[row]) + 1):
+        attacked = y.copy()
+        attacked[list(flips)] ^= 1
+        turned |= make().fit(X, attacked).predict(X[row : row + 1])[0] != prediction[row]
+    assert turned
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 40), st.integers(1, 12))
+def test_property_parts_are_disjoint_even_and_blind_to_row_order(seed, n, parts):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 4, size=(n, 3)).astype(float)
+    dealt = deal_by_features(X, min(parts, n))
+    assert sorted(np.concatenate(dealt)) == list(range(n))
+    sizes = [len(rows) for rows in dealt]
+    assert max(sizes) - min(sizes) <= 1
+    shuffled = X[rng.permutation(n)]
+    for rows, again in zip(dealt, deal_by_features(shuffled, min(parts, n)), strict=True):
+        np.testing.assert_array_equal(X[rows], shuffled[again])
+
+
+def test_rows_are_sorted_by_the_first_feature_first():
+    X = np.array([[2.0, 0.0], [1.0, 9.0], [1.0, 3.0], [0.0, 5.0]])
+    assert [rows.tolist() for rows in deal_by_features(X, 2)] == [[3, 1], [2, 0]]
+
+
+def test_labels_cannot_move_rows_between_parts(noisy_moons):
+    X, y, _ = noisy_moons()
+    left = PartitionAggregationClassifier(n_partitions=7).fit(X, y)
+    right = PartitionAggregationClassifier(n_partitions=7).fit(X, 1 - y)
+    np.testing.assert_array_equal(left.partition_, right.partition_)
+
+
+def test_parts_of_one_class_vote_for_it_and_parallel_equals_serial():
+    X = np.arange(12.0)[:, None]
+    y = np.array(["a", "b"] * 6)  # two parts: one holds all a, the other all b
+    model = PartitionAggregationClassifier(LogisticRegression(), n_partitions=2).fit(X, y)
+    assert model.estimators_ == [None, None]
+    np.testing.assert_array_equal(model.vote_counts(X), np.ones((12, 2)))
+    assert set(model.predict(X)) == {"a"}  # a tie goes to the lower class
+    assert model.certify(X)[1].tolist() == [0] * 12
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), rng.integers(0, 2, 60)
+    serial = PartitionAggregationClassifier(n_partitions=4).fit(X, y)
+    parallel = PartitionAggregationClassifier(n_partitions=4, n_jobs=2).fit(X, y)
+    np.testing.assert_array_equal(serial.vote_counts(X), parallel.vote_counts(X))
+
+
+def test_free_seeds_of_base_estimators_are_fixed_nested_ones_too(noisy_moons):
+    X, y, _ = noisy_moons()
+    base = DecisionTreeClassifier(max_features=1, splitter="random")
+    votes = [PartitionAggregationClassifier(base, random_state=3).fit(X, y).vote_counts(X) for _ in range(2)]
+    np.testing.assert_array_equal(*votes)
+
+
+def test_weights_reach_the_base_and_are_refused_where_it_has_none(noisy_moons):
+    X, y, _ = noisy_moons()
+    weight = np.where(y == 1, 1e-3, 10.0)
+    plain = PartitionAggregationClassifier(LogisticRegression()).fit(X, y)
+    tilted = PartitionAggregationClassifier(LogisticRegression()).fit(X, y, sample_weight=weight)
+    assert (tilted.predict(X) == 0).sum() > (plain.predict(X) == 0).sum() + 10
+    with pytest.raises(ValueError, match="KNeighborsClassifier cannot train with weights"):
+        PartitionAggregationClassifier(KNeighborsClassifier(1)).fit(X, y, sample_weight=weight)
+
+
+def test_a_regressor_cannot_vote(noisy_blobs):
+    from sklearn.linear_model import LinearRegression
+
+    X, y, _ = noisy_blobs()
+    with pytest.raises(ValueError, match="estimator=LinearRegression must be a classifier"):
+        PartitionAggregationClassifier(LinearRegression()).fit(X, y)
+
+
+class KeepsSensors(ClassifierMixin, BaseEstimator):
+    """Remembers the metadata that reached it."""
+
+    def fit(self, X, y, sensors=None):
+        """Remember."""
+        self.classes_, self.sensors_ = np.unique(y), sensors
+        return self
+
+    def predict(self, X):
+        """The first class."""
+        return np.repeat(self.classes_[0], len(X))
+
+
+def test_metadata_reaches_each_part_for_its_own_rows():
+    X, y = np.arange(40.0)[:, None], np.tile([0, 0, 1, 1], 10)
+    with sklearn.config_context(enable_metadata_routing=True):
+        base = KeepsSensors().set_fit_request(sensors=True)
+        voters = PartitionAggregationClassifier(base, n_partitions=3).fit(X, y, sensors=np.arange(40))
+        for number, part in enumerate(voters.estimators_):
+            assert set(part.sensors_) == set(np.flatnonzero(voters.partition_ == number))
+        with pytest.raises(TypeError, match="colour"):
+            PartitionAggregationClassifier(base).fit(X, y, colour=1)
+    with pytest.raises(TypeError, match="unexpected keyword 'sensors'"):
+        PartitionAggregationClassifier(KeepsSensors()).fit(X, y, sensors=np.arange(40))

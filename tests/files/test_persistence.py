@@ -1,0 +1,161 @@
+"""Models go through a file unchanged, and a file runs no code."""
+
+import json
+import zipfile
+
+import numpy as np
+import pytest
+import skops.io
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import make_blobs, make_moons
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+import floral_learn
+from floral_learn import FloralClassifier, PlainSVC, load, save
+from floral_learn.files import atomic_files
+
+X, Y = make_moons(120, noise=0.2, random_state=0)
+
+
+@pytest.mark.parametrize("params", [{}, {"gram": "low_rank", "dtype": "float32"}, {"kernel": "laplacian"}])
+def test_a_model_comes_back_the_same(tmp_path, params):
+    names = np.array(["no", "yes"])[Y]
+    clf = FloralClassifier(n_rounds=50, budget=0.1, random_state=0, **params).fit(X, names)
+    save(clf, tmp_path / "model.skops")
+    back = load(tmp_path / "model.skops")
+    np.testing.assert_array_equal(back.decision_function(X), clf.decision_function(X))
+    np.testing.assert_array_equal(back.predict(X), clf.predict(X))
+    assert back.get_params() == clf.get_params()
+    assert back.gram_ == clf.gram_
+    np.testing.assert_array_equal(back.history_["flips"], clf.history_["flips"])
+    assert back.label_issues().equals(clf.label_issues())
+
+
+def test_pipelines_and_multi_class(tmp_path):
+    P, labels = make_blobs(90, centers=3, random_state=0)
+    pipe = make_pipeline(StandardScaler(), FloralClassifier(n_rounds=40)).fit(P, labels)
+    save(pipe, tmp_path / "model.skops")
+    np.testing.assert_array_equal(load(tmp_path / "model.skops").decision_function(P), pipe.decision_function(P))
+
+
+def test_a_function_in_the_model_is_refused_and_nothing_is_written(tmp_path):
+    clf = FloralClassifier(kernel=lambda A, B: A @ B.T, n_rounds=5).fit(X, Y)
+    with pytest.raises(ValueError, match="kernel is a function"):
+        save(clf, tmp_path / "model.skops")
+    assert not list(tmp_path.iterdir())
+
+
+def test_foreign_types_are_not_created_unless_trusted(tmp_path):
+    path = tmp_path / "model.skops"
+    path.write_bytes(skops.io.dumps({"format": 1, "floral_learn": floral_learn.__version__, "model": _Bomb()}))
+    with pytest.raises(ValueError, match=r"types that are not trusted: .*_Bomb"):
+        load(path)
+    assert not _Bomb.went_off
+    pipe = make_pipeline(FunctionTransformer(np.sinc), FloralClassifier(n_rounds=5)).fit(X, Y)
+    save(pipe, path)
+    with pytest.raises(ValueError, match=r"not trusted: numpy\.sinc"):
+        load(path)
+    assert load(path, trusted=["numpy.sinc"]).predict(X).shape == Y.shape
+
+
+def test_a_file_cannot_call_a_function_of_ours(tmp_path):
+    target, path = tmp_path / "written.txt", tmp_path / "model.skops"
+    save({"model": (str(target), b"by load")}, path)
+    with zipfile.ZipFile(path) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    schema = json.loads(files["schema.json"])
+    call = schema["content"]["model"]["content"]["model"]
+    arguments = dict(call)
+    nothing = {"__class__": "dict", "__module__": "builtins", "__loader__": "DictNode", "content": {}, "__id__": 1}
+    nothing["key_types"] = {"__class__": "list", "__module__": "builtins", "__loader__": "ListNode", "content": []}
+    call.clear()
+    call.update(
+        {
+            "__class__": "write_atomically",
+            "__module__": "floral_learn.files.atomic_files",
+            "__loader__": "LossNode",
+            "__reduce__": {"args": arguments},
+            "content": nothing,
+            "__id__": 2,
+        }
+    )
+    files["schema.json"] = json.dumps(schema).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    with pytest.raises(ValueError, match=r"not trusted: floral_learn\.files\.atomic_files\.write_atomically"):
+        load(path)
+    assert not target.exists()
+
+
+def test_a_file_cannot_walk_from_an_estimator_to_its_modules(tmp_path):
+    """skops before 0.12 follows `fit.__globals__` where the file claims that each step is the estimator itself."""
+    path = tmp_path / "model.skops"
+    save(PlainSVC(), path)
+    with zipfile.ZipFile(path) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    schema = json.loads(files["schema.json"])
+    node = schema["content"]["model"]
+    for number, name in enumerate(("fit", "__globals__", "get")):
+        claim = {"__class__": "PlainSVC", "__module__": "floral_learn.baselines.svm", "__loader__": "MethodNode"}
+        node = claim | {"content": {"func": name, "obj": node}, "__id__": 900 + number}
+    schema["content"]["model"] = node
+    files["schema.json"] = json.dumps(schema).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    with pytest.raises(ValueError, match=r"not trusted: .*PlainSVC as MethodNode"):
+        load(path)
+
+
+def test_searches_and_calibrated_classifiers_come_back(tmp_path):
+    search = GridSearchCV(FloralClassifier(n_rounds=20, random_state=0), {"C": [1.0, 10.0]}, cv=3).fit(X, Y)
+    calibrated = CalibratedClassifierCV(FloralClassifier(n_rounds=20, random_state=0), cv=3).fit(X, Y)
+    for model in (search, calibrated):
+        save(model, tmp_path / "model.skops")
+        np.testing.assert_array_equal(load(tmp_path / "model.skops").predict(X), model.predict(X))
+
+
+class _Bomb:
+    went_off = False
+
+    def __setstate__(self, state):
+        type(self).went_off = True
+
+    def __getstate__(self):
+        return {"a": 1}
+
+
+def test_wrong_files_are_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no model file at"):
+        load(tmp_path / "none.skops")
+    (tmp_path / "text.skops").write_text("hello")
+    with pytest.raises(ValueError, match="is not a floral-learn model file"):
+        load(tmp_path / "text.skops")
+    (tmp_path / "other.skops").write_bytes(skops.io.dumps(StandardScaler()))
+    with pytest.raises(ValueError, match="is not a floral-learn model file"):
+        load(tmp_path / "other.skops")
+
+
+def test_versions_are_stamped(tmp_path):
+    clf = FloralClassifier(n_rounds=5).fit(X, Y)
+    path = tmp_path / "model.skops"
+    path.write_bytes(skops.io.dumps({"format": 1, "floral_learn": "0.0.1", "model": clf}))
+    with pytest.warns(UserWarning, match=r"written by floral-learn 0\.0\.1, this is"):
+        load(path)
+    path.write_bytes(skops.io.dumps({"format": 99, "floral_learn": "9.0", "model": clf}))
+    with pytest.raises(ValueError, match="in a newer format"):
+        load(path)
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "model.skops"
+    save(FloralClassifier(n_rounds=5).fit(X, Y), path)
+    before = path.read_bytes()
+    monkeypatch.setattr(atomic_files.os, "fsync", lambda fd: (_ for _ in ()).throw(OSError("no space left")))
+    with pytest.raises(OSError, match="no space left"):
+        save(FloralClassifier(n_rounds=9).fit(X, Y), path)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["model.skops"]

@@ -1,0 +1,267 @@
+"""Gram operators agree with the matrix they stand for, and the choice among them says what it does."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from floral_learn.game.arrays import NUMPY
+from floral_learn.game.choose_gram import choose_gram, parse_bytes, resolve_dtype
+from floral_learn.game.factor_part import FactorPart
+from floral_learn.game.gram import ChunkedGram, DenseGram, format_bytes
+from floral_learn.game.kernels import Kernel
+from floral_learn.game.low_rank import LowRankGram, Parts
+from floral_learn.game.probe import Probe
+
+RNG = np.random.default_rng(1)
+X = RNG.normal(size=(300, 4))
+KERNEL = Kernel("rbf", gamma=0.2)
+K = DenseGram.from_rows(X, KERNEL).matrix
+
+
+def operators(backend, dtype="float64"):
+    return {
+        "dense": DenseGram.from_rows(X, KERNEL, dtype, backend),
+        "chunked": ChunkedGram(X, KERNEL, 2 * 37 * 300 * 8, dtype, backend),  # 37 rows a tile: 300 is no multiple
+        "low rank": LowRankGram(X, KERNEL, 300, 0.0, np.random.default_rng(0), dtype, backend),
+    }
+
+
+@pytest.mark.parametrize("columns", [1, 2, 7])
+@pytest.mark.parametrize(("dtype", "atol"), [("float64", 1e-8), ("float32", 2e-3)])
+def test_every_operator_multiplies_like_the_matrix(columns, dtype, atol, backend):
+    V = RNG.normal(size=(300, columns))
+    for name, gram in operators(backend, dtype).items():
+        product = backend.numpy(gram.matmat(backend.columns(V)))
+        np.testing.assert_allclose(product, K @ V, atol=atol, err_msg=name)
+        assert product.dtype == np.float64
+
+
+@pytest.mark.parametrize("name", ["linear", "poly", "laplacian", "sigmoid"])
+def test_dense_and_chunked_for_other_kernels(name, backend):
+    kernel = Kernel(name, gamma=0.1, degree=2, coef0=1.0)
+    V = RNG.normal(size=(300, 3))
+    dense = DenseGram.from_rows(X, kernel, "float64", backend).matmat(backend.columns(V))
+    chunked = ChunkedGram(X, kernel, 100_000, "float64", backend).matmat(backend.columns(V))
+    np.testing.assert_allclose(backend.numpy(dense), backend.numpy(chunked), atol=1e-8)
+
+
+def test_csr_rows_in_every_operator(backend):
+    S = sparse.random(120, 30, density=0.2, random_state=0, format="csr")
+    V = RNG.normal(size=(120, 2))
+    expected = DenseGram.from_rows(S.toarray(), KERNEL).matrix @ V
+    for gram in (
+        DenseGram.from_rows(S, KERNEL, "float64", backend),
+        ChunkedGram(S, KERNEL, 60_000, "float64", backend),
+        LowRankGram(S, KERNEL, 120, 0.0, np.random.default_rng(0), "float64", backend),
+    ):
+        np.testing.assert_allclose(backend.numpy(gram.matmat(backend.columns(V))), expected, atol=1e-8)
+
+
+def test_chunked_stays_within_its_cap():
+    gram = ChunkedGram(X, KERNEL, 50_000)
+    assert gram.nbytes <= 50_000
+    assert gram.tile < 300
+
+
+def test_low_rank_error_is_what_it_says_and_stops_at_its_tolerance():
+    for tol in (0.1, 0.01):
+        gram = LowRankGram(X, KERNEL, 300, tol, np.random.default_rng(0), "float64", block=8)
+        true = np.linalg.norm(K - gram.factor @ gram.factor.T) / np.linalg.norm(K)
+        assert gram.rank < 300
+        assert true <= 1.5 * tol
+        assert gram.missing == pytest.approx((np.trace(K) - (gram.factor**2).sum()) / 300, abs=1e-8)
+
+
+def test_landmarks_are_distinct_and_reproduced_exactly():
+    gram = LowRankGram(X, KERNEL, 60, 0.0, np.random.default_rng(0), "float64")
+    assert len(set(gram.landmarks)) == gram.rank == 60
+    approximation = gram.factor @ gram.factor.T
+    np.testing.assert_allclose(approximation[gram.landmarks], K[gram.landmarks], atol=1e-8)
+
+
+def test_prediction_through_landmarks_is_the_low_rank_function(backend):
+    gram = LowRankGram(X, KERNEL, 60, 0.0, np.random.default_rng(0), "float64", backend)
+    weights = RNG.normal(size=(300, 2))
+    rows, coef = gram.expansion(weights)
+    trained = backend.numpy(gram.matmat(backend.columns(weights)))
+    np.testing.assert_allclose(K[:, rows] @ coef, trained, atol=1e-7)
+
+
+def test_a_rank_deficient_kernel_ends_by_itself():
+    gram = LowRankGram(X, Kernel("linear"), 300, 0.0, np.random.default_rng(0), "float64")
+    assert gram.rank == 4  # four features
+    np.testing.assert_allclose(gram.factor @ gram.factor.T, X @ X.T, atol=1e-9)
+
+
+def test_duplicate_rows_do_not_break_the_factor():
+    doubled = np.repeat(X[:40], 5, axis=0)
+    gram = LowRankGram(doubled, KERNEL, 200, 0.0, np.random.default_rng(0), "float64")
+    assert gram.rank <= 40
+    np.testing.assert_allclose(gram.factor @ gram.factor.T, DenseGram.from_rows(doubled, KERNEL).matrix, atol=1e-8)
+
+
+@pytest.mark.parametrize("centred", [False, True])
+def test_lambda_max_against_the_eigenvalues(centred, backend):
+    weight = RNG.uniform(0.5, 2, size=(300, 1))
+    root = weight**0.5
+    H = np.eye(300) - root @ root.T / (root**2).sum() if centred else np.eye(300)
+    truth = np.linalg.eigvalsh(H @ (root * K * root.T) @ H)
+    gram = DenseGram.from_rows(X, KERNEL, "float64", backend)
+    found = gram.eigenvalue("LA", steps=500, tol=1e-10, centred=centred, weight=backend.columns(weight))
+    assert found == pytest.approx(truth[-1], rel=1e-8)
+    rough = gram.lambda_max(centred=centred, weight=backend.columns(weight))
+    assert truth[-1] * (1 - 1e-9) <= rough <= truth[-1] * 1.01
+
+
+def test_a_negative_eigenvalue_is_found():
+    rng = np.random.default_rng(0)
+    Q = np.linalg.qr(rng.normal(size=(200, 200)))[0]
+    values = np.r_[-0.5, rng.uniform(0, 1, size=198), 5.0]
+    gram = DenseGram((Q * values) @ Q.T)
+    assert gram.eigenvalue("SA") == pytest.approx(-0.5, rel=1e-2)
+    assert gram.eigenvalue("SA", steps=1) < 0  # also where the iteration is cut short
+    assert DenseGram(np.eye(2)).eigenvalue("SA") == pytest.approx(1)
+
+
+def test_choice_by_size_and_kernel():
+    assert choose_gram(X, KERNEL).kind == "dense"
+    many = np.random.default_rng(0).normal(size=(3200, 3))
+    low = choose_gram(many, Kernel("rbf", gamma=0.05), rng=np.random.default_rng(0))
+    assert low.kind == "low rank"
+    assert low.dtype == "float32"
+    assert low.error <= 0.01
+    for part in (f"low rank {low.rank}", "3,200 rows", "float32", "error"):
+        assert part in low.describe()
+    assert choose_gram(many, Kernel("sigmoid", gamma=0.01)).kind == "dense"
+    assert choose_gram(many, Kernel("sigmoid", gamma=0.01), max_memory="10MB").kind == "chunked"
+
+
+def test_a_kernel_without_low_rank_structure_goes_dense_or_warns():
+    many = np.random.default_rng(0).normal(size=(3200, 20))
+    sharp = Kernel("rbf", gamma=5.0)  # nearly the identity
+    assert choose_gram(many, sharp, rng=np.random.default_rng(0)).kind == "dense"
+    with pytest.warns(UserWarning, match="smoother kernel"):
+        gram = choose_gram(many, sharp, rng=np.random.default_rng(0), max_memory="20MB")
+    assert gram.kind == "low rank"
+    assert gram.nbytes <= 20e6
+
+
+def test_a_gram_over_the_cap_is_refused_before_any_work():
+    with pytest.raises(MemoryError, match=r"720 kB, over max_memory=100 kB; use gram='low_rank'"):
+        choose_gram(X, KERNEL, gram="dense", max_memory=100_000)
+    with pytest.raises(MemoryError, match="rank 200"):
+        choose_gram(X, KERNEL, gram="low_rank", rank=200, max_memory=100_000)
+
+
+def test_sizes_in_words():
+    assert parse_bytes("4GB") == 4_000_000_000
+    assert parse_bytes("1.5 MiB") == 1.5 * 2**20
+    assert parse_bytes(1e6) == 1_000_000
+    for bad in ("four", "4XB", "-1GB", ""):
+        with pytest.raises(ValueError, match="max_memory="):
+            parse_bytes(bad)
+    with pytest.raises(ValueError, match="above 0"):
+        parse_bytes(0)
+    assert format_bytes(4.2e9) == "4.2 GB"
+    assert resolve_dtype("auto", 1000) == "float64"
+    assert resolve_dtype("auto", 1001) == "float32"
+
+
+def test_a_symmetric_product_of_few_columns_matches_many():
+    big = DenseGram.from_rows(np.random.default_rng(0).normal(size=(500, 3)), KERNEL, "float32")
+    V = np.asfortranarray(RNG.normal(size=(500, 8)).astype(np.float32))
+    few = np.hstack([NUMPY.symmetric_product(big.matrix, V[:, j : j + 2]) for j in range(0, 8, 2)])
+    np.testing.assert_allclose(few, big.matrix @ V, atol=1e-3)
+
+
+class ThreeParts(Parts):
+    """Rows in three parts, as three machines would hold them."""
+
+    def __init__(self, rows):
+        self.bounds = np.array([0, 70, 71, 300])
+        self.parts = [FactorPart(rows[a:b]) for a, b in zip(self.bounds[:-1], self.bounds[1:])]
+
+    def each(self, method, *shared, own=None):
+        return [getattr(part, method)(*(own[p] if own else ()), *shared) for p, part in enumerate(self.parts)]
+
+
+@pytest.mark.parametrize("rows", [X, sparse.csr_matrix(X)], ids=["dense", "csr"])
+def test_a_factor_in_parts_is_the_factor_of_all_rows(rows):
+    one = LowRankGram(rows, KERNEL, 80, 0.0, np.random.default_rng(5), "float64", block=16)
+    many = LowRankGram(ThreeParts(rows), KERNEL, 80, 0.0, np.random.default_rng(5), "float64", block=16)
+    np.testing.assert_array_equal(many.landmarks, one.landmarks)
+    assert many.describe() == one.describe()
+    V = RNG.normal(size=(300, 2))
+    np.testing.assert_allclose(many.matmat(V), one.matmat(V), atol=1e-9)
+    np.testing.assert_allclose(many.expansion(V)[1], one.expansion(V)[1], rtol=1e-5, atol=1e-5)
+    weight = RNG.uniform(0.5, 2, size=(300, 1))
+    for given in (None, weight):
+        expected = one.lambda_max(centred=True, weight=given)
+        assert many.lambda_max(centred=True, weight=given) == pytest.approx(expected, rel=1e-10)
+    with pytest.raises(AttributeError, match="on the workers"):
+        _ = many.factor
+
+
+def test_a_lost_part_grows_its_rows_again():
+    gram = LowRankGram(X, KERNEL, 50, 0.0, np.random.default_rng(5), "float64", block=16)
+    part = FactorPart(X[100:180])
+    part.begin_factor(100, KERNEL, gram.rank, "float64")
+    part.replay(gram.blocks)
+    np.testing.assert_allclose(part.factor, gram.factor[100:180], atol=1e-10)
+    landmarks = gram.landmarks[(gram.landmarks >= 100) & (gram.landmarks < 180)]
+    assert len(landmarks)
+    assert not part.left[landmarks - 100].any()
+
+
+@pytest.mark.parametrize("centred", [False, True])
+def test_lambda_max_of_a_factor_against_the_eigenvalues(centred, backend):
+    gram = LowRankGram(X, KERNEL, 60, 0.0, np.random.default_rng(0), "float64", backend)
+    F = backend.numpy(gram.factor)
+    weight = RNG.uniform(0.5, 2, size=(300, 1))
+    for given in (None, weight):
+        root = np.ones((300, 1)) if given is None else given**0.5
+        H = np.eye(300) - root @ root.T / (root**2).sum() if centred else np.eye(300)
+        truth = np.linalg.eigvalsh(H @ (root * (F @ F.T) * root.T) @ H)[-1]
+        found = gram.lambda_max(centred=centred, weight=None if given is None else backend.columns(given))
+        assert found == pytest.approx(truth, rel=1e-9)
+
+
+def test_rank_auto_stops_where_rows_are_told_apart_and_says_so():
+    many = np.random.default_rng(0).normal(size=(3200, 8))
+    kernel = Kernel("rbf", gamma=0.07)
+    exact = LowRankGram(many, kernel, 512, 5e-3, np.random.default_rng(0))
+    probed = choose_gram(many, kernel, rng=np.random.default_rng(0), gram="low_rank")
+    assert probed.probe.settled or probed.error <= 5e-3
+    assert probed.rank <= exact.rank + 64
+    assert "of 1,600 probe predictions" in probed.describe()
+
+
+def test_a_small_factor_is_taken_below_three_thousand_rows_where_it_does():
+    rows = np.random.default_rng(0).normal(size=(2000, 3))
+    smooth = choose_gram(rows, Kernel("rbf", gamma=0.1), rng=np.random.default_rng(0))
+    assert (smooth.kind, smooth.dtype) == ("low rank", "float32")
+    assert smooth.rank <= 250
+    assert choose_gram(rows, Kernel("rbf", gamma=30.0), rng=np.random.default_rng(0)).kind == "dense"
+
+
+def test_the_probe_is_not_settled_while_predictions_change():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(2, size=400)
+    probe = Probe(np.arange(400), labels, 2)
+    for _ in range(4):
+        probe.extend(rng.normal(size=(400, 30)))  # every block brings something new
+        assert not probe.settled
+    for _ in range(2):
+        probe.extend(np.zeros((400, 30)))
+    assert probe.changed[-2:] == [0.0, 0.0]
+    assert not probe.settled  # nothing was learned: answers that do not change are guesses
+    telling = Probe(np.arange(400), labels, 2)
+    for _ in range(3):
+        telling.extend(2.0 * labels[:, None] - 1 + rng.normal(scale=1e-6, size=(400, 1)))
+    assert telling.settled
+    assert probe.size == 200
+
+
+def test_low_rank_of_a_kernel_that_may_be_indefinite_warns():
+    with pytest.warns(UserWarning, match="sigmoid kernel may have negative eigenvalues"):
+        choose_gram(X, Kernel("sigmoid", gamma=0.01), gram="low_rank", rank=5, rng=np.random.default_rng(0))
