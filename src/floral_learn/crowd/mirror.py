@@ -89,6 +89,8 @@ def settle(
     if share < UNSURE:
         return swapped, posterior, both
     agree = posterior.argmax(axis=1) == mirror.argmax(axis=1)
+    if agree.mean() < 0.5:  # the mirror image of nearly everything: what is common to both is an accident
+        agree[:] = False if gold is None else gold >= 0
     mixed = np.where(agree[:, None], posterior, (1 - SECOND) * posterior + SECOND * mirror)
     # Labels stay those of the reading that is kept.
     turned = np.flatnonzero(mixed.argmax(axis=1) != posterior.argmax(axis=1))

@@ -31,6 +31,7 @@ TEMPERATURES = (1.0, 0.7, 0.5, 0.35)  # scales of a reading's log-probabilities:
 # go and averages those that are close (benchmarks/crowd.py; chosen on LabelMe, rte and simulated crowds).
 SHARPNESS = 10.0
 _BORROWED = 4.0  # votes that the pool lends to a person when a hidden vote is foretold
+_UNSEEN = 5.0  # log-odds against a class that nobody voted for
 
 Step = Callable[[np.ndarray, np.ndarray | None], np.ndarray]
 
@@ -47,7 +48,7 @@ def knows_or_guesses(counts: np.ndarray, previous: np.ndarray | None) -> np.ndar
     A vote that equals the truth was known with probability 1 - guessed / P(vote | truth), where guessed = (1 - know) *
     habit(vote) is what a row of `previous` has off its diagonal.
     """
-    people, k, _ = counts.shape
+    k = counts.shape[1]
     if previous is None:
         previous = np.broadcast_to(0.7 * np.eye(k) + 0.3 / k, counts.shape)
     at = np.arange(k)
@@ -128,17 +129,16 @@ def read(
 ) -> np.ndarray:
     """Posterior (n, K) of the truth by EM from `start` (n, K).
 
-    `opinion` (n, K) is what features say, as log-probabilities; without it the shares of the classes stand there, which
-    the habits of "knows or guesses" leave no room for. `trust` scales the votes' log-probabilities.
+    `opinion` (n, K) is what features say, as log-probabilities; without it the shares of the classes stand there.
+    `trust` scales the votes' log-probabilities.
     """
     posterior, matrix = fix_known(start, gold), None
+    unseen = np.bincount(votes.label, minlength=len(votes.classes)) == 0  # free to explain whatever fits nothing else
     for _ in range(rounds):
         matrix = step(expected_counts(votes, posterior), matrix)
         total = trust * (votes.by_item @ log_likelihood(votes, matrix))
-        if opinion is not None:
-            total += opinion
-        elif step is not knows_or_guesses:
-            total += class_shares(posterior)
+        total += class_shares(posterior) if opinion is None else opinion
+        total[:, unseen] -= _UNSEEN
         new = fix_known(softmax(total, axis=1), gold)
         change = float(np.abs(new - posterior).max(axis=1).mean())
         posterior = new

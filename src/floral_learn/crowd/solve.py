@@ -1,7 +1,8 @@
-"""From votes, and features where there are some, to the truth: readings are averaged, then held against a mirror image."""
+"""From votes, and features where there are some, to the truth: an average of readings held against its mirror image."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ from .mirror import opposing_start, settle
 from .readings import (
     STEPS,
     Reading,
+    Step,
     average,
     expected_counts,
     fix_known,
@@ -27,6 +29,7 @@ from .readings import (
 )
 
 LARGE = 300_000  # votes from which fewer rounds, readings and hidden votes have to do
+EXPECTED = 0.9  # share of the decided labels that are expected to be right
 CLOSE = 0.01  # features may foretell hidden votes worse than votes alone by as much: people share mistakes
 
 
@@ -83,6 +86,7 @@ def solve(
                 [judge_reading(votes, _reader(step, start, gold, 50), hidden, gold) for step in STEPS.values()]
             ).posterior
         _, posterior, decided = settle(votes, posterior, mirror, gold)
+    decided &= surest(posterior, decided)
     contested = np.zeros(len(decided), dtype=bool)
     for reading in readings.values():
         if reading.score > best.score - CLOSE:
@@ -102,11 +106,30 @@ def solve(
     )
 
 
-def _reader(step, start, gold, rounds):
+def surest(posterior: np.ndarray, open_to: np.ndarray, share: float = EXPECTED) -> np.ndarray:
+    """(n,) mask of the most probable labels, as many as there can be with `share` of them expected to be right."""
+    probability = np.where(open_to, posterior.max(axis=1), -np.inf)
+    order = np.argsort(-probability, kind="stable")[: int(open_to.sum())]
+    right = np.cumsum(probability[order]) >= share * np.arange(1, len(order) + 1)
+    found = np.zeros(len(posterior), dtype=bool)
+    found[order[: int(np.flatnonzero(right)[-1]) + 1 if right.any() else 0]] = True
+    return found
+
+
+def _reader(
+    step: Step, start: np.ndarray | None, gold: np.ndarray | None, rounds: int
+) -> Callable[[Votes], np.ndarray]:
     return lambda votes: read(votes, step, majority(votes) if start is None else start, gold=gold, rounds=rounds)
 
 
-def _with_features(votes, start, features, hidden, gold, rng) -> Reading:
+def _with_features(
+    votes: Votes,
+    start: np.ndarray,
+    features: OutOfFold,
+    hidden: list[tuple[Votes, np.ndarray]],
+    gold: np.ndarray | None,
+    rng: np.random.Generator,
+) -> Reading:
     """The EM with a classifier; its opinion is out of fold, so that it is kept while votes are hidden."""
     state = run(votes, start, features, gold=gold, rng=rng)
     opinion, trust = state.log_classifier, state.trust
