@@ -63,7 +63,6 @@ _PUBLIC = {
     "load_moon": "floral_learn.datasets",
     "load_mnist": "floral_learn.datasets",
     "load_imdb": "floral_learn.datasets",
-    "from_csv": "floral_learn.tables.from_csv",
     "read_table": "floral_learn.tables.tables",
     "Table": "floral_learn.tables.tables",
     "TableError": "floral_learn.tables.tables",

@@ -48,7 +48,7 @@ class Outputs:
 
         Everything is made, the model included, before the first file takes its place.
         """
-        labels = review.labels_
+        labels = review.labels
         changed = np.flatnonzero(labels != review.given)
         cleaned = f"cleaned{self.suffix}"
         content = {
@@ -88,7 +88,7 @@ def decisions(answers: Sequence[Answer], rows: Any) -> bytes:
 def changes(review: Any, answers: Sequence[Answer], rows: Any) -> bytes:
     """Every label that is read otherwise than it was given."""
     told = {answer.row for answer in answers if answer.kind == "label"}
-    labels, wrong = review.labels_, review.wrong_probability_
+    labels, wrong = review.labels, review.wrong_probability
     header = ["row", "id", "given", "label", "by", "wrong_probability"]
     lines = []
     for row in np.flatnonzero(labels != review.given).tolist():
@@ -113,7 +113,7 @@ def report(
     from floral_learn.audit.twins import find_twins
 
     rng, X = np.random.default_rng(0), np.asarray(rows.X, dtype=float)
-    belief, wrong, classes = review.label_probability_, review.wrong_probability_, review.classes_
+    belief, wrong, classes = review.label_probability, review.wrong_probability, review.classes
     given = np.searchsorted(classes, review.given)
     near = find_neighbours(X, rng)
     twins = find_twins(X, given, near.rows[:, :SHOWN], rng)
@@ -153,11 +153,11 @@ def report(
         groups=groups,
         decisions=list(decided.values()),
     )
-    changed = int((review.labels_ != review.given).sum())
+    changed = int((review.labels != review.given).sum())
     lead = [
         f"After {words.count(len(decided), 'answered row')}, {words.count(changed)} of {found.n:,} are read "
         "differently than the file has them.",
-        words.estimate(review.wrong_share_),
+        words.estimate(review.wrong_share),
         words.guarantee(review.guarantee()),
         "In this report the suspicion is the review’s probability that a label in the file is wrong. Rows that were "
         "answered are marked.",

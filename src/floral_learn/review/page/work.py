@@ -103,7 +103,7 @@ class ReviewWork:
         from floral_learn import FloralClassifier
         from floral_learn.files.persistence import model_bytes
 
-        classifier = review.fit(FloralClassifier(C=1.0, budget=0.05, random_state=0))
+        classifier = review.train(FloralClassifier(C=1.0, budget=0.05, random_state=0))
         return model_bytes(Pipeline([("columns", self.encoder), ("classifier", classifier)]))
 
 
