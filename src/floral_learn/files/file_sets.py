@@ -49,7 +49,7 @@ def write_set(files: Mapping[Path, str | bytes], command: str, gone: Iterable[Pa
     # A folder may hold several sets, as poisoned copies lie side by side; what this one replaces is no longer theirs.
     others = [known for known in _sets(folder) if not set(known["files"]) & set(content)]
     listed = json.dumps({"format": 1, "sets": [*others, entry]}, indent=1) + "\n"
-    write_all({folder / LIST: listed, **{folder / name: raw for name, raw in content.items()}})
+    write_all({**{folder / name: raw for name, raw in content.items()}, folder / LIST: listed}, first=folder / LIST)
     for name in old:
         (folder / name).unlink(missing_ok=True)
 

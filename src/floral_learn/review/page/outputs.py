@@ -128,9 +128,9 @@ def report(
     decided = {}
     for answer in answers:
         if answer.kind != "skip":
-            given = str(rows.labels[answer.row])
-            said = answer.label if answer.label is not None else given
-            decided[answer.row] = Decision(answer.row, _decision(answer, given), said, given, answer.reviewer)
+            was = str(rows.labels[answer.row])
+            said = answer.label if answer.label is not None else was
+            decided[answer.row] = Decision(answer.row, _decision(answer, was), said, was, answer.reviewer)
     found = AuditResult(
         classes=classes,
         given=given,
