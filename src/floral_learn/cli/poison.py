@@ -31,6 +31,7 @@ NAMES = (
     "gradient",
     "evasive",
     "adaptive",
+    "pointwise",
 )
 # Those of floral_learn.attacks.vote_attacks.VOTE_ATTACKS, on votes.
 ON_VOTES = ("spam", "pair", "far", "sleeper", "collusion", "targeted")
@@ -47,6 +48,7 @@ _SHARED = (
     "y_val",
     "victim",
     "starts",
+    "target",
 )
 
 
