@@ -31,6 +31,7 @@ _PUBLIC = {
     "LabelNoiseSVC": "floral_learn.baselines.ln_svm",
     "LabelSanitizedSVC": "floral_learn.baselines.label_sanitation",
     "Certificate": "floral_learn.certify.certificate",
+    "CertifiedFlipsDisplay": "floral_learn.certify.display",
     "CertifiedKernelClassifier": "floral_learn.certify.kernel_ridge",
     "PartitionAggregationClassifier": "floral_learn.certify.partition",
     "PlainSVC": "floral_learn.baselines.svm",

@@ -17,6 +17,7 @@ from floral_learn.baselines.ln_svm import LabelNoiseSVC as LabelNoiseSVC
 from floral_learn.baselines.rsrnn import RSRNNClassifier as RSRNNClassifier
 from floral_learn.baselines.svm import PlainSVC as PlainSVC
 from floral_learn.certify.certificate import Certificate as Certificate
+from floral_learn.certify.display import CertifiedFlipsDisplay as CertifiedFlipsDisplay
 from floral_learn.certify.kernel_ridge import CertifiedKernelClassifier as CertifiedKernelClassifier
 from floral_learn.certify.partition import PartitionAggregationClassifier as PartitionAggregationClassifier
 from floral_learn.certify.smoothing import RandomizedSmoothingClassifier as RandomizedSmoothingClassifier
