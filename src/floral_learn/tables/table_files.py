@@ -45,13 +45,22 @@ def open_source(source: Any, sep: str | None, encoding: str | None, label: Any =
     kind = suffix.removesuffix(".gz")
     if kind not in (*TEXT_FILES, *JSON_FILES, *STUDIO_FILES, *(() if packed else (*PARQUET_FILES, *EXCEL_FILES))):
         raise TableError(f"{path}: cannot read {suffix or 'a file without extension'}; use {KINDS}")
+    opened = _opened(name, kind, _content(path), sep, encoding, label)
+    opened.packed = packed
+    return opened
+
+
+def read_text(path: Path, encoding: str | None = None) -> str:
+    """The text of a file, unpacked where it is a .gz."""
+    return decode(_content(path), encoding, str(path))[0]
+
+
+def _content(path: Path) -> bytes:
     try:
         raw = path.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a NUL inside the path
         raise TableError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
-    opened = _opened(name, kind, unpacked(raw, name) if packed else raw, sep, encoding, label)
-    opened.packed = packed
-    return opened
+    return unpacked(raw, str(path)) if path.suffix.lower() == ".gz" else raw
 
 
 def unpacked(raw: bytes, name: str) -> bytes:
