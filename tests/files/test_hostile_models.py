@@ -13,7 +13,8 @@ from sklearn.datasets import make_moons
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from floral_learn import ModelFileError, PlainSVC, load, save
+from floral_learn import LabelNoiseSVC, load, save
+from floral_learn.files import ModelFileError
 from floral_learn.files.model_archive import sealed
 
 X, Y = make_moons(60, noise=0.2, random_state=0)
@@ -21,7 +22,7 @@ X, Y = make_moons(60, noise=0.2, random_state=0)
 
 @pytest.fixture(scope="module")
 def model():
-    return make_pipeline(StandardScaler(), PlainSVC(C=1.0)).fit(X, Y)
+    return make_pipeline(StandardScaler(), LabelNoiseSVC()).fit(X, Y)
 
 
 @pytest.fixture(scope="module")
@@ -62,13 +63,17 @@ def refused(tmp_path, content, match, **options):
 
 def test_a_walk_through_methods_to_os_system_is_refused(raw, tmp_path):
     def walk(schema):
-        claim = {"__module__": "floral_learn.baselines.svm", "__class__": "PlainSVC", "__loader__": "MethodNode"}
+        claim = {
+            "__module__": "floral_learn.baselines.ln_svm",
+            "__class__": "LabelNoiseSVC",
+            "__loader__": "MethodNode",
+        }
         node = schema["content"]["model"]
         for number, name in enumerate(("ctypes", "_ctypes", "_os", "system")):
             node = claim | {"content": {"func": name, "obj": node}, "__id__": 10_000 + number}
         schema["content"]["model"] = node
 
-    refused(tmp_path, with_schema(raw, walk), "not trusted: .*PlainSVC as MethodNode, which could run code")
+    refused(tmp_path, with_schema(raw, walk), "not trusted: .*LabelNoiseSVC as MethodNode, which could run code")
 
 
 @pytest.mark.parametrize("loader", ["MethodNode", "OperatorFuncNode", "PartialNode", "ReduceNode", "NoNode", 7, None])
@@ -86,8 +91,8 @@ def test_nodes_that_could_call_something_are_refused_whatever_they_claim(raw, tm
         ("floral_learn.files.persistence", "Path"),
         ("floral_learn.files.persistence", "os"),
         ("floral_learn", "load"),
-        ("floral_learn.baselines.svm", "SVC"),
-        ("floral_learn.baselines.svm", "PlainSVC.fit"),
+        ("floral_learn.baselines.ln_svm", "SVC"),
+        ("floral_learn.baselines.ln_svm", "LabelNoiseSVC.fit"),
         ("os", "system"),
         ("builtins", "eval"),
         ("subprocess", "Popen"),
@@ -182,13 +187,13 @@ def test_a_stamp_that_is_none_is_one_error(raw, tmp_path, change, match):
 
 
 def test_an_estimator_without_a_parameter_is_refused(tmp_path):
-    broken = PlainSVC().fit(X, Y)
+    broken = LabelNoiseSVC().fit(X, Y)
     del broken.kernel
     path = tmp_path / "m.skops"
     import skops.io
 
     path.write_bytes(skops.io.dumps({"format": 1, "floral_learn": "0.1.0", "model": broken}))
-    with pytest.raises(ModelFileError, match="its PlainSVC has no kernel"):
+    with pytest.raises(ModelFileError, match="its LabelNoiseSVC has no kernel"):
         load(path)
 
 

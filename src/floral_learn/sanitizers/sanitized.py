@@ -14,12 +14,11 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted, has_
 
 from floral_learn.base.classifier_input import query_input, training_input
 from floral_learn.base.whole_fit import whole_fit
-from floral_learn.baselines.svm import PlainSVC
 
 
 def _inner_has(method: str) -> Any:
     def check(self: Any) -> bool:
-        getattr(self._parts()[1] if not hasattr(self, "estimator_") else self.estimator_, method)
+        getattr(self.estimator_ if hasattr(self, "estimator_") else self.estimator, method)
         return True
 
     return available_if(check)
@@ -66,9 +65,6 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
         self.sanitizer = sanitizer
         self.estimator = estimator
 
-    def _parts(self) -> tuple[Any, Any]:
-        return self.sanitizer, self.estimator
-
     # Keywords of the sanitisers that a user may request under metadata routing.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"graph": None, "pred_probs": None}
 
@@ -81,7 +77,7 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
         there; with scikit-learn's metadata routing switched on, the rest goes to the classifier, if it requested it.
         """
         self._validate_params()
-        sanitizer, estimator = self._parts()
+        sanitizer, estimator = self.sanitizer, self.estimator
         for name, part in (("sanitizer", sanitizer), ("estimator", estimator)):
             if isinstance(part, type):
                 raise TypeError(f"{name}={part.__name__} is a class; give an instance, {part.__name__}().")
@@ -142,7 +138,7 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
 
     def get_metadata_routing(self) -> Any:
         """What this classifier consumes (``sample_weight``, the sanitiser's keywords) and hands on."""
-        estimator = self._parts()[1]
+        estimator = self.estimator
         mapping = MethodMapping()
         for method in ("fit", "predict", "predict_proba", "decision_function"):
             mapping.add(caller=method, callee=method)
@@ -180,26 +176,9 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        sanitizer, estimator = self._parts()
+        sanitizer, estimator = self.sanitizer, self.estimator
         # The classifiers of other papers count on dense rows; one that takes the model behind takes its rows, too.
         if "estimator" in inspect.signature(sanitizer.fit_sanitize).parameters:
             behind = get_tags(estimator).input_tags
             tags.input_tags.sparse, tags.input_tags.allow_nan = behind.sparse, behind.allow_nan
         return tags
-
-
-class SanitizedSVC(SanitizedClassifier):
-    """Base of the named presets: one sanitiser class in front of :class:`PlainSVC`."""
-
-    _sanitizer_class: ClassVar[type[Any]]
-
-    def _parts(self) -> tuple[Any, Any]:
-        own = self.get_params(deep=False)
-        return tuple(
-            part(**{name: own[name] for name in part._get_param_names()}) for part in (self._sanitizer_class, PlainSVC)
-        )  # type: ignore[return-value]
-
-    @property
-    def n_iter_(self) -> Any:
-        """Solver iterations of the SVM behind the sanitiser."""
-        return self.estimator_.n_iter_
