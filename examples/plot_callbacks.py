@@ -13,7 +13,7 @@ import tempfile
 import matplotlib.pyplot as plt
 import numpy as np
 
-from floral_learn import Checkpoint, FloralClassifier, load_moon, poison, resume
+from floral_learn import Checkpoint, FloralClassifier, PaperFloralClassifier, load_moon, poison, resume
 from floral_learn.floral import HistoryDisplay
 
 moon = load_moon()
@@ -56,8 +56,9 @@ print("same bits:", (again.decision_function(moon.X_test) == whole.decision_func
 # %%
 # The history of a fit, and what averaging does: the last iterate carries the random flips of its last round.
 ends = np.arange(30, 301, 30)
+last = {"learning_rate": "auto", "average": False}
 single = [
-    FloralClassifier(gamma=1.0, budget=0.3, n_rounds=int(end), average=False, random_state=0).fit(moon.X_train, y)
+    PaperFloralClassifier(gamma=1.0, budget=0.3, n_rounds=int(end), random_state=0, **last).fit(moon.X_train, y)
     for end in ends
 ]
 mean = [FloralClassifier(gamma=1.0, budget=0.3, n_rounds=int(end), random_state=0).fit(moon.X_train, y) for end in ends]

@@ -146,13 +146,9 @@ def test_every_command_runs(folder, monkeypatch, added):
 def command_line():
     """The options of every subcommand of ``floral``."""
     typer = pytest.importorskip("typer")
-    from floral_learn import cli
+    from floral_learn.cli import make_app
 
-    app = typer.Typer()
-    app.callback()(lambda: None)
-    for name in cli.COMMANDS:
-        importlib.import_module(f"floral_learn.cli.{name}").register(app)
-    group = typer.main.get_command(app)
+    group = typer.main.get_command(make_app())
 
     def options(command):
         return {flag for param in command.params for flag in param.opts + param.secondary_opts} | {"--help"}

@@ -13,6 +13,8 @@ __version__ = "0.2.0"
 # public name -> module that holds it
 _PUBLIC = {
     "FloralClassifier": "floral_learn.floral.classifier",
+    "PaperFloralClassifier": "floral_learn.floral.paper",
+    "Engine": "floral_learn.floral.engine",
     "Checkpoint": "floral_learn.floral.checkpoint",
     "resume": "floral_learn.floral.checkpoint",
     "save": "floral_learn.files.persistence",
@@ -24,6 +26,7 @@ _PUBLIC = {
     "SanitizedClassifier": "floral_learn.sanitizers.sanitized",
     "LabelNoiseSVC": "floral_learn.baselines.ln_svm",
     "RSRNNClassifier": "floral_learn.baselines.rsrnn",
+    "CertifiedKernelClassifier": "floral_learn.certify.kernel_ridge",
     "PartitionAggregationClassifier": "floral_learn.certify.partition",
     "RandomizedSmoothingClassifier": "floral_learn.certify.smoothing",
     "FloralHead": "floral_learn.neural.head",

@@ -5,6 +5,7 @@ from floral_learn.attacks import poison as poison
 from floral_learn.attacks.votes import poison_votes as poison_votes
 from floral_learn.baselines.ln_svm import LabelNoiseSVC as LabelNoiseSVC
 from floral_learn.baselines.rsrnn import RSRNNClassifier as RSRNNClassifier
+from floral_learn.certify.kernel_ridge import CertifiedKernelClassifier as CertifiedKernelClassifier
 from floral_learn.certify.partition import PartitionAggregationClassifier as PartitionAggregationClassifier
 from floral_learn.certify.smoothing import RandomizedSmoothingClassifier as RandomizedSmoothingClassifier
 from floral_learn.crowd.aggregate import aggregate_votes as aggregate_votes
@@ -15,6 +16,8 @@ from floral_learn.files.persistence import save as save
 from floral_learn.floral.checkpoint import Checkpoint as Checkpoint
 from floral_learn.floral.checkpoint import resume as resume
 from floral_learn.floral.classifier import FloralClassifier as FloralClassifier
+from floral_learn.floral.engine import Engine as Engine
+from floral_learn.floral.paper import PaperFloralClassifier as PaperFloralClassifier
 from floral_learn.neural.floral_net import NeuralFloralClassifier as NeuralFloralClassifier
 from floral_learn.neural.head import FloralHead as FloralHead
 from floral_learn.neural.mlp import NeuralNetClassifier as NeuralNetClassifier

@@ -4,16 +4,37 @@ import copy
 import io
 import json
 import random
+import re
 import zipfile
 
 import numpy as np
 import pytest
+import skops.io
 from scipy import sparse
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.cluster import KMeans
 from sklearn.datasets import make_moons
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import (
+    BaggingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    VotingClassifier,
+)
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassifier
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
+from sklearn.semi_supervised import SelfTrainingClassifier
+from sklearn.svm import SVC, SVR, LinearSVC, NuSVC, OneClassSVM
 
-from floral_learn import LabelNoiseSVC, load, save
+from floral_learn import FloralClassifier, LabelNoiseSVC, load, save
 from floral_learn.files import ModelFileError
 from floral_learn.files.model_archive import sealed
 
@@ -144,15 +165,280 @@ def test_an_array_must_be_as_large_as_its_header_says(raw, tmp_path):
     refused(tmp_path, packed(files | {array: b"\x80\x04cos\nsystem\n."}), "cannot be read")
 
 
-def test_an_archive_in_an_archive_is_limited_too(tmp_path):
-    inner = io.BytesIO()
-    sparse.save_npz(inner, sparse.csr_matrix(np.eye(3)))
-    bomb = {**members(inner.getvalue()), "data.npy": b"\0" * 5_000_000}
-    save({"model": sparse.csr_matrix(np.eye(3))}, tmp_path / "sparse.skops")
-    files = members((tmp_path / "sparse.skops").read_bytes())
-    name = next(name for name in files if name.endswith(".npz"))
-    content = packed(files | {name: packed(bomb, zipfile.ZIP_DEFLATED)}, zipfile.ZIP_DEFLATED)
-    refused(tmp_path, content, "bytes in .*npz, more than the limit", max_bytes=1_000_000)
+def as_npy(array):
+    np.save(stream := io.BytesIO(), array, allow_pickle=False)
+    return stream.getvalue()
+
+
+def changed_array(raw, find, change):
+    """The archive with every array changed that `find` accepts."""
+    files = members(raw)
+    arrays = {name: np.load(io.BytesIO(files[name])) for name in files if name.endswith(".npy")}
+    changed = {name: as_npy(change(array)) for name, array in arrays.items() if find(array)}
+    assert changed
+    return packed(files | changed)
+
+
+def changed_value(raw, key, value):
+    """The archive with the number or word under `key` replaced everywhere, as a new object."""
+
+    def replace(node):
+        if isinstance(node, dict):
+            for name, inner in node.items():
+                if name == key and isinstance(inner, dict) and inner.get("__loader__") == "JsonNode":
+                    inner |= {"content": value, "__id__": 10**9}
+                replace(inner)
+        elif isinstance(node, list):
+            for inner in node:
+                replace(inner)
+
+    return with_schema(raw, replace)
+
+
+def changed_sparse(raw, change):
+    """The archive with the arrays of each sparse matrix changed by `change(dict) -> dict`."""
+    files = members(raw)
+    for name in [name for name in files if name.endswith(".npz")]:
+        with np.load(io.BytesIO(files[name])) as arrays:
+            parts = {key: np.asarray(value) for key, value in change(dict(arrays)).items()}
+        files[name] = packed({f"{key}.npy": as_npy(value) for key, value in parts.items()}, zipfile.ZIP_DEFLATED)
+    return packed(files, zipfile.ZIP_DEFLATED)
+
+
+@pytest.fixture(scope="module")
+def sparse_raw(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "sparse.skops"
+    save(FloralClassifier(n_rounds=20, random_state=0).fit(sparse.csr_matrix(X), Y), path)
+    return path.read_bytes()
+
+
+def with_rows(count, raw):
+    """A sparse model whose rows are `count` zeros, stored."""
+    zeros = {"data": np.zeros(count), "indices": np.zeros(count, np.int32), "indptr": [0, count], "shape": [1, 2]}
+    return changed_sparse(raw, lambda parts: parts | zeros)
+
+
+def test_archives_in_the_archive_add_up_before_they_are_unpacked(sparse_raw, tmp_path, monkeypatch):
+    files = members(with_rows(100_000, sparse_raw))
+    first = next(name for name in files if name.endswith(".npz"))
+    content = packed(files | {f"{k}.npz": files[first] for k in range(5)}, zipfile.ZIP_DEFLATED)
+    assert len(content) < 100_000
+    monkeypatch.setattr(np, "load", lambda *_, **__: pytest.fail("an array was unpacked"))
+    refused(tmp_path, content, "bytes when unpacked, more than the limit of 4,000,000", max_bytes=4_000_000)
+
+
+def test_an_array_counts_once_for_each_object_that_names_it(raw, tmp_path):
+    def name_often(schema):
+        node = {"__class__": "ndarray", "__module__": "numpy", "__loader__": "NdArrayNode", "type": "numpy"}
+        named = [node | {"file": "big.npy", "__id__": 10**6 + k} for k in range(4)]
+        extra = {"__class__": "list", "__module__": "builtins", "__loader__": "ListNode", "content": named}
+        schema["content"]["extra"] = extra
+
+    content = packed(members(with_schema(raw, name_often)) | {"big.npy": as_npy(np.zeros(100_000))})
+    refused(tmp_path, content, "bytes in the arrays that its objects name, more than", max_bytes=2_000_000)
+
+
+def test_one_number_cannot_stand_for_two_objects(raw, tmp_path):
+    """Eight lists of eight names of the list below them, 60 levels: a page of JSON that would never end."""
+
+    def multiply(schema):
+        node = {"__class__": "list", "__module__": "builtins", "__loader__": "ListNode", "content": [], "__id__": 10**6}
+        for level in range(1, 60):
+            again = {**node, "content": []}
+            node = {**node, "content": [node] + 7 * [again], "__id__": 10**6 + level}
+        schema["content"]["extra"] = node
+
+    refused(tmp_path, with_schema(raw, multiply), "two different objects have the same number")
+
+
+def test_an_object_that_is_named_twice_stays_one(tmp_path):
+    shared = StandardScaler().fit(X)
+    save({"model": [shared, shared, {"again": shared}]}, tmp_path / "m.skops")
+    first, second, third = load(tmp_path / "m.skops")["model"]
+    assert first is second is third["again"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda p: p | {"indices": np.full_like(p["indices"], 2**30)},
+        lambda p: p | {"indices": np.full_like(p["indices"], -5 * 10**8)},
+        lambda p: p | {"indptr": np.append(p["indptr"][:-1], 10**6).astype(np.int32)},
+        lambda p: p | {"indptr": p["indptr"][::-1].copy()},
+        lambda p: p | {"indptr": np.full_like(p["indptr"], -3)},
+        lambda p: p | {"indptr": np.append([0, 10**8], p["indptr"][2:]).astype(np.int32)},
+        lambda p: p | {"indices": p["indices"].astype(float)},
+        lambda p: p | {"data": p["data"][:1]},
+        lambda p: p | {"data": np.full(p["data"].shape, "a")},
+        lambda p: p | {"shape": np.array([10**9, 10**9])},
+        lambda p: p | {"shape": np.array([-1, -1])},
+        lambda p: p | {"format": np.array(b"dia")},
+        lambda p: {key: value for key, value in p.items() if key != "indptr"},
+    ],
+    ids=[
+        "far",
+        "negative",
+        "end",
+        "backwards",
+        "below",
+        "middle",
+        "floats",
+        "short",
+        "text",
+        "vast",
+        "minus",
+        "dia",
+        "-",
+    ],
+)
+def test_sparse_rows_with_wrong_places_are_refused(sparse_raw, tmp_path, change):
+    refused(tmp_path, changed_sparse(sparse_raw, change), "its sparse matrix .* is damaged")
+
+
+def test_a_sparse_matrix_cannot_be_made_from_bare_attributes(sparse_raw, tmp_path):
+    """As an object, its arrays would not be compared with each other."""
+
+    def disguise(node):
+        if isinstance(node, dict):
+            if node.get("__loader__") == "SparseMatrixNode":
+                node["__loader__"] = "ObjectNode"
+            for value in node.values():
+                disguise(value)
+
+    refused(tmp_path, with_schema(sparse_raw, disguise), "not trusted: scipy.sparse.*csr_.* as ObjectNode")
+
+
+def test_a_dtype_cannot_be_made_from_bare_attributes(raw, tmp_path):
+    def claim(schema):
+        schema["content"]["model"] |= {"__module__": "numpy", "__class__": "dtype"}
+
+    refused(tmp_path, with_schema(raw, claim), "not trusted: numpy.dtype as ObjectNode")
+
+
+def shapes(*wanted):
+    return lambda array: array.shape in wanted
+
+
+SVC_CHANGES = {
+    "more support": (lambda a: a.dtype == np.int32 and a.shape not in ((2,), ()), lambda a: np.repeat(a, 7)),
+    "support far": (lambda a: a.dtype == np.int32 and len(a) > 3, lambda a: np.full_like(a, 10**6)),
+    "negative counts": (lambda a: a.dtype == np.int32 and a.shape == (2,), lambda a: np.array([-5, 20], np.int32)),
+    "no vectors": (lambda a: a.dtype == float and a.ndim == 2 and a.shape[1] == 2, lambda a: a[:0]),
+    "narrow vectors": (lambda a: a.dtype == float and a.ndim == 2 and a.shape[1] == 2, lambda a: a[:, :1]),
+    "few weights": (lambda a: a.dtype == float and a.ndim == 2 and a.shape[0] == 1, lambda a: a[:, :1]),
+    "no intercept": (lambda a: a.dtype == float and a.shape == (1,), lambda a: a[:0]),
+    "class numbers": (
+        lambda a: a.dtype.kind == "i" and a.shape == (2,) and a.tolist() == [0, 1],
+        lambda a: np.arange(9),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SVC_CHANGES)
+def test_arrays_of_an_svc_that_contradict_each_other_are_refused(tmp_path, name):
+    save(SVC().fit(X, Y), path := tmp_path / "svc.skops")
+    refused(tmp_path, changed_array(path.read_bytes(), *SVC_CHANGES[name]), "its SVC does not fit the rest")
+
+
+def test_an_svc_of_sparse_rows_keeps_to_its_rows(tmp_path):
+    rows = sparse.csr_matrix(X)
+    model = SVC().fit(rows, Y)
+    save(model, path := tmp_path / "svc.skops")
+    np.testing.assert_array_equal(load(path).predict(rows), model.predict(rows))
+    refused(tmp_path, changed_value(path.read_bytes(), "_sparse", "false"), "of its SVC does not fit the rest")
+    shorter = {"data": [1.0], "indices": np.zeros(1, np.int32), "indptr": [0, 1], "shape": [1, 2]}
+    refused(tmp_path, changed_sparse(path.read_bytes(), lambda parts: parts | shorter), "of its SVC does not fit")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SVC(kernel="precomputed").fit(np.eye(6), [0, 1] * 3),
+        SVC(decision_function_shape="ovo").fit(X, np.arange(60) % 4),
+        NuSVC(nu=0.2).fit(X, Y),
+        SVR().fit(X, Y),
+        OneClassSVM().fit(X),
+        LabelNoiseSVC(kernel="precomputed").fit(X @ X.T, Y),
+        KNeighborsClassifier(algorithm="brute").fit(X, Y),
+        make_pipeline(OneHotEncoder(min_frequency=2, drop="first"), LogisticRegression()).fit(X.round(), Y),
+        make_pipeline(CountVectorizer(), LogisticRegression()).fit(["a bc", "bc de", "de fg"] * 2, [0, 1, 0] * 2),
+        SVC(),
+    ],
+    ids=lambda model: str(model)[:30],
+)
+def test_what_is_checked_is_loaded_as_it_was(model, tmp_path):
+    save(model, path := tmp_path / "m.skops")
+    load(path)
+
+
+def test_class_numbers_of_neighbours_stay_below_the_classes(tmp_path):
+    save(KNeighborsClassifier(algorithm="brute").fit(X, Y), path := tmp_path / "m.skops")
+    content = changed_array(path.read_bytes(), shapes((60,)), lambda a: a + 10**6)
+    refused(tmp_path, content, "_y of its KNeighborsClassifier does not fit")
+
+
+def test_categories_and_words_name_columns_that_exist(tmp_path):
+    save(OneHotEncoder().fit(X.round()), path := tmp_path / "m.skops")
+    content = changed_array(path.read_bytes(), lambda a: a.ndim == 1 and len(a) > 1, lambda a: np.arange(500.0))
+    refused(tmp_path, content, "_n_features_outs of its OneHotEncoder does not fit")
+    counter = CountVectorizer().fit(["some words"])
+    for numbers in ({"some": 10**9, "words": 1}, {"some": -1, "words": 0}, {"some": 0, "words": 0}, {"some": 1.5}):
+        counter.vocabulary_ = numbers
+        path.write_bytes(skops.io.dumps({"format": 1, "floral_learn": "0.1.0", "model": counter}))
+        with pytest.raises(ModelFileError, match="vocabulary_ of its CountVectorizer does not fit"):
+            load(path)
+
+
+def test_random_states_read_inside_their_tables(tmp_path):
+    random_state = np.random.RandomState(0)
+    for state in (random_state, np.random.Generator(np.random.Philox(0)), np.random.Generator(np.random.MT19937(0))):
+        save({"model": state}, path := tmp_path / "m.skops")
+        load(path)
+        key = "buffer_pos" if "Philox" in str(state) else "pos"
+        for place in ("1000000", "-3"):
+            content = changed_value(path.read_bytes(), key, place)
+            refused(tmp_path, content, "does not fit the rest|not a floral-learn model file, or damaged")
+
+
+@pytest.mark.parametrize("model", [RandomForestClassifier(3), HistGradientBoostingClassifier(max_iter=2), KMeans(2)])
+def test_compiled_models_must_be_named_whatever_skops_trusts(model, tmp_path):
+    with pytest.warns(UserWarning, match=r"load will refuse this file unless it is told trusted=\['sklearn") as said:
+        save(model.fit(X, Y), path := tmp_path / "m.skops")
+    with pytest.raises(ModelFileError, match=r"not trusted: .*sklearn"):
+        load(path)
+    named = re.findall(r"'([^']*)'", str(said[0].message))
+    np.testing.assert_array_equal(load(path, trusted=named).predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SGDClassifier(random_state=0),
+        MLPClassifier((4,), max_iter=3, random_state=0),
+        GaussianNB(),
+        LinearDiscriminantAnalysis(),
+        make_pipeline(PCA(1), Nystroem(n_components=5, random_state=0), LinearSVC()),
+        GridSearchCV(make_pipeline(StandardScaler(), SVC()), {"svc__C": [1, 10]}, cv=2),
+        CalibratedClassifierCV(LabelNoiseSVC(), cv=2),
+        VotingClassifier([("a", LogisticRegression()), ("b", RidgeClassifier())]),
+        make_pipeline(KBinsDiscretizer(3, quantile_method="averaged_inverted_cdf"), LogisticRegression()),
+        SelfTrainingClassifier(SVC()),
+        BaggingClassifier(LogisticRegression(), 2, random_state=0),
+    ],
+    ids=lambda model: str(model).partition("(")[0],
+)
+@pytest.mark.filterwarnings("error:load will refuse")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:y contains no unlabeled samples")
+def test_models_of_numpy_need_no_word(model, tmp_path):
+    save(model.fit(X, Y), path := tmp_path / "m.skops")
+    np.testing.assert_array_equal(load(path).predict(X), model.predict(X))
+
+
+def test_a_model_over_the_limit_of_load_is_saved_with_a_word(tmp_path, monkeypatch, model):
+    monkeypatch.setattr("floral_learn.files.persistence.MAX_BYTES", 1000)
+    with pytest.warns(UserWarning, match=r"unless it is told max_bytes=\d+"):
+        save(model, tmp_path / "m.skops")
 
 
 def test_a_deep_schema_is_one_error(raw, tmp_path):
@@ -190,8 +476,6 @@ def test_an_estimator_without_a_parameter_is_refused(tmp_path):
     broken = LabelNoiseSVC().fit(X, Y)
     del broken.kernel
     path = tmp_path / "m.skops"
-    import skops.io
-
     path.write_bytes(skops.io.dumps({"format": 1, "floral_learn": "0.1.0", "model": broken}))
     with pytest.raises(ModelFileError, match="its LabelNoiseSVC has no kernel"):
         load(path)

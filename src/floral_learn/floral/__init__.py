@@ -6,6 +6,8 @@ from typing import Any
 # public name -> module of this room; loaded on first use
 _PUBLIC = {
     "FloralClassifier": "classifier",
+    "PaperFloralClassifier": "paper",
+    "Engine": "engine",
     "HistoryDisplay": "history_display",
     "Checkpoint": "checkpoint",
     "resume": "checkpoint",
