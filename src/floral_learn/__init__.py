@@ -43,7 +43,6 @@ _PUBLIC = {
     "CrowdFloralClassifier": "floral_learn.crowd.classifier",
     "aggregate_votes": "floral_learn.crowd.aggregate",
     "load_moon": "floral_learn.datasets",
-    "from_csv": "floral_learn.tables.from_csv",
     "read_table": "floral_learn.tables.tables",
     "TableEncoder": "floral_learn.tables.encoder",
 }

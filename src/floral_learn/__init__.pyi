@@ -32,7 +32,6 @@ from floral_learn.sanitizers import KLIDWeights as KLIDWeights
 from floral_learn.sanitizers import KNNRelabel as KNNRelabel
 from floral_learn.sanitizers.sanitized import SanitizedClassifier as SanitizedClassifier
 from floral_learn.tables.encoder import TableEncoder as TableEncoder
-from floral_learn.tables.from_csv import from_csv as from_csv
 from floral_learn.tables.tables import read_table as read_table
 
 __version__: str

@@ -41,7 +41,9 @@ def gap_of(X, weight):
 @pytest.mark.parametrize("confidence", [0.75, 0.95])
 def test_equals_the_loop(noisy_moons, noisy_blobs, compare, k, confidence):
     for X, y, _ in (noisy_moons(), noisy_blobs()):
-        filt = CurieFilter(confidence=confidence, n_neighbors=6, compare=compare, eps=0.4, min_samples=4, label_weight=1.5)
+        filt = CurieFilter(
+            confidence=confidence, n_neighbors=6, compare=compare, eps=0.4, min_samples=4, label_weight=1.5
+        )
         result = filt.fit_sanitize(X, y)
         expected = loop_scores(X, y, 0.4, 4, gap_of(X, 1.5), k)
         np.testing.assert_allclose(filt.scores_, expected, atol=1e-9)

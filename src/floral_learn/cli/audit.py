@@ -85,7 +85,8 @@ def audit(
             table, text_encoder=columns.text_encoder, decisions=decisions, random_state=seed, progress=progress
         )
     for note in result.notes:
-        typer.echo(f"  {note}")
+        if note not in result.names:  # these come with the summary
+            typer.echo(f"  {note}")
     shown = table.features if table.groups is None else table.features.assign(**{str(columns.group): table.groups})
     page: Any = result.to_html(title=source.name, frame=shown, threshold=threshold)
     issues = result.label_issues()

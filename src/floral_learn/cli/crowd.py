@@ -49,11 +49,13 @@ def crowd(
     from floral_learn.tables.csv_cells import frame_bytes
 
     columns = replace(columns, label=label)
-    votes = read_vote_file(source, task, worker, columns)
+    votes, told = read_vote_file(source, task, worker, columns)
     typer.echo(
         f"{source.name}: {len(votes):,} votes by {votes['worker'].nunique():,} people "
         f"on {votes['task'].nunique():,} items"
     )
+    for note in told:
+        typer.echo(f"  {note}")
     X = None
     if features is not None:
         X, notes = read_features(features, task, seed, columns)
@@ -77,10 +79,13 @@ def crowd(
     typer.echo(f"wrote {', '.join(str(path) for path in files)}")
 
 
-def read_vote_file(path: Path, task: str, worker: str, columns: Any) -> Any:
-    """Return the votes as a long frame with the columns task, worker, label; rows without a vote are left out."""
+def read_vote_file(path: Path, task: str, worker: str, columns: Any) -> tuple[Any, list[str]]:
+    """Return the votes as a long frame (task, worker, label), and notes on rows that were left out or merged."""
     table = columns.read(path, ids=task, groups=worker, text=(), drop=(), skip_blank_labels=True)
-    return vote_frame(table, path, task)
+    notes = list(table.notes)
+    if nameless := int((table.groups == "(missing)").sum()):
+        notes.append(f"{nameless:,} votes name nobody: they count as those of one person, '(missing)'")
+    return vote_frame(table, path, task), notes
 
 
 def vote_frame(table: Any, path: Path, task: str) -> Any:
@@ -108,7 +113,11 @@ def read_gold_file(path: Path, task: str, columns: Any) -> dict[Any, Any]:
     table = columns.read(path, ids=task, text=(), drop=(), skip_blank_labels=True)
     assert table.ids is not None
     assert table.labels is not None
-    return dict(zip(table.ids.tolist(), table.labels.tolist(), strict=True))
+    known: dict[Any, Any] = {}
+    for name, answer in zip(table.ids.tolist(), table.labels.tolist(), strict=True):
+        if known.setdefault(name, answer) != answer:
+            raise TableError(f"{path}: item {name!r} has two known answers, {known[name]!r} and {answer!r}")
+    return known
 
 
 def consensus(found: Any, withhold: bool = False) -> Any:
