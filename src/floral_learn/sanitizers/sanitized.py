@@ -123,7 +123,7 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
     def _training_rows(self, X: Any, y: Any, sample_weight: Any, hands_on: bool) -> tuple[Any, Any, Any]:
         """Rows for sanitiser and classifier, a frame as it is; codes into `classes_`; weights or None."""
         if not is_frame(X):
-            tags = get_tags(self._parts()[1]).input_tags
+            tags = get_tags(self.estimator).input_tags
             return training_input(
                 self,
                 X,
