@@ -6,6 +6,7 @@ from typing import Any
 # public name -> module of this room; loaded on first use
 _PUBLIC = {
     "Certificate": "certificate",
+    "CertifiedFlipsDisplay": "display",
     "CertifiedKernelClassifier": "kernel_ridge",
     "PartitionAggregationClassifier": "partition",
     "RandomizedSmoothingClassifier": "smoothing",

@@ -71,7 +71,7 @@ def audit(
     """
     started = time.perf_counter()
     from floral_learn.audit import audit as run_audit
-    from floral_learn.files.atomic_files import write_all
+    from floral_learn.files.file_sets import write_set
     from floral_learn.tables.csv_cells import frame_bytes
     from floral_learn.tables.table_files import table_suffix
 
@@ -102,10 +102,7 @@ def audit(
         new = result.cleaned(threshold)
         changed = (new != table.labels).nonzero()[0]
         files[cleaned] = table.relabelled(changed, new[changed])
-    write_all(files)
-    for old in (cleaned, out / "near_duplicates.csv", out / "groups.csv"):
-        if old not in files:
-            old.unlink(missing_ok=True)  # of an earlier audit: it would pass for this one's
+    write_set(files, "floral audit", gone=(cleaned, out / "near_duplicates.csv", out / "groups.csv"))
     for line in result.summary():
         typer.echo(line)
     if decided := len(result.decisions):

@@ -45,7 +45,7 @@ def crowd(
         raise TableError(f"the folder {out.parent} of --out does not exist")
     from floral_learn.crowd import aggregate_votes, next_tasks
     from floral_learn.crowd.page import render
-    from floral_learn.files.atomic_files import write_all
+    from floral_learn.files.file_sets import write_set
     from floral_learn.tables.csv_cells import frame_bytes
 
     columns = replace(columns, label=label)
@@ -69,7 +69,7 @@ def crowd(
         out / "next.csv": frame_bytes(next_tasks(found, min(1000, len(found.items))).round(4)),
         out / "page.html": render(found, title=source.name).encode(),
     }
-    write_all(files)
+    write_set(files, "floral crowd")
     for note in found.notes:
         typer.echo(f"  {note}")
     sure = float(found.probability.max(axis=1).mean())
