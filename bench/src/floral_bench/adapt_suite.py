@@ -56,7 +56,9 @@ def without_missing_extras(suite: Suite) -> tuple[Suite, list[str]]:
         attacks = () if _texts(suite) else tuple(a for a in suite.attacks if dict(a.params).get("surrogate") != "nn")
         lost += [attack.name for attack in suite.attacks if attack not in attacks]
         if lost:
-            lines.append(f"skipped, torch is missing ({install_line('text' if _texts(suite) else 'torch')}): {_few(lost)}")
+            lines.append(
+                f"skipped, torch is missing ({install_line('text' if _texts(suite) else 'torch')}): {_few(lost)}"
+            )
         suite = replace(suite, methods=kept, attacks=attacks)
     if find_spec("cleanlab") is None:
         kept = tuple(method for method in suite.methods if not method.name.startswith("cleanlab-"))

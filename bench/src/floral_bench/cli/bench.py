@@ -136,7 +136,7 @@ def run(suite: Any, out: Path, jobs: int, retry_errors: bool, device: str | None
     suite, skipped = without_missing_extras(suite)
     for text in skipped:
         say(text)
-    if not suite.attacks or not suite.methods and skipped:
+    if not suite.attacks or (not suite.methods and skipped):
         return 0
     with Store(out / "store.sqlite") as store:
         note = {"command": command, "environment": environment(device), "seeds": list(suite.seeds)}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from floral_bench.reporting.by_level import READING, LevelTable, by_level
 from floral_bench.reporting.results import WIDER, Results
-from floral_bench.reporting.tables import Entry, comparison
+from floral_bench.reporting.tables import READING, Entry, LevelTable, by_level, comparison
 from floral_bench.runner import RunReport
 
 from .bench_progress import duration
