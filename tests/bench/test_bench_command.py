@@ -64,9 +64,8 @@ def test_a_run_prints_the_table_and_leaves_files(finished):
     ):
         assert text in done.stdout
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-    tables = {f"runs/moon/tables/{name}" for name in ("accuracy.md", "hinge_loss.csv")}
-    figures = {f"runs/moon/figures/security.{kind}" for kind in ("png", "svg")}
-    assert {"runs/store.sqlite", "runs/moon/run.json", *tables, *figures} <= names
+    left = {f"runs/moon/{name}" for name in ("accuracy.md", "rows.csv", "run.json", "security.png")}
+    assert {"runs/store.sqlite", *left} <= names
 
 
 def test_progress_is_plain_lines_where_there_is_no_terminal(finished):
@@ -152,7 +151,7 @@ def test_a_users_file_is_compared_under_attack(tmp_path):
     done = floral("bench", "--data", "mine.csv", "--label", "y", "--attack", "random", *methods, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "1 number column standardised: age; 1 category column as 2 indicators: city" in " ".join(done.stdout.split())
-    assert (tmp_path / "runs/mine/tables/accuracy.md").read_text().count("| 10 %") == 3
+    assert (tmp_path / "runs/mine/accuracy.md").read_text().count("| clean | 10 % |") == 1
     # An edited file is another data set: nothing of the old one is reused.
     (tmp_path / "mine.csv").write_text("\n".join(lines[:-1]) + "\n")
     again = floral("bench", "--data", "mine.csv", "--label", "y", "--attack", "random", *methods, cwd=tmp_path)
@@ -214,7 +213,7 @@ def test_a_quick_run_is_not_held_against_the_paper(tmp_path):
     done = floral("bench", "moon", "--quick", "--methods", "svm", "--levels", "0", cwd=tmp_path)
     assert "cannot be compared with the paper" in " ".join(done.stdout.split())
     assert "minus the paper" not in done.stdout
-    assert "paper" not in (tmp_path / "runs/moon-quick/tables/accuracy.md").read_text()
+    assert "*the paper's*" not in (tmp_path / "runs/moon-quick/accuracy.md").read_text()
 
 
 def test_a_whole_suite_has_the_difference_to_the_paper_in_80_columns(finished):
@@ -305,7 +304,7 @@ def test_failed_cells_are_an_exit_code_and_the_tables_are_written_all_the_same(t
         done = CliRunner().invoke(app, ["bench", "half"])
         assert done.exit_code == 1
         assert "failed" in done.output
-    assert (tmp_path / "runs" / "half" / "tables" / "accuracy.md").is_file()
+    assert (tmp_path / "runs" / "half" / "accuracy.md").is_file()
 
 
 def test_seed_and_reps_choose_the_replications():

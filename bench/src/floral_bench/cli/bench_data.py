@@ -59,7 +59,7 @@ def suite_for_file(
     # Four digits: the number is shown in tables and commands.
     gamma = float(f"{resolve_gamma('scale', first.X_train):.4g}")
     cleanlab = Method("cleanlab-svc", label="CleanLearning(SVC())", per_setting=False)
-    methods = (*DEFAULTS, TOLD, cleanlab, *CONTENDERS)
+    methods: tuple[Method, ...] = (*DEFAULTS, TOLD, cleanlab, *CONTENDERS)
     if thorough or everything:
         methods = (*methods, *THOROUGH)
     if everything:

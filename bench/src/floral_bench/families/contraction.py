@@ -23,6 +23,8 @@ from floral_learn.game.projections import PROJECTIONS
 from floral_learn.theory.constants import constants, kappa_z
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from floral_bench.reporting.results import Results
 
 COLUMNS = (

@@ -103,7 +103,7 @@ def per_budget(results: Results) -> pd.DataFrame:
 
 
 def _accuracy(frame: pd.DataFrame) -> dict[str, float]:
-    out = {}
+    out: dict[str, float] = {}
     for statistic in ("best", "last", "average"):
         groups = frame[frame.statistic == statistic].groupby("config")["value"]
         if len(groups):
@@ -191,7 +191,8 @@ def turns(results: Results) -> pd.DataFrame:
 
     wide = heads(results)
     pairs = [(title, a, b) for title, a, b in PAIRS if {a, b} <= set(wide.columns)]
-    rows, totals = [], {title: [] for title, *_ in pairs}
+    rows: list[dict[str, Any]] = []
+    totals: dict[str, list[float]] = {title: [] for title, *_ in pairs}
     for (attack, level), part in wide.groupby(["attack", "level"], sort=False):
         if level < 10:
             continue

@@ -113,13 +113,19 @@ def against_the_svm(table: pd.DataFrame) -> pd.DataFrame:
 
     pairs = [(told, method, PLAIN) for told, methods in TOLD.items() for method in methods]
     pairs.append(("nothing", "FloralClassifier()", "SVC()"))
-    rows = []
+    rows: list[dict[str, Any]] = []
     for told, method, other in pairs:
         values = differences(table, method, other)
         if not len(values):
             continue
         up, down = int((values > 0.0005).sum()), int((values < -0.0005).sum())
-        row = {"told": told, "method": method, "over": other, "cells": len(values), "mean": _signed(values.mean())}
+        row: dict[str, Any] = {
+            "told": told,
+            "method": method,
+            "over": other,
+            "cells": len(values),
+            "mean": _signed(values.mean()),
+        }
         row |= {"median": _signed(np.median(values)), "lowest": _signed(values.min()), "highest": _signed(values.max())}
         rows.append(row | {"higher in": up, "lower in": down})
     order = {"nothing": 0, "the level": 1}
@@ -140,7 +146,7 @@ def to_markdown(suites: Sequence[Published]) -> str:
         [
             "# Who leads, counted",
             "",
-            "<!-- Written by `python benchmarks/suites.py publish` from the rows.csv of each suite; do not edit. -->",
+            "<!-- Written by `python benchmarks/run_suites.py publish` from rows.csv of each suite; do not edit. -->",
             "",
             "## Single fits, nothing chosen on clean labels",
             "Every defense as one fit with the suite's C and gamma, over the plain SVM (libsvm) with the same C and "
@@ -149,8 +155,8 @@ def to_markdown(suites: Sequence[Published]) -> str:
             "those that are told nothing.",
             "",
             markdown(against_the_svm(table), left=3),
-            f"FLORAL told the level, less K-LID told nothing: {_signed(told.mean())} on average ({beaten}); FLORAL with "
-            f"a budget of 2 %, told nothing, less K-LID: {_signed(untold.mean())}.",
+            f"FLORAL told the level, less K-LID told nothing: {_signed(told.mean())} on average ({beaten}); FLORAL "
+            f"with a budget of 2 %, told nothing, less K-LID: {_signed(untold.mean())}.",
             "",
             "## How often FLORAL's game leads",
             "Among the paper's methods (*methods*: how many of the eight a suite has), with the paper's grid and the "

@@ -1,4 +1,4 @@
-"""Everything a run leaves for people: a page of tables, pictures, all rows as one CSV, and a note of how it was made."""
+"""Everything a run leaves for people: a page of tables, pictures, all rows as one CSV, and how it was made."""
 
 from __future__ import annotations
 
@@ -76,8 +76,9 @@ def _budget_rows(results: Results) -> pd.DataFrame:
 def page_of(results: Results, pictures: list[str]) -> str:
     """The tables as Markdown with headings, and the pictures with captions."""
     suite = results.suite
-    name = suite.name.removesuffix("-reference")
-    command = f"floral bench {name}" + ("" if name == suite.name else " --authors-labels")
+    name = suite.name.removesuffix("-quick").removesuffix("-reference")
+    options = {"-quick": " --quick", "-reference": " --authors-labels"}
+    command = f"floral bench {name}" + "".join(o for end, o in options.items() if end in suite.name)
     parts = [f"# {suite.name}", f"{suite.title}. `{command}`; all numbers: [{ROWS}]({ROWS})."]
     parts += [*suite.notes]
     for picture in pictures:
@@ -121,7 +122,8 @@ def _lowest(results: Results) -> str:
             continue
         low = []
         for number, level in enumerate(part.levels):
-            values = {name: round(row[number].mean, 3) for name, row in rows.items() if row[number] is not None}
+            found = {name: row[number] for name, row in rows.items()}
+            values = {name: round(entry.mean, 3) for name, entry in found.items() if entry is not None}
             if level and values.get(DEFAULT) == min(values.values()) < max(values.values()):
                 low.append(f"{level:g} %")
         if low:
