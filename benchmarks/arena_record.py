@@ -46,8 +46,8 @@ from floral_bench.reporting.making import Making, begin
 from floral_bench.reporting.results import attack_title
 from floral_bench.spec import Attack, Data, params
 from floral_learn.files.atomic_files import write_atomically
+from floral_learn.labels.held_out import deal_folds, fit_weighted, held_out, neighbor_shares, one_scale
 from floral_learn.sanitizers.check import compare
-from floral_learn.sanitizers.held_out import deal_folds, fit_weighted, held_out, neighbor_shares, one_scale
 from floral_learn.sanitizers.one_way import clumped, one_way_flips
 from floral_learn.sanitizers.rule import MEMORISES, RULE, Rule
 from floral_learn.sanitizers.suspects import mixed_suspects, rarest_share, undecided

@@ -110,7 +110,7 @@ before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_co
     "curie (random)": lambda: CurieFilter(compare="random").fit_sanitize(X, y),
     "curie (all)": lambda: CurieFilter(compare="all").fit_sanitize(X, y),
     "k-lid": lambda: KLIDWeights(random_state=0).fit_sanitize(X, y),
-    "rs": lambda: RandomizedSmoothingClassifier().fit(X, y).certify(X[:200]),
+    "rs": lambda: RandomizedSmoothingClassifier().fit(X, y).certified_flips(X[:200]),
 }[method]()
 after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 print(f"| {method} | {(after - before) / 1024:,.0f} MB | {time.perf_counter() - start:.1f} s |")
@@ -172,9 +172,9 @@ def moon_certificates():
         found = []
         for seed in SPLITS:
             data = load_moon(seed)
-            prediction, radius = make().fit(data.X_train, data.y_train).certify(data.X_test)
-            right = prediction == data.y_test
-            found.append([right.mean(), *[(right & (radius >= r)).mean() for r in radii]])
+            model = make().fit(data.X_train, data.y_train)
+            shares = model.certified_accuracy(data.X_test, data.y_test, radii)
+            found.append([model.score(data.X_test, data.y_test), *shares])
         print(f"| {title} | " + " | ".join(f"{v:.3f}" for v in np.mean(found, axis=0)) + " |", flush=True)
 
 

@@ -132,7 +132,7 @@ class Bench:
         from floral_bench.families.games import run_games
         from floral_bench.suites import SUITES
         from floral_learn.datasets import Dataset
-        from floral_learn.sanitizers.neighbors import neighbors_on
+        from floral_learn.labels.neighbours import neighbours_on
 
         suite, draw = SUITES["imdb"], self.draw
         grid = replace(suite.grid, more_etas=(), rounds=self.given.rounds)
@@ -143,7 +143,7 @@ class Bench:
         ]
         empty = np.empty((0, train.shape[1]), np.float32)
         rows = Dataset("imdb", train, draw.y_train, empty, draw.y_train[:0], test, draw.y_test, draw.y_train)
-        with neighbors_on("cuda" if self.given.device == "cuda" else None):
+        with neighbours_on("cuda" if self.given.device == "cuda" else None):
             results = run_games(cells, [self.poisoned] * len(cells), rows, device=self.given.device, traced=())
         self.note(encoder, epoch=epoch, head="network", last=own)
         for result in results:

@@ -13,6 +13,8 @@ __version__ = "0.2.0"
 # public name -> module that holds it
 _PUBLIC = {
     "FloralClassifier": "floral_learn.floral.classifier",
+    "PaperFloralClassifier": "floral_learn.floral.paper",
+    "Engine": "floral_learn.floral.engine",
     "HistoryDisplay": "floral_learn.floral.history_display",
     "Checkpoint": "floral_learn.floral.checkpoint",
     "resume": "floral_learn.floral.checkpoint",
@@ -28,6 +30,8 @@ _PUBLIC = {
     "KNNRelabel": "floral_learn.sanitizers",
     "LabelNoiseSVC": "floral_learn.baselines.ln_svm",
     "LabelSanitizedSVC": "floral_learn.baselines.label_sanitation",
+    "Certificate": "floral_learn.certify.certificate",
+    "CertifiedKernelClassifier": "floral_learn.certify.kernel_ridge",
     "PartitionAggregationClassifier": "floral_learn.certify.partition",
     "PlainSVC": "floral_learn.baselines.svm",
     "RSRNNClassifier": "floral_learn.baselines.rsrnn",
@@ -53,7 +57,7 @@ _PUBLIC = {
     "CrowdFloralClassifier": "floral_learn.crowd.classifier",
     "aggregate_votes": "floral_learn.crowd.aggregate",
     "TextReview": "floral_learn.review.text_review",
-    "diagnose": "floral_learn.theory.diagnose",
+    "diagnose": "floral_learn.theory.diagnosis",
     "DATASETS": "floral_learn.datasets",
     "Dataset": "floral_learn.datasets",
     "load_moon": "floral_learn.datasets",

@@ -16,6 +16,8 @@ from floral_learn.baselines.label_sanitation import LabelSanitizedSVC as LabelSa
 from floral_learn.baselines.ln_svm import LabelNoiseSVC as LabelNoiseSVC
 from floral_learn.baselines.rsrnn import RSRNNClassifier as RSRNNClassifier
 from floral_learn.baselines.svm import PlainSVC as PlainSVC
+from floral_learn.certify.certificate import Certificate as Certificate
+from floral_learn.certify.kernel_ridge import CertifiedKernelClassifier as CertifiedKernelClassifier
 from floral_learn.certify.partition import PartitionAggregationClassifier as PartitionAggregationClassifier
 from floral_learn.certify.smoothing import RandomizedSmoothingClassifier as RandomizedSmoothingClassifier
 from floral_learn.crowd.aggregate import aggregate_votes as aggregate_votes
@@ -31,7 +33,9 @@ from floral_learn.files.persistence import save as save
 from floral_learn.floral.checkpoint import Checkpoint as Checkpoint
 from floral_learn.floral.checkpoint import resume as resume
 from floral_learn.floral.classifier import FloralClassifier as FloralClassifier
+from floral_learn.floral.engine import Engine as Engine
 from floral_learn.floral.history_display import HistoryDisplay as HistoryDisplay
+from floral_learn.floral.paper import PaperFloralClassifier as PaperFloralClassifier
 from floral_learn.neural.floral_net import NeuralFloralClassifier as NeuralFloralClassifier
 from floral_learn.neural.head import FloralHead as FloralHead
 from floral_learn.neural.mlp import NeuralNetClassifier as NeuralNetClassifier
@@ -51,7 +55,7 @@ from floral_learn.tables.from_csv import from_csv as from_csv
 from floral_learn.tables.tables import Table as Table
 from floral_learn.tables.tables import TableError as TableError
 from floral_learn.tables.tables import read_table as read_table
-from floral_learn.theory.diagnose import diagnose as diagnose
+from floral_learn.theory.diagnosis import diagnose as diagnose
 
 __version__: str
 __all__: list[str]

@@ -59,7 +59,7 @@ def test_no_flip_set_within_the_radius_changes_the_prediction(noisy_blobs, base,
     X, y, _ = noisy_blobs(n=n, flips=0, centers=2)
     queries = X[:6]
     make = lambda: PartitionAggregationClassifier(base, n_partitions=5)  # noqa: E731
-    prediction, radius = make().fit(X, y).certify(queries)
+    prediction, radius = make().fit(X, y).predict(queries), make().fit(X, y).certified_flips(queries)
     assert radius.max() >= 1
     for size in (1, 2):
         for flips in combinations(range(n), size):
@@ -72,7 +72,7 @@ def test_no_flip_set_within_the_radius_changes_the_prediction(noisy_blobs, base,
 def test_radius_is_tight_some_set_of_one_more_flip_turns_a_prediction(noisy_blobs):
     X, y, _ = noisy_blobs(n=10, flips=0, centers=2)
     make = lambda: PartitionAggregationClassifier(KNeighborsClassifier(1), n_partitions=5)  # noqa: E731
-    prediction, radius = make().fit(X, y).certify(X)
+    prediction, radius = make().fit(X, y).predict(X), make().fit(X, y).certified_flips(X)
     row = int(np.argmax(radius))
     turned = False
     for flips in combinations(range(10), int(radius[row]) + 1):
@@ -115,7 +115,10 @@ def test_parts_of_one_class_vote_for_it_and_parallel_equals_serial():
     assert model.estimators_ == [None, None]
     np.testing.assert_array_equal(model.vote_counts(X), np.ones((12, 2)))
     assert set(model.predict(X)) == {"a"}  # a tie goes to the lower class
-    assert model.certify(X)[1].tolist() == [0] * 12
+    assert model.certified_flips(X).tolist() == [0] * 12
+    found = model.certificate(X)
+    assert found.flips.tolist() == [0] * 12
+    assert found.rows == [None] * 12
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2)), rng.integers(0, 2, 60)
     serial = PartitionAggregationClassifier(n_partitions=4).fit(X, y)

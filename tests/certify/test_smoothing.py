@@ -172,7 +172,7 @@ def test_every_flip_set_within_the_radius_leaves_the_exact_vote_and_the_refitted
     X, y = separated(n, seed=0)
     queries = np.r_[X, 1.3 * X]
     fit = lambda labels: RandomizedSmoothingClassifier(**options).fit(X, labels)  # noqa: E731
-    prediction, radius = fit(y).certify(queries)
+    prediction, radius = fit(y).predict(queries), fit(y).certified_flips(queries)
     rows = np.flatnonzero((radius >= 1) & (radius < n))[:4]
     assert len(rows), "the test is empty unless some radius is positive"
     features, points = X, queries
@@ -200,7 +200,7 @@ def test_every_flip_set_within_the_radius_leaves_the_exact_vote_and_the_refitted
 def test_abstains_where_the_vote_is_open_and_promises_more_for_clearer_votes():
     X, y = separated(40, seed=1)
     model = RandomizedSmoothingClassifier(0.2, ridge=1.0).fit(X, y)
-    _, radius = model.certify(np.outer([0.0, 0.5, 1.0, 1.5], [2.0, 1.0]))
+    radius = model.certified_flips(np.outer([0.0, 0.5, 1.0, 1.5], [2.0, 1.0]))
     assert radius[0] == -1
     assert radius[1] <= radius[2] <= radius[3]
     assert radius[3] >= 2
@@ -211,7 +211,7 @@ def test_three_classes_no_replacement_of_two_labels_within_the_radius_changes_a_
     y = np.arange(60) % 3
     X = rng.normal(size=(60, 3)) * 0.1 + 4 * np.eye(3)[y]
     fit = lambda labels: RandomizedSmoothingClassifier(0.1, ridge=1.0, scale=False).fit(X, labels)  # noqa: E731
-    prediction, radius = fit(y).certify(X)
+    prediction, radius = fit(y).predict(X), fit(y).certified_flips(X)
     assert radius.min() >= 2
     a = ridge_weights(X, X, 1.0, True)
     scores = a @ (0.8 * np.eye(3)[y] + 0.1)
@@ -284,19 +284,39 @@ def test_weighted_rows_equal_repeated_rows_in_the_mean_vote():
 def test_certify_in_blocks_equals_certify_at_once(monkeypatch):
     X, y, queries = small_problem(n=12, seed=1)
     model = RandomizedSmoothingClassifier(0.3, ridge=1.0).fit(X, y)
-    once = model.certify(queries)
+    once = model.certified_flips(queries)
     monkeypatch.setattr("floral_learn.certify.smoothing._BLOCK_ENTRIES", 25)
-    for left, right in zip(once, model.certify(queries), strict=True):
-        np.testing.assert_array_equal(left, right)
+    np.testing.assert_array_equal(once, model.certified_flips(queries))
 
 
 def test_far_points_without_intercept_and_zero_rows_give_finite_answers():
     X, y, _ = small_problem(n=20, seed=5)
     model = RandomizedSmoothingClassifier(0.1, fit_intercept=False).fit(X, y)
-    prediction, radius = model.certify(np.array([[0.0, 0.0], [1e6, 1e6]]))
+    rows = np.array([[0.0, 0.0], [1e6, 1e6]])
+    prediction, radius = model.predict(rows), model.certified_flips(rows)
     assert prediction[0] == 0  # a = 0: the vote is 0 for certain, so no flips matter
     assert radius[0] == 20
     assert radius[1] >= -1
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_named_labels_turn_the_mean_vote_and_are_more_than_certified(n_classes):
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % n_classes
+    X = rng.normal(size=(60, 3)) + 2 * np.eye(3)[y]
+    fit = lambda labels: RandomizedSmoothingClassifier(0.1, ridge=1.0).fit(X, labels)  # noqa: E731
+    model = fit(y)
+    found = model.certificate(X[:15])
+    assert not found.exact
+    np.testing.assert_array_equal(found.prediction, model.predict(X[:15]))
+    np.testing.assert_array_equal(found.flips, model.certified_flips(X[:15]))
+    for j, (rows, labels) in enumerate(zip(found.rows, found.labels, strict=True)):
+        assert len(rows) > found.flips[j]
+        attacked = y.copy()
+        attacked[rows] = labels
+        assert fit(attacked).predict(X[[j]])[0] != found.prediction[j]
+        attacked[rows[-1]] = y[rows[-1]]
+        assert fit(attacked).predict(X[[j]])[0] == found.prediction[j]
 
 
 @pytest.mark.parametrize(

@@ -295,7 +295,7 @@ def test_a_saved_review_goes_on_where_it_stopped(moons, tmp_path):
 
 def test_a_file_that_is_no_review_is_refused(tmp_path):
     (tmp_path / "other").write_text("hello")
-    with pytest.raises(ValueError, match="not a review file"):
+    with pytest.raises(ValueError, match="not a floral-learn review file"):
         LabelReview.load(tmp_path / "other")
     with pytest.raises(FileNotFoundError, match="no review file"):
         LabelReview.load(tmp_path / "nothing")

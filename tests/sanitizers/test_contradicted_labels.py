@@ -15,8 +15,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from floral_learn import ContradictedLabels, ContradictedLabelsSVC, FloralClassifier, SanitizedClassifier
+from floral_learn.labels.held_out import deal_folds, held_out, neighbor_shares, one_scale
 from floral_learn.sanitizers.check import compare
-from floral_learn.sanitizers.held_out import deal_folds, held_out, neighbor_shares, one_scale
 from floral_learn.sanitizers.one_way import _shuffled_pairs, clumped, one_way_flips
 from floral_learn.sanitizers.rule import RULE, RULE_MEMORISING, rule_for
 from floral_learn.sanitizers.suspects import mixed_suspects, rarest_share, undecided

@@ -6,21 +6,20 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
-from sklearn.utils import _safe_indexing
 
 from floral_learn.audit.neighbours import Neighbours
-from floral_learn.labels.flagging import temper
+from floral_learn.labels.calibration import calibrate as temper
+from floral_learn.labels.calibration import log_probabilities as log_of
+from floral_learn.labels.held_out import held_out as held_out_shares
 
 FOLDS = 5
 MOST_EXACT = 5000  # rows up to which an exact kernel machine is trained; above, 300 landmarks are used
 _LANDMARKS = 300
-_LEAST = 0.01  # probabilities below are as good as zero, and logarithms need more than zero
 
 Progress = Callable[[str, float], None]
 
@@ -39,29 +38,16 @@ def kernel_and_neighbours(
 
 
 def held_out(
-    model: Any, X: Any, labels: np.ndarray, n_classes: int, seed: int, progress: Progress | None = None
+    model: Any, X: Any, codes: np.ndarray, n_classes: int, seed: int, progress: Progress | None = None
 ) -> np.ndarray:
     """Probabilities (n, M) of the given labels by clones of `model`, each row by one that did not see it."""
-    probabilities = hasattr(model, "predict_proba")
-    if not probabilities and not hasattr(model, "decision_function"):
+    if not hasattr(model, "predict_proba") and not hasattr(model, "decision_function"):
         raise ValueError(f"estimator={model!r} needs predict_proba or decision_function")
-    scores = np.zeros((len(labels), n_classes))
-    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed % 2**31)
-    for number, (train, test) in enumerate(folds.split(np.zeros(len(labels)), labels)):
-        fitted = clone(model).fit(_rows(X, train), labels[train])
-        values = fitted.predict_proba(_rows(X, test)) if probabilities else fitted.decision_function(_rows(X, test))
-        values = log_of(np.asarray(values, dtype=float)) if probabilities else np.asarray(values, dtype=float)
-        scores[test] = np.column_stack([-values, values]) if values.ndim == 1 else values
-        if progress is not None:
-            progress("held-out models", (number + 1) / FOLDS)
-    return temper(scores, labels)
-
-
-def log_of(probabilities: np.ndarray) -> np.ndarray:
-    """Logarithms of probabilities that may be zero."""
-    clipped = np.clip(probabilities, _LEAST, None)
-    return np.log(clipped / clipped.sum(axis=1, keepdims=True))
-
-
-def _rows(X: Any, rows: np.ndarray) -> Any:
-    return _safe_indexing(X, rows)
+    folds = np.empty(len(codes), dtype=np.intp)
+    dealt = StratifiedKFold(FOLDS, shuffle=True, random_state=seed % 2**31)
+    for number, (_, test) in enumerate(dealt.split(np.zeros(len(codes)), codes)):
+        folds[test] = number
+    done = iter(range(1, FOLDS + 1))
+    say = (lambda text: None) if progress is None else lambda text: progress("held-out models", next(done) / FOLDS)
+    shares = held_out_shares(model, X, codes, np.arange(n_classes), folds, say=say).shares
+    return temper(log_of(shares) if hasattr(model, "predict_proba") else np.log(np.maximum(shares, 1e-300)), codes)

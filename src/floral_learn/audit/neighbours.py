@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from sklearn.decomposition import PCA
-from sklearn.neighbors import NearestNeighbors
+
+from floral_learn.labels.neighbours import label_votes, nearest_rows
 
 VOTERS = 50  # neighbours that vote on a label (fewer on small data)
 SHOWN = 6  # neighbours that a page shows
@@ -25,9 +26,7 @@ class Neighbours:
 
     def votes(self, labels: np.ndarray, n_classes: int) -> np.ndarray:
         """Share of the neighbours in each class, (n, n_classes)."""
-        n, k = self.rows.shape
-        flat = labels[self.rows] + n_classes * np.arange(n)[:, None]
-        return np.bincount(flat.ravel(), minlength=n * n_classes).reshape(n, n_classes) / k
+        return label_votes(self.rows, labels, n_classes) / self.rows.shape[1]
 
     def favourite(self, labels: np.ndarray, n_classes: int) -> np.ndarray:
         """The class that most neighbours carry, the row's own left out, (n,)."""
@@ -44,7 +43,4 @@ def find_neighbours(X: np.ndarray, rng: np.random.Generator) -> Neighbours:
         seed = int(rng.integers(2**31))
         X = PCA(min(_WIDE, n), svd_solver="randomized", random_state=seed).fit_transform(X)
     X = np.ascontiguousarray(X, dtype=np.float32 if n > 3000 else np.float64)
-    # k + 1: a row is its own nearest neighbour, unless equal rows come before it.
-    found = NearestNeighbors(n_neighbors=k + 1).fit(X).kneighbors(X, return_distance=False)
-    self_last = np.argsort(found == np.arange(n)[:, None], axis=1, kind="stable")
-    return Neighbours(np.take_along_axis(found, self_last, axis=1)[:, :k])
+    return Neighbours(nearest_rows(X, k))

@@ -1,1 +1,1 @@
-"""Classifiers that say how many flipped labels a prediction survives."""
+"""How many flipped training labels a prediction survives: exactly (kernel ridge), by smoothing, by partitions."""

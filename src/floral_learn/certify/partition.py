@@ -21,6 +21,8 @@ from floral_learn.base.classifier_input import query_input, training_input
 from floral_learn.base.whole_fit import whole_fit
 from floral_learn.baselines.svm import PlainSVC
 
+from .certificate import Certificate, CertifiedPredictions
+
 
 def deal_by_features(X: NDArray[np.float64], n_parts: int) -> list[NDArray[np.intp]]:
     """Row indices of each part: rows in lexicographic order of their features, dealt in turn."""
@@ -37,7 +39,7 @@ def certified_votes(votes: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[
     return winner, (votes[rows, winner] - rival.max(axis=1)) // 2
 
 
-class PartitionAggregationClassifier(ClassifierMixin, BaseEstimator):
+class PartitionAggregationClassifier(CertifiedPredictions, ClassifierMixin, BaseEstimator):
     """Majority vote of classifiers trained on disjoint parts of the data, with certified label flips.
 
     Parameters
@@ -69,8 +71,7 @@ class PartitionAggregationClassifier(ClassifierMixin, BaseEstimator):
     >>> from sklearn.datasets import make_moons
     >>> from floral_learn import PartitionAggregationClassifier
     >>> X, y = make_moons(300, noise=0.2, random_state=0)
-    >>> prediction, radius = PartitionAggregationClassifier(n_partitions=20).fit(X, y).certify(X)
-    >>> int(radius.max())
+    >>> int(PartitionAggregationClassifier(n_partitions=20).fit(X, y).certified_flips(X).max())
     10
     """
 
@@ -142,10 +143,17 @@ class PartitionAggregationClassifier(ClassifierMixin, BaseEstimator):
         votes = self.vote_counts(X)
         return self.classes_[votes.argmax(axis=1)]
 
-    def certify(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Predictions (m,) and the number of training label flips (m,) that cannot change them."""
-        winner, radius = certified_votes(self.vote_counts(X))
-        return self.classes_[winner], radius
+    def certified_flips(self, X: Any) -> np.ndarray:
+        """How many flipped training labels each prediction survives, (m,), whatever a flip does to its part's vote."""
+        return certified_votes(self.vote_counts(X))[1]
+
+    def certificate(self, X: Any) -> Certificate:
+        """Certified flips of each prediction; which labels would do it is not known of voters that are black boxes."""
+        winner, flips = certified_votes(self.vote_counts(X))
+        unknown: list[None] = [None] * len(flips)
+        n = len(self.partition_)
+        assumed = {"features": self.n_features_in_, "estimator": self._base(), "n_partitions": self.n_partitions_}
+        return Certificate(self.classes_[winner], flips, unknown, unknown, False, n, n, assumed)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Share of the votes (m, M), or the lead of the second class (m,) where there are two."""

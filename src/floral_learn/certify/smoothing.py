@@ -20,13 +20,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from floral_learn.base.classifier_input import query_input, training_input
 from floral_learn.base.whole_fit import whole_fit
-from floral_learn.certify.smoothing_bounds import certified_flips, chernoff_log_failure, flips_to_cross
 from floral_learn.game.kernels import resolve_gamma
+
+from .certificate import Certificate, CertifiedPredictions
+from .cheapest_flips import Attacker, turning_flips
+from .smoothing_bounds import certified_flips, chernoff_log_failure, flips_to_cross
 
 _BLOCK_ENTRIES = 2_000_000  # weights a(x) held at once: a few copies of 16 MB
 
 
-class RandomizedSmoothingClassifier(ClassifierMixin, BaseEstimator):
+class RandomizedSmoothingClassifier(CertifiedPredictions, ClassifierMixin, BaseEstimator):
     """Ridge regression that votes over random label flips and says how many flips it survives.
 
     Parameters
@@ -65,8 +68,7 @@ class RandomizedSmoothingClassifier(ClassifierMixin, BaseEstimator):
     >>> from floral_learn import RandomizedSmoothingClassifier
     >>> X, y = make_moons(300, noise=0.2, random_state=0)
     >>> clf = RandomizedSmoothingClassifier(kernel="rbf", gamma=1.0, ridge=1.0).fit(X, y)
-    >>> prediction, radius = clf.certify(X)
-    >>> bool(radius.max() > 5)  # no 5 changed labels can change that prediction
+    >>> bool(clf.certified_flips(X).max() > 5)  # no 5 changed labels can change that prediction
     True
     """
 
@@ -128,7 +130,7 @@ class RandomizedSmoothingClassifier(ClassifierMixin, BaseEstimator):
         if self.fit_intercept:
             penalty[-1] = 0.0
         self._influence = _solve_normal(rows.T @ features + np.diag(penalty), rows.T)
-        self._targets = targets
+        self._targets, self._codes = targets, codes
         q = self.flip_probability
         self.coef_ = ((1.0 - 2.0 * q) * targets + q) @ self._influence.T
         return self
@@ -176,21 +178,62 @@ class RandomizedSmoothingClassifier(ClassifierMixin, BaseEstimator):
         codes = (scores >= 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[codes]
 
-    def certify(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Predictions (m,) and the number of training label flips (m,) that provably cannot change them.
+    def certified_flips(self, X: Any) -> np.ndarray:
+        """How many flipped training labels each prediction provably survives, (m,): a lower bound.
 
         -1: the vote is too close to call, no promise at all. r >= 0: whichever r training labels an
         attacker replaces (by any of the classes), both the vote over noisy labels and ``predict`` of the
         refitted model stay as they are. With several classes the promise asks that exactly one of the
         one-vs-rest votes is positive, and it is the smallest radius of all of them.
         """
-        prediction = self.predict(X)
+        check_is_fitted(self)
         features = self._features(query_input(self, X))
         n = self._influence.shape[1]
         radius = np.empty(len(features), dtype=np.intp)
         for rows in gen_batches(len(features), max(1, _BLOCK_ENTRIES // n)):
             radius[rows] = self._radius(features[rows] @ self._influence)
-        return prediction, radius
+        return radius
+
+    def certificate(self, X: Any) -> Certificate:
+        """Certified flips of each prediction, with labels whose flips would turn ``predict``, the mean vote.
+
+        ``flips`` is a lower bound; the labels named are the fewest that turn the mean vote, mostly more than one above
+        it. None where no flips turn it.
+        """
+        prediction, flips = self.predict(X), self.certified_flips(X)
+        features = self._features(query_input(self, X))
+        codes = np.searchsorted(self.classes_, prediction)
+        attacker = Attacker(self._codes, ~np.eye(len(self.classes_), dtype=bool), np.ones(len(self._codes), dtype=bool))
+        rows, labels = [], []
+        for j in range(len(features)):
+            a = features[j] @ self._influence
+            turns = self._turning(a, int(codes[j]), attacker)
+            rows.append(None if turns is None else turns[0])
+            labels.append(None if turns is None else self.classes_[turns[1]])
+        n = len(self._codes)
+        return Certificate(prediction, flips, rows, labels, False, n, n, self._assumed())
+
+    def _turning(self, a: NDArray[np.float64], winner: int, attacker: Attacker) -> Any:
+        """The fewest labels (of any rival) whose flips turn the mean vote at a row with weights a (n,)."""
+        q = self.flip_probability
+        found = []
+        for rival in set(range(attacker.n_classes)) - {winner}:
+            # Two classes: the mean vote sum_i a_i ((1 - 2 q) y_i + q) is held against 1/2, not against the other class,
+            # so the lead has a constant beside the labels' terms; it enters as slack, which may be negative.
+            shift = 0.0
+            if attacker.n_classes == 2:
+                lead = 2.0 * (a @ ((1.0 - 2.0 * q) * (attacker.codes == 1) + q) - 0.5) / (1.0 - 2.0 * q)
+                shift = (lead if winner == 1 else -lead) - float(a @ np.where(attacker.codes == winner, 1.0, -1.0))
+            turn = turning_flips(a, 1e-12 * float(np.abs(a).sum()) + shift, winner, rival, attacker)
+            if turn is not None:
+                found.append(turn)
+        return min(found, key=lambda turn: len(turn[0]), default=None)
+
+    def _assumed(self) -> dict[str, Any]:
+        settings = {"features": self.n_features_in_, "kernel": self.kernel, "ridge": self.ridge}
+        if self._map is not None:
+            settings["gamma"] = self._map.get_params().get("gamma")
+        return settings | {"scale": self.scale, "flip_probability": self.flip_probability}
 
     def _radius(self, a: NDArray[np.float64]) -> NDArray[np.intp]:
         q = self.flip_probability

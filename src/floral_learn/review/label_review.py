@@ -411,9 +411,9 @@ class LabelReview(Shown):
         saving.write(path, self._state())
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> LabelReview:
-        """Read a review that `save` wrote."""
-        return cls._from_state(saving.read(path))
+    def load(cls, path: str | os.PathLike[str], *, max_bytes: int = saving.MAX_BYTES) -> LabelReview:
+        """Read a review that `save` wrote; any other file, or one that unpacks to more bytes, is a ModelFileError."""
+        return saving.read(path, cls._from_state, max_bytes)
 
     # -- inside ----------------------------------------------------------------------------------------------------
 

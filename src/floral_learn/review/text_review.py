@@ -145,16 +145,17 @@ class TextReview(LabelReview):
         saving.write(path, {**self._state(), **kept})
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], encoder: Any = None) -> TextReview:
+    def load(
+        cls, path: str | os.PathLike[str], encoder: Any = None, *, max_bytes: int = saving.MAX_BYTES
+    ) -> TextReview:
         """Read a review that `save` wrote; `encoder` is what `retrain` and `fit` go on with."""
-        state = saving.read(path)
-        if "texts" not in state:
-            raise ValueError(f"{path} holds a LabelReview, not a TextReview")
-        review = cls._from_state(state)
+        review = saving.read(path, cls._from_state, max_bytes)
         review.encoder = _checked(encoder)
         return review
 
     def _restore(self, state: dict[str, Any]) -> None:
+        if "texts" not in state:
+            raise saving.ModelFileError("it holds a LabelReview, not a TextReview")
         self.texts, self.turns_ = state["texts"], state["turns"]
         self.asking_epochs, self._ranks = state.get("asking_epochs", 1), state.get("ranks")
 

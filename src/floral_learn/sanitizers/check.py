@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from floral_learn.sanitizers.held_out import class_recalls
+from floral_learn.labels.held_out import class_recalls
 
 Codes = NDArray[np.intp]
 

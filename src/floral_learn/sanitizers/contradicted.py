@@ -16,8 +16,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing, check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
+from floral_learn.labels.held_out import HeldOut, deal_folds, held_out, neighbor_shares, one_scale
 from floral_learn.sanitizers.check import compare
-from floral_learn.sanitizers.held_out import HeldOut, deal_folds, held_out, neighbor_shares, one_scale
 from floral_learn.sanitizers.result import SanitizeResult, sanitizer_input, sanitizer_weight
 from floral_learn.sanitizers.rule import RULE_MEMORISING, Rule, rule_for
 from floral_learn.sanitizers.suspects import find_suspects

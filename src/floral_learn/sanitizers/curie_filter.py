@@ -19,7 +19,7 @@ from sklearn.metrics import pairwise_distances_chunked
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from floral_learn.sanitizers.neighbors import neighbor_blocks
+from floral_learn.labels.neighbours import nearest_others
 from floral_learn.sanitizers.result import (
     SanitizeResult,
     drop_rows,
@@ -147,7 +147,7 @@ class CurieFilter(BaseEstimator):
         k = min(self.n_neighbors, len(X) - 1)
         mean = np.empty(len(X))
         if self.compare == "nearest":
-            for rows, others, distances in neighbor_blocks(X, k):
+            for rows, others, distances in nearest_others(X, k):
                 differ = codes[others] != codes[rows, None]
                 mean[rows] = np.sqrt(distances**2 + gap**2 * differ).mean(axis=1)
             return mean
@@ -166,7 +166,7 @@ def find_clusters(X: NDArray[np.float64], eps: float | str, min_samples: int) ->
     links = min(max(_LINKS, min_samples), n - 1)
     near = np.empty((n, links), dtype=np.intp)
     distances = np.empty((n, links))
-    for rows, others, away in neighbor_blocks(X, links):
+    for rows, others, away in nearest_others(X, links):
         near[rows], distances[rows] = others, away
     if eps == "auto":
         # min_samples counts the row itself, so its last needed neighbour is number min_samples - 1.

@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
-from floral_learn.sanitizers.neighbors import neighbor_blocks
+from floral_learn.labels.neighbours import nearest_others
 from floral_learn.sanitizers.result import SanitizeResult, sanitizer_input, spare_one_of_each_class
 
 
@@ -72,7 +72,7 @@ class KNNRelabel(BaseEstimator):
 
 def _count_votes(X: NDArray[np.float64], codes: NDArray[np.intp], n_classes: int, n_neighbors: int) -> NDArray[np.intp]:
     votes = np.empty((len(codes), n_classes), dtype=np.intp)
-    for rows, indices, _ in neighbor_blocks(X, n_neighbors):
+    for rows, indices, _ in nearest_others(X, n_neighbors):
         for code in range(n_classes):
             votes[rows, code] = (codes[indices] == code).sum(axis=1)
     return votes

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from floral_learn.sanitizers.held_out import nearest_rows
+from floral_learn.labels.neighbours import nearest_rows
 from floral_learn.sanitizers.rule import Rule
 
 FEWEST = 40  # own labels below which quantiles say nothing: the first is then made of twelve rows
@@ -104,7 +104,7 @@ def clumped(X: Any, inside: NDArray[np.bool_], own: NDArray[np.bool_]) -> float:
     kind = own[rows]
     if len(rows) < 4 or kind.all() or not kind.any():
         return 0.0
-    near = nearest_rows(X[rows], min(_NEAREST, len(rows) - 1)).kneighbors(return_distance=False)
+    near = nearest_rows(X[rows], min(_NEAREST, len(rows) - 1))
     mean, deviation = _shuffled_pairs(near, int(kind.sum()))
     return float(((kind[near] == kind[:, None]).sum() - mean) / max(deviation, 1e-12))
 

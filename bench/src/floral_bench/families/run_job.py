@@ -21,7 +21,7 @@ from floral_bench.plan import Job
 from floral_bench.spec import Cell, CellResult
 from floral_learn.base.extras import install_line
 from floral_learn.game.choose_gram import DENSE_ROWS
-from floral_learn.sanitizers.neighbors import neighbors_on
+from floral_learn.labels.neighbours import neighbours_on
 
 Progress = Callable[[float], None]
 
@@ -42,7 +42,7 @@ def run_job(
         small = not texts and len(load(job.cells[0].data).y_train) <= DENSE_ROWS
         # Nor is a device any faster on so few rows, but for games, which are played in batches of many columns.
         on = None if small and job.family != "games" else device
-        with threadpool_limits(1 if small else None), neighbors_on(None if small else on):
+        with threadpool_limits(1 if small else None), neighbours_on(None if small else on):
             results = _FAMILIES[job.family](job, labels, progress, on)
     except Exception as error:
         results = [CellResult.failed(cell, error) for cell in job.cells]

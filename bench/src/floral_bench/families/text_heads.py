@@ -20,7 +20,7 @@ from floral_bench.families.text_encode import Encoded, Progress, encode
 from floral_bench.metrics import binary_scores
 from floral_bench.spec import Attack, Cell, CellResult, Data
 from floral_learn.datasets import Dataset
-from floral_learn.sanitizers.neighbors import neighbors_on
+from floral_learn.labels.neighbours import neighbours_on
 
 TRANSFORMER = "minilm"
 INFLUENCE = "influence"
@@ -118,7 +118,7 @@ def _heads(
     games = [cell for cell in cells if cell.grid is not None]
     fits = [cell for cell in cells if cell.grid is None]
     results: list[CellResult] = []
-    with neighbors_on("cuda" if device == "cuda" else None):
+    with neighbours_on("cuda" if device == "cuda" else None):
         if games:
             started = time.perf_counter()
             results += run_games(games, [labels] * len(games), dataset, progress, device, traced=_CURVES[:2])

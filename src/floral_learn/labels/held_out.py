@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import softmax
 from sklearn.base import clone
-from sklearn.neighbors import NearestNeighbors
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
-_BLOCK_ENTRIES = 4_000_000  # neighbour indices held at once
+from floral_learn.labels.neighbours import label_votes, nearest_rows
+
 _ASKED_AGAIN = 100  # rows per fold that a model which was trained on them predicts, too: enough for a share
 
 Shares = NDArray[np.float64]
@@ -105,11 +106,16 @@ def _predict_fold(
     present = np.unique(codes[train])
     if len(present) == 1:  # nothing to learn: everything is that class
         return rows, again, np.eye(len(classes))[np.repeat(present, len(asked))], np.repeat(present, len(asked))
-    fit_weighted(model, X[train], classes[codes[train]], None if weight is None else weight[train])
-    shares = class_shares(model, X[asked], classes)
+    fit_weighted(
+        model,
+        _safe_indexing(X, np.flatnonzero(train)),
+        classes[codes[train]],
+        None if weight is None else weight[train],
+    )
+    shares = class_shares(model, _safe_indexing(X, asked), classes)
     if len(present) == 2 and not hasattr(model, "predict_proba") and hasattr(model, "decision_function"):
         return rows, again, shares, shares.argmax(axis=1)  # the sign of the decision: a second pass says the same
-    return rows, again, shares, np.searchsorted(classes, model.predict(X[asked]))
+    return rows, again, shares, np.searchsorted(classes, model.predict(_safe_indexing(X, asked)))
 
 
 def fit_weighted(model: Any, X: Any, y: NDArray[Any], weight: Shares | None) -> Any:
@@ -153,26 +159,9 @@ def neighbor_shares(
     votes, so that the search does not grow with the square of n.
     """
     X, n = one_scale(X), len(codes)
-    voters = np.arange(n) if n <= most_voters else np.random.default_rng(0).permutation(n)[:most_voters]
-    ballots = np.eye(n_classes)[codes[voters]] * (1.0 if weight is None else weight[voters, None])
-    k = min(n_neighbors, len(voters) - 1)
-    search = nearest_rows(X[voters], k + 1, n_jobs)
-    shares = np.empty((n, n_classes))
-    size = max(1, _BLOCK_ENTRIES // (k + 1))
-    for start in range(0, n, size):
-        rows = np.arange(start, min(start + size, n))
-        found = search.kneighbors(X[rows], return_distance=False)
-        itself = voters[found] == rows[:, None]
-        itself[~itself.any(axis=1), -1] = True  # no voter, or lost among its duplicates: then the farthest goes
-        votes = ballots[found[~itself].reshape(len(rows), k)].sum(axis=1)
-        shares[rows] = votes / votes.sum(axis=1, keepdims=True)
-    return shares
-
-
-def nearest_rows(X: Any, n_neighbors: int, n_jobs: int | None = None) -> NearestNeighbors:
-    """A search for the nearest among rows X (n, d); with more than a few columns trees are slower than no tree."""
-    algorithm = "auto" if X.shape[1] < 8 else "brute"
-    return NearestNeighbors(n_neighbors=n_neighbors, algorithm=algorithm, n_jobs=n_jobs).fit(X)
+    voters = None if n <= most_voters else np.random.default_rng(0).permutation(n)[:most_voters]
+    votes = label_votes(nearest_rows(X, n_neighbors, among=voters, n_jobs=n_jobs), codes, n_classes, weight)
+    return votes / votes.sum(axis=1, keepdims=True)
 
 
 def one_scale(X: Any) -> Any:

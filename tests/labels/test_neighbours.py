@@ -5,10 +5,10 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from floral_learn.labels.neighbours import nearest_others, neighbours_on
 from floral_learn.sanitizers import KNNRelabel
-from floral_learn.sanitizers.neighbors import neighbor_blocks, neighbors_on
 
-BLOCK = "floral_learn.sanitizers.neighbors._BLOCK_ENTRIES"
+BLOCK = "floral_learn.labels.neighbours._BLOCK_ENTRIES"
 
 
 @pytest.mark.parametrize("entries", [1, 50, 10_000])
@@ -16,7 +16,7 @@ def test_blocks_of_any_size_give_the_sorted_distances_to_all_others(monkeypatch,
     monkeypatch.setattr(BLOCK, entries)
     X = np.random.default_rng(0).normal(size=(40, 3))
     seen = []
-    for rows, indices, distances in neighbor_blocks(X, 7):
+    for rows, indices, distances in nearest_others(X, 7):
         for row, others, away in zip(range(rows.start, rows.stop), indices, distances, strict=True):
             seen.append(row)
             assert row not in others
@@ -30,9 +30,9 @@ def test_torch_finds_the_same_neighbours(monkeypatch):
     pytest.importorskip("torch", reason="the search on a device needs torch")
     monkeypatch.setattr(BLOCK, 50)
     X = np.random.default_rng(0).normal(size=(40, 3)) + 100
-    expected = [(indices, distances) for _, indices, distances in neighbor_blocks(X, 7)]
-    with neighbors_on("cpu"):
-        found = [(indices, distances) for _, indices, distances in neighbor_blocks(X, 7)]
+    expected = [(indices, distances) for _, indices, distances in nearest_others(X, 7)]
+    with neighbours_on("cpu"):
+        found = [(indices, distances) for _, indices, distances in nearest_others(X, 7)]
     for number in (0, 1):
         first, second = (np.concatenate([block[number] for block in blocks]) for blocks in (expected, found))
         np.testing.assert_allclose(np.sort(first), np.sort(second), atol=1e-4)
@@ -41,13 +41,13 @@ def test_torch_finds_the_same_neighbours(monkeypatch):
 
 def test_among_many_duplicates_a_row_is_still_not_its_own_neighbour():
     X = np.zeros((30, 2))
-    for rows, indices, _ in neighbor_blocks(X, 4):
+    for rows, indices, _ in nearest_others(X, 4):
         assert indices.shape == (30, 4)
         assert not (indices == np.arange(rows.start, rows.stop)[:, None]).any()
 
 
 def test_at_most_n_minus_one_neighbours():
-    blocks = list(neighbor_blocks(np.arange(5.0)[:, None], 50))
+    blocks = list(nearest_others(np.arange(5.0)[:, None], 50))
     assert blocks[0][1].shape == (5, 4)
 
 
