@@ -31,7 +31,7 @@ NOTES = sorted(RESULTS.glob("*/run.json"))
 
 
 #: Folders whose time is not known in full. Every run notes its time now: no folder may be added.
-NOT_TIMED = {"arena", "unseen"}
+NOT_TIMED = {"arena", "more-problems"}
 OF_A_MACHINE = {"commit", "python", "numpy", "scikit-learn", "system", "results_version"}
 
 
@@ -77,10 +77,10 @@ def test_a_note_is_made_of_parts_and_never_of_unknown_or_dirty_ones():
 
 
 def test_what_a_run_did_is_kept_beside_its_rows_cell_by_cell(tmp_path):
-    words = ["/somewhere/benchmarks/unseen.py", "run", "/data/rows.jsonl", "--note", "two words"]
-    assert typed(words) == "python benchmarks/unseen.py run rows.jsonl --note 'two words'"
-    words = ["unseen.py", "--out=/data/b", "--model", "org/model", "here/rows.csv"]
-    assert typed(words) == "python benchmarks/unseen.py --out=b --model org/model here/rows.csv"
+    words = ["/somewhere/benchmarks/more_problems.py", "run", "/data/rows.jsonl", "--note", "two words"]
+    assert typed(words) == "python benchmarks/more_problems.py run rows.jsonl --note 'two words'"
+    words = ["more_problems.py", "--out=/data/b", "--model", "org/model", "here/rows.csv"]
+    assert typed(words) == "python benchmarks/more_problems.py --out=b --model org/model here/rows.csv"
     rows = tmp_path / "rows.csv"
     first = Making("python benchmarks/a.py", {"commit": "abc1234"}, "2026-01-01T10:00:00").beside(rows)
     assert makings(tmp_path) == []

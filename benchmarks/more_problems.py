@@ -1,8 +1,8 @@
-"""What ships, on problems that no rule of the library was chosen on: the default, the blind rule, and answers.
+"""What ships, on twelve further problems: the default, the blind rule, and answers. Ten cells are not unseen.
 
-    python benchmarks/unseen.py run ROWS.jsonl [--processes 4] [--splits 2] [--seconds 500]
-    python benchmarks/unseen.py note ROWS.jsonl         # run.json beside the rows: how they were made
-    python benchmarks/unseen.py page ROWS.jsonl > docs/results/unseen.md
+    python benchmarks/more_problems.py run ROWS.jsonl [--processes 4] [--splits 2] [--seconds 500]
+    python benchmarks/more_problems.py note ROWS.jsonl         # run.json beside the rows: how they were made
+    python benchmarks/more_problems.py page ROWS.jsonl > docs/results/more-problems.md
 
 Twelve two-class problems of 1,000 training and 1,200 test rows: pairs of MNIST digits other than 1 and 7 (one with a
 rare class), LabelMe's pictures by their true classes (halves, and one class against the rest), reviews of IMDB as
@@ -169,16 +169,20 @@ def page(path: Path) -> None:
     """The results page, in Markdown."""
     note = json.loads(path.with_name("run.json").read_text(encoding="utf-8"))
     commits = dict.fromkeys(part["commit"] for part in note.get("parts", [note["environment"]]))
+    command = note["command"].replace("unseen.py", "more_problems.py")  # its name when the rows were made
     rows = [row for row in map(json.loads, path.open()) if row["data"] in PROBLEMS]
     clean, dirty = ([r for r in rows if (r["attack"] == "clean") == c] for c in (True, False))
-    print("# On problems that nothing was chosen on\n")
+    print("# Twelve further problems\n")
     print(
-        f"{note['started'][:10]}, commit {', '.join(commits)}, `{note['command']}`, {len(rows)} cells: "
+        f"{note['started'][:10]}, commit {', '.join(commits)}, `{command}`, {len(rows)} cells: "
         f"{len({r['data'] for r in rows})} two-class problems of {TRAIN:,} training and up to {TEST:,} test rows,\n"
         f"four attacks at 10 and 30 %, `evasive` at 30 %, and clean labels; splits: {len({r['split'] for r in rows})}. "
-        "No constant or rule was chosen on these problems, though relatives of some were used elsewhere (other\n"
-        "digits of MNIST, other synthetic tables). They were looked at before: answers did harm under random flips\n"
-        "there, and remedies were compared on some cells. The rule of `fit` was then chosen on others.\n"
+        "**These problems are not unseen.** Ten of the cells are\n"
+        "cells of the table on which the rule that reads answers for training was chosen ([all that was looked at]"
+        "(looked-at.md)):\nLabelMe class 2 random 30 %, class 6 random and farthest 30 %, halves class-biased 30 %, "
+        "ten squares and shells\nrandom 10 %, uneven clean, random and class-biased 30 %, overlap evasive 30 %. Others "
+        "were looked at: answers did harm\nunder random flips there, and remedies were compared. MNIST 3 against 5, 4 "
+        "against 9 and 2 against 7 were in no choice.\n"
     )
     print(
         "MNIST: pairs of digits, pixels; in *rare* one row in ten is a 9. LabelMe: the true classes of its pictures,\n"
@@ -189,6 +193,7 @@ def page(path: Path) -> None:
     methods = [("FloralClassifier", "SVC"), ("blind SVC", "SVC"), ("blind forest", "forest")]
     methods += [(f"{m} answers", "SVC") for m in MARKS]
     head = ["method", "clean labels", "poisoned", "worst cell", "cells 0.02 below", "balanced, poisoned", "gap closed"]
+    head += ["median cell", "cells of at least half"]
     _line(head)
     _line(["---"] * len(head))
     gap = sum(_gain(r, "right labels", "SVC") for r in dirty)
@@ -199,9 +204,13 @@ def page(path: Path) -> None:
             key, f"{np.mean([_gain(r, key, base) for r in clean]):+.4f}", f"{np.mean(poisoned):+.4f}",
             f"{min(every):+.3f}", f"{np.mean(np.array(every) < -0.02):.1%}",
             f"{np.mean([_gain(r, key, base, 1) for r in dirty]):+.4f}",
-            f"{sum(poisoned) / gap:.0%}" if base == "SVC" else "",
+            *(_closed(dirty, key, sum(poisoned) / gap) if base == "SVC" else ["", "", ""]),
         ])  # fmt: skip
-    print("\nEach number is that of the method minus that of the same model on the labels as given.")
+    print(
+        "\nEach number is that of the method minus that of the same model on the labels as given. *Gap closed* is a "
+        "ratio of sums,\nin which large gaps count most; beside it, over the cells in which poison took at least 0.02, "
+        "the median share that came back,\nand how many cells got back at least half."
+    )
     print("\n## Harm\n")
     _line(
         ["answers", "cells that lost less than 0.02", "mean", "worst", "all cells in which answers cost more than 0.02"]
@@ -232,6 +241,12 @@ def page(path: Path) -> None:
             worst = min(_gain(r, f"{m} answers", "SVC") for r in some for m in MARKS[1:])
             plain = [np.mean([r[key][0] for r in some]) for key in ("right labels", "SVC")]
             _line([name, *(f"{p:.3f}" for p in plain), *(f"{g:+.3f}" for g in gains), f"{worst:+.3f}"])
+
+
+def _closed(rows: list[dict[str, Any]], key: str, of_sums: float) -> list[str]:
+    gaps = [(_gain(r, key, "SVC"), _gain(r, "right labels", "SVC")) for r in rows]
+    shares = np.array([gain / gap for gain, gap in gaps if gap >= 0.02])
+    return [f"{of_sums:.0%}", f"{np.median(shares):.0%}", f"{(shares >= 0.5).mean():.0%}"]
 
 
 def _gain(row: dict[str, Any], key: str, base: str, which: int = 0) -> float:
