@@ -17,6 +17,7 @@ from floral_learn.baselines.ln_svm import LabelNoiseSVC as LabelNoiseSVC
 from floral_learn.baselines.rsrnn import RSRNNClassifier as RSRNNClassifier
 from floral_learn.baselines.svm import PlainSVC as PlainSVC
 from floral_learn.certify.certificate import Certificate as Certificate
+from floral_learn.certify.display import CertifiedFlipsDisplay as CertifiedFlipsDisplay
 from floral_learn.certify.kernel_ridge import CertifiedKernelClassifier as CertifiedKernelClassifier
 from floral_learn.certify.partition import PartitionAggregationClassifier as PartitionAggregationClassifier
 from floral_learn.certify.smoothing import RandomizedSmoothingClassifier as RandomizedSmoothingClassifier
@@ -51,7 +52,6 @@ from floral_learn.sanitizers import KNNRelabel as KNNRelabel
 from floral_learn.sanitizers import SanitizeResult as SanitizeResult
 from floral_learn.sanitizers.sanitized import SanitizedClassifier as SanitizedClassifier
 from floral_learn.tables.encoder import TableEncoder as TableEncoder
-from floral_learn.tables.from_csv import from_csv as from_csv
 from floral_learn.tables.tables import Table as Table
 from floral_learn.tables.tables import TableError as TableError
 from floral_learn.tables.tables import read_table as read_table

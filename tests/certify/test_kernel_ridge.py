@@ -390,3 +390,17 @@ LANDMARKS = {
 )
 def test_scikit_learn(estimator, check):
     check(estimator)
+
+
+def test_shorter_products_of_torch_take_more_off():
+    torch = pytest.importorskip("torch")
+    X, y, queries = data(200, 1)
+    clf = CertifiedKernelClassifier(rank=50, dtype="float32", device="cpu").fit(X, y)
+    before = clf.certified_flips(queries)
+    torch.set_float32_matmul_precision("medium")
+    try:
+        after = clf.certified_flips(queries)
+    finally:
+        torch.set_float32_matmul_precision("highest")
+    assert (after <= before).all()
+    assert (after < before).any()

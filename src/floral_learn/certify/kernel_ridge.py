@@ -300,6 +300,32 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, BaseEstim
         found = [self._survived(*weights.block(X[block]))[1] for block in self._blocks(X.shape[0], self._X.shape[0])]
         return np.concatenate(found)
 
+    def label_weights(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The say a_i(x) of every training label in the scores of every row, and the slack of a lead.
+
+        The score of class c is the sum of a_i(x) over the training rows with label c.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            Rows; (m, n) numbers must fit in memory.
+
+        Returns
+        -------
+        weights : ndarray of shape (m, n)
+            0 for training rows of weight 0.
+        slack : ndarray of shape (m,)
+            How far rounding can move the difference of two scores.
+        """
+        X = self._asked(X)
+        backend = backend_for(self.device)
+        weights = np.zeros((X.shape[0], self._rows_given))
+        slack = np.zeros(X.shape[0])
+        for block in self._blocks(X.shape[0], self._X.shape[0]):
+            a, slack_of_block = self._label_weights().block(X[block])
+            weights[block, self._kept], slack[block] = backend.numpy(a), backend.numpy(slack_of_block)
+        return weights, slack
+
     def certificate(self, X: Any) -> Certificate:
         """Certified flips of each prediction, with the labels whose flips would turn it.
 

@@ -71,7 +71,7 @@ def audit(
     """
     started = time.perf_counter()
     from floral_learn.audit import audit as run_audit
-    from floral_learn.files.atomic_files import write_all
+    from floral_learn.files.file_sets import write_set
     from floral_learn.tables.csv_cells import frame_bytes
     from floral_learn.tables.table_files import table_suffix
 
@@ -85,7 +85,8 @@ def audit(
             table, text_encoder=columns.text_encoder, decisions=decisions, random_state=seed, progress=progress
         )
     for note in result.notes:
-        typer.echo(f"  {note}")
+        if note not in result.names:  # these come with the summary
+            typer.echo(f"  {note}")
     shown = table.features if table.groups is None else table.features.assign(**{str(columns.group): table.groups})
     page: Any = result.to_html(title=source.name, frame=shown, threshold=threshold)
     issues = result.label_issues()
@@ -101,10 +102,7 @@ def audit(
         new = result.cleaned(threshold)
         changed = (new != table.labels).nonzero()[0]
         files[cleaned] = table.relabelled(changed, new[changed])
-    write_all(files)
-    for old in (cleaned, out / "near_duplicates.csv", out / "groups.csv"):
-        if old not in files:
-            old.unlink(missing_ok=True)  # of an earlier audit: it would pass for this one's
+    write_set(files, "floral audit", gone=(cleaned, out / "near_duplicates.csv", out / "groups.csv"))
     for line in result.summary():
         typer.echo(line)
     if decided := len(result.decisions):

@@ -45,15 +45,17 @@ def crowd(
         raise TableError(f"the folder {out.parent} of --out does not exist")
     from floral_learn.crowd import aggregate_votes, next_tasks
     from floral_learn.crowd.page import render
-    from floral_learn.files.atomic_files import write_all
+    from floral_learn.files.file_sets import write_set
     from floral_learn.tables.csv_cells import frame_bytes
 
     columns = replace(columns, label=label)
-    votes = read_vote_file(source, task, worker, columns)
+    votes, told = read_vote_file(source, task, worker, columns)
     typer.echo(
         f"{source.name}: {len(votes):,} votes by {votes['worker'].nunique():,} people "
         f"on {votes['task'].nunique():,} items"
     )
+    for note in told:
+        typer.echo(f"  {note}")
     X = None
     if features is not None:
         X, notes = read_features(features, task, seed, columns)
@@ -67,7 +69,7 @@ def crowd(
         out / "next.csv": frame_bytes(next_tasks(found, min(1000, len(found.items))).round(4)),
         out / "page.html": render(found, title=source.name).encode(),
     }
-    write_all(files)
+    write_set(files, "floral crowd")
     for note in found.notes:
         typer.echo(f"  {note}")
     sure = float(found.probability.max(axis=1).mean())
@@ -77,10 +79,13 @@ def crowd(
     typer.echo(f"wrote {', '.join(str(path) for path in files)}")
 
 
-def read_vote_file(path: Path, task: str, worker: str, columns: Any) -> Any:
-    """Return the votes as a long frame with the columns task, worker, label; rows without a vote are left out."""
+def read_vote_file(path: Path, task: str, worker: str, columns: Any) -> tuple[Any, list[str]]:
+    """Return the votes as a long frame (task, worker, label), and notes on rows that were left out or merged."""
     table = columns.read(path, ids=task, groups=worker, text=(), drop=(), skip_blank_labels=True)
-    return vote_frame(table, path, task)
+    notes = list(table.notes)
+    if nameless := int((table.groups == "(missing)").sum()):
+        notes.append(f"{nameless:,} votes name nobody: they count as those of one person, '(missing)'")
+    return vote_frame(table, path, task), notes
 
 
 def vote_frame(table: Any, path: Path, task: str) -> Any:
@@ -108,7 +113,11 @@ def read_gold_file(path: Path, task: str, columns: Any) -> dict[Any, Any]:
     table = columns.read(path, ids=task, text=(), drop=(), skip_blank_labels=True)
     assert table.ids is not None
     assert table.labels is not None
-    return dict(zip(table.ids.tolist(), table.labels.tolist(), strict=True))
+    known: dict[Any, Any] = {}
+    for name, answer in zip(table.ids.tolist(), table.labels.tolist(), strict=True):
+        if known.setdefault(name, answer) != answer:
+            raise TableError(f"{path}: item {name!r} has two known answers, {known[name]!r} and {answer!r}")
+    return known
 
 
 def consensus(found: Any, withhold: bool = False) -> Any:

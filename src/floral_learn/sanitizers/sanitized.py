@@ -10,11 +10,21 @@ from sklearn.utils._metadata_requests import _routing_enabled
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import (
+    _check_method_params,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    has_fit_parameter,
+    validate_data,
+)
 
-from floral_learn.base.classifier_input import query_input, training_input
+from floral_learn.base.classifier_input import checked_weight, encode_labels, query_input, training_input
+from floral_learn.base.validation import refuse_several_labels
 from floral_learn.base.whole_fit import whole_fit
 from floral_learn.baselines.svm import PlainSVC
+from floral_learn.tables.frames import is_frame
+from floral_learn.tables.rows import explain_refusal
 
 
 def _inner_has(method: str) -> Any:
@@ -90,15 +100,7 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
         known = inspect.signature(sanitizer.fit_sanitize).parameters
         for_sanitizer = {name: value for name, value in params.items() if name in known and value is not None}
         for_estimator = self._route(sanitizer, estimator, known, params)
-        tags = get_tags(estimator).input_tags
-        X, codes, weight = training_input(
-            self,
-            X,
-            y,
-            sample_weight,
-            accept_sparse="csr" if "estimator" in known and tags.sparse else False,
-            ensure_all_finite="allow-nan" if "estimator" in known and tags.allow_nan else True,
-        )
+        X, codes, weight = self._training_rows(X, y, sample_weight, "estimator" in known)
         if weight is not None:
             self._takes_weights(estimator, "sample_weight")
         if "sample_weight" in known:
@@ -116,8 +118,31 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
         if self.sample_weight_ is not None:
             self._takes_weights(estimator, "the sanitizer")
             arguments["sample_weight"] = self.sample_weight_
-        self.estimator_ = clone(estimator).fit(result.X, result.y, **arguments)
+        try:
+            self.estimator_ = clone(estimator).fit(result.X, result.y, **arguments)
+        except (TypeError, ValueError) as error:
+            raise explain_refusal(error, X, estimator) from error
         return self
+
+    def _training_rows(self, X: Any, y: Any, sample_weight: Any, hands_on: bool) -> tuple[Any, Any, Any]:
+        """Rows for sanitiser and classifier, a frame as it is; codes into `classes_`; weights or None."""
+        if not is_frame(X):
+            tags = get_tags(self._parts()[1]).input_tags
+            return training_input(
+                self,
+                X,
+                y,
+                sample_weight,
+                accept_sparse="csr" if hands_on and tags.sparse else False,
+                ensure_all_finite="allow-nan" if hands_on and tags.allow_nan else True,
+            )
+        refuse_several_labels(y)
+        X, y = validate_data(self, X, y, skip_check_array=True)
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(X, y)
+        self.classes_, codes = encode_labels(y, type(self).__name__)
+        weight = None if sample_weight is None else checked_weight(sample_weight, X, codes, self.classes_)
+        return X, codes, weight
 
     @staticmethod
     def _takes_weights(estimator: Any, source: str) -> None:
@@ -156,12 +181,15 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
                 raise TypeError(f"{method}() got an unexpected keyword {next(iter(params))!r}.")
             routed = dict(getattr(process_routing(self, method, **params).estimator, method))
         tags = get_tags(self).input_tags
-        X = query_input(
-            self,
-            X,
-            accept_sparse="csr" if tags.sparse else False,
-            ensure_all_finite="allow-nan" if tags.allow_nan else True,
-        )
+        if is_frame(X):
+            X = validate_data(self, X, reset=False, skip_check_array=True)
+        else:
+            X = query_input(
+                self,
+                X,
+                accept_sparse="csr" if tags.sparse else False,
+                ensure_all_finite="allow-nan" if tags.allow_nan else True,
+            )
         return getattr(self.estimator_, method)(X, **routed)
 
     def predict(self, X: Any, **params: Any) -> np.ndarray:

@@ -110,6 +110,24 @@ def frame_of(columns: Mapping[str, Any], like: Any = None, n_rows: int | None = 
     return nw.from_dict(plain, backend=nw.from_native(like, eager_only=True).implementation).to_native()
 
 
+def frame_parts(X: Any) -> dict[str, Any]:
+    """A frame as plain values for a file: the name of its library, and its columns, typed."""
+    columns = {name: v.tolist() if _is_object(v) else v for name, v in typed_columns(X).items()}
+    return {"library": nw.from_native(X, eager_only=True).implementation.value, "columns": columns}
+
+
+def frame_from_parts(parts: Mapping[str, Any]) -> Any:
+    """The frame behind `frame_parts`: truth values have become numbers, and categories texts."""
+    columns = {
+        name: np.array([*values, None], dtype=object)[:-1] if isinstance(values, list) else values
+        for name, values in parts["columns"].items()
+    }
+    if parts["library"] == "pandas":
+        return frame_of(columns)
+    plain = {name: values.tolist() if _is_object(values) else values for name, values in columns.items()}
+    return nw.from_dict(plain, backend=parts["library"]).to_native()
+
+
 def same_kind(frame: Any, like: Any) -> Any:
     """A pandas frame as it is, or in the library of `like` where that is another frame (the index is left out)."""
     if like is None or not is_frame(like) or hasattr(like, "iloc"):

@@ -13,6 +13,7 @@ import numpy as np
 from floral_learn.base.shown import Shown
 
 from .cells import as_flags, as_labels, as_numbers, as_texts, is_missing
+from .class_names import merge_alike
 from .frames import frame_columns, frame_of
 from .source import Source
 from .table_error import TableError
@@ -225,6 +226,8 @@ def read_table(
     unique = _unique(opened.columns)
     plain_text = prose | {place for place, name in enumerate(unique) if name in set(as_text)}
     features, notes = _features(opened, taken, plain_text, unique, None if labels is None else (where, labels, keep))
+    if labels is not None:
+        notes += merge_alike(*np.unique(labels[keep], return_counts=True))[1]
     if labels is not None and len(keep) < opened.n_rows:
         first = int(np.setdiff1d(np.arange(opened.n_rows), keep)[0])
         notes.append(f"{opened.n_rows - len(keep):,} rows without a label skipped (first: row {first})")
