@@ -38,6 +38,8 @@ class JsonLinesSource(Source):
         if name == "accept":  # Prodigy's choices count where the answer is to accept them
             answers = [row.get("answer", "accept") for row in self.rows]
             values = [value if answer == "accept" else None for value, answer in zip(values, answers, strict=True)]
+        if name == "answer" and {"ignore"} < set(map(str, values)) <= {"accept", "reject", "ignore", "None"}:
+            values = [None if value == "ignore" else value for value in values]
         if not all(value is None or _one_text(value) for value in values):
             return values
         return [value[0] if value else None for value in values]
