@@ -64,18 +64,28 @@ def pool_of(n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def ask_settling(
-    posterior: Posterior, free: np.ndarray, pool: np.ndarray, weight: np.ndarray, n: int, rng: np.random.Generator
+    posterior: Posterior,
+    free: np.ndarray,
+    pool: np.ndarray,
+    misread: np.ndarray,
+    weight: np.ndarray,
+    n: int,
+    rng: np.random.Generator,
 ) -> tuple[np.ndarray, float]:
     """At most `n` of the rows `free`, best first, and what the first is expected to settle.
 
-    Doubt about a row counts by its `weight` (rows of all, as `sample_weight`). Each further row counts only as far as
-    it is not like the former.
+    An answer settles doubt elsewhere, and it sets its own row right, which counts by the probability `misread` (n,)
+    that a model would be trained on a wrong label there: where flips lie at random, that is all that answers can do.
+    Rows count by their `weight` (n,). Each further row counts only as far as it is not like the former.
     """
     posterior = posterior.thinned(0.01)
-    candidates = posterior.seen_from(subset(free, _CANDIDATES, rng))
+    doubted = free[np.argsort(-misread[free], kind="stable")[: _CANDIDATES // 4]]
+    some = np.union1d(subset(free, _CANDIDATES - len(doubted), rng), doubted)
+    candidates = posterior.seen_from(some)
     references = posterior.seen_from(subset(pool, _REFERENCES, rng))
     share = weight[references.at] / max(float(weight[references.at].sum()), 1e-300)
     gain = settled(posterior, candidates, references, share)
+    gain = gain + misread[candidates.at] * weight[candidates.at] / max(float(weight.sum()), 1e-300)
     chosen: list[int] = []
     most = float(gain.max(initial=0.0))
     for _ in range(min(n, len(candidates.at))):

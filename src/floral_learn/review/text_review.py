@@ -17,10 +17,8 @@ from sklearn.naive_bayes import ComplementNB
 
 from floral_learn.review import saving
 from floral_learn.review.label_review import LabelReview
-from floral_learn.review.questions import look_along
-from floral_learn.review.rows import is_integer
+from floral_learn.review.rows import evenly_placed, is_integer
 
-_LOOKS = 20  # questions of the review's own choice that look along the line first
 _NEWER = 0.3  # share of the last encoder in a place on the line, where the encoder was trained again
 _WORDS = 0.25  # share of the words in a place, where they tell the given labels as well as the encoder
 _FOLDS = 8
@@ -32,7 +30,7 @@ class TextReview(LabelReview):
 
     The encoder is fine-tuned on the given labels, and questions are asked on its embeddings and its scores: an attack
     on a network flips what it finds hard to tell, which is a stretch of the scores. Words alone are a second opinion on
-    a text's place there, and the first twenty questions look along that line from class to class. `train` gives the
+    a text's place there, and the first questions look along that line from class to class. `train` gives the
     final classifier, for which a label in doubt is no more than a hint. `retrain` fine-tunes the encoder again, from
     the start, on the labels as read then, and questions go on with its embeddings and mostly the first encoder's
     scores: an encoder that was taught labels that are still wrong is sure of them.
@@ -80,7 +78,6 @@ class TextReview(LabelReview):
     2
     """
 
-    _any_scale = False  # an encoder's columns are alike, and questions about texts were tried in standardised ones
     _scored = True  # whether regions may lie along the encoder's scores
     _ranks: np.ndarray | None = None
     fitted_encoder: Any = None
@@ -96,7 +93,7 @@ class TextReview(LabelReview):
         groups: Any = None,
         classes: Any = None,
         sample_weight: Any = None,
-        random_share: float = 0.25,
+        random_share: float = 0.3,
         max_memory: str | float = "4GB",
         random_state: int | np.random.Generator | np.random.RandomState | None = None,
     ) -> None:
@@ -132,13 +129,13 @@ class TextReview(LabelReview):
         )
         return self
 
-    def train(self, estimator: Any = None) -> Any:
+    def train(self, estimator: Any = None, *, weighted: bool | None = None) -> Any:
         """The encoder fitted on `labels` and on their probabilities; with an `estimator`, that one on embeddings.
 
         `training_labels` and `training_weights` are those of the `estimator`.
         """
         if estimator is not None:
-            return super().train(estimator)
+            return super().train(estimator, weighted=weighted)
         return self._taught(clone(self.encoder))
 
     def append(self, texts: Any, y: Any, *, trusted: Any = None, groups: Any = None, sample_weight: Any = None) -> None:
@@ -188,27 +185,18 @@ class TextReview(LabelReview):
         chance = belief[np.arange(len(belief)), self._beliefs.labels]
         return self._weight * np.clip(2 * chance - 1, 1e-3, 1.0)
 
-    def _scores(self, codes: np.ndarray) -> np.ndarray | None:
+    def _scores(self, X: Any, codes: np.ndarray, n_classes: int) -> np.ndarray:
         """Where the texts lie from the other class to their own, by the first encoder with a share of the last, (n,).
 
         An encoder that was taught corrected labels is surer of itself, and no longer shows what the first one did.
+        Without an encoder's scores, or with several classes, by a held-out model of the embeddings.
         """
         if self._ranks is None or self._ranks.shape[1] != len(codes):
-            return None
+            return super()._scores(X, codes, n_classes)
         place = self._ranks[0]
         if len(self._ranks) > 1:
-            place = _evenly((1 - _NEWER) * self._ranks[0] + _NEWER * self._ranks[-1])
+            place = evenly_placed((1 - _NEWER) * self._ranks[0] + _NEWER * self._ranks[-1])
         return place * np.where(codes == 0, -1.0, 1.0)
-
-    def _settling(self, n: int) -> tuple[np.ndarray, float]:
-        """The first questions look along the line: a stretch that was turned over is seen before it is suspected."""
-        rows, gain = super()._settling(n)
-        scores = self._data.problem.scores
-        asked = len({a.row for a in self._log if not a.drawn})
-        if scores is None or asked >= _LOOKS:
-            return rows, gain
-        first = look_along(scores, self._beliefs.free, asked, min(n, _LOOKS - asked), self._seed)
-        return np.concatenate([first, rows[~np.isin(rows, first)]]), gain
 
     def _encoded(self, labels: np.ndarray, *, first: bool = True) -> Any:
         """Embeddings of the texts by a clone of the encoder that was fitted on `labels`, as given or as read."""
@@ -277,7 +265,7 @@ def places_between(score: np.ndarray, words: np.ndarray | None, codes: np.ndarra
         told = [max(0.0, 2 * float(roc_auc_score(codes, one)) - 1) for one in (words, score)]
         share = _WORDS * min(1.0, told[0] / max(told[1], 1e-9))
         place = (1 - share) * place + share * _ranks(words)
-    return _evenly(place)
+    return evenly_placed(place)
 
 
 def word_scores(texts: Any, codes: np.ndarray) -> np.ndarray | None:
@@ -320,8 +308,3 @@ def _counted_tokens(ids: np.ndarray, lengths: np.ndarray) -> sparse.csr_matrix:
     places = np.concatenate([rows[here], rows[:, 1:][both]])
     columns = np.concatenate([ids[here] % _COLUMNS, pairs[both]])
     return sparse.csr_matrix((np.ones(len(places), np.float32), (places, columns)), shape=(n, _COLUMNS))
-
-
-def _evenly(values: np.ndarray) -> np.ndarray:
-    """Places from -2 to 2 by the ranks of `values`, (n,)."""
-    return 4.0 * np.argsort(np.argsort(values, kind="stable"), kind="stable") / len(values) - 2.0

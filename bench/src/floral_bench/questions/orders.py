@@ -11,8 +11,8 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.svm import SVC
 
 from floral_learn import FloralClassifier
-from floral_learn.review.rows import measured_rows
-from floral_learn.review.suspicion import appoint_judges, suspicion
+from floral_learn.labels.judges import log_odds_against, prepare_judges
+from floral_learn.labels.rows import standardised_rows
 
 Order = Callable[[np.ndarray, np.ndarray, np.random.Generator], np.ndarray]
 
@@ -23,10 +23,10 @@ def random(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray
 
 
 def suspicious(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """What an audit lists first: labels that held-out models and neighbours contradict."""
+    """Labels that held-out judges contradict most, those with which a review begins."""
     codes = np.unique(y, return_inverse=True)[1]
-    odds = appoint_judges(measured_rows(X), rng).proba(codes, int(codes.max()) + 1)
-    return np.argsort(-suspicion(odds, codes), kind="stable")
+    odds = prepare_judges(standardised_rows(X), rng).probabilities(codes, int(codes.max()) + 1)
+    return np.argsort(-log_odds_against(odds, codes), kind="stable")
 
 
 def uncertain(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
