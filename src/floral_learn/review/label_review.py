@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import check_consistent_length, has_fit_parameter
+from sklearn.utils.validation import check_consistent_length
 
 from floral_learn.base.shown import Shown
 from floral_learn.labels.judges import log_odds_against, prepare_judges
@@ -40,7 +40,7 @@ from floral_learn.review.rows import (
     values_at_a_time,
 )
 from floral_learn.review.rules import RULES
-from floral_learn.review.training import Choice, checked_model, fit_reviewed, training_set, weights_help
+from floral_learn.review.training import Choice, checked_model, fit_reviewed, training_set
 from floral_learn.review.wrong_share import WrongShare, enough_answers, estimated_share
 from floral_learn.tables.frames import frame_from_parts, frame_parts, is_frame
 from floral_learn.tables.rows import read_rows, stack_rows
@@ -319,7 +319,7 @@ class LabelReview(Shown):
 
     # -- using it --------------------------------------------------------------------------------------------------
 
-    def train(self, estimator: Any, *, weighted: bool | None = None) -> Any:
+    def train(self, estimator: Any, *, weighted: bool = True) -> Any:
         """A fitted clone of any scikit-learn classifier, trained on what the answers bear out.
 
         Labels in regions that answers show to be turned over are corrected. A stray label that only its neighbours
@@ -332,19 +332,13 @@ class LabelReview(Shown):
         ----------
         estimator : classifier
             Not fitted; pipelines get their rows as they were given.
-        weighted : bool, optional
-            Whether rows in doubt weigh less, where fit takes ``sample_weight``. None compares both on held-out rows, by
-            the probabilities of their true classes, and takes what is better for this model.
+        weighted : bool, default=True
+            Whether rows in doubt weigh less, where fit takes ``sample_weight``: `training_weights`.
         """
-        checked_model(estimator, "estimator")
-        if weighted not in (None, True, False):
-            raise ValueError(f"weighted={weighted!r} must be True, False or None")
-        if weighted is None and self._beliefs.has_evidence and has_fit_parameter(estimator, "sample_weight"):
-            codes, weights = self._training[0], self.training_weights
-            rng = np.random.default_rng([self._seed, len(self._log), 3])
-            belief = self._beliefs.label_probability
-            weighted = weights_help(estimator, self._rows.take, codes, weights, belief, rng)
-        return self._train_on(estimator, np.arange(len(self.given)), weighted=weighted is not False)
+        if weighted not in (True, False):
+            raise ValueError(f"weighted={weighted!r} must be True or False")
+        every = np.arange(len(self.given))
+        return self._train_on(checked_model(estimator, "estimator"), every, weighted=weighted)
 
     def accuracy(self, estimator: Any, *, confidence: float = 0.95, reviewed: bool = True) -> Accuracy:
         """An interval for the accuracy of `train(estimator)` on rows like these, counted on rows kept out of it.

@@ -14,11 +14,15 @@ from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.naive_bayes import ComplementNB
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.svm import SVC
 
 from floral_learn.review import saving
 from floral_learn.review.label_review import LabelReview
 from floral_learn.review.rows import evenly_placed, is_integer
 
+_FEW_TEXTS = 2000  # below, an encoder stays as it came: tuned on 800 poisoned labels it knew nothing, on 20,000 it did
 _NEWER = 0.3  # share of the last encoder in a place on the line, where the encoder was trained again
 _WORDS = 0.25  # share of the words in a place, where they tell the given labels as well as the encoder
 _FOLDS = 8
@@ -49,6 +53,10 @@ class TextReview(LabelReview):
         Epochs after which the encoder is asked for embeddings, where it has a parameter ``epochs``; None leaves it as
         it is. After several epochs an encoder knows wrong labels by heart, after one hardly any. `train` keeps the
         encoder's own number.
+    tune : bool or None, default=None
+        Whether the encoder is fine-tuned on the labels. None tunes from 2,000 texts on: with fewer, an encoder that is
+        tuned on wrong labels knows less than one that is left as it came (`freeze`), with a head on its embeddings. An
+        encoder that cannot be frozen is always fitted.
     trusted, groups, classes, sample_weight, random_share, max_memory, random_state
         As in :class:`LabelReview`.
 
@@ -58,6 +66,8 @@ class TextReview(LabelReview):
         As fitted last.
     turns : int
         How often the encoder was fitted.
+    tuned : bool
+        Whether the encoder is fine-tuned, or left as it came.
 
     Notes
     -----
@@ -81,6 +91,7 @@ class TextReview(LabelReview):
     _scored = True  # whether regions may lie along the encoder's scores
     _ranks: np.ndarray | None = None
     fitted_encoder: Any = None
+    tuned = True
 
     def __init__(
         self,
@@ -89,6 +100,7 @@ class TextReview(LabelReview):
         *,
         encoder: Any = None,
         asking_epochs: int | None = 1,
+        tune: bool | None = None,
         trusted: Any = None,
         groups: Any = None,
         classes: Any = None,
@@ -105,6 +117,12 @@ class TextReview(LabelReview):
             raise ValueError(f"asking_epochs={asking_epochs!r} must be an integer of at least 1, or None")
         self.texts, self.encoder, self.turns = texts, _checked(encoder), 0
         self.asking_epochs = asking_epochs
+        if tune not in (None, True, False):
+            raise ValueError(f"tune={tune!r} must be True, False or None")
+        freezes = hasattr(self.encoder, "freeze")
+        if tune is False and not freezes:
+            raise ValueError(f"tune=False needs an encoder with freeze, which {self.encoder!r} has not")
+        self.tuned = not freezes or (len(texts) >= _FEW_TEXTS if tune is None else tune)
         super().__init__(
             self._encoded(np.asarray(y)),
             y,
@@ -118,7 +136,12 @@ class TextReview(LabelReview):
         )
 
     def retrain(self) -> TextReview:
-        """Fine-tune the encoder again on the labels as they are now, and ask on its embeddings from here on."""
+        """Fine-tune the encoder again on the labels as they are now, and ask on its embeddings from here on.
+
+        An encoder that is not `tuned` stays as it is, and so does the review.
+        """
+        if not self.tuned and self.fitted_encoder is not None:
+            return self
         self._set_up(
             self._encoded(self.labels, first=False),
             self.given,
@@ -129,14 +152,18 @@ class TextReview(LabelReview):
         )
         return self
 
-    def train(self, estimator: Any = None, *, weighted: bool | None = None) -> Any:
+    def train(self, estimator: Any = None, *, weighted: bool = True) -> Any:
         """The encoder fitted on `labels` and on their probabilities; with an `estimator`, that one on embeddings.
 
-        `training_labels` and `training_weights` are those of the `estimator`.
+        `training_labels` and `training_weights` are those of the `estimator`. Without one, an encoder that is not
+        `tuned` gets an SVC behind its embeddings: a pipeline from texts to labels.
         """
         if estimator is not None:
             return super().train(estimator, weighted=weighted)
-        return self._taught(clone(self.encoder))
+        if self.tuned:
+            return self._taught(clone(self.encoder))
+        head = super().train(SVC(), weighted=weighted)
+        return Pipeline([("embed", FunctionTransformer(self._embed)), ("head", head)])
 
     def append(self, texts: Any, y: Any, *, trusted: Any = None, groups: Any = None, sample_weight: Any = None) -> None:
         """Add texts with their given labels, embedded by the encoder as it was fitted last; `retrain` takes them in."""
@@ -158,7 +185,7 @@ class TextReview(LabelReview):
         if not isinstance(self.texts, list | tuple | np.ndarray):
             raise ValueError(f"texts are {type(self.texts).__name__}, which a review file cannot hold")
         kept = {"texts": [str(t) for t in self.texts], "turns": self.turns, "asking_epochs": self.asking_epochs}
-        kept["ranks"] = self._ranks
+        kept |= {"ranks": self._ranks, "tuned": self.tuned}
         saving.write(path, {**self._state(), **kept})
 
     @classmethod
@@ -175,6 +202,7 @@ class TextReview(LabelReview):
             raise saving.ModelFileError("it holds a LabelReview, not a TextReview")
         self.texts, self.turns = state["texts"], state["turns"]
         self.asking_epochs, self._ranks = state.get("asking_epochs", 1), state.get("ranks")
+        self.tuned = bool(state.get("tuned", True))
 
     def _text_weights(self) -> np.ndarray:
         """2p - 1, p the probability of the label as it is read: what a label that may be wrong says on average.
@@ -201,6 +229,9 @@ class TextReview(LabelReview):
     def _encoded(self, labels: np.ndarray, *, first: bool = True) -> Any:
         """Embeddings of the texts by a clone of the encoder that was fitted on `labels`, as given or as read."""
         encoder = clone(self.encoder)
+        if not self.tuned:
+            self.fitted_encoder, self.turns = encoder.freeze(np.unique(labels)), self.turns + 1
+            return self._embed(self.texts)
         if self.asking_epochs is not None and "epochs" in encoder.get_params(deep=False):
             encoder.set_params(epochs=self.asking_epochs)
         self.fitted_encoder = encoder.fit(self.texts, labels) if first else self._taught(encoder)
@@ -211,12 +242,15 @@ class TextReview(LabelReview):
         """Embeddings of the texts by the encoder as it was fitted last; keeps their places between the classes."""
         if self.fitted_encoder is None:
             raise ValueError("this review was loaded without its fitted encoder; call retrain() first")
-        embed = getattr(self.fitted_encoder, "embed", None) or self.fitted_encoder.transform
-        new = _placed(self.fitted_encoder, self.texts, labels) if self._scored else None
+        new = _placed(self.fitted_encoder, self.texts, labels) if self._scored and self.tuned else None
         if new is not None:
             old = None if self._ranks is None or self.turns == 1 else self._ranks[0]
             self._ranks = new[None] if old is None or len(old) != len(new) else np.stack([old, new])
-        return embed(self.texts)
+        return self._embed(self.texts)
+
+    def _embed(self, texts: Any) -> Any:
+        embed = getattr(self.fitted_encoder, "embed", None) or self.fitted_encoder.transform
+        return embed(texts)
 
     def _taught(self, encoder: Any) -> Any:
         """`encoder` fitted on the labels as they are read now, and on what is believed of them.

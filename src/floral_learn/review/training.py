@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 _MOST_BUDGET = 0.05  # FLORAL's own default, which costs nothing on clean labels
 _IN_FULL = 1.25  # rows that are read right with 90 % and more count in full
 _MOST_SHIFT = 4.0  # how much more, or less, a class may weigh than the rows that are read as it
-_COMPARED, _PARTS = 2000, 3  # rows on which training with and without weights is compared, and folds of them
 _DOUBTFUL = 0.7  # rows read right with less are what FLORAL's attacker may flip
 
 
@@ -94,35 +93,6 @@ def fit_reviewed(
     if "trusted" in takes:
         extra[prefix + "trusted"] = trusted
     return model.fit(X, labels, **extra)
-
-
-def weights_help(
-    estimator: Any, take: Any, labels: np.ndarray, weights: np.ndarray, belief: np.ndarray, rng: np.random.Generator
-) -> bool:
-    """Whether `estimator` does better on rows that it has not seen with `weights` than without, by what is believed.
-
-    Doubt is worth most to models that bear a few wrong labels badly; a forest, or many classes with few rows each, may
-    lose more by rows that hardly count. Both ways are cross-fitted on a sample and scored by the probability (n, M) of
-    the classes that they predict, which answers have made as good as it is.
-
-    Parameters
-    ----------
-    take : callable(rows) -> rows
-        Rows by their numbers, as the estimator reads them.
-    labels, weights : ndarrays of shape (n,)
-        Class numbers to train on, and the weights.
-    """
-    rows = rng.permutation(len(labels))[:_COMPARED]
-    score = {True: 0.0, False: 0.0}
-    for part in range(_PARTS):
-        test, train = rows[part::_PARTS], np.delete(rows, np.s_[part::_PARTS])
-        if len(np.unique(labels[train])) < 2:
-            return True
-        for weighted in score:
-            extra = {"sample_weight": weights[train]} if weighted else {}
-            model = clone(estimator).fit(take(train), labels[train], **extra)
-            score[weighted] += float(belief[test, model.predict(take(test)).astype(int)].sum())
-    return score[True] >= score[False]
 
 
 def _keeps_default(estimator: Any, name: str) -> bool:

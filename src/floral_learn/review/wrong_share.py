@@ -18,6 +18,7 @@ _ANSWER_ERRORS = (0.0, 0.05, 0.1)  # how often people answer wrongly, all alike 
 # What chosen rows count beside drawn ones, how far the model is believed to be off, and the part of the drawn rows
 # alone: the narrowest of a few by which intervals held on the development sets of benchmarks/questions.py
 _CHOSEN, _SHIFT_SPREAD, _DRAWN_PART = 0.25, 2.0, 0.4
+_NONE = 0.01  # a lower end below this is 0
 _SHIFTS = np.linspace(-6.0, 6.0, 121)
 _GRID = 2001
 
@@ -103,6 +104,7 @@ def estimated_share(beliefs: Beliefs, wrong: np.ndarray, drawn: Container[int]) 
     low, high = (float(np.interp(level, total, shares)) for level in (_TAIL, 1 - _TAIL))
     estimate = float(np.sum(0.5 * (shares[1:] + shares[:-1]) * np.diff(total)))
     least_share, most_share = least / len(wrong), (least + len(free)) / len(wrong)  # what answers leave possible
+    low = 0.0 if low < _NONE else low  # none at all cannot be told from next to none
     estimate, low, high = (min(max(value, least_share), most_share) for value in (estimate, low, high))
     return WrongShare(estimate, low, high)
 
