@@ -191,5 +191,5 @@ def _unfinished(path: Path) -> bool:
     arrays = _read_state(path)
     if arrays is None or str(arrays["id"]) != load(path / _FIT)["id"]:
         return False
-    rounds, _, settled = (int(i) for i in arrays["counters"])
+    rounds, settled = (int(i) for i in arrays["counters"])
     return rounds < int(arrays["n_rounds"]) and not settled

@@ -83,10 +83,6 @@ class NumpyBackend:
         """Where work on the device is done: the device is the current one, and too little memory is a MemoryError."""
         return nullcontext()
 
-    def recording(self) -> bool:
-        """Whether operations are being recorded as a CUDA graph instead of run."""
-        return False
-
     def arange(self, n: int) -> Array:
         """0 .. n - 1."""
         return np.arange(n)

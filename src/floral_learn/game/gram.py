@@ -38,7 +38,6 @@ class Gram:
     """
 
     kind = ""
-    recordable = True  # whether a product stays on the device from beginning to end
     n: int
     dtype: str
     nbytes: int
@@ -206,7 +205,6 @@ class ChunkedGram(Gram):
     """
 
     kind = "chunked"
-    recordable = False
 
     def __init__(
         self,

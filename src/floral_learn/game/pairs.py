@@ -146,7 +146,6 @@ class PairedGram(Gram):
             self.blocks = self._laid_out(base)
             size = count * m * m * np.dtype(base.dtype).itemsize
         self.nbytes = base.nbytes + size
-        self.recordable = base.recordable and size > 0
 
     def _laid_out(self, base: DenseGram) -> Array:
         """(P, m, m), zero where a game has no row."""

@@ -113,10 +113,6 @@ class TorchBackend(NumpyBackend):
                 f"rows or device=None ({str(error).splitlines()[0]})"
             ) from error
 
-    def recording(self) -> bool:
-        """Whether operations are being recorded as a CUDA graph instead of run."""
-        return self.device.type == "cuda" and self.xp.cuda.is_current_stream_capturing()
-
     def arange(self, n: int) -> Array:
         """0 .. n - 1."""
         return self.xp.arange(n, device=self.device)
