@@ -9,7 +9,9 @@ above uses ``backend.xp`` directly; only what differs between the two stands her
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -143,10 +145,16 @@ class NumpyBackend:
         For few columns the time is that of reading the matrix, and the symmetric routine reads half of it.
         """
         columns = self.cast(columns, matrix.dtype)
-        if columns.shape[1] > 3 or len(matrix) < 64 or not matrix.flags.c_contiguous:
+        symv = self.symmetric_routine(matrix) if columns.shape[1] <= 3 else None
+        if symv is None:
             return np.asfortranarray(matrix @ np.ascontiguousarray(columns))
-        symv = blas.ssymv if matrix.dtype == np.float32 else blas.dsymv
-        return np.stack([symv(1.0, matrix.T, np.ascontiguousarray(column)) for column in columns.T]).T
+        return np.stack([symv(np.ascontiguousarray(column)) for column in columns.T]).T
+
+    def symmetric_routine(self, matrix: Array) -> Callable[[Array], Array] | None:
+        """BLAS's product of a symmetric `matrix` with a vector of its type, or None where it does not pay."""
+        if len(matrix) < 64 or not matrix.flags.c_contiguous:
+            return None
+        return partial(blas.ssymv if matrix.dtype == np.float32 else blas.dsymv, 1.0, matrix.T)
 
     def product(self, matrix: Array, columns: Array) -> Array:
         """``matrix @ columns``, column by column in memory.
@@ -185,17 +193,6 @@ def _largest_of_many(keys: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 NUMPY = NumpyBackend()
-
-
-class NUMBERS:
-    """What small functions ask of numpy, for plain numbers: ten times faster than arrays of a single one."""
-
-    abs, minimum, maximum, all = abs, min, max, bool
-
-    @staticmethod
-    def where(which: bool, this: float, that: float) -> float:
-        """One of the two."""
-        return this if which else that
 
 
 def is_tensor(x: Any) -> bool:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from floral_learn.game.one_column import OneColumn, is_one_column
 from floral_learn.game.operations import LocalRows, Rows
 from floral_learn.game.problem import Game, step_schedule
 from floral_learn.game.state import GameResult, GameState
@@ -89,7 +90,8 @@ def solve(game: Game, state: GameState | None = None, callback: Callback | None 
     with backend.here():
         if state is None:
             state = GameState.start(game.signs(), game.games, backend, game.rounds)
-        return result_of(game, play(LocalRows(game, state.copy(backend)), callback))
+        rows = OneColumn if is_one_column(game) else LocalRows
+        return result_of(game, play(rows(game, state.copy(backend)), callback))
 
 
 def result_of(game: Game, state: GameState, average: bool = True) -> GameResult:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from floral_learn.game.problem import Game
 
 WAITING = 64  # rounds closed at once at most ...
-WAITING_NUMBERS = 2**21  # ... and fewer where their duals would take more than this many numbers
+WAITING_NUMBERS = 2**14  # ... and fewer where their duals would be more numbers than a cache holds ...
+WAITING_ON_A_GPU = 2**24  # ... or, where one pass over K serves all of them, than its memory can spare
 
 
 class Rows(Protocol):
@@ -64,7 +65,8 @@ class LocalRows:
         self.game, self.state, self.backend = game, state, game.gram.backend
         self.view = view_of(game)
         self.waiting: list[tuple[Array, Array]] = []  # duals and labels of rounds that are not closed
-        self.room = max(1, min(WAITING, WAITING_NUMBERS // max(1, state.dual.shape[0] * state.dual.shape[1])))
+        room = WAITING_NUMBERS if self.backend.kernels is None else WAITING_ON_A_GPU
+        self.room = max(1, min(WAITING, room // max(1, state.dual.shape[0] * state.dual.shape[1])))
 
     def attack(self, number: int) -> Flips:
         """The flips for round `number`."""
@@ -84,7 +86,11 @@ class LocalRows:
         """The gradient step; where all duals are zero, as in the first round, so is the product."""
         dual = self.state.dual
         still = number == 1 and not bool((dual != 0).any())
-        self.move(dual if still else self.game.gram.matmat(self.weights()), self.game.eta[number - 1])
+        self.move(dual if still else self.product(self.weights()), self.game.eta[number - 1])
+
+    def product(self, weights: Array) -> Array:
+        """K times columns."""
+        return self.game.gram.matmat(weights)
 
     def weights(self) -> Array:
         """The duals of the round before under the labels of this one, signed."""
@@ -129,12 +135,12 @@ class LocalRows:
         Each has a product of its own, so that it has the same bits in any company; but on a GPU, where reading K takes
         the time, all share one pass over it.
         """
-        gram, columns = self.game.gram, self.state.dual.shape[1]
+        columns = self.state.dual.shape[1]
         weights = [signs * dual for dual, signs in self.waiting]
         if self.backend.kernels is None or len(weights) == 1:
-            products = [gram.matmat(part) for part in weights]
+            products = [self.product(part) for part in weights]
         else:
-            shared = gram.matmat(self.backend.side_by_side(*weights))
+            shared = self.product(self.backend.side_by_side(*weights))
             products = [shared[:, at : at + columns] for at in range(0, shared.shape[1], columns)]
         sums = self.closing_sums(products)
         bias, residual = optimality_of(sums, self.backend.xp)
