@@ -118,7 +118,8 @@ class Checkpoint:
 def resume(path: str | os.PathLike[str], every: int = 50, seconds: float = 60.0) -> GameClassifier:
     """Continue the fit that a `Checkpoint` saved in the folder `path`, to its end.
 
-    The result has the same bits as a fit that was never interrupted (on the same machine and number of threads). The
+    The result has the same bits as a fit that was never interrupted (on the same machine and number of threads; with
+    three or more classes, and on a GPU, the same flips and duals, and biases equal to rounding). The
     checkpoint goes on being written, so that a resumed fit can be killed and resumed again; a fit that had ended is
     returned as it is.
 

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.linalg import blas
 
 Array = Any  # numpy.ndarray or torch.Tensor
+FEW_COLUMNS = 3  # up to so many, a product column by column is faster than all at once
 INT64_MAX = np.iinfo(np.int64).max
 
 
@@ -145,7 +146,7 @@ class NumpyBackend:
         For few columns the time is that of reading the matrix, and the symmetric routine reads half of it.
         """
         columns = self.cast(columns, matrix.dtype)
-        symv = self.symmetric_routine(matrix) if columns.shape[1] <= 3 else None
+        symv = self.symmetric_routine(matrix) if columns.shape[1] <= FEW_COLUMNS else None
         if symv is None:
             return np.asfortranarray(matrix @ np.ascontiguousarray(columns))
         return np.stack([symv(np.ascontiguousarray(column)) for column in columns.T]).T
@@ -161,9 +162,13 @@ class NumpyBackend:
 
         A few columns go one by one, which reads the matrix without repacking it.
         """
-        if columns.shape[1] > 3:
+        if columns.shape[1] > FEW_COLUMNS:
             return np.asfortranarray(matrix @ np.ascontiguousarray(columns))
         return np.stack([matrix @ np.ascontiguousarray(column) for column in columns.T]).T
+
+    def few_rows_times(self, rows: Array, matrix: Array) -> Array:
+        """``rows @ matrix``; a few rows go one by one, too."""
+        return np.stack([row @ matrix for row in rows]) if len(rows) <= FEW_COLUMNS else rows @ matrix
 
     def exp_(self, x: Array) -> Array:
         """``exp(x)``, in place."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 WAITING = 64  # rounds closed at once at most ...
 WAITING_NUMBERS = 2**14  # ... and fewer where their duals would be more numbers than a cache holds ...
-WAITING_ON_A_GPU = 2**24  # ... or, where one pass over K serves all of them, than its memory can spare
+WAITING_TOGETHER = {"numpy": 2**18, "torch": 2**24}  # ... or, where one pass over K serves all, than memory can spare
 
 
 class Rows(Protocol):
@@ -65,8 +65,11 @@ class LocalRows:
         self.game, self.state, self.backend = game, state, game.gram.backend
         self.view = view_of(game)
         self.waiting: list[tuple[Array, Array]] = []  # duals and labels of rounds that are not closed
-        room = WAITING_NUMBERS if self.backend.kernels is None else WAITING_ON_A_GPU
-        self.room = max(1, min(WAITING, room // max(1, state.dual.shape[0] * state.dual.shape[1])))
+        n, columns = state.dual.shape
+        # A product of several columns, or one on a GPU, spends its time on reading K; it may as well serve many rounds.
+        self.together = columns > 1 or self.backend.kernels is not None
+        room = WAITING_TOGETHER[self.backend.name] if self.together else WAITING_NUMBERS
+        self.room = max(1, min(WAITING, room // max(1, n * columns)))
 
     def attack(self, number: int) -> Flips:
         """The flips for round `number`."""
@@ -130,14 +133,10 @@ class LocalRows:
         return len(self.waiting) >= self.room
 
     def close(self) -> None:
-        """All rounds that wait, at once.
-
-        Each has a product of its own, so that it has the same bits in any company; but on a GPU, where reading K takes
-        the time, all share one pass over it.
-        """
+        """All rounds that wait, at once; a game of one column has the same bits in any company."""
         columns = self.state.dual.shape[1]
         weights = [signs * dual for dual, signs in self.waiting]
-        if self.backend.kernels is None or len(weights) == 1:
+        if not self.together or len(weights) == 1:
             products = [self.product(part) for part in weights]
         else:
             shared = self.product(self.backend.side_by_side(*weights))

@@ -192,6 +192,10 @@ class TorchBackend(NumpyBackend):
             return self.kernels.wide_product(matrix, columns)
         return (columns.T @ matrix.T).T
 
+    def few_rows_times(self, rows: Array, matrix: Array) -> Array:
+        """``rows @ matrix``."""
+        return rows @ matrix
+
     def exp_(self, x: Array) -> Array:
         """``exp(x)``, in place."""
         return x.exp_()
