@@ -104,19 +104,22 @@ def publish(args: argparse.Namespace) -> None:
     wide.insert(0, "splits", frame.groupby(CELL)["split"].nunique())
     write_atomically(RESULTS / "arena" / "defenses.csv", wide.to_csv())
     where = run["environment"]
-    text = f"""# Which defense should I use?
-
-<!-- Written by `python benchmarks/arena_defenses.py publish`; do not edit by hand. -->
-
-{where["date"][:10]}, commit {where["commit"]}, {where["system"]}: `{run["command"]}`. Every defense at its defaults, told nothing, on {frame.data.nunique()} data sets of
-[the arena](arena.md) under {frame[frame.level > 0].attack.nunique()} attacks at 10, 20 and 30 % and on clean labels: {len(wide)} cells ({frame.split.nunique()} splits where all methods have them). Cell by cell: [arena/defenses.csv](arena/defenses.csv).
-
-{markdown(card(frame))}
-A method with a high mean and a low median owes it to few cells. *safe SVC* is `ContradictedLabels` in front of `SVC()`; its constants were chosen on these data sets ([what was looked at](looked-at.md)), those of the others were not.
-
-## By attack: accuracy less that of `SVC()`
-
-{markdown(by_attack(frame))}"""
+    attacks = frame[frame.level > 0].attack.nunique()
+    parts = [
+        "# Which defense should I use?",
+        "<!-- Written by `python benchmarks/arena_defenses.py publish`; do not edit by hand. -->",
+        f"{where['date'][:10]}, commit {where['commit']}, {where['system']}: `{run['command']}`. Every defense at its "
+        f"defaults, told nothing, on {frame.data.nunique()} data sets of [the arena](arena.md) under {attacks} attacks "
+        f"at 10, 20 and 30 % and on clean labels: {len(wide)} cells, of up to {frame.split.nunique()} splits. Cell by "
+        "cell, with the number of splits: [arena/defenses.csv](arena/defenses.csv).",
+        markdown(card(frame)).strip(),
+        "Differences are to `SVC()` on the same labels, over poisoned cells. A method with a high mean and a low median "
+        "owes it to few cells. *safe SVC* is `ContradictedLabels` in front of `SVC()`; its constants were chosen on "
+        "these data sets ([what was looked at](looked-at.md)).",
+        "## By attack: mean accuracy less that of `SVC()`",
+        markdown(by_attack(frame)),
+    ]
+    text = "\n\n".join(parts)
     write_atomically(RESULTS / "which-defense.md", text)
     print(text)
 

@@ -135,22 +135,14 @@ BASES: dict[str, str] = {
     **dict.fromkeys(("LS-SVM", "LN-SVM", "Curie", "K-LID", "RS", "DPA", "RSRNN", "certified kernel ridge"), "SVC"),
     "FloralClassifier()": "SVC",
 }
+_AT_DEFAULTS = {
+    "ls-svm": "LS-SVM", "ln-svm": "LN-SVM", "curie": "Curie", "k-lid": "K-LID", "rs": "RS", "dpa": "DPA",
+    "rsrnn": "RSRNN", "certified": "certified kernel ridge",
+}  # fmt: skip
 _OTHERS = (
     Method("svc-tuned", label="SVC tuned by CV", per_setting=False),
     Method("knn", label="k-NN", per_setting=False),
-    *(
-        Method(f"{name}-default", label=label, per_setting=False)
-        for name, label in (
-            ("ls-svm", "LS-SVM"),
-            ("ln-svm", "LN-SVM"),
-            ("curie", "Curie"),
-            ("k-lid", "K-LID"),
-            ("rs", "RS"),
-            ("dpa", "DPA"),
-            ("rsrnn", "RSRNN"),
-            ("certified", "certified kernel ridge"),
-        )  # fmt: skip
-    ),
+    *(Method(f"{name}-default", label=label, per_setting=False) for name, label in _AT_DEFAULTS.items()),
     Method("floral-default", label="FloralClassifier()", per_setting=False),
 )
 
