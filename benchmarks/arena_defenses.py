@@ -114,8 +114,8 @@ def publish(args: argparse.Namespace) -> None:
         "cell, with the number of splits: [arena/defenses.csv](arena/defenses.csv).",
         markdown(card(frame)).strip(),
         "Differences are to `SVC()` on the same labels, over poisoned cells. A method with a high mean and a low "
-        "median owes it to few cells. *safe SVC* is `ContradictedLabels` in front of `SVC()`; its constants were chosen on "
-        "these data sets ([what was looked at](looked-at.md)).",
+        "median owes it to few cells. *safe SVC* is `ContradictedLabels` in front of `SVC()`; its constants were "
+        "chosen on these data sets ([what was looked at](looked-at.md)).",
         "## By attack: mean accuracy less that of `SVC()`",
         markdown(by_attack(frame)),
     ]
