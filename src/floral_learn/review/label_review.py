@@ -11,8 +11,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from sklearn.utils.validation import check_array, check_consistent_length
+from sklearn.utils.validation import check_consistent_length
 
 from floral_learn.base.shown import Shown
 from floral_learn.review import saving
@@ -41,6 +40,8 @@ from floral_learn.review.rows import (
 from floral_learn.review.suspicion import appoint_judges, suspicion
 from floral_learn.review.training import Choice, checked_model, fit_reviewed, training_set
 from floral_learn.review.wrong_share import WrongShare, enough_answers, estimated_share
+from floral_learn.tables.frames import frame_from_parts, frame_parts, is_frame
+from floral_learn.tables.rows import read_rows, stack_rows
 
 _REVIEWER = "reviewer"
 _FEW, _PARTS = 0.1, 5  # drawn rows from which accuracy is counted in parts, as a share of all, and how many
@@ -57,9 +58,11 @@ class LabelReview(Shown):
 
     Parameters
     ----------
-    X : array-like or sparse matrix of shape (n, d)
-        Rows: features or embeddings. For comparing rows, never for `train`, dense columns are standardised, or all
-        scaled alike where held-out models tell the given labels better so (principal components, pixels).
+    X : array-like, sparse matrix or frame of shape (n, d)
+        Rows: features or embeddings; of a pandas or polars frame, columns of any kind (`TableEncoder` makes the numbers
+        that rows are compared by, and models are trained on the untouched frame). For comparing rows, never for
+        `train`, dense columns are standardised, or all scaled alike where held-out models tell the given labels better
+        so (principal components, pixels).
     y : array-like of shape (n,)
         Given labels, of any kind, which may be wrong.
     trusted : bool array-like of shape (n,), optional
@@ -331,7 +334,9 @@ class LabelReview(Shown):
             blind = copy.copy(self)
             blind._log = [a for a in self._log if a.row not in set(rows)]
             blind._forget()
-            guess = blind._train_on(estimator, np.setdiff1d(np.arange(len(self.given)), rows)).predict(self._X[rows])
+            guess = blind._train_on(estimator, np.setdiff1d(np.arange(len(self.given)), rows)).predict(
+                self._rows.take(rows)
+            )
             for row, label in zip(rows, guess, strict=True):
                 code = agreed[row]
                 hits.append(None if code is None else bool(label == self.classes[code]))
@@ -374,15 +379,8 @@ class LabelReview(Shown):
 
     def append(self, X: Any, y: Any, *, trusted: Any = None, groups: Any = None, sample_weight: Any = None) -> None:
         """Add rows with their given labels; answers stay, and the random order takes new rows in at random places."""
-        X = check_array(X, accept_sparse="csr", dtype="numeric", input_name="X")
-        if X.shape[1] != self._X.shape[1]:
-            raise ValueError(f"X has {X.shape[1]} columns and the review has {self._X.shape[1]}")
-        if sparse.issparse(X) != sparse.issparse(self._X):
-            kinds = ["dense", "sparse"]
-            raise ValueError(f"X is {kinds[sparse.issparse(X)]} and the review's rows are not; give both alike")
-        self._extend(
-            (sparse.vstack if sparse.issparse(X) else np.vstack)([self._X, X]), y, trusted, groups, sample_weight
-        )
+        more = X if is_frame(X) else read_rows(X).numbers
+        self._extend(stack_rows(self._rows.given, more), y, trusted, groups, sample_weight)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the review, with its rows and the secret order, to a skops file: whole or not at all."""
@@ -397,8 +395,8 @@ class LabelReview(Shown):
 
     def _set_up(self, X: Any, y: Any, trusted: Any, groups: Any, sample_weight: Any, classes: Any) -> None:
         """Check everything, compute what does not depend on answers, and only then take it over."""
-        X = check_array(X, accept_sparse="csr", dtype="numeric", ensure_min_samples=2, input_name="X")
-        y = np.asarray(y)
+        given = read_rows(X, min_rows=2)
+        X, y = given.numbers, np.asarray(y)
         check_consistent_length(X, y)
         known, codes = encoded_labels(y, classes)
         n, M = len(y), len(known)
@@ -416,7 +414,7 @@ class LabelReview(Shown):
         numbers = None if groups is None else np.unique(groups, return_inverse=True)[1]
         self._data = ReviewData(problem, judges, proba, trusted, numbers)
         self._pool = pool_of(n, rng)
-        self._X, self.given, self.classes = X, y, known
+        self._rows, self.given, self.classes = given, y, known
         self.trusted, self._groups, self._weight = trusted, groups, weight
         self._order = random_order(n, self.random_state, self._order)
         self._forget()
@@ -474,7 +472,7 @@ class LabelReview(Shown):
         codes, _, doubtful = self._training
         return fit_reviewed(
             estimator,
-            self._X[train],
+            self._rows.take(train),
             self.classes[codes[train]],
             self.training_weights[train],
             self._beliefs.known[train],
@@ -494,7 +492,8 @@ class LabelReview(Shown):
 
     def _state(self) -> dict[str, Any]:
         return {
-            "X": self._X,
+            "X": self._rows.numbers,
+            "frame": frame_parts(self._rows.given) if is_frame(self._rows.given) else None,
             "y": self.given,
             "classes": self.classes,
             "trusted": self.trusted,
@@ -518,8 +517,8 @@ class LabelReview(Shown):
         review._log = [Answer(*entry) for entry in state["log"]]
         review._order = state["order"]  # of as many rows: setting up keeps it
         review._restore(state)
-        given = (state[name] for name in ("X", "y", "trusted", "groups", "sample_weight", "classes"))
-        review._set_up(*given)
+        rows = state["X"] if state.get("frame") is None else frame_from_parts(state["frame"])
+        review._set_up(rows, *(state[name] for name in ("y", "trusted", "groups", "sample_weight", "classes")))
         return review
 
     def _restore(self, state: dict[str, Any]) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from floral_learn.files.atomic_files import write_all
+from floral_learn.files.file_sets import write_set
 from floral_learn.review.page import words
 from floral_learn.review.page.store import Answer
 from floral_learn.tables.csv_cells import csv_bytes
@@ -27,8 +27,8 @@ class Outputs:
         Name and ending of the table's file; the cleaned copy has the same ending.
     relabelled : callable(rows, labels) -> bytes
         The table with these labels replaced and nothing else changed.
-    save_model : callable(review, path)
-        Trains and writes a model.
+    model : callable(review) -> bytes
+        Trains a model; its file.
     rows : ShownRows
         The table as people read it.
     groups : ndarray, optional
@@ -39,26 +39,27 @@ class Outputs:
     title: str
     suffix: str
     relabelled: Callable[[np.ndarray, np.ndarray], bytes]
-    save_model: Callable[[Any, Path], None]
+    model: Callable[[Any], bytes]
     rows: Any
     groups: np.ndarray | None = None
 
     def write(self, review: Any, answers: Sequence[Answer], notes: Sequence[str]) -> list[dict[str, str]]:
-        """Write all files, each whole or not at all; returns their names and what they are."""
+        """Write all files, all or none; returns their names and what they are.
+
+        Everything is made, the model included, before the first file takes its place.
+        """
         labels = review.labels
         changed = np.flatnonzero(labels != review.given)
         cleaned = f"cleaned{self.suffix}"
+        content = {
+            cleaned: self.relabelled(changed, labels[changed]),
+            "decisions.csv": decisions(answers, self.rows),
+            "changes.csv": changes(review, answers, self.rows),
+            "model.skops": self.model(review),
+            "report.html": report(review, answers, self.rows, self.groups, notes, f"{self.title}, reviewed").encode(),
+        }
         self.folder.mkdir(exist_ok=True)
-        self.save_model(review, self.folder / "model.skops")
-        page = report(review, answers, self.rows, self.groups, notes, f"{self.title}, reviewed")
-        write_all(
-            {
-                self.folder / cleaned: self.relabelled(changed, labels[changed]),
-                self.folder / "decisions.csv": decisions(answers, self.rows),
-                self.folder / "changes.csv": changes(review, answers, self.rows),
-                self.folder / "report.html": page.encode(),
-            }
-        )
+        write_set({self.folder / name: raw for name, raw in content.items()}, "floral review --finish")
         told = len({answer.row for answer in answers if answer.kind != "skip"})
         return [
             {"name": cleaned, "about": f"the table with {len(changed):,} labels replaced, nothing else changed"},
@@ -100,27 +101,56 @@ def changes(review: Any, answers: Sequence[Answer], rows: Any) -> bytes:
 def report(
     review: Any, answers: Sequence[Answer], rows: Any, groups: np.ndarray | None, notes: Sequence[str], title: str
 ) -> str:
-    """The audit's page with the review as its judge: suspicion is the probability that a label is wrong."""
-    from floral_learn.audit import audit
-    from floral_learn.audit.decisions import Decision
-    from floral_learn.audit.page import render
+    """The audit's page with the review's own evidence: suspicion is the probability that a label is wrong.
 
-    belief = review.label_probability
-    ids = None if rows.ids is None else [str(name) for name in rows.ids]
-    found = audit(np.asarray(rows.X), review.given, groups=groups, ids=ids, pred_probs=belief, random_state=0)
+    Nothing is judged again, so that every table that can be reviewed has a report, one of two rows too.
+    """
+    from floral_learn.audit.decisions import Decision
+    from floral_learn.audit.neighbours import SHOWN, find_neighbours
+    from floral_learn.audit.page import render
+    from floral_learn.audit.result import REASONS, AuditResult
+    from floral_learn.audit.run import place_on_map
+    from floral_learn.audit.twins import find_twins
+
+    rng, X = np.random.default_rng(0), np.asarray(rows.X, dtype=float)
+    belief, wrong, classes = review.label_probability, review.wrong_probability, review.classes
+    given = np.searchsorted(classes, review.given)
+    near = find_neighbours(X, rng)
+    twins = find_twins(X, given, near.rows[:, :SHOWN], rng)
+    differ = near.disagreement(given)
+    holds = np.zeros((len(given), len(REASONS)), dtype=bool)
+    holds[:, 0] = belief.argmax(axis=1) != given
+    holds[:, 1] = differ > 0.5
+    holds[twins.ravel(), 2] = True
     others = belief.copy()
-    others[np.arange(len(others)), found.given] = -1.0
+    others[np.arange(len(others)), given] = -1.0
+    place, map_name = place_on_map(X, rng)
     decided = {}
     for answer in answers:
         if answer.kind != "skip":
-            given = str(rows.labels[answer.row])
-            said = answer.label if answer.label is not None else given
-            decided[answer.row] = Decision(answer.row, _decision(answer, given), said, given, answer.reviewer)
-    found = replace(
-        found,
-        suspicion=review.wrong_probability,
+            was = str(rows.labels[answer.row])
+            said = answer.label if answer.label is not None else was
+            decided[answer.row] = Decision(answer.row, _decision(answer, was), said, was, answer.reviewer)
+    found = AuditResult(
+        classes=classes,
+        given=given,
         suggested=others.argmax(axis=1),
+        suspicion=wrong,
+        probabilities=belief,
+        disagreement=wrong,
+        neighbour_disagreement=differ,
+        holds=holds,
+        neighbours=near.rows[:, :SHOWN],
+        twins=twins,
+        place=place,
+        map_name=map_name,
+        gain=0.0,
+        informative=True,
+        apart=True,
+        agreement=float((~holds[:, 0]).mean()),
         rows=np.asarray(rows.numbers),
+        ids=None if rows.ids is None else [str(name) for name in rows.ids],
+        groups=groups,
         decisions=list(decided.values()),
     )
     changed = int((review.labels != review.given).sum())

@@ -90,20 +90,21 @@ class ReviewWork:
             self.path.name,
             self.path.suffix,
             relabelled=self.table.relabelled,
-            save_model=self._save_model,
+            model=self._model,
             rows=self.rows,
             groups=self.table.groups,
         )
         return outputs.write(engine.review, answers, self.encoder.notes_)
 
-    def _save_model(self, review: Any, path: Path) -> None:
+    def _model(self, review: Any) -> bytes:
         """A FLORAL model behind the encoder that read the table, for ``floral predict``."""
         from sklearn.pipeline import Pipeline
 
-        from floral_learn import FloralClassifier, save
+        from floral_learn import FloralClassifier
+        from floral_learn.files.persistence import model_bytes
 
         classifier = review.train(FloralClassifier(C=1.0, budget=0.05, random_state=0))
-        save(Pipeline([("columns", self.encoder), ("classifier", classifier)]), path)
+        return model_bytes(Pipeline([("columns", self.encoder), ("classifier", classifier)]))
 
 
 def file_names(suffix: str) -> list[str]:
