@@ -38,7 +38,8 @@ from sklearn.svm import SVC
 from floral_bench.arena_data import load_arena
 from floral_bench.arena_methods import CleanlabClassifier
 from floral_bench.reporting.making import Making, begin, beside_merged, keep_parts, makings
-from floral_learn import ContradictedLabels, SanitizedClassifier, load_mnist, poison
+from floral_learn import ContradictedLabels, SanitizedClassifier, poison
+from floral_learn.datasets import load_mnist
 
 Parts = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 MODELS: dict[str, Any] = {
@@ -67,7 +68,7 @@ def split_rows(X: np.ndarray, y: np.ndarray, seed: int) -> Parts:
 
 def mnist(digits: tuple[int, int], seed: int) -> Parts:
     """Two digits, 50 principal components."""
-    found = load_mnist(digits, n_train=1000, n_test=1000, seed=seed)
+    found = load_mnist(digits=digits, n_train=1000, n_test=1000, random_state=seed)
     components = PCA(50, random_state=0).fit(found.X_train)
     return components.transform(found.X_train), components.transform(found.X_test), found.y_train, found.y_test
 

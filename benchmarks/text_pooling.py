@@ -21,7 +21,8 @@ from sklearn.svm import SVC
 
 from floral_bench.metrics import sample_deviation
 from floral_bench.reporting.making import begin
-from floral_learn import FloralClassifier, load_imdb, poison
+from floral_learn import FloralClassifier, poison
+from floral_learn.datasets import load_imdb
 from floral_learn.files.atomic_files import write_atomically
 
 DRAWS, TRAIN, TEST, TOKENS = (1, 2, 3), 1000, 1000, 128
@@ -34,7 +35,7 @@ def draws(folder: Path) -> None:
     """Write the texts of all draws as one file."""
     found = []
     for seed in DRAWS:
-        data = load_imdb(n_train=TRAIN, n_val=0, n_test=TEST, seed=seed)
+        data = load_imdb(n_train=TRAIN, n_val=0, n_test=TEST, random_state=seed)
         parts = {"train": data.X_train, "y": data.y_train, "test": data.X_test, "y_test": data.y_test}
         found.append({name: part.tolist() for name, part in parts.items()})
     folder.mkdir(parents=True, exist_ok=True)

@@ -4,23 +4,38 @@ import copy
 import io
 import json
 import random
+import re
 import zipfile
 
 import numpy as np
 import pytest
 import skops.io
 from scipy import sparse
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_moons
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import (
+    BaggingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    VotingClassifier,
+)
 from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.linear_model import LogisticRegression
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassifier
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.svm import SVC, SVR, NuSVC, OneClassSVM
+from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
+from sklearn.semi_supervised import SelfTrainingClassifier
+from sklearn.svm import SVC, SVR, LinearSVC, NuSVC, OneClassSVM
 
-from floral_learn import FloralClassifier, ModelFileError, PlainSVC, load, save
+from floral_learn import FloralClassifier, LabelNoiseSVC, load, save
+from floral_learn.files import ModelFileError
 from floral_learn.files.model_archive import sealed
 
 X, Y = make_moons(60, noise=0.2, random_state=0)
@@ -28,7 +43,7 @@ X, Y = make_moons(60, noise=0.2, random_state=0)
 
 @pytest.fixture(scope="module")
 def model():
-    return make_pipeline(StandardScaler(), PlainSVC(C=1.0)).fit(X, Y)
+    return make_pipeline(StandardScaler(), LabelNoiseSVC()).fit(X, Y)
 
 
 @pytest.fixture(scope="module")
@@ -69,13 +84,17 @@ def refused(tmp_path, content, match, **options):
 
 def test_a_walk_through_methods_to_os_system_is_refused(raw, tmp_path):
     def walk(schema):
-        claim = {"__module__": "floral_learn.baselines.svm", "__class__": "PlainSVC", "__loader__": "MethodNode"}
+        claim = {
+            "__module__": "floral_learn.baselines.ln_svm",
+            "__class__": "LabelNoiseSVC",
+            "__loader__": "MethodNode",
+        }
         node = schema["content"]["model"]
         for number, name in enumerate(("ctypes", "_ctypes", "_os", "system")):
             node = claim | {"content": {"func": name, "obj": node}, "__id__": 10_000 + number}
         schema["content"]["model"] = node
 
-    refused(tmp_path, with_schema(raw, walk), "not trusted: .*PlainSVC as MethodNode, which could run code")
+    refused(tmp_path, with_schema(raw, walk), "not trusted: .*LabelNoiseSVC as MethodNode, which could run code")
 
 
 @pytest.mark.parametrize("loader", ["MethodNode", "OperatorFuncNode", "PartialNode", "ReduceNode", "NoNode", 7, None])
@@ -93,8 +112,8 @@ def test_nodes_that_could_call_something_are_refused_whatever_they_claim(raw, tm
         ("floral_learn.files.persistence", "Path"),
         ("floral_learn.files.persistence", "os"),
         ("floral_learn", "load"),
-        ("floral_learn.baselines.svm", "SVC"),
-        ("floral_learn.baselines.svm", "PlainSVC.fit"),
+        ("floral_learn.baselines.ln_svm", "SVC"),
+        ("floral_learn.baselines.ln_svm", "LabelNoiseSVC.fit"),
         ("os", "system"),
         ("builtins", "eval"),
         ("subprocess", "Popen"),
@@ -339,7 +358,7 @@ def test_an_svc_of_sparse_rows_keeps_to_its_rows(tmp_path):
         NuSVC(nu=0.2).fit(X, Y),
         SVR().fit(X, Y),
         OneClassSVM().fit(X),
-        PlainSVC(kernel="precomputed").fit(X @ X.T, Y),
+        LabelNoiseSVC(kernel="precomputed").fit(X @ X.T, Y),
         KNeighborsClassifier(algorithm="brute").fit(X, Y),
         make_pipeline(OneHotEncoder(min_frequency=2, drop="first"), LogisticRegression()).fit(X.round(), Y),
         make_pipeline(CountVectorizer(), LogisticRegression()).fit(["a bc", "bc de", "de fg"] * 2, [0, 1, 0] * 2),
@@ -383,9 +402,43 @@ def test_random_states_read_inside_their_tables(tmp_path):
 
 @pytest.mark.parametrize("model", [RandomForestClassifier(3), HistGradientBoostingClassifier(max_iter=2), KMeans(2)])
 def test_compiled_models_must_be_named_whatever_skops_trusts(model, tmp_path):
-    save(model.fit(X, Y), path := tmp_path / "m.skops")
+    with pytest.warns(UserWarning, match=r"load will refuse this file unless it is told trusted=\['sklearn") as said:
+        save(model.fit(X, Y), path := tmp_path / "m.skops")
     with pytest.raises(ModelFileError, match=r"not trusted: .*sklearn"):
         load(path)
+    named = re.findall(r"'([^']*)'", str(said[0].message))
+    np.testing.assert_array_equal(load(path, trusted=named).predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SGDClassifier(random_state=0),
+        MLPClassifier((4,), max_iter=3, random_state=0),
+        GaussianNB(),
+        LinearDiscriminantAnalysis(),
+        make_pipeline(PCA(1), Nystroem(n_components=5, random_state=0), LinearSVC()),
+        GridSearchCV(make_pipeline(StandardScaler(), SVC()), {"svc__C": [1, 10]}, cv=2),
+        CalibratedClassifierCV(LabelNoiseSVC(), cv=2),
+        VotingClassifier([("a", LogisticRegression()), ("b", RidgeClassifier())]),
+        make_pipeline(KBinsDiscretizer(3, quantile_method="averaged_inverted_cdf"), LogisticRegression()),
+        SelfTrainingClassifier(SVC()),
+        BaggingClassifier(LogisticRegression(), 2, random_state=0),
+    ],
+    ids=lambda model: str(model).partition("(")[0],
+)
+@pytest.mark.filterwarnings("error:load will refuse")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:y contains no unlabeled samples")
+def test_models_of_numpy_need_no_word(model, tmp_path):
+    save(model.fit(X, Y), path := tmp_path / "m.skops")
+    np.testing.assert_array_equal(load(path).predict(X), model.predict(X))
+
+
+def test_a_model_over_the_limit_of_load_is_saved_with_a_word(tmp_path, monkeypatch, model):
+    monkeypatch.setattr("floral_learn.files.persistence.MAX_BYTES", 1000)
+    with pytest.warns(UserWarning, match=r"unless it is told max_bytes=\d+"):
+        save(model, tmp_path / "m.skops")
 
 
 def test_a_deep_schema_is_one_error(raw, tmp_path):
@@ -420,11 +473,11 @@ def test_a_stamp_that_is_none_is_one_error(raw, tmp_path, change, match):
 
 
 def test_an_estimator_without_a_parameter_is_refused(tmp_path):
-    broken = PlainSVC().fit(X, Y)
+    broken = LabelNoiseSVC().fit(X, Y)
     del broken.kernel
     path = tmp_path / "m.skops"
     path.write_bytes(skops.io.dumps({"format": 1, "floral_learn": "0.1.0", "model": broken}))
-    with pytest.raises(ModelFileError, match="its PlainSVC has no kernel"):
+    with pytest.raises(ModelFileError, match="its LabelNoiseSVC has no kernel"):
         load(path)
 
 

@@ -64,7 +64,7 @@ class TransferTable:
         try:
             import pandas as pd
         except ImportError as error:
-            raise ImportError(f"to_frame() needs pandas: {install_line('pandas')}") from error
+            raise ImportError(f"to_frame() needs pandas: {install_line('cli')}") from error
         grid = self._grid()
         return pd.DataFrame([row for _, row in grid], index=[name for name, _ in grid], columns=list(self.clean))
 
@@ -131,7 +131,8 @@ def transfer_table(
     --------
     >>> from sklearn.linear_model import LogisticRegression
     >>> from sklearn.svm import SVC
-    >>> from floral_learn import load_moon, transfer_table
+    >>> from floral_learn import load_moon
+    >>> from floral_learn.attacks import transfer_table
     >>> moon = load_moon(n_train=100, n_val=1, n_test=200)
     >>> table = transfer_table(
     ...     moon.X_train, moon.y_train, moon.X_test, moon.y_test,

@@ -280,7 +280,7 @@ class GameClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         try:
             import pandas as pd
         except ImportError as error:
-            raise ImportError(f"label_issues() needs pandas: {install_line('pandas')}") from error
+            raise ImportError(f"label_issues() needs pandas: {install_line('cli')}") from error
         record = self.record_
         score, holds = suspicion(record.scores, record.labels, record.flip_rate, record.load)
         found = flag_scores(record.scores, record.labels)

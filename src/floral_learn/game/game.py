@@ -88,8 +88,10 @@ def solve(game: Game, state: GameState | None = None, callback: Callback | None 
     """
     backend = game.gram.backend
     with backend.here():
+        signs = game.signs()
         if state is None:
-            state = GameState.start(game.signs(), game.games, backend, game.rounds)
+            state = GameState.start(signs, game.games, backend, game.rounds)
+        state = state.check_fits(signs, game.games, game.rounds)
         rows = OneColumn if is_one_column(game) else LocalRows
         return result_of(game, play(rows(game, state.copy(backend)), callback))
 

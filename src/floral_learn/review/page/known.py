@@ -14,8 +14,7 @@ from floral_learn.review.page.regions import Region, regions
 CONFIDENCE = 0.95
 TEN = 10
 _DRAWS, _FEW_DRAWS, _MANY_ROWS = 8, 3, 3000  # imagined runs of the next ten answers; fewer on many rows
-_FOLDS = 5
-_MOST_ROWS = 3000  # rows of the models that are compared
+_MOST_ROWS = 3000  # rows up to which the model whose accuracy is counted is an SVC
 _NOTABLE = 1.25  # times the overall share from which a part of the data is named
 _FEWEST, _BY_CHANCE = 2, 0.1  # contradicted labels, and chance of as many more than elsewhere, up to which it is named
 
@@ -36,7 +35,7 @@ def describe(
     hurry : callable() -> bool
         Asked now and then; where it says yes, the rest is left untold.
     """
-    share, sure = review.wrong_share_, review.guarantee(confidence=CONFIDENCE)
+    share, sure = review.wrong_share, review.guarantee(confidence=CONFIDENCE)
     yield {
         "estimate": {
             "known": share.known,
@@ -44,9 +43,10 @@ def describe(
             "low": float(share.low),
             "high": float(share.high),
             "words": words.estimate(share),
+            "under": "of the labels are wrong, by the model’s estimate" if share.known else words.too_few(share),
         },
         "guarantee": {"low": sure.low, "high": sure.high, "checked": sure.checked, "words": words.guarantee(sure)},
-        "changed": int((review.labels_ != review.given).sum()),
+        "changed": int((review.labels != review.given).sum()),
         "where": [],
     }
     if not share.known:  # what a model would say now is what it said before any answer
@@ -58,17 +58,28 @@ def describe(
         return
     misread = misread_labels(review)
     yield {"ten": {"labels": gain, "words": words.ten_more(misread, gain, len(rows.labels))}}
-    yield {"stop": words.stop(bool(review.should_stop_), gain, len(rows.labels))}
-    right = accuracy(review, rows.X, hurry)
-    if right is not None:
-        drawn, before, after = right
-        shares = {"before": before / max(1, drawn), "after": after / max(1, drawn)}
-        yield {"accuracy": {**shares, "words": words.accuracy(drawn, before, after)} if drawn else None}
+    yield {"stop": words.stop(bool(review.should_stop))}
+    if hurry():
+        return
+    before, after = (review.accuracy(plain_model(len(rows.labels)), reviewed=reviewed) for reviewed in (False, True))
+    yield {"accuracy": {"before": float(before), "after": float(after), "words": words.accuracy(before, after)}}
+
+
+def plain_model(n: int) -> Any:
+    """The model whose accuracy is counted: an SVC, and logistic regression where an SVC would take too long."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import SVC
+
+    if n <= _MOST_ROWS:
+        return SVC()
+    return make_pipeline(StandardScaler(with_mean=False), LogisticRegression(max_iter=200))
 
 
 def misread_labels(review: Any) -> float:
     """Expected number of rows whose label is still read wrongly."""
-    return float((1.0 - review.label_probability_.max(axis=1)).sum())
+    return float((1.0 - review.label_probability.max(axis=1)).sum())
 
 
 def where(review: Any, rows: Any, groups: np.ndarray | None) -> list[dict[str, Any]]:
@@ -77,7 +88,7 @@ def where(review: Any, rows: Any, groups: np.ndarray | None) -> list[dict[str, A
     Only those that answers bear out: at least two answers contradict labels there, and they do so more often than
     elsewhere (Fisher's exact test, one-sided). What the model believes of a part without such answers is its prior.
     """
-    wrong = review.wrong_probability_
+    wrong = review.wrong_probability
     overall = float(wrong.mean())
     parts: list[tuple[Region, np.ndarray]] = []
     for name in rows.classes.tolist():
@@ -128,15 +139,15 @@ def ten_more(review: Any, hurry: Callable[[], bool] = lambda: False, count: int 
     rows = review.ask(count)
     if not len(rows):
         return 0.0
-    before, rng = misread_labels(review), np.random.default_rng(len(review.history_))
-    chance = review.label_probability_[rows]
-    who = review.history_[-1]["reviewer"] if review.history_ else "reviewer"
+    before, rng = misread_labels(review), np.random.default_rng(len(review.history))
+    chance = review.label_probability[rows]
+    who = review.history[-1]["reviewer"] if review.history else "reviewer"
     after = []
     for _ in range(_DRAWS if len(review.given) <= _MANY_ROWS else _FEW_DRAWS):
         if hurry():
             return None
         codes = (chance.cumsum(axis=1) > rng.random((len(rows), 1))).argmax(axis=1)
-        review.answer(rows, review.classes_[codes].tolist(), reviewer=who)
+        review.answer(rows, review.classes[codes].tolist(), reviewer=who)
         try:
             after.append(misread_labels(review))
         finally:
@@ -146,40 +157,6 @@ def ten_more(review: Any, hurry: Callable[[], bool] = lambda: False, count: int 
     return max(own, before - float(np.mean(after)))
 
 
-def accuracy(review: Any, X: Any, hurry: Callable[[], bool] = lambda: False) -> tuple[int, int, int] | None:
-    """On the rows drawn at random: how many there are, and how many a plain model gets right that did not see them.
-
-    Trained on the labels as given, and on the labels as read now. None where `hurry` broke it off.
-    """
-    from sklearn.svm import SVC
-
-    n, drawn = len(review.given), drawn_rows(review)
-    every = np.random.default_rng(0).permutation(n)[:_MOST_ROWS]
-    asked, truth = np.fromiter(drawn, dtype=np.intp, count=len(drawn)), np.array(list(drawn.values()))
-    right = [0, 0]
-    for part in range(min(_FOLDS, len(asked))):
-        out = slice(part, None, _FOLDS)  # each of these rows is told by a model that did not see it
-        train = np.setdiff1d(every, asked[out])
-        for k, labels in enumerate((review.given, review.labels_)):
-            if hurry():
-                return None
-            if len(np.unique(labels[train])) > 1:
-                guess = SVC().fit(X[train], labels[train]).predict(X[asked[out]])
-                right[k] += int((guess == truth[out]).sum())
-    return len(asked), right[0], right[1]
-
-
 def clear_answers(review: Any) -> dict[int, Any]:
     """The rows that have one clear answer, with it."""
-    votes: dict[int, set[Any]] = {}
-    latest = {(entry["row"], entry["reviewer"]): entry["label"] for entry in review.history_}
-    for (row, _), label in latest.items():
-        if label is not None:
-            votes.setdefault(row, set()).add(label)
-    return {row: next(iter(said)) for row, said in votes.items() if len(said) == 1}
-
-
-def drawn_rows(review: Any) -> dict[int, Any]:
-    """The rows drawn at random that have one clear answer, with it."""
-    drawn = {entry["row"] for entry in review.history_ if entry["walk"]}
-    return {row: label for row, label in clear_answers(review).items() if row in drawn}
+    return {row: review.classes[code] for row, code in review._answers.agreed.items() if code is not None}
