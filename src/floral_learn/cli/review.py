@@ -15,7 +15,7 @@ import typer
 
 from floral_learn.base.extras import install_line
 
-from .failures import one_line
+from .failures import STOPPED, one_line
 from .options import KINDS, OPTIONS, with_table_options
 
 
@@ -75,7 +75,9 @@ def review(
                 open_browser(server.address)
             with contextlib.suppress(KeyboardInterrupt):
                 server.run()
-            typer.echo(f"{work.answered:,} answers are stored in {out}")
+            # Only Ctrl-C, or another signal, ends the page; whoever started it ignoring Ctrl-C hears the same.
+            typer.echo(f"stopped: {work.answered:,} answers are stored in {out}; the same command continues")
+            raise typer.Exit(STOPPED)
         finally:
             session.close()
     finally:
@@ -107,7 +109,7 @@ def _same_again(store: Any, host: str, free: Any) -> Any:
     """A socket on the port of last time, so that a browser finds its settings again; `free` where that is taken."""
     from floral_learn.review.page.server import bind
 
-    remembered = int(store.get("port") or 0)
+    remembered = store.port()
     if not remembered:
         return free
     try:

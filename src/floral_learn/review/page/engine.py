@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.review.page.store import Answer, AnswerStore
+from floral_learn.review.page.store import Answer, AnswerStore, StoreError
 
 
 class Engine:
@@ -55,13 +55,12 @@ class Engine:
 
 def seed_of(store: AnswerStore, seed: int | None) -> int | None:
     """The seed with which the review in `store` was begun; another one now is an error."""
-    kept = store.get("secret")
+    kept = _secret(store)
     if kept is None:
         return seed
-    begun = json.loads(kept)["random_state"]
-    if seed not in (None, begun):
+    if seed not in (None, kept["random_state"]):
         raise ValueError(f"--seed {seed} is not that of the review in {store.path.parent}; leave it out to go on")
-    return begun
+    return kept["random_state"]
 
 
 def keep_order(review: Any, store: AnswerStore) -> Any:
@@ -70,11 +69,33 @@ def keep_order(review: Any, store: AnswerStore) -> Any:
     An order drawn again after the first answers were seen would void the guarantee. Rows are not stored: they are in
     the table.
     """
-    kept = store.get("secret")
+    kept = _secret(store)
     if kept is None:
         secret = {"order": review._order.tolist(), "seed": review._seed, "random_state": review.random_state}
         store.put("secret", json.dumps(secret).encode())
-    else:
-        secret = json.loads(kept)
-        review._order, review._seed = np.array(secret["order"], dtype=np.intp), secret["seed"]
+        return review
+    order = kept["order"]
+    if (
+        not isinstance(order, list)
+        or not all(type(row) is int for row in order)
+        or sorted(order) != list(range(len(review.given)))
+    ):
+        raise StoreError(f"{store.path} is damaged: its order of rows does not name every row of the table once")
+    review._order, review._seed = np.array(order, dtype=np.intp), kept["seed"]
     return review
+
+
+def _secret(store: AnswerStore) -> dict[str, Any] | None:
+    """The order of rows and its seed as they were stored; a StoreError where nobody would have stored that."""
+    raw = store.get("secret")
+    if raw is None:
+        return None
+    try:
+        kept = json.loads(raw)
+        seed, begun = kept["seed"], kept["random_state"]
+        fits = type(seed) is int and seed >= 0 and (begun is None or (type(begun) is int and begun >= 0))
+        if not fits or "order" not in kept:
+            raise ValueError("other values")
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise StoreError(f"{store.path} is damaged: its order of rows cannot be read") from None
+    return kept

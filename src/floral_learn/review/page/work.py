@@ -60,6 +60,7 @@ class ReviewWork:
             review = LabelReview(self.X, table.labels, groups=table.groups, trusted=table.trusted, random_state=begun)
             if not exists:
                 self.store = AnswerStore(self.out, about=about)
+            self.store.check_answers(len(self.rows.labels), {str(label) for label in self.rows.classes.tolist()})
             self.engine = Engine(keep_order(review, self.store))
         except BaseException:
             if hasattr(self, "store"):
