@@ -31,15 +31,9 @@ def drawn():
     from sklearn.svm import SVC
 
     from floral_bench.recovery import RecoveryDisplay, recovery
-    from floral_learn import (
-        CertifiedFlipsDisplay,
-        CertifiedKernelClassifier,
-        FloralClassifier,
-        load_moon,
-        poison,
-        transfer_table,
-    )
-    from floral_learn.attacks import PoisonDisplay, SecurityCurveDisplay, TransferDisplay
+    from floral_learn import CertifiedKernelClassifier, FloralClassifier, load_moon, poison
+    from floral_learn.attacks import PoisonDisplay, SecurityCurveDisplay, TransferDisplay, transfer_table
+    from floral_learn.certify import CertifiedFlipsDisplay
     from floral_learn.floral.history_display import HistoryDisplay
 
     moon = load_moon(n_train=60, n_val=1, n_test=30)

@@ -13,15 +13,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
-from floral_learn import (
-    ContradictedLabels,
-    CurieFilter,
-    KNNRelabel,
-    LabelReview,
-    SanitizedClassifier,
-    TableEncoder,
-    TableError,
-)
+from floral_learn import ContradictedLabels, CurieFilter, KNNRelabel, LabelReview, SanitizedClassifier, TableEncoder
+from floral_learn.tables import TableError
 from floral_learn.tables.rows import take_rows
 
 N = 300

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from floral_learn import TableEncoder, TableError, read_table
-from floral_learn.tables import table_files, workbook
+from floral_learn import TableEncoder, read_table
+from floral_learn.tables import TableError, table_files, workbook
 
 openpyxl = pytest.importorskip("openpyxl")
 N = 40

@@ -41,7 +41,8 @@ class PoisonDisplay:
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from floral_learn import PoisonDisplay, poison
+    >>> from floral_learn import poison
+    >>> from floral_learn.attacks import PoisonDisplay
     >>> X, y = load_iris(return_X_y=True)
     >>> display = PoisonDisplay.from_result(X, poison(X, y, "random", budget=0.1)).plot()
     >>> display.ax_.get_title(), display.ax_.get_xlabel()

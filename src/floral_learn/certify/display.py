@@ -30,7 +30,8 @@ class CertifiedFlipsDisplay:
 
     Examples
     --------
-    >>> from floral_learn import CertifiedFlipsDisplay, CertifiedKernelClassifier, load_moon
+    >>> from floral_learn import CertifiedKernelClassifier, load_moon
+    >>> from floral_learn.certify import CertifiedFlipsDisplay
     >>> moon = load_moon(n_train=100, n_val=1, n_test=200)
     >>> clf = CertifiedKernelClassifier().fit(moon.X_train, moon.y_train)
     >>> display = CertifiedFlipsDisplay.from_estimator(clf, moon.X_test, moon.y_test).plot()

@@ -12,6 +12,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
+from sklearn.svm import SVC
 from sklearn.utils._metadata_requests import _routing_enabled
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
@@ -19,7 +20,6 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted, has_
 
 from floral_learn.base.classifier_input import query_input, training_input
 from floral_learn.base.whole_fit import whole_fit
-from floral_learn.baselines.svm import PlainSVC
 
 from .certificate import Certificate, CertifiedPredictions
 
@@ -45,7 +45,7 @@ class PartitionAggregationClassifier(CertifiedPredictions, ClassifierMixin, Base
     Parameters
     ----------
     estimator : classifier or None
-        Cloned for every part; None is a libsvm :class:`PlainSVC`. Its fit must be deterministic; a free
+        Cloned for every part; None is :class:`sklearn.svm.SVC`. Its fit must be deterministic; a free
         ``random_state`` is set to a fixed seed.
     n_partitions : int, default=10
         Parts and votes (at most n are used). More parts certify more flips, each part learns from fewer rows.
@@ -120,7 +120,7 @@ class PartitionAggregationClassifier(CertifiedPredictions, ClassifierMixin, Base
         return self
 
     def _base(self) -> Any:
-        return PlainSVC() if self.estimator is None else self.estimator
+        return SVC() if self.estimator is None else self.estimator
 
     def get_metadata_routing(self) -> Any:
         """What this classifier consumes (``sample_weight``) and what it hands on to the base estimators' fit."""

@@ -81,7 +81,7 @@ def train(
 
 def make_classifier(method: str, penalty: float | None, gamma: str, budget: float | None, seed: int) -> Any:
     """The estimator behind a name, with those of the options that it has."""
-    from floral_learn.baselines import DEFENSES
+    from floral_learn.baselines import DEFENSES, set_parts
     from floral_learn.tables.table_error import TableError
 
     if method not in DEFENSES:
@@ -93,7 +93,7 @@ def make_classifier(method: str, penalty: float | None, gamma: str, budget: floa
     classifier = DEFENSES[method]()
     if not classifier.__sklearn_tags__().input_tags.two_d_array:
         raise TableError(f"--method {method} reads texts, not columns; in Python: floral_learn.TextClassifier")
-    known = classifier.get_params(deep=False)
+    known = classifier.get_params()
     if budget is not None and "budget" not in known:
         raise TableError(f"--budget is for floral; {method} has no attacker inside")
     wanted: dict[str, Any] = {"gamma": width, "random_state": seed}
@@ -105,7 +105,8 @@ def make_classifier(method: str, penalty: float | None, gamma: str, budget: floa
         wanted["budget"] = budget
     elif method == "floral":
         wanted["budget"] = 0.05
-    return classifier.set_params(**{name: value for name, value in wanted.items() if name in known})
+    parts = {name.rpartition("__")[2] for name in known}
+    return set_parts(classifier, **{name: value for name, value in wanted.items() if name in parts})
 
 
 def decided(table: Any, path: Path) -> Any:
