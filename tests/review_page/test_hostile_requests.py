@@ -156,5 +156,8 @@ def test_whatever_goes_wrong_is_one_line_and_the_page_goes_on(running, lines, mo
     with monkeypatch.context() as patched:
         patched.setattr(running.session, "question", fails)
         assert running.client.send("GET", "api/question?reviewer=ann")[0].status == 500
+    end = time.monotonic() + 10
+    while not lines() and time.monotonic() < end:  # the server's thread says it after it has answered
+        time.sleep(0.05)
     assert lines() == ["a request could not be answered: KeyError: 'something that nobody thought of'"]
     assert running.client.get("question")["row"] >= 0
