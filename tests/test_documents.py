@@ -146,9 +146,15 @@ def test_every_command_runs(folder, monkeypatch, added):
 def command_line():
     """The options of every subcommand of ``floral``."""
     typer = pytest.importorskip("typer")
-    from floral_learn.cli import make_app
+    from floral_learn import cli
 
-    group = typer.main.get_command(make_app())
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    for name in cli.COMMANDS:
+        importlib.import_module(f"floral_learn.cli.{name}").register(app)
+    for name in ("bench", "report"):  # a package of their own, found by an entry point
+        importlib.import_module(f"floral_bench.cli.{name}").register(app)
+    group = typer.main.get_command(app)
 
     def options(command):
         return {flag for param in command.params for flag in param.opts + param.secondary_opts} | {"--help"}

@@ -35,6 +35,7 @@ def review(
     browser: bool = typer.Option(True, "--browser/--no-browser", help="open the page in a browser"),
     finish: bool = typer.Option(False, "--finish", help="no page: write the files from the answers so far"),
     seed: int | None = typer.Option(None, "--seed", "-s", help="repeatable questions; voids the guarantee"),
+    to: str | None = typer.Option(None, "--to", help="no page: write tasks for another tool (label-studio) into OUT"),
     columns: Any = None,
 ) -> None:
     """Ask a person about a few rows of DATA and correct the other labels from the answers.
@@ -42,6 +43,12 @@ def review(
     Answers are stored in OUT as they are given; the same command continues where you stopped. OUT gets the cleaned
     table, decisions.csv, changes.csv, model.skops and report.html when you press Finish on it. DATA never changes.
     """
+    from .to_label_studio import check_target, review_tasks
+
+    check_target(to)
+    if to is not None:
+        review_tasks(source, out, columns, seed)
+        return
     from floral_learn.review.page.server import ReviewServer, bind
     from floral_learn.review.page.work import ReviewWork, check_folder
 
