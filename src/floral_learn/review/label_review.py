@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length
 
 from floral_learn.base.shown import Shown
@@ -157,15 +158,30 @@ class LabelReview(Shown):
         """
         if not is_integer(n) or n < 1:
             raise ValueError(f"n={n!r} must be an integer of at least 1")
+        return np.array([row for row, _ in self._next_rows(n)], dtype=np.intp)
+
+    def _next_rows(self, n: int) -> list[tuple[int, bool]]:
+        """Rows to ask about next, best first, each with whether it comes from the random order."""
         waiting = self._order[self._beliefs.free[self._order]]
         kinds = [is_drawn(len(self._answers) + k, self.random_share) for k in range(min(n, len(waiting)))]
         settling = iter(()) if all(kinds) else iter(self._settling(len(kinds))[0].tolist())
-        drawn, chosen = iter(waiting.tolist()), []
+        drawn = iter(waiting.tolist())
+        chosen: dict[int, bool] = {}
         for at_random in kinds:
             first, then = (drawn, settling) if at_random else (settling, drawn)
             row = next((r for r in first if r not in chosen), None)
-            chosen.append(next(r for r in then if r not in chosen) if row is None else row)
-        return np.array(chosen, dtype=np.intp)
+            if row is None:
+                chosen[next(r for r in then if r not in chosen)] = not at_random
+            else:
+                chosen[row] = at_random
+        return list(chosen.items())
+
+    def _rows_like(self, row: int) -> int:
+        """About how many other rows an answer about `row` tells, too: squared correlations of their fields, summed."""
+        posterior = self._beliefs.posterior.thinned(0.01)
+        here, there = posterior.seen_from(np.array([row])), posterior.seen_from(self._pool)
+        shared = posterior.covariance(here, there)[:, 0] ** 2 / (here.variance * there.variance)
+        return round(float((posterior.weights @ np.minimum(shared, 1.0)).mean()) * (len(self.given) - 1))
 
     def answer(self, rows: Any, labels: Any, *, reviewer: str = _REVIEWER) -> None:
         """Take in the true labels of `rows`.
@@ -314,8 +330,10 @@ class LabelReview(Shown):
         """
         return self._train_on(checked_model(estimator, "estimator"), np.arange(len(self.given)))
 
-    def accuracy(self, estimator: Any, *, confidence: float = 0.95) -> Accuracy:
+    def accuracy(self, estimator: Any, *, confidence: float = 0.95, reviewed: bool = True) -> Accuracy:
         """An interval for the accuracy of `train(estimator)` on rows like these, counted on rows kept out of it.
+
+        With ``reviewed=False``, for the same model trained on the labels as given.
 
         The answered rows at the start of the random order are a random sample. A clone is trained without them and
         without what their answers say about other rows, and tried on them; where they are more than a tenth of all
@@ -334,9 +352,12 @@ class LabelReview(Shown):
             blind = copy.copy(self)
             blind._log = [a for a in self._log if a.row not in set(rows)]
             blind._forget()
-            guess = blind._train_on(estimator, np.setdiff1d(np.arange(len(self.given)), rows)).predict(
-                self._rows.take(rows)
-            )
+            train = np.setdiff1d(np.arange(len(self.given)), rows)
+            if reviewed:
+                model = blind._train_on(estimator, train)
+            else:
+                model = clone(estimator).fit(self._rows.take(train), self.given[train])
+            guess = model.predict(self._rows.take(rows))
             for row, label in zip(rows, guess, strict=True):
                 code = agreed[row]
                 hits.append(None if code is None else bool(label == self.classes[code]))
@@ -520,6 +541,15 @@ class LabelReview(Shown):
         rows = state["X"] if state.get("frame") is None else frame_from_parts(state["frame"])
         review._set_up(rows, *(state[name] for name in ("y", "trusted", "groups", "sample_weight", "classes")))
         return review
+
+    def _secret(self) -> dict[str, Any]:
+        """What makes questions and the random order those of this review, where the rows are kept elsewhere."""
+        return {"order": self._order.tolist(), "seed": self._seed, "random_state": self.random_state}
+
+    def _keep_secret(self, secret: Mapping[str, Any]) -> None:
+        """Go on with the order and seed of an earlier review of the same rows."""
+        self._order, self._seed = np.array(secret["order"], dtype=np.intp), secret["seed"]
+        self._forget()
 
     def _restore(self, state: dict[str, Any]) -> None:
         """What a subclass has kept beside the rows, before it is set up again."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,40 +23,37 @@ class Outputs:
     ----------
     folder : path
         Where they go.
-    title, suffix : str
-        Name and ending of the table's file; the cleaned copy has the same ending.
-    relabelled : callable(rows, labels) -> bytes
-        The table with these labels replaced and nothing else changed.
-    model : callable(review) -> bytes
-        Trains a model; its file.
+    source : path
+        The table's file; the cleaned copy has the same ending.
+    table : Table
+        The table, with labels.
+    encoder : TableEncoder
+        Fitted on the table.
     rows : ShownRows
         The table as people read it.
-    groups : ndarray, optional
-        Where each label comes from.
     """
 
     folder: Path
-    title: str
-    suffix: str
-    relabelled: Callable[[np.ndarray, np.ndarray], bytes]
-    model: Callable[[Any], bytes]
+    source: Path
+    table: Any
+    encoder: Any
     rows: Any
-    groups: np.ndarray | None = None
 
-    def write(self, review: Any, answers: Sequence[Answer], notes: Sequence[str]) -> list[dict[str, str]]:
+    def write(self, review: Any, answers: Sequence[Answer]) -> list[dict[str, str]]:
         """Write all files, all or none; returns their names and what they are.
 
         Everything is made, the model included, before the first file takes its place.
         """
         labels = review.labels
         changed = np.flatnonzero(labels != review.given)
-        cleaned = f"cleaned{self.suffix}"
+        cleaned, title = file_names(self.source.suffix)[0], f"{self.source.name}, reviewed"
+        page = report(review, answers, self.rows, self.table.groups, self.encoder.notes_, title)
         content = {
-            cleaned: self.relabelled(changed, labels[changed]),
+            cleaned: self.table.relabelled(changed, labels[changed]),
             "decisions.csv": decisions(answers, self.rows),
             "changes.csv": changes(review, answers, self.rows),
-            "model.skops": self.model(review),
-            "report.html": report(review, answers, self.rows, self.groups, notes, f"{self.title}, reviewed").encode(),
+            "model.skops": self._model(review),
+            "report.html": page.encode(),
         }
         self.folder.mkdir(exist_ok=True)
         write_set({self.folder / name: raw for name, raw in content.items()}, "floral review --finish")
@@ -64,10 +61,36 @@ class Outputs:
         return [
             {"name": cleaned, "about": f"the table with {len(changed):,} labels replaced, nothing else changed"},
             {"name": "decisions.csv", "about": f"what was answered about {told:,} rows, by whom and when"},
-            {"name": "changes.csv", "about": "each replaced label: by an answer, or on the model’s word"},
-            {"name": "model.skops", "about": "a model trained on the labels as read now; floral predict uses it"},
+            {"name": "changes.csv", "about": "each replaced label: by an answer, or by the model"},
+            {"name": "model.skops", "about": "a model trained on the corrected labels; floral predict uses it"},
             {"name": "report.html", "about": "all rows by how likely their label in the file is wrong"},
         ]
+
+    def _model(self, review: Any) -> bytes:
+        """A FLORAL model behind the encoder that read the table, for ``floral predict``."""
+        from sklearn.pipeline import Pipeline
+
+        from floral_learn import FloralClassifier
+        from floral_learn.files.persistence import model_bytes
+
+        classifier = review.train(FloralClassifier(C=1.0, budget=0.05, random_state=0))
+        return model_bytes(Pipeline([("columns", self.encoder), ("classifier", classifier)]))
+
+
+def file_names(suffix: str) -> list[str]:
+    """Names of the files of the end."""
+    return [f"cleaned{suffix}", "decisions.csv", "changes.csv", "model.skops", "report.html"]
+
+
+def check_folder(out: Path, source: Path) -> None:
+    """Refuse a folder that cannot be made, or in which the cleaned copy would replace the table."""
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"--out {out} is a file; name a folder for the review")
+    if not out.exists() and not out.parent.is_dir():
+        raise ValueError(f"the folder {out.parent} of --out does not exist")
+    for name in file_names(source.suffix):
+        if source.exists() and (out / name).exists() and (out / name).samefile(source):
+            raise ValueError(f"{source} would be overwritten by {name}; use another --out")
 
 
 def decisions(answers: Sequence[Answer], rows: Any) -> bytes:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import sqlite3
 import threading
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 FILE = "answers.sqlite"
 KINDS = ("label", "unsure", "skip")
@@ -130,6 +132,23 @@ class AnswerStore:
                 raise StoreError(
                     f"{self.path} is damaged: answer {answer.id} is about a row or label that is not there"
                 )
+
+    def secret(self, n_rows: int) -> dict[str, Any] | None:
+        """The secret order of the rows and its seed; None in a new store, a StoreError where nobody stored that."""
+        raw = self.get("secret")
+        if raw is None:
+            return None
+        try:
+            kept = json.loads(raw)
+            order, seed, begun = kept["order"], kept["seed"], kept["random_state"]
+            fits = _is_seed(seed) and (begun is None or _is_seed(begun)) and all(type(row) is int for row in order)
+            if not fits or sorted(order) != list(range(n_rows)):  # the guarantee rests on every row once
+                raise ValueError("other values")
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise StoreError(
+                f"{self.path} is damaged: its order of rows is not one that floral review stores"
+            ) from None
+        return kept
 
     def port(self) -> int:
         """The port of the page of last time; 0 where there was none."""
@@ -260,6 +279,10 @@ def _answer(said: tuple, path: Path) -> Answer:
     if not fits or not all(isinstance(text, str) for text in words) or type(seen) is not int:
         raise StoreError(f"{path} is damaged: answer {number} is not one that floral review stores")
     return Answer(number, row, kind, label, reviewer, time, bool(seen))
+
+
+def _is_seed(value: Any) -> bool:
+    return type(value) is int and value >= 0
 
 
 def _words(error: sqlite3.Error, path: Path) -> str:
