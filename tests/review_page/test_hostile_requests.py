@@ -51,7 +51,7 @@ def test_half_characters_and_vast_numbers_are_refused_in_words(running, lines):
         status, words = sent(client, valid(client, **change))
         assert status == 409, (change, words)
         assert "error" in json.loads(words)
-    assert running.work.store.active() == []
+    assert running.session.store.active() == []
     assert not lines()
 
 
