@@ -167,7 +167,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "shipped": {},
     "before": {"stretches": (), "looks": 0, "components": 10**6, "random_share": 0.25},
     "no looks": {"looks": 0},
-    "twelve looks": {"looks": 12},
+    "six looks": {"looks": 6},
     "all columns": {"components": 10**6},
     "32 components": {"components": 32},
     "narrow stretches": {"stretches": (1.0, 6.0)},
@@ -352,6 +352,16 @@ def harm_table(rows: Cells) -> list[str]:
     return table
 
 
+def harm_by_answers(rows: Cells) -> str:
+    """Mean and worst difference of the SVC to that on given labels, where poison took little."""
+    soft = [r for r in rows if r["variant"] == "shipped" and r["clean"] - r["given"] <= 0.02]
+    parts = []
+    for m in MARKS:
+        harm = [r["svc"][str(m)]["train"] - r["given"] for r in soft]
+        parts.append(f"{m} answers mean {mean(harm):+.3f}, worst {min(harm, default=0.0):+.3f}")
+    return "; ".join(parts)
+
+
 def random_width(share: float, answers: int) -> float:
     """Width of the 90 % interval (Jeffreys) of a share from so many answers about random rows."""
     low, high = beta.ppf([0.05, 0.95], share * answers + 0.5, (1 - share) * answers + 0.5)
@@ -384,7 +394,7 @@ PAGE = """# What answers bring back, beside other ways to spend them
 {about}
 
 Data sets: {data}; at most 1,000 training rows, columns standardised, flips of 30 % (and 10 % far ones),
-{splits} splits.
+splits: {splits}.
 Each entry: the share in % of the accuracy that poison took and that came back after 10 / 20 / 50 / 100 answers, of the
 sums over cells, in brackets that of the median cell; cells in which poison took more than 0.02. The model is an SVC:
 `review.train(SVC())`. Peers fix the labels that were answered and train on all. *before*: the review without scores,
@@ -402,6 +412,8 @@ After 100 answers. *train*: as shipped, with weights; *corrected*: the same labe
 of one data set and kind of flips.
 
 {harm}
+
+SVC where poison took little, by answers: {harm_by_answers}.
 
 ## The interval of `wrong_share`
 
@@ -424,6 +436,7 @@ def page(rows: Cells, about: str) -> str:
         recovery="\n".join(recovery_table(plain)),
         seconds=mean([r["seconds"] for r in plain if r["variant"] == "shipped"]),
         harm="\n".join(harm_table(rows)),
+        harm_by_answers=harm_by_answers(plain),
         intervals="\n".join(interval_table(rows)),
     )
 

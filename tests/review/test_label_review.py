@@ -297,9 +297,9 @@ def test_scores_rank_what_a_held_out_model_thinks_of_each_label():
 
 def test_the_first_questions_look_along_the_scores(moons):
     X, y, given = moons
-    review = answered(X, y, given, 6, random_share=0.0)
+    review = answered(X, y, given, 3, random_share=0.0)
     scores = review._data.problem.scores[[entry["row"] for entry in review.history]]
-    assert set(np.floor(scores)) == {-2, -1, 0, 1}, "every quarter of them is looked at"
+    assert len(set(np.floor(scores))) == 3, "each in another quarter of them"
 
 
 def test_any_random_state_makes_questions_repeatable(moons):

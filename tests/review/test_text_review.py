@@ -131,7 +131,7 @@ def test_the_first_questions_look_along_the_line(texts):
         rows += asked.tolist()
     assert len(set(rows)) == 8
     order = np.argsort(scores, kind="stable").tolist()
-    assert {4 * order.index(row) // len(order) for row in rows} == {0, 1, 2, 3}, "every quarter is looked at"
+    assert len({4 * order.index(row) // len(order) for row in rows[:3]}) == 3, "each in another quarter"
     other = TextReview(made, given, encoder=Scoring(), random_share=0.0, random_state=1)
     assert other.ask(1) != rows[0], "where it looks is drawn"
 
