@@ -60,7 +60,7 @@ def asking(problem, votes, seed):
     choices = (
         np.random.default_rng(seed + 10).choice(len(problem.y), n, replace=False),
         active_lab(problem, votes, n),
-        next_tasks(found, n)["item"].to_numpy(dtype=int),
+        next_tasks(found, n)["task"].to_numpy(dtype=int),
     )
     before = float((found.labels == problem.y).mean())
     return [before] + [after(problem, votes, c, np.random.default_rng(seed + 20)) for c in choices]

@@ -54,7 +54,7 @@ _PUBLIC = {
     "LabelReview": "floral_learn.review.label_review",
     "poison_votes": "floral_learn.attacks.votes",
     "VOTE_ATTACKS": "floral_learn.attacks.vote_attacks",
-    "CrowdFloralClassifier": "floral_learn.crowd.classifier",
+    "CrowdClassifier": "floral_learn.crowd.classifier",
     "aggregate_votes": "floral_learn.crowd.aggregate",
     "TextReview": "floral_learn.review.text_review",
     "diagnose": "floral_learn.theory.diagnosis",

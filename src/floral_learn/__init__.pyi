@@ -21,7 +21,7 @@ from floral_learn.certify.kernel_ridge import CertifiedKernelClassifier as Certi
 from floral_learn.certify.partition import PartitionAggregationClassifier as PartitionAggregationClassifier
 from floral_learn.certify.smoothing import RandomizedSmoothingClassifier as RandomizedSmoothingClassifier
 from floral_learn.crowd.aggregate import aggregate_votes as aggregate_votes
-from floral_learn.crowd.classifier import CrowdFloralClassifier as CrowdFloralClassifier
+from floral_learn.crowd.classifier import CrowdClassifier as CrowdClassifier
 from floral_learn.datasets import DATASETS as DATASETS
 from floral_learn.datasets import Dataset as Dataset
 from floral_learn.datasets import load_imdb as load_imdb

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from floral_learn import CrowdFloralClassifier, aggregate_votes
+from floral_learn import CrowdClassifier, aggregate_votes
 from floral_learn.crowd import read_votes
 
 
@@ -56,7 +56,7 @@ def test_a_task_that_X_does_not_hold_is_named(table):
 
 
 def test_X_of_another_length_is_refused(table):
-    with pytest.raises(ValueError, match="votes are on 60 items and X has 59 rows"):
+    with pytest.raises(ValueError, match="votes are on 60 tasks and X has 59 rows"):
         aggregate_votes(table, np.zeros((59, 2)), missing=-1)
 
 
@@ -106,7 +106,7 @@ def test_an_annotator_with_one_vote_has_a_wide_interval_and_no_verdict(table):
     people = aggregate_votes(table, missing=-1, random_state=0).annotators.set_index("annotator")
     assert people.loc[6, "votes"] == 1
     assert people.loc[6, "high"] - people.loc[6, "low"] > 0.2
-    assert people.loc[6, "suspicion"] < 0.9
+    assert not people.loc[6, "named"]
 
 
 def test_duplicates_count_once(table):
@@ -135,14 +135,14 @@ def test_names_must_fit_the_labels():
 
 def test_everybody_of_one_mind_is_no_classifier():
     with pytest.raises(ValueError, match="everybody voted 1"):
-        CrowdFloralClassifier().fit(np.zeros((4, 2)), np.ones((4, 3)))
+        CrowdClassifier().fit(np.zeros((4, 2)), np.ones((4, 3)))
     found = aggregate_votes(np.ones((4, 3)))
     assert (found.labels == 1).all()
 
 
 @pytest.mark.parametrize(
     ("gold", "message"),
-    [({99: 0}, "items that are not there"), ([0, 1], "one entry per item"), ({0: 9}, "not among the classes")],
+    [({99: 0}, "tasks that are not there"), ([0, 1], "one entry per item"), ({0: 9}, "not among the classes")],
 )
 def test_bad_gold_is_named(table, gold, message):
     with pytest.raises(ValueError, match=message):
