@@ -97,7 +97,7 @@ def test_an_item_without_votes_gets_the_class_of_its_features():
     votes[[3, 70]] = -1
     found = aggregate_votes(votes, X, missing=-1, random_state=0)
     assert found.labels[[3, 70]].tolist() == [0, 1]
-    assert any("items have no vote" in note for note in found.notes)
+    assert any("tasks have no vote" in note for note in found.notes)
 
 
 def test_an_annotator_with_one_vote_has_a_wide_interval_and_no_verdict(table):
@@ -157,3 +157,16 @@ def test_gold_settles_who_lies():
     assert (found.labels == truth).all()
     other = aggregate_votes(votes, gold={row: 1 - label for row, label in gold.items()}, random_state=0)
     assert (other.labels == 1 - truth).all()
+
+
+def test_a_long_frame_may_have_other_names(table):
+    votes = long_of(table).rename(columns={"task": "id", "worker": "annotator", "label": "class"})
+    read = read_votes(votes, task="id", worker="annotator", label="class")
+    same(read, read_votes(long_of(table)))
+    with pytest.raises(ValueError, match="votes have no column 'who'; their columns are 'id', 'annotator', 'class'"):
+        read_votes(votes, task="id", worker="who", label="class")
+    named = votes.assign(id=[f"i{i}" for i in votes["id"]], annotator=[f"p{a}" for a in votes["annotator"]])
+    with pytest.raises(ValueError, match="task=, worker= and label= name its columns"):
+        aggregate_votes(named)
+    with pytest.raises(ValueError, match="not a frame"):
+        aggregate_votes(table, missing=-1, task="id")
