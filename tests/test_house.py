@@ -29,6 +29,7 @@ BESIDE = {
     "baselines": {"sanitizers"},
     "sanitizers": {"baselines"},
     "certify": {"baselines"},
+    "attacks": {"certify"},  # the attacker of a certificate is the same sort
     "review": {"audit"},
     "floral": {"labels"},
     "tables": {"files", "datasets", "neural"},  # the encoder of tables reads prose with MiniLM
@@ -44,9 +45,9 @@ FILES = sorted(SOURCE.rglob("*.py"))
 ROOT = Path(__file__).resolve().parents[1]
 # What belongs at the root of the repository. Notes, results and scratch files have other places, or none.
 AT_THE_ROOT = {
-    ".ci", ".github", ".gitignore", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile",
-    "README.md", "RELEASING.md", "SECURITY.md", "bench", "benchmarks", "docs", "examples", "pyproject.toml", "src",
-    "tests",
+    ".ci", ".github", ".gitignore", ".pre-commit-config.yaml", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md",
+    "LICENSE", "Makefile", "README.md", "RELEASING.md", "SECURITY.md", "bench", "benchmarks", "docs", "examples",
+    "pyproject.toml", "src", "tests",
 }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from sklearn.datasets import make_moons
 from floral_bench.recovery import RecoveryDisplay, recovery
 from floral_learn import FloralClassifier
 from floral_learn.audit.neighbours import find_neighbours
-from floral_learn.audit.run import _place
+from floral_learn.audit.run import place_on_map
 
 
 def test_neighbours_match_a_plain_loop_and_leave_the_row_itself_out():
@@ -85,10 +85,10 @@ def test_umap_draws_the_map_where_it_is_installed(monkeypatch):
 
     X = np.random.default_rng(0).normal(size=(30, 4))
     monkeypatch.setitem(sys.modules, "umap", SimpleNamespace(UMAP=UMAP))
-    place, name = _place(X, np.random.default_rng(0))
+    place, name = place_on_map(X, np.random.default_rng(0))
     assert name == "UMAP"
     np.testing.assert_array_equal(place, X[:, 1:3])
     monkeypatch.setitem(sys.modules, "umap", None)  # as if it were not installed
-    place, name = _place(X, np.random.default_rng(0))
+    place, name = place_on_map(X, np.random.default_rng(0))
     assert name.startswith("two principal components")
     assert place.shape == (30, 2)

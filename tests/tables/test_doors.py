@@ -13,7 +13,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
-from floral_learn import ContradictedLabels, CurieFilter, KNNRelabel, SanitizedClassifier, TableEncoder
+from floral_learn import ContradictedLabels, CurieFilter, KNNRelabel, LabelReview, SanitizedClassifier, TableEncoder
+from floral_learn.tables import TableError
+from floral_learn.tables.rows import take_rows
 
 N = 300
 
@@ -95,3 +97,23 @@ def test_frames_of_numbers_give_what_arrays_give():
     for other in models[1:]:
         np.testing.assert_array_equal(other.kept_, models[0].kept_)
         np.testing.assert_allclose(other.estimator_.coef_, models[0].estimator_.coef_)
+
+
+def test_a_review_takes_a_frame_and_trains_on_it_untouched(table, tmp_path):
+    X, y = table
+    review = LabelReview(X, flipped(y), random_state=0)
+    for _ in range(8):
+        rows = review.ask(1)
+        review.answer(rows, y[rows])
+    model = review.train(pipeline())
+    assert np.mean(model.predict(X) == y) > 0.7
+    review.append(take_rows(X, np.arange(10)), y[:10])
+    assert len(review.labels) == N + 10
+    review.save(tmp_path / "r.skops")
+    again = LabelReview.load(tmp_path / "r.skops")
+    np.testing.assert_allclose(again.wrong_probability, review.wrong_probability)
+    assert again.train(pipeline()).predict(X).shape == (N,)
+    with pytest.raises(TableError, match="no column 'size'"):
+        review.append(X.drop("size") if isinstance(X, pl.DataFrame) else X.drop(columns="size"), y)
+    with pytest.raises(ValueError, match="give both alike"):
+        review.append(np.zeros((2, 4)), y[:2])

@@ -135,7 +135,7 @@ def audit(
         against = np.clip(authors.shift(chances), -MOST_BY_AUTHOR, MOST_BY_AUTHOR)
         found = replace(found, suspicion=expit(_logit(found.suspicion) + against))
     tell("map", 0)
-    place, map_name = _place(data.X, rng)
+    place, map_name = place_on_map(data.X, rng)
     tell("map", 1)
     disputes = np.zeros(len(given))
     disputes[judged] = 1 - model[np.arange(len(codes)), codes]
@@ -262,7 +262,7 @@ class _Teller:
         self.progress(stage, self.told)
 
 
-def _place(X: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, str]:
+def place_on_map(X: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, str]:
     """Two coordinates per row: the features themselves, UMAP where it is installed, else principal components."""
     if X.shape[1] == 1:
         return np.column_stack([X[:, 0], np.zeros(len(X))]), "the one feature"

@@ -48,11 +48,15 @@ def crowd(
         raise TableError(f"the folder {out.parent} of --out does not exist")
     from floral_learn.crowd import aggregate_votes, next_tasks
     from floral_learn.crowd.page import render
-    from floral_learn.files.atomic_files import write_all
+    from floral_learn.files.file_sets import write_set
     from floral_learn.tables.csv_cells import frame_bytes
+    from floral_learn.tables.table_files import table_suffix
 
     columns = replace(columns, label=label)
-    if wide:
+    exported = read_export(source, label) if table_suffix(source) in (".json", ".json.gz") else None
+    if exported is not None:
+        votes, told = vote_table(exported), []
+    elif wide:
         votes, told = read_wide_file(source, task, wide, columns)
     else:
         votes, told = read_vote_file(source, task, worker, columns)
@@ -67,7 +71,15 @@ def crowd(
         X, notes = read_features(features, task, seed, columns)
         for note in notes:
             typer.echo(f"  {note}")
+    elif exported is not None:
+        X, notes = read_export_items(exported, seed, columns)
+        for note in notes:
+            typer.echo(f"  {note}")
     known = None if gold is None else read_gold_file(gold, task, columns)
+    if exported is not None and known is None:
+        known = exported.gold or None
+        if known:
+            typer.echo(f"  {len(known):,} known answers (ground_truth)")
     found = aggregate_votes(votes, X, gold=known, random_state=seed)
     files = {
         out / "consensus.csv": frame_bytes(consensus(found, withhold)),
@@ -75,7 +87,7 @@ def crowd(
         out / "next.csv": frame_bytes(next_tasks(found, min(1000, len(found.items))).round(4)),
         out / "page.html": render(found, title=source.name).encode(),
     }
-    write_all(files)
+    write_set(files, "floral crowd")
     for note in found.notes:
         typer.echo(f"  {note}")
     sure = float(found.probability.max(axis=1).mean())
@@ -94,39 +106,13 @@ def read_vote_file(path: Path, task: str, worker: str, columns: Any) -> tuple[An
     return vote_frame(table, path, task), notes
 
 
-def read_wide_file(path: Path, task: str, patterns: list[str], columns: Any) -> tuple[Any, list[str]]:
-    """Return the votes of a file in which each person has a column as a long frame, and notes on what was left out."""
-    import fnmatch
-
-    import pandas as pd
-
-    table = columns.read(path, label=None, text=(), drop=())
-    names = [str(name) for name in table.features.columns]
-    chosen = list(dict.fromkeys(name for p in patterns for name in names if name == p or fnmatch.fnmatchcase(name, p)))
-    for pattern in patterns:
-        if not any(name == pattern or fnmatch.fnmatchcase(name, pattern) for name in names):
-            raise TableError(f"{path}: --votes {pattern!r} matches none of its columns: {', '.join(names[:12])}")
-    tasks, notes = table.rows, list(table.notes)
-    if task in names:
-        tasks = columns.read(path, label=None, ids=task, text=(), drop=()).ids
-        repeated = pd.Series(tasks)[pd.Series(tasks).duplicated()]
-        if len(repeated):
-            raise TableError(
-                f"{path}: column {task!r} names task {repeated.iloc[0]!r} twice; a wide file has a row per task"
-            )
+    exported = read_export(source, label) if table_suffix(source) in (".json", ".json.gz") else None
+    if exported is not None:
+        votes, told = vote_table(exported), []
+    elif wide:
+        votes, told = read_wide_file(source, task, wide, columns)
     else:
-        notes.append(f"no column {task!r}: tasks are called by the number of their row")
-    rest = [name for name in names if name not in (*chosen, task)]
-    if rest:
-        notes.append(
-            f"{len(rest)} columns hold no votes and are left out: {', '.join(rest[:6])}{', ...' if rest[6:] else ''}"
-        )
-    frame = table.features[chosen].set_axis(tasks)
-    blank = int(frame.isna().to_numpy().sum())
-    if blank:
-        notes.append(f"{blank:,} of {frame.size:,} cells are blank: no vote")
-    long = frame.astype(object).stack().rename_axis(["task", "worker"]).rename("label").reset_index()
-    return long[~long["label"].isna()], notes
+        votes, told = read_vote_file(source, task, worker, columns)
 
 
 def vote_frame(table: Any, path: Path, task: str) -> Any:

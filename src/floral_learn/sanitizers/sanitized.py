@@ -22,14 +22,13 @@ from sklearn.utils.validation import (
 from floral_learn.base.classifier_input import checked_weight, encode_labels, query_input, training_input
 from floral_learn.base.validation import refuse_several_labels
 from floral_learn.base.whole_fit import whole_fit
-from floral_learn.baselines.svm import PlainSVC
 from floral_learn.tables.frames import is_frame
 from floral_learn.tables.rows import explain_refusal
 
 
 def _inner_has(method: str) -> Any:
     def check(self: Any) -> bool:
-        getattr(self._parts()[1] if not hasattr(self, "estimator_") else self.estimator_, method)
+        getattr(self.estimator_ if hasattr(self, "estimator_") else self.estimator, method)
         return True
 
     return available_if(check)
@@ -76,9 +75,6 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
         self.sanitizer = sanitizer
         self.estimator = estimator
 
-    def _parts(self) -> tuple[Any, Any]:
-        return self.sanitizer, self.estimator
-
     # Keywords of the sanitisers that a user may request under metadata routing.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"graph": None, "pred_probs": None}
 
@@ -91,7 +87,7 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
         there; with scikit-learn's metadata routing switched on, the rest goes to the classifier, if it requested it.
         """
         self._validate_params()
-        sanitizer, estimator = self._parts()
+        sanitizer, estimator = self.sanitizer, self.estimator
         for name, part in (("sanitizer", sanitizer), ("estimator", estimator)):
             if isinstance(part, type):
                 raise TypeError(f"{name}={part.__name__} is a class; give an instance, {part.__name__}().")
@@ -127,7 +123,7 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
     def _training_rows(self, X: Any, y: Any, sample_weight: Any, hands_on: bool) -> tuple[Any, Any, Any]:
         """Rows for sanitiser and classifier, a frame as it is; codes into `classes_`; weights or None."""
         if not is_frame(X):
-            tags = get_tags(self._parts()[1]).input_tags
+            tags = get_tags(self.estimator).input_tags
             return training_input(
                 self,
                 X,
@@ -167,7 +163,7 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
 
     def get_metadata_routing(self) -> Any:
         """What this classifier consumes (``sample_weight``, the sanitiser's keywords) and hands on."""
-        estimator = self._parts()[1]
+        estimator = self.estimator
         mapping = MethodMapping()
         for method in ("fit", "predict", "predict_proba", "decision_function"):
             mapping.add(caller=method, callee=method)
@@ -208,26 +204,9 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        sanitizer, estimator = self._parts()
+        sanitizer, estimator = self.sanitizer, self.estimator
         # The classifiers of other papers count on dense rows; one that takes the model behind takes its rows, too.
         if "estimator" in inspect.signature(sanitizer.fit_sanitize).parameters:
             behind = get_tags(estimator).input_tags
             tags.input_tags.sparse, tags.input_tags.allow_nan = behind.sparse, behind.allow_nan
         return tags
-
-
-class SanitizedSVC(SanitizedClassifier):
-    """Base of the named presets: one sanitiser class in front of :class:`PlainSVC`."""
-
-    _sanitizer_class: ClassVar[type[Any]]
-
-    def _parts(self) -> tuple[Any, Any]:
-        own = self.get_params(deep=False)
-        return tuple(
-            part(**{name: own[name] for name in part._get_param_names()}) for part in (self._sanitizer_class, PlainSVC)
-        )  # type: ignore[return-value]
-
-    @property
-    def n_iter_(self) -> Any:
-        """Solver iterations of the SVM behind the sanitiser."""
-        return self.estimator_.n_iter_
