@@ -105,7 +105,6 @@ def read_vote_file(path: Path, task: str, worker: str, columns: Any) -> tuple[An
         notes.append(f"{nameless:,} votes name nobody: they count as those of one person, '(missing)'")
     return vote_frame(table, path, task), notes
 
-
     exported = read_export(source, label) if table_suffix(source) in (".json", ".json.gz") else None
     if exported is not None:
         votes, told = vote_table(exported), []

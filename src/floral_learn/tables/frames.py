@@ -41,6 +41,19 @@ def column_at(X: Any, position: int) -> Any:
     return nw.from_native(native, series_only=True)
 
 
+def column_named(X: Any, name: Any) -> list[Any] | None:
+    """The values of a frame's column of this name; None where X is no frame or has none."""
+    if not is_frame(X) or str(name) not in frame_columns(X):
+        return None
+    return column_at(X, frame_columns(X).index(str(name))).to_list()
+
+
+def without_columns(X: Any, *names: Any) -> Any:
+    """A frame without these columns, those that it has; what is no frame, as it is."""
+    given = [name for name in names if is_frame(X) and str(name) in frame_columns(X)]
+    return nw.from_native(X, eager_only=True).drop(given).to_native() if given else X
+
+
 def typed_column(series: Any, as_text: bool = False) -> np.ndarray | None:
     """A column as float64 (booleans and durations too), datetime64, or texts with None where missing.
 
