@@ -164,7 +164,7 @@ def named(crowd, attack, draw, method):
 
 
 def ask(seed, liars, order):
-    """Labels right after 0 to 500 further votes, 100 per round: 2,000 rows, 30 people, 85 % right, a vote per row."""
+    """Labels right after 0 to 500 further votes, 100 per round: 2,000 rows, 30 people, 85 % right, 1.1 votes each."""
     from sklearn.datasets import make_classification
 
     from floral_bench.crowds import peers
@@ -183,6 +183,8 @@ def ask(seed, liars, order):
     votes = np.full((2000, 30), -1)
     first = rng.integers(30, size=2000)
     votes[np.arange(2000), first] = answer(np.arange(2000), first)
+    again, second = rng.choice(2000, 200, replace=False), rng.integers(30, size=200)  # CROWDLAB needs some second votes
+    votes[again, second] = answer(again, second)
     problem, out = SimpleNamespace(X=X, classes=[0, 1, 2, 3]), {}
     for spent in range(0, 501, 100):
         found = ours(votes, X, classes)

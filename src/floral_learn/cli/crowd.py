@@ -55,7 +55,7 @@ def crowd(
     columns = replace(columns, label=label)
     exported = read_export(source, label) if table_suffix(source) in (".json", ".json.gz") else None
     if exported is not None:
-        votes, told = vote_table(exported), []
+        votes, told = vote_table(exported), list[str]()
     elif wide:
         votes, told = read_wide_file(source, task, wide, columns)
     else:
@@ -105,13 +105,75 @@ def read_vote_file(path: Path, task: str, worker: str, columns: Any) -> tuple[An
         notes.append(f"{nameless:,} votes name nobody: they count as those of one person, '(missing)'")
     return vote_frame(table, path, task), notes
 
-    exported = read_export(source, label) if table_suffix(source) in (".json", ".json.gz") else None
-    if exported is not None:
-        votes, told = vote_table(exported), []
-    elif wide:
-        votes, told = read_wide_file(source, task, wide, columns)
+
+def read_wide_file(path: Path, task: str, patterns: list[str], columns: Any) -> tuple[Any, list[str]]:
+    """Return the votes of a file in which each person has a column as a long frame, and notes on what was left out."""
+    import fnmatch
+
+    import pandas as pd
+
+    table = columns.read(path, label=None, text=(), drop=())
+    names = [str(name) for name in table.features.columns]
+    chosen = list(dict.fromkeys(name for p in patterns for name in names if name == p or fnmatch.fnmatchcase(name, p)))
+    for pattern in patterns:
+        if not any(name == pattern or fnmatch.fnmatchcase(name, pattern) for name in names):
+            raise TableError(f"{path}: --votes {pattern!r} matches none of its columns: {', '.join(names[:12])}")
+    tasks, notes = table.rows, list(table.notes)
+    if task in names:
+        tasks = columns.read(path, label=None, ids=task, text=(), drop=()).ids
+        repeated = pd.Series(tasks)[pd.Series(tasks).duplicated()]
+        if len(repeated):
+            raise TableError(
+                f"{path}: column {task!r} names task {repeated.iloc[0]!r} twice; a wide file has a row per task"
+            )
     else:
-        votes, told = read_vote_file(source, task, worker, columns)
+        notes.append(f"no column {task!r}: tasks are called by the number of their row")
+    rest = [name for name in names if name not in (*chosen, task)]
+    if rest:
+        notes.append(
+            f"{len(rest)} columns hold no votes and are left out: {', '.join(rest[:6])}{', ...' if rest[6:] else ''}"
+        )
+    frame = table.features[chosen].set_axis(tasks)
+    blank = int(frame.isna().to_numpy().sum())
+    if blank:
+        notes.append(f"{blank:,} of {frame.size:,} cells are blank: no vote")
+    long = frame.astype(object).stack().rename_axis(["task", "worker"]).rename("label").reset_index()
+    return long[~long["label"].isna()], notes
+
+
+def read_export(path: Path, label: str) -> Any:
+    """The votes of an export of Label Studio."""
+    from floral_learn.tables.label_studio import read_label_studio_votes
+    from floral_learn.tables.table_files import read_text
+
+    return read_label_studio_votes(str(path), read_text(path), label)
+
+
+def vote_table(exported: Any) -> Any:
+    """The votes of an export as a long frame."""
+    import pandas as pd
+
+    return pd.DataFrame({"task": exported.task, "worker": exported.worker, "label": exported.label})
+
+
+def read_export_items(exported: Any, seed: int, columns: Any) -> tuple[Any, list[str]]:
+    """The data of an export's tasks as numbers; None where they hold nothing to compare tasks by."""
+    import pandas as pd
+
+    from floral_learn.tables.tables import read_table
+
+    voted = set(exported.task)
+    keep = [row for row, name in enumerate(exported.items) if name in voted]
+    frame = pd.DataFrame(exported.data, dtype=object).iloc[keep].reset_index(drop=True)
+    if not len(frame.columns):
+        return None, []
+    drop = [name for name in columns.drop if name in frame.columns]
+    table, encoder = read_table(frame, drop=drop), columns.encoder(seed)
+    try:
+        values = encoder.fit_transform(table.features)
+    except TableError as error:
+        return None, [f"no features: {error}"]
+    return pd.DataFrame(values, index=pd.Index([exported.items[row] for row in keep])), [*table.notes, *encoder.notes_]
 
 
 def vote_frame(table: Any, path: Path, task: str) -> Any:

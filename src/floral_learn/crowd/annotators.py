@@ -1,7 +1,7 @@
 """How far each person can be relied on, how sure that is, and whom the evidence names.
 
 Naming somebody is a decision with an error rate. The question is whether a person's answers follow the truth less than
-those of a weak but honest person of the same crowd: one who knows the answer a third as often as the better half of the
+those of a weak but honest person of the same crowd: one who knows the answer a fifth as often as the better half of the
 crowd does, and otherwise answers by the own habit. Its p-value is the probability that such a person agrees so rarely
 with labels that do not count the person's own votes. Named are those whom Benjamini and Hochberg's procedure (1995)
 finds at 5 %: where everybody is honest, somebody is named in at most one crowd of twenty; where some are not, at most
@@ -21,7 +21,7 @@ from floral_learn.labels.votes import Votes
 from .solve import Solution
 
 # Chosen so that people who know one answer in five are not named (benchmarks/crowd.py, simulated crowds and LabelMe).
-WEAK = 1 / 3  # how often, compared with the better half of the crowd, a weak but honest person knows the answer
+WEAK = 0.2  # how often, compared with the better half of the crowd, a weak but honest person knows the answer
 ERROR_RATE = 0.05
 
 
