@@ -156,6 +156,11 @@ def frame_from_parts(parts: Mapping[str, Any]) -> Any:
     return nw.from_dict(plain, backend=parts["library"]).to_native()
 
 
+def as_pandas(X: Any) -> Any:
+    """A frame of any library as a pandas frame with typed columns."""
+    return X if hasattr(X, "iloc") else frame_of(typed_columns(X))
+
+
 def same_kind(frame: Any, like: Any) -> Any:
     """A pandas frame as it is, or in the library of `like` where that is another frame (the index is left out)."""
     if like is None or not is_frame(like) or hasattr(like, "iloc"):
