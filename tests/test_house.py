@@ -45,9 +45,9 @@ FILES = sorted(SOURCE.rglob("*.py"))
 ROOT = Path(__file__).resolve().parents[1]
 # What belongs at the root of the repository. Notes, results and scratch files have other places, or none.
 AT_THE_ROOT = {
-    ".ci", ".github", ".gitignore", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile",
-    "README.md", "RELEASING.md", "SECURITY.md", "bench", "benchmarks", "docs", "examples", "pyproject.toml", "src",
-    "tests",
+    ".ci", ".github", ".gitignore", ".pre-commit-config.yaml", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md",
+    "LICENSE", "Makefile", "README.md", "RELEASING.md", "SECURITY.md", "bench", "benchmarks", "docs", "examples",
+    "pyproject.toml", "src", "tests",
 }  # fmt: skip
 
 

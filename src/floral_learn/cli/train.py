@@ -72,11 +72,36 @@ def train(
         model, checked = fit(table, classifier, columns.encoder(seed), seed, held_out, per_row)
         for line in (*table.notes, *model.named_steps["columns"].notes_):
             typer.echo(f"  {line}")
+    model.evidence_ = training_facts(source, n, table if cluster is None else None, checked)
     save(model, out)
     played = getattr(classifier, "budget", None)
     bought = f", budget {played:g}" if isinstance(played, int | float) else ""
     typer.echo(f"trained {method} on {n:,} rows{bought} in {time.perf_counter() - started:.1f} s; {checked}")
     typer.echo(f"wrote {out}")
+
+
+def training_facts(source: Path, n: int, table: Any, checked: str) -> dict[str, Any]:
+    """What `floral evidence` tells of a model: its data by digest, and what was known of the labels."""
+    import datetime
+    import hashlib
+
+    import sklearn
+
+    from floral_learn import __version__
+
+    data: dict[str, Any] = {"file": source.name, "rows": n}
+    if source.is_file():
+        data["SHA-256"] = hashlib.sha256(source.read_bytes()).hexdigest()
+    if table is not None and table.trusted is not None:
+        data["labels marked as known to be right"] = int(table.trusted.sum())
+    if table is not None and table.groups is not None:
+        data["people or sources that labels come from"] = len(set(table.groups.tolist()))
+    return {
+        "written": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "versions": f"floral-learn {__version__}, scikit-learn {sklearn.__version__}",
+        "data": data,
+        "measured": {"on held-out rows": checked},
+    }
 
 
 def make_classifier(method: str, penalty: float | None, gamma: str, budget: float | None, seed: int) -> Any:

@@ -114,7 +114,7 @@ def read_label_studio(name: str, text: str, label: str | None = None) -> LabelSt
     content = _parsed(name, text)
     choice, item = _choice(content, label, name)
     tasks = _tasks(content, choice, name)
-    if not any(task.annotations for task in tasks):
+    if label is not None and not any(task.annotations for task in tasks):
         raise TableError(f"{name}: no task has an annotation of {choice!r}")
     return LabelStudioSource(name, content, tasks, choice, item)
 
@@ -203,8 +203,8 @@ def _choice(content: list[dict[str, Any]], label: str | None, name: str) -> tupl
     """The names of the choice and of what it is about, in the labeling configuration of the export."""
     if _is_min(content):
         keys = dict.fromkeys(key for task in content for key in task if key not in _ABOUT)
-        if label is not None and label in keys:
-            return label, "item"
+        if label is None or label in keys:
+            return label or "label", "item"
         raise TableError(f"{name} has no answers named {label!r}; name one of: {', '.join(map(repr, keys))[:300]}")
     found: dict[str, str] = {}
     for number, task in enumerate(content):
@@ -217,6 +217,8 @@ def _choice(content: list[dict[str, Any]], label: str | None, name: str) -> tupl
         return label, found[label]
     if len(found) == 1 and (label is None or label == "label"):
         return next(iter(found.items()))
+    if not found and label is None:
+        return "label", "item"  # tasks that nobody has answered yet, for a model to predict
     if not found:
         raise TableError(f"{name} has no annotation with a choice")
     raise TableError(f"{name} has no choice named {label!r}; name one of: {', '.join(map(repr, found))}")

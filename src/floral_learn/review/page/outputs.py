@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from floral_learn.files.file_sets import write_set
+from floral_learn.review.evidence import review_evidence
 from floral_learn.review.page import words
 from floral_learn.review.page.store import Answer
 from floral_learn.tables.csv_cells import csv_bytes
+from floral_learn.tables.table_files import table_suffix
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Outputs:
         """
         labels = review.labels
         changed = np.flatnonzero(labels != review.given)
-        cleaned, title = file_names(self.source.suffix)[0], f"{self.source.name}, reviewed"
+        cleaned, title = file_names(table_suffix(self.source))[0], f"{self.source.name}, reviewed"
         page = report(review, answers, self.rows, self.table.groups, self.encoder.notes_, title)
         content = {
             cleaned: self.table.relabelled(changed, labels[changed]),
@@ -74,7 +77,16 @@ class Outputs:
         from floral_learn.files.persistence import model_bytes
 
         classifier = review.train(FloralClassifier(C=1.0, budget=0.05, random_state=0))
-        return model_bytes(Pipeline([("columns", self.encoder), ("classifier", classifier)]))
+        model = Pipeline([("columns", self.encoder), ("classifier", classifier)])
+        model.evidence_ = {"data": self._data(), "review": review_evidence(review)}
+        return model_bytes(model)
+
+    def _data(self) -> dict[str, str]:
+        """The table by name and digest, for `floral evidence`."""
+        known = {"file": self.source.name, "rows": f"{len(self.table):,}"}
+        if self.source.is_file():
+            known["SHA-256"] = hashlib.sha256(self.source.read_bytes()).hexdigest()
+        return known
 
 
 def file_names(suffix: str) -> list[str]:
@@ -88,7 +100,7 @@ def check_folder(out: Path, source: Path) -> None:
         raise ValueError(f"--out {out} is a file; name a folder for the review")
     if not out.exists() and not out.parent.is_dir():
         raise ValueError(f"the folder {out.parent} of --out does not exist")
-    for name in file_names(source.suffix):
+    for name in file_names(table_suffix(source)):
         if source.exists() and (out / name).exists() and (out / name).samefile(source):
             raise ValueError(f"{source} would be overwritten by {name}; use another --out")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from floral_learn.review.wrong_share import FIRST_ANSWERS, FIRST_DRAWN
+from floral_learn.tables.table_files import table_suffix
 
 _NARROW = "\u00a0"  # a number and its % sign stay on one line
 _USUAL = 30  # answers that a review usually takes
@@ -110,7 +111,7 @@ def reason(why: str, others: int) -> str:
 
 def commands(out: Path, table: Path, label: str) -> list[dict[str, str]]:
     """What to do with the files of the end, as commands to copy."""
-    cleaned = out / f"cleaned{table.suffix}"
+    cleaned = out / f"cleaned{table_suffix(table)}"
     return [
         {"about": about, "command": shlex.join(["floral", *parts])}
         for about, parts in (
