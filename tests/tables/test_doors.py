@@ -57,7 +57,7 @@ def flipped(y, share=0.3):
 
 
 @pytest.mark.parametrize(
-    "sanitizer", [ContradictedLabels(), ContradictedLabels("linear"), CurieFilter(), KNNRelabel(20)]
+    "sanitizer", [ContradictedLabels(), ContradictedLabels(judge="linear"), CurieFilter(), KNNRelabel(n_neighbors=20)]
 )
 def test_a_pipeline_behind_a_sanitiser_gets_the_rows_untouched(table, sanitizer):
     X, y = table
@@ -82,7 +82,8 @@ def test_a_model_that_reads_no_text_is_an_error_that_names_the_column(table):
     X, y = table
     with pytest.raises(ValueError, match=r"SVC cannot be trained on X .*column 'size' holds missing.*TableEncoder"):
         SanitizedClassifier(ContradictedLabels(), SVC()).fit(X, y)
-    assert SanitizedClassifier(KNNRelabel(20), make_pipeline(TableEncoder(), SVC())).fit(X, y).predict(X).shape == (N,)
+    model = SanitizedClassifier(KNNRelabel(n_neighbors=20), make_pipeline(TableEncoder(), SVC()))
+    assert model.fit(X, y).predict(X).shape == (N,)
 
 
 def test_frames_of_numbers_give_what_arrays_give():
