@@ -1,4 +1,4 @@
-"""`CrowdFloralClassifier`: a classifier from items and the votes of people who may lie."""
+"""`CrowdClassifier`: a classifier from items and the votes of people who may lie."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .solve import solve
 _SURE = 0.02  # classes less probable than this are not learned from
 
 
-class CrowdFloralClassifier(ClassifierMixin, BaseEstimator):
+class CrowdClassifier(ClassifierMixin, BaseEstimator):
     """Learn from votes of people who may be careless or may lie, alone or together.
 
     The labels behind the votes and the people's confusion matrices are found together, by an EM whose classifier never
@@ -31,10 +31,6 @@ class CrowdFloralClassifier(ClassifierMixin, BaseEstimator):
     estimator : classifier, optional
         What predicts in the end. By default a logistic regression on the items' main directions, or on an rbf kernel
         through landmarks, whichever makes the votes more likely. It is fitted with sample weights where it takes them.
-    classes : array-like, optional
-        All classes; a vote for anything else is refused. By default those that occur.
-    missing : scalar, optional
-        A value that means "no vote", such as -1. NaN, None and empty text always do.
     random_state : int, Generator or None
         Source of the folds and landmarks.
 
@@ -50,7 +46,7 @@ class CrowdFloralClassifier(ClassifierMixin, BaseEstimator):
     contested_ : array (n,) of bool
         Items with two readings that are nearly as likely.
     annotators_ : DataFrame
-        Per annotator: votes, reliability with interval, suspicion, most frequent mistake, whom they follow.
+        Per annotator: votes, reliability with interval, whether named and on what evidence, most frequent mistake.
     confusions_ : array (A, K, K)
         Probability of each vote given each truth, in the order of ``aggregation_.votes.annotators``.
     aggregation_ : VoteAggregation
@@ -61,25 +57,33 @@ class CrowdFloralClassifier(ClassifierMixin, BaseEstimator):
     --------
     >>> import numpy as np
     >>> from sklearn.datasets import load_iris
-    >>> from floral_learn import CrowdFloralClassifier, poison_votes
+    >>> from floral_learn import CrowdClassifier, poison_votes
     >>> X, y = load_iris(return_X_y=True)
     >>> votes = np.where(np.random.default_rng(0).random((150, 10)) < 0.3, y[:, None], -1)
     >>> untrusted = poison_votes(votes, X, y, attack="pair", budget=0.3, missing=-1, random_state=0).votes
-    >>> crowd = CrowdFloralClassifier(missing=-1, random_state=0).fit(X, untrusted)
+    >>> crowd = CrowdClassifier(random_state=0).fit(X, untrusted, missing=-1)
     >>> bool(crowd.score(X, y) > 0.9)
     True
     """
 
-    def __init__(
-        self, *, estimator: Any = None, classes: Any = None, missing: Any = None, random_state: Any = None
-    ) -> None:
+    def __init__(self, *, estimator: Any = None, random_state: Any = None) -> None:
         self.estimator = estimator
-        self.classes = classes
-        self.missing = missing
         self.random_state = random_state
 
     @whole_fit
-    def fit(self, X: Any, votes: Any, *, groups: Any = None, gold: Any = None) -> CrowdFloralClassifier:
+    def fit(
+        self,
+        X: Any,
+        votes: Any,
+        *,
+        groups: Any = None,
+        gold: Any = None,
+        classes: Any = None,
+        missing: Any = None,
+        task: Any = "task",
+        worker: Any = "worker",
+        label: Any = "label",
+    ) -> CrowdClassifier:
         """Fit from items and votes.
 
         Parameters
@@ -91,9 +95,17 @@ class CrowdFloralClassifier(ClassifierMixin, BaseEstimator):
             With one label per item: who gave it.
         gold : array-like (n,) or mapping item -> class, optional
             Answers known to be right.
+        classes : array-like, optional
+            All classes; a vote for anything else is refused. By default those that occur.
+        missing : scalar, optional
+            A value that means "no vote", such as -1. NaN, None and empty text always do.
+        task, worker, label : str
+            The columns of a long frame.
         """
-        read = read_votes(votes, groups=groups, X=X, classes=self.classes, missing=self.missing)
-        known = read_gold(gold, read, self.missing)
+        read = read_votes(
+            votes, groups=groups, X=X, classes=classes, missing=missing, task=task, worker=worker, label=label
+        )
+        known = read_gold(gold, read, missing)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
         if len(read.classes) < 2:
             raise ValueError(f"votes: everybody voted {read.classes.tolist()[0]!r}; a classifier needs two classes")
