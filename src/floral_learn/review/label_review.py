@@ -124,6 +124,7 @@ class LabelReview(Shown):
     >>> model = review.train(SVC())
     """
 
+    _is_text = False
     _asking: tuple[np.ndarray, float] | None
     _share: WrongShare | None
 
@@ -443,7 +444,7 @@ class LabelReview(Shown):
         problem = Problem(rows, codes, M, log_odds_against(proba, codes), scores=self._scores(X, codes, M))
         numbers = None if groups is None else np.unique(groups, return_inverse=True)[1]
         self._data = ReviewData(problem, proba, trusted, numbers)
-        self._pool = pool_of(n, rng)
+        self._pool, self._many_columns = pool_of(n, rng), self._is_text or X.shape[1] > RULES.components
         self._rows, self.given, self.classes = given, y, known
         self.trusted, self._groups, self._weight = trusted, groups, weight
         self._order = random_order(n, self.random_state, self._order)
@@ -493,9 +494,10 @@ class LabelReview(Shown):
             free = self._pool[beliefs.free[self._pool]]
             misread = 1.0 - beliefs.label_probability[every, self._training[0]]
             rows, gain = ask_settling(beliefs.posterior, free, self._pool, misread, self._weight, n, rng)
-            # The first questions look along the scores: a stretch that was turned over is seen before it is suspected.
+            # Where rows tell little of each other, the first questions look along the scores: a stretch that was turned
+            # over is seen before it is suspected.
             looked = len({a.row for a in self._log if not a.drawn})
-            if looked < RULES.looks:
+            if self._many_columns and looked < RULES.looks:
                 scores, more = beliefs.data.problem.scores, min(n, RULES.looks - looked)
                 first = look_along(scores, beliefs.free, looked, more, self._seed)
                 rows = np.concatenate([first, rows[~np.isin(rows, first)]])

@@ -30,8 +30,8 @@ class Rules:
 
     # -- rows and questions (rows.py, questions.py) ------------------------------------------------------------------
     components: int = 16  # principal components in which rows with more columns are compared; chosen
-    # first questions of the review's own choice that look along the scores: six on the development sets, where far
-    # flips came back later than before; on Moon (three seeds) none and three are level at ten answers, six are not
+    # first questions of the review's own choice that look along the scores, in rows of more columns than that: with six
+    # everywhere, on the development sets, far flips came back later than before, and so they did on Moon
     looks: int = 3
 
     # -- reviewers and groups (answers.py, beliefs.py) ---------------------------------------------------------------

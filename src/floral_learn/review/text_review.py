@@ -92,6 +92,7 @@ class TextReview(LabelReview):
     _ranks: np.ndarray | None = None
     fitted_encoder: Any = None
     tuned = True
+    _is_text = True
 
     def __init__(
         self,
