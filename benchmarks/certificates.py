@@ -428,7 +428,8 @@ def page() -> None:
     for part in ("moon", "tables", "answers", "choose", "mnist", "speed_gpu", "speed_cpu"):
         made = json.loads((FOLDER / f"{part}.json").read_text("utf-8"))
         command = (
-            made.get("command") or f"python benchmarks/certificates_mnist.py {'mnist' if part == 'mnist' else 'speed'}"
+            made.get("command")
+            or f"python benchmarks/certificates_mnist.py {'mnist' if part == 'mnist' else 'speed'} --out out"
         )
         if part == "moon":
             made["commit"] = ", ".join(sorted({row.get("commit", made["commit"]) for row in made["rows"]}))
