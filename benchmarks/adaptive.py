@@ -42,7 +42,7 @@ COLUMNS = ("data", "level", "split", "attack", "victim", "accuracy", "attack_s")
 def rows_of(name, split):
     """At most 500 training rows and 2,000 test rows, standardised by the former."""
     if name == "moon":
-        moon = load_moon(seed=split)
+        moon = load_moon(random_state=split)
         return moon.X_train, moon.y_train, moon.X_test, moon.y_test
     X, y = load_breast_cancer(return_X_y=True) if name == "breast cancer" else load_table(name)
     train = 500 if len(y) > 1000 else int(0.65 * len(y))

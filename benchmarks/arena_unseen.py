@@ -67,7 +67,7 @@ def split_rows(X: np.ndarray, y: np.ndarray, seed: int) -> Parts:
 
 def mnist(digits: tuple[int, int], seed: int) -> Parts:
     """Two digits, 50 principal components."""
-    found = load_mnist(digits, n_train=1000, n_test=1000, seed=seed)
+    found = load_mnist(digits=digits, n_train=1000, n_test=1000, random_state=seed)
     components = PCA(50, random_state=0).fit(found.X_train)
     return components.transform(found.X_train), components.transform(found.X_test), found.y_train, found.y_test
 

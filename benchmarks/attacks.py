@@ -52,10 +52,10 @@ def speed():
     print("## Speed\n\n| attack | data | seconds | target |\n|---|---|---|---|")
     svm = {"C": 10.0, "gamma": 1.0, "budget": 0.2, "random_state": 0}
     for n, target in ((500, "5 s"), (2000, "60 s")):
-        data = load_moon(1, n_train=n)
+        data = load_moon(random_state=1, n_train=n)
         seconds, result = timed(Alfa(**svm), data.X_train, data.y_train)
         print(f"| alfa, 10 starts | Moon, n = {n} | {seconds:.2f} | {target} |")
-    data = load_moon(1, n_train=2000)
+    data = load_moon(random_state=1, n_train=2000)
     seconds, result = timed(AlfaTilt(n_restarts=50, **svm), data.X_train, data.y_train)
     print(f"| alfa-tilt, 50 restarts | Moon, n = 2000 | {seconds:.2f} | 60 s |")
     try:
@@ -74,7 +74,7 @@ def speed():
 
 def lfa_speed(flips=125):
     """Fast mode in full; exact mode for one step at three stages of the attack, integrated over all steps."""
-    data = load_moon(1)
+    data = load_moon(random_state=1)
     attack = LabelFlipping(budget=flips, surrogate=MODELS["SVC"], X_val=data.X_val, y_val=data.y_val, random_state=0)
     fast, result = timed(attack, data.X_train, data.y_train)
     stages, per_fit = (0, flips // 2, flips - 1), []
@@ -109,7 +109,7 @@ def damage(budget=0.2):
     print(f"\n## Damage: Moon, five splits, {budget:.0%} of 500 labels, RBF SVC (C=10, gamma=1)\n")
     accuracies, seconds = {"(clean)": []}, {}
     for seed in SEEDS:
-        data = load_moon(seed)
+        data = load_moon(random_state=seed)
         accuracies["(clean)"].append(MODELS["SVC"].fit(data.X_train, data.y_train).score(data.X_test, data.y_test))
         variants = {name: (name, settings(name, data)) for name in ATTACKS}
         variants["lfa, objective=loss"] = "lfa", settings("lfa", data) | {"objective": "loss"}
@@ -143,7 +143,7 @@ def transfer(budget=0.2):
         print("| surrogate | " + " | ".join(MODELS) + " |\n|---|" + "---|" * len(MODELS))
         drops = {}
         for seed in SEEDS:
-            data = load_moon(seed)
+            data = load_moon(random_state=seed)
             rows = {surrogate: make(model) for surrogate, model in MODELS.items()}
             rows["(random flips)"] = RandomFlips(budget=budget, random_state=seed)
             table = transfer_table(
@@ -184,7 +184,7 @@ def mnist(budget=0.1):
 def figures(folder=Path("docs/images")):
     import matplotlib.pyplot as plt
 
-    data = load_moon(1)
+    data = load_moon(random_state=1)
     shown = ("random", "farthest", "near-boundary", "alfa", "alfa-tilt", "lfa")
     figure, axes = plt.subplots(2, 3, figsize=(11, 6.6), sharex=True, sharey=True, layout="constrained")
     for name, ax in zip(shown, axes.flat, strict=True):

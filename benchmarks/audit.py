@@ -89,7 +89,7 @@ def judged():
             X, y = stored["X"], stored["y"]
         some = rng.permutation(len(y))[:MOST_ROWS]
         found[name] = standardised((X[some], y[some]))
-    data = load_mnist(n_train=MOST_ROWS, seed=0)
+    data = load_mnist(n_train=MOST_ROWS, random_state=0)
     found["MNIST 1 / 7"] = (np.array(data.X_train), (data.y_train > 0).astype(int))
     return found
 
@@ -212,7 +212,7 @@ def recovery_figure(args):
     figure, axes = plt.subplots(2, 3, figsize=(11, 6), layout="constrained")
     for column, level in enumerate((5, 10, 25)):
         try:
-            data = load_moon(1, labels=f"farthest-{level}")
+            data = load_moon(random_state=1, labels=f"farthest-{level}")
         except DataNotFoundError as error:
             print(f"skipped: {error}")
             return

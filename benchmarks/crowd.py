@@ -174,7 +174,7 @@ def groups():
                 review = LabelReview(X, given, groups=told, random_state=seed)
                 for count in range(31):
                     if count in (0, 10, 30):
-                        row.append((review.labels_ != y).mean())
+                        row.append((review.labels != y).mean())
                     at = review.ask(1)
                     review.answer(at, y[at])
             rows.append(row)

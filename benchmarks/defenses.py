@@ -148,7 +148,7 @@ def scores(make, level):
     """Test accuracies of the five splits."""
     values = []
     for seed in SPLITS:
-        data = load_moon(seed)
+        data = load_moon(random_state=seed)
         y = data.y_train
         if level:
             y = poison(data.X_train, y, attack="farthest", budget=level / 100, random_state=seed).y
@@ -171,7 +171,7 @@ def moon_certificates():
     for title, make in rows.items():
         found = []
         for seed in SPLITS:
-            data = load_moon(seed)
+            data = load_moon(random_state=seed)
             model = make().fit(data.X_train, data.y_train)
             shares = model.certified_accuracy(data.X_test, data.y_test, radii)
             found.append([model.score(data.X_test, data.y_test), *shares])

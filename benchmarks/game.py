@@ -28,7 +28,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from floral_bench.reporting.making import begin
-from floral_learn import FloralClassifier
+from floral_learn import Engine, FloralClassifier
 from floral_learn.game.attackers import RandomizedTopK
 from floral_learn.game.game import Game, solve, step_schedule
 from floral_learn.game.gram import DenseGram
@@ -83,7 +83,7 @@ def against_svc(n, rounds):
     for name, y in (("clean", clean), ("10 % random flips", flipped)):
         svc, _ = clock(lambda y=y: SVC(C=C, gamma=GAMMA).fit(X, y), 3 if name == "clean" else 1)
         ours, clf = clock(lambda y=y: fit(X, y, n_rounds=rounds), 3)
-        dense = fit(X, y, n_rounds=rounds, gram="dense", max_memory="8GB")
+        dense = fit(X, y, n_rounds=rounds, engine=Engine(gram="dense", max_memory="8GB"))
         agree = np.mean(clf.predict(test) == dense.predict(test))
         plain = plain_round(X, np.where(y == y.max(), 1.0, -1.0))
         ratio = plain * rounds / ours
@@ -288,7 +288,7 @@ def main():
     dense_rounds(2000 if quick else 10_000, 5 if quick else 15)
     sizes = (4000, 8000) if quick else (10_000, 30_000, 100_000)
     rounds = 50 if quick else 500
-    linear_growth(sizes, rounds, "low rank 256", gram="low_rank", rank=256)
+    linear_growth(sizes, rounds, "low rank 256", engine=Engine(gram="low_rank", rank=256))
     linear_growth(sizes[-1:], rounds, "default settings")
 
 

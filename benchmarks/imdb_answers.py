@@ -108,20 +108,20 @@ class Cell:
         self.in_time()
         began = time.monotonic()
         review = TextReview(draw.train, given, encoder=encoder, random_state=task.seed)
-        self.note(kind="set up", took=time.monotonic() - began, asked_encoder=accuracy(review.encoder_))
+        self.note(kind="set up", took=time.monotonic() - began, asked_encoder=accuracy(review.fitted_encoder))
         for goal in sorted({*ANSWERS, *task.fitted}):
             if goal > max(task.fitted):
                 break
             began = time.monotonic()
-            while (have := len(review.history_)) < goal:
+            while (have := len(review.history)) < goal:
                 rows = review.ask(min(1 if have < 20 else 5, goal - have))
                 review.answer(rows, y[rows])
-            wrong = float((review.labels_ != y).mean())
+            wrong = float((review.labels != y).mean())
             self.note(kind="read", answers=goal, wrong=wrong, asking=time.monotonic() - began)
             if goal in task.fitted:
                 self.in_time(30.0)
                 began = time.monotonic()
-                model = review.fit()
+                model = review.train()
                 took = time.monotonic() - began
                 self.note(kind="answers", answers=goal, wrong=wrong, accuracy=accuracy(model), fitting=took)
         self.note(kind="done", task=task.name)

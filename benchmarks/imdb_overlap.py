@@ -71,6 +71,7 @@ def main() -> None:
     from floral_bench.families.text_heads import gradient_labels
     from floral_bench.spec import Attack
     from floral_learn.floral.classifier import FloralClassifier
+    from floral_learn.floral.engine import Engine
     from floral_learn.neural.influence import dual_influence, overlap
 
     data, (C, gamma) = data_of(given.draw, given), (10, 0.005)
@@ -84,7 +85,8 @@ def main() -> None:
             labels = gradient_labels(data, Attack("gradient"), [level], given.draw, given.device, lambda share: None)[0]
         own = encode(data, labels, given.draw, given.device)
         X = own.train.astype(np.float32)
-        head = FloralClassifier(C=C, gamma=gamma, budget=0.02, device=given.device, random_state=given.draw)
+        engine = Engine(device=given.device)
+        head = FloralClassifier(C=C, gamma=gamma, budget=0.02, engine=engine, random_state=given.draw)
         duals = dual_influence(head.fit(X, labels))
         np.savez_compressed(
             folder / f"overlap-{level:g}.npz",

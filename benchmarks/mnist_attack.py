@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> None:
         if not stream.tell():
             writer.writerow(COLUMNS)
         for seed in args.seeds:
-            data = load_mnist(n_train=ROWS, n_val=3_007, seed=seed)
+            data = load_mnist(n_train=ROWS, n_val=3_007, random_state=seed)
             for eta, kind in SOURCES:
                 levels = [level for level in LEVELS if (seed, eta, kind, level) not in known]
                 weights = duals(data, eta, seed, args.device) if levels else np.empty(0)

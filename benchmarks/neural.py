@@ -24,6 +24,7 @@ import numpy as np
 
 from floral_learn.datasets import Dataset
 from floral_learn.floral.classifier import FloralClassifier
+from floral_learn.floral.engine import Engine
 from floral_learn.game.arrays import backend_for
 from floral_learn.game.attackers import RandomizedTopK
 from floral_learn.game.game import Game, solve, step_schedule
@@ -68,9 +69,8 @@ def timed(action):
 
 def classifier(**how) -> FloralClassifier:
     budget = 0.25  # B; k is half of it, 2,500 of 20,000 rows
-    return FloralClassifier(
-        C=C, gamma=GAMMA, budget=budget, n_rounds=ROUNDS, dtype="float32", max_memory="8GB", random_state=0, **how
-    )
+    engine = Engine(dtype="float32", max_memory="8GB", **how)
+    return FloralClassifier(C=C, gamma=GAMMA, budget=budget, n_rounds=ROUNDS, engine=engine, random_state=0)
 
 
 def say(item: str, seconds: float | None, limit: float | None, more: str = "") -> None:

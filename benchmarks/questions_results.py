@@ -45,7 +45,7 @@ CASES = {
 
 SETTING = """\
 At most 1,000 training and 1,000 test rows, standardised; six attacks at 10 and 30 % and clean labels. The
-model is `SVC()`, always the same: on the given labels, on the clean ones, and by `review.fit(SVC())`. One
+model is `SVC()`, always the same: on the given labels, on the clean ones, and by `review.train(SVC())`. One
 question in four is on the secret walk. *Tables*: six real tables that no setting was chosen on. *Uneven or
 overlapping*: relatives of three of them with a rare class or few columns. Some 26 cells of both were looked at before
 the final run, to find out why an earlier rule did harm; nothing was chosen by them. *Small sets*: scikit-learn's and

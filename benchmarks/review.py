@@ -40,7 +40,7 @@ def measured(n: int, answers: int) -> dict[str, float]:
     times["next question, median"] = float(np.median(asked))
     times["next question, slowest"] = max(asked)
     started = time.process_time()
-    labels = review.labels_
+    labels = review.labels
     times["reading all labels"] = time.process_time() - started
     times["wrong as given"] = float((given != y).mean())
     times["wrong as read"] = float((labels != y).mean())

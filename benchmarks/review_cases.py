@@ -100,9 +100,9 @@ def paper(case: dict[str, Any]) -> dict[str, Any]:
             model.fit(rows.X_train, rows.y_train_clean).score(rows.X_test, rows.y_test)
         )
     for count in _answered(review, rows.y_train_clean):
-        found["wrong"][str(count)] = float((review.labels_ != rows.y_train_clean).mean())
+        found["wrong"][str(count)] = float((review.labels != rows.y_train_clean).mean())
         for name, model in models.items():
-            found[name][str(count)] = float(review.fit(model).score(rows.X_test, rows.y_test))
+            found[name][str(count)] = float(review.train(model).score(rows.X_test, rows.y_test))
     return found
 
 
@@ -122,7 +122,7 @@ def strategies(case: dict[str, Any]) -> dict[str, Any]:
         if order != "review":
             ranked = ORDERS[order](data.X_train, given, np.random.default_rng(_seed(case)))
         found[order] = {
-            str(count): float(review.fit(SVC()).score(data.X_test, data.y_test))
+            str(count): float(review.train(SVC()).score(data.X_test, data.y_test))
             for count in _answered(review, truth, ranked)
         }
     return found
@@ -140,7 +140,7 @@ def asked_share(order: str, X: np.ndarray, y: np.ndarray) -> np.ndarray:
             review = LabelReview(X, y, random_state=1000 + attempt)
             for _ in _answered(review, y):
                 pass
-            asked = np.array([entry["row"] for entry in review.history_])
+            asked = np.array([entry["row"] for entry in review.history])
         else:
             asked = ORDERS[order](X, y, np.random.default_rng(1000 + attempt))[: MARKS[-1]]
         far = ((X[:, None, :] - X[None, asked, :]) ** 2).sum(axis=2)
@@ -163,8 +163,8 @@ def reviewers(case: dict[str, Any]) -> dict[str, Any]:
     review = LabelReview(X, given, classes=data.classes, random_state=_seed(case), **options)
     answers = _teller(case["reviewer"], data.y_train_clean, data.classes, rng)
     for count in _answered(review, data.y_train_clean, answers=answers):
-        found.setdefault("review", {})[str(count)] = float(review.fit(SVC()).score(data.X_test, data.y_test))
-    found["reviewers"] = {name: round(error, 3) for name, error in review.reviewers_.items()}
+        found.setdefault("review", {})[str(count)] = float(review.train(SVC()).score(data.X_test, data.y_test))
+    found["reviewers"] = {name: round(error, 3) for name, error in review.reviewers.items()}
     return found
 
 

@@ -169,7 +169,7 @@ def run(name: str, split: int, attack: str, level: float, rules: list[str]) -> l
                 review.answer(rows, y[rows])
                 count += len(rows)
                 if count in MARKS:
-                    by_answers[str(count)] = review.fit(SVC()).score(X_test, y_test)
+                    by_answers[str(count)] = review.train(SVC()).score(X_test, y_test)
         found.append({**base, "rule": which, **by_answers})
     return found
 

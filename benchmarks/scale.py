@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from floral_learn import FloralClassifier
+from floral_learn import Engine, FloralClassifier
 
 BLOCK = 50_000
 
@@ -69,9 +69,10 @@ def write_data(path, n, width):
     return y
 
 
-def model(args, **kw):
-    params = {"gamma": 0.1 / args.features, "budget": 0.02, "n_rounds": args.rounds, "dtype": "float32"}
-    return FloralClassifier(**params | {"gram": "low_rank", "rank": args.rank} | kw)
+def model(args, engine=None, **kw):
+    params = {"gamma": 0.1 / args.features, "budget": 0.02, "n_rounds": args.rounds}
+    engine = Engine(gram="low_rank", rank=args.rank, dtype="float32", **engine or {})
+    return FloralClassifier(**params | kw, engine=engine)
 
 
 def one_size(args, n):
@@ -81,7 +82,7 @@ def one_size(args, n):
         y = write_data(path, n, args.features)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         clock, began, busy = Clock(), time.perf_counter(), time.process_time()
-        clf = model(args, random_state=0, max_memory="6GB").set_callbacks(clock).fit(path, y)
+        clf = model(args, {"max_memory": "6GB"}, random_state=0).set_callbacks(clock).fit(path, y)
         fitted, busy_fit = time.perf_counter(), time.process_time() - busy
         clf.predict(path)
         predicted = time.perf_counter()

@@ -15,7 +15,7 @@ import torch
 from sklearn.svm import SVC
 
 from floral_bench.reporting.making import begin
-from floral_learn import FloralClassifier
+from floral_learn import Engine, FloralClassifier
 from floral_learn.game import game as game_module
 from floral_learn.game.arrays import NUMPY
 from floral_learn.game.attackers import RandomizedTopK
@@ -141,7 +141,7 @@ def check():
     assert np.array_equal(by_hand.history["bias"], result.history["bias"])
     assert np.array_equal(by_hand.flip_rate, result.flip_rate)
     on_device = FloralClassifier(n_rounds=50, budget=0.1, random_state=0).fit(torch.as_tensor(X, device="cuda"), y)
-    from_host = FloralClassifier(n_rounds=50, budget=0.1, random_state=0, device="cuda").fit(X, y)
+    from_host = FloralClassifier(n_rounds=50, budget=0.1, random_state=0, engine=Engine(device="cuda")).fit(X, y)
     scores = on_device.decision_function(torch.as_tensor(X, device="cuda"))
     assert scores.is_cuda
     np.testing.assert_allclose(scores.cpu().numpy(), from_host.decision_function(X), atol=1e-6)
@@ -237,20 +237,16 @@ def whole_fits(n):
     header(f"Whole fits, n = {n:,}, d = 100", "what", "s", "same predictions as dense GPU, 10,000 rows")
     params = {"C": C, "gamma": 0.005, "random_state": 0}
     given = {"budget": 0.02}
-    FloralClassifier(device="cuda", gram="dense", n_rounds=30, tol=None, **given, **params).fit(X, y)
+    FloralClassifier(engine=Engine(device="cuda", gram="dense"), n_rounds=30, tol=None, **given, **params).fit(X, y)
     predictions = {}
     fits = {
-        "FLORAL dense on the GPU, 1,000 rounds": {"device": "cuda", "gram": "dense"},
-        "FLORAL low rank on the GPU, 1,000 rounds": {
-            "device": "cuda",
-            "gram": "low_rank",
-            "rank": 256,
-        },
-        "FLORAL low rank on the CPU, 1,000 rounds": {"gram": "low_rank", "rank": 256},
+        "FLORAL dense on the GPU, 1,000 rounds": Engine(device="cuda", gram="dense"),
+        "FLORAL low rank on the GPU, 1,000 rounds": Engine(device="cuda", gram="low_rank", rank=256),
+        "FLORAL low rank on the CPU, 1,000 rounds": Engine(gram="low_rank", rank=256),
     }
-    for name, more in fits.items():
+    for name, engine in fits.items():
         began = time.perf_counter()
-        clf = FloralClassifier(n_rounds=1000, tol=None, **params, **(given | more)).fit(X, y)
+        clf = FloralClassifier(n_rounds=1000, tol=None, engine=engine, **params, **given).fit(X, y)
         spent = time.perf_counter() - began
         predictions[name] = clf.predict(T)
         row(name, f"{spent:.2f}", f"{np.mean(predictions[name] == next(iter(predictions.values()))):.4f}")

@@ -34,7 +34,7 @@ def draws(folder: Path) -> None:
     """Write the texts of all draws as one file."""
     found = []
     for seed in DRAWS:
-        data = load_imdb(n_train=TRAIN, n_val=0, n_test=TEST, seed=seed)
+        data = load_imdb(n_train=TRAIN, n_val=0, n_test=TEST, random_state=seed)
         parts = {"train": data.X_train, "y": data.y_train, "test": data.X_test, "y_test": data.y_test}
         found.append({name: part.tolist() for name, part in parts.items()})
     folder.mkdir(parents=True, exist_ok=True)

@@ -135,7 +135,7 @@ def cell(name: str, attack: str, level: float, split: int) -> dict[str, Any]:
         rows = review.ask(1)
         review.answer(rows, y[rows])
         if number in MARKS:
-            note(f"{number} answers", review.fit(SVC()))
+            note(f"{number} answers", review.train(SVC()))
     return found | {"seconds": round(time.perf_counter() - began, 2)}
 
 

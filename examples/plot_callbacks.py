@@ -13,7 +13,15 @@ import tempfile
 import matplotlib.pyplot as plt
 import numpy as np
 
-from floral_learn import Checkpoint, FloralClassifier, HistoryDisplay, load_moon, poison, resume
+from floral_learn import (
+    Checkpoint,
+    FloralClassifier,
+    HistoryDisplay,
+    PaperFloralClassifier,
+    load_moon,
+    poison,
+    resume,
+)
 
 moon = load_moon()
 y = poison(moon.X_train, moon.y_train, attack="farthest", budget=0.15, random_state=0).y
@@ -55,8 +63,9 @@ print("same bits:", (again.decision_function(moon.X_test) == whole.decision_func
 # %%
 # The history of a fit, and what averaging does: the last iterate carries the random flips of its last round.
 ends = np.arange(30, 301, 30)
+last = {"learning_rate": "auto", "average": False}
 single = [
-    FloralClassifier(gamma=1.0, budget=0.3, n_rounds=int(end), average=False, random_state=0).fit(moon.X_train, y)
+    PaperFloralClassifier(gamma=1.0, budget=0.3, n_rounds=int(end), random_state=0, **last).fit(moon.X_train, y)
     for end in ends
 ]
 mean = [FloralClassifier(gamma=1.0, budget=0.3, n_rounds=int(end), random_state=0).fit(moon.X_train, y) for end in ends]

@@ -14,13 +14,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 from dask.distributed import Client
 
-from floral_learn import FloralClassifier, poison
+from floral_learn import Engine, FloralClassifier, poison
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(3_000, 2))
 truth = (np.sin(2 * X[:, 0]) > X[:, 1]).astype(int)
 bad = poison(X, truth, attack="farthest", budget=0.05, random_state=0)
-settings = {"gram": "low_rank", "rank": 64, "gamma": 1.0, "budget": 0.1, "n_rounds": 60, "random_state": 0}
+settings = {"engine": Engine(gram="low_rank", rank=64), "gamma": 1.0, "budget": 0.1, "n_rounds": 60, "random_state": 0}
 
 with Client(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as client:
     many = FloralClassifier(**settings).fit(da.from_array(X, chunks=(1_000, 2)), da.from_array(bad.y, chunks=1_000))

@@ -50,19 +50,19 @@ review = LabelReview(X, y, random_state=0)
 for _ in range(20):
     asked = review.ask(1)
     review.answer(asked, y_true[asked])
-print(f"wrong labels: {(y != y_true).mean():.0%} as given, {(review.labels_ != y_true).mean():.1%} as read")
+print(f"wrong labels: {(y != y_true).mean():.0%} as given, {(review.labels != y_true).mean():.1%} as read")
 
 scores = {
     "SVC": SVC().fit(X, y).score(X_test, y_test),
     "FLORAL": FloralClassifier(random_state=0).fit(X, y).score(X_test, y_test),
-    "SVC, 20 answers": review.fit(SVC()).score(X_test, y_test),
-    "FLORAL, 20 answers": review.fit(FloralClassifier(random_state=0)).score(X_test, y_test),
+    "SVC, 20 answers": review.train(SVC()).score(X_test, y_test),
+    "FLORAL, 20 answers": review.train(FloralClassifier(random_state=0)).score(X_test, y_test),
     "SVC, right labels": SVC().fit(X, y_true).score(X_test, y_test),
 }
 
 # %%
 # Left: test accuracy. Right: pictures whose label the review changed, with the given label and the one that it reads.
-changed = np.flatnonzero(review.labels_ != y)
+changed = np.flatnonzero(review.labels != y)
 figure = plt.figure(figsize=(10, 3.8), layout="constrained")
 left, right = figure.subfigures(1, 2, width_ratios=(1, 1.3))
 ax = left.subplots()
@@ -75,9 +75,9 @@ right.suptitle(f"{len(changed)} labels changed: given -> read")
 for panel, row in zip(right.subplots(3, 6).flat, changed, strict=False):
     panel.imshow(pictures[row, 0], cmap="gray_r")
     panel.set_title(
-        f"{y[row]} -> {review.labels_[row]}",
+        f"{y[row]} -> {review.labels[row]}",
         fontsize=9,
-        color="#009E73" if review.labels_[row] == y_true[row] else "#D55E00",
+        color="#009E73" if review.labels[row] == y_true[row] else "#D55E00",
     )
     panel.set_axis_off()
 plt.show()

@@ -19,7 +19,7 @@ from floral_learn import FloralClassifier, load_mnist, poison
 from floral_learn.datasets.files import search_path
 
 if any((folder / "mnist.npz").is_file() for folder in search_path()):
-    data = load_mnist(digits=None, n_train=800, n_test=2_000, seed=0)
+    data = load_mnist(digits=None, n_train=800, n_test=2_000, random_state=0)
     X, y, X_test, y_test, digits, side = data.X_train, data.y_train, data.X_test, data.y_test, "MNIST", 28
 else:
     X, y = load_digits(return_X_y=True)

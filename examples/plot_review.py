@@ -24,8 +24,8 @@ for _ in range(10):
     rows = review.ask(1)
     review.answer(rows, truth[rows])
 
-print(f"wrong labels: {(y != truth).mean():.1%} as given, {(review.labels_ != truth).mean():.1%} as read")
-print("the model's estimate:", review.wrong_share_)
+print(f"wrong labels: {(y != truth).mean():.1%} as given, {(review.labels != truth).mean():.1%} as read")
+print("the model's estimate:", review.wrong_share)
 print("guaranteed:", review.guarantee())
 
 # %%
@@ -33,16 +33,16 @@ print("guaranteed:", review.guarantee())
 models = {
     "SVC": SVC().fit(X, y),
     "FLORAL, told the level": FloralClassifier(C=1.0, budget=0.2, random_state=0).fit(X, y),
-    "FLORAL with ten answers": review.fit(FloralClassifier(C=1.0, random_state=0)),
+    "FLORAL with ten answers": review.train(FloralClassifier(C=1.0, random_state=0)),
 }
 figure, panels = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained", sharey=True)
 colours = ListedColormap(["#0072B2", "#D55E00"])
-asked = [entry["row"] for entry in review.history_]
+asked = [entry["row"] for entry in review.history]
 for panel, (name, model) in zip(panels, models.items(), strict=True):
     DecisionBoundaryDisplay.from_estimator(
         model, X, response_method="predict", alpha=0.25, cmap=colours, ax=panel, grid_resolution=150
     )
-    shown = review.labels_ if "answers" in name else y
+    shown = review.labels if "answers" in name else y
     panel.scatter(X[:, 0], X[:, 1], c=shown, s=7, cmap=colours)
     panel.set_title(f"{name}\ntest accuracy {model.score(moon.X_test, moon.y_test):.3f}")
     panel.set(xticks=[], yticks=[])

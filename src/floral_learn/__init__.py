@@ -13,6 +13,8 @@ __version__ = "0.2.0"
 # public name -> module that holds it
 _PUBLIC = {
     "FloralClassifier": "floral_learn.floral.classifier",
+    "PaperFloralClassifier": "floral_learn.floral.paper",
+    "Engine": "floral_learn.floral.engine",
     "HistoryDisplay": "floral_learn.floral.history_display",
     "Checkpoint": "floral_learn.floral.checkpoint",
     "resume": "floral_learn.floral.checkpoint",
@@ -55,13 +57,12 @@ _PUBLIC = {
     "CrowdFloralClassifier": "floral_learn.crowd.classifier",
     "aggregate_votes": "floral_learn.crowd.aggregate",
     "TextReview": "floral_learn.review.text_review",
-    "diagnose": "floral_learn.theory.diagnose",
+    "diagnose": "floral_learn.theory.diagnosis",
     "DATASETS": "floral_learn.datasets",
     "Dataset": "floral_learn.datasets",
     "load_moon": "floral_learn.datasets",
     "load_mnist": "floral_learn.datasets",
     "load_imdb": "floral_learn.datasets",
-    "from_csv": "floral_learn.tables.from_csv",
     "read_table": "floral_learn.tables.tables",
     "Table": "floral_learn.tables.tables",
     "TableError": "floral_learn.tables.tables",

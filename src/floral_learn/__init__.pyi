@@ -33,7 +33,9 @@ from floral_learn.files.persistence import save as save
 from floral_learn.floral.checkpoint import Checkpoint as Checkpoint
 from floral_learn.floral.checkpoint import resume as resume
 from floral_learn.floral.classifier import FloralClassifier as FloralClassifier
+from floral_learn.floral.engine import Engine as Engine
 from floral_learn.floral.history_display import HistoryDisplay as HistoryDisplay
+from floral_learn.floral.paper import PaperFloralClassifier as PaperFloralClassifier
 from floral_learn.neural.floral_net import NeuralFloralClassifier as NeuralFloralClassifier
 from floral_learn.neural.head import FloralHead as FloralHead
 from floral_learn.neural.mlp import NeuralNetClassifier as NeuralNetClassifier
@@ -49,11 +51,10 @@ from floral_learn.sanitizers import KNNRelabel as KNNRelabel
 from floral_learn.sanitizers import SanitizeResult as SanitizeResult
 from floral_learn.sanitizers.sanitized import SanitizedClassifier as SanitizedClassifier
 from floral_learn.tables.encoder import TableEncoder as TableEncoder
-from floral_learn.tables.from_csv import from_csv as from_csv
 from floral_learn.tables.tables import Table as Table
 from floral_learn.tables.tables import TableError as TableError
 from floral_learn.tables.tables import read_table as read_table
-from floral_learn.theory.diagnose import diagnose as diagnose
+from floral_learn.theory.diagnosis import diagnose as diagnose
 
 __version__: str
 __all__: list[str]

@@ -6,7 +6,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_moons
 from sklearn.svm import SVC
 
-from floral_learn import FloralClassifier
+from floral_learn import FloralClassifier, PaperFloralClassifier
 from floral_learn.attacks import Adaptive, Farthest, poison
 from floral_learn.attacks.played_games import PlayedGames
 
@@ -23,16 +23,24 @@ def games_of(victim, X, y, held_out=None, draws=2):
     return PlayedGames(victim, X, y, held_out, draws, np.random.default_rng(0))
 
 
-@pytest.mark.parametrize("settings", [{}, {"per_class": False}, {"budget": 0.0}, {"kernel": "linear"}])
-def test_the_games_are_those_that_the_victim_plays(moons, settings):
+PLAYED = {"gamma": 1.0, "n_rounds": 60, "tol": None}
+VICTIMS = {
+    "default": FloralClassifier(budget=0.2, **PLAYED),
+    "paper": PaperFloralClassifier(budget=0.2, learning_rate="auto", average=True, projection="exact", **PLAYED),
+    "off": FloralClassifier(budget=0.0, **PLAYED),
+    "linear": FloralClassifier(budget=0.2, **PLAYED | {"kernel": "linear"}),
+}
+
+
+@pytest.mark.parametrize("victim", VICTIMS.values(), ids=list(VICTIMS))
+def test_the_games_are_those_that_the_victim_plays(moons, victim):
     """With given rows to judge by, a labelling has the error of the classifier fitted on it, over many seeds."""
     X, y = moons
     unseen, truth = make_moons(300, noise=0.15, random_state=1)
-    victim = FloralClassifier(**{"budget": 0.2, "gamma": 1.0, "n_rounds": 60, "tol": None, **settings})
     bad = Farthest(budget=0.2).poison(X, y).y
     _, errors = games_of(victim, X, y, (unseen, truth), draws=8).judge([y, bad])
     fits = [
-        [1 - FloralClassifier(**victim.get_params() | {"random_state": s}).fit(X, labels).score(unseen, truth)
+        [1 - clone(victim).set_params(random_state=s).fit(X, labels).score(unseen, truth)
          for s in range(6)]
         for labels in (y, bad)
     ]  # fmt: skip

@@ -39,7 +39,7 @@ def settings(name, data):
 def test_twenty_percent_cost_far_more_than_random_flips(name, n_train, splits):
     losses = {"random": [], name: []}
     for seed in range(1, splits + 1):
-        data = load_moon(seed, n_train=n_train, n_val=300, n_test=1000)
+        data = load_moon(random_state=seed, n_train=n_train, n_val=300, n_test=1000)
         clean = accuracy(data, data.y_train)
         for attack in losses:
             result = poison(data.X_train, data.y_train, attack, 0.2, 0, **settings(attack, data))
@@ -51,7 +51,7 @@ def test_twenty_percent_cost_far_more_than_random_flips(name, n_train, splits):
 
 
 def test_labels_poisoned_against_one_model_hurt_another():
-    data = load_moon(1)
+    data = load_moon(random_state=1)
     victims = {"svc": VICTIM, "knn": KNeighborsClassifier(15)}
     table = transfer_table(
         data.X_train,

@@ -30,7 +30,7 @@ def results():
     yield review
     rows = review.ask(2)
     review.answer(rows, y[rows])
-    yield from (review, review.wrong_share_, review.guarantee(), review.choose({"a": SVC(), "b": SVC(C=10)}))
+    yield from (review, review.wrong_share, review.guarantee(), review.choose({"a": SVC(), "b": SVC(C=10)}))
     yield Accuracy(0.9, 0.8, 0.95, 12)
     yield fl.load_moon(n_train=50, n_val=10, n_test=10)
     yield audit(X, bad.y, random_state=0)

@@ -1,4 +1,4 @@
-"""Named classifiers are presets: the same as sanitiser + SVC, and as FloralClassifier without its attacker."""
+"""Named classifiers are presets: the same as sanitiser + SVC, and as the paper's game without its attacker."""
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ from floral_learn.baselines.rsrnn import RSRNNClassifier
 from floral_learn.baselines.svm import PlainSVC
 from floral_learn.certify.partition import PartitionAggregationClassifier
 from floral_learn.certify.smoothing import RandomizedSmoothingClassifier
-from floral_learn.floral.classifier import FloralClassifier
+from floral_learn.floral.paper import PaperFloralClassifier
 from floral_learn.sanitizers import CurieFilter, KLIDWeights, KNNRelabel
 from floral_learn.sanitizers.sanitized import SanitizedClassifier
 
@@ -69,10 +69,11 @@ def test_pgd_preset_equals_sanitiser_then_floral_without_attacker(noisy_moons, p
     X, y, _ = noisy_moons()
     rounds = {"n_rounds": 40, "learning_rate": 3e-3, "average": False, "decay": (0.1, 20)}
     named = type(preset)(**{**preset.get_params(), "solver": "pgd", **rounds}).fit(X, y)
-    floral = FloralClassifier(gamma=0.7, C=2.0, budget=0, tol=None, random_state=preset.random_state, **rounds)
+    own = {"budget": 0, "projection": "exact", "random_state": preset.random_state, **rounds}
+    floral = PaperFloralClassifier(gamma=0.7, C=2.0, **own)
     generic = SanitizedClassifier(sanitizer, floral).fit(X, y)
     np.testing.assert_array_equal(named.decision_function(X), generic.decision_function(X))
-    assert isinstance(named.estimator_.estimator_, FloralClassifier)
+    assert isinstance(named.estimator_.estimator_, PaperFloralClassifier)
 
 
 def test_plain_svc_is_svc_and_its_pgd_is_floral_without_attacker(noisy_moons):
@@ -81,9 +82,8 @@ def test_plain_svc_is_svc_and_its_pgd_is_floral_without_attacker(noisy_moons):
         PlainSVC(gamma=1.0).fit(X, y).decision_function(X), SVC(gamma=1.0, C=10.0).fit(X, y).decision_function(X)
     )
     ours = PlainSVC(gamma=1.0, solver="pgd", n_rounds=50, learning_rate=5e-4, average=False).fit(X, y)
-    floral = FloralClassifier(
-        gamma=1.0, C=10.0, budget=0, tol=None, n_rounds=50, learning_rate=5e-4, average=False
-    ).fit(X, y)
+    game = {"budget": 0, "n_rounds": 50, "learning_rate": 5e-4, "projection": "exact"}
+    floral = PaperFloralClassifier(gamma=1.0, C=10.0, **game).fit(X, y)
     np.testing.assert_array_equal(ours.decision_function(X), floral.decision_function(X))
 
 
@@ -101,7 +101,8 @@ def test_label_noise_pgd_trains_on_the_corrected_gram(noisy_moons):
     rounds = {"n_rounds": 60, "learning_rate": 3e-3, "average": False}
     ours = LabelNoiseSVC(0.2, gamma=1.0, solver="pgd", **rounds).fit(X, y)
     K = rbf_kernel(X, gamma=1.0)
-    floral = FloralClassifier(kernel="precomputed", C=10.0, budget=0, tol=None, **rounds).fit(correct_gram(K, 0.2), y)
+    floral = PaperFloralClassifier(kernel="precomputed", C=10.0, budget=0, projection="exact", **rounds)
+    floral.fit(correct_gram(K, 0.2), y)
     np.testing.assert_allclose(ours.decision_function(X), floral.decision_function(K), atol=1e-8)
 
 

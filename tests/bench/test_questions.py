@@ -66,7 +66,7 @@ def test_cells_that_run_together_are_as_those_that_run_alone(monkeypatch):
     cells = question_cells(methods=["review", "random", "duals"], data=["iris"], reps=1, levels=[30.0])
     cells = [cell for cell in cells if cell.attack.name == "farthest"]
     runs = []
-    monkeypatch.setattr(ask_and_score.LabelReview, "fit", _counted(ask_and_score.LabelReview.fit, runs))
+    monkeypatch.setattr(ask_and_score.LabelReview, "train", _counted(ask_and_score.LabelReview.train, runs))
     together = ask_and_score.run_cells(cells)
     assert len(runs) == 2 * (len(cells) - 1)
     assert [result.rows for result in together] == [run_cell(cell).rows for cell in cells]

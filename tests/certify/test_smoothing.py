@@ -331,7 +331,7 @@ def test_bad_parameters_are_named_with_value_and_range(parameter, value):
 
 @pytest.mark.parametrize(("q", "paper"), [(0.1, 0.557), (0.3, 0.509), (0.4, 0.509)])
 def test_without_intercept_the_authors_clean_moon_split_gives_the_papers_numbers(q, paper):
-    moon = load_moon(1)
+    moon = load_moon(random_state=1)
     model = RandomizedSmoothingClassifier(q, ridge=0.01, fit_intercept=False, scale=False).fit(
         moon.X_train, moon.y_train
     )

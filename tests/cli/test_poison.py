@@ -154,7 +154,7 @@ WRONG = {
         ("in.csv", "-l", "label", "-o", "o.csv"),
         "has no column 'label'; its columns are: 'id', 'size'",
     ),
-    "unknown kind": (("in.xlsx", "-l", "y", "-o", "o.xlsx"), "cannot read .xlsx"),
+    "unknown kind": (("in.docx", "-l", "y", "-o", "o.docx"), "cannot read .docx"),
     "other kind out": (("in.csv", "-l", "y", "-o", "o.parquet"), "must end in .csv"),
     "over the input": (("in.csv", "-l", "y", "-o", "in.csv"), "is the input itself"),
     "no folder": (("in.csv", "-l", "y", "-o", "deep/o.csv"), "folder of --out"),

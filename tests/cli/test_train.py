@@ -185,3 +185,15 @@ def test_trusted_rows_weights_and_decisions_reach_the_fit(tmp_path, table):
     assert "--trusted: --method curie has no use for it" in refused.output
     wrong = run("train", path, *columns, "--trusted", "x1", "--drop", "gold", "--drop", "heavy")
     assert wrong.exit_code == 2
+
+
+def test_two_spellings_of_a_class_are_said_and_a_pickle_is_refused(tmp_path):
+    rows = "".join(f"{i},{['Graduate', 'graduate ', 'Dropout'][i % 3]}\n" for i in range(60))
+    (tmp_path / "t.csv").write_text("x,y\n" + rows)
+    done = run("train", tmp_path / "t.csv", "-l", "y", "-o", tmp_path / "m.skops", "-m", "svm")
+    assert done.exit_code == 0
+    assert "'graduate' (20 rows) and 'Graduate' (20 rows) differ only in case or spaces" in done.output
+    refused = run("train", tmp_path / "t.csv", "-l", "y", "-o", tmp_path / "m.pkl", "-m", "svm")
+    assert refused.exit_code == 2
+    assert "must end in .skops" in refused.stderr
+    assert not (tmp_path / "m.pkl").exists()

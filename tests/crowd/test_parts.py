@@ -55,45 +55,6 @@ def dense_crowd(n=150, people=12, per_item=6, accuracy=0.75, k=4, seed=0):
     return y, np.where(keep, votes, -1)
 
 
-def test_colluders_are_found_and_honest_people_are_not_accused():
-    y, votes = dense_crowd()
-    assert not aggregate_votes(votes, missing=-1, random_state=0).solution.cliques.groups
-    result = poison_votes(votes, y=y, attack="collusion", budget=0.34, missing=-1, random_state=0)
-    found = aggregate_votes(result.votes, missing=-1, random_state=0)
-    assert len(found.solution.cliques.groups) == 1
-    assert set(found.solution.cliques.groups[0]) == set(result.annotators)
-    assert any("count as one vote per item" in note for note in found.notes)
-    majority = np.stack([(result.votes == c).sum(axis=1) for c in range(4)], axis=1).argmax(axis=1)
-    assert (found.labels == y).mean() > (majority == y).mean() + 0.05
-
-
-def test_a_plan_shows_in_the_features_where_nobody_shares_an_item():
-    rng = np.random.default_rng(0)
-    y = rng.integers(4, size=600)
-    X = rng.normal(size=(600, 4)) + 4 * np.eye(4)[y]
-    who = np.arange(600) % 12  # one vote per item: nobody ever meets
-    given = np.where(rng.random(600) < 0.85, y, rng.integers(4, size=600))
-    lies = np.where(who < 4, (y + 1) % 4, given)
-    people = aggregate_votes(lies, X, groups=who, random_state=0).annotators.set_index("annotator")
-    for person in range(4):
-        assert {text.split(" (")[0] for text in people.loc[person, "agrees_with"].split("; ")} == {
-            str(other) for other in range(4) if other != person
-        }
-    assert (people.loc[4:, "agrees_with"] == "").all()
-    noise = np.where(who < 4, rng.integers(4, size=600), given)
-    people = aggregate_votes(noise, X, groups=who, random_state=0).annotators
-    assert (people["agrees_with"] == "").all()
-
-
-def test_cliques_weigh_one_vote_per_item():
-    y, votes = dense_crowd()
-    result = poison_votes(votes, y=y, attack="collusion", budget=0.34, missing=-1, random_state=0)
-    found = aggregate_votes(result.votes, missing=-1, random_state=0)
-    inside = np.isin(found.solution.votes.annotator, found.solution.cliques.groups[0])
-    weight = np.bincount(found.solution.votes.item[inside], found.solution.votes.weight[inside], minlength=len(y))
-    np.testing.assert_allclose(weight[weight > 0], 1.0)
-
-
 def test_too_many_doubtful_votes_are_said_aloud():
     y, votes = dense_crowd()
     result = poison_votes(votes, y=y, attack="pair", budget=0.34, missing=-1, random_state=0)
@@ -174,8 +135,8 @@ def two_camps(share, n=240, people=20, per_item=5, accuracy=0.85, k=3, seed=0):
     return y, np.where(keep, votes, -1)
 
 
-@pytest.mark.parametrize(("share", "decides"), [(0.0, True), (0.2, True), (0.4, True), (0.5, False)])
-def test_labels_are_not_decided_where_two_camps_are_nearly_equal(share, decides):
+@pytest.mark.parametrize(("share", "decides"), [(0.0, True), (0.2, True), (0.4, False), (0.5, False)])
+def test_labels_are_not_decided_where_a_third_or_more_contradict_together(share, decides):
     y, votes = two_camps(share)
     found = aggregate_votes(votes, missing=-1, random_state=0)
     assert found.decided.mean() > 0.95 if decides else found.decided.mean() < 0.2

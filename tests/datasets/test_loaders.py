@@ -24,7 +24,7 @@ def bare(monkeypatch, tmp_path):
 
 
 def test_moon_has_the_paper_sizes_labels_and_scale():
-    data = load_moon(seed=3)
+    data = load_moon(random_state=3)
     assert [len(part) for part in (data.y_train, data.y_val, data.y_test)] == [500, 500, 1000]
     assert set(data.y_train) == {-1, 1}
     everything = np.vstack([data.X_train, data.X_val, data.X_test])
@@ -35,12 +35,12 @@ def test_moon_has_the_paper_sizes_labels_and_scale():
 
 
 def test_moon_replications_differ_and_repeat():
-    assert not np.array_equal(load_moon(2).X_train, load_moon(3).X_train)
-    np.testing.assert_array_equal(load_moon(2).X_train, load_moon(2).X_train)
+    assert not np.array_equal(load_moon(random_state=2).X_train, load_moon(random_state=3).X_train)
+    np.testing.assert_array_equal(load_moon(random_state=2).X_train, load_moon(random_state=2).X_train)
 
 
 def test_moon_other_sizes():
-    data = load_moon(0, n_train=30, n_val=10, n_test=20)
+    data = load_moon(random_state=0, n_train=30, n_val=10, n_test=20)
     assert (data.X_train.shape, data.X_val.shape, data.X_test.shape) == ((30, 2), (10, 2), (20, 2))
 
 
@@ -74,8 +74,8 @@ def test_moon_reference_labels_have_the_published_number_of_flips(labels, flips)
 
 
 def test_moon_refuses_reference_labels_for_other_rows():
-    with pytest.raises(ValueError, match="published for seed=1"):
-        load_moon(2, labels="lfa-5")
+    with pytest.raises(ValueError, match="published for random_state=1"):
+        load_moon(random_state=2, labels="lfa-5")
     with pytest.raises(ValueError, match="labels must be"):
         load_moon(labels="lfa-6")
 
@@ -102,13 +102,13 @@ def test_mnist_one_against_seven_is_complete():
 
 @pytest.mark.data(mnist.FILE)
 def test_mnist_subsets_are_disjoint_seeded_and_keep_labels():
-    data = load_mnist(digits=(3, 8, 9), n_train=200, n_val=100, n_test=50, seed=1)
+    data = load_mnist(digits=(3, 8, 9), n_train=200, n_val=100, n_test=50, random_state=1)
     assert set(data.y_train) == {3, 8, 9}
     assert (len(data.y_train), len(data.y_val), len(data.y_test)) == (200, 100, 50)
     together = np.vstack([data.X_train, data.X_val])
     assert len(np.unique(together, axis=0)) == 300
-    again = load_mnist(digits=(3, 8, 9), n_train=200, n_val=100, n_test=50, seed=1)
-    other = load_mnist(digits=(3, 8, 9), n_train=200, n_val=100, n_test=50, seed=2)
+    again = load_mnist(digits=(3, 8, 9), n_train=200, n_val=100, n_test=50, random_state=1)
+    other = load_mnist(digits=(3, 8, 9), n_train=200, n_val=100, n_test=50, random_state=2)
     np.testing.assert_array_equal(data.X_train, again.X_train)
     assert not np.array_equal(data.X_train, other.X_train)
     with pytest.raises(ValueError, match="do not fit"):
@@ -178,10 +178,11 @@ def test_dataset_arrays_cannot_be_written_and_lengths_must_match():
 
 
 @pytest.mark.parametrize("name", DATASETS)
-def test_every_data_set_takes_seed_and_data_home(name):
+def test_every_data_set_takes_random_state_and_data_home(name):
     import inspect
 
-    assert {"seed", "data_home", "n_train", "n_val", "n_test"} <= set(inspect.signature(DATASETS[name]).parameters)
+    taken = set(inspect.signature(DATASETS[name]).parameters)
+    assert {"random_state", "data_home", "n_train", "n_val", "n_test"} <= taken
 
 
 def test_a_cache_that_cannot_be_written_is_a_clear_error(bare):

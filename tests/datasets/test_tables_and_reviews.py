@@ -4,7 +4,7 @@ import lzma
 import numpy as np
 import pytest
 
-from floral_learn import from_csv
+from floral_bench.split_table import load_split_table
 from floral_learn.datasets import imdb, load_imdb
 
 
@@ -16,18 +16,18 @@ def write(path, n=80):
 
 def test_a_table_is_split_by_seed_and_class(tmp_path):
     path = write(tmp_path / "t.csv")
-    data = from_csv(path, "y", seed=3, val_size=0.2)
+    data = load_split_table(path, "y", seed=3, val_size=0.2)
     assert (len(data.y_train), len(data.y_val), len(data.y_test)) == (40, 16, 24)
     assert data.X_train.shape[1] == 3  # a number and two categories
     for y in (data.y_train, data.y_test):
         assert (y == "p").mean() == pytest.approx(0.5)
-    again, other = from_csv(path, "y", seed=3, val_size=0.2), from_csv(path, "y", seed=4, val_size=0.2)
+    again, other = load_split_table(path, "y", seed=3, val_size=0.2), load_split_table(path, "y", seed=4, val_size=0.2)
     np.testing.assert_array_equal(again.X_train, data.X_train)
     assert not np.array_equal(other.X_train, data.X_train)
 
 
 def test_the_encoding_is_learned_on_training_rows_alone(tmp_path):
-    data = from_csv(write(tmp_path / "t.csv"), "y", seed=0)
+    data = load_split_table(write(tmp_path / "t.csv"), "y", seed=0)
     np.testing.assert_allclose(data.X_train[:, 0].mean(), 0, atol=1e-12)
     np.testing.assert_allclose(data.X_train[:, 0].std(), 1)
     assert abs(data.X_test[:, 0].mean()) > 1e-6
@@ -45,9 +45,9 @@ def test_the_encoding_is_learned_on_training_rows_alone(tmp_path):
 def test_a_table_that_cannot_be_used_is_explained(tmp_path, content, label, message):
     (tmp_path / "t.csv").write_text(content)
     with pytest.raises(ValueError, match=message):
-        from_csv(tmp_path / "t.csv", label)
+        load_split_table(tmp_path / "t.csv", label)
     with pytest.raises(ValueError, match="No such file"):
-        from_csv(tmp_path / "none.csv", label)
+        load_split_table(tmp_path / "none.csv", label)
 
 
 def test_a_file_of_other_reviews_is_refused(tmp_path):
@@ -77,7 +77,7 @@ def _offline(*_args, **_kwargs):
 
 @pytest.mark.data(imdb.FILE)
 def test_the_real_reviews_have_the_papers_split():
-    data = load_imdb(n_train=20_000, n_val=5_000, n_test=100, seed=1)
+    data = load_imdb(n_train=20_000, n_val=5_000, n_test=100, random_state=1)
     assert (len(data.X_train), len(data.X_val), len(data.X_test)) == (20_000, 5_000, 100)
     assert set(np.unique(data.y_train)) == {-1, 1}
     assert abs((data.y_train == 1).mean() - 0.5) < 0.02

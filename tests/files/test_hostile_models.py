@@ -4,21 +4,35 @@ import copy
 import io
 import json
 import random
+import re
 import zipfile
 
 import numpy as np
 import pytest
 import skops.io
 from scipy import sparse
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_moons
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import (
+    BaggingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    VotingClassifier,
+)
 from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.linear_model import LogisticRegression
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import LogisticRegression, RidgeClassifier, SGDClassifier
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.svm import SVC, SVR, NuSVC, OneClassSVM
+from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
+from sklearn.semi_supervised import SelfTrainingClassifier
+from sklearn.svm import SVC, SVR, LinearSVC, NuSVC, OneClassSVM
 
 from floral_learn import FloralClassifier, ModelFileError, PlainSVC, load, save
 from floral_learn.files.model_archive import sealed
@@ -383,9 +397,43 @@ def test_random_states_read_inside_their_tables(tmp_path):
 
 @pytest.mark.parametrize("model", [RandomForestClassifier(3), HistGradientBoostingClassifier(max_iter=2), KMeans(2)])
 def test_compiled_models_must_be_named_whatever_skops_trusts(model, tmp_path):
-    save(model.fit(X, Y), path := tmp_path / "m.skops")
+    with pytest.warns(UserWarning, match=r"load will refuse this file unless it is told trusted=\['sklearn") as said:
+        save(model.fit(X, Y), path := tmp_path / "m.skops")
     with pytest.raises(ModelFileError, match=r"not trusted: .*sklearn"):
         load(path)
+    named = re.findall(r"'([^']*)'", str(said[0].message))
+    np.testing.assert_array_equal(load(path, trusted=named).predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SGDClassifier(random_state=0),
+        MLPClassifier((4,), max_iter=3, random_state=0),
+        GaussianNB(),
+        LinearDiscriminantAnalysis(),
+        make_pipeline(PCA(1), Nystroem(n_components=5, random_state=0), LinearSVC()),
+        GridSearchCV(make_pipeline(StandardScaler(), SVC()), {"svc__C": [1, 10]}, cv=2),
+        CalibratedClassifierCV(PlainSVC(), cv=2),
+        VotingClassifier([("a", LogisticRegression()), ("b", RidgeClassifier())]),
+        make_pipeline(KBinsDiscretizer(3, quantile_method="averaged_inverted_cdf"), LogisticRegression()),
+        SelfTrainingClassifier(SVC()),
+        BaggingClassifier(LogisticRegression(), 2, random_state=0),
+    ],
+    ids=lambda model: str(model).partition("(")[0],
+)
+@pytest.mark.filterwarnings("error:load will refuse")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:y contains no unlabeled samples")
+def test_models_of_numpy_need_no_word(model, tmp_path):
+    save(model.fit(X, Y), path := tmp_path / "m.skops")
+    np.testing.assert_array_equal(load(path).predict(X), model.predict(X))
+
+
+def test_a_model_over_the_limit_of_load_is_saved_with_a_word(tmp_path, monkeypatch, model):
+    monkeypatch.setattr("floral_learn.files.persistence.MAX_BYTES", 1000)
+    with pytest.warns(UserWarning, match=r"unless it is told max_bytes=\d+"):
+        save(model, tmp_path / "m.skops")
 
 
 def test_a_deep_schema_is_one_error(raw, tmp_path):

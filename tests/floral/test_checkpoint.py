@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.datasets import make_blobs, make_moons
 
-from floral_learn import Checkpoint, FloralClassifier, load, resume, save
+from floral_learn import Checkpoint, Engine, FloralClassifier, load, resume, save
 
 X, Y = make_moons(120, noise=0.2, random_state=0)
 NAMES = np.array(["no", "yes"], dtype=object)[Y]
@@ -71,9 +71,9 @@ def test_weights_trust_and_multi_class_survive(tmp_path):
 
 def test_csr_rows_low_rank_and_torch_survive(tmp_path):
     S = sparse.csr_matrix(X)
-    whole = interrupted(tmp_path / "a", 80, S, Y, gram="low_rank", rank=40)
+    whole = interrupted(tmp_path / "a", 80, S, Y, engine=Engine(gram="low_rank", rank=40))
     assert_same(whole, resume(tmp_path / "a"), S)
-    whole = interrupted(tmp_path / "b", 80, device="cpu", dtype="float32")
+    whole = interrupted(tmp_path / "b", 80, engine=Engine(device="cpu", dtype="float32"))
     assert_same(whole, resume(tmp_path / "b"))
 
 
@@ -167,7 +167,7 @@ def test_errors_say_what_is_wrong(tmp_path):
 SCRIPT = """
 import sys
 from sklearn.datasets import make_moons
-from floral_learn import Checkpoint, FloralClassifier
+from floral_learn import Checkpoint, Engine, FloralClassifier
 X, y = make_moons(400, noise=0.2, random_state=0)
 clf = FloralClassifier(budget=0.1, n_rounds=100_000, tol=None, random_state=0)
 clf.set_callbacks(Checkpoint(sys.argv[1], every=7)).fit(X, y)

@@ -12,9 +12,8 @@ import dask.array as da
 import dask.dataframe as dd
 from distributed import Client, LocalCluster
 
-from floral_learn import FloralClassifier
+from floral_learn import Engine, FloralClassifier, PaperFloralClassifier
 from floral_learn.floral import dask_part
-from floral_learn.floral.dask_fit import fit_on_cluster
 from floral_learn.floral.dask_part import tie_ranks
 from floral_learn.game.arrays import draw
 from floral_learn.game.attackers import TIES
@@ -24,7 +23,8 @@ X = RNG.normal(size=(1500, 5))
 NOISE = 0.3 * RNG.normal(size=1500)
 TWO = np.where(X[:, 0] * X[:, 1] + NOISE > 0, "a", "b")
 THREE = np.digitize(X[:, 0] + NOISE, [-0.5, 0.5])
-PARAMS = {"gram": "low_rank", "rank": 40, "n_rounds": 30, "dtype": "float64", "random_state": 3, "budget": 0.05}
+ENGINE = Engine(gram="low_rank", rank=40, dtype="float64")
+PARAMS = {"engine": ENGINE, "n_rounds": 30, "random_state": 3, "budget": 0.05}
 SHORT = PARAMS | {"n_rounds": 8}
 
 
@@ -55,7 +55,7 @@ def assert_same_game(many, one):
 def test_flips_and_duals_are_those_of_one_machine(client, y):
     weight = RNG.uniform(0.5, 2, size=1500)
     trusted = RNG.random(1500) < 0.2
-    params = PARAMS | {"decay": (0.5, 10), "class_weight": "balanced", "gamma": "scale"}
+    params = PARAMS | {"class_weight": "balanced", "gamma": "scale"}
     one = FloralClassifier(**params).fit(X, y, sample_weight=weight, trusted=trusted)
     many = FloralClassifier(**params).fit(*spread(y), sample_weight=da.from_array(weight, chunks=500), trusted=trusted)
     assert_same_game(many, one)
@@ -66,7 +66,7 @@ def test_flips_and_duals_are_those_of_one_machine(client, y):
 
 
 def test_the_rank_is_chosen_as_on_one_machine(client):
-    params = PARAMS | {"rank": "auto", "gamma": 0.02}
+    params = PARAMS | {"engine": Engine(gram="low_rank", dtype="float64"), "gamma": 0.02}
     one, many = FloralClassifier(**params).fit(X, TWO), FloralClassifier(**params).fit(*spread(TWO))
     assert many.gram_ == one.gram_
     assert_same_game(many, one)
@@ -122,7 +122,7 @@ def test_a_killed_worker_does_not_lose_the_fit(client, after):
 
 
 def test_a_worker_killed_while_the_factor_grows_is_replaced(client, monkeypatch):
-    params = PARAMS | {"rank": 120, "n_rounds": 5}
+    params = PARAMS | {"engine": Engine(gram="low_rank", rank=120, dtype="float64"), "n_rounds": 5}
     one = FloralClassifier(**params).fit(X, TWO)
     client.wait_for_workers(2)
     before = set(client.scheduler_info(n_workers=-1)["workers"])
@@ -156,20 +156,6 @@ def test_csv_and_parquet_through_dataframes(client, tmp_path):
         np.testing.assert_array_equal(apart.history_["flips"], one.history_["flips"])
 
 
-def test_fit_on_cluster_by_address(client, tmp_path):
-    frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(5)]).assign(label=TWO)
-    frame.to_csv(tmp_path / "data.csv", index=False)
-    np.save(tmp_path / "X.npy", X)
-    np.save(tmp_path / "y.npy", TWO)
-    one = FloralClassifier(**SHORT).fit(X, TWO)
-    address = client.scheduler.address
-    for source, label in ((tmp_path / "data.csv", "label"), (tmp_path / "X.npy", tmp_path / "y.npy")):
-        many = fit_on_cluster(address, FloralClassifier(**SHORT), source, label)
-        np.testing.assert_array_equal(many.history_["flips"], one.history_["flips"])
-    with pytest.raises(ValueError, match="no column 'target'"):
-        fit_on_cluster(address, FloralClassifier(), tmp_path / "data.csv", "target")
-
-
 def test_bad_input_is_named(client):
     rows, labels = spread(TWO)
     broken = X.copy()
@@ -182,9 +168,15 @@ def test_bad_input_is_named(client):
         FloralClassifier(**PARAMS).fit(rows, da.zeros(1500, chunks=400))
     with pytest.raises(ValueError, match="weight 0"):
         FloralClassifier(**PARAMS).fit(rows, labels, sample_weight=np.r_[0.0, np.ones(1499)])
-    for wrong in ({"gram": "dense"}, {"projection": "fixed_point"}, {"device": "cpu"}, {"kernel": "sigmoid"}):
-        with pytest.raises(ValueError, match=next(iter(wrong))):
-            FloralClassifier(**(PARAMS | wrong)).fit(rows, labels)
+    refused = {
+        "gram": FloralClassifier(engine=Engine(gram="dense")),
+        "device": FloralClassifier(engine=Engine(device="cpu")),
+        "kernel": FloralClassifier(kernel="sigmoid"),
+        "projection": PaperFloralClassifier(projection="fixed_point"),
+    }
+    for what, clf in refused.items():
+        with pytest.raises(ValueError, match=what):
+            clf.fit(rows, labels)
 
 
 def test_without_a_client_the_way_to_one_is_shown(monkeypatch):

@@ -8,13 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from floral_learn import FloralClassifier, load, save
+from floral_learn import Engine, FloralClassifier, load, save
 from floral_learn.game import row_blocks
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(3300, 6))
 Y = np.where(X[:, 0] * X[:, 1] + 0.2 * RNG.normal(size=3300) > 0, "yes", "no")
-PARAMS = {"gram": "low_rank", "rank": 50, "n_rounds": 40, "dtype": "float64", "random_state": 0, "budget": 0.05}
+ENGINE = Engine(gram="low_rank", rank=50, dtype="float64")
+PARAMS = {"engine": ENGINE, "n_rounds": 40, "random_state": 0, "budget": 0.05}
 
 
 @pytest.fixture
@@ -108,7 +109,7 @@ def test_the_features_are_never_in_memory_at_once(tmp_path, monkeypatch):
     wide.flush()
     labels = np.arange(8000) % 2
     tracemalloc.start()  # sees what numpy allocates, not the pages of a memory map
-    clf = FloralClassifier(gram="low_rank", rank=8, n_rounds=5, gamma=1e-3, budget=0.02)
+    clf = FloralClassifier(engine=Engine(gram="low_rank", rank=8), n_rounds=5, gamma=1e-3, budget=0.02)
     clf.fit(tmp_path / "wide.npy", labels)
     clf.predict(tmp_path / "wide.npy")
     peak = tracemalloc.get_traced_memory()[1]

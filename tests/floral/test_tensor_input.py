@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits, make_moons
 
-from floral_learn import FloralClassifier
+from floral_learn import Engine, FloralClassifier
 
 torch = pytest.importorskip("torch")
 
@@ -29,7 +29,8 @@ def place(X, device):
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_a_tensor_gives_the_model_of_the_array(device, gram, dtype):
     X, y = moons()
-    params = {"n_rounds": 40, "random_state": 0, "gram": gram, "rank": 40, "dtype": dtype, "device": device}
+    engine = Engine(gram=gram, rank=40, dtype=dtype, device=device)
+    params = {"n_rounds": 40, "random_state": 0, "engine": engine}
     expected = FloralClassifier(**params).fit(X, y)
     weight = np.linspace(0.5, 1.5, len(y))
     for more in ({}, {"sample_weight": weight}):
@@ -48,7 +49,9 @@ def test_a_tensor_gives_the_model_of_the_array(device, gram, dtype):
 
 def test_classes_come_back_as_a_tensor_where_they_are_numbers(device):
     X, y = load_digits(return_X_y=True)
-    clf = FloralClassifier(n_rounds=30, random_state=0, device=device).fit(place(X, device), torch.as_tensor(y))
+    clf = FloralClassifier(n_rounds=30, random_state=0, engine=Engine(device=device)).fit(
+        place(X, device), torch.as_tensor(y)
+    )
     found = clf.predict(place(X, device))
     assert isinstance(found, torch.Tensor)
     assert found.shape == (len(y),)
@@ -61,7 +64,9 @@ def test_a_row_of_weight_zero_is_left_out(device):
     X, y = moons()
     weight = np.ones(len(y))
     weight[::3] = 0
-    clf = FloralClassifier(n_rounds=30, random_state=0, device=device).fit(place(X, device), y, sample_weight=weight)
+    clf = FloralClassifier(n_rounds=30, random_state=0, engine=Engine(device=device)).fit(
+        place(X, device), y, sample_weight=weight
+    )
     assert not np.isin(clf.support_, np.arange(0, len(y), 3)).any()
 
 
@@ -80,12 +85,12 @@ def test_a_row_of_weight_zero_is_left_out(device):
 )
 def test_bad_tensors_are_refused_before_any_work(X, y, message):
     with pytest.raises(ValueError, match=message):
-        FloralClassifier(device="cpu").fit(X, y)
+        FloralClassifier(engine=Engine(device="cpu")).fit(X, y)
 
 
 def test_rows_of_another_width_are_refused_at_prediction():
     X, y = moons()
-    clf = FloralClassifier(n_rounds=20, device="cpu").fit(torch.as_tensor(X), y)
+    clf = FloralClassifier(n_rounds=20, engine=Engine(device="cpu")).fit(torch.as_tensor(X), y)
     with pytest.raises(ValueError, match="expects 2 features"):
         clf.predict(torch.zeros((3, 5)))
 
@@ -95,7 +100,7 @@ def test_other_types_of_numbers_are_read_as_numpy_would_read_them(dtype, device)
     X, y = moons()
     X = torch.as_tensor(np.round(4 * X)).to(dtype)
     expected = FloralClassifier(n_rounds=20, random_state=0).fit(X.double().numpy(), y)
-    found = FloralClassifier(n_rounds=20, random_state=0, device=device).fit(place(X, device), y)
+    found = FloralClassifier(n_rounds=20, random_state=0, engine=Engine(device=device)).fit(place(X, device), y)
     np.testing.assert_allclose(
         found.decision_function(place(X, device)).cpu().numpy(),
         expected.decision_function(X.double().numpy()),

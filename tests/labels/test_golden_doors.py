@@ -75,11 +75,11 @@ def of_review(X, truth, given):
     more = review.ask(2)
     return {
         "asked": [int(row) for row in (*asked, *more)],
-        "labels": summary(review.labels_),
+        "labels": summary(review.labels),
         "probability": summary(
-            review.label_probability_[np.arange(len(given)), np.searchsorted(np.unique(given), given)]
+            review.label_probability[np.arange(len(given)), np.searchsorted(np.unique(given), given)]
         ),
-        "wrong": summary(review.wrong_probability_),
+        "wrong": summary(review.wrong_probability),
     }
 
 

@@ -25,6 +25,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from tiny_text import make_reviews, make_roberta
 
 from floral_learn.floral.classifier import FloralClassifier
+from floral_learn.floral.engine import Engine
+from floral_learn.floral.paper import PaperFloralClassifier
 from floral_learn.neural.influence import (
     dual_influence,
     gradient_influence,
@@ -235,9 +237,9 @@ WRONG_HEADS = [
     (make_pipeline(StandardScaler(), FloralClassifier(n_rounds=-1)), {}, "n_rounds"),
     (FloralClassifier(budget=1.5), {}, "budget=1.5"),
     (FloralClassifier(budget=100), {}, "the number of rows, 80"),
-    (FloralClassifier(decay=(2, 1)), {}, "decay"),
-    (FloralClassifier(flip_distribution=[[1.0]]), {}, "flip_distribution"),
-    (FloralClassifier(device="tpu9"), {}, "device='tpu9'"),
+    (PaperFloralClassifier(decay=(2, 1)), {}, "decay"),
+    (PaperFloralClassifier(flip_distribution=[[1.0]]), {}, "flip_distribution"),
+    (FloralClassifier(engine=Engine(device="tpu9")), {}, "device='tpu9'"),
     (FloralClassifier(class_weight={"ugly": 2}), {}, "class_weight"),
     (FloralClassifier(kernel="precomputed"), {}, "kernel='precomputed'"),
     (LinearRegression(), {}, "must be a classifier"),

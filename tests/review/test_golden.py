@@ -47,17 +47,17 @@ def told(X, y, given, options):
     for turn in range(14):
         rows = review.ask(1)
         review.answer(rows, [None] if turn == 5 else y[rows], reviewer="Ada" if turn % 5 else "Bea")
-    wrong = review.wrong_probability_
-    model = review.fit(SVC())
+    wrong = review.wrong_probability
+    model = review.train(SVC())
     return {
-        "asked": [entry["row"] for entry in review.history_],
+        "asked": [entry["row"] for entry in review.history],
         "next": review.ask(3).tolist(),
         "wrong_probability": wrong[:: len(wrong) // 12].round(4).tolist(),
         "mean": round(float(wrong.mean()), 4),
-        "changed": np.flatnonzero(review.labels_ != review.given).tolist(),
-        "trained": np.flatnonzero(review.training_labels_ != review.given).tolist(),
-        "weights": np.asarray(review.training_weights_)[:: len(wrong) // 12].round(3).tolist(),
-        "reviewers": {name: round(rate, 4) for name, rate in review.reviewers_.items()},
+        "changed": np.flatnonzero(review.labels != review.given).tolist(),
+        "trained": np.flatnonzero(review.training_labels != review.given).tolist(),
+        "weights": np.asarray(review.training_weights)[:: len(wrong) // 12].round(3).tolist(),
+        "reviewers": {name: round(rate, 4) for name, rate in review.reviewers.items()},
         "guarantee": [round(review.guarantee().low, 4), round(review.guarantee().high, 4)],
         "score": round(float(model.score(X, y)), 3),
     }

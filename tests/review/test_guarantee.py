@@ -82,7 +82,7 @@ def test_a_checked_set_has_an_exact_number():
 def test_the_walk_is_secret_without_a_seed_and_void_with_one():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2)), rng.integers(0, 2, 60)
-    walks = {tuple(LabelReview(X, y)._walk.tolist()) for _ in range(3)}
+    walks = {tuple(LabelReview(X, y)._order.tolist()) for _ in range(3)}
     assert len(walks) == 3
     assert LabelReview(X, y).guarantee().valid
     seeded = LabelReview(X, y, random_state=0).guarantee()
@@ -94,7 +94,7 @@ def test_only_the_unbroken_start_of_the_walk_counts():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2)), rng.integers(0, 2, 60)
     review = LabelReview(X, y)
-    walk = review._walk
+    walk = review._order
     review.answer(walk[[0, 1, 3, 4]].tolist(), y[walk[[0, 1, 3, 4]]])
     assert review.guarantee().checked == 2
     review.answer([int(walk[2])], [1 - y[walk[2]]])
@@ -110,14 +110,14 @@ def test_one_question_in_four_walks():
         rows = review.ask(1)
         review.answer(rows, y[rows])
     assert review.guarantee().checked >= 10
-    assert sum(entry["walk"] for entry in review.history_) >= 10
+    assert sum(entry["drawn"] for entry in review.history) >= 10
 
 
 def test_disagreeing_reviewers_count_as_not_sure():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2)), rng.integers(0, 2, 60)
     review = LabelReview(X, y)
-    row = int(review._walk[0])
+    row = int(review._order[0])
     review.answer([row], [y[row]], reviewer="a")
     review.answer([row], [1 - y[row]], reviewer="b")
     assert review.guarantee().unsure == 1
@@ -149,20 +149,20 @@ def test_accuracy_is_counted_on_rows_kept_out_of_training():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(120, 3)), rng.integers(0, 2, 120)  # nothing to learn: a model that saw the rows would shine
     review = LabelReview(X, y)
-    with pytest.raises(ValueError, match="needs answers on the walk"):
+    with pytest.raises(ValueError, match="needs answers to rows drawn at random"):
         review.accuracy(KNeighborsClassifier(1))
-    review.answer(review._walk[:60].tolist(), y[review._walk[:60]])
+    review.answer(review._order[:60].tolist(), y[review._order[:60]])
     found = review.accuracy(KNeighborsClassifier(1))
     assert found.checked == 60
     assert found.estimate < 0.75
     assert found.low < found.estimate < found.high
 
 
-def test_trusted_rows_do_not_stop_the_walk():
+def test_trusted_rows_do_not_stop_the_order():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2)), rng.integers(0, 2, 60)
     review = LabelReview(X, y, trusted=np.arange(60) < 30)
-    rows = [int(r) for r in review._walk if r >= 30][:5]
+    rows = [int(r) for r in review._order if r >= 30][:5]
     review.answer(rows, y[rows])
     assert review.guarantee().checked >= 5
     assert review.guarantee().wrong == 0

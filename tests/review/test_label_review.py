@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_classification, make_gaussian_quantiles, make_moons
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -10,7 +11,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from floral_learn import FloralClassifier, LabelReview, poison
-from floral_learn.review.read_labels import read_classes, training_weights
+from floral_learn.review.beliefs import read_classes
+from floral_learn.review.training import training_weights
 
 
 @pytest.fixture(scope="module")
@@ -30,16 +32,16 @@ def answered(X, y, given, n, **options):
 def test_answers_bring_most_wrong_labels_back(moons):
     X, y, given = moons
     review = answered(X, y, given, 30)
-    assert (review.labels_ != y).mean() < 0.5 * (given != y).mean()
-    assert SVC().fit(X, review.labels_).score(X, y) > SVC().fit(X, given).score(X, y) + 0.05
+    assert (review.labels != y).mean() < 0.5 * (given != y).mean()
+    assert SVC().fit(X, review.labels).score(X, y) > SVC().fit(X, given).score(X, y) + 0.05
 
 
 def test_answered_rows_are_read_as_answered(moons):
     X, y, given = moons
     review = answered(X, y, given, 12)
-    rows = [entry["row"] for entry in review.history_]
+    rows = [entry["row"] for entry in review.history]
     assert len(set(rows)) == 12
-    np.testing.assert_array_equal(review.labels_[rows], y[rows])
+    np.testing.assert_array_equal(review.labels[rows], y[rows])
 
 
 def test_asking_again_without_an_answer_gives_the_same_rows(moons):
@@ -56,40 +58,40 @@ def test_asking_for_more_than_is_left_gives_what_is_left(moons):
     assert sorted(rows.tolist()) == list(range(20))
     review.answer(rows, y[rows])
     assert len(review.ask(3)) == 0
-    assert review.should_stop_
+    assert review.should_stop
     assert review.guarantee().low == review.guarantee().high == (y[:20] != given[:20]).mean()
 
 
 def test_undo_takes_back_one_call(moons):
     X, y, given = moons
     review = answered(X, y, given, 6)
-    before = review.wrong_probability_.copy()
+    before = review.wrong_probability.copy()
     rows = review.ask(3)
     review.answer(rows, y[rows])
     assert sorted(review.undo()) == sorted(rows.tolist())
-    np.testing.assert_allclose(review.wrong_probability_, before)
-    assert len(review.history_) == 6
+    np.testing.assert_allclose(review.wrong_probability, before)
+    assert len(review.history) == 6
 
 
 def test_a_later_answer_of_the_same_reviewer_replaces_the_former(moons):
     X, _, given = moons
     review = LabelReview(X, given, random_state=0)
     review.answer([5], [1 - given[5]])
-    assert review.labels_[5] != given[5]
+    assert review.labels[5] != given[5]
     review.answer([5], [given[5]])
-    assert review.labels_[5] == given[5]
-    assert len(review.history_) == 2
+    assert review.labels[5] == given[5]
+    assert len(review.history) == 2
 
 
 def test_not_sure_says_nothing_and_is_not_asked_again(moons):
     X, _, given = moons
     review = LabelReview(X, given, random_state=0)
-    before = review.wrong_probability_.copy()
+    before = review.wrong_probability.copy()
     rows = review.ask(4)
     review.answer(rows, [None, np.nan, None, None])
-    np.testing.assert_allclose(review.wrong_probability_, before, atol=1e-9)
+    np.testing.assert_allclose(review.wrong_probability, before, atol=1e-9)
     assert not set(rows.tolist()) & set(review.ask(4).tolist())
-    assert [entry["label"] for entry in review.history_] == [None] * 4
+    assert [entry["label"] for entry in review.history] == [None] * 4
 
 
 def test_a_lying_reviewer_is_found_out(moons):
@@ -99,10 +101,10 @@ def test_a_lying_reviewer_is_found_out(moons):
         rows = review.ask(1)
         review.answer(rows, y[rows], reviewer="honest")
         review.answer(rows, 1 - y[rows], reviewer="liar")
-    errors = review.reviewers_
+    errors = review.reviewers
     assert errors["honest"] < 0.2 < errors["liar"]
-    rows = [entry["row"] for entry in review.history_]
-    assert (review.labels_[rows] == y[rows]).mean() > 0.9
+    rows = [entry["row"] for entry in review.history]
+    assert (review.labels[rows] == y[rows]).mean() > 0.9
 
 
 def test_a_liar_who_answers_every_other_row_is_found_out(moons):
@@ -111,9 +113,9 @@ def test_a_liar_who_answers_every_other_row_is_found_out(moons):
     for turn in range(40):
         rows = review.ask(1)
         review.answer(rows, y[rows] if turn % 2 else 1 - y[rows], reviewer="honest" if turn % 2 else "liar")
-    errors = review.reviewers_
+    errors = review.reviewers
     assert errors["honest"] < 0.1 < 0.4 < errors["liar"]
-    assert (review.labels_ != y).mean() < 0.5 * (given != y).mean()
+    assert (review.labels != y).mean() < 0.5 * (given != y).mean()
 
 
 def test_two_reviewers_who_agree_are_both_believed(moons):
@@ -123,14 +125,14 @@ def test_two_reviewers_who_agree_are_both_believed(moons):
         rows = review.ask(1)
         for name in ("Ada", "Bea"):
             review.answer(rows, y[rows], reviewer=name)
-    assert max(review.reviewers_.values()) < 0.1
+    assert max(review.reviewers.values()) < 0.1
 
 
 def test_trusted_rows_keep_their_label_and_are_not_asked(moons):
     X, _, given = moons
     trusted = np.arange(len(given)) < 50
     review = LabelReview(X, given, trusted=trusted, random_state=0)
-    assert (review.wrong_probability_[:50] == 0).all()
+    assert (review.wrong_probability[:50] == 0).all()
     assert review.ask(20).min() >= 50
 
 
@@ -144,19 +146,19 @@ def test_a_group_caught_lying_makes_its_other_labels_suspect():
     review.answer(rows, y[rows])
     liar = np.setdiff1d(np.flatnonzero(groups == "c"), rows)
     honest = np.setdiff1d(np.flatnonzero(groups == "b"), rows)
-    assert review.wrong_probability_[liar].mean() > 0.6
-    assert review.wrong_probability_[honest].mean() < 0.3
+    assert review.wrong_probability[liar].mean() > 0.6
+    assert review.wrong_probability[honest].mean() < 0.3
 
 
-def test_a_group_whose_labels_do_not_fit_the_rest_is_suspect_before_any_answer():
+def test_a_group_whose_labels_do_not_train_the_rest_is_suspect_before_any_answer():
     rng = np.random.default_rng(0)
     X, y = make_blobs(300, centers=2, cluster_std=2.5, random_state=0)
     groups = rng.integers(0, 6, len(y))
     given = np.where((groups == 2) & (rng.random(len(y)) < 0.7), 1 - y, y)
-    told = LabelReview(X, given, groups=groups, random_state=0).labels_
+    told = LabelReview(X, given, groups=groups, random_state=0).labels
     assert (told != y).mean() < 0.6 * (given != y).mean()
     assert (told != given)[groups != 2].mean() < 0.05
-    told = LabelReview(X, y, groups=groups, random_state=0).labels_  # nobody lies
+    told = LabelReview(X, y, groups=groups, random_state=0).labels  # nobody lies
     assert (told != y).mean() < 0.05
 
 
@@ -167,9 +169,9 @@ def test_a_flipped_cluster_of_several_classes_is_read_as_its_class():
     wrong = np.flatnonzero(codes == 2)[:50]
     given[wrong] = "ash"
     review = answered(X, y, given, 25)
-    assert (review.labels_ != y).mean() < 0.3 * (given != y).mean()
-    assert review.label_probability_.shape == (300, 4)
-    np.testing.assert_allclose(review.label_probability_.sum(axis=1), 1)
+    assert (review.labels != y).mean() < 0.3 * (given != y).mean()
+    assert review.label_probability.shape == (300, 4)
+    np.testing.assert_allclose(review.label_probability.sum(axis=1), 1)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.05, 0.2])
@@ -183,7 +185,7 @@ def test_answers_that_are_wrong_or_missing_do_little_harm_to_clean_labels(share)
         rows = review.ask(5)
         review.answer(rows, [told[row] for row in rows])
     plain = SVC().fit(X[train], y[train]).score(X[test], y[test])
-    assert review.fit(SVC()).score(X[test], y[test]) > plain - 0.03
+    assert review.train(SVC()).score(X[test], y[test]) > plain - 0.03
 
 
 def test_a_rare_class_survives_a_review_of_noisy_labels():
@@ -193,14 +195,14 @@ def test_a_rare_class_survives_a_review_of_noisy_labels():
     review = answered(X[train], y[train], given, 20)
     rare = y[test] == 1
     plain = SVC().fit(X[train], given).predict(X[test])[rare].mean()
-    assert review.fit(SVC()).predict(X[test])[rare].mean() > plain - 0.1
+    assert review.train(SVC()).predict(X[test])[rare].mean() > plain - 0.1
 
 
-def test_before_any_answer_labels_are_as_given_and_fit_is_the_plain_fit(moons):
+def test_before_any_answer_labels_are_as_given_and_train_is_the_plain_fit(moons):
     X, _, given = moons
     review = LabelReview(X, given, random_state=0)
-    assert (review.labels_ == given).all()
-    np.testing.assert_array_equal(review.fit(SVC()).dual_coef_, SVC().fit(X, given).dual_coef_)
+    assert (review.labels == given).all()
+    np.testing.assert_array_equal(review.train(SVC()).dual_coef_, SVC().fit(X, given).dual_coef_)
 
 
 def test_one_label_for_one_row_needs_no_list(moons):
@@ -208,7 +210,7 @@ def test_one_label_for_one_row_needs_no_list(moons):
     review = LabelReview(X, np.where(given == 1, "yes", "no"), random_state=0)
     review.answer([3], "yes")
     review.answer(4, None)
-    assert [entry["label"] for entry in review.history_] == ["yes", None]
+    assert [entry["label"] for entry in review.history] == ["yes", None]
 
 
 def test_accuracy_is_counted_in_parts_where_all_rows_are_answered(moons):
@@ -236,7 +238,7 @@ def test_rows_are_compared_in_the_scale_in_which_labels_can_be_told():
     units = np.column_stack([rng.normal(size=400) * 1000, y + 0.3 * rng.normal(size=400)])  # the larger says nothing
 
     def spread(X):
-        return np.ptp(LabelReview(X, y, random_state=0)._material.problem.rows.values.std(axis=0))
+        return np.ptp(LabelReview(X, y, random_state=0)._data.problem.rows.values.std(axis=0))
 
     assert spread(components) > 1
     assert spread(units) < 0.1  # standardised: equal but for what is cut off
@@ -245,31 +247,31 @@ def test_rows_are_compared_in_the_scale_in_which_labels_can_be_told():
 def test_right_answers_on_clean_labels_leave_no_room_for_regions():
     X, y = make_moons(200, noise=0.2, random_state=0)
     review = answered(X, y, y, 20)
-    assert (review.labels_ == y).mean() > 0.99
-    assert float(review.wrong_share_) < 0.05
+    assert (review.labels == y).mean() > 0.99
+    assert float(review.wrong_share) < 0.05
 
 
 def test_no_share_is_named_before_twenty_answers_of_which_five_were_drawn(moons):
     X, y, given = moons
     review = answered(X, y, given, 19)
-    share = review.wrong_share_
+    share = review.wrong_share
     assert not share.known
     assert np.isnan(share.estimate)
     assert (share.low, share.high) == (review.guarantee(confidence=0.9).low, review.guarantee(confidence=0.9).high)
     assert "not known yet" in str(share)
     rows = review.ask(1)
     review.answer(rows, y[rows])
-    assert review.wrong_share_.known
-    assert review.wrong_share_.low <= review.wrong_share_.estimate <= review.wrong_share_.high
-    chosen = answered(X, y, given, 25, walk_share=0.0)  # none of them drawn at random
-    assert not chosen.wrong_share_.known
+    assert review.wrong_share.known
+    assert review.wrong_share.low <= review.wrong_share.estimate <= review.wrong_share.high
+    chosen = answered(X, y, given, 25, random_share=0.0)  # none of them drawn at random
+    assert not chosen.wrong_share.known
 
 
 def test_the_share_is_known_where_every_row_is(moons):
     X, y, given = moons
     review = LabelReview(X[:12], given[:12], random_state=0)
     review.answer(np.arange(12), y[:12])
-    assert review.wrong_share_.known
+    assert review.wrong_share.known
 
 
 def test_sparse_rows_are_read_like_dense_ones(moons):
@@ -277,7 +279,7 @@ def test_sparse_rows_are_read_like_dense_ones(moons):
     review = LabelReview(sparse.csr_matrix(X), given, random_state=0)
     rows = review.ask(5)
     review.answer(rows, y[rows])
-    assert review.fit(SVC()).predict(sparse.csr_matrix(X)).shape == y.shape
+    assert review.train(SVC()).predict(sparse.csr_matrix(X)).shape == y.shape
 
 
 def test_a_saved_review_goes_on_where_it_stopped(moons, tmp_path):
@@ -287,15 +289,15 @@ def test_a_saved_review_goes_on_where_it_stopped(moons, tmp_path):
     review.answer([review.ask(1)[0]], [None], reviewer="Ada")
     review.save(tmp_path / "review.skops")
     again = LabelReview.load(tmp_path / "review.skops")
-    assert again.history_ == review.history_
+    assert again.history == review.history
     np.testing.assert_array_equal(again.ask(5), review.ask(5))
-    np.testing.assert_allclose(again.wrong_probability_, review.wrong_probability_)
+    np.testing.assert_allclose(again.wrong_probability, review.wrong_probability)
     assert again.guarantee() == review.guarantee()
 
 
 def test_a_file_that_is_no_review_is_refused(tmp_path):
     (tmp_path / "other").write_text("hello")
-    with pytest.raises(ValueError, match="not a review file"):
+    with pytest.raises(ValueError, match="not a floral-learn review file"):
         LabelReview.load(tmp_path / "other")
     with pytest.raises(FileNotFoundError, match="no review file"):
         LabelReview.load(tmp_path / "nothing")
@@ -304,10 +306,11 @@ def test_a_file_that_is_no_review_is_refused(tmp_path):
 @pytest.mark.parametrize(
     "model", [SVC(), FloralClassifier(C=1.0, n_rounds=20), make_pipeline(StandardScaler(), LogisticRegression())]
 )
-def test_fit_trains_any_classifier(moons, model):
+def test_training_any_classifier_is_better_than_without_a_review(moons, model):
     X, y, given = moons
-    fitted = answered(X, y, given, 10).fit(model)
-    assert fitted.score(X, y) > 0.7
+    fitted = answered(X, y, given, 10).train(model)
+    plain = clone(model).fit(X, given).score(X, y)
+    assert fitted.score(X, y) > plain + 0.05
     assert not hasattr(model, "classes_")
 
 
@@ -330,8 +333,8 @@ def test_training_leaves_labels_that_only_models_contradict():
     X, y = make_gaussian_quantiles(n_samples=300, n_features=6, n_classes=2, random_state=0)
     given = poison(X, y, attack="random", budget=0.2, random_state=0).y
     review = answered(X, y, given, 20)
-    trained = review.classes_[review._training()[0]]
-    assert (trained != given).sum() < 0.3 * (review.labels_ != given).sum()
+    trained = review.training_labels
+    assert (trained != given).sum() < 0.3 * (review.labels != given).sum()
     assert (trained != y).mean() <= (given != y).mean()
 
 
@@ -339,7 +342,7 @@ def test_with_several_classes_training_follows_all_that_is_known():
     X, y = make_blobs(300, centers=3, cluster_std=1.0, random_state=0)
     given = poison(X, y, attack="random", budget=0.2, random_state=0).y
     review = answered(X, y, given, 15)
-    trained = review.classes_[review._training()[0]]
+    trained = review.training_labels
     assert (trained != y).mean() < 0.5 * (given != y).mean()
 
 
@@ -353,31 +356,31 @@ def test_training_labels_and_weights_are_those_of_fit():
     given = poison(X[:500], y[:500], attack="random", budget=0.3, random_state=0).y
     plain = SVC().fit(X[:500], given).score(X[500:], y[500:])
     review = answered(X[:500], y[:500], given, 40)
-    fitted = review.fit(SVC())
-    again = SVC().fit(X[:500], review.training_labels_, sample_weight=review.training_weights_)
+    fitted = review.train(SVC())
+    again = SVC().fit(X[:500], review.training_labels, sample_weight=review.training_weights)
     np.testing.assert_array_equal(fitted.predict(X), again.predict(X))
-    assert (review.labels_ == y[:500]).mean() > (given == y[:500]).mean() + 0.03
-    assert SVC().fit(X[:500], review.labels_).score(X[500:], y[500:]) < plain - 0.03
+    assert (review.labels == y[:500]).mean() > (given == y[:500]).mean() + 0.03
+    assert SVC().fit(X[:500], review.labels).score(X[500:], y[500:]) < plain - 0.03
     assert fitted.score(X[500:], y[500:]) > plain - 0.01
 
 
 def test_floral_gets_its_budget_from_the_answers_unless_set(moons):
     X, y, given = moons
     review = answered(X, y, given, 10)
-    read_right = np.maximum(review.wrong_probability_, 1 - review.wrong_probability_)
-    assert review.fit(FloralClassifier(n_rounds=5)).budget == pytest.approx(min(0.05, (read_right < 0.7).mean()))
-    assert review.fit(FloralClassifier(n_rounds=5, budget=0.33)).budget == 0.33
+    read_right = np.maximum(review.wrong_probability, 1 - review.wrong_probability)
+    assert review.train(FloralClassifier(n_rounds=5)).budget == pytest.approx(min(0.05, (read_right < 0.7).mean()))
+    assert review.train(FloralClassifier(n_rounds=5, budget=0.33)).budget == 0.33
 
 
 def test_appended_rows_join_the_review(moons):
     X, y, given = moons
     review = answered(X[:150], y[:150], given[:150], 8)
-    before = [r for r in review._walk if r < 150]
+    before = [r for r in review._order if r < 150]
     review.append(X[150:], given[150:])
-    assert sorted(review._walk.tolist()) == list(range(200))
-    assert [r for r in review._walk if r < 150] == before
-    assert len(review.labels_) == 200
-    assert len(review.history_) == 8
+    assert sorted(review._order.tolist()) == list(range(200))
+    assert [r for r in review._order if r < 150] == before
+    assert len(review.labels) == 200
+    assert len(review.history) == 8
 
 
 def test_a_review_grown_by_appending_reads_like_one_of_all_rows(moons):
@@ -387,14 +390,14 @@ def test_a_review_grown_by_appending_reads_like_one_of_all_rows(moons):
     for review in (grown, whole):
         review.answer(np.arange(0, 120, 10), y[:120:10])
     grown.append(X[120:], given[120:])
-    np.testing.assert_allclose(grown.wrong_probability_, whole.wrong_probability_)
+    np.testing.assert_allclose(grown.wrong_probability, whole.wrong_probability)
     assert not set(grown.ask(8).tolist()) & set(range(0, 120, 10))
 
 
 def test_an_append_that_is_refused_changes_nothing(moons):
     X, _, given = moons
     review = LabelReview(X[:100], given[:100], random_state=0)
-    before = review.wrong_probability_.copy()
+    before = review.wrong_probability.copy()
     for new, options, match in (
         (X[100:110], {"trusted": np.ones(3, bool)}, "trusted must have one entry per row"),
         (X[100:110], {"sample_weight": -np.ones(10)}, "sample_weight must be finite"),
@@ -403,8 +406,8 @@ def test_an_append_that_is_refused_changes_nothing(moons):
     ):
         with pytest.raises(ValueError, match=match):
             review.append(new, given[100:110], **options)
-    np.testing.assert_allclose(review.wrong_probability_, before)
-    assert len(review.labels_) == 100
+    np.testing.assert_allclose(review.wrong_probability, before)
+    assert len(review.labels) == 100
 
 
 def test_rows_of_weight_decide_what_is_asked(moons):
@@ -413,7 +416,7 @@ def test_rows_of_weight_decide_what_is_asked(moons):
     asked = {}
     for heavy in (True, False):
         weight = np.where(left == heavy, 1.0, 1e-6)
-        review = LabelReview(X, given, sample_weight=weight, walk_share=0.0, random_state=0)
+        review = LabelReview(X, given, sample_weight=weight, random_share=0.0, random_state=0)
         rows = []
         for _ in range(12):
             at = review.ask(1)
@@ -427,13 +430,13 @@ def test_choose_keeps_the_default_until_another_is_significantly_better(moons):
     X, y, _ = moons
     review = LabelReview(X, y, random_state=0)
     choice = review.choose({"flat": SVC(kernel="linear", C=1e-4), "round": SVC()})
-    assert choice.name_ == "flat"
+    assert choice.name == "flat"
     rows = choice.ask(200)
     assert len(rows) > 20
     review.answer(rows[:2], y[rows[:2]])
-    assert choice.name_ == "flat"
+    assert choice.name == "flat"
     review.answer(rows[2:], y[rows[2:]])
-    assert choice.name_ == "round"
+    assert choice.name == "round"
 
 
 @pytest.mark.parametrize(
@@ -454,9 +457,9 @@ def test_choose_keeps_the_default_until_another_is_significantly_better(moons):
         (lambda r: r.choose(None), "candidates=None must be a list"),
         (lambda r: r.choose([SVC(), "round"]), "candidates holds 'round', which is not"),
         (lambda r: r.choose([SVC(), SVC(C=2)], folds=1), "folds=1 must be an integer of at least 2"),
-        (lambda r: r.fit(SVC), "estimator holds .* which is not a scikit-learn classifier"),
-        (lambda r: r.fit(None), "estimator holds None"),
-        (lambda r: r.accuracy(SVC()), "accuracy needs answers on the walk"),
+        (lambda r: r.train(SVC), "estimator holds .* which is not a scikit-learn classifier"),
+        (lambda r: r.train(None), "estimator holds None"),
+        (lambda r: r.accuracy(SVC()), "accuracy needs answers to rows drawn at random"),
         (lambda r: r.append(np.zeros((1, 5)), [0]), "X has 5 columns"),
         (lambda r: r.append(np.zeros((1, 2)), [9]), "does not know: 9"),
     ],
@@ -470,7 +473,7 @@ def test_bad_calls_say_what_is_allowed(moons, call, match):
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"walk_share": "a"}, "walk_share='a' must be a number"),
+        ({"random_share": "a"}, "random_share='a' must be a number"),
         ({"random_state": -1}, "random_state=-1 must be an integer that is not negative"),
         ({"groups": [None] * 200}, "groups has 200 missing entries"),
         ({"classes": ["no", "yes"]}, "must be of one kind"),
@@ -478,7 +481,7 @@ def test_bad_calls_say_what_is_allowed(moons, call, match):
         ({"trusted": np.ones(200)}, "trusted must hold True and False"),
         ({"groups": ["a"]}, "groups must have one entry per row"),
         ({"sample_weight": -np.ones(200)}, "sample_weight must be finite"),
-        ({"walk_share": 2}, "walk_share=2 must be"),
+        ({"random_share": 2}, "random_share=2 must be"),
         ({"random_state": "x"}, "random_state='x' must be"),
     ],
 )
@@ -491,11 +494,11 @@ def test_bad_input_is_refused_before_any_work(moons, options, match):
 def test_it_says_when_to_stop_on_clean_labels_and_not_at_the_start():
     X, y = make_moons(200, noise=0.1, random_state=0)
     review = LabelReview(X, y, random_state=0)
-    assert not review.should_stop_
+    assert not review.should_stop
     for _ in range(6):
         rows = review.ask(10)
         review.answer(rows, y[rows])
-    assert review.should_stop_
+    assert review.should_stop
 
 
 def test_a_class_that_no_given_label_has_can_be_answered(moons):
@@ -506,6 +509,6 @@ def test_a_class_that_no_given_label_has_can_be_answered(moons):
     review = LabelReview(X, given, classes=[0, 1], random_state=0)
     rows = np.arange(0, 200, 5)
     review.answer(rows, y[rows])
-    assert (review.labels_ != y).mean() < 0.25
+    assert (review.labels != y).mean() < 0.25
     with pytest.raises(ValueError, match="classes does not list: 1"):
         LabelReview(X, y, classes=[0, 2])

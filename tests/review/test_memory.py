@@ -22,7 +22,7 @@ def reviewed(X, y, given, max_memory):
     for _ in range(12):
         at = review.ask(1)
         review.answer(at, y[at])
-    return review, review.label_probability_
+    return review, review.label_probability
 
 
 def test_memory_stays_within_its_bound(rows):
@@ -42,8 +42,8 @@ def test_less_memory_reads_the_same(rows):
     X, y, given = (part[:3000] for part in rows)
     wide, wide_belief = reviewed(X, y, given, "4GB")
     narrow, narrow_belief = reviewed(X, y, given, "75MB")
-    assert narrow._material.problem.rows.at_a_time < wide._material.problem.rows.at_a_time
-    assert narrow.history_ == wide.history_
+    assert narrow._data.problem.rows.at_a_time < wide._data.problem.rows.at_a_time
+    assert narrow.history == wide.history
     np.testing.assert_allclose(narrow_belief, wide_belief, atol=1e-9)
 
 

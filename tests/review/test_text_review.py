@@ -7,8 +7,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from floral_learn import LabelReview, TextReview
-from floral_learn.review.line import between
-from floral_learn.review.words import places_between, word_scores
+from floral_learn.review.text_review import places_between, word_scores
 
 WORDS = {"good": ["fine", "warm", "bright", "kind"], "bad": ["dull", "cold", "grim", "cruel"]}
 
@@ -47,18 +46,18 @@ class Scoring(Bag):
 def test_the_encoder_is_taught_the_labels_as_they_are_read(texts):
     made, y, given = texts
     review = TextReview(made, given, encoder=Bag(), random_state=0)
-    np.testing.assert_array_equal(review.encoder_.taught_, given)
-    walk = review._walk.copy()
+    np.testing.assert_array_equal(review.fitted_encoder.taught_, given)
+    walk = review._order.copy()
     for _ in range(15):
         rows = review.ask(1)
         review.answer(rows, y[rows])
-    read = review.labels_.copy()
+    read = review.labels.copy()
     assert review.retrain() is review
-    assert review.turns_ == 2
-    np.testing.assert_array_equal(review.encoder_.taught_, read)
-    np.testing.assert_array_equal(review._walk, walk)
-    assert len(review.history_) == 15
-    assert (review.labels_ != y).mean() < (given != y).mean()
+    assert review.turns == 2
+    np.testing.assert_array_equal(review.fitted_encoder.taught_, read)
+    np.testing.assert_array_equal(review._order, walk)
+    assert len(review.history) == 15
+    assert (review.labels != y).mean() < (given != y).mean()
 
 
 class Weighing(Bag):
@@ -75,21 +74,21 @@ class Weighing(Bag):
 def test_questions_are_asked_on_few_epochs_and_the_fit_has_all(texts):
     made, y, given = texts
     review = TextReview(made, given, encoder=Weighing(), random_state=0)
-    assert review.encoder_.epochs == 1
-    assert review.encoder_.weight_ is None, "nothing is known yet"
+    assert review.fitted_encoder.epochs == 1
+    assert review.fitted_encoder.weight_ is None, "nothing is known yet"
     for _ in range(12):
         rows = review.ask(1)
         review.answer(rows, y[rows])
-    model = review.fit()
+    model = review.train()
     assert model.epochs == 3
-    belief, weight = review.label_probability_.max(axis=1), review._text_weights()
+    belief, weight = review.label_probability.max(axis=1), review._text_weights()
     np.testing.assert_array_equal(model.weight_, weight)
-    for label in np.unique(review.labels_):
-        mine = review.labels_ == label
+    for label in np.unique(review.labels):
+        mine = review.labels == label
         assert weight[mine & (belief < 0.65)].max(initial=0.0) < weight[mine & (belief > 0.75)].min()
-    assert review.retrain().encoder_.epochs == 1
-    np.testing.assert_array_equal(review.encoder_.weight_, weight)
-    assert TextReview(made, given, encoder=Weighing(), asking_epochs=None).encoder_.epochs == 3
+    assert review.retrain().fitted_encoder.epochs == 1
+    np.testing.assert_array_equal(review.fitted_encoder.weight_, weight)
+    assert TextReview(made, given, encoder=Weighing(), asking_epochs=None).fitted_encoder.epochs == 3
 
 
 class Believing(Weighing):
@@ -105,25 +104,25 @@ def test_an_encoder_is_told_what_is_believed_of_the_labels(texts, weighted):
     made, y, given = texts
     weight = np.linspace(1, 2, 120) if weighted else None
     review = TextReview(made, given, encoder=Believing(), sample_weight=weight, random_state=0)
-    assert review.encoder_.belief_ is None, "nothing is known yet"
-    plain = review.fit()
+    assert review.fitted_encoder.belief_ is None, "nothing is known yet"
+    plain = review.train()
     assert plain.belief_ is None
     np.testing.assert_array_equal(plain.weight_, weight)
     for _ in range(12):
         rows = review.ask(1)
         review.answer(rows, y[rows])
-    belief = review.label_probability_.copy()
-    for model in (review.fit(), review.retrain().encoder_):
+    belief = review.label_probability.copy()
+    for model in (review.train(), review.retrain().fitted_encoder):
         np.testing.assert_array_equal(model.belief_, belief)
         np.testing.assert_array_equal(model.weight_, weight)
     third = TextReview(made, given, encoder=Believing(), classes=["bad", "good", "odd"], random_state=0)
-    assert third.fit().belief_ is None, "the labels as they are read have two classes, the belief three"
+    assert third.train().belief_ is None, "the labels as they are read have two classes, the belief three"
 
 
 def test_the_first_questions_look_along_the_line(texts):
     made, y, given = texts
-    review = TextReview(made, given, encoder=Scoring(), walk_share=0.0, random_state=0)
-    (line,) = review._material.problem.lines
+    review = TextReview(made, given, encoder=Scoring(), random_share=0.0, random_state=0)
+    scores = review._data.problem.scores
     rows = []
     for _ in range(8):
         asked = review.ask(1)
@@ -131,14 +130,9 @@ def test_the_first_questions_look_along_the_line(texts):
         review.answer(asked, y[asked])
         rows += asked.tolist()
     assert len(set(rows)) == 8
-    for label in ("good", "bad"):
-        mine = [row for row in rows if given[row] == label]
-        order = np.flatnonzero(given == label)
-        order = order[np.argsort(line[order], kind="stable")].tolist()
-        quarters = {4 * order.index(row) // len(order) for row in mine}
-        assert len(mine) == 4
-        assert len(quarters) == 4, "every quarter of a label's rows is looked at once"
-    other = TextReview(made, given, encoder=Scoring(), walk_share=0.0, random_state=1)
+    order = np.argsort(scores, kind="stable").tolist()
+    assert {4 * order.index(row) // len(order) for row in rows} == {0, 1, 2, 3}, "every quarter is looked at"
+    other = TextReview(made, given, encoder=Scoring(), random_share=0.0, random_state=1)
     assert other.ask(1) != rows[0], "where it looks is drawn"
 
 
@@ -151,32 +145,33 @@ def test_a_number_of_epochs_that_is_none_is_refused(texts, epochs):
 def test_fit_gives_the_encoder_or_a_head(texts):
     made, _, given = texts
     review = TextReview(made, given, encoder=Bag(), random_state=0)
-    assert isinstance(review.fit(), Bag)
-    assert review.fit(LogisticRegression()).predict(review.encoder_.embed(made)).shape == (120,)
+    assert isinstance(review.train(), Bag)
+    assert review.train(LogisticRegression()).predict(review.fitted_encoder.embed(made)).shape == (120,)
 
 
 def test_regions_may_lie_along_the_encoders_scores(texts, tmp_path):
     made, y, given = texts
     review = TextReview(made, given, encoder=Scoring(), random_state=0)
-    (place,) = review._material.problem.lines
-    assert (place.min(), place.max() < 2) == (-2.0, True)
     codes = (given == "good").astype(int)
+    place = review._data.problem.scores * np.where(codes == 0, -1, 1)
+    assert (place.min(), place.max() < 2) == (-2.0, True)
     known = places_between(Scoring().decision_function(made), word_scores(made, codes), codes)
     np.testing.assert_array_equal(place, known)
     rows = review.ask(12)
     review.answer(rows, y[rows])
-    assert any(c.on_line == 0 for c in review._posterior().components)
-    (both,) = review.retrain()._material.problem.lines
+    assert any(c.on_scores for c in review._beliefs.posterior.components)
+    both = review.retrain()._data.problem.scores * np.where(codes == 0, -1, 1)
     first, new = review._ranks
     np.testing.assert_array_equal(first, place)
-    np.testing.assert_array_equal(both, between(first, new, 0.3))  # what the first was unsure of stays in view
-    codes = (review.encoder_.taught_ == "good").astype(int)  # words are taught the labels as they are read, too
+    # what the first was unsure of stays in view
+    np.testing.assert_array_equal(np.argsort(both, kind="stable"), np.argsort(0.7 * first + 0.3 * new, kind="stable"))
+    codes = (review.fitted_encoder.taught_ == "good").astype(int)  # words are taught the labels as they are read, too
     known = places_between(Scoring().decision_function(made), word_scores(made, codes), codes)
     np.testing.assert_array_equal(new, known)
     review.save(tmp_path / "texts.skops")
     again = TextReview.load(tmp_path / "texts.skops", encoder=Scoring())
     np.testing.assert_array_equal(again.ask(3), review.ask(3))
-    assert TextReview(made, given, encoder=Bag(), random_state=0)._material.problem.lines is None
+    assert TextReview(made, given, encoder=Bag(), random_state=0)._data.problem.scores is None
 
 
 def test_a_stretch_of_the_line_that_was_turned_over_is_read_right():
@@ -201,10 +196,10 @@ def test_a_stretch_of_the_line_that_was_turned_over_is_read_right():
     for scored in (False, True):
         kind = type("Kind", (TextReview,), {"_scored": scored})
         review = kind(["text"] * 900, given, encoder=Known(), random_state=0)
-        while len(review.history_) < 60:
+        while len(review.history) < 60:
             asked = review.ask(5)
             review.answer(asked, y[asked])
-        wrong[scored] = (review.labels_ != y).mean()
+        wrong[scored] = (review.labels != y).mean()
     assert wrong[True] < 0.5 * (given != y).mean()
     assert wrong[True] < wrong[False]
 
@@ -218,11 +213,29 @@ def test_a_saved_review_goes_on_with_an_encoder(texts, tmp_path):
     again = TextReview.load(tmp_path / "texts.skops", encoder=Bag())
     assert again.asking_epochs == 2
     np.testing.assert_array_equal(again.ask(3), review.ask(3))
-    assert again.retrain().turns_ == 2
+    assert again.retrain().turns == 2
     plain = LabelReview(np.eye(4), [0, 1, 0, 1])
     plain.save(tmp_path / "plain.skops")
     with pytest.raises(ValueError, match="not a TextReview"):
         TextReview.load(tmp_path / "plain.skops")
+
+
+def test_appended_texts_join_the_review(texts, tmp_path):
+    made, y, given = texts
+    review = TextReview(made[:100], given[:100], encoder=Scoring(), random_state=0)
+    rows = review.ask(4)
+    review.answer(rows, y[rows])
+    review.append(made[100:], given[100:])
+    assert (len(review.labels), len(review.history), review.turns) == (120, 4, 1)
+    assert len(review._data.problem.scores) == 120
+    with pytest.raises(ValueError, match="texts has 3 entries and y has 2"):
+        review.append(made[:3], given[:2])
+    with pytest.raises(ValueError, match="labels that the review does not know: odd"):
+        review.append(made[:1], ["odd"])
+    assert len(review.texts) == 120, "what is refused changes nothing"
+    review.save(tmp_path / "texts.skops")
+    with pytest.raises(ValueError, match="call retrain"):
+        TextReview.load(tmp_path / "texts.skops", encoder=Scoring()).append(made[:1], given[:1])
 
 
 def test_what_cannot_be_reviewed_is_refused(texts):
@@ -233,5 +246,3 @@ def test_what_cannot_be_reviewed_is_refused(texts):
         TextReview("one text", ["good"], encoder=Bag())
     with pytest.raises(ValueError, match="must have fit"):
         TextReview(made, given, encoder=object())
-    with pytest.raises(NotImplementedError, match="cannot append"):
-        TextReview(made, given, encoder=Bag()).append(made, given)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-pytest.importorskip("starlette", reason="the review page needs the extra [review]")
+pytest.importorskip("starlette", reason="the review page needs the extra [cli]")
 
 from floral_learn.review.page.server import ReviewServer
 from floral_learn.review.page.work import ReviewWork

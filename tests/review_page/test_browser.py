@@ -131,11 +131,11 @@ def test_a_reviewer_with_the_true_labels_gets_a_clean_table_and_a_good_model(bro
         rows = plain.ask(1)
         plain.answer(rows, truth[rows])
     cleaned = pd.read_csv(out / "cleaned.csv")["quality"].to_numpy()
-    assert (cleaned == truth).mean() >= (plain.labels_ == truth).mean() - 0.02
+    assert (cleaned == truth).mean() >= (plain.labels == truth).mean() - 0.02
     assert (cleaned == truth).mean() > (work.table.labels == truth).mean() + 0.05
     from floral_learn import FloralClassifier
 
-    python = plain.fit(FloralClassifier(C=1.0, budget=0.05, random_state=0)).predict(work.X)
+    python = plain.train(FloralClassifier(C=1.0, budget=0.05, random_state=0)).predict(work.X)
     model = load(out / "model.skops").predict(work.table.features)
     assert (model == truth).mean() >= (python == truth).mean() - 0.02
 

@@ -26,8 +26,8 @@ def rows(tmp_path):
 def parts(rows, wrong, groups=None, answers=60):
     """What is named where the first `answers` rows were answered: wrong where `wrong` is above a half."""
     said = np.where(np.asarray(wrong) > 0.5, "other", rows.labels)
-    history = [{"row": r, "label": said[r], "reviewer": "a", "walk": True} for r in range(answers)]
-    review = SimpleNamespace(wrong_probability_=wrong.astype(float), given=rows.labels, history_=history)
+    history = [{"row": r, "label": said[r], "reviewer": "a", "drawn": True} for r in range(answers)]
+    review = SimpleNamespace(wrong_probability=wrong.astype(float), given=rows.labels, history=history)
     found = where(review, rows, groups)
     return {part["name"]: (part["rows"], round(part["share"], 2)) for part in found}
 
@@ -80,18 +80,18 @@ def review():
 
 def test_imagined_answers_leave_no_trace(review):
     made, _, _ = review
-    history, labels, share = made.history_, made.labels_.copy(), made.wrong_share_
+    history, labels, share = made.history, made.labels.copy(), made.wrong_share
     gain = ten_more(made)
     assert 0 <= gain <= misread_labels(made)
-    assert made.history_ == history
-    assert np.array_equal(made.labels_, labels)
-    assert made.wrong_share_ == share
+    assert made.history == history
+    assert np.array_equal(made.labels, labels)
+    assert made.wrong_share == share
 
 
 def test_accuracy_is_counted_on_the_rows_drawn_at_random(review):
     made, X, truth = review
     drawn, first, second = accuracy(made, X)
-    assert drawn == len(drawn_rows(made)) == sum(entry["walk"] for entry in made.history_)
+    assert drawn == len(drawn_rows(made)) == sum(entry["drawn"] for entry in made.history)
     assert 0 <= first <= second <= drawn
     assert all(truth[row] == label for row, label in drawn_rows(made).items())
 

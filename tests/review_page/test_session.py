@@ -97,12 +97,12 @@ def test_the_same_command_goes_on_with_the_same_walk(parts, tmp_path, start):
     first = start(parts[0], tmp_path / "review")
     rows = answer_some(first.client, parts[1], 9)
     before = first.client.settled()["known"]
-    walk = first.work.engine.review._walk.copy()
+    walk = first.work.engine.review._order.copy()
     first.close()
     again = start(parts[0], tmp_path / "review")
     after = again.client.settled()
     assert after["answers"] == 9
-    assert np.array_equal(again.work.engine.review._walk, walk), "a new order would void the guarantee"
+    assert np.array_equal(again.work.engine.review._order, walk), "a new order would void the guarantee"
     assert after["known"]["guarantee"] == before["guarantee"]
     assert again.client.get("question")["row"] not in rows
 
@@ -110,7 +110,7 @@ def test_the_same_command_goes_on_with_the_same_walk(parts, tmp_path, start):
 def test_each_start_draws_another_secret_order(parts, tmp_path, opened):
     orders = []
     for name in ("one", "two"):
-        orders.append(opened(parts[0], tmp_path / name).engine.review._walk.tolist())
+        orders.append(opened(parts[0], tmp_path / name).engine.review._order.tolist())
     assert orders[0] != orders[1]
 
 
@@ -216,7 +216,7 @@ def test_a_review_that_breaks_says_so_and_keeps_the_answers(running, parts, monk
 def test_what_cannot_be_told_does_not_stop_the_questions(running, monkeypatch):
     client = running.client
     client.settled()
-    monkeypatch.setattr(type(running.work.engine.review), "wrong_share_", property(lambda review: 1 / 0))
+    monkeypatch.setattr(type(running.work.engine.review), "wrong_share", property(lambda review: 1 / 0))
     row = client.get("question")["row"]
     client.answer(row, "good", "request 1")
     assert client.get("question")["row"] != row

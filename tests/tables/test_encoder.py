@@ -100,7 +100,6 @@ def test_nothing_usable_is_explained():
         TableEncoder().fit(np.eye(3))
 
 
-@pytest.mark.filterwarnings("ignore:.*encountered in divide:RuntimeWarning")  # scikit-learn, where no text differs
 def test_prose_is_read_by_minilm_where_it_is_there_and_short_enough(monkeypatch):
     from floral_learn.tables import column_blocks, encoder
 

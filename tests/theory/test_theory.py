@@ -4,14 +4,17 @@ import numpy as np
 import pytest
 
 from floral_bench.stability import stability, summarise
-from floral_learn import FloralClassifier, diagnose
+from floral_learn import FloralClassifier, PaperFloralClassifier, diagnose
 from floral_learn.theory import constants, find_equilibrium
-from floral_learn.theory.constants import kappa_prime_y, kappa_prime_y_worst, kappa_y_proven, kappa_z, projected
 from floral_learn.theory.equilibrium import attack, gap, solve_dual
+from floral_learn.theory.lemmas import kappa_prime_y, kappa_prime_y_worst, kappa_y_proven, kappa_z, projected
 
 
 def kernel(X, gamma):
     return np.exp(-gamma * ((X[:, None] - X[None]) ** 2).sum(-1))
+
+
+GAME = {"learning_rate": "auto", "average": True, "projection": "exact", "random_state": 0}
 
 
 @pytest.fixture(scope="module")
@@ -127,14 +130,12 @@ def test_the_games_are_reproducible():
 @pytest.fixture(scope="module")
 def fit(problem):
     X, y = problem
-    return FloralClassifier(gamma=2.0, C=1.0, budget=4, per_class=False, n_rounds=200, tol=None, random_state=0).fit(
-        X, y
-    )
+    return PaperFloralClassifier(gamma=2.0, budget=4, n_rounds=200, **GAME).fit(X, y)
 
 
 def test_diagnose_replays_the_game_from_its_record(problem):
     X, y = problem
-    clf = FloralClassifier(gamma=2.0, C=1.0, budget=0, n_rounds=800, tol=None, random_state=0).fit(X, y)
+    clf = PaperFloralClassifier(gamma=2.0, budget=0, n_rounds=800, **GAME).fit(X, y)
     found = diagnose(clf, X, y)
     # With the attacker off the game ends at the SVM's own solution.
     assert found.distances[-1] < 1e-3 * found.distances[0]
@@ -150,7 +151,7 @@ def test_a_diagnosis_names_every_statement_and_reads_without_theory(problem, fit
     assert all(p.condition in text for p in found.premises)
     assert all(p.remedy for p in found.premises if not p.holds)
     assert len(found.distances) == len(found.flips_differ) == 200
-    assert found.constants.eta == fit.learning_rate_
+    assert found.constants.eta == fit.learning_rate_[0]
     deterministic = {p.condition: p for p in found.premises}["the attacker is deterministic top-k"]
     assert not deterministic.holds
     assert deterministic.measured == "k = 2 of B = 4"
@@ -159,7 +160,7 @@ def test_a_diagnosis_names_every_statement_and_reads_without_theory(problem, fit
 def test_without_the_data_only_the_support_vectors_are_judged(problem):
     y = problem[1]
     X = problem[0] + 3 * y[:, None]  # far apart: many rows are no support vectors
-    clf = FloralClassifier(gamma=0.1, C=1.0, budget=0, n_rounds=2000, tol=None, random_state=0).fit(X, y)
+    clf = PaperFloralClassifier(gamma=0.1, budget=0, n_rounds=2000, **GAME).fit(X, y)
     assert len(clf.support_) < 30
     part, full = diagnose(clf), diagnose(clf, X, y)
     assert part.distances is None
@@ -173,9 +174,7 @@ def test_a_game_that_converges_is_recognised():
     """Far-apart rows: K is nearly the identity, and every premise but the printed Lemma 1 can hold."""
     X = np.arange(12.0)[:, None] * 10
     y = np.array([1, -1] * 6)
-    clf = FloralClassifier(gamma=1.0, C=0.5, budget=0, learning_rate=0.5, n_rounds=60, tol=None, random_state=0).fit(
-        X, y
-    )
+    clf = PaperFloralClassifier(gamma=1.0, C=0.5, budget=0, n_rounds=60, **GAME | {"learning_rate": 0.5}).fit(X, y)
     found = diagnose(clf, X, y)
     assert found.constants.kappa_infinity < 1
     assert found.constants.eta_infinity == pytest.approx(2, rel=1e-6)
@@ -198,9 +197,7 @@ def test_diagnose_refuses_what_it_cannot_judge(problem, fit):
 def test_sample_weights_are_noticed(problem):
     X, y = problem
     weight = np.linspace(0.2, 3, 30)
-    clf = FloralClassifier(gamma=2.0, C=1.0, budget=4, per_class=False, n_rounds=50, tol=None, random_state=0).fit(
-        X, y, sample_weight=weight
-    )
+    clf = PaperFloralClassifier(gamma=2.0, budget=4, n_rounds=50, **GAME).fit(X, y, sample_weight=weight)
     found = diagnose(clf, X, y)
     assert found.distances is None
     with pytest.raises(ValueError, match="no distances"):

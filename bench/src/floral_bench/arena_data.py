@@ -85,11 +85,11 @@ def load_arena(
     if name == "labelme":
         *parts, votes = _labelme(seed, data_home)
     elif name == "mnist-1-7":
-        images = load_mnist((1, 7), n_train=MOST_ROWS, n_test=1000, seed=seed, data_home=data_home)
+        images = load_mnist(digits=(1, 7), n_train=MOST_ROWS, n_test=1000, random_state=seed, data_home=data_home)
         found = PCA(COMPONENTS, random_state=0).fit(images.X_train)
         parts = [found.transform(images.X_train), found.transform(images.X_test), images.y_train, images.y_test]
     elif name == "moon":
-        moon = load_moon(seed)
+        moon = load_moon(random_state=seed)
         parts = [moon.X_train, moon.X_test, moon.y_train, moon.y_test]
     else:
         X, y = _SOURCES[name](seed, data_home)

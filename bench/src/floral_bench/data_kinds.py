@@ -8,8 +8,8 @@ from typing import Any
 
 from floral_bench.arena_data import ARENA, load_arena
 from floral_bench.spec import Data
+from floral_bench.split_table import load_split_table
 from floral_learn.datasets import DATASETS
-from floral_learn.tables.from_csv import from_csv
 
 
 @dataclass(frozen=True)
@@ -38,24 +38,30 @@ _ARENA = {name: DataKind(partial(load_arena, name), evenness=_EVENNESS[name]) fo
 _ARENA["labelme"] = replace(_ARENA["labelme"], wrong_votes=26)
 _ARENA["imdb"] = replace(_ARENA["imdb"], attacks=("gradient", "random", "class-biased"))
 
+
+def _drawn_by(load: Any, seed: int | None = None, **params: Any) -> Any:
+    """What a loader of the library returns for a replication, which is called a seed in the names of cells."""
+    return load(**params) if seed is None else load(random_state=seed, **params)
+
+
 KINDS: dict[str, DataKind] = {
     "moon": DataKind(
-        DATASETS["moon"],
+        partial(_drawn_by, DATASETS["moon"]),
         network={"hidden": (32, 32), "epochs": 100},
         published={"farthest": (5, 10, 15, 20, 25), "lfa": (5, 10, 25)},
     ),
     "mnist": DataKind(
-        DATASETS["mnist"],
+        partial(_drawn_by, DATASETS["mnist"]),
         network={"hidden": (32, 10), "epochs": 20, "clip": (0.0, 1.0)},
         quick={"n_train": 600, "n_val": 100, "n_test": 600},
     ),
     "imdb": DataKind(
-        DATASETS["imdb"],
+        partial(_drawn_by, DATASETS["imdb"]),
         texts=True,
         n_neighbors=1000,
         quick={"n_train": 100, "n_val": 10, "n_test": 100, "max_length": 16, "epochs": 1},
     ),
-    "csv": DataKind(from_csv, one_table=True),  # a user's file is not a data set with a name
+    "csv": DataKind(load_split_table, one_table=True),  # a user's file is not a data set with a name
     **{f"arena-{name}": kind for name, kind in _ARENA.items()},
 }
 

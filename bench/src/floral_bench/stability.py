@@ -15,7 +15,8 @@ from floral_learn.game.attackers import Attacker, Flips, View
 from floral_learn.game.game import Game, GameState
 from floral_learn.game.gram import DenseGram
 from floral_learn.game.operations import LocalRows
-from floral_learn.theory.constants import (
+from floral_learn.theory.equilibrium import find_equilibrium
+from floral_learn.theory.lemmas import (
     constants,
     kappa_prime_y,
     kappa_prime_y_worst,
@@ -25,7 +26,6 @@ from floral_learn.theory.constants import (
     multiplier,
     projected,
 )
-from floral_learn.theory.equilibrium import find_equilibrium
 
 # Each bound's name and what it says; "printed" ones are the paper's, "proven" ones hold (see constants.py).
 BOUNDS = {

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit
 
 from floral_learn.floral.budgets import resolve_budget
-from floral_learn.floral.classifier import FloralClassifier
+from floral_learn.floral.classifier import GameClassifier
 from floral_learn.floral.fitting import make_problem, play_problem
 from floral_learn.floral.inputs import read_training
 from floral_learn.game.arrays import NUMPY
@@ -38,9 +38,10 @@ class PlayedGames:
         rng: np.random.Generator,
     ) -> None:
         _check(victim)
-        self.victim, self.codes, self.draws, self.rng = victim, codes, draws, rng
+        self.codes, self.draws, self.rng = codes, draws, rng
         seeds = rng.integers(2**62, size=2)  # as in the victim's fit: of the game and of the landmarks
-        self.problem = make_problem(victim, read_training(victim, X, codes), None, None, seeds)
+        self.settings = victim._settings()
+        self.problem = make_problem(self.settings, read_training(victim, self.settings, X, codes), None, None, seeds)
         self.gram, self.backend = self.problem.gram, self.problem.gram.backend
         self.truth = 2.0 * (codes if held_out is None else held_out[1]) - 1
         self.cross: np.ndarray | None = None  # kernel values between held-out and training rows, (m, n)
@@ -81,15 +82,15 @@ class PlayedGames:
         game = replace(
             self.problem.game,
             labels=columns,
-            cap=np.where(out, 0.0, self.victim.C),
+            cap=np.where(out, 0.0, self.settings.C),
             seeds=np.tile(seeds, games),
             steps=self.problem.game.steps[:, :1],
             attacker=_side_by_side([self._attacker(labels[:, j]) for j in range(games) for _ in seeds]),
             keep_flips=False,
         )
-        result = play_problem(self.victim, replace(self.problem, game=game), None, None)
+        result = play_problem(replace(self.problem, game=game))
         self.played += columns.shape[1]
-        averaged = self.victim.average and "previous" not in result.state.extra
+        averaged = self.settings.average and not self.problem.solved
         weights, bias = (result.mean_weights, result.mean_bias) if averaged else (result.weights, result.bias)
         # Where one class is left there is nothing to learn: the model is that class.
         most, least = np.where(out, 0, columns).max(axis=0), np.where(out, 1, columns).min(axis=0)
@@ -104,12 +105,11 @@ class PlayedGames:
         return found.reshape(2, games, -1).mean(axis=2)
 
     def _attacker(self, labels: np.ndarray) -> Any:
-        victim = self.victim
-        return resolve_budget(victim.budget, victim.flips, labels, np.arange(2), victim.per_class).attacker
+        return resolve_budget(self.settings, labels, np.arange(2)).attacker
 
 
 def _check(victim: Any) -> None:
-    if not isinstance(victim, FloralClassifier):
+    if not isinstance(victim, GameClassifier):
         raise ValueError(
             f"victim={victim!r} must be a FloralClassifier; for other classifiers use attack 'lfa' with surrogate=..."
         )

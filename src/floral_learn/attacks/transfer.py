@@ -64,7 +64,7 @@ class TransferTable:
         try:
             import pandas as pd
         except ImportError as error:
-            raise ImportError(f"to_frame() needs pandas: {install_line('pandas')}") from error
+            raise ImportError(f"to_frame() needs pandas: {install_line('cli')}") from error
         grid = self._grid()
         return pd.DataFrame([row for _, row in grid], index=[name for name, _ in grid], columns=list(self.clean))
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import unicodedata
 from dataclasses import dataclass
 
 import numpy as np
+
+from floral_learn.tables.class_names import merge_alike, name_of, plain_name
 
 FEWEST = 5  # rows of a class below which nobody can learn what it looks like
 _SHORTEST = 4  # letters from which two names that differ in one are taken for a slip
@@ -48,43 +49,22 @@ def look_at_names(classes: np.ndarray, counts: np.ndarray) -> ClassNames:
     >>> found.merged.tolist(), found.lines
     ([2, 1, 2], ["'Stays' (1 row) and 'stays' (60 rows) differ only in case or spaces: probably one class"])
     """
-    merged = np.arange(len(classes))
-    lines = []
+    merged, lines = merge_alike(classes, counts)
     names = [str(c) if isinstance(c, str) else None for c in classes.tolist()]
-    plain: dict[str, list[int]] = {}
-    for number, name in enumerate(names):
-        if name is not None:
-            plain.setdefault(_plain(name), []).append(number)
-    for same in plain.values():
-        if len(same) > 1:
-            chief = max(same, key=lambda c: counts[c])
-            merged[same] = chief
-            for c in same:
-                if c != chief:
-                    lines.append(f"{_of(classes, counts, c)} and {_of(classes, counts, chief)} differ only in case or "
-                                 "spaces: probably one class")  # fmt: skip
     total = np.bincount(merged, weights=counts, minlength=len(classes))
     few = np.array([c for c in range(len(classes)) if merged[c] == c and total[c] < FEWEST], dtype=int)
     for c in few:
         like = next((d for d in range(len(classes)) if d not in few and _slip(names[c], names[d])), None)
         hint = "" if like is None else f"; perhaps {str(classes[like])!r} is meant"
-        lines.append(f"class {_of(classes, counts, c)} is too small to judge: its labels are not audited{hint}")
+        lines.append(f"class {name_of(classes, counts, c)} is too small to judge: its labels are not audited{hint}")
     return ClassNames(merged, few, lines)
-
-
-def _of(classes: np.ndarray, counts: np.ndarray, c: int) -> str:
-    return f"{str(classes[c])!r} ({int(counts[c]):,} row{'s' if counts[c] != 1 else ''})"
-
-
-def _plain(name: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", name).casefold().replace("_", " ").replace("-", " ").split())
 
 
 def _slip(one: str | None, other: str | None) -> bool:
     """Whether two names differ by one letter added, left out, replaced or swapped with its neighbour; digits count."""
     if one is None or other is None:
         return False
-    a, b = _plain(one), _plain(other)
+    a, b = plain_name(one), plain_name(other)
     if min(len(a), len(b)) < _SHORTEST or abs(len(a) - len(b)) > 1:
         return False
     start = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))

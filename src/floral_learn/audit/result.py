@@ -24,7 +24,7 @@ def pandas() -> Any:
     try:
         import pandas as pd
     except ImportError as error:
-        raise ImportError(f"an audit's tables need pandas: {install_line('pandas')}") from error
+        raise ImportError(f"an audit's tables need pandas: {install_line('cli')}") from error
     return pd
 
 

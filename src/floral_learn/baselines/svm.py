@@ -38,11 +38,11 @@ class PlainSVC(ClassifierMixin, BaseEstimator):
         Multiplies the sample weights.
     solver : {"libsvm", "pgd"}, default="libsvm"
         ``"libsvm"`` solves to optimality (several classes: one-vs-one, as SVC does); ``"pgd"`` runs
-        ``FloralClassifier`` with the attacker off (several classes: one-vs-rest).
+        ``PaperFloralClassifier`` with the attacker off (several classes: one-vs-rest).
     tol, cache_size, max_iter : float, float, int
         libsvm only.
     n_rounds, learning_rate, decay, average : int, float or str, tuple or None, bool
-        pgd only, see ``FloralClassifier``.
+        pgd only, see ``PaperFloralClassifier``.
     random_state : int, Generator-like or None
         pgd only.
 
@@ -53,7 +53,7 @@ class PlainSVC(ClassifierMixin, BaseEstimator):
     n_iter_ : int or ndarray
         Solver iterations, as the solver counts them.
     estimator_ : estimator
-        The fitted ``SVC`` or ``FloralClassifier``.
+        The fitted ``SVC`` or ``PaperFloralClassifier``.
 
     Examples
     --------
@@ -171,18 +171,17 @@ def svm_parameters(own_init: Callable[..., None]) -> Callable[..., None]:
 
 
 def build_svm(owner: Any, **override: Any) -> Any:
-    """The unfitted SVC or attacker-free FloralClassifier that ``owner``'s parameters describe."""
+    """The unfitted SVC or attacker-free PaperFloralClassifier that ``owner``'s parameters describe."""
     shared = {name: getattr(owner, name) for name in ("kernel", "degree", "gamma", "coef0", "C", "class_weight")}
     shared.update(override)
     if owner.solver == "libsvm":
         return SVC(**shared, tol=owner.tol, cache_size=owner.cache_size, max_iter=owner.max_iter)
-    from floral_learn.floral.classifier import FloralClassifier  # only this solver pays for its import
+    from floral_learn.floral.paper import PaperFloralClassifier  # only this solver pays for its import
 
-    return FloralClassifier(
+    return PaperFloralClassifier(
         **shared,
-        budget=0,
-        tol=None,  # plain projected gradient rounds, however many: the paper's SVM is early-stopped by them
-        multi_class="one-vs-rest",
+        budget=0,  # plain projected gradient rounds, however many: the paper's SVM is early-stopped by them
+        projection="exact",
         n_rounds=owner.n_rounds,
         learning_rate=owner.learning_rate,
         decay=owner.decay,

@@ -14,6 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 from floral_learn.tables.table_error import TableError
 
 from .failures import one_line
+from .options import KINDS, OPTIONS, check_same_kind, with_table_options
 
 SMALLEST, BIGGEST = 0.0, 1.0
 
@@ -47,27 +48,17 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="audit")
 
 
+@with_table_options(*(name for name in OPTIONS if name != "weight"))
 def audit(
-    source: Path = typer.Argument(..., metavar="DATA", help="data file: .csv, .tsv or .parquet"),
-    label: str = typer.Option(..., "--label", "-l", help="name of the label column"),
+    source: Path = typer.Argument(..., metavar="DATA", help=f"data file: {KINDS}"),
     out: Path = typer.Option(..., "--out", "-o", help="folder for page.html and issues.csv"),
-    text: list[str] = typer.Option([], "--text", "-t", help="column of prose (repeatable)"),
-    text_encoder: str = typer.Option("auto", help="how prose becomes numbers: auto, minilm or tfidf"),
-    row_id: str | None = typer.Option(None, "--id", help="column that names the rows"),
-    group: str | None = typer.Option(
-        None, "--group", "--annotator", "-g", help="column that names who or what gave each label"
-    ),
-    trusted: str | None = typer.Option(None, "--trusted", help="column that marks labels known to be right"),
     decisions: Path | None = typer.Option(None, "--decisions", help="decisions.csv of an earlier page, to go on from"),
-    drop: list[str] = typer.Option([], help="column to leave out (repeatable)"),
     threshold: float = typer.Option(0.5, help="suspicion from which a label is flagged and replaced in the copy"),
     write_cleaned: bool = typer.Option(
         False, "--write-cleaned", help="also write a copy of DATA with flagged labels replaced, where that is safe"
     ),
     seed: int = typer.Option(0, "--seed", "-s", help="random seed"),
-    skip_blank: bool = typer.Option(False, "--skip-blank-labels", help="leave out rows without a label"),
-    sep: str | None = typer.Option(None, help="separator of a text file (default: found in the header)"),
-    encoding: str | None = typer.Option(None, help="encoding of a text file (default: UTF-8, or its byte order mark)"),
+    columns: Any = None,
 ) -> None:
     """Find labels of DATA that look wrong, and say what is known and what is not.
 
@@ -82,28 +73,30 @@ def audit(
     from floral_learn.audit import audit as run_audit
     from floral_learn.files.atomic_files import write_all
     from floral_learn.tables.csv_cells import frame_bytes
-    from floral_learn.tables.tables import read_table
+    from floral_learn.tables.table_files import table_suffix
 
     if not SMALLEST < threshold <= BIGGEST:
         raise TableError(f"--threshold {threshold:g} must be above 0 and at most 1")
     _check_folder(out, source)
-    roles: dict[str, Any] = {"text": text, "ids": row_id, "groups": group, "trusted": trusted, "drop": drop}
-    table = read_table(source, label=label, sep=sep, encoding=encoding, skip_blank_labels=skip_blank, **roles)
+    table = columns.read(source)
     typer.echo(f"{source.name}: {len(table):,} rows, {len(table.classes)} classes")
     with _progress_bar() as progress:
-        result = run_audit(table, text_encoder=text_encoder, decisions=decisions, random_state=seed, progress=progress)
+        result = run_audit(
+            table, text_encoder=columns.text_encoder, decisions=decisions, random_state=seed, progress=progress
+        )
     for note in result.notes:
-        typer.echo(f"  {note}")
-    shown = table.features if table.groups is None else table.features.assign(**{str(group): table.groups})
+        if note not in result.names:  # these come with the summary
+            typer.echo(f"  {note}")
+    shown = table.features if table.groups is None else table.features.assign(**{str(columns.group): table.groups})
     page: Any = result.to_html(title=source.name, frame=shown, threshold=threshold)
     issues = result.label_issues()
     issues["suspicion"] = issues["suspicion"].round(4)
     files = {out / "page.html": page.encode(), out / "issues.csv": frame_bytes(issues)}
     if len(result.twins):
         files[out / "near_duplicates.csv"] = frame_bytes(result.near_duplicates())
-    if group:
+    if columns.group:
         files[out / "groups.csv"] = frame_bytes(result.group_ranking(threshold).round(4))
-    cleaned = out / f"cleaned{source.suffix}"
+    cleaned = out / f"cleaned{table_suffix(source)}"
     refusal = result.why_not_cleaned() if write_cleaned else None
     if write_cleaned and refusal is None:
         new = result.cleaned(threshold)
@@ -123,29 +116,25 @@ def audit(
     typer.echo(f"open {out / 'page.html'} in a browser")
 
 
+@with_table_options("label", "skip_blank", "sep", "encoding")
 def apply(
     source: Path = typer.Argument(..., metavar="DATA", help="the audited data file"),
     decisions: Path = typer.Argument(..., metavar="DECISIONS", help="decisions.csv, downloaded from the page"),
-    label: str = typer.Option(..., "--label", "-l", help="name of the label column"),
     out: Path = typer.Option(..., "--out", "-o", help="file to write, of the same kind as DATA"),
-    skip_blank: bool = typer.Option(False, "--skip-blank-labels", help="leave out rows without a label"),
-    sep: str | None = typer.Option(None, help="separator of a text file (default: found in the header)"),
-    encoding: str | None = typer.Option(None, help="encoding of a text file (default: UTF-8, or its byte order mark)"),
+    columns: Any = None,
 ) -> None:
     """Write the decisions made on the page into a copy of DATA: only labels marked wrong change."""
     import numpy as np
 
     from floral_learn.audit.decisions import read_decisions
     from floral_learn.files.atomic_files import write_all
-    from floral_learn.tables.tables import read_table
 
-    if out.suffix.lower() != source.suffix.lower():
-        raise TableError(f"--out {out} must end in {source.suffix or 'no extension'}, as {source} does")
+    check_same_kind(out, source)
     if not out.parent.is_dir():
         raise TableError(f"the folder of --out {out} does not exist")
     if out.exists() and source.exists() and out.samefile(source):
         raise TableError(f"--out {out} is the data file itself; it is never changed")
-    table = read_table(source, label=label, sep=sep, encoding=encoding, skip_blank_labels=skip_blank)
+    table = columns.read(source)
     labels: Any = table.labels
     found = read_decisions(decisions, labels, rows=table.rows)
     wrong = [d for d in found if d.kind == "wrong"]
@@ -161,7 +150,9 @@ def _check_folder(out: Path, source: Path) -> None:
         raise TableError(f"--out {out} is a file; name a folder for the report")
     if not out.exists() and not out.parent.is_dir():
         raise TableError(f"the folder {out.parent} of --out does not exist")
-    cleaned = out / f"cleaned{source.suffix}"
+    from floral_learn.tables.table_files import table_suffix
+
+    cleaned = out / f"cleaned{table_suffix(source)}"
     if source.exists() and cleaned.exists() and cleaned.samefile(source):
         raise TableError(f"{source} would be overwritten by the cleaned copy; use another --out")
 

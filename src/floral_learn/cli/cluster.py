@@ -16,20 +16,17 @@ SAMPLE_ROWS = 20_000  # first rows from which columns are understood: their role
 def fit_table_on_cluster(
     address: str,
     source: Path,
-    label: str,
-    leave_out: list[str],
+    columns: Any,
     classifier: Any,
     seed: int,
-    sep: str | None = None,
-    encoding: str | None = None,
 ) -> tuple[Any, str]:
     """The fitted pipeline (encoder, classifier) and one line on what was encoded; rows stay on the workers."""
     from sklearn.pipeline import Pipeline
 
-    from floral_learn.floral.classifier import FloralClassifier
+    from floral_learn.floral.classifier import GameClassifier
     from floral_learn.tables.encoder import TableEncoder
 
-    if not isinstance(classifier, FloralClassifier):
+    if not isinstance(classifier, GameClassifier):
         raise TableError(f"--cluster is for --method floral; {type(classifier).__name__} runs on one machine")
     try:
         import dask.array as da
@@ -40,15 +37,16 @@ def fit_table_on_cluster(
         raise ImportError(f"--cluster needs dask: {install_line('dask')}") from error
     if not source.exists():
         raise TableError(f"cannot read {source}: no such file or folder")
+    label, leave_out = columns.label, [name for name in (*columns.drop, columns.row_id) if name]
     text = source.suffix.lower() in (".csv", ".tsv", ".txt")
-    separator = sep or ("\t" if source.suffix.lower() == ".tsv" else ",")
+    separator = columns.sep or ("\t" if source.suffix.lower() == ".tsv" else ",")
     try:
         client = Client(address, timeout=10, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
         raise TableError(f"no dask scheduler answers at --cluster {address}") from error
     with client, client.as_current():
         if text:
-            table = dd.read_csv(str(source), sep=separator, encoding=encoding or "utf-8")
+            table = dd.read_csv(str(source), sep=separator, encoding=columns.encoding or "utf-8")
         else:
             table = dd.read_parquet(str(source))
         for name in (label, *leave_out):

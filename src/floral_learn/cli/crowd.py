@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import typer
 from floral_learn.tables.table_error import TableError
 
 from .failures import one_line
+from .options import KINDS, with_table_options
 
 
 def register(app: typer.Typer) -> None:
@@ -18,8 +20,9 @@ def register(app: typer.Typer) -> None:
     app.command(name="crowd")(one_line("floral crowd")(crowd))
 
 
+@with_table_options("text_encoder", "drop", "sep", "encoding")
 def crowd(
-    source: Path = typer.Argument(..., metavar="VOTES", help="votes, one per row: .csv, .tsv or .parquet"),
+    source: Path = typer.Argument(..., metavar="VOTES", help=f"votes, one per row: {KINDS}"),
     task: str = typer.Option("task", "--task", "-t", help="column that names the item"),
     worker: str = typer.Option("worker", "--worker", "-w", help="column that names the person"),
     label: str = typer.Option("label", "--label", "-l", help="column of the votes"),
@@ -28,8 +31,7 @@ def crowd(
     out: Path = typer.Option(..., "--out", "-o", help="folder for consensus.csv, annotators.csv, next.csv, page.html"),
     withhold: bool = typer.Option(False, help="leave labels blank in consensus.csv where they are not decided"),
     seed: int = typer.Option(0, "--seed", "-s", min=0, help="random seed"),
-    sep: str | None = typer.Option(None, help="separator of text files (default: found in the header)"),
-    encoding: str | None = typer.Option(None, help="encoding of text files (default: UTF-8, or the byte order mark)"),
+    columns: Any = None,
 ) -> None:
     """Find the true labels from votes of several people, some of whom may lie.
 
@@ -46,17 +48,20 @@ def crowd(
     from floral_learn.files.atomic_files import write_all
     from floral_learn.tables.csv_cells import frame_bytes
 
-    votes = read_vote_file(source, task, worker, label, sep, encoding)
+    columns = replace(columns, label=label)
+    votes, told = read_vote_file(source, task, worker, columns)
     typer.echo(
         f"{source.name}: {len(votes):,} votes by {votes['worker'].nunique():,} people "
         f"on {votes['task'].nunique():,} items"
     )
+    for note in told:
+        typer.echo(f"  {note}")
     X = None
     if features is not None:
-        X, notes = read_features(features, task, seed, sep, encoding)
+        X, notes = read_features(features, task, seed, columns)
         for note in notes:
             typer.echo(f"  {note}")
-    known = None if gold is None else read_gold_file(gold, task, label, sep, encoding)
+    known = None if gold is None else read_gold_file(gold, task, columns)
     found = aggregate_votes(votes, X, gold=known, random_state=seed)
     files = {
         out / "consensus.csv": frame_bytes(consensus(found, withhold)),
@@ -74,12 +79,13 @@ def crowd(
     typer.echo(f"wrote {', '.join(str(path) for path in files)}")
 
 
-def read_vote_file(path: Path, task: str, worker: str, label: str, sep: str | None, encoding: str | None) -> Any:
-    """Return the votes as a long frame with the columns task, worker, label; rows without a vote are left out."""
-    from floral_learn.tables.tables import read_table
-
-    table = read_table(path, label=label, ids=task, groups=worker, sep=sep, encoding=encoding, skip_blank_labels=True)
-    return vote_frame(table, path, task)
+def read_vote_file(path: Path, task: str, worker: str, columns: Any) -> tuple[Any, list[str]]:
+    """Return the votes as a long frame (task, worker, label), and notes on rows that were left out or merged."""
+    table = columns.read(path, ids=task, groups=worker, text=(), drop=(), skip_blank_labels=True)
+    notes = list(table.notes)
+    if nameless := int((table.groups == "(missing)").sum()):
+        notes.append(f"{nameless:,} votes name nobody: they count as those of one person, '(missing)'")
+    return vote_frame(table, path, task), notes
 
 
 def vote_frame(table: Any, path: Path, task: str) -> Any:
@@ -92,27 +98,26 @@ def vote_frame(table: Any, path: Path, task: str) -> Any:
     return pd.DataFrame({"task": table.ids, "worker": table.groups, "label": table.labels})
 
 
-def read_features(path: Path, task: str, seed: int, sep: str | None, encoding: str | None) -> tuple[Any, list[str]]:
+def read_features(path: Path, task: str, seed: int, columns: Any) -> tuple[Any, list[str]]:
     """Return the items as a frame of numbers whose index names them, and notes on how the numbers were made."""
     import pandas as pd
 
-    from floral_learn.tables.encoder import TableEncoder
-    from floral_learn.tables.tables import read_table
-
-    table = read_table(path, ids=task, sep=sep, encoding=encoding)
-    encoder = TableEncoder(random_state=seed)
+    table = columns.read(path, label=None, ids=task)
+    encoder = columns.encoder(seed)
     values = encoder.fit_transform(table.features)
     return pd.DataFrame(values, index=pd.Index(table.ids)), [*table.notes, *encoder.notes_]
 
 
-def read_gold_file(path: Path, task: str, label: str, sep: str | None, encoding: str | None) -> dict[Any, Any]:
+def read_gold_file(path: Path, task: str, columns: Any) -> dict[Any, Any]:
     """Return item -> known class."""
-    from floral_learn.tables.tables import read_table
-
-    table = read_table(path, label=label, ids=task, sep=sep, encoding=encoding, skip_blank_labels=True)
+    table = columns.read(path, ids=task, text=(), drop=(), skip_blank_labels=True)
     assert table.ids is not None
     assert table.labels is not None
-    return dict(zip(table.ids.tolist(), table.labels.tolist(), strict=True))
+    known: dict[Any, Any] = {}
+    for name, answer in zip(table.ids.tolist(), table.labels.tolist(), strict=True):
+        if known.setdefault(name, answer) != answer:
+            raise TableError(f"{path}: item {name!r} has two known answers, {known[name]!r} and {answer!r}")
+    return known
 
 
 def consensus(found: Any, withhold: bool = False) -> Any:

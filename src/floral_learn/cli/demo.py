@@ -53,7 +53,7 @@ def _train() -> tuple[dict[str, dict[float, list[float]]], dict[str, Any]]:
     rows: dict[str, dict[float, list[float]]] = {name: {level: [] for level in LEVELS} for name in _models()}
     shown: dict[str, Any] = {}
     for split in SPLITS:
-        data = load_moon(split)
+        data = load_moon(random_state=split)
         for level in LEVELS:
             y = data.y_train
             if level:

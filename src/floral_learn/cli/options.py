@@ -1,8 +1,129 @@
-"""Values that several commands take, read from text."""
+"""What several commands take: the options that say how a table is read, and values read from text."""
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+
 from floral_learn.tables.table_error import TableError
+
+KINDS = ".csv, .tsv, .jsonl (also .gz), .parquet or .xlsx"
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How a table is read: one set of options for all commands, each of which has those that it can use."""
+
+    label: str | None = None
+    text: tuple[str, ...] = ()
+    text_encoder: str = "auto"
+    row_id: str | None = None
+    group: str | None = None
+    trusted: str | None = None
+    weight: str | None = None
+    drop: tuple[str, ...] = ()
+    skip_blank: bool = False
+    sep: str | None = None
+    encoding: str | None = None
+
+    def read(self, source: Any, **other: Any) -> Any:
+        """The table behind `source`; `other` are further arguments of `read_table`, or other values of these."""
+        from floral_learn.tables.tables import read_table
+
+        return read_table(source, **(self.roles() | {"skip_blank_labels": self.skip_blank} | other))
+
+    def roles(self) -> dict[str, Any]:
+        """The arguments of `read_table` that say what the columns are."""
+        return {
+            "label": self.label,
+            "text": self.text,
+            "ids": self.row_id,
+            "groups": self.group,
+            "trusted": self.trusted,
+            "weights": self.weight,
+            "drop": self.drop,
+            "sep": self.sep,
+            "encoding": self.encoding,
+        }
+
+    def encoder(self, seed: int = 0, text: tuple[str, ...] | None = None) -> Any:
+        """The encoder of the features."""
+        from floral_learn.tables.encoder import TableEncoder
+
+        prose = self.text if text is None else text
+        return TableEncoder(text=prose, text_encoder=self.text_encoder, random_state=seed)
+
+
+# name -> type and declaration; the order is that of `--help`
+OPTIONS: dict[str, tuple[Any, Any]] = {
+    "label": (str, typer.Option(..., "--label", "-l", help="name of the label column")),
+    "text": (list[str], typer.Option([], "--text", "-t", help="column of prose (repeatable)")),
+    "text_encoder": (str, typer.Option("auto", help="how prose becomes numbers: auto, minilm or tfidf")),
+    "row_id": (str | None, typer.Option(None, "--id", help="column that names the rows; no feature")),
+    "group": (
+        str | None,
+        typer.Option(None, "--group", "--annotator", "-g", help="column that names who or what gave each label"),
+    ),
+    "trusted": (str | None, typer.Option(None, "--trusted", help="column that marks labels known to be right")),
+    "weight": (str | None, typer.Option(None, "--weight", help="column with the weight of each row")),
+    "drop": (list[str], typer.Option([], "--drop", help="column to leave out (repeatable)")),
+    "skip_blank": (bool, typer.Option(False, "--skip-blank-labels", help="leave out rows without a label")),
+    "sep": (str | None, typer.Option(None, help="separator of a text file (default: found in the header)")),
+    "encoding": (
+        str | None,
+        typer.Option(None, help="encoding of a text file (default: UTF-8, or its byte order mark)"),
+    ),
+}
+
+
+def with_table_options(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command these of the `OPTIONS`, after its own; it gets them as one `TableOptions`, called ``columns``."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        own = inspect.signature(command, eval_str=True)
+        kind = inspect.Parameter.KEYWORD_ONLY
+        added = [
+            inspect.Parameter(name, kind, default=OPTIONS[name][1], annotation=OPTIONS[name][0])
+            for name in OPTIONS
+            if name in names
+        ]
+
+        @functools.wraps(command)
+        def run(**given: Any) -> None:
+            read = {name: given.pop(name) for name in names}
+            lists = {name: tuple(value) for name, value in read.items() if isinstance(value, list)}
+            command(**given, columns=TableOptions(**(read | lists)))
+
+        first = [p.replace(kind=kind) for p in own.parameters.values() if p.name != "columns"]
+        parameters = [*first[:1], *(p for p in added if p.name == "label"), *first[1:]]
+        parameters += [p for p in added if p.name != "label"]
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {p.name: p.annotation for p in parameters}
+        return run
+
+    return decorate
+
+
+def check_same_kind(out: Path, source: Path) -> None:
+    """Refuse a copy of a table under a name that says another kind than its own."""
+    from floral_learn.tables.table_files import table_suffix
+
+    if table_suffix(out) != table_suffix(source):
+        raise TableError(f"--out {out} must end in {table_suffix(source) or 'no extension'}, as {source} does")
+
+
+def check_model_path(out: Path) -> None:
+    """Refuse a model file whose name promises another format, or whose folder does not exist."""
+    if out.suffix.lower() != ".skops":
+        raise TableError(f"--out {out} must end in .skops: a model file is a skops archive, never a pickle")
+    if not out.parent.is_dir():
+        raise TableError(f"the folder of --out {out} does not exist")
 
 
 def parse_budget(text: str, option: str = "--budget", n_rows: int | None = None) -> float | int:

@@ -15,7 +15,7 @@ import typer
 from floral_learn.tables.table_error import TableError
 
 from .failures import one_line
-from .options import parse_budget
+from .options import KINDS, check_same_kind, parse_budget, with_table_options
 
 # The names of floral_learn.attacks.ATTACKS, which takes a second to import; a test compares them.
 NAMES = (
@@ -55,9 +55,9 @@ def register(app: typer.Typer) -> None:
     app.command(name="poison")(one_line("floral poison")(poison))
 
 
+@with_table_options("label", "text", "text_encoder", "row_id", "drop", "skip_blank", "sep", "encoding")
 def poison(
-    source: Path = typer.Argument(..., metavar="IN", help="data file: .csv, .tsv or .parquet"),
-    label: str = typer.Option(..., "--label", "-l", help="name of the label column"),
+    source: Path = typer.Argument(..., metavar="IN", help=f"data file: {KINDS}"),
     out: Path = typer.Option(..., "--out", "-o", help="file to write, of the same kind as IN"),
     attack: str = typer.Option("farthest", "--attack", "-a", help=f"one of: {', '.join(NAMES)}"),
     budget: str = typer.Option(
@@ -68,11 +68,7 @@ def poison(
     only: str | None = typer.Option(None, help="flip only rows where COLUMN=VALUE, e.g. annotator=ann3"),
     target: str | None = typer.Option(None, help="the class to attack: flip only rows of this label"),
     limit: list[str] = typer.Option([], help="most flips of one label, e.g. spam=10 (repeatable)"),
-    drop: list[str] = typer.Option([], help="feature column that the attack must not use (repeatable)"),
     param: list[str] = typer.Option([], "--param", "-p", help="parameter of the attack, e.g. C=10 (repeatable)"),
-    skip_blank: bool = typer.Option(False, "--skip-blank-labels", help="leave rows without a label as they are"),
-    sep: str | None = typer.Option(None, help="separator of a text file (default: found in the header)"),
-    encoding: str | None = typer.Option(None, help="encoding of a text file (default: UTF-8, or its byte order mark)"),
     votes: bool = typer.Option(False, "--votes", help=f"IN holds votes, one per row; attacks: {', '.join(ON_VOTES)}"),
     task: str = typer.Option("task", "--task", help="--votes: column that names the item"),
     worker: str = typer.Option("worker", "--worker", help="--votes: column that names the person"),
@@ -80,6 +76,7 @@ def poison(
     truth: Path | None = typer.Option(
         None, "--truth", help="--votes: the true labels (columns of --task and --label), which make the liars informed"
     ),
+    columns: Any = None,
 ) -> None:
     """Write a copy of a data file with poisoned labels; nothing else in it changes.
 
@@ -91,16 +88,13 @@ def poison(
         from .poison_votes import poison_vote_file
 
         wanted = "pair" if attack == "farthest" else attack
-        columns = (task, worker, label)
-        poison_vote_file(source, out, columns, wanted, budget, param, features, truth, seed, sep, encoding)
+        poison_vote_file(source, out, columns, (task, worker), wanted, budget, param, features, truth, seed)
         return
     from floral_learn.attacks import ATTACKS
     from floral_learn.files.atomic_files import write_all
-    from floral_learn.tables.encoder import TableEncoder
-    from floral_learn.tables.tables import read_table
 
     target_is_safe(source, out)
-    table = read_table(source, label=label, drop=drop, sep=sep, encoding=encoding, skip_blank_labels=skip_blank)
+    table = columns.read(source)
     labels: Any = table.labels
     settings = attack_settings(attack, param) | {
         "budget": parse_budget(budget, n_rows=len(labels)),
@@ -113,11 +107,11 @@ def poison(
     if len(table.classes) > 2 and not ATTACKS[attack].multiclass:
         able = ", ".join(name for name, kind in ATTACKS.items() if kind.multiclass)
         raise TableError(
-            f"--attack {attack} is defined for two classes, {label!r} has {len(table.classes)}; for more: {able}"
+            f"--attack {attack} is defined for two classes, {table.label!r} has {len(table.classes)}; for more: {able}"
         )
     X, notes = None, list(table.notes)
     if ATTACKS[attack].needs_features:
-        encoder = TableEncoder(random_state=seed)
+        encoder = columns.encoder(seed)
         X = encoder.fit_transform(table.features)
         notes += encoder.notes_
     with progress_bar(attack) as progress:
@@ -136,8 +130,7 @@ def poison(
 
 def target_is_safe(source: Path, out: Path) -> None:
     """Refuse an output of another kind, in no folder, or over the input."""
-    if out.suffix.lower() != source.suffix.lower():
-        raise TableError(f"--out {out} must end in {source.suffix or 'no extension'}, as {source} does")
+    check_same_kind(out, source)
     if not out.parent.is_dir():
         raise TableError(f"the folder of --out {out} does not exist")
     if out.exists() and source.exists() and out.samefile(source):

@@ -17,31 +17,29 @@ from .options import parse_budget
 def poison_vote_file(
     source: Path,
     out: Path,
-    columns: tuple[str, str, str],
+    columns: Any,
+    names: tuple[str, str],
     attack: str,
     budget: str,
     params: list[str],
     features: Path | None,
     truth: Path | None,
     seed: int,
-    sep: str | None,
-    encoding: str | None,
 ) -> None:
     """Write OUT (only the column of votes differs) and OUT.liars.csv (whose votes the attacker had)."""
     import numpy as np
 
     from floral_learn.attacks.votes import poison_votes
     from floral_learn.files.atomic_files import write_all
-    from floral_learn.tables.tables import read_table
 
     from .crowd import read_features, read_gold_file, vote_frame
     from .poison import target_is_safe
 
     started = time.perf_counter()
     target_is_safe(source, out)
-    task, worker, label = columns
+    task, worker = names
     parse_budget(budget)
-    table = read_table(source, label=label, ids=task, groups=worker, sep=sep, encoding=encoding, skip_blank_labels=True)
+    table = columns.read(source, ids=task, groups=worker, text=(), drop=(), skip_blank_labels=True)
     frame = vote_frame(table, source, task)
     share = parse_budget(budget, n_rows=len(frame))
     if isinstance(share, int):
@@ -49,10 +47,10 @@ def poison_vote_file(
     items, first = np.unique(frame["task"].to_numpy(dtype=str), return_index=True)
     X = y = None
     if features is not None:
-        described, _ = read_features(features, task, seed, sep, encoding)
+        described, _ = read_features(features, task, seed, columns)
         X = _of(items, described, features)
     if truth is not None:
-        known = read_gold_file(truth, task, label, sep, encoding)
+        known = read_gold_file(truth, task, columns)
         if lost := [name for name in items.tolist() if name not in known]:
             raise TableError(f"--truth {truth} has no label of {len(lost)} items, such as {lost[0]!r}")
         y = np.array([known[name] for name in items.tolist()])

@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from .failures import one_line
+from .options import KINDS, with_table_options
 
 
 def register(app: typer.Typer) -> None:
@@ -15,20 +16,19 @@ def register(app: typer.Typer) -> None:
     app.command(name="predict")(one_line("floral predict")(predict))
 
 
+@with_table_options("row_id", "sep", "encoding")
 def predict(
     model_file: Path = typer.Argument(..., metavar="MODEL", help="file from floral train"),
-    source: Path = typer.Argument(..., metavar="DATA", help="rows to classify: .csv, .tsv or .parquet"),
+    source: Path = typer.Argument(..., metavar="DATA", help=f"rows to classify: {KINDS}"),
     out: Path = typer.Option(..., "--out", "-o", help="CSV file to write: row, id, prediction, scores"),
-    row_id: str | None = typer.Option(None, "--id", help="column that names the rows, copied beside the predictions"),
     max_bytes: int = typer.Option(2**30, min=1, help="most bytes that MODEL may unpack to"),
-    sep: str | None = typer.Option(None, help="separator of a text file (default: found in the header)"),
-    encoding: str | None = typer.Option(None, help="encoding of a text file (default: UTF-8, or its byte order mark)"),
+    columns: Any = None,
 ) -> None:
     """Predict a label for every row of DATA; columns that the model does not know are ignored."""
     from floral_learn import load
     from floral_learn.files.atomic_files import write_all
     from floral_learn.tables.encoder import TableEncoder
-    from floral_learn.tables.tables import TableError, read_table
+    from floral_learn.tables.table_error import TableError
 
     if not out.parent.is_dir():
         raise TableError(f"the folder of --out {out} does not exist")
@@ -38,8 +38,9 @@ def predict(
     encoder = getattr(model, "named_steps", {}).get("columns")
     if not isinstance(encoder, TableEncoder):
         raise TableError(f"{model_file} is not a model of floral train: it has no columns to read")
-    table = read_table(source, as_text=encoder.as_text, sep=sep, encoding=encoding)
-    ids = None if row_id is None else [text or "" for text in table.column(row_id)]
+    # The column of names may be one that the model was trained on.
+    table = columns.read(source, as_text=encoder.as_text, ids=None)
+    ids = None if columns.row_id is None else [text or "" for text in table.column(columns.row_id)]
     try:
         content = predictions(model, table.features, ids)
     except TableError as error:

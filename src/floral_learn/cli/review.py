@@ -16,6 +16,7 @@ import typer
 from floral_learn.base.extras import install_line
 
 from .failures import one_line
+from .options import KINDS, OPTIONS, with_table_options
 
 
 def register(app: typer.Typer) -> None:
@@ -24,27 +25,17 @@ def register(app: typer.Typer) -> None:
     app.command(name="review")(one_line("floral review", stopped)(review))
 
 
+@with_table_options(*(name for name in OPTIONS if name != "weight"))
 def review(
-    source: Path = typer.Argument(..., metavar="DATA", help="data file: .csv, .tsv or .parquet"),
-    label: str = typer.Option(..., "--label", "-l", help="name of the label column"),
+    source: Path = typer.Argument(..., metavar="DATA", help=f"data file: {KINDS}"),
     out: Path = typer.Option(..., "--out", "-o", help="folder for the answers and the final files"),
-    text: list[str] = typer.Option([], "--text", "-t", help="column of prose (repeatable)"),
-    text_encoder: str = typer.Option("auto", help="how prose becomes numbers: auto, minilm or tfidf"),
-    row_id: str | None = typer.Option(None, "--id", help="column that names the rows"),
-    group: str | None = typer.Option(
-        None, "--group", "--annotator", "-g", help="column that names who or what gave each label"
-    ),
-    trusted: str | None = typer.Option(None, "--trusted", help="column that marks labels known to be right"),
-    drop: list[str] = typer.Option([], help="column to leave out (repeatable)"),
     reviewer: str | None = typer.Option(None, help="name to store answers under (default: the user's name)"),
     port: int = typer.Option(0, min=0, max=65535, help="port of the page (default: a free one, the same when resumed)"),
     host: str = typer.Option("127.0.0.1", help="address to listen on; any other address opens the page to a network"),
     browser: bool = typer.Option(True, "--browser/--no-browser", help="open the page in a browser"),
     finish: bool = typer.Option(False, "--finish", help="no page: write the files from the answers so far"),
     seed: int | None = typer.Option(None, "--seed", "-s", help="repeatable questions; voids the guarantee"),
-    sep: str | None = typer.Option(None, help="separator of a text file (default: found in the header)"),
-    encoding: str | None = typer.Option(None, help="encoding of a text file (default: UTF-8, or its byte order mark)"),
-    skip_blank: bool = typer.Option(False, "--skip-blank-labels", help="leave out rows without a label"),
+    columns: Any = None,
 ) -> None:
     """Ask a person about a few rows of DATA and correct the other labels from the answers.
 
@@ -53,21 +44,18 @@ def review(
     """
     from floral_learn.review.page.server import ReviewServer, bind
     from floral_learn.review.page.work import ReviewWork, check_folder
-    from floral_learn.tables.encoder import TableEncoder
-    from floral_learn.tables.tables import read_table
 
     if not finish and (missing := [name for name in ("starlette", "uvicorn") if find_spec(name) is None]):
-        raise ImportError(f"the review page needs {' and '.join(missing)}: {install_line('review')}")
+        raise ImportError(f"the review page needs {' and '.join(missing)}: {install_line('cli')}")
     check_folder(out, source)
     name = reviewer_name(reviewer)
     listening = None if finish else bind(host, port)
     typer.echo(f"reading {source}")
-    read: dict[str, Any] = {"text": text, "ids": row_id, "groups": group, "trusted": trusted, "drop": drop}
-    table = read_table(source, label=label, sep=sep, encoding=encoding, skip_blank_labels=skip_blank, **read)
-    table.check_classes()
+    table = columns.read(source).check_classes()
     typer.echo(f"{len(table):,} rows, {len(table.classes)} classes")
-    encoder = TableEncoder(text=text, text_encoder=text_encoder)
-    options = {**read, "text_encoder": text_encoder, "skip_blank_labels": skip_blank}
+    encoder = columns.encoder()
+    read = {name: columns.roles()[name] for name in ("text", "ids", "groups", "trusted", "drop")}
+    options = {**read, "text_encoder": columns.text_encoder, "skip_blank_labels": columns.skip_blank}
     work = ReviewWork(table, encoder, path=source, out=out, options=options, seed=seed)
     try:
         for note in [*table.notes, *encoder.notes_]:

@@ -11,6 +11,7 @@ from typing import Any
 import typer
 
 from .failures import one_line
+from .options import KINDS, OPTIONS, check_model_path, parse_budget, with_table_options
 
 HELD_OUT, MOST_HELD_OUT, MOST_CHECK_ROWS = 0.2, 2_000, 4_000
 
@@ -20,9 +21,9 @@ def register(app: typer.Typer) -> None:
     app.command(name="train")(one_line("floral train")(train))
 
 
+@with_table_options(*OPTIONS)
 def train(
-    source: Path = typer.Argument(..., metavar="DATA", help="data file: .csv, .tsv or .parquet"),
-    label: str = typer.Option(..., "--label", "-l", help="name of the label column"),
+    source: Path = typer.Argument(..., metavar="DATA", help=f"data file: {KINDS}"),
     out: Path = typer.Option(..., "--out", "-o", help="model file to write, such as model.skops"),
     method: str = typer.Option("floral", "--method", "-m", help="floral, svm, ln-svm, curie, ls-svm, k-lid, ..."),
     budget: str | None = typer.Option(
@@ -31,32 +32,18 @@ def train(
     penalty: float | None = typer.Option(None, "--C", help="cap on the weight of one row (kernel machines)"),
     gamma: str = typer.Option("scale", help="kernel width: a number, scale or auto"),
     seed: int = typer.Option(0, "--seed", "-s", help="random seed"),
-    text: list[str] = typer.Option([], "--text", "-t", help="column of prose (repeatable)"),
-    text_encoder: str = typer.Option("auto", help="how prose becomes numbers: auto, minilm or tfidf"),
-    drop: list[str] = typer.Option([], help="column to leave out (repeatable)"),
-    row_id: str | None = typer.Option(None, "--id", help="column that names the rows; no feature"),
-    trusted: str | None = typer.Option(None, "--trusted", help="column that marks labels known to be right"),
-    weight: str | None = typer.Option(None, "--weight", help="column with the weight of each row"),
-    annotator: str | None = typer.Option(
-        None, "--annotator", help="column that names who gave each label; labels of unreliable people are corrected"
-    ),
     decisions: Path | None = typer.Option(None, help="decisions.csv of an audit: its labels replace those in DATA"),
-    skip_blank: bool = typer.Option(False, "--skip-blank-labels", help="leave out rows without a label"),
     held_out: bool = typer.Option(True, help="check the method on rows held out before the final fit"),
-    sep: str | None = typer.Option(None, help="separator of a text file (default: found in the header)"),
-    encoding: str | None = typer.Option(None, help="encoding of a text file (default: UTF-8, or its byte order mark)"),
     cluster: str | None = typer.Option(
         None, metavar="ADDRESS", help="floral: dask scheduler, such as tcp://host:8786; its workers read DATA"
     ),
+    columns: Any = None,
 ) -> None:
     """Train a classifier on untrusted labels and save it as a model file for `floral predict`."""
     started = time.perf_counter()
     from floral_learn.tables.table_error import TableError
 
-    from .options import parse_budget
-
-    if not out.parent.is_dir():
-        raise TableError(f"the folder of --out {out} does not exist")
+    check_model_path(out)
     if out.exists() and source.exists() and out.samefile(source):
         raise TableError(f"--out {out} is the data file itself; it is never overwritten")
     typer.echo(f"reading {source}")
@@ -65,30 +52,16 @@ def train(
     from floral_learn import save
 
     if cluster is not None:
-        if trusted or weight or decisions or annotator:
+        if columns.trusted or columns.weight or decisions or columns.group:
             raise TableError("--trusted, --weight, --decisions and --annotator are for one machine; drop --cluster")
         from .cluster import fit_table_on_cluster
 
-        model, note = fit_table_on_cluster(cluster, source, label, drop, classifier, seed, sep, encoding)
+        model, note = fit_table_on_cluster(cluster, source, columns, classifier, seed)
         n = len(classifier.flip_rate_)
         typer.echo(f"columns: {note}")
         checked = "not checked on held-out rows"
     else:
-        from floral_learn.tables.tables import read_table
-
-        table = read_table(
-            source,
-            label=label,
-            text=text,
-            ids=row_id,
-            trusted=trusted,
-            weights=weight,
-            groups=annotator,
-            drop=drop,
-            sep=sep,
-            encoding=encoding,
-            skip_blank_labels=skip_blank,
-        ).check_classes()
+        table = columns.read(source).check_classes()
         if decisions is not None:
             table = decided(table, decisions)
         per_row = row_arguments(table, classifier, method)
@@ -96,7 +69,7 @@ def train(
         if budget is not None:
             parse_budget(budget, n_rows=n)  # before the held-out fit, which has fewer rows, complains
         typer.echo(f"{n:,} rows; {classes_in_words(table.labels)}")
-        model, checked = fit(table, classifier, text_encoder, seed, held_out, per_row)
+        model, checked = fit(table, classifier, columns.encoder(seed), seed, held_out, per_row)
         for line in (*table.notes, *model.named_steps["columns"].notes_):
             typer.echo(f"  {line}")
     save(model, out)
@@ -169,15 +142,12 @@ def row_arguments(table: Any, classifier: Any, method: str) -> dict[str, Any]:
 
 
 def fit(
-    table: Any, classifier: Any, text_encoder: str, seed: int, held_out: bool, per_row: dict[str, Any]
+    table: Any, classifier: Any, encoder: Any, seed: int, held_out: bool, per_row: dict[str, Any]
 ) -> tuple[Any, str]:
     """The fitted pipeline (encoder, classifier) and a phrase on how the same method did on held-out rows."""
     from sklearn.base import clone
     from sklearn.pipeline import Pipeline
 
-    from floral_learn.tables.encoder import TableEncoder
-
-    encoder = TableEncoder(text=table.text, text_encoder=text_encoder, random_state=seed)
     with step("columns into numbers"):
         X = encoder.fit_transform(table.features)
     if table.groups is not None:

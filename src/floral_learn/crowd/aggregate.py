@@ -47,7 +47,7 @@ class VoteAggregation(Shown):
     @property
     def probability(self) -> np.ndarray:
         """(n, K) probability of each class: soft labels for any model that takes them."""
-        return self.solution.state.posterior
+        return self.solution.posterior
 
     @property
     def labels(self) -> np.ndarray:
@@ -82,7 +82,7 @@ class VoteAggregation(Shown):
     @property
     def confusions(self) -> np.ndarray:
         """(A, K, K) probability of each vote given each truth, per annotator (order of `votes.annotators`)."""
-        return self.solution.state.confusions.matrix
+        return self.solution.confusions.matrix
 
     @cached_property
     def annotators(self) -> Any:
@@ -190,16 +190,10 @@ def _notes(found: VoteAggregation) -> list[str]:
     notes = []
     without = int((votes.per_item == 0).sum())
     if without:
-        source = "its features alone" if solution.state.log_classifier is not None else "the shares of the classes"
+        source = "its features alone" if solution.featured else "the shares of the classes"
         notes.append(f"{without:,} items have no vote; their class comes from {source}.")
     if unseen := [str(c) for c, count in zip(votes.classes, votes.shares.sum(axis=0)) if count == 0]:
         notes.append(f"Nobody voted for {', '.join(unseen[:8])}.")
-    for members in solution.confirmed.groups:
-        some = ", ".join(str(votes.annotators[m]) for m in members[:8]) + (", ..." if len(members) > 8 else "")
-        notes.append(
-            f"{len(members)} people give the same answers more often than the items explain ({some}); "
-            "together they count as one vote per item."
-        )
     share, limit = doubtful_share(found)
     if share > 0.6 * limit:
         notes.append(

@@ -10,11 +10,9 @@ from scipy.stats import beta
 
 from floral_learn.labels.votes import Votes
 
-from .alike import find_alike
 from .solve import Solution
 
 PRIOR_HONEST = 0.8
-DOUBTFUL = 0.9  # suspicion from which a person's mistakes are compared with others'
 MOST_BORROWED = 4.0  # votes that the pool may lend to a person: few own votes must leave a wide interval
 LEAST_LIE = 0.02  # how often a liar is right by accident or for show
 
@@ -36,8 +34,7 @@ def judge(solution: Solution, level: float = 0.95) -> People:
     compares three explanations of a person's votes, by the posterior of each item without the person's own vote:
     honest as the pool is, answers that ignore the item, and answers that avoid the truth.
     """
-    votes, state = solution.votes, solution.state
-    confusions = state.confusions
+    votes, confusions = solution.votes, solution.confusions
     k = len(votes.classes)
     diagonal = np.einsum("acc->a", confusions.counts)
     total = confusions.counts.sum(axis=(1, 2))
@@ -51,18 +48,17 @@ def judge(solution: Solution, level: float = 0.95) -> People:
 
 
 def _suspicion(votes: Votes, solution: Solution, k: int) -> np.ndarray:
-    state = solution.state
     if k < 2:
         return np.zeros(len(votes.annotators))
-    honest = _honest(state.confusions.counts, k)
+    honest = _honest(solution.confusions.counts, k)
     said = np.bincount(votes.label, votes.weight, minlength=k) + 1.0
-    loo = state.leave_one_out
+    loo = solution.leave_one_out
     of_honest = np.log((loo * honest[:, votes.label].T).sum(axis=1))
     of_blind = np.log(0.5 / k + 0.5 * said / said.sum())[votes.label]
     right = loo[np.arange(len(votes)), votes.label]
     of_liar = np.log(right * LEAST_LIE + (1 - right) * (1 - LEAST_LIE) / (k - 1))
     sums = [
-        state.trust * np.bincount(votes.annotator, value, minlength=len(votes.annotators))
+        solution.temperature * np.bincount(votes.annotator, value, minlength=len(votes.annotators))
         for value in (of_honest, of_blind, of_liar)
     ]
     prior = np.log([PRIOR_HONEST, (1 - PRIOR_HONEST) / 2, (1 - PRIOR_HONEST) / 2])
@@ -89,17 +85,6 @@ def frame(solution: Solution, given: Votes) -> Any:
 
     people = judge(solution)
     names, classes = given.annotators, given.classes
-    together: list[list[str]] = [[] for _ in names]
-    for (a, b), excess in zip(solution.confirmed.pairs.tolist(), solution.confirmed.excess.tolist(), strict=True):
-        together[a].append(f"{names[b]} (+{excess:.0%})")
-        together[b].append(f"{names[a]} (+{excess:.0%})")
-    if solution.region is not None:
-        doubtful = np.flatnonzero(people.suspicion > DOUBTFUL)
-        pairs, alike = find_alike(solution.votes, solution.state, doubtful, solution.region)
-        for (a, b), share in zip(pairs.tolist(), alike.tolist(), strict=True):
-            for one, other in ((a, b), (b, a)):
-                if not any(text.startswith(f"{names[other]} (+") for text in together[one]):
-                    together[one].append(f"{names[other]} (similar items, {share:.0%})")
     found = pd.DataFrame(
         {
             "annotator": names,
@@ -108,8 +93,7 @@ def frame(solution: Solution, given: Votes) -> Any:
             "low": people.low,
             "high": people.high,
             "suspicion": people.suspicion,
-            "most_confused": _most_confused(solution.state.confusions.counts, classes),
-            "agrees_with": ["; ".join(entry) for entry in together],
+            "most_confused": _most_confused(solution.confusions.counts, classes),
         }
     )
     found["votes"] = found["votes"].astype(int)

@@ -15,7 +15,6 @@ from scipy.special import softmax
 from floral_learn.labels.votes import Votes
 
 from . import annotators as people
-from .cliques import Cliques
 from .confusion import left_out_guess
 from .em import State, run
 from .solve import Solution
@@ -60,7 +59,10 @@ class Authors:
     def frame(self) -> Any:
         """DataFrame of the people, as `VoteAggregation.annotators`."""
         none = np.zeros(len(self.votes.items), dtype=bool)
-        solution = Solution(self.state, self.votes, "judge", {}, none, Cliques(), None, Cliques(), ~none)
+        state = self.state
+        solution = Solution(
+            self.votes, state.posterior, state.confusions, state.leave_one_out, ~none, none, {}, state.trust
+        )
         return people.frame(solution, self.votes)
 
 

@@ -32,11 +32,6 @@ def remark(row: Any, split: bool = False) -> str:
         said.append("answers do not fit the other evidence")
         if row.most_confused:
             said.append(f"most often {row.most_confused}")
-    if row.agrees_with:
-        some = row.agrees_with.split("; ")
-        said.append(
-            f"same answers as {', '.join(some[:3])}{', ...' if len(some) > 3 else ''} more often than items explain"
-        )
     return "; ".join(part for part in said if part)
 
 
@@ -65,7 +60,7 @@ def render(found: VoteAggregation, *, title: str = "Votes") -> str:
         votes_per_item=float(votes.per_item.mean()),
         right=f"{expected / len(votes.items):.0%}",
         notes=found.notes,
-        has_features=found.solution.state.log_classifier is not None,
+        has_features=found.solution.featured,
         people=[_person(row, found.decided.mean() < SPLIT) for row in frame.head(MOST_PEOPLE).itertuples()],
         hidden_people=max(len(frame) - MOST_PEOPLE, 0),
         tasks=_tasks(found),

@@ -1,42 +1,52 @@
-"""Cliques first, then several starts of the EM; the one that explains left-out votes best is kept."""
+"""From votes, and features where there are some, to the truth: an average of readings held against its mirror image."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from floral_learn.labels.votes import Votes
 
-from .alike import regions_of
-from .camps import SETTLED, camp_start, gold_evidence, outvoted, weigh_camps
-from .cliques import Cliques, find_cliques, once_per_clique
-from .em import LARGE, ROUNDS, State, run
+from .confusion import Confusions, estimate
+from .em import run
 from .features import OutOfFold
+from .mirror import opposing_start, settle
+from .readings import (
+    STEPS,
+    Reading,
+    Step,
+    average,
+    expected_counts,
+    fix_known,
+    hide_votes,
+    judge_reading,
+    leave_out,
+    majority,
+    read,
+    shrunk_matrices,
+)
 
-CLOSE = 0.01  # starts whose left-out votes differ by less than 1 % in likelihood cannot be told apart
+LARGE = 300_000  # votes from which fewer rounds, readings and hidden votes have to do
+EXPECTED = 0.9  # share of the decided labels that are expected to be right
+CLOSE = 0.01  # features may foretell hidden votes worse than votes alone by as much: people share mistakes
 
 
 @dataclass(frozen=True)
 class Solution:
-    """The chosen state, and how sure the choice is."""
+    """What is held to be true, and how sure that is."""
 
-    state: State
-    votes: Votes  # with the weights that were used
-    start: str
-    scores: dict[str, float]  # per start, see `State.score`
-    contested: np.ndarray  # (n,) items on which another start, nearly as likely, says something else
-    cliques: Cliques
-    view: int | None  # which representation of the items was chosen
-    confirmed: Cliques  # those of the cliques that the final posterior holds to be linked, too
-    decided: np.ndarray  # (n,) False where two camps contradict each other and neither is clearly larger
-    region: np.ndarray | None = None  # (n,) which of a few regions of the features an item lies in
-
-
-def majority(votes: Votes) -> np.ndarray:
-    """Smoothed shares of the votes, (n, K)."""
-    share = votes.shares + 0.5 / len(votes.classes)
-    return share / share.sum(axis=1, keepdims=True)
+    votes: Votes
+    posterior: np.ndarray  # (n, K)
+    confusions: Confusions
+    leave_one_out: np.ndarray  # (V, K): posterior of the voted item without this vote
+    decided: np.ndarray  # (n,)
+    contested: np.ndarray  # (n,) items on which another reading, nearly as good, says something else
+    scores: dict[str, float]  # per reading, mean log-probability of hidden votes
+    temperature: float = 1.0  # of the average
+    view: int | None = None  # which representation of the items was chosen
+    featured: bool = False  # whether features were listened to
 
 
 def solve(
@@ -46,67 +56,88 @@ def solve(
     rng: np.random.Generator,
     gold: np.ndarray | None = None,
 ) -> Solution:
-    """Find the truth behind `votes`, with features `views` of the items where there are any.
-
-    Cliques are looked for after two rounds: later the posterior may have come to believe them.
-    """
+    """Find the truth behind `votes`, with features `views` of the items where there are any."""
+    large = len(votes) > LARGE
+    hidden = hide_votes(votes, rng, times=1 if large else 2)
     features = None if views is None else OutOfFold.split(views, rng)
-    glance = run(votes, majority(votes), features, gold=gold, rng=rng, rounds=2)
-    cliques = find_cliques(votes, glance, rng)
-    if cliques.groups:
-        votes = once_per_clique(votes, cliques)
-    first = majority(votes)
-    rounds = ROUNDS if len(votes) <= LARGE else ROUNDS // 2
-    # Votes alone stay in the race: features that say nothing should not be listened to.
-    states = {"votes": run(votes, first, None, gold=gold, rng=rng, rounds=rounds)}
+    readings = {
+        name: judge_reading(votes, _reader(step, None, gold, 15 if large else 50), hidden, gold)
+        for name, step in STEPS.items()
+    }
+    best = average(list(readings.values()))
+    featured = False
     if features is not None:
-        starts = {
-            "votes first": states["votes"].posterior,
-            "features first": np.exp(features.log_probability(first)),
+        starts = {"votes first": best.posterior, "features first": np.exp(features.log_probability(majority(votes)))}
+        with_features = {
+            name: _with_features(votes, start, features, hidden, gold, rng) for name, start in starts.items()
         }
-        if len(votes) <= LARGE:
-            starts["majority"] = first
-        states |= {
-            name: run(votes, start, features, gold=gold, rng=rng, rounds=rounds) for name, start in starts.items()
-        }
-    region = None if views is None else regions_of(views[0], int(rng.integers(2**31 - 1)))
-    name = max(states, key=lambda name: states[name].score)
-    decided = np.ones(len(votes.items), dtype=bool)
-    dissent = camp_start(votes, states[name], region)
-    if dissent is not None:
-        opinion = features if states[name].log_classifier is not None else None
-        second = run(votes, dissent, opinion, gold=gold, rng=rng, rounds=rounds)
-        read = states[name]
-        if outvoted(votes, read, second, gold):
-            name, states["dissenters"], read, second = "dissenters", second, second, read
-        camps = weigh_camps(votes, read, second, region, gold)
-        decided = camps.decided
-        states[name] = replace(read, posterior=camps.posterior)
-    view = None if features is None else features.chosen or 0
-    scores = {key: state.score for key, state in states.items()}
-    confirmed = cliques.among(find_cliques(votes, states[name], rng), len(votes.annotators))
+        together = average(list(with_features.values()))
+        featured = together.score > best.score - CLOSE
+        best = together if featured else best
+        readings |= with_features
+    posterior, decided = best.posterior, np.ones(len(votes.items), dtype=bool)
+    start = opposing_start(votes, posterior)
+    if start is not None:
+        if featured:
+            assert features is not None
+            mirror = _with_features(votes, start, features, [], gold, rng).posterior
+        else:
+            mirror = average(
+                [judge_reading(votes, _reader(step, start, gold, 50), hidden, gold) for step in STEPS.values()]
+            ).posterior
+        _, posterior, decided = settle(votes, posterior, mirror, gold)
+    decided &= surest(posterior, decided)
+    contested = np.zeros(len(decided), dtype=bool)
+    for reading in readings.values():
+        if reading.score > best.score - CLOSE:
+            contested |= reading.posterior.argmax(axis=1) != posterior.argmax(axis=1)
+    confusions = estimate(expected_counts(votes, posterior))
     return Solution(
-        states[name],
         votes,
-        name,
-        scores,
-        _contested(states, name, votes, gold),
-        cliques,
-        view,
-        confirmed,
+        posterior,
+        confusions,
+        leave_out(votes, posterior, confusions.matrix, best.temperature, gold),
         decided,
-        region,
+        contested,
+        {name: reading.score for name, reading in readings.items()},
+        best.temperature,
+        None if features is None else features.chosen or 0,
+        featured,
     )
 
 
-def _contested(states: dict[str, State], name: str, votes: Votes, gold: np.ndarray | None) -> np.ndarray:
-    """Items on which another state, nearly as likely and not ruled out by known answers, says something else."""
-    chosen = states[name]
-    said = chosen.posterior.argmax(axis=1)
-    contested = np.zeros(len(said), dtype=bool)
-    fit = gold_evidence(votes, chosen, gold)
-    for state in states.values():
-        close = state is not chosen and chosen.score - state.score < CLOSE
-        if close and fit - gold_evidence(votes, state, gold) < SETTLED:
-            contested |= state.posterior.argmax(axis=1) != said
-    return contested
+def surest(posterior: np.ndarray, open_to: np.ndarray, share: float = EXPECTED) -> np.ndarray:
+    """(n,) mask of the most probable labels, as many as there can be with `share` of them expected to be right."""
+    probability = np.where(open_to, posterior.max(axis=1), -np.inf)
+    order = np.argsort(-probability, kind="stable")[: int(open_to.sum())]
+    right = np.cumsum(probability[order]) >= share * np.arange(1, len(order) + 1)
+    found = np.zeros(len(posterior), dtype=bool)
+    found[order[: int(np.flatnonzero(right)[-1]) + 1 if right.any() else 0]] = True
+    return found
+
+
+def _reader(
+    step: Step, start: np.ndarray | None, gold: np.ndarray | None, rounds: int
+) -> Callable[[Votes], np.ndarray]:
+    return lambda votes: read(votes, step, majority(votes) if start is None else start, gold=gold, rounds=rounds)
+
+
+def _with_features(
+    votes: Votes,
+    start: np.ndarray,
+    features: OutOfFold,
+    hidden: list[tuple[Votes, np.ndarray]],
+    gold: np.ndarray | None,
+    rng: np.random.Generator,
+) -> Reading:
+    """The EM with a classifier; its opinion is out of fold, so that it is kept while votes are hidden."""
+    state = run(votes, start, features, gold=gold, rng=rng)
+    opinion, trust = state.log_classifier, state.trust
+
+    def reader(some: Votes) -> np.ndarray:
+        if some is votes:
+            return state.posterior
+        return read(some, shrunk_matrices, state.posterior, gold=gold, opinion=opinion, trust=trust, rounds=10)
+
+    judged = judge_reading(votes, reader, hidden, gold)
+    return Reading(fix_known(state.posterior, gold), judged.score, 1.0)

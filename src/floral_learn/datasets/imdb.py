@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from floral_learn.base.extras import install_line
+from floral_learn.base.validation import generator
 
 from .dataset import Dataset
 from .files import DataNotFoundError, find_file
@@ -26,19 +27,19 @@ def load_imdb(
     n_train: int = 20_000,
     n_val: int = 5_000,
     n_test: int = 25_000,
-    seed: int = 0,
+    random_state: Any = 0,
     data_home: str | os.PathLike[str] | None = None,
 ) -> Dataset:
     """Return reviews as arrays of text (n,), labels -1 (negative) and +1 (positive).
 
-    Training and validation rows are drawn by ``seed`` from the 25,000 official training reviews, test rows from the
-    official test reviews (all of them by default). 123 texts occur in both official parts.
+    Training and validation rows are drawn by ``random_state`` from the 25,000 official training reviews, test rows from
+    the official test reviews (all of them by default). 123 texts occur in both official parts.
 
     Parameters
     ----------
     n_train, n_val, n_test : int, default=20,000, 5,000, 25,000
         Reviews of each part.
-    seed : int, default=0
+    random_state : int, RandomState, Generator or None, default=0
         Draws the reviews.
     data_home : path, optional
         Where ``imdb.jsonl.xz`` is looked for first; then ``$FLORAL_DATA``, the user's cache, and a public download.
@@ -63,7 +64,7 @@ def load_imdb(
         hint=f"Without a network, put {FILE} into a folder and pass it as data_home or set FLORAL_DATA.",
     )
     reviews = list(read(path))
-    rng = np.random.default_rng(seed)
+    rng = generator(random_state)
     parts = {}
     for split, sizes in {"train": (n_val, n_train), "test": (n_test,)}.items():
         pool = rng.permutation([i for i, review in enumerate(reviews) if review["split"] == split])
@@ -90,7 +91,7 @@ def load_imdb(
         X_test=texts(test),
         y_test=labels(test),
         y_train_clean=labels(train),
-        info={"source": str(path), "seed": seed},
+        info={"source": str(path), "random_state": random_state},
     )
 
 

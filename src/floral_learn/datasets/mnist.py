@@ -4,8 +4,11 @@ import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+
+from floral_learn.base.validation import generator
 
 from .dataset import Dataset
 from .files import find_file
@@ -21,19 +24,19 @@ ARRAY_SHA256 = {
 
 
 def load_mnist(
-    digits: Sequence[int] | None = (1, 7),
     *,
+    digits: Sequence[int] | None = (1, 7),
     n_train: int | None = None,
     n_val: int = 0,
     n_test: int | None = None,
-    seed: int = 0,
+    random_state: Any = 0,
     dtype: type = np.float32,
     data_home: str | os.PathLike[str] | None = None,
 ) -> Dataset:
     """Return MNIST images of ``digits`` as (n, 784) pixels in [0, 1]; two digits become -1/+1.
 
     Validation rows are taken from the official training images, test rows from the official test images. Rows are
-    drawn by ``seed`` only where fewer than all are asked for.
+    drawn by ``random_state`` only where fewer than all are asked for.
 
     Parameters
     ----------
@@ -42,7 +45,7 @@ def load_mnist(
     n_train, n_val, n_test : int or None
         Rows of each part. ``n_train=None`` takes all that are left after validation (1 vs 7: 13,007 in all),
         ``n_test=None`` all.
-    seed : int, default=0
+    random_state : int, RandomState, Generator or None, default=0
         Draws the rows.
     dtype : type, default=numpy.float32
         Of the pixels.
@@ -73,7 +76,7 @@ def load_mnist(
         hint="Without a network, put mnist.npz into a folder and pass it as data_home or set FLORAL_DATA.",
     )
     x_train, y_train, x_test, y_test = read(path)
-    rng = np.random.default_rng(seed)
+    rng = generator(random_state)
     pool = np.flatnonzero(np.isin(y_train, digits))
     test = np.flatnonzero(np.isin(y_test, digits))
     n_train = len(pool) - n_val if n_train is None else n_train
@@ -105,7 +108,7 @@ def load_mnist(
         X_test=pixels(x_test[test]),
         y_test=labels(y_test[test]),
         y_train_clean=clean,
-        info={"source": str(path), "digits": digits, "seed": seed},
+        info={"source": str(path), "digits": digits, "random_state": random_state},
     )
 
 

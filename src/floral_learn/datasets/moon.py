@@ -2,7 +2,7 @@
 
 import os
 from importlib.resources import files
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.datasets import make_moons
@@ -32,8 +32,8 @@ Labels = Literal[
 
 
 def load_moon(
-    seed: int = REFERENCE_SEED,
     *,
+    random_state: Any = REFERENCE_SEED,
     n_train: int = 500,
     n_val: int = 500,
     n_test: int = 1000,
@@ -41,13 +41,13 @@ def load_moon(
     labels: Labels = "clean",
     data_home: str | os.PathLike[str] | None = None,
 ) -> Dataset:
-    """Return the Moon replication ``seed``: standardised (n, 2) features, labels -1/+1.
+    """Return the Moon replication ``random_state``: standardised (n, 2) features, labels -1/+1.
 
-    All rows come from one ``make_moons(n_train + n_val + n_test, noise=noise, random_state=seed)``.
+    All rows come from one ``make_moons(n_train + n_val + n_test, noise=noise, random_state=random_state)``.
 
     Parameters
     ----------
-    seed : int, default=1
+    random_state : int, RandomState, Generator or None, default=1
         The replication; 1 with the default sizes is the authors' published one, row for row (features to rounding,
         1e-14).
     n_train, n_val, n_test : int, default=500, 500, 1000
@@ -78,11 +78,12 @@ def load_moon(
         raise ValueError(f"n_train, n_val and n_test must be positive integers, got {sizes}")
     if labels != "clean" and labels not in REFERENCE_LABELS:
         raise ValueError(f"labels must be 'clean' or one of {REFERENCE_LABELS}, got {labels!r}")
-    if labels != "clean" and (seed, *sizes, noise) != (REFERENCE_SEED, 500, 500, 1000, 0.2):
+    if labels != "clean" and not (random_state == REFERENCE_SEED and (*sizes, noise) == (500, 500, 1000, 0.2)):
         raise ValueError(
-            f"labels={labels!r} were published for seed={REFERENCE_SEED} with default sizes and noise only"
+            f"labels={labels!r} were published for random_state={REFERENCE_SEED} with default sizes and noise only"
         )
-    X, y = make_moons(sum(sizes), noise=noise, random_state=seed)
+    drawn = int(random_state.integers(2**31)) if isinstance(random_state, np.random.Generator) else random_state
+    X, y = make_moons(sum(sizes), noise=noise, random_state=drawn)
     order = split_order(sum(sizes))
     X = StandardScaler().fit_transform(X)[order]
     y = np.where(y == 1, 1, -1)[order]
@@ -97,7 +98,7 @@ def load_moon(
         X_test=X[test],
         y_test=y[test],
         y_train_clean=clean,
-        info={"source": "sklearn.datasets.make_moons", "seed": seed, "noise": noise, "labels": labels},
+        info={"source": "sklearn.datasets.make_moons", "random_state": random_state, "noise": noise, "labels": labels},
     )
 
 

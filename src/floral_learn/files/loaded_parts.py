@@ -32,7 +32,7 @@ SKLEARN_MODULES = frozenset(
         "gaussian_process._gpc", "gaussian_process._gpr", "gaussian_process.kernels", "impute._base", "isotonic",
         "kernel_approximation", "kernel_ridge", "linear_model._base", "linear_model._bayes",
         "linear_model._coordinate_descent", "linear_model._least_angle", "linear_model._logistic",
-        "linear_model._passive_aggressive", "linear_model._perceptron", "linear_model._ridge",
+        "linear_model._passive_aggressive", "linear_model._perceptron", "linear_model._ridge", "linear_model._sgd_fast",
         "linear_model._stochastic_gradient", "metrics._scorer", "model_selection._classification_threshold",
         "model_selection._search", "model_selection._search_successive_halving", "model_selection._split",
         "multiclass", "multioutput", "naive_bayes", "neighbors._classification", "neighbors._nearest_centroid",

@@ -18,6 +18,7 @@ import zipfile
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import is_dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,10 @@ _SPARSE_FORMATS = (b"csr", b"csc", "csr", "csc")
 
 
 class ModelFileError(ValueError):
-    """A file is not a model file of ours, is damaged, too large, or names types that are not trusted.
+    """A file is not a file of ours, is damaged, too large, or names types that are not trusted.
+
+    The one exception for every file that others may have written: models, reviews, checkpoints and folders of text
+    models.
 
     Examples
     --------
@@ -106,13 +110,7 @@ def check_archive(raw: bytes, max_bytes: int) -> dict[str, Any]:
         _below(sum(member.file_size for member in members), max_bytes, "bytes when unpacked", max_bytes)
         schema_info = archive.getinfo("schema.json")
         _below(schema_info.file_size, max(max_bytes // SCHEMA_SHARE, 2**16), "bytes of schema", max_bytes)
-        sizes = {member.filename: member.file_size for member in members}
-        for member in members:
-            if member.filename.endswith(".npy"):
-                with archive.open(member) as stream:
-                    _check_array(stream, member.file_size, member.filename)
-            elif member.filename.endswith(".npz"):
-                sizes[member.filename] = _nested_bytes(archive.read(member), member.filename)
+        sizes = _sizes(archive)
         _below(sum(sizes.values()), max_bytes, "bytes when unpacked", max_bytes)
         schema = json.loads(archive.read(schema_info))
         if not isinstance(schema, dict) or not isinstance(schema.get("protocol"), int) or schema["protocol"] < PROTOCOL:
@@ -122,6 +120,39 @@ def check_archive(raw: bytes, max_bytes: int) -> dict[str, Any]:
             if member.filename.endswith(".npz"):
                 _check_sparse(archive.read(member), member.filename)
     return schema
+
+
+def schema_of(raw: bytes) -> dict[str, Any]:
+    """The schema of an archive that we made ourselves."""
+    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+        return json.loads(archive.read("schema.json"))
+
+
+def unpacked_bytes(raw: bytes) -> int:
+    """Bytes that an archive of ours takes in memory, as `check_archive` counts them."""
+    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+        sizes = _sizes(archive)
+    return max(sum(sizes.values()), _named_bytes(schema_of(raw), sizes))
+
+
+def read_arrays(path: Path, max_bytes: int = MAX_BYTES) -> dict[str, np.ndarray]:
+    """The arrays of an .npz file, which may unpack to `max_bytes`; ModelFileError for any other file."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+            _below(len(members), max(max_bytes // MEMBER_BYTES, 16), "members", max_bytes)
+            _below(sum(member.file_size for member in members), max_bytes, "bytes when unpacked", max_bytes)
+            for member in members:
+                with archive.open(member) as stream:
+                    _check_array(stream, member.file_size, member.filename)
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {error}") from None
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # what zipfile and numpy raise for files that nobody would write
+        raise ModelFileError(f"{path} is damaged: {error}") from error
 
 
 def check_nodes(schema: dict[str, Any], trusted: Set[str]) -> None:
@@ -215,6 +246,18 @@ def _check_array(stream: Any, size: int, name: str) -> None:
         announced *= int(axis)
     if dtype.hasobject or announced != size - stream.tell():
         raise ModelFileError(f"its array {name} announces {announced:,} bytes and holds {size - stream.tell():,}")
+
+
+def _sizes(archive: zipfile.ZipFile) -> dict[str, int]:
+    """Unpacked bytes of every member, zips inside the zip included; the headers of arrays must be true."""
+    sizes = {member.filename: member.file_size for member in archive.infolist()}
+    for member in archive.infolist():
+        if member.filename.endswith(".npy"):
+            with archive.open(member) as stream:
+                _check_array(stream, member.file_size, member.filename)
+        elif member.filename.endswith(".npz"):
+            sizes[member.filename] = _nested_bytes(archive.read(member), member.filename)
+    return sizes
 
 
 def _nested_bytes(raw: bytes, name: str) -> int:

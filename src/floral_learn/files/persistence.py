@@ -23,10 +23,13 @@ from floral_learn.files.model_archive import (
     check_seal,
     is_own_class,
     node_names,
+    schema_of,
     sealed,
+    unpacked_bytes,
 )
 
 _FORMAT = 1
+_READERS = {"model": "load", "review": "LabelReview.load", "checkpoint": "resume"}
 # Types that a model file may name beside those that skops knows: sparse rows, what scikit-learn's searches and
 # calibrated classifiers hold; our own classes are known by `is_own_class`. Never a function: skops would call it.
 _KNOWN = frozenset(
@@ -42,6 +45,8 @@ _KNOWN = frozenset(
         "sklearn.metrics._scorer._PassthroughScorer",
         "sklearn.metrics._scorer._Scorer",
         "sklearn.metrics._scorer._PredictScorer",
+        "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+        "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
         "sklearn.utils._bunch.Bunch",
         "sklearn.utils._metadata_requests.MetadataRequest",
         "sklearn.utils._metadata_requests.MethodMetadataRequest",
@@ -55,7 +60,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator or pipeline to `path`, whole or not at all.
 
     The file is a skops archive with the version of floral-learn that wrote it and a digest against accidents. Callbacks
-    are not part of the model.
+    are not part of the model. What `load` will take only with ``trusted=`` or a larger ``max_bytes=`` (a pipeline with
+    a forest, say) is written with a warning that says so.
 
     Parameters
     ----------
@@ -80,24 +86,44 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     >>> load(path).n_iter_
     50
     """
+    write_atomically(path, model_bytes(model))
+
+
+def model_bytes(model: Any) -> bytes:
+    """What `save` writes, for callers that write several files together."""
     if callable(getattr(model, "save", None)):
         kind = type(model).__name__
         raise ValueError(
             f"{kind} is a folder of files: save it with model.save(folder), read it with {kind}.load(folder)"
         )
-    skops_io = import_skops()
-    _refuse_callables(model)
-    with _without_callbacks(model):
-        payload = _dump(skops_io, model)
-    write_atomically(path, sealed(payload))
+    payload = archive_bytes("model", model)
+    _warn_of_refusal(payload)
+    return payload
 
 
-def _dump(skops_io: Any, model: Any) -> bytes:
-    stamp = {"format": _FORMAT, "floral_learn": floral_learn.__version__, "model": model}
+def archive_bytes(kind: str, content: Any) -> bytes:
+    """A file of this kind, as `read_archive` takes it, with the version that wrote it and a digest."""
+    _refuse_callables(content)
+    stamp = {"format": _FORMAT, "floral_learn": floral_learn.__version__, kind: content}
     try:
-        return skops_io.dumps(stamp)
+        with _without_callbacks(content):
+            return sealed(import_skops().dumps(stamp))
     except Exception as error:
-        raise ValueError(f"this model cannot be saved: {error}") from error
+        raise ValueError(f"this {kind} cannot be saved: {error}") from error
+
+
+def _warn_of_refusal(payload: bytes) -> None:
+    """Say at once what `load` would say later."""
+    schema = schema_of(payload)
+    if unknown := _unknown(import_skops().get_untrusted_types(data=payload), schema, frozenset()):
+        warnings.warn(
+            f"load will refuse this file unless it is told trusted={unknown}: what these types do with the numbers of "
+            "a file cannot be checked",
+            UserWarning,
+            stacklevel=4,
+        )
+    elif (size := unpacked_bytes(payload)) > MAX_BYTES:
+        warnings.warn(f"load will refuse this file unless it is told max_bytes={size}", UserWarning, stacklevel=4)
 
 
 def load(path: str | os.PathLike[str], trusted: Sequence[str] = (), *, max_bytes: int = MAX_BYTES) -> Any:
@@ -135,16 +161,26 @@ def load(path: str | os.PathLike[str], trusted: Sequence[str] = (), *, max_bytes
     >>> bool((load(path).predict(X) == model.predict(X)).all())
     True
     """
+    return read_archive(path, "model", trusted, max_bytes)
+
+
+def read_archive(
+    path: str | os.PathLike[str], kind: str, trusted: Sequence[str] = (), max_bytes: int = MAX_BYTES
+) -> Any:
+    """What `archive_bytes` made of one kind of content; the one way in which files of ours are read.
+
+    Raises ModelFileError for every file that is not one, FileNotFoundError where there is none.
+    """
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(f"no model file at {path}")
+        raise FileNotFoundError(f"no {kind} file at {path}")
     if isinstance(trusted, str):
         raise TypeError(f"trusted={trusted!r} must be a list of names, even for one: [{trusted!r}]")
     if path.stat().st_size > max_bytes:
         raise ModelFileError(f"{path} has more than max_bytes={max_bytes} bytes; if you trust it, raise the limit")
     try:
         stamp = _read(path.read_bytes(), frozenset(trusted), max_bytes)
-        return _checked(stamp, path)
+        return _checked(stamp, kind, path)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from error.__cause__
     except (ImportError, OSError):
@@ -152,7 +188,7 @@ def load(path: str | os.PathLike[str], trusted: Sequence[str] = (), *, max_bytes
     except MemoryError as error:
         raise ModelFileError(f"{path} needs more memory than there is") from error
     except Exception as error:  # what skops and zipfile raise for files that nobody would write
-        raise ModelFileError(f"{path} is not a floral-learn model file, or damaged") from error
+        raise ModelFileError(f"{path} is not a floral-learn {kind} file, or damaged") from error
 
 
 def _read(raw: bytes, trusted: frozenset[str], max_bytes: int) -> Any:
@@ -175,16 +211,19 @@ def _unknown(found: Sequence[str], schema: Any, trusted: frozenset[str]) -> list
     return sorted((named - _KNOWN | strange) - trusted)
 
 
-def _checked(stamp: Any, path: Path) -> Any:
-    """The model of a stamp that has what stamps have, its estimators with all their parameters."""
-    if not isinstance(stamp, dict) or not {"model", "format", "floral_learn"} <= set(stamp):
-        raise ModelFileError("it is not a floral-learn model file")
+def _checked(stamp: Any, kind: str, path: Path) -> Any:
+    """The content of a stamp that has what stamps have, its estimators with all their parameters."""
+    if not isinstance(stamp, dict) or not {"format", "floral_learn"} <= set(stamp):
+        raise ModelFileError(f"it is not a floral-learn {kind} file")
     made, version = stamp["format"], stamp["floral_learn"]
     if not isinstance(made, int) or not isinstance(version, str):
-        raise ModelFileError("it is not a floral-learn model file: its stamp has no version")
+        raise ModelFileError(f"it is not a floral-learn {kind} file: its stamp has no version")
     if made > _FORMAT:
         raise ModelFileError(f"it was written by floral-learn {version[:40]}, in a newer format: upgrade to read it")
-    for part in _parts(stamp["model"]):
+    if kind not in stamp:
+        others = [f"a {other}, which {reader} reads" for other, reader in _READERS.items() if other in stamp]
+        raise ModelFileError(f"it is {', '.join(others) or 'not a floral-learn file'}, not a {kind} file")
+    for part in _parts(stamp[kind]):
         if lost := [name for name in part._get_param_names() if not hasattr(part, name)]:
             raise ModelFileError(f"it is damaged: its {type(part).__name__} has no {lost[0]}")
     if version.split(".")[:2] != floral_learn.__version__.split(".")[:2]:
@@ -194,7 +233,7 @@ def _checked(stamp: Any, path: Path) -> Any:
             UserWarning,
             stacklevel=3,
         )
-    return stamp["model"]
+    return stamp[kind]
 
 
 @contextmanager

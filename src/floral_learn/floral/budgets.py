@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from floral_learn.base.validation import check_flip_distribution, count_points
+from floral_learn.floral.settings import Settings
 from floral_learn.game.attackers import Attacker, NoAttack, RandomizedTopK
 from floral_learn.game.pairs import Pairs
 
@@ -17,20 +18,12 @@ class Budget:
     """The attacker, and what ``budget_`` and ``flips_`` show."""
 
     attacker: Attacker
-    shown: int | dict[Any, int]
+    points: int
     flips: int
 
 
-def resolve_budget(
-    budget: Any,
-    flips: Any,
-    labels: np.ndarray,
-    classes: np.ndarray,
-    per_class: bool = True,
-    flip_distribution: Any = None,
-    pairs: Pairs | None = None,
-) -> Budget:
-    """The attacker for `budget` (B) and `flips` (k; None is half of B) on rows with class numbers `labels`.
+def resolve_budget(settings: Settings, labels: np.ndarray, classes: np.ndarray, pairs: Pairs | None = None) -> Budget:
+    """The attacker for a budget (B) and flips (k; None is half of B) on rows with class numbers `labels`.
 
     With `per_class` the candidates of a class are at most that share of its own rows, so that a rare class is never
     taken whole, and of two classes the larger one has no more of them than the smaller, so that a rare class is not
@@ -39,19 +32,14 @@ def resolve_budget(
     of two classes.
     """
     n, width = len(labels), 1 if len(classes) == 2 else len(classes)
-    distribution = check_flip_distribution(flip_distribution, len(classes))
-    if pairs is not None and (isinstance(budget, dict) or distribution is not None):
-        what = "budget= as a dict" if isinstance(budget, dict) else "flip_distribution="
-        raise ValueError(
-            f'{what} needs multi_class="one-vs-rest": a pair of classes has one attacker and one way to flip'
-        )
-    shown: int | dict[Any, int]
+    budget, flips, per_class = settings.budget, settings.flips, settings.per_class
+    distribution = check_flip_distribution(settings.flip_distribution, len(classes))
     if isinstance(budget, dict):
-        shown, columns = _per_column(budget, n, classes)
-        per_class = False
+        columns = _per_column(budget, n, classes)
+        per_class, points = False, int(columns.sum())
     else:
-        shown = count_points(budget, n, "budget")
-        columns = np.full(width, int(shown))
+        points = count_points(budget, n, "budget")
+        columns = np.full(width, points)
     most = int(columns.max())
     k = most // 2 if flips is None else count_points(flips, n, "flips")
     if k > most:
@@ -61,9 +49,9 @@ def resolve_budget(
     if pairs is not None:
         # A row plays in M - 1 of M (M - 1) / 2 pairs: 2 / M of the share in each makes about B candidates in all.
         share = most / n * 2 / len(classes)
-        return Budget(_pair_attacker(share, k / most, labels, pairs, per_class), shown, k)
+        return Budget(_pair_attacker(share, k / most, labels, pairs, per_class), points, k)
     if not per_class:
-        return Budget(RandomizedTopK(columns, k, distribution), shown, k)
+        return Budget(RandomizedTopK(columns, k, distribution), points, k)
     counts = np.bincount(labels, minlength=len(classes))
     caps = class_caps(most / n, np.minimum(counts, counts[::-1]) if width == 1 else counts)
     k = min(k, int(caps.sum()) if flips is not None else int(caps.sum()) // 2)
@@ -85,11 +73,11 @@ def _pair_attacker(share: float, flipped: float, labels: np.ndarray, pairs: Pair
     return RandomizedTopK(total[:, None], k, class_budget=caps if per_class else None)
 
 
-def _per_column(budget: dict[Any, Any], n: int, classes: np.ndarray) -> tuple[dict[Any, int], np.ndarray]:
+def _per_column(budget: dict[Any, Any], n: int, classes: np.ndarray) -> np.ndarray:
+    """B_m, the candidates that the attacker of each class names (Algorithm 3), (M,)."""
     if len(classes) == 2:
         raise ValueError("budget= as a dict needs three or more classes: with two there is one attacker")
     known = classes.tolist()
     if set(budget) != set(known):
         raise ValueError(f"budget= must have exactly the classes {sorted(map(str, known))} as keys")
-    shown = {c: count_points(b, n, f"budget[{c!r}]") for c, b in budget.items()}
-    return shown, np.array([shown[c] for c in known])
+    return np.array([count_points(budget[c], n, f"budget[{c!r}]") for c in known])

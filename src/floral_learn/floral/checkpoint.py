@@ -13,12 +13,14 @@ import numpy as np
 from scipy import sparse
 
 from floral_learn.files.atomic_files import write_atomically
-from floral_learn.files.persistence import load, save
-from floral_learn.floral.classifier import FloralClassifier
+from floral_learn.files.model_archive import MAX_BYTES, ModelFileError, read_arrays
+from floral_learn.files.persistence import archive_bytes, read_archive
+from floral_learn.floral.classifier import GameClassifier
 from floral_learn.game.arrays import backend_for
 from floral_learn.game.state import GameState
 
 _FIT, _STATE = "fit.skops", "state.npz"
+_PARTS = {"id", "estimator", "X", "y", "sample_weight", "trusted", "seeds", "feature_names"}
 
 
 class Checkpoint:
@@ -82,7 +84,7 @@ class Checkpoint:
         self._fit_id = uuid.uuid4().hex
         record = {
             "id": self._fit_id,
-            "estimator": FloralClassifier(**estimator.get_params(deep=False)),
+            "estimator": type(estimator)(**estimator.get_params(deep=False)),
             "X": running.X,
             "y": running.y,
             "sample_weight": None if running.sample_weight is None else np.asarray(running.sample_weight),
@@ -90,7 +92,7 @@ class Checkpoint:
             "seeds": running.seeds,
             "feature_names": running.feature_names,
         }
-        save(record, self.path / _FIT)
+        write_atomically(self.path / _FIT, archive_bytes("checkpoint", record))
 
     def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
         """Nothing to do: a round is saved when it is over."""
@@ -115,7 +117,9 @@ class Checkpoint:
         self._written = time.monotonic()
 
 
-def resume(path: str | os.PathLike[str], every: int = 50, seconds: float = 60.0) -> FloralClassifier:
+def resume(
+    path: str | os.PathLike[str], every: int = 50, seconds: float = 60.0, *, max_bytes: int = MAX_BYTES
+) -> GameClassifier:
     """Continue the fit that a `Checkpoint` saved in the folder `path`, to its end.
 
     The result has the same bits as a fit that was never interrupted (on the same machine and number of threads). The
@@ -130,11 +134,18 @@ def resume(path: str | os.PathLike[str], every: int = 50, seconds: float = 60.0)
         Rounds between two writes.
     seconds : float, default=60
         Seconds between two writes.
+    max_bytes : int, default=2**30
+        Most bytes that each of its two files may unpack to.
 
     Returns
     -------
     FloralClassifier
         Fitted.
+
+    Raises
+    ------
+    ModelFileError
+        A ValueError: the folder holds something else, is damaged, over the limit, or describes a fit that cannot be.
 
     Examples
     --------
@@ -148,25 +159,18 @@ def resume(path: str | os.PathLike[str], every: int = 50, seconds: float = 60.0)
     True
     """
     path = Path(path)
-    if not (path / _FIT).is_file():
-        raise FileNotFoundError(f"no checkpoint in {path}")
-    record = load(path / _FIT)
-    estimator: FloralClassifier = record["estimator"]
-    arrays = _read_state(path)
-    state = None
-    if arrays is not None and str(arrays["id"]) == record["id"]:
-        state = GameState.from_arrays(arrays, backend_for(estimator.device))
+    record, arrays = _read_record(path, max_bytes), _read_state(path, max_bytes)
+    estimator: GameClassifier = record["estimator"]
     estimator.set_callbacks(Checkpoint(path, every, seconds))
     estimator._resumed_from, estimator._resumed_id = path, record["id"]
     try:
-        estimator._resume(
-            record["X"],
-            record["y"],
-            record["sample_weight"],
-            record["trusted"],
-            seeds=np.asarray(record["seeds"]),
-            state=state,
-        )
+        state = None
+        if arrays is not None and str(arrays["id"]) == record["id"]:
+            state = GameState.from_arrays(arrays, backend_for(estimator._settings().device))
+        given = (record[name] for name in ("X", "y", "sample_weight", "trusted"))
+        estimator._resume(*given, seeds=record["seeds"], state=state)
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:
+        raise ModelFileError(f"{path} is not a checkpoint that can be continued: {error}") from error
     finally:
         del estimator._resumed_from, estimator._resumed_id
         estimator.set_callbacks()
@@ -175,21 +179,40 @@ def resume(path: str | os.PathLike[str], every: int = 50, seconds: float = 60.0)
     return estimator
 
 
-def _read_state(path: Path) -> dict[str, np.ndarray] | None:
+def _read_record(path: Path, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
+    """What does not change during a fit: rows, labels, parameters and seeds."""
+    if not (path / _FIT).is_file():
+        raise FileNotFoundError(f"no checkpoint in {path}")
+    record = read_archive(path / _FIT, "checkpoint", max_bytes=max_bytes)
+    whole = isinstance(record, dict) and set(record) == _PARTS
+    if not whole or not isinstance(record["estimator"], GameClassifier) or not isinstance(record["id"], str):
+        raise ModelFileError(f"{path / _FIT} is damaged: it does not hold what a checkpoint holds")
+    seeds = record["seeds"]
+    if not isinstance(seeds, np.ndarray) or seeds.dtype.kind not in "iu" or seeds.shape != (2,) or (seeds < 0).any():
+        raise ModelFileError(f"{path / _FIT} is damaged: its seeds are not two numbers")
+    return record
+
+
+def _read_state(path: Path, max_bytes: int = MAX_BYTES) -> dict[str, np.ndarray] | None:
+    """Where the game stood; None where it was killed before the first round was saved: play from the start."""
     if not (path / _STATE).is_file():
-        return None  # killed before the first round was saved: play from the start
-    try:
-        with np.load(path / _STATE) as file:
-            return dict(file)
-    except Exception as error:
-        raise ValueError(f"{path / _STATE} is damaged: {error}") from error
+        return None
+    arrays = read_arrays(path / _STATE, max_bytes)
+    if not {"id", "n_rounds", "counters"} <= set(arrays):
+        raise ModelFileError(f"{path / _STATE} is damaged: it does not hold what a checkpoint holds")
+    return arrays
 
 
 def _unfinished(path: Path) -> bool:
     if not (path / _FIT).is_file():
         return False
-    arrays = _read_state(path)
-    if arrays is None or str(arrays["id"]) != load(path / _FIT)["id"]:
-        return False
-    rounds, _, settled = (int(i) for i in arrays["counters"])
-    return rounds < int(arrays["n_rounds"]) and not settled
+    try:
+        arrays, record = _read_state(path), _read_record(path)
+        if arrays is None or str(arrays["id"]) != record["id"]:
+            return False
+        rounds, _, settled = (int(i) for i in arrays["counters"])
+        return rounds < int(arrays["n_rounds"]) and not settled
+    except ModelFileError:
+        raise
+    except (ValueError, TypeError, OverflowError) as error:
+        raise ModelFileError(f"{path / _STATE} is damaged: {error}") from error

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from floral_learn.floral.dask_rounds import solve_on_workers
 from floral_learn.floral.dask_rows import ClusterRows
 from floral_learn.floral.fitting import RunningFit, fitted_attributes, make_problem, warn_if_unsettled
 from floral_learn.floral.inputs import TrainingInput, is_dask
+from floral_learn.floral.settings import Settings
 from floral_learn.game.arrays import NUMPY
 from floral_learn.game.game import Callback, result_of
 from floral_learn.game.model import FittedModel
@@ -25,96 +26,55 @@ from floral_learn.labels.suspicion import predicted
 _INSTALL = f"fitting on a cluster needs dask: {install_line('dask')}"
 
 
-def fit_on_workers(clf: Any, X: Any, y: Any, sample_weight: Any = None, trusted: Any = None) -> dict[str, Any]:
+def fit_on_workers(
+    settings: Settings, X: Any, y: Any, sample_weight: Any, trusted: Any, watched: Callable[..., Any]
+) -> dict[str, Any]:
     """Fitted attributes for the rows of X (dask array or dataframe) and of y (or the name of a column), left on the
-    workers.
+    workers; `watched` gives the callback for a running fit.
 
     The game is the one of a single machine with ``gram="low_rank"`` and the same seed. A worker that dies is replaced
     by the others, from the last checkpoint (each 25 rounds or 30 seconds, held by this process).
     """
-    _refuse(clf)
+    _refuse(settings)
+    settings = replace(settings, always_rounds=True)  # workers have rounds only, no accelerated solver
     rows = ClusterRows(_current_client(), *_chunks(X, y))
     if rows.shape[0] < 2:
-        raise ValueError(f"X has {rows.shape[0]} rows; FloralClassifier needs at least 2")
+        raise ValueError(f"X has {rows.shape[0]} rows; {settings.name} needs at least 2")
     classes = rows.labels_found
     if len(classes) < 2:
-        raise ValueError(f"y has only one class ({classes.tolist()[0]!r}); FloralClassifier needs at least 2 classes")
+        raise ValueError(f"y has only one class ({classes.tolist()[0]!r}); {settings.name} needs at least 2 classes")
     labels = rows.recovering(lambda: rows.encode(classes))
     names = None if rows.names is None else np.array(rows.names, dtype=object)
     data = TrainingInput(rows, y, labels, classes, rows.shape[1], names, NUMPY)
     weight = _in_memory(sample_weight)
     if weight is not None and not np.all(weight):
         raise ValueError("a row has weight 0: leave such rows out of X and y when fitting on a cluster")
-    seeds = generator(clf.random_state).integers(2**62, size=2)
+    seeds = generator(settings.random_state).integers(2**62, size=2)
     mask = _in_memory(trusted)
-    log = RoundLog(clf.n_rounds) if clf.verbose else None
-    problem = rows.recovering(lambda: make_problem(clf, data, weight, mask, seeds, on_cluster=True))
+    log = RoundLog(settings.n_rounds) if settings.verbose else None
+    problem = rows.recovering(lambda: make_problem(settings, data, weight, mask, seeds, on_cluster=True))
     rows.recovering(lambda: rows.begin(problem.game, problem.gram))
-    running = RunningFit(X, y, sample_weight, trusted, seeds, clf.n_rounds, NUMPY, names)
-    with clf._watched(running, problem, log) as callback:
+    running = RunningFit(X, y, sample_weight, trusted, seeds, settings.n_rounds, NUMPY, names)
+    with watched(running, problem, log) as callback:
         once = _once(callback)
         state = rows.recovering(lambda: solve_on_workers(problem.game, rows, once))
     rows.checkpoint = state
-    warn_if_unsettled(clf, problem, result_of(problem.game, state))
-    return rows.recovering(lambda: fitted_attributes(clf, problem, state))
+    warn_if_unsettled(problem, result_of(problem.game, state))
+    return rows.recovering(lambda: fitted_attributes(problem, state))
 
 
-def fit_on_cluster(address: str, clf: Any, source: Any, label: Any, **fit: Any) -> Any:
-    """Fit `clf` on the dask cluster at `address` with the files `source`, which all of its workers can read.
-
-    Parameters
-    ----------
-    address : str
-        Of the scheduler, such as ``tcp://10.0.0.1:8786``.
-    clf : FloralClassifier
-    source : str or dask collection
-        A .parquet or .csv file, a folder of Parquet files, a pattern such as ``part-*.csv``, or a .npy file.
-    label : str or array
-        The label column; for a .npy file a .npy file of labels or an array.
-    **fit
-        Passed on to ``fit``.
-    """
-    try:
-        from dask.distributed import Client
-    except ImportError as error:
-        raise ImportError(_INSTALL) from error
-    with Client(address, set_as_default=False) as client, client.as_current():
-        X, y = open_collection(source, label)
-        return clf.fit(X, y, **fit)
-
-
-def open_collection(source: Any, label: Any) -> tuple[Any, Any]:
-    """Files as a dask dataframe and the name of its label column, or a .npy file as dask arrays."""
-    if is_dask(source):
-        return source, label
-    name = os.fspath(source)
-    if Path(name).suffix == ".npy":
-        import dask.array as da
-
-        X = np.load(name, mmap_mode="r")
-        y = np.load(label) if isinstance(label, str | os.PathLike) else np.asarray(label)
-        rows = max(1, 2**26 // max(1, X.shape[1] * X.itemsize))
-        return da.from_array(X, chunks=(rows, X.shape[1])), da.from_array(y, chunks=rows)
-    import dask.dataframe as dd
-
-    frame = dd.read_csv(name) if name.endswith((".csv", ".csv.gz")) else dd.read_parquet(name)
-    if label not in frame.columns:
-        raise ValueError(f"{name} has no column {label!r}; it has {', '.join(map(str, frame.columns))}")
-    return frame, label
-
-
-def _refuse(clf: Any) -> None:
+def _refuse(settings: Settings) -> None:
     """What a cluster cannot do, before any work."""
-    if clf.kernel == "precomputed" or callable(clf.kernel):
+    if settings.needs_matrix:
         raise ValueError("dask input needs a named kernel other than 'precomputed'")
-    if clf.gram not in ("auto", "low_rank"):
-        raise ValueError(f"gram={clf.gram!r} cannot be spread over workers; use gram='low_rank' or 'auto'")
-    if clf.kernel == "sigmoid":
+    if settings.gram not in ("auto", "low_rank"):
+        raise ValueError(f"gram={settings.gram!r} cannot be spread over workers; use gram='low_rank' or 'auto'")
+    if settings.kernel == "sigmoid":
         raise ValueError("the sigmoid kernel may be indefinite and has no low-rank factor, which a cluster needs")
-    if clf.projection != "exact":
-        raise ValueError(f"projection={clf.projection!r} runs on one machine only; use projection='exact'")
-    if clf.device is not None:
-        raise ValueError(f"device={clf.device!r}: workers compute with numpy; use device=None")
+    if settings.projection != "exact":
+        raise ValueError(f"projection={settings.projection!r} runs on one machine only; use projection='exact'")
+    if settings.device is not None:
+        raise ValueError(f"device={settings.device!r}: workers compute with numpy; use device=None")
 
 
 def _current_client() -> Any:

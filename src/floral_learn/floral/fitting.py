@@ -1,4 +1,4 @@
-"""A fit as a line: checked input -> problem -> result -> fitted attributes. Nothing here touches the estimator."""
+"""A fit as a line: settings and checked input -> problem -> result -> fitted attributes."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from floral_learn.base.validation import check_decay, check_trusted
 from floral_learn.floral.budgets import Budget, resolve_budget
 from floral_learn.floral.inputs import TrainingInput
 from floral_learn.floral.precomputed import check_callable, check_precomputed
+from floral_learn.floral.settings import Settings
 from floral_learn.floral.tensor_input import as_host
 from floral_learn.game.accelerated import minimise
 from floral_learn.game.arrays import Array
@@ -36,6 +37,9 @@ Rows = np.ndarray | slice
 FLIPS_SHARE = 20  # the flips of all rounds are kept if they take at most 1 / FLIPS_SHARE of max_memory
 BOLD = 1.5  # times 1 / lambda_max; below 2 a game is stable, and larger steps settle sooner
 MOVES = 10.0  # times tol: what a game may still move at its last round without a warning
+SVM_TOL = 3e-4  # KKT residual at which a game without an attacker is solved; SVC's default is 1e-3
+SVM_OFF = 1e-2  # KKT residual above which the last round is not good enough to say nothing: a hundredth of the margin
+UNEVEN = 1e3  # ratio of the spreads of two columns from which a warning speaks of scaling
 FAR = 100.0  # rows farther from the origin than this many times their spread are centred: distances need the digits
 
 
@@ -58,6 +62,7 @@ class RunningFit:
 class Problem:
     """A game, and what connects its rows and columns with those of the user."""
 
+    settings: Settings
     data: TrainingInput
     rows: Rows  # which rows of the input play: those with a positive weight
     game: Game
@@ -67,103 +72,127 @@ class Problem:
     pairs: Pairs | None
     budget: Budget
     may_flip: np.ndarray  # (n,), of all rows
-    step: Any  # the first one; an array for pairs
+    step: np.ndarray  # the first one of each column of the game
 
     @property
     def attacked(self) -> bool:
         """Whether anybody flips labels."""
         return not isinstance(self.game.attacker, NoAttack)
 
+    @property
+    def solved(self) -> bool:
+        """Whether it is no game but the SVM itself, solved as SVC solves it."""
+        return not self.attacked and not self.settings.always_rounds
+
 
 def make_problem(
-    clf: Any, data: TrainingInput, sample_weight: Any, trusted: Any, seeds: np.ndarray, on_cluster: bool = False
+    settings: Settings,
+    data: TrainingInput,
+    sample_weight: Any,
+    trusted: Any,
+    seeds: np.ndarray,
+    on_cluster: bool = False,
 ) -> Problem:
-    """The game that ``clf.fit`` plays on `data`; everything that can be wrong is checked before the kernel is
+    """The game that ``fit`` plays on `data`; everything that can be wrong is checked before the kernel is
     computed.
     """
     n_classes = len(data.classes)
-    weight = _row_weights(clf, data, sample_weight)
+    weight = _row_weights(settings, data, sample_weight)
     rows = _used_rows(weight, data.labels, n_classes)
     weight, labels = weight[rows], data.labels[rows]
     eligible = check_trusted(trusted, len(data.labels))
     may_flip = _spread(np.ones(len(labels), dtype=bool) if eligible is None else eligible[rows], rows, len(data.labels))
     eligible = None if eligible is None else eligible[rows]
-    decay = check_decay(clf.decay)
-    pairs = Pairs.of(labels, n_classes, not on_cluster) if n_classes > 2 and clf.multi_class == "pairs" else None
-    budget = resolve_budget(
-        clf.budget, clf.flips, labels, data.classes, clf.per_class, clf.flip_distribution, pairs=pairs
-    )
-    kernel, gram, dtype = _gram(clf, data, weight, rows, seeds, on_cluster)
+    decay = check_decay(settings.decay)
+    pairs = Pairs.of(labels, n_classes, not on_cluster) if n_classes > 2 and settings.multi_class == "pairs" else None
+    budget = resolve_budget(settings, labels, data.classes, pairs)
+    kernel, gram, dtype = _gram(settings, data, weight, rows, seeds, on_cluster)
     metric = None if (weight == 1).all() else weight
     game_gram: Gram = gram
-    game_labels, cap, ids = labels, clf.C * weight, None
+    game_labels, cap, ids = labels, settings.C * weight, None
     game_seeds = seeds[:1]
     if pairs is not None:
-        game_gram = PairedGram(gram, pairs, parse_bytes(clf.max_memory) // 2)
+        game_gram = PairedGram(gram, pairs, parse_bytes(settings.max_memory) // 2)
         game_labels, cap = pairs.labels(labels), pairs.gather(cap, 0.0)
         eligible = pairs.member if eligible is None else pairs.gather(eligible, False)
         metric = None if metric is None else pairs.gather(metric, 1.0)
         ids, game_seeds = pairs.rows.clip(0), (seeds[0] + 7919 * np.arange(len(pairs.classes))) % 2**62
-    exact = isinstance(budget.attacker, NoAttack) and clf.tol is not None
-    eta = _step(clf, game_gram, game_labels, metric, 1.0 if exact else BOLD)
+    solved = isinstance(budget.attacker, NoAttack) and not settings.always_rounds
+    eta = _step(settings, game_gram, game_labels, metric, 1.0 if solved else BOLD)
     games = 1 if pairs is None else len(pairs.classes)
-    kept = 4 * clf.n_rounds * int(np.max(budget.attacker.flips, initial=0)) * games
+    kept = 4 * settings.n_rounds * int(np.max(budget.attacker.flips, initial=0)) * games
     game = Game(
         game_gram,
         game_labels,
         cap,
-        step_schedule(eta, clf.n_rounds, decay),
+        step_schedule(eta, settings.n_rounds, decay),
         budget.attacker,
         n_classes=n_classes if pairs is None else 2,
         seeds=game_seeds,
-        warm_up=clf.warm_up,
-        projection=clf.projection,
+        warm_up=settings.warm_up,
+        projection=settings.projection,
         eligible=eligible,
         weight=metric,
-        tol=clf.tol,
+        tol=settings.tol,
         row_ids=ids,
-        keep_flips=kept <= parse_bytes(clf.max_memory) // FLIPS_SHARE,
+        keep_flips=kept <= parse_bytes(settings.max_memory) // FLIPS_SHARE,
     )
-    return Problem(data, rows, game, gram, kernel, dtype, pairs, budget, may_flip, eta)
+    step = np.broadcast_to(np.asarray(eta, dtype=float), (game.games * game.width,)).copy()
+    return Problem(settings, data, rows, game, gram, kernel, dtype, pairs, budget, may_flip, step)
 
 
-def play_problem(clf: Any, problem: Problem, state: GameState | None, callback: Callback | None) -> GameResult:
-    """The game, by rounds; without an attacker, and unless ``tol`` is None, by the accelerated solver."""
+def play_problem(problem: Problem, state: GameState | None = None, callback: Callback | None = None) -> GameResult:
+    """The game, by rounds; without an attacker the SVM's dual, by the accelerated solver."""
     game = problem.game
     gram = game.gram
     work = 2.0 * game.cap.shape[0] * max(gram.nbytes / gram.n, 1) / 4 * game.games
     columns = gram.backend.zeros((gram.n, 2 * game.games * game.width), gram.backend.float64)
     with threads_for(work, lambda: gram.matmat(columns)):
-        if not problem.attacked and clf.tol is not None:
-            return minimise(game, clf.tol, state, callback)
+        if problem.solved:
+            return minimise(game, SVM_TOL, state, callback)
         return solve(game, state, callback)
 
 
-def warn_if_unsettled(clf: Any, problem: Problem, result: GameResult) -> None:
-    """A ConvergenceWarning where the rounds were over before the game had settled, or a projection failed."""
+def warn_if_unsettled(problem: Problem, result: GameResult) -> None:
+    """A ConvergenceWarning where the rounds were over while the model still moved, or a projection failed.
+
+    The words do not depend on what was measured: a search that fits a hundred times shows them once.
+    """
+    settings, state = problem.settings, result.state
     if not bool(np.all(result.history["projected"])):
         warnings.warn("a projection did not reach its tolerance: check the scale of C and X", ConvergenceWarning, 4)
-    state = result.state
-    if clf.tol is None or state.settled or state.round < clf.n_rounds:
+    if state.settled or state.round < settings.n_rounds:
         return
-    if problem.attacked and state.movement <= MOVES * clf.tol:
-        return  # an attacker who draws anew in each round keeps the model moving a little
-    what = "the averaged model still moves" if problem.attacked else f"the KKT residual is {result.residual.max():.2g}"
+    if problem.solved:
+        fine = result.residual.max() <= SVM_OFF
+    else:  # an attacker who draws anew in each round keeps the model moving a little
+        fine = settings.tol is None or state.movement <= MOVES * settings.tol
+    if fine:
+        return
+    advice = "raise n_rounds" if problem.solved else "raise n_rounds or tol"
+    if _uneven(problem.data.X):
+        advice = "scale the columns of X, whose spreads differ by a factor of more than 1,000, or " + advice
     warnings.warn(
-        f"the game had not settled after n_rounds={clf.n_rounds} rounds ({what}; tol={clf.tol:g}); "
-        "raise n_rounds or tol, or scale the features",
-        ConvergenceWarning,
-        stacklevel=4,
+        f"the model still moved after n_rounds={settings.n_rounds} rounds: {advice}", ConvergenceWarning, stacklevel=4
     )
 
 
-def fitted_attributes(clf: Any, problem: Problem, state: GameState) -> dict[str, Any]:
+def _uneven(X: Any) -> bool:
+    """Whether columns of a matrix in memory have very different spreads."""
+    if not isinstance(X, np.ndarray):
+        return False
+    spread = X[: 10**5].std(axis=0)
+    spread = spread[spread > 0]
+    return bool(len(spread)) and float(spread.max()) > UNEVEN * float(spread.min())
+
+
+def fitted_attributes(problem: Problem, state: GameState) -> dict[str, Any]:
     """Every fitted attribute, from the state of the game after any closed round."""
+    settings = problem.settings
     data, game, gram, pairs = problem.data, problem.game, problem.gram, problem.pairs
     backend, n, rows = gram.backend, len(data.labels), problem.rows
-    exact = "previous" in state.extra  # the accelerated solver's last iterate is the model
-    result = result_of(game, state, average=not exact)
-    weights, bias = (result.mean_weights, result.mean_bias) if clf.average else (result.weights, result.bias)
+    result = result_of(game, state, average=settings.average and not problem.solved)
+    weights, bias = result.mean_weights, result.mean_bias
     dual, cap = result.dual, np.broadcast_to(backend.numpy(game.cap), result.dual.shape)
     load = np.divide(dual, cap, out=np.zeros_like(dual), where=cap > 0)
     flip_rate = result.flip_rate
@@ -177,7 +206,7 @@ def fitted_attributes(clf: Any, problem: Problem, state: GameState) -> dict[str,
     support = every[active]
     basis, coef = gram.expansion(weights)
     pair_classes = None if pairs is None else pairs.classes
-    precomputed = clf.kernel == "precomputed"
+    precomputed = settings.kernel == "precomputed"
     model = FittedModel(
         problem.kernel,
         every[basis] if precomputed else data.take(every[basis]),
@@ -205,7 +234,7 @@ def fitted_attributes(clf: Any, problem: Problem, state: GameState) -> dict[str,
         "n_support_": np.bincount(data.labels[support], minlength=len(data.classes)),
         "n_iter_": state.round,
         "residual_": float(np.max(result.residual)),
-        "budget_": problem.budget.shown,
+        "budget_": problem.budget.points,
         "flips_": problem.budget.flips,
         "gamma_": problem.kernel.gamma,
         "learning_rate_": problem.step,
@@ -218,15 +247,16 @@ def fitted_attributes(clf: Any, problem: Problem, state: GameState) -> dict[str,
     return found if data.feature_names is None else found | {"feature_names_in_": data.feature_names}
 
 
-def _row_weights(clf: Any, data: TrainingInput, sample_weight: Any) -> np.ndarray:
+def _row_weights(settings: Settings, data: TrainingInput, sample_weight: Any) -> np.ndarray:
     """Sample weight times class weight of each row, (n,)."""
     weight = _check_sample_weight(sample_weight, data.labels, dtype=np.float64, copy=True)
     if (weight < 0).any():
         raise ValueError("sample_weight must not be negative")
     if not weight.any():
         raise ValueError("sample_weight is zero for every row")
-    if clf.class_weight is not None:
-        weight *= compute_class_weight(clf.class_weight, classes=data.classes, y=data.classes[data.labels])[data.labels]
+    if settings.class_weight is not None:
+        given = data.classes[data.labels]
+        weight *= compute_class_weight(settings.class_weight, classes=data.classes, y=given)[data.labels]
     return weight
 
 
@@ -241,68 +271,69 @@ def _used_rows(weight: np.ndarray, labels: np.ndarray, n_classes: int) -> Rows:
 
 
 def _gram(
-    clf: Any, data: TrainingInput, weight: np.ndarray, rows: Rows, seeds: np.ndarray, on_cluster: bool
+    settings: Settings, data: TrainingInput, weight: np.ndarray, rows: Rows, seeds: np.ndarray, on_cluster: bool
 ) -> tuple[Kernel, Gram, str]:
     """The kernel with its numbers, its operator on the used rows, and the type of its values."""
     used, backend = data.keep(rows), data.backend
-    dtype = resolve_dtype(clf.dtype, used.shape[0])
-    if clf.kernel == "precomputed":
+    dtype = resolve_dtype(settings.dtype, used.shape[0])
+    if settings.kernel == "precomputed":
         check_precomputed(data.X)
         square = used if isinstance(rows, slice) else used[:, rows]
         square = np.ascontiguousarray(square, dtype=dtype)
         return Kernel("precomputed"), DenseGram(backend.array(square), backend), dtype
-    if callable(clf.kernel):
-        check_callable(clf.kernel, used)
-    gamma, shift = _gamma_and_shift(clf, used, weight, dtype)
-    kernel = Kernel(clf.kernel, gamma, clf.degree, clf.coef0, shift)
+    if callable(settings.kernel):
+        check_callable(settings.kernel, used)
+    gamma, shift = _gamma_and_shift(settings, used, weight, dtype)
+    kernel = Kernel(settings.kernel, gamma, settings.degree, settings.coef0, shift)
     gram = choose_gram(
         used,
         kernel,
-        gram="low_rank" if on_cluster else clf.gram,  # rows on workers have no other
-        rank=clf.rank,
-        max_memory=clf.max_memory,
+        gram="low_rank" if on_cluster else settings.gram,  # rows on workers have no other
+        rank=settings.rank,
+        max_memory=settings.max_memory,
         dtype=dtype,
         rng=np.random.default_rng(seeds[1:]),
         backend=backend,
-        progress=_factor_log if clf.verbose else None,
+        progress=_factor_log if settings.verbose else None,
     )
     return kernel, gram, dtype
 
 
-def _gamma_and_shift(clf: Any, used: Any, weight: np.ndarray, dtype: str) -> tuple[float, np.ndarray | None]:
+def _gamma_and_shift(settings: Settings, used: Any, weight: np.ndarray, dtype: str) -> tuple[float, np.ndarray | None]:
     """gamma as a number; the mean of the rows where these are far from the origin or kept in float32."""
-    radial = clf.kernel in ("rbf", "laplacian")
+    radial = settings.kernel in ("rbf", "laplacian")
     if isinstance(used, RowBlocks):  # one pass for both numbers
         found = used.moments(weight)
-        return gamma_of(clf.gamma, found), found.mean if radial and not used.sparse else None
+        return gamma_of(settings.gamma, found), found.mean if radial and not used.sparse else None
     if sparse.issparse(used) or not radial:
-        return resolve_gamma(clf.gamma, used, weight), None
+        return resolve_gamma(settings.gamma, used, weight), None
     mean = as_host(used.mean(0))
     far = float(np.abs(mean).max()) > FAR * float(np.ptp(as_host(used[:: max(1, len(used) // 1000)]), axis=0).max())
     shift = mean.astype(np.float64) if far or dtype == "float32" else None
-    return resolve_gamma(clf.gamma, used, weight), shift
+    return resolve_gamma(settings.gamma, used, weight), shift
 
 
 def _factor_log(made: int, most: int) -> None:
     sys.stderr.write(f"[floral] low-rank kernel: {made} columns of at most {most}\n")
 
 
-def _step(clf: Any, gram: Gram, labels: np.ndarray, metric: np.ndarray | None, factor: float) -> Any:
+def _step(settings: Settings, gram: Gram, labels: np.ndarray, metric: np.ndarray | None, factor: float) -> Any:
     """The first step size: `factor` / lambda_max of the centred kernel, of each pair of classes on its own."""
+    given = None if settings.learning_rate == "auto" else float(settings.learning_rate)
     if isinstance(gram, PairedGram):
         steepest = gram.steepest(labels, metric)
-        if clf.learning_rate == "auto":
+        if given is None:
             return np.where(steepest > 0, factor / np.maximum(steepest, 1e-300), 1.0)
-        _warn_of_step(clf.learning_rate, float(steepest.max()), gram.n)
-        return np.full(len(steepest), float(clf.learning_rate))
+        _warn_of_step(given, float(steepest.max()), gram.n)
+        return np.full(len(steepest), given)
     # A tight estimate where it is cheap, so that equal games get equal steps.
     steps, tol = (200, 1e-10) if gram.n <= DENSE_ROWS else (30, 1e-3)
     weight: Array = None if metric is None else gram.backend.columns(metric, gram.backend.float64)
     largest = gram.lambda_max(steps, tol, centred=True, weight=weight)
-    if clf.learning_rate == "auto":
+    if given is None:
         return factor / largest if largest > 0 else 1.0
-    _warn_of_step(clf.learning_rate, largest, gram.n)
-    return float(clf.learning_rate)
+    _warn_of_step(given, largest, gram.n)
+    return given
 
 
 def _warn_of_step(eta: float, largest: float, n: int) -> None:

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import copy
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from floral_learn.base.validation import encode_labels, refuse_several_labels
 from floral_learn.floral.row_files import open_rows, read_column
+from floral_learn.floral.settings import Settings
 from floral_learn.floral.tensor_input import as_host, check_query_tensor, check_training_tensor
 from floral_learn.game.arrays import NumpyBackend, backend_for, is_tensor
 from floral_learn.game.choose_gram import DENSE_ROWS
@@ -57,46 +61,70 @@ def is_blocks(X: Any) -> bool:
     return isinstance(X, str | os.PathLike | RowBlocks)
 
 
-def needs_matrix(clf: Any) -> bool:
-    """Whether the kernel needs all rows (or a matrix of kernel values) as a numpy array."""
-    return clf.kernel == "precomputed" or callable(clf.kernel)
-
-
-def stays_on_device(clf: Any, X: Any) -> bool:
+def stays_on_device(settings: Settings, X: Any) -> bool:
     """Whether `X` is a tensor that need not pass through numpy."""
-    return is_tensor(X) and not needs_matrix(clf) and (X.device.type != "cpu" or clf.device is not None)
+    return is_tensor(X) and not settings.needs_matrix and (X.device.type != "cpu" or settings.device is not None)
 
 
-def backend_of(clf: Any, X: Any) -> NumpyBackend:
-    """Where the game is played: as the estimator says, else where a tensor lies."""
-    if clf.device is None and stays_on_device(clf, X):
+def backend_of(settings: Settings, X: Any) -> NumpyBackend:
+    """Where the game is played: as the engine says, else where a tensor lies."""
+    if settings.device is None and stays_on_device(settings, X):
         return backend_for(str(X.device))
-    return backend_for(clf.device)
+    return backend_for(settings.device)
 
 
-def read_training(clf: Any, X: Any, y: Any) -> TrainingInput:
-    """Rows and labels for ``clf.fit(X, y)`` on one machine."""
+def read_training(clf: BaseEstimator, settings: Settings, X: Any, y: Any) -> TrainingInput:
+    """Rows and labels for ``clf.fit(X, y)`` on one machine; `clf` itself is asked for its name and tags only."""
     names, y = None, as_host(y)
     if is_blocks(X):
-        X, y, names = _open_training(clf, X, y)
-    elif stays_on_device(clf, X):
+        X, y, names = _open_training(settings, X, y)
+    elif stays_on_device(settings, X):
         X, y = check_training_tensor(X, y)
     else:
         draft = copy.copy(clf)  # scikit-learn's check writes on what it is given
         draft.__dict__.pop("feature_names_in_", None)
         refuse_several_labels(y)
-        X, y = validate_data(draft, as_host(X), y, dtype=[np.float64, np.float32], **_matrix_checks(clf))
+        checks = _matrix_checks(settings) | {"ensure_min_samples": 2}
+        with _naming_columns(X, settings.name):
+            X, y = validate_data(draft, as_host(X), y, dtype=[np.float64, np.float32], **checks)
         names = getattr(draft, "feature_names_in_", None)
-    classes, labels = encode_labels(y, type(clf).__name__)
-    return TrainingInput(X, y, labels, classes, int(X.shape[1]), names, backend_of(clf, X))
+    classes, labels = encode_labels(y, settings.name)
+    return TrainingInput(X, y, labels, classes, int(X.shape[1]), names, backend_of(settings, X))
 
 
-def read_query(clf: Any, X: Any) -> Any:
+def read_query(clf: Any, settings: Settings, X: Any) -> Any:
     """Rows for ``clf.predict(X)`` that fit in memory."""
-    if stays_on_device(clf, X):
+    if stays_on_device(settings, X):
         return check_query_tensor(X, clf.n_features_in_)
-    checks = {"accept_sparse": _matrix_checks(clf)["accept_sparse"]}
-    return validate_data(clf, as_host(X), dtype=[np.float64, np.float32], reset=False, **checks)
+    with _naming_columns(X, settings.name):
+        return validate_data(clf, as_host(X), dtype=[np.float64, np.float32], reset=False, **_matrix_checks(settings))
+
+
+@contextmanager
+def _naming_columns(X: Any, name: str) -> Iterator[None]:
+    """Where rows hold texts, categories or dates, say which columns and what to do about them."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        strange = _not_numbers(X)
+        if strange is None and "could not convert string to float" not in str(error):
+            raise
+        what = "X holds texts" if strange is None else f"column {strange!r} of X does not hold numbers"
+        raise ValueError(
+            f"{what} ({error}). {name} takes numbers, as SVC does: put floral_learn.TableEncoder() or scikit-learn's "
+            f"ColumnTransformer in front, such as make_pipeline(TableEncoder(), {name}())"
+        ) from error
+
+
+def _not_numbers(X: Any) -> Any:
+    """The first column of a data frame that does not hold numbers; None where there is none, or no frame."""
+    if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
+        return None
+    for column, kind in zip(X.columns, X.dtypes):
+        words = str(kind).lower()
+        if not words.startswith(("int", "uint", "float", "bool", "decimal", "sparse")):
+            return column
+    return None
 
 
 def open_query(clf: Any, X: Any) -> RowBlocks:
@@ -108,13 +136,13 @@ def open_query(clf: Any, X: Any) -> RowBlocks:
     return rows
 
 
-def _matrix_checks(clf: Any) -> dict[str, Any]:
-    return {"accept_sparse": False if needs_matrix(clf) else "csr", "ensure_min_samples": 2}
+def _matrix_checks(settings: Settings) -> dict[str, Any]:
+    return {"accept_sparse": False if settings.needs_matrix else "csr"}
 
 
-def _open_training(clf: Any, X: Any, y: Any) -> tuple[RowBlocks, np.ndarray, np.ndarray | None]:
+def _open_training(settings: Settings, X: Any, y: Any) -> tuple[RowBlocks, np.ndarray, np.ndarray | None]:
     """The rows as blocks, the labels in memory, and the names of the columns."""
-    if needs_matrix(clf):
+    if settings.needs_matrix:
         raise ValueError("X in blocks needs a named kernel other than 'precomputed'")
     if isinstance(y, str | os.PathLike) and Path(y).suffix == ".npy":
         rows, labels = open_rows(X), np.load(y)

@@ -56,9 +56,11 @@ def minimise(
     """
     backend = game.gram.backend
     with backend.here():
+        signs = game.signs()
         if state is None:
-            state = GameState.start(game.signs(), game.games, backend)
+            state = GameState.start(signs, game.games, backend)
             state.extra = {"previous": state.dual, "momentum": state.mu + 1.0}
+        state = state.check_fits(signs, game.games, game.rounds)
         return result_of(game, _descend(game, state.copy(backend), tol, callback), average=False)
 
 

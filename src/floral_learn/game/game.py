@@ -100,8 +100,10 @@ def solve(game: Game, state: GameState | None = None, callback: Callback | None 
     """
     backend = game.gram.backend
     with backend.here():
+        signs = game.signs()
         if state is None:
-            state = GameState.start(game.signs(), game.games, backend, game.rounds)
+            state = GameState.start(signs, game.games, backend, game.rounds)
+        state = state.check_fits(signs, game.games, game.rounds)
         rows = (GraphRows if recordable(game) else LocalRows)(game, state.copy(backend))
         return result_of(game, play(rows, callback))
 

@@ -206,11 +206,12 @@ class GameState:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], backend: NumpyBackend) -> GameState:
-        """The state that `to_arrays` wrote."""
+        """The state that `to_arrays` wrote; a ValueError where no game can stand there."""
 
         def part(prefix: str) -> dict[str, np.ndarray]:
             return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
 
+        _check_arrays(arrays, part("history."))
         fields: dict[str, Any] = {name: backend.array(arrays[name]) for name in _ARRAYS}
         for name in ("dual", "signs", "weight_sum"):
             fields[name] = backend.columns(fields[name], backend.float64)
@@ -230,6 +231,15 @@ class GameState:
             extra=extra,
             **fields,
         )
+
+    def check_fits(self, signs: Array, games: int, rounds: int) -> GameState:
+        """This state, if it can be one of a game with these signs; else a ValueError."""
+        shapes = (tuple(self.dual.shape), tuple(self.flip_count.shape))
+        if shapes != (tuple(signs.shape), (signs.shape[0], games)):
+            raise ValueError(f"the state is that of {shapes[0][0]} rows and {shapes[0][1]} columns, not of this game")
+        if self.round > rounds:
+            raise ValueError(f"the state is of round {self.round}, and the game has {rounds}")
+        return self
 
 
 @dataclass(frozen=True)
@@ -273,6 +283,37 @@ class GameResult:
     flip_rate: np.ndarray
     history: dict[str, np.ndarray]
     state: GameState
+
+
+def _check_arrays(arrays: dict[str, np.ndarray], history: dict[str, np.ndarray]) -> None:
+    """Raise ValueError where the parts of a state contradict each other."""
+
+    def require(fits: Any, what: str) -> None:
+        if not fits:
+            raise ValueError(f"the state's {what} cannot be those of a game")
+
+    needed = {*_ARRAYS, "counters", "movement", "marks.rounds", "marks.weights", "marks.biases"}
+    require(needed <= set(arrays) and set(History().rows) == set(history), "parts")
+    require(all(a.dtype.kind in "biuf" for name, a in arrays.items() if name in needed), "numbers")
+    shape = arrays["dual"].shape
+    require(len(shape) == 2 and arrays["signs"].shape == arrays["weight_sum"].shape == shape, "sizes")
+    require(arrays["mu"].shape == arrays["bias_sum"].shape == shape[1:], "sizes")
+    require(arrays["flip_count"].ndim == 2 and len(arrays["flip_count"]) == shape[0], "sizes")
+    require(arrays["counters"].shape == (3,) and arrays["movement"].shape == (1,), "counters")
+    number, closed, settled = (int(i) for i in arrays["counters"])
+    require(number >= 0 and closed == 1 and settled in (0, 1), "counters")  # files hold closed rounds only
+    require(all(len(rows) == number for rows in history.values()), "history")
+    for name in _ARRAYS:
+        require(np.isfinite(arrays[name]).all(), name)
+    require((arrays["dual"] >= 0).all() and np.isin(arrays["signs"], (-1, 0, 1)).all(), "dual")
+    require(((arrays["flip_count"] >= 0) & (arrays["flip_count"] <= number)).all(), "flip_count")
+    stride, *marked = (int(i) for i in arrays["marks.rounds"].ravel())
+    require(stride >= 1 and sorted(set(marked)) == marked and all(0 <= m <= number for m in marked), "marks")
+    require(arrays["marks.weights"].shape == (len(marked), *shape), "marks")
+    require(len(arrays["marks.biases"]) == len(marked) and np.isfinite(arrays["marks.weights"]).all(), "marks")
+    for name, values in arrays.items():
+        if name.startswith("extra."):
+            require(values.dtype.kind in "biuf" and np.isfinite(values).all(), name)
 
 
 def _pad(rows: list[np.ndarray]) -> np.ndarray:

@@ -75,6 +75,11 @@ class Votes:
             raise ValueError(f"annotators={list(names)[:5]} are none of those who voted")
         return mask
 
+    def some(self, chosen: np.ndarray) -> Votes:
+        """Return the votes `chosen`, a mask or numbers, with all items, people and classes."""
+        item, annotator, label = self.item[chosen], self.annotator[chosen], self.label[chosen]
+        return Votes(item, annotator, label, self.weight[chosen], self.items, self.annotators, self.classes)
+
     def reweighted(self, weight: np.ndarray) -> Votes:
         """Return the same votes with other weights."""
         return Votes(self.item, self.annotator, self.label, weight, self.items, self.annotators, self.classes)

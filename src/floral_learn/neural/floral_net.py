@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from floral_learn.base.classifier_input import encode_labels
 from floral_learn.base.validation import check_trusted, generator, refuse_several_labels
 from floral_learn.base.whole_fit import whole_fit
-from floral_learn.floral.classifier import FloralClassifier
+from floral_learn.floral.classifier import GameClassifier
 from floral_learn.neural.batched_mlp import MLPSettings
 from floral_learn.neural.head import HeadMixin, build_head, check_head_takes, fit_head
 from floral_learn.neural.head_features import check_rows, find_layers, float_types, layer_features
@@ -150,7 +150,7 @@ class NeuralFloralClassifier(HeadMixin, ClassifierMixin, BaseEstimator):
         settings, device = self._settings(), torch_device(self.device)
         seeds = generator(self.random_state).integers(2**31 - 1, size=2)
         head = build_head(self.head, int(seeds[1]))
-        if self.alternations and not isinstance(head, FloralClassifier):
+        if self.alternations and not isinstance(head, GameClassifier):
             raise ValueError(f"alternations={self.alternations} needs a FloralClassifier as head, got {head!r}")
         check_head_takes(head, sample_weight, trusted)
         X, y = rows_and_labels(X, y)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from floral_learn.floral.classifier import FloralClassifier
+from floral_learn.floral.classifier import GameClassifier
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ def dual_influence(model: Any) -> np.ndarray:
     """
     if not hasattr(model, "flip_rate_"):
         name = type(model).__name__
-        if isinstance(model, FloralClassifier):
+        if isinstance(model, GameClassifier):
             raise NotFittedError(f"This {name} instance is not fitted yet: call fit first.")
         raise ValueError(f"{name} has no flip_rate_: give a fitted FloralClassifier, such as the head_ of a text model")
     n = len(model.flip_rate_)

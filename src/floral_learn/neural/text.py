@@ -23,6 +23,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from floral_learn.base.callbacks import CallbackSupportMixin, with_callbacks
 from floral_learn.base.classifier_input import encode_labels
 from floral_learn.base.whole_fit import whole_fit
+from floral_learn.files.model_archive import ModelFileError
 from floral_learn.neural.encoders import (
     Tokens,
     check_belief,
@@ -32,7 +33,7 @@ from floral_learn.neural.encoders import (
     quiet,
     resolve_encoder,
 )
-from floral_learn.neural.text_files import NOTE, note_text, plain, read_note, replaced_folder
+from floral_learn.neural.text_files import MAX_BYTES, NOTE, check_network, note_text, plain, read_note, replaced_folder
 from floral_learn.neural.text_network import TextNetwork, load_network
 from floral_learn.neural.text_progress import EpochReport, held_out_scores
 from floral_learn.neural.token_ids import read_rows, some_rows
@@ -430,8 +431,13 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             (made / NOTE).write_text(note, encoding="utf-8")
 
     @classmethod
-    def load(cls, folder: str | os.PathLike[str], device: str | None = None) -> TextClassifier:
-        """Read what `save` wrote; only safetensors weights are accepted."""
+    def load(
+        cls, folder: str | os.PathLike[str], device: str | None = None, *, max_bytes: int = MAX_BYTES
+    ) -> TextClassifier:
+        """Read what `save` wrote; only safetensors weights are accepted, and only those of the network described.
+
+        Any other folder, or one of more than `max_bytes`, is a ModelFileError.
+        """
         note = read_note(folder, cls.__name__)
         try:
             classes = np.array(note["classes"], dtype=note["dtype"])
@@ -439,8 +445,12 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             pooling = {"first": "first", "mean": "mean"}[note.get("pooling", "first")]
             made = cls(model=os.fspath(folder), device=device, **note["parameters"])
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"{folder} is not a folder that {cls.__name__}.save wrote") from error
-        network = load_network(made.model, device, made.max_length)
+            raise ModelFileError(f"{folder} is not a folder that {cls.__name__}.save wrote") from error
+        check_network(folder, max_bytes)
+        try:
+            network = load_network(made.model, device, made.max_length)
+        except (ValueError, TypeError) as error:
+            raise ModelFileError(f"{folder} is damaged: {error}") from error
         network.model.eval()
         made._keep(network, classes, history).pooling_ = pooling
         return made

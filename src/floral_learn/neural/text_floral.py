@@ -210,12 +210,13 @@ class TextFloralClassifier(ClassifierMixin, BaseEstimator):
         must still be there, with ``fine_tune=False`` the saved encoder is used as it is. Seeds that were drawn for the
         parts are theirs now.
         """
+        from floral_learn.files.model_archive import ModelFileError
         from floral_learn.files.persistence import load
 
         folder = Path(folder)
         note = read_note(folder, cls.__name__)
         if not (folder / "head.skops").is_file() or "fine_tune" not in note:
-            raise ValueError(f"{folder} is not a folder that {cls.__name__}.save wrote")
+            raise ModelFileError(f"{folder} is not a folder that {cls.__name__}.save wrote")
         fitted, head = TextClassifier.load(folder / "encoder", device), load(folder / "head.skops")
         encoder = clone(fitted).set_params(model=note["model"]) if note["fine_tune"] else fitted
         made = cls(encoder, clone(head), note["fine_tune"], note["random_state"], note["verbose"])

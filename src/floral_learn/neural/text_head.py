@@ -12,7 +12,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from floral_learn.base.validation import check_decay, check_trusted
 from floral_learn.floral.budgets import resolve_budget
-from floral_learn.floral.classifier import FloralClassifier
+from floral_learn.floral.classifier import GameClassifier
 from floral_learn.game.arrays import backend_for
 from floral_learn.game.pairs import Pairs
 from floral_learn.neural.head import build_head
@@ -48,7 +48,7 @@ def check_fit(head: Any, classes: np.ndarray, codes: np.ndarray, given: dict[str
             check_trusted(value, len(codes))
         elif meant == "sample_weight" and value is not None:
             weights = _check_weights(value, classes, codes)
-    if isinstance(head, FloralClassifier):
+    if isinstance(head, GameClassifier):
         _check_floral(head, classes, codes, weights)
     return weights
 
@@ -63,14 +63,15 @@ def _check_weights(given: Any, classes: np.ndarray, codes: np.ndarray) -> np.nda
     return np.asarray(weights)
 
 
-def _check_floral(head: FloralClassifier, classes: np.ndarray, codes: np.ndarray, weights: np.ndarray | None) -> None:
+def _check_floral(head: GameClassifier, classes: np.ndarray, codes: np.ndarray, weights: np.ndarray | None) -> None:
     """What FloralClassifier checks before its first round, as far as it does not need the embeddings."""
     if head.kernel == "precomputed":
         raise ValueError("head kernel='precomputed' wants a kernel matrix, and the head is given embeddings")
     labels = codes if weights is None else codes[weights > 0]
-    pairs = Pairs.of(labels, len(classes)) if len(classes) > 2 and head.multi_class == "pairs" else None
-    resolve_budget(head.budget, head.flips, labels, classes, head.per_class, head.flip_distribution, pairs)
-    check_decay(head.decay)
-    backend_for(head.device)
-    if head.class_weight is not None:
-        compute_class_weight(head.class_weight, classes=classes, y=classes[codes])
+    settings = head._settings()
+    pairs = Pairs.of(labels, len(classes)) if len(classes) > 2 and settings.multi_class == "pairs" else None
+    resolve_budget(settings, labels, classes, pairs)
+    check_decay(settings.decay)
+    backend_for(settings.device)
+    if settings.class_weight is not None:
+        compute_class_weight(settings.class_weight, classes=classes, y=classes[codes])

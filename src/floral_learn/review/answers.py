@@ -1,84 +1,164 @@
-"""The answers: who said what about which row, in order, and what that makes each class's likelihood."""
+"""The answers: who said what about which row, and what that makes each class's likelihood."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from floral_learn.review.rules import RULES
+
 UNSURE = -1  # the code of "not sure"
-_ERRORS = (1.0, 29.0)  # Beta prior of a reviewer's error rate: about three in a hundred
-WORST = 0.5  # a reviewer who is wrong more often than that tells us nothing, rather than the opposite
-_ERRING = 0.25  # how often someone errs, at most, who means well
+GUESSING = 0.5  # a reviewer who is wrong more often than that tells us nothing, rather than the opposite
+_MEANING_WELL = 0.25  # how often someone errs, at most, who means well
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One reviewer's answer about one row: `code` is a class's number, or `UNSURE`; `turn` counts calls of answer()."""
+    """One reviewer's answer about one row: `code` is a class's number, or `UNSURE`; `turn` counts calls of answer().
+
+    `drawn` says whether the row had been reached in the secret random order.
+    """
 
     row: int
     code: int
     reviewer: str
     turn: int
-    walk: bool
+    drawn: bool
 
 
-def votes(log: Iterable[Answer]) -> dict[int, dict[str, int]]:
-    """The latest answer of each reviewer about each row, ``{row: {reviewer: code}}``, rows in order of first answer."""
-    found: dict[int, dict[str, int]] = {}
+class _Said(Protocol):
+    @property
+    def row(self) -> int: ...
+    @property
+    def reviewer(self) -> str: ...
+
+
+S = TypeVar("S", bound=_Said)
+
+
+def latest_answers(log: Iterable[S]) -> dict[int, dict[str, S]]:
+    """The latest answer of each reviewer about each row, ``{row: {reviewer: answer}}``, in order of first answer."""
+    latest: dict[int, dict[str, S]] = {}
     for answer in log:
-        found.setdefault(answer.row, {})[answer.reviewer] = answer.code
-    return found
+        latest.setdefault(answer.row, {})[answer.reviewer] = answer
+    return latest
 
 
-def verdict(row_votes: dict[str, int]) -> int | None:
-    """The class on which all reviewers who are sure agree; None where nobody is sure or they disagree."""
-    sure = {code for code in row_votes.values() if code != UNSURE}
-    return sure.pop() if len(sure) == 1 else None
+@dataclass(frozen=True)
+class Answers:
+    """All answers that stand, and how often each reviewer is believed to err.
+
+    Parameters
+    ----------
+    votes : dict
+        ``{row: {reviewer: code}}``: the latest answer of each reviewer about each row.
+    n_classes : int
+        Number of classes, M.
+    errors : dict of str to float
+        Error rates; before anything is learned, everyone's prior mean.
+    """
+
+    votes: Mapping[int, Mapping[str, int]]
+    n_classes: int
+    errors: Mapping[str, float]
+
+    @classmethod
+    def from_log(cls, log: Iterable[Answer], n_classes: int) -> Answers:
+        """The answers that stand, everyone's error rate as it is before their answers are compared with anything."""
+        votes = {row: {who: a.code for who, a in said.items()} for row, said in latest_answers(log).items()}
+        a, b = RULES.error_prior
+        return cls(votes, n_classes, {who: a / (a + b) for said in votes.values() for who in said})
+
+    def __len__(self) -> int:
+        return len(self.votes)
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """The answered rows, (m,), in order of their first answer."""
+        return np.fromiter(self.votes, dtype=np.intp, count=len(self.votes))
+
+    @cached_property
+    def likelihood(self) -> np.ndarray:
+        """P(a row's answers | its true class), (m, M): reviewers err independently, towards all other classes alike."""
+        table = np.ones((len(self.votes), self.n_classes))
+        for k, said in enumerate(self.votes.values()):
+            for reviewer, code in said.items():
+                if code != UNSURE:
+                    error = self.errors[reviewer]
+                    chance = np.full(self.n_classes, error / (self.n_classes - 1))
+                    chance[code] = 1 - error
+                    table[k] *= chance
+        return table
+
+    @cached_property
+    def agreed(self) -> dict[int, int | None]:
+        """The class on which all reviewers who are sure agree, by row; None where nobody is sure or they disagree."""
+        found: dict[int, int | None] = {}
+        for row, said in self.votes.items():
+            sure = {code for code in said.values() if code != UNSURE}
+            found[row] = sure.pop() if len(sure) == 1 else None
+        return found
+
+    @cached_property
+    def settled(self) -> dict[int, int]:
+        """The class of each row on which reviewers agree who are believed (not someone who has been found out)."""
+        return {
+            row: code
+            for (row, code), likely in zip(self.agreed.items(), self.likelihood, strict=True)
+            if code is not None and likely[code] >= RULES.settled * likely.sum()
+        }
+
+    def with_errors(self, errors: Mapping[str, float]) -> Answers:
+        """The same answers, reviewers believed to err otherwise."""
+        return replace(self, errors=dict(errors))
+
+    def learned_errors(self, belief: np.ndarray) -> dict[str, float]:
+        """Error rates of reviewers who mean well, given the probabilities (m, M) of the true classes.
+
+        The posterior mean under a Beta prior, with expected counts: the M step of Dawid and Skene (1979) for one
+        error rate per person.
+        """
+        a, b = RULES.error_prior
+        missed, total = dict.fromkeys(self.errors, 0.0), dict.fromkeys(self.errors, 0)
+        for k, said in enumerate(self.votes.values()):
+            for reviewer, code in said.items():
+                if code != UNSURE:
+                    missed[reviewer] += 1 - float(belief[k, code])
+                    total[reviewer] += 1
+        return {who: min((a + missed[who]) / (a + b + total[who]), _MEANING_WELL) for who in missed}
 
 
-def likelihoods(asked: dict[int, dict[str, int]], errors: dict[str, float], n_classes: int) -> np.ndarray:
-    """P(a row's votes | its true class), (m, n_classes): reviewers err independently."""
-    table = np.ones((len(asked), n_classes))
-    for k, row_votes in enumerate(asked.values()):
-        for reviewer, code in row_votes.items():
-            if code != UNSURE:
-                error = errors[reviewer]
-                said = np.full(n_classes, error / (n_classes - 1))
-                said[code] = 1 - error
-                table[k] *= said
-    return table
+def checked_answers(rows: Any, labels: Any, n: int, classes: np.ndarray) -> tuple[list[int], list[int]]:
+    """Row numbers and class codes of one call of ``answer``."""
+    if np.ndim(rows) == 0:
+        rows, labels = [rows], [labels]
+    rows = list(rows)
+    if labels is None or isinstance(labels, str) or np.ndim(labels) == 0:
+        if len(rows) != 1:
+            raise ValueError(f"labels={labels!r} must hold one label per row, {len(rows)} in all")
+        labels = [labels]
+    labels = list(labels)
+    if len(rows) != len(labels):
+        raise ValueError(f"rows has {len(rows)} entries and labels has {len(labels)}; they must match")
+    for row in rows:
+        if isinstance(row, bool) or not isinstance(row, int | np.integer) or not 0 <= row < n:
+            raise ValueError(f"rows holds {row!r}; a row is an integer from 0 to {n - 1}")
+    numbers = [int(row) for row in rows]
+    if len(set(numbers)) != len(numbers):
+        raise ValueError("rows names the same row twice in one call")
+    return numbers, [_code(label, classes) for label in labels]
 
 
-def start_errors(asked: dict[int, dict[str, int]]) -> dict[str, float]:
-    """Every reviewer's error rate before their answers are compared with anything."""
-    a, b = _ERRORS
-    return {reviewer: a / (a + b) for row_votes in asked.values() for reviewer in row_votes}
-
-
-def learned_errors(asked: dict[int, dict[str, int]], belief: np.ndarray) -> dict[str, float]:
-    """Error rates of reviewers who mean well, given the probabilities (m, n_classes) of the true classes."""
-    a, b = _ERRORS
-    missed: dict[str, float] = {}
-    total: dict[str, int] = {}
-    for k, row_votes in enumerate(asked.values()):
-        for reviewer, code in row_votes.items():
-            missed.setdefault(reviewer, 0.0)
-            total.setdefault(reviewer, 0)
-            if code != UNSURE:
-                missed[reviewer] += 1 - float(belief[k, code])
-                total[reviewer] += 1
-    return {r: min((a + missed[r]) / (a + b + total[r]), _ERRING) for r in missed}
-
-
-def as_code(label: Any, classes: np.ndarray) -> int:
+def _code(label: Any, classes: np.ndarray) -> int:
     """The code of a label that a reviewer gave; None and NaN are "not sure"."""
     if label is None or (isinstance(label, float) and np.isnan(label)):
         return UNSURE
-    found = np.flatnonzero(classes == label)
-    if len(found) != 1:
+    match = np.flatnonzero(classes == label)
+    if len(match) != 1:
         allowed = ", ".join(repr(c) for c in classes.tolist())
         raise ValueError(f"labels holds {label!r}; an answer is one of {allowed}, or None where the person is not sure")
-    return int(found[0])
+    return int(match[0])

@@ -1,6 +1,6 @@
-"""How many labels of a finite set are wrong, from a random walk over it: an interval valid at every moment.
+"""How many labels of a finite set are wrong, from rows in a secret random order: an interval valid at every moment.
 
-The walk visits the N rows in a random order that nobody knew when the labels were fixed. After k rows, w of them
+The order of the N rows is drawn after the labels were fixed, and nobody knew it then. After k rows, w of them
 wrong, a share W / N is kept as long as a Bayesian with a beta-binomial prior would not have lost faith in it by more
 than the factor 1 / alpha: the prior-posterior ratio is a martingale under the true W (Waudby-Smith and Ramdas, 2020),
 so the true W is lost at any time with probability at most alpha, however and whenever one stops.
@@ -8,7 +8,8 @@ so the true W is lost at any time with probability at most alpha, however and wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import secrets
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,7 +30,7 @@ class Guarantee(Shown):
     low, high : float
         The interval.
     checked : int
-        Rows of the walk that have been answered so far, without a gap.
+        Rows of the random order that have been answered so far, without a gap.
     wrong : int
         Answers among them that changed the label.
     unsure : int
@@ -39,7 +40,7 @@ class Guarantee(Shown):
     confidence : float
         The interval holds at every moment at once with at least this probability.
     valid : bool
-        False where a seed made the walk predictable: an attacker who knows the seed can avoid it.
+        False where a seed made the order predictable: an attacker who knows the seed can avoid it.
     """
 
     low: float
@@ -89,6 +90,33 @@ class Accuracy(Shown):
         return f"{self.estimate:.1%} ({self.low:.1%} to {self.high:.1%}, {self.checked} rows)"
 
 
+def random_order(n: int, seed: int | None, before: np.ndarray) -> np.ndarray:
+    """A uniformly random order of n rows, by the system's entropy where `seed` is None.
+
+    Rows that have an order already (`before`, the first rows) keep it among themselves, and the others fall in between
+    at random: as if the order had been drawn for all of them at once.
+    """
+    rng = np.random.default_rng(secrets.randbits(128) if seed is None else seed)
+    order = rng.permutation(n)
+    order[order < len(before)] = before
+    return order
+
+
+def answered_start(order: Iterable[int], known: Container[int]) -> list[int]:
+    """The rows at the start of `order` that are all `known`."""
+    start = []
+    for row in order:
+        if row not in known:
+            break
+        start.append(int(row))
+    return start
+
+
+def is_drawn(number: int, share: float) -> bool:
+    """Whether question `number`, from 0, comes from the random order: evenly spread, `share` of all do."""
+    return int((number + 1) * share) > int(number * share)
+
+
 def counted_accuracy(hits: Sequence[bool | None], confidence: float) -> Accuracy:
     """Clopper and Pearson's interval for the share of hits; None is a miss in the lower end and a hit in the upper."""
     n, sure, maybe = len(hits), sum(h is True for h in hits), sum(h is None for h in hits)
@@ -100,14 +128,14 @@ def counted_accuracy(hits: Sequence[bool | None], confidence: float) -> Accuracy
 
 
 def wrong_bounds(total: int, wrong: np.ndarray, alpha: float, unsure: np.ndarray | None = None) -> tuple[int, int]:
-    """Smallest and largest number of wrong labels among `total` that a walk leaves possible, at every moment at once.
+    """Smallest and largest number of wrong labels among `total` that a random order leaves possible, at all times.
 
     Parameters
     ----------
     total : int
         Rows in all, N.
     wrong : bool ndarray of shape (k,)
-        Whether each label on the walk, in its order, is wrong.
+        Whether each label, in the random order, is wrong.
     alpha : float
         Probability with which the interval may ever miss.
     unsure : bool ndarray of shape (k,), optional

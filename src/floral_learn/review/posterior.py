@@ -7,9 +7,10 @@ A label is wrong by itself, or because it lies in a region where labels were tur
     logit r_i = c + f(x_i, z_i)           f: a Gaussian process over rows x_i and given labels z_i
 
 A stray wrong label among others that contradict it says nothing about its region (q is large there); a wrong label
-that all its neighbours bear out says much. The widths and heights of f, how it ties given labels, and a and b are not
-chosen: a small grid of components, one share of it without regions, is averaged by how well each explains the answers
-(`infer`). Expectation propagation on the answered rows; a row costs one kernel value per answer.
+that all its neighbours bear out says much. The widths and heights of f, how it ties given labels, on what its regions
+lie, and a and b are not chosen: a small grid of components, one share of it without regions, is averaged by how well
+each explains the answers (`infer`). Expectation propagation on the answered rows; a row costs one kernel value per
+answer.
 """
 
 from __future__ import annotations
@@ -19,24 +20,25 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from floral_learn.review.propagation import Sites, propagate, sigmoid
+from floral_learn.review.expectation_propagation import Sites, averaged_sigmoid, propagate, sigmoid
 from floral_learn.review.rows import Rows
+from floral_learn.review.rules import RULES, Rules
 
-_MANY = 20  # answers from which components are ruled out on the first half
-_RULED_OUT = 1e-3
+# How it is solved: answers from which components are ruled out on the first half, and below which weight
+_MANY, _RULED_OUT = 20, 1e-3
 _SAMPLE = 200  # rows on which a component's share of wrong labels is measured
-_MOST_WRONG, _MAJORITY = 0.5, 60.0  # belief falls from this share of wrong labels on, and how fast
+_MAJORITY = 60.0  # how fast belief falls beyond `Rules.most_wrong`
 
 
 @dataclass(frozen=True)
 class Component:
-    """One hypothesis: f has the covariance height^2 exp(-width gamma |x - x'|^2) tie(z, z').
+    """One hypothesis: f has the covariance height^2 exp(-width distance^2) tie(z, z').
 
-    ``tie`` is "given" (turned-over regions of one given label: [z = z']) or "class" (the classifier that the labels
-    teach is off in a region: [z = z'] - [z != z'] / (M - 1)). A height of 0 says that there are no regions; r is then
-    the same everywhere. `prior` is the weight before any answer, `view` whose suspicions it goes by. With ``on_line``
-    regions are stretches of one of the lines on which the rows lie (`Problem.lines`), and the width counts squared
-    distances there; the tie "mirrored" then joins both labels, each seen from its own end of the line.
+    ``tie`` is "given" (turned-over regions of one given label: [z = z']), "any" (regions of all labels alike: 1) or
+    "class" (the classifier that the labels teach is off in a region: [z = z'] - [z != z'] / (M - 1)). Distances are
+    those of rows times gamma, or with ``on_scores`` those of scores (`Problem.scores`): then regions are stretches of
+    what a held-out model thinks of the given label. A height of 0 says that there are no regions; r is then the same
+    everywhere. `prior` is the weight before any answer, `view` whose log-odds it goes by.
     """
 
     tie: str
@@ -47,37 +49,31 @@ class Component:
     centre: float
     prior: float = 1.0
     view: int = 0
-    on_line: int | None = None
+    on_scores: bool = False
 
 
-# (b, a) of the suspicions: hardly any label wrong by itself; some, where contradicted; many, wherever contradicted
-_OWN = ((-4.0, 0.5), (-2.5, 1.0), (-1.5, 2.0), (-0.7, 4.0))
-_HEIGHT, _CENTRE = 3.0, -1.0
-# logit r without regions: labels were turned over nowhere, or anywhere at random, one in ten or one in four
-_NO_REGIONS = (-8.0, -2.2, -1.0)
-_STRETCHES = (1.0, 6.0)  # on a line from -2 to 2: regions of about a third and an eighth of it
-
-
-def default_components(lines: int = 0) -> tuple[Component, ...]:
-    """The grid that is averaged over: four kinds of suspicion, each with four kinds of regions and without."""
-    found = []
-    for base, slope in _OWN:
-        found += [Component("given", width, _HEIGHT, base, slope, _CENTRE) for width in (0.1, 0.5, 3.0)]
-        found += [Component("class", 0.3, _HEIGHT, base, slope, _CENTRE)]
-        found += [Component("given", 1.0, 0.0, base, slope, centre, prior=0.5) for centre in _NO_REGIONS]
-        for line in range(lines):
-            for tie in ("given", "mirrored"):
-                found += [Component(tie, width, _HEIGHT, base, slope, _CENTRE, on_line=line) for width in _STRETCHES]
-    return tuple(found)
+def default_components(scores: bool, rules: Rules = RULES) -> tuple[Component, ...]:
+    """The grid that is averaged over: kinds of log-odds, each with kinds of regions and without."""
+    grid = []
+    for base, slope in rules.own:
+        regions = [("given", width, False) for width in rules.widths] + [("class", rules.class_width, False)]
+        if scores:
+            regions += [(tie, width, True) for tie in ("given", "any") for width in rules.stretches]
+        grid += [
+            Component(tie, width, rules.height, base, slope, rules.centre, on_scores=on_scores)
+            for tie, width, on_scores in regions
+        ]
+        grid += [Component("given", 1.0, 0.0, base, slope, centre, prior=0.5) for centre in rules.no_regions]
+    return tuple(grid)
 
 
 @dataclass(frozen=True)
 class Problem:
     """What is known beside the answers: rows, given labels as codes (n,), log-odds against them (views, n).
 
-    The first view is that of judges who were taught the given labels, a second one of judges who were taught the labels
-    as they were read before. `shift` (n,) is added to the log-odds of q, for what groups have been found to do. `lines`
-    (k, n) are places of the rows on lines, such as classifiers' scores, on which regions may lie, too.
+    The first view is that of models that were taught the given labels, a second one of models that were taught the
+    labels as they were read before. `shift` (n,) is added to the log-odds of q, for what groups are known to do.
+    `scores` (n,) are places from -2 to 2 on which regions may lie, too: ranks of the held-out log-odds of the label.
     """
 
     rows: Rows
@@ -85,12 +81,12 @@ class Problem:
     n_classes: int
     against: np.ndarray
     shift: np.ndarray | None = None
-    lines: np.ndarray | None = None
+    scores: np.ndarray | None = None
 
     @property
     def components(self) -> tuple[Component, ...]:
         """The grid that is averaged over."""
-        return default_components(0 if self.lines is None else len(self.lines))
+        return default_components(self.scores is not None)
 
     def own(self, component: Component, at: np.ndarray) -> np.ndarray:
         """q: P(wrong) of the labels at `at` where nothing was turned over."""
@@ -99,25 +95,21 @@ class Problem:
 
     def covariances(self, components: Sequence[Component], left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Prior covariances of f, (components, len(left), len(right)); distances are computed once for all."""
-        far = self.rows.distances(left, right)
         same = self.codes[left][:, None] == self.codes[right][None, :]
-        apart: dict[tuple[int | None, bool], np.ndarray] = {(None, False): far}
-        ends = np.where(self.codes == 0, -1.0, 1.0)  # a line lies between two classes
-        for number, line in enumerate(() if self.lines is None else self.lines):
-            for mirrored, place in ((False, line), (True, line * ends)):
-                apart[number, mirrored] = (place[left][:, None] - place[right][None, :]) ** 2
+        apart = {False: self.rows.distances(left, right)}
+        if self.scores is not None:
+            apart[True] = (self.scores[left][:, None] - self.scores[right][None, :]) ** 2
         ties = {"given": np.where(same, 1.0, 0.0), "class": np.where(same, 1.0, -1.0 / (self.n_classes - 1))}
-        ties["mirrored"] = np.ones(same.shape)
-        # components differ in their suspicions, too, which do not enter here: each kind of field is computed once
+        # components differ in their log-odds, too, which do not enter here: each kind of field is computed once
         fields: dict[tuple[object, ...], np.ndarray] = {}
-        found = np.zeros((len(components), *far.shape))
-        for out, c in zip(found, components, strict=True):
+        covariance = np.zeros((len(components), *same.shape))
+        for out, c in zip(covariance, components, strict=True):
             if c.height > 0:
-                kind = (c.on_line, c.width, c.tie, c.height)
+                kind = (c.on_scores, c.width, c.tie, c.height)
                 if kind not in fields:
-                    fields[kind] = c.height**2 * np.exp(-c.width * apart[c.on_line, c.tie == "mirrored"]) * ties[c.tie]
+                    fields[kind] = c.height**2 * np.exp(-c.width * apart[c.on_scores]) * ties.get(c.tie, 1.0)
                 out[:] = fields[kind]
-        return found
+        return covariance
 
     def variances(self, components: Sequence[Component]) -> np.ndarray:
         """Prior variance of f at any row, (components, 1)."""
@@ -183,11 +175,6 @@ class Posterior:
             variance = variance - np.einsum("cnm,cnm->cn", half, half)
         return Seen(at, mean, np.maximum(variance, 1e-9), half)
 
-    def moments(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and variance of logit r by component, two arrays (components, len(at))."""
-        seen = self.seen_from(at)
-        return seen.mean, seen.variance
-
     def covariance(self, left: Seen, right: Seen) -> np.ndarray:
         """Posterior covariances of logit r, (components, rows of left, rows of right)."""
         prior = self.problem.covariances(self.components, left.at, right.at)
@@ -195,7 +182,8 @@ class Posterior:
 
     def by_component(self, at: np.ndarray) -> np.ndarray:
         """P(label is wrong) by component, (components, len(at))."""
-        return turned(self.own(at), *self.moments(at))
+        seen = self.seen_from(at)
+        return wrong_chance(self.own(at), seen.mean, seen.variance)
 
     def probability(self, at: np.ndarray) -> np.ndarray:
         """P(label is wrong) for the rows `at`, (len(at),), block by block."""
@@ -204,11 +192,16 @@ class Posterior:
     def by_region(self, at: np.ndarray) -> np.ndarray:
         """P(label is wrong because it lies in a region that was turned over), r (1 - q), for the rows `at`."""
 
-        def found(part: np.ndarray) -> np.ndarray:
-            mean, variance = self.moments(part)
-            return self.weights @ (sigmoid(mean / np.sqrt(1 + np.pi / 8 * variance)) * (1 - self.own(part)))
+        def values(part: np.ndarray) -> np.ndarray:
+            seen = self.seen_from(part)
+            return self.weights @ (averaged_sigmoid(seen.mean, seen.variance) * (1 - self.own(part)))
 
-        return self._blockwise(at, found)
+        return self._blockwise(at, values)
+
+    def left_out(self) -> np.ndarray:
+        """P(label is wrong) of each answered row, (m,), by the other answers alone."""
+        own = self.own(self.at)
+        return self.weights @ (own + (1 - 2 * own) * self.sites.left_out)
 
     def _blockwise(self, at: np.ndarray, values: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         step = max(1, self.problem.rows.at_a_time // (len(self.components) * (len(self.at) + 1)))
@@ -222,15 +215,13 @@ class Posterior:
 
     def only(self, which: np.ndarray) -> Posterior:
         """Some of the components, with the weights that they have."""
-        sites = Sites(*(part[which] for part in self.sites.parts()))
-        return replace(
-            self, components=tuple(self.components[k] for k in which), sites=sites, weights=self.weights[which]
-        )
+        components = tuple(self.components[k] for k in which)
+        return replace(self, components=components, sites=self.sites.only(which), weights=self.weights[which])
 
 
-def turned(own: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """P(wrong) from q and the moments of logit r."""
-    return own + (1 - 2 * own) * sigmoid(mean / np.sqrt(1 + np.pi / 8 * variance))
+def wrong_chance(own: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    """P(wrong) = q + (1 - 2 q) E[r], from q and the moments of logit r."""
+    return own + (1 - 2 * own) * averaged_sigmoid(mean, variance)
 
 
 def infer(problem: Problem, evidence: Evidence, components: Sequence[Component]) -> Posterior:
@@ -245,12 +236,14 @@ def infer(problem: Problem, evidence: Evidence, components: Sequence[Component])
         components = infer(problem, half, components).thinned(_RULED_OUT).components
     own = np.array([problem.own(c, at) for c in components]).reshape(len(components), m)
     centre = np.array([[c.centre] for c in components])
+    # where a region was turned over, a label that would have been right by itself is wrong, and the other way round
     sites = propagate(
         problem.covariances(components, at, at),
         centre,
-        own * evidence.wrong + (1 - own) * evidence.right,
-        own * evidence.right + (1 - own) * evidence.wrong,
+        plain=own * evidence.wrong + (1 - own) * evidence.right,
+        turned=own * evidence.right + (1 - own) * evidence.wrong,
     )
+    # Bayes' rule over components: prior times marginal likelihood
     log = sites.evidence + np.log([c.prior for c in components])
     weights = np.exp(log - log.max())
     total = float(log.max() + np.log(weights.sum()))
@@ -266,6 +259,6 @@ def _plausible(posterior: Posterior) -> Posterior:
     """
     n = len(posterior.problem.codes)
     share = posterior.by_component(np.arange(0, n, max(1, n // _SAMPLE))).mean(axis=1)
-    weights = posterior.weights * np.exp(-_MAJORITY * np.maximum(share - _MOST_WRONG, 0.0))
+    weights = posterior.weights * np.exp(-_MAJORITY * np.maximum(share - RULES.most_wrong, 0.0))
     left = float(weights.sum())
     return replace(posterior, weights=weights / left, evidence=posterior.evidence + np.log(left))

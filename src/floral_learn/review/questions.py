@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from floral_learn.review.posterior import Posterior, Seen, turned
-from floral_learn.review.propagation import sigmoid
+from floral_learn.review.expectation_propagation import averaged_sigmoid
+from floral_learn.review.posterior import Posterior, Seen, wrong_chance
 
-_CANDIDATES = 200
-_REFERENCES = 400
-_POOL = 3000
+# Sizes: candidates and references of one question, and rows among which they are drawn
+_CANDIDATES, _REFERENCES, _POOL = 200, 400, 3000
 
 
 def settled(posterior: Posterior, candidates: Seen, references: Seen, weight: np.ndarray) -> np.ndarray:
@@ -20,11 +19,12 @@ def settled(posterior: Posterior, candidates: Seen, references: Seen, weight: np
     """
     own, here = posterior.own(candidates.at), posterior.own(references.at).astype(np.float32)
     far_mean, far_variance = references.mean.astype(np.float32), references.variance.astype(np.float32)
+    # E[r] of each candidate, and its first two derivatives by the mean of logit r
     scale = 1 / np.sqrt(1 + np.pi / 8 * candidates.variance)
-    chance = sigmoid(scale * candidates.mean)
+    chance = averaged_sigmoid(candidates.mean, candidates.variance)
     first = scale * chance * (1 - chance)
     second = scale * first * (1 - 2 * chance)
-    still = turned(here, far_mean, far_variance)
+    still = wrong_chance(here, far_mean, far_variance)
     now = posterior.weights @ still
     # a component without regions learns nothing about other rows from an answer: only its weight moves
     high = np.flatnonzero([c.height > 0 for c in posterior.components])
@@ -33,21 +33,22 @@ def settled(posterior: Posterior, candidates: Seen, references: Seen, weight: np
     covariance = some.covariance(candidates.of(high), references.of(high)).astype(np.float32)
     squared = covariance * covariance
     fall = np.zeros(len(candidates.at))
-    for calm, stormy in ((own, 1 - own), (1 - own, own)):  # the label turns out wrong, or right
-        foretold = calm + (stormy - calm) * chance
+    for plain, turned in ((own, 1 - own), (1 - own, own)):  # the label turns out wrong, or right
+        foretold = plain + (turned - plain) * chance
         share = posterior.weights[:, None] * foretold
         total = share.sum(axis=0)
         share = (share / total).astype(np.float32)
         after = share[flat].T @ still[flat].astype(np.float32)
         if len(high):
-            step = (stormy - calm) * first / foretold
-            bend = (stormy - calm) * second / foretold - step**2
+            # moments after the answer by the derivatives of its log probability (Rasmussen and Williams 2006, 3.59)
+            step = (turned - plain) * first / foretold
+            bend = (turned - plain) * second / foretold - step**2
             moved = covariance * step[high].astype(np.float32)[..., None]
             moved += far_mean[high][:, None]
             spread = squared * bend[high].astype(np.float32)[..., None]
             spread += far_variance[high][:, None]
             np.maximum(spread, 1e-9, out=spread)
-            after += np.einsum("ci,cij->ij", share[high], turned(here[high][:, None], moved, spread))
+            after += np.einsum("ci,cij->ij", share[high], wrong_chance(here[high][:, None], moved, spread))
         fall += total * ((after - now) ** 2 @ weight)
     return fall
 
@@ -90,3 +91,25 @@ def _alike(posterior: Posterior, candidates: Seen, one: int) -> np.ndarray:
     covariance = posterior.covariance(candidates, candidates.only(np.array([one])))[..., 0]
     variance = candidates.variance
     return posterior.weights @ np.minimum(covariance**2 / (variance * variance[:, [one]]), 1.0)
+
+
+def look_along(scores: np.ndarray, free: np.ndarray, done: int, n: int, seed: int) -> np.ndarray:
+    """At most n free rows spread over the `scores` (n,), after `done` that were asked before.
+
+    In halves, quarters and so on of their order, shifted by chance: nobody who placed wrong labels can know where. A
+    stretch of scores whose labels were turned over is seen before it is suspected.
+    """
+    shift = np.random.default_rng([seed, 7]).random()
+    order = np.flatnonzero(free)
+    order = order[np.argsort(scores[order], kind="stable")]
+    places = [int(len(order) * ((_van_der_corput(k + 1) + shift) % 1.0)) for k in range(done, done + n)]
+    return order[list(dict.fromkeys(places))] if len(order) else order
+
+
+def _van_der_corput(number: int) -> float:
+    """1/2, 1/4, 3/4, 1/8, 5/8 and so on, from number 1."""
+    value, step = 0.0, 0.5
+    while number:
+        value += step * (number & 1)
+        number, step = number >> 1, step / 2
+    return value

@@ -1,17 +1,31 @@
-"""Rows in the scale in which the review compares them: squared distances on demand, never n x n."""
+"""What a caller hands in, checked, and rows in the scale in which the review compares them: never n x n.
+
+Squared distances are computed on demand, in blocks that fit into `max_memory`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from floral_learn.review.memory import MOST_VALUES
+from floral_learn.base.classifier_input import encode_labels
+from floral_learn.game.choose_gram import parse_bytes
+from floral_learn.game.gram import format_bytes
 
+MOST_VALUES = 4_000_000  # kernel values held at a time; more are not faster
+_LEAST_VALUES = 200_000
+_BYTES_PER_VALUE = 48  # a kernel value and what is computed from it, in float64
+_QUESTION = 60_000_000  # bytes that choosing a question takes, whatever the number of rows
+_PER_ROW = 220  # bytes per row: neighbours, folds, order, label, weight, log-odds
+_PER_CLASS = 56  # and per row and class: probabilities, held-out scores
 _SMALL = 2_000_000  # numbers up to which float64 costs nothing worth saving
 _TAIL = 5.0  # standard deviations beyond which a value says no more than "far out"
+_SAMPLE = 2000  # rows on which the two scales are compared
+_ALIKE = 1.5  # ratio of the columns' spreads up to which the two scales are the same
 
 
 @dataclass(frozen=True)
@@ -92,3 +106,97 @@ def _as_rows(X: np.ndarray, at_a_time: int) -> Rows:
 
 def _precision(X: Any) -> type[np.floating]:
     return np.float64 if X.size <= _SMALL else np.float32
+
+
+def better_scale(X: Any, codes: np.ndarray, n_classes: int, rng: np.random.Generator) -> Callable[..., Rows]:
+    """How to measure the rows of `X`: `measured_rows`, or `alike_rows` where the given labels are told better by that.
+
+    Columns in different units must be standardised. But principal components, pixels and embeddings differ in spread
+    for a reason: standardised, their noise counts as much as what they show, and nothing is near anything. Compared on
+    a sample, by how likely held-out judges find its labels.
+    """
+    if sparse.issparse(X):
+        return measured_rows
+    at = np.arange(len(codes)) if len(codes) <= _SAMPLE else np.sort(rng.choice(len(codes), _SAMPLE, replace=False))
+    spread = np.asarray(X[at], dtype=np.float64).std(axis=0)
+    spread = spread[spread > 0]
+    if not len(spread) or spread.max() <= _ALIKE * spread.min() or len(np.unique(codes[at])) < 2:
+        return measured_rows
+    seed = int(rng.integers(2**31))
+    losses = [
+        _loss(measured(X[at]), codes[at], n_classes, np.random.default_rng(seed))
+        for measured in (measured_rows, alike_rows)
+    ]
+    return alike_rows if losses[1] < losses[0] else measured_rows
+
+
+def _loss(rows: Rows, codes: np.ndarray, n_classes: int, rng: np.random.Generator) -> float:
+    """Mean negative log probability of the labels by judges that did not see them."""
+    from floral_learn.review.suspicion import appoint_judges
+
+    proba = appoint_judges(rows, rng).proba(codes, n_classes)
+    return float(-np.log(np.clip(proba[np.arange(len(codes)), codes], 1e-3, 1.0)).mean())
+
+
+def values_at_a_time(max_memory: str | float, n: int, columns: float, n_classes: int) -> int:
+    """Kernel values that a review of n rows may hold at a time within `max_memory`; an error where rows do not fit.
+
+    `columns` is the number of bytes that a row takes, measured (8 per column, less where sparse).
+    """
+    cap = parse_bytes(max_memory)
+    rows = n * (columns + _PER_ROW + _PER_CLASS * n_classes) + _QUESTION
+    values = int((cap - rows) // _BYTES_PER_VALUE)
+    if values < _LEAST_VALUES:
+        needed = format_bytes(rows + _LEAST_VALUES * _BYTES_PER_VALUE)
+        raise ValueError(
+            f"a review of {n:,} rows and {n_classes} classes takes {needed}, over max_memory={max_memory!r}; "
+            "raise max_memory, or review a random part of the rows"
+        )
+    return min(values, MOST_VALUES)
+
+
+def encoded_labels(y: np.ndarray, classes: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The classes, sorted, and the code of each label among them."""
+    if y.ndim != 1:
+        raise ValueError(f"y must have one dimension, and has shape {y.shape}")
+    if classes is None:
+        return encode_labels(y, "LabelReview")
+    known = np.asarray(classes)
+    if known.ndim != 1 or len(np.unique(known)) < 2:
+        raise ValueError(f"classes={classes!r} must list at least two different labels")
+    if (known.dtype.kind in "OUS") != (y.dtype.kind in "OUS"):
+        raise ValueError(f"classes={classes!r} and y must be of one kind: {known.dtype} and {y.dtype} are not")
+    if unknown := sorted({str(v) for v in np.unique(y).tolist()} - {str(c) for c in known.tolist()}):
+        raise ValueError(f"y holds labels that classes does not list: {', '.join(unknown)}")
+    found, codes = encode_labels(np.concatenate([y, known]), "LabelReview")
+    return found, codes[: len(y)]
+
+
+def checked_column(values: Any, n: int, name: str, kind: Any) -> np.ndarray:
+    """`values` as one entry per row; None is False, or one."""
+    if values is None:
+        return np.zeros(n, bool) if kind is bool else np.ones(n)
+    values = np.asarray(values)
+    if values.shape != (n,):
+        raise ValueError(f"{name} must have one entry per row, shape ({n},), and has shape {values.shape}")
+    if kind is bool and values.dtype != bool:
+        raise ValueError(f"{name} must hold True and False, and has dtype {values.dtype}")
+    if kind is float:
+        values = values.astype(float)
+        if (values < 0).any() or not np.isfinite(values).all():
+            raise ValueError(f"{name} must be finite and not negative")
+    if kind is None and (missing := sum(value is None or value != value for value in values.tolist())):
+        raise ValueError(f"{name} has {missing} missing entries; every row needs one")
+    return values
+
+
+def is_integer(value: Any) -> bool:
+    """Whether a parameter is an integer; True and False are none."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def checked_model(model: Any, name: str) -> Any:
+    """`model`, if it can be cloned and fitted."""
+    if isinstance(model, type) or not all(hasattr(model, part) for part in ("fit", "predict", "get_params")):
+        raise ValueError(f"{name} holds {model!r}, which is not a scikit-learn classifier such as SVC()")
+    return model

@@ -1,39 +1,90 @@
-"""A review as a skops file: arrays, numbers and text only, so that loading runs nothing that the file names."""
+"""A review as a file: arrays, numbers and text only, checked before anything is computed from them."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-import floral_learn
-from floral_learn.files.atomic_files import write_atomically
-from floral_learn.files.light_skops import import_skops
+import numpy as np
+from scipy import sparse
 
-_FORMAT = 1
-_KNOWN = ("scipy.sparse._csr.csr_matrix", "scipy.sparse._csr.csr_array")
+from floral_learn.files.atomic_files import write_atomically
+from floral_learn.files.model_archive import MAX_BYTES, ModelFileError
+from floral_learn.files.persistence import archive_bytes, read_archive
+
+_NAMES = {"walk": "order", "walk_share": "random_share"}  # as early versions wrote them
 
 
 def write(path: str | os.PathLike[str], state: dict[str, Any]) -> None:
     """`state` under `path`, whole or not at all."""
-    stamp = {"format": _FORMAT, "floral_learn": floral_learn.__version__, "review": state}
-    write_atomically(path, import_skops().dumps(stamp))
+    write_atomically(path, archive_bytes("review", state))
 
 
-def read(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What `write` wrote; anything else is an error that says what is wrong."""
-    path, skops_io = Path(path), import_skops()
-    if not path.is_file():
-        raise FileNotFoundError(f"no review file at {path}")
+def read(path: str | os.PathLike[str], make: Callable[[dict[str, Any]], Any], max_bytes: int = MAX_BYTES) -> Any:
+    """The review that `make` builds from what `write` wrote; ModelFileError for any other file."""
+    state = read_archive(path, "review", max_bytes=max_bytes)
     try:
-        found = skops_io.get_untrusted_types(file=path)
-    except Exception as error:
-        raise ValueError(f"{path} is not a review file") from error
-    if unknown := sorted(set(found) - set(_KNOWN)):
-        raise ValueError(f"{path} is not a review file: it holds {', '.join(unknown)}")
-    stamp = skops_io.load(path, trusted=list(found))
-    if not isinstance(stamp, dict) or "review" not in stamp:
-        raise ValueError(f"{path} is not a review file")
-    if stamp.get("format", 0) > _FORMAT:
-        raise ValueError(f"{path} was written by floral-learn {stamp['floral_learn']}, in a newer format")
-    return stamp["review"]
+        check_state(state)
+        return make(state)
+    except ModelFileError as error:
+        raise ModelFileError(f"{Path(path)}: {error}") from None
+    except MemoryError as error:
+        raise ModelFileError(f"{Path(path)} needs more memory than there is") from error
+    except Exception as error:  # rows that no review would have taken
+        raise ModelFileError(f"{Path(path)} is damaged: {error}") from error
+
+
+def check_state(state: Any) -> None:
+    """Raise ModelFileError where this cannot be the state of a review."""
+    if not isinstance(state, dict):
+        raise ModelFileError("it is damaged: it holds no review")
+    state = {_NAMES.get(name, name): value for name, value in state.items()}
+    needed = {"X", "y", "classes", "trusted", "groups", "sample_weight", "order", "random_share", "seed", "turn", "log"}
+    if lost := sorted(needed - set(state)):
+        raise ModelFileError(f"it is damaged: it has no {lost[0]}")
+    X, classes = state["X"], state["classes"]
+    _require(isinstance(X, np.ndarray) or sparse.issparse(X), "X")
+    _require(X.ndim == 2 and X.dtype.kind in "biuf" and X.shape[0] >= 2, "X")
+    n = X.shape[0]
+    _require(isinstance(classes, np.ndarray) and classes.ndim == 1 and len(classes) >= 2, "classes")
+    for name, kinds in (("y", None), ("trusted", "b"), ("sample_weight", "f")):
+        column = state[name]
+        _require(isinstance(column, np.ndarray) and column.shape == (n,), name)
+        _require(kinds is None or column.dtype.kind in kinds, name)
+    weight, groups, order = state["sample_weight"], state["groups"], state["order"]
+    _require(bool(np.isfinite(weight).all()) and bool((weight >= 0).all()), "sample_weight")
+    _require(groups is None or (isinstance(groups, np.ndarray) and groups.shape == (n,)), "groups")
+    # The guarantee rests on this order: every row once.
+    _require(isinstance(order, np.ndarray) and order.dtype.kind in "iu" and order.shape == (n,), "the order of rows")
+    _require(bool((np.sort(order) == np.arange(n)).all()), "the order of rows")
+    share, seed, fixed = state["random_share"], state["seed"], state.get("random_state")
+    _require(isinstance(share, int | float | np.number) and 0.0 <= float(share) <= 1.0, "random_share")
+    _require(_whole(seed) and seed >= 0 and _whole(state["turn"]) and state["turn"] >= 0, "a counter")
+    _require(fixed is None or (_whole(fixed) and fixed >= 0), "random_state")
+    _require(isinstance(state["log"], list), "the answers")
+    last = 0
+    for entry in state["log"]:
+        _require(isinstance(entry, list | tuple) and len(entry) == 5, "the answers")
+        row, code, reviewer, turn, drawn = entry
+        _require(_whole(row) and 0 <= row < n and _whole(code) and -1 <= code < len(classes), "the answers")
+        _require(isinstance(reviewer, str) and isinstance(drawn, bool | np.bool_), "the answers")
+        _require(_whole(turn) and last <= turn <= state["turn"], "the answers")
+        last = turn
+    if "texts" in state:
+        texts, ranks = state["texts"], state.get("ranks")
+        _require(isinstance(texts, list) and len(texts) == n and all(isinstance(t, str) for t in texts), "the texts")
+        _require(_whole(state.get("turns")) and _whole(state.get("asking_epochs", 1)), "a counter")
+        _require(ranks is None or (isinstance(ranks, np.ndarray) and ranks.ndim == 2), "the places of texts")
+        _require(ranks is None or (ranks.dtype.kind in "iuf" and bool(np.isfinite(ranks).all())), "the places of texts")
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
+
+
+def _require(fits: bool, what: str) -> None:
+    if not fits:
+        raise ModelFileError(f"it is damaged: {what} cannot be those of a review")

@@ -41,7 +41,7 @@ class Judges:
     fold: np.ndarray
     near: np.ndarray
 
-    def odds(self, codes: np.ndarray, n_classes: int) -> np.ndarray:
+    def proba(self, codes: np.ndarray, n_classes: int) -> np.ndarray:
         """Held-out probabilities of the classes, (n, n_classes): no row's own label enters its entry."""
         return 0.5 * (self._by_kernel(codes, n_classes) + self._by_neighbours(codes, n_classes))
 
@@ -95,7 +95,7 @@ class Judges:
         return np.column_stack([kernel, np.ones(len(kernel))])
 
 
-def appointed(rows: Rows, rng: np.random.Generator) -> Judges:
+def appoint_judges(rows: Rows, rng: np.random.Generator) -> Judges:
     """Judges for `rows`: random landmarks and folds, and every row's nearest others."""
     n = len(rows)
     marks = rng.choice(n, min(_LANDMARKS, n), replace=False)
@@ -113,9 +113,9 @@ def appointed(rows: Rows, rng: np.random.Generator) -> Judges:
     return Judges(rows, marks, fold, near)
 
 
-def suspicion(odds: np.ndarray, codes: np.ndarray) -> np.ndarray:
+def suspicion(proba: np.ndarray, codes: np.ndarray) -> np.ndarray:
     """Log-odds against each row's label, (n,), cut off where held-out predictions are not to be believed."""
-    own = np.clip(odds[np.arange(len(codes)), codes], 1e-9, 1 - 1e-9)
+    own = np.clip(proba[np.arange(len(codes)), codes], 1e-9, 1 - 1e-9)
     return np.clip(np.log1p(-own) - np.log(own), -_LIMIT, _LIMIT)
 
 
@@ -132,6 +132,6 @@ def _calibrated(values: np.ndarray, codes: np.ndarray) -> np.ndarray:
         return np.bincount(codes, minlength=M)[None, :] * np.ones((n, 1)) / n
     use = values if M > 2 else values[:, 1:] - 0.5
     model = LogisticRegression(C=10.0, max_iter=500).fit(use[some], codes[some])
-    found = np.full((n, M), 1e-6)
-    found[:, model.classes_] = model.predict_proba(use)
-    return found / found.sum(axis=1, keepdims=True)
+    proba = np.full((n, M), 1e-6)
+    proba[:, model.classes_] = model.predict_proba(use)
+    return proba / proba.sum(axis=1, keepdims=True)

@@ -7,15 +7,24 @@ import os
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from scipy.stats import rankdata
 from sklearn.base import clone
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.naive_bayes import ComplementNB
 
 from floral_learn.review import saving
 from floral_learn.review.label_review import LabelReview
-from floral_learn.review.line import between, looks
-from floral_learn.review.words import places_between, word_scores
+from floral_learn.review.questions import look_along
+from floral_learn.review.rows import is_integer
 
 _LOOKS = 20  # questions of the review's own choice that look along the line first
 _NEWER = 0.3  # share of the last encoder in a place on the line, where the encoder was trained again
+_WORDS = 0.25  # share of the words in a place, where they tell the given labels as well as the encoder
+_FOLDS = 8
+_COLUMNS = 2**18
 
 
 class TextReview(LabelReview):
@@ -23,10 +32,10 @@ class TextReview(LabelReview):
 
     The encoder is fine-tuned on the given labels, and questions are asked on its embeddings and its scores: an attack
     on a network flips what it finds hard to tell, which is a stretch of the scores. Words alone are a second opinion on
-    a text's place there, and the first twenty questions look along that line from class to class. `fit` gives the final
-    classifier, for which a label in doubt is no more than a hint. `retrain` fine-tunes the encoder again, from the
-    start, on the labels as read then, and questions go on with its embeddings and mostly the first encoder's scores: an
-    encoder that was taught labels that are still wrong is sure of them.
+    a text's place there, and the first twenty questions look along that line from class to class. `train` gives the
+    final classifier, for which a label in doubt is no more than a hint. `retrain` fine-tunes the encoder again, from
+    the start, on the labels as read then, and questions go on with its embeddings and mostly the first encoder's
+    scores: an encoder that was taught labels that are still wrong is sure of them.
 
     Parameters
     ----------
@@ -35,26 +44,26 @@ class TextReview(LabelReview):
     y : array-like of shape (n,)
         Given labels, which may be wrong.
     encoder : estimator, optional
-        Cloned and fitted on (texts, labels); needs ``fit`` and ``embed`` (or ``transform``). By default
-        :class:`floral_learn.TextClassifier`, which is MiniLM. Where its ``fit`` takes ``belief``, it is told how
+        Cloned and fitted on (texts, labels); needs ``train`` and ``embed`` (or ``transform``). By default
+        :class:`floral_learn.TextClassifier`, which is MiniLM. Where its ``train`` takes ``belief``, it is told how
         probable each label is; else texts in doubt weigh less where it takes ``sample_weight``.
     asking_epochs : int or None, default=1
         Epochs after which the encoder is asked for embeddings, where it has a parameter ``epochs``; None leaves it as
-        it is. After several epochs an encoder knows wrong labels by heart, after one hardly any. `fit` keeps the
+        it is. After several epochs an encoder knows wrong labels by heart, after one hardly any. `train` keeps the
         encoder's own number.
-    trusted, groups, classes, sample_weight, walk_share, max_memory, random_state
+    trusted, groups, classes, sample_weight, random_share, max_memory, random_state
         As in :class:`LabelReview`.
 
     Attributes
     ----------
-    encoder_ : estimator
+    fitted_encoder : estimator
         As fitted last.
-    turns_ : int
+    turns : int
         How often the encoder was fitted.
 
     Notes
     -----
-    The other attributes and methods are those of :class:`LabelReview`. `fit` without an estimator gives the encoder
+    The other attributes and methods are those of :class:`LabelReview`. `train` without an estimator gives the encoder
     fitted on the labels as they are read now; with one, a head on the embeddings. `save` keeps the texts and the
     embeddings, not the encoder: `load` takes one to go on with.
 
@@ -67,13 +76,14 @@ class TextReview(LabelReview):
     >>> review = TextReview(texts, y, encoder=TfidfVectorizer(), random_state=0)
     >>> rows = review.ask(2)
     >>> review.answer(rows, [y[row] for row in rows])
-    >>> review.retrain().turns_
+    >>> review.retrain().turns
     2
     """
 
     _any_scale = False  # an encoder's columns are alike, and questions about texts were tried in standardised ones
     _scored = True  # whether regions may lie along the encoder's scores
     _ranks: np.ndarray | None = None
+    fitted_encoder: Any = None
 
     def __init__(
         self,
@@ -86,18 +96,17 @@ class TextReview(LabelReview):
         groups: Any = None,
         classes: Any = None,
         sample_weight: Any = None,
-        walk_share: float = 0.25,
+        random_share: float = 0.25,
         max_memory: str | float = "4GB",
-        random_state: int | None = None,
+        random_state: int | np.random.Generator | np.random.RandomState | None = None,
     ) -> None:
         if isinstance(texts, str) or not hasattr(texts, "__len__"):
             raise ValueError(f"texts must be a sequence of texts, and is {type(texts).__name__}")
         if len(texts) != len(y):
             raise ValueError(f"texts has {len(texts)} entries and y has {len(y)}; they must match")
-        whole = isinstance(asking_epochs, int | np.integer) and not isinstance(asking_epochs, bool)
-        if asking_epochs is not None and not (whole and asking_epochs >= 1):
+        if asking_epochs is not None and not (is_integer(asking_epochs) and asking_epochs >= 1):
             raise ValueError(f"asking_epochs={asking_epochs!r} must be an integer of at least 1, or None")
-        self.texts, self.encoder, self.turns_ = texts, _checked(encoder), 0
+        self.texts, self.encoder, self.turns = texts, _checked(encoder), 0
         self.asking_epochs = asking_epochs
         super().__init__(
             self._encoded(np.asarray(y)),
@@ -106,7 +115,7 @@ class TextReview(LabelReview):
             groups=groups,
             classes=classes,
             sample_weight=sample_weight,
-            walk_share=walk_share,
+            random_share=random_share,
             max_memory=max_memory,
             random_state=random_state,
         )
@@ -114,48 +123,60 @@ class TextReview(LabelReview):
     def retrain(self) -> TextReview:
         """Fine-tune the encoder again on the labels as they are now, and ask on its embeddings from here on."""
         self._set_up(
-            self._encoded(self.labels_, first=False),
+            self._encoded(self.labels, first=False),
             self.given,
             self.trusted,
             self._groups,
             self._weight,
-            self.classes_,
+            self.classes,
         )
         return self
 
-    def fit(self, estimator: Any = None) -> Any:
-        """The encoder fitted on `labels_` and on their probabilities; with an `estimator`, that one on embeddings.
+    def train(self, estimator: Any = None) -> Any:
+        """The encoder fitted on `labels` and on their probabilities; with an `estimator`, that one on embeddings.
 
-        `training_labels_` and `training_weights_` are those of the `estimator`.
+        `training_labels` and `training_weights` are those of the `estimator`.
         """
         if estimator is not None:
-            return super().fit(estimator)
+            return super().train(estimator)
         return self._taught(clone(self.encoder))
 
-    def append(self, *_: Any, **__: Any) -> None:
-        """Texts cannot be appended: the encoder would have to be fitted on all of them; start a new review."""
-        raise NotImplementedError("TextReview cannot append texts; start a new review with all of them")
+    def append(self, texts: Any, y: Any, *, trusted: Any = None, groups: Any = None, sample_weight: Any = None) -> None:
+        """Add texts with their given labels, embedded by the encoder as it was fitted last; `retrain` takes them in."""
+        if not isinstance(self.texts, list | tuple | np.ndarray):
+            raise ValueError(f"texts are {type(self.texts).__name__}, to which none can be added; start a new review")
+        if isinstance(texts, str) or len(texts) != len(y):
+            raise ValueError(f"texts has {len(texts)} entries and y has {len(y)}; they must match")
+        before = self.texts, self._ranks
+        self.texts = [*self.texts, *texts]
+        try:
+            labels = np.concatenate([self.labels, np.asarray(y)])
+            self._extend(self._embedded(labels), y, trusted, groups, sample_weight)
+        except BaseException:
+            self.texts, self._ranks = before
+            raise
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write texts, embeddings, answers and the secret walk to a skops file; the encoder is not part of it."""
+        """Write texts, embeddings, answers and the secret order to a skops file; the encoder is not part of it."""
         if not isinstance(self.texts, list | tuple | np.ndarray):
             raise ValueError(f"texts are {type(self.texts).__name__}, which a review file cannot hold")
-        kept = {"texts": [str(t) for t in self.texts], "turns": self.turns_, "asking_epochs": self.asking_epochs}
+        kept = {"texts": [str(t) for t in self.texts], "turns": self.turns, "asking_epochs": self.asking_epochs}
         kept["ranks"] = self._ranks
         saving.write(path, {**self._state(), **kept})
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], encoder: Any = None) -> TextReview:
-        """Read a review that `save` wrote; `encoder` is what `retrain` and `fit` go on with."""
-        state = saving.read(path)
-        if "texts" not in state:
-            raise ValueError(f"{path} holds a LabelReview, not a TextReview")
-        review = cls._from_state(state)
+    def load(
+        cls, path: str | os.PathLike[str], encoder: Any = None, *, max_bytes: int = saving.MAX_BYTES
+    ) -> TextReview:
+        """Read a review that `save` wrote; `encoder` is what `retrain` and `train` go on with."""
+        review = saving.read(path, cls._from_state, max_bytes)
         review.encoder = _checked(encoder)
         return review
 
     def _restore(self, state: dict[str, Any]) -> None:
-        self.texts, self.turns_ = state["texts"], state["turns"]
+        if "texts" not in state:
+            raise saving.ModelFileError("it holds a LabelReview, not a TextReview")
+        self.texts, self.turns = state["texts"], state["turns"]
         self.asking_epochs, self._ranks = state.get("asking_epochs", 1), state.get("ranks")
 
     def _text_weights(self) -> np.ndarray:
@@ -163,27 +184,30 @@ class TextReview(LabelReview):
 
         A network learns wrong labels by heart where a kernel machine bears them, so doubt counts from the start.
         """
-        belief = self.label_probability_
-        chance = belief[np.arange(len(belief)), self._read()]
+        belief = self.label_probability
+        chance = belief[np.arange(len(belief)), self._beliefs.labels]
         return self._weight * np.clip(2 * chance - 1, 1e-3, 1.0)
 
-    def _lines(self, n: int) -> np.ndarray | None:
-        """The line (1, n) on which the texts lie between the classes: places by the first encoder, a share of the last.
+    def _scores(self, codes: np.ndarray) -> np.ndarray | None:
+        """Where the texts lie from the other class to their own, by the first encoder with a share of the last, (n,).
 
         An encoder that was taught corrected labels is surer of itself, and no longer shows what the first one did.
         """
-        if self._ranks is None or self._ranks.shape[1] != n:
+        if self._ranks is None or self._ranks.shape[1] != len(codes):
             return None
-        return between(self._ranks[0], self._ranks[-1], _NEWER)[None] if len(self._ranks) > 1 else self._ranks
+        place = self._ranks[0]
+        if len(self._ranks) > 1:
+            place = _evenly((1 - _NEWER) * self._ranks[0] + _NEWER * self._ranks[-1])
+        return place * np.where(codes == 0, -1.0, 1.0)
 
     def _settling(self, n: int) -> tuple[np.ndarray, float]:
         """The first questions look along the line: a stretch that was turned over is seen before it is suspected."""
         rows, gain = super()._settling(n)
-        line = self._lines(len(self.given))
-        asked = len({a.row for a in self._log if not a.walk})
-        if line is None or asked >= _LOOKS:
+        scores = self._data.problem.scores
+        asked = len({a.row for a in self._log if not a.drawn})
+        if scores is None or asked >= _LOOKS:
             return rows, gain
-        first = looks(line[0], self._codes, self._free(), asked, min(n, _LOOKS - asked), self._seed)
+        first = look_along(scores, self._beliefs.free, asked, min(n, _LOOKS - asked), self._seed)
         return np.concatenate([first, rows[~np.isin(rows, first)]]), gain
 
     def _encoded(self, labels: np.ndarray, *, first: bool = True) -> Any:
@@ -191,12 +215,19 @@ class TextReview(LabelReview):
         encoder = clone(self.encoder)
         if self.asking_epochs is not None and "epochs" in encoder.get_params(deep=False):
             encoder.set_params(epochs=self.asking_epochs)
-        self.encoder_ = encoder.fit(self.texts, labels) if first else self._taught(encoder)
-        self.turns_ += 1
-        embed = getattr(self.encoder_, "embed", None) or self.encoder_.transform
-        new = _placed(self.encoder_, self.texts, labels) if self._scored else None
+        self.fitted_encoder = encoder.fit(self.texts, labels) if first else self._taught(encoder)
+        self.turns += 1
+        return self._embedded(labels)
+
+    def _embedded(self, labels: np.ndarray) -> Any:
+        """Embeddings of the texts by the encoder as it was fitted last; keeps their places between the classes."""
+        if self.fitted_encoder is None:
+            raise ValueError("this review was loaded without its fitted encoder; call retrain() first")
+        embed = getattr(self.fitted_encoder, "embed", None) or self.fitted_encoder.transform
+        new = _placed(self.fitted_encoder, self.texts, labels) if self._scored else None
         if new is not None:
-            self._ranks = new[None] if self._ranks is None else np.stack([self._ranks[0], new])
+            old = None if self._ranks is None or self.turns == 1 else self._ranks[0]
+            self._ranks = new[None] if old is None or len(old) != len(new) else np.stack([old, new])
         return embed(self.texts)
 
     def _taught(self, encoder: Any) -> Any:
@@ -204,12 +235,12 @@ class TextReview(LabelReview):
 
         Where its fit takes ``belief``, a label in doubt may be overruled; else it weighs less where weights are taken.
         """
-        takes, labels = inspect.signature(encoder.fit).parameters, self.labels_
+        takes, labels = inspect.signature(encoder.fit).parameters, self.labels
         own = {} if np.ptp(self._weight) == 0 or "sample_weight" not in takes else {"sample_weight": self._weight}
-        if not self._has_evidence():
+        if not self._beliefs.has_evidence:
             return encoder.fit(self.texts, labels, **own)
-        if "belief" in takes and len(np.unique(labels)) == len(self.classes_):
-            return encoder.fit(self.texts, labels, belief=self.label_probability_, **own)
+        if "belief" in takes and len(np.unique(labels)) == len(self.classes):
+            return encoder.fit(self.texts, labels, belief=self.label_probability, **own)
         if "sample_weight" in takes:
             return encoder.fit(self.texts, labels, sample_weight=self._text_weights())
         return encoder.fit(self.texts, labels)
@@ -233,3 +264,64 @@ def _checked(encoder: Any) -> Any:
     if not hasattr(encoder, "fit") or not (hasattr(encoder, "embed") or hasattr(encoder, "transform")):
         raise ValueError(f"encoder={encoder!r} must have fit, and embed or transform")
     return encoder
+
+
+def places_between(score: np.ndarray, words: np.ndarray | None, codes: np.ndarray) -> np.ndarray:
+    """Places of the texts between two classes, from -2 to 2: ranks by the encoder's score, with a share of the words'.
+
+    The share falls with what the words say of the given labels beside what the encoder says: words that say nothing
+    change nothing.
+    """
+    place = _ranks(score)
+    if words is not None:
+        told = [max(0.0, 2 * float(roc_auc_score(codes, one)) - 1) for one in (words, score)]
+        share = _WORDS * min(1.0, told[0] / max(told[1], 1e-9))
+        place = (1 - share) * place + share * _ranks(words)
+    return _evenly(place)
+
+
+def word_scores(texts: Any, codes: np.ndarray) -> np.ndarray | None:
+    """Scores (n,) for the second of two classes by single words and pairs, each text by a model that did not see it.
+
+    Naive Bayes on weighted counts, which a wrong label here and there does not bend. None where `texts` are neither
+    strings nor token numbers, or a class has fewer rows than there are folds.
+    """
+    counts = _counted(texts)
+    if counts is None or np.bincount(codes, minlength=2).min() < _FOLDS:
+        return None
+    rows = TfidfTransformer(sublinear_tf=True).fit_transform(counts)
+    folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=0)
+    chance = cross_val_predict(ComplementNB(), rows, codes, cv=folds, method="predict_log_proba")
+    return np.asarray(chance[:, 1] - chance[:, 0])
+
+
+def _ranks(values: np.ndarray) -> np.ndarray:
+    """Ranks from 0 to 1, equal ones where values are equal."""
+    return np.asarray(rankdata(values) - 0.5) / len(values)
+
+
+def _counted(texts: Any) -> sparse.csr_matrix | None:
+    """How often each text has each word and pair of neighbouring words, (n, columns)."""
+    if hasattr(texts, "ids") and hasattr(texts, "lengths"):  # Tokens, whose room is not imported where torch is not
+        return _counted_tokens(np.asarray(texts.ids, dtype=np.int64), np.asarray(texts.lengths))
+    known = [text for text in texts if isinstance(text, str)]
+    if len(known) < len(texts) or not len(known):
+        return None
+    made = HashingVectorizer(ngram_range=(1, 2), n_features=_COLUMNS, alternate_sign=False, norm=None)
+    return sparse.csr_matrix(made.transform(known))
+
+
+def _counted_tokens(ids: np.ndarray, lengths: np.ndarray) -> sparse.csr_matrix:
+    n, width = ids.shape
+    here = np.arange(width) < lengths[:, None]
+    rows = np.broadcast_to(np.arange(n)[:, None], ids.shape)
+    both = here[:, 1:]
+    pairs = (ids[:, :-1] * 1_000_003 + ids[:, 1:] * 7_919 + 1) % _COLUMNS
+    places = np.concatenate([rows[here], rows[:, 1:][both]])
+    columns = np.concatenate([ids[here] % _COLUMNS, pairs[both]])
+    return sparse.csr_matrix((np.ones(len(places), np.float32), (places, columns)), shape=(n, _COLUMNS))
+
+
+def _evenly(values: np.ndarray) -> np.ndarray:
+    """Places from -2 to 2 by the ranks of `values`, (n,)."""
+    return 4.0 * np.argsort(np.argsort(values, kind="stable"), kind="stable") / len(values) - 2.0

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from floral_learn.base.shown import Shown
-from floral_learn.review.posterior import Posterior, turned
+from floral_learn.review.posterior import Posterior, wrong_chance
 
 FIRST_ANSWERS, FIRST_DRAWN = 20, 5  # answers, and those to rows drawn at random, before which no share is named
 _WIDTH = 1.645  # standard deviations on each side: nine in ten, if the model is right
@@ -80,5 +80,5 @@ def _within(posterior: Posterior, pool: np.ndarray) -> float:
     seen = main.seen_from(some)
     own, mean, variance = main.own(some)[0], seen.mean[0], seen.variance[0]
     step = 1e-3
-    slope = (turned(own, mean + step, variance) - turned(own, mean - step, variance)) / (2 * step)
+    slope = (wrong_chance(own, mean + step, variance) - wrong_chance(own, mean - step, variance)) / (2 * step)
     return float(slope @ main.covariance(seen, seen)[0] @ slope) / len(some) ** 2

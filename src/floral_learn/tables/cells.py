@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.tables.csv_cells import NUMBER, unguarded
-from floral_learn.tables.table_error import TableError
+from .csv_cells import NUMBER, unguarded
+from .table_error import TableError
 
 # Spellings of "no value", as spreadsheets, R, pandas and databases write it.
 MISSING = frozenset(

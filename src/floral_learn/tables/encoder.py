@@ -12,10 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from floral_learn.base.extras import install_line
 from floral_learn.base.whole_fit import whole_fit
-from floral_learn.tables.table_error import TableError
 
 from .cells import as_numbers, as_texts
 from .column_blocks import CategoryBlock, DateBlock, NumberBlock, TextBlock, find_date_format, has_minilm
+from .frames import typed_columns
+from .table_error import TableError
 
 WORDS = 3  # mean words from which a column of many values is prose
 LONG = 40  # mean characters from which it is prose too
@@ -57,6 +58,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         What was learned from each used column.
     notes_ : list of str
         What became of the columns, one line per role, for people.
+    made_ : dict of str to str
+        What became of each column, in a few words.
     feature_names_in_ : ndarray of str
         Columns that `transform` needs.
 
@@ -89,11 +92,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     @whole_fit
     def fit(self, X: Any, y: Any = None) -> TableEncoder:
-        """Learn roles, medians, categories, formats and words from the training rows X (a DataFrame).
+        """Learn roles, medians, categories, formats and words from the training rows of a frame.
 
         Parameters
         ----------
-        X : DataFrame of shape (n, d)
+        X : pandas, polars or pyarrow frame of shape (n, d)
             Training rows; `Table.features` is one.
         y : ignored
             For pipelines.
@@ -103,15 +106,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         TableEncoder
             Itself.
         """
-        frame = _frame(X)
+        columns = typed_columns(X)
         if self.text_encoder not in ("auto", "minilm", "tfidf"):
             raise ValueError(f"text_encoder={self.text_encoder!r} must be 'auto', 'minilm' or 'tfidf'")
-        if absent := [name for name in self.text if name not in frame.columns]:
-            raise TableError(f"text={absent[0]!r} is not a column; the columns are: {_some(frame.columns)}")
+        if absent := [name for name in self.text if name not in columns]:
+            raise TableError(f"text={absent[0]!r} is not a column; the columns are: {_some(columns)}")
         roles: dict[str, str] = {}
         blocks: dict[str, Any] = {}
-        for name in frame.columns:
-            role, block = self._learn(name, frame[name])
+        for name, column in columns.items():
+            role, block = self._learn(name, column)
             roles[name] = role
             if block is not None:
                 blocks[name] = block
@@ -122,11 +125,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 + (f"; ignored: {ignored}" if ignored else "")
                 + ". A column of prose can be named with --text (text=)"
             )
-        filled = sum(int((~np.isfinite(frame[n].to_numpy(float))).sum()) for n, r in roles.items() if r == "number")
+        filled = {n: int((~np.isfinite(columns[n])).sum()) for n, role in roles.items() if role == "number"}
         self.columns_, self.blocks_ = roles, blocks
         self.feature_names_in_ = np.array(list(blocks), dtype=object)
         self.n_features_in_ = len(blocks)
-        self.notes_ = _notes(roles, blocks, filled)
+        self.notes_ = _notes(roles, blocks, sum(filled.values()))
+        self.made_ = {name: _line(role, blocks.get(name), filled.get(name, 0)) for name, role in roles.items()}
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -134,7 +138,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame of shape (n, d)
+        X : pandas, polars or pyarrow frame of shape (n, d)
             Rows with at least the columns `feature_names_in_`, in any order.
 
         Returns
@@ -143,14 +147,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             Standardised numbers.
         """
         check_is_fitted(self)
-        frame = _frame(X)
-        if absent := [name for name in self.blocks_ if name not in frame.columns]:
+        columns = typed_columns(X)
+        if absent := [name for name in self.blocks_ if name not in columns]:
             raise TableError(
                 f"there is no column {absent[0]!r}, which the model was trained on"
                 + (f" (nor {len(absent) - 1} more)" if len(absent) > 1 else "")
-                + f"; the columns are: {_some(frame.columns)}"
+                + f"; the columns are: {_some(columns)}"
             )
-        return np.hstack([self._made(name, block, frame[name]) for name, block in self.blocks_.items()])
+        return np.hstack([self._made(name, block, columns[name]) for name, block in self.blocks_.items()])
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the columns that `transform` makes.
@@ -184,35 +188,31 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         tags.input_tags.string = tags.input_tags.categorical = tags.input_tags.allow_nan = True
         return tags
 
-    def _learn(self, name: str, column: Any) -> tuple[str, Any]:
-        """The role of a column and its fitted block."""
-        import pandas as pd
-
+    def _learn(self, name: str, column: np.ndarray) -> tuple[str, Any]:
+        """The role of a column (as `typed_column` makes it) and its fitted block."""
         if name in set(self.text):
             try:
                 return "text", self._text(column).fit(column)
             except ValueError as error:
                 raise TableError(f"column {name!r} has {error}") from None
-        present = column.dropna()
-        if pd.api.types.is_numeric_dtype(column):
-            values = column.to_numpy(dtype=float)
-            finite = values[np.isfinite(values)]
+        if column.dtype.kind == "f":
+            finite = column[np.isfinite(column)]
             if not len(finite) or finite.min() == finite.max():
                 return "ignored (constant)" if len(finite) else "ignored (all missing)", None
             if _identifies(name, finite, len(column)):
                 return "ignored (row numbers)", None
-            return "number", NumberBlock().fit(values)
-        if not len(present):
+            return "number", NumberBlock().fit(column)
+        present = [text for text in as_texts(column) if text is not None]
+        if not present:
             return "ignored (all missing)", None
-        distinct = present.nunique()
+        distinct = len(set(present))
         if distinct == 1 and len(present) == len(column):
             return "ignored (constant)", None
-        if pd.api.types.is_datetime64_any_dtype(column):
+        if column.dtype.kind == "M":
             return "date", DateBlock().fit(column)
-        if distinct > 1 and (found := find_date_format(column)) is not None:
+        if distinct > 1 and (found := find_date_format(present)) is not None:
             return "date", DateBlock(found).fit(column)
-        texts = present.astype(str)
-        prose = _mean_words(texts) >= WORDS or texts.str.len().mean() >= LONG
+        prose = _mean_words(present) >= WORDS or np.mean([len(text) for text in present]) >= LONG
         # In a short table prose may have few values, but then no two of them are alike.
         if distinct <= self.max_categories and not (prose and distinct == len(present)):
             return "category", CategoryBlock(self.max_categories).fit(column)
@@ -253,24 +253,9 @@ def _mean_words(column: Any) -> float:
     return float(np.mean(counts)) if counts else 0.0
 
 
-def _frame(X: Any) -> Any:
-    """X with names as text; what is no frame is an error."""
-    import pandas as pd
-
-    if not isinstance(X, pd.DataFrame):
-        raise TableError(f"the encoder reads a pandas DataFrame (Table.features), not {type(X).__name__}")
-    names = [str(name) for name in X.columns]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise TableError(f"there are two columns named {twice!r}; read_table gives each a name of its own")
-    return X if names == list(X.columns) else X.set_axis(names, axis=1)
-
-
-def _numbers(name: str, column: Any) -> np.ndarray:
-    import pandas as pd
-
-    if pd.api.types.is_numeric_dtype(column):
-        return column.to_numpy(dtype=float)
+def _numbers(name: str, column: np.ndarray) -> np.ndarray:
+    if column.dtype.kind == "f":
+        return column
     texts = as_texts(column)
     if all(text is None for text in texts):
         return np.full(len(texts), np.nan)
@@ -307,6 +292,14 @@ def _notes(roles: dict[str, str], blocks: dict[str, Any], filled: int) -> list[s
     if ignored := [f"{name or repr(name)} ({role[9:-1]})" for name, role in roles.items() if name not in blocks]:
         notes.append(f"ignored: {_some(ignored)}")
     return notes
+
+
+def _line(role: str, block: Any, filled: int) -> str:
+    """What became of one column, in a few words."""
+    if block is None or not hasattr(block, "describe"):
+        return role
+    missing = f"; {filled:,} missing or infinite values became the median" if filled else ""
+    return f"{role}, {block.describe()}{missing}"
 
 
 def _count(names: list[str], what: str) -> str:

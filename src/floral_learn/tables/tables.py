@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,10 +11,13 @@ from typing import Any
 import numpy as np
 
 from floral_learn.base.shown import Shown
-from floral_learn.tables.table_error import TableError
 
 from .cells import as_flags, as_labels, as_numbers, as_texts, is_missing
-from .table_files import Source, open_source
+from .class_names import merge_alike
+from .frames import frame_columns, frame_of
+from .source import Source
+from .table_error import TableError
+from .table_files import open_source
 
 __all__ = ["Table", "TableError", "read_table"]
 
@@ -72,7 +76,7 @@ class Table(Shown):
         return len(self.rows)
 
     def _facts(self) -> dict[str, str]:
-        facts = {"rows": f"{len(self):,}", "features": ", ".join(map(str, self.features.columns[:8])) or "none"}
+        facts = {"rows": f"{len(self):,}", "features": ", ".join(frame_columns(self.features)[:8]) or "none"}
         if self.labels is not None:
             classes, counts = np.unique(self.labels, return_counts=True)
             shown = ", ".join(f"{c} ({k:,})" for c, k in zip(classes[:8].tolist(), counts, strict=False))
@@ -122,7 +126,8 @@ class Table(Shown):
         """
         self._labels()
         assert self.position is not None
-        return self.source.relabelled(self.position, self.rows[np.asarray(rows, dtype=np.intp)], np.asarray(new))
+        made = self.source.relabelled(self.position, self.rows[np.asarray(rows, dtype=np.intp)], np.asarray(new))
+        return gzip.compress(made, mtime=0) if self.source.packed else made
 
     def _labels(self) -> np.ndarray:
         if self.labels is None:
@@ -220,12 +225,14 @@ def read_table(
     kept = {option: opened.cells(place) for option, place in places.items()}
     unique = _unique(opened.columns)
     plain_text = prose | {place for place, name in enumerate(unique) if name in set(as_text)}
-    features, notes = _features(opened, taken, plain_text, unique, None if labels is None else (labels, keep))
+    features, notes = _features(opened, taken, plain_text, unique, None if labels is None else (where, labels, keep))
+    if labels is not None:
+        notes += merge_alike(*np.unique(labels[keep], return_counts=True))[1]
     if labels is not None and len(keep) < opened.n_rows:
         first = int(np.setdiff1d(np.arange(opened.n_rows), keep)[0])
         notes.append(f"{opened.n_rows - len(keep):,} rows without a label skipped (first: row {first})")
     return Table(
-        features=features.iloc[keep].reset_index(drop=True),
+        features=frame_of({name: column[keep] for name, column in features.items()}, opened.like, len(keep)),
         labels=None if labels is None else labels[keep],
         ids=_names(kept.get("id"), keep, ""),
         groups=_names(kept.get("group"), keep, "(missing)"),
@@ -259,10 +266,8 @@ def _labels(source: Source, where: int | None, skip: bool) -> tuple[np.ndarray |
 
 def _features(
     source: Source, taken: dict[int, str], prose: set[int], unique: list[str], label: Any
-) -> tuple[Any, list[str]]:
-    """The frame of all columns that were not taken, and notes on those that cannot be features."""
-    import pandas as pd
-
+) -> tuple[dict[str, np.ndarray], list[str]]:
+    """The columns that were not taken, and notes on those that cannot be features."""
     columns, notes = {}, []
     for place, name in enumerate(unique):
         if place in taken:
@@ -270,21 +275,23 @@ def _features(
         made = source.typed(place, place in prose)
         if made is None:
             notes.append(f"ignored: {name} (nested values)")
-        elif label is not None and _repeats(made, *label):
+        elif label is not None and _repeats(source, place, made, *label):
             notes.append(f"ignored: {name} (the same as the label in every row)")
         else:
-            columns[name] = made.reset_index(drop=True)
-    return pd.DataFrame(columns, index=pd.RangeIndex(source.n_rows)), notes
+            columns[name] = made
+    return columns, notes
 
 
-def _repeats(column: Any, labels: np.ndarray, keep: np.ndarray) -> bool:
-    """Whether a column repeats the label; the first rows decide for most columns."""
+def _repeats(source: Source, place: int, column: np.ndarray, where: int, labels: np.ndarray, keep: np.ndarray) -> bool:
+    """Whether a column repeats the label, as it was typed or cell by cell; the first rows decide for most columns."""
     if len(keep) < ENOUGH_TO_COMPARE:
         return False
-    return all(
-        as_texts(column.iloc[part].tolist()) == as_texts(labels[part].tolist())
-        for part in (keep[:ENOUGH_TO_COMPARE], keep)
-    )
+    few = keep[:ENOUGH_TO_COMPARE]
+    if as_texts(column[few]) == as_texts(labels[few]) and as_texts(column[keep]) == as_texts(labels[keep]):
+        return True
+    # True becomes 1.0, a long integer a float and a time zone is dropped where columns are typed, not where labels are.
+    cells, given = source.cells(place), source.cells(where)
+    return all(as_texts(cells[row] for row in part) == as_texts(given[row] for row in part) for part in (few, keep))
 
 
 def _unique(names: list[str]) -> list[str]:

@@ -1,8 +1,8 @@
 """The paper's stability constants for a fitted game: their values, whether the theorems apply, how tight they are."""
 
-from .constants import Constants, constants
-from .diagnose import Diagnosis, Premise, diagnose
+from .diagnosis import Diagnosis, Premise, diagnose
 from .equilibrium import Equilibrium, find_equilibrium
+from .lemmas import Constants, constants
 
 __all__ = [
     "Constants",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.svm import SVC
 
-from floral_learn.theory.constants import projected
+from floral_learn.theory.lemmas import projected
 
 
 @dataclass(frozen=True)

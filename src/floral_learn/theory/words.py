@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from floral_learn.theory.diagnose import Diagnosis
+    from floral_learn.theory.diagnosis import Diagnosis
 
 
 def report(found: Diagnosis) -> str:

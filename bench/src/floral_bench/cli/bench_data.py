@@ -33,18 +33,18 @@ def suite_for_file(
 ) -> Suite:
     """The classifiers a user has at hand, under `attacks`, on five splits of the file.
 
-    `reading` are options of `from_csv` that say how the file is read; `everything` adds what runs on request only.
+    `reading` are options of `load_split_table`, how the file is read; `everything` adds what runs on request only.
     """
+    from floral_bench.split_table import load_split_table
     from floral_bench.suites import DEFAULTS, FIXED, NETWORKS, TOLD
     from floral_learn.attacks import ATTACKS
     from floral_learn.datasets.files import sha256
     from floral_learn.game.kernels import resolve_gamma
-    from floral_learn.tables.from_csv import from_csv
 
     if unknown := [name for name in attacks if name not in ATTACKS]:
         raise ValueError(f"--attack {unknown[0]!r} is unknown; choose among {', '.join(ATTACKS)}")
     given = {name: value for name, value in reading.items() if value}
-    first = from_csv(path, label, seed=SEEDS[0], **given)
+    first = load_split_table(path, label, seed=SEEDS[0], **given)
     binary = len(first.classes) == 2
     if not binary and (needs_two := [name for name in attacks if not ATTACKS[name].multiclass]):
         raise ValueError(f"--attack {needs_two[0]}: it is defined for two classes, {label!r} has {len(first.classes)}")

@@ -19,6 +19,7 @@ from floral_bench.families.shared_kernel import SharedKernel
 from floral_bench.metrics import binary_scores, label_scores, multiclass_hinge
 from floral_bench.spec import Cell, CellResult
 from floral_learn.datasets import Dataset
+from floral_learn.floral.engine import Engine
 from floral_learn.game.choose_gram import DENSE_ROWS
 
 # methods whose estimator is DEFENSES[name] with C and gamma, trained by libsvm
@@ -37,18 +38,19 @@ def make_estimator(cell: Cell, device: str | None = None) -> Any:
         return ARENA_ESTIMATORS[name](cell.seed, **dict(cell.method.params))
     settings = {"C": cell.C, "gamma": cell.gamma} if cell.C is not None else {}
     given = {key: value for key, value in cell.method.params if key not in NOT_SETTINGS}
+    game = {"engine": Engine(device=device), "random_state": cell.seed}
     if name in LIBSVM:
         own = sanitiser_parameters(cell)
         room = {"max_memory": "8GB"} if name == "ln-svm-libsvm" else {}
         return DEFENSES[name.removesuffix("-libsvm")](**settings, **own, **room, cache_size=1000)
     if name == "floral-default":
-        return DEFENSES["floral"](device=device, random_state=cell.seed)
+        return DEFENSES["floral"](**game)
     if name in ("floral-fixed", "floral-multiclass"):
         given = {"budget": FIXED_BUDGET, **given}
-        return DEFENSES["floral"](**settings, device=device, random_state=cell.seed, **given)
+        return DEFENSES["floral"](**settings, **game, **given)
     if name == "floral-told":
         budget = cell.level / 100 if cell.level else FIXED_BUDGET
-        return DEFENSES["floral"](**settings, budget=budget, device=device, random_state=cell.seed, **given)
+        return DEFENSES["floral"](**settings, budget=budget, **game, **given)
     if name in SVCS:
         from sklearn.svm import SVC
 

@@ -14,6 +14,7 @@ from floral_bench.families.text_data import Draw
 from floral_bench.families.text_encode import Encoded
 from floral_bench.spec import Cell, CellResult
 from floral_learn.floral.classifier import FloralClassifier
+from floral_learn.floral.engine import Engine
 from floral_learn.neural.influence import dual_influence, overlap, top_rows
 
 SHARE = 0.25
@@ -52,4 +53,5 @@ def _fitted_duals(
     """Both cells of a level ask for the same game."""
     X = np.frombuffer(rows, np.float16).reshape(shape).astype(np.float32)
     y = np.frombuffer(labels, np.int64)
-    return dual_influence(FloralClassifier(C=C, gamma=gamma, budget=0.02, device=device, random_state=seed).fit(X, y))
+    clf = FloralClassifier(C=C, gamma=gamma, budget=0.02, engine=Engine(device=device), random_state=seed)
+    return dual_influence(clf.fit(X, y))

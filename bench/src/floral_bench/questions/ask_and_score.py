@@ -72,7 +72,7 @@ def _run(cell: Cell, result: CellResult, known: dict[Hashable, CellResult]) -> N
             fixed = given.copy()
             fixed[asked] = told[asked]
             _add(result, "fixed only", len(asked), data, model.fit(data.X_train, fixed).predict(data.X_test))
-            _add(result, "posterior", len(asked), data, review.fit(model).predict(data.X_test))
+            _add(result, "posterior", len(asked), data, review.train(model).predict(data.X_test))
             if order == REVIEW:
                 _add(result, "answers alone", len(asked), data, _by_answers_alone(data, asked, told[asked]))
 

@@ -12,7 +12,7 @@ from sklearn.svm import SVC
 
 from floral_learn import FloralClassifier
 from floral_learn.review.rows import measured_rows
-from floral_learn.review.suspicion import appointed, suspicion
+from floral_learn.review.suspicion import appoint_judges, suspicion
 
 Order = Callable[[np.ndarray, np.ndarray, np.random.Generator], np.ndarray]
 
@@ -25,7 +25,7 @@ def random(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray
 def suspicious(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """What an audit lists first: labels that held-out models and neighbours contradict."""
     codes = np.unique(y, return_inverse=True)[1]
-    odds = appointed(measured_rows(X), rng).odds(codes, int(codes.max()) + 1)
+    odds = appoint_judges(measured_rows(X), rng).proba(codes, int(codes.max()) + 1)
     return np.argsort(-suspicion(odds, codes), kind="stable")
 
 

@@ -72,9 +72,9 @@ def keep_order(review: Any, store: AnswerStore) -> Any:
     """
     kept = store.get("secret")
     if kept is None:
-        secret = {"walk": review._walk.tolist(), "seed": review._seed, "random_state": review.random_state}
+        secret = {"order": review._order.tolist(), "seed": review._seed, "random_state": review.random_state}
         store.put("secret", json.dumps(secret).encode())
     else:
         secret = json.loads(kept)
-        review._walk, review._seed = np.array(secret["walk"], dtype=np.intp), secret["seed"]
+        review._order, review._seed = np.array(secret["order"], dtype=np.intp), secret["seed"]
     return review

@@ -36,7 +36,7 @@ def describe(
     hurry : callable() -> bool
         Asked now and then; where it says yes, the rest is left untold.
     """
-    share, sure = review.wrong_share_, review.guarantee(confidence=CONFIDENCE)
+    share, sure = review.wrong_share, review.guarantee(confidence=CONFIDENCE)
     yield {
         "estimate": {
             "known": share.known,
@@ -46,7 +46,7 @@ def describe(
             "words": words.estimate(share),
         },
         "guarantee": {"low": sure.low, "high": sure.high, "checked": sure.checked, "words": words.guarantee(sure)},
-        "changed": int((review.labels_ != review.given).sum()),
+        "changed": int((review.labels != review.given).sum()),
         "where": [],
     }
     if not share.known:  # what a model would say now is what it said before any answer
@@ -58,7 +58,7 @@ def describe(
         return
     misread = misread_labels(review)
     yield {"ten": {"labels": gain, "words": words.ten_more(misread, gain, len(rows.labels))}}
-    yield {"stop": words.stop(bool(review.should_stop_), gain, len(rows.labels))}
+    yield {"stop": words.stop(bool(review.should_stop), gain, len(rows.labels))}
     right = accuracy(review, rows.X, hurry)
     if right is not None:
         drawn, before, after = right
@@ -68,7 +68,7 @@ def describe(
 
 def misread_labels(review: Any) -> float:
     """Expected number of rows whose label is still read wrongly."""
-    return float((1.0 - review.label_probability_.max(axis=1)).sum())
+    return float((1.0 - review.label_probability.max(axis=1)).sum())
 
 
 def where(review: Any, rows: Any, groups: np.ndarray | None) -> list[dict[str, Any]]:
@@ -77,7 +77,7 @@ def where(review: Any, rows: Any, groups: np.ndarray | None) -> list[dict[str, A
     Only those that answers bear out: at least two answers contradict labels there, and they do so more often than
     elsewhere (Fisher's exact test, one-sided). What the model believes of a part without such answers is its prior.
     """
-    wrong = review.wrong_probability_
+    wrong = review.wrong_probability
     overall = float(wrong.mean())
     parts: list[tuple[Region, np.ndarray]] = []
     for name in rows.classes.tolist():
@@ -128,15 +128,15 @@ def ten_more(review: Any, hurry: Callable[[], bool] = lambda: False, count: int 
     rows = review.ask(count)
     if not len(rows):
         return 0.0
-    before, rng = misread_labels(review), np.random.default_rng(len(review.history_))
-    chance = review.label_probability_[rows]
-    who = review.history_[-1]["reviewer"] if review.history_ else "reviewer"
+    before, rng = misread_labels(review), np.random.default_rng(len(review.history))
+    chance = review.label_probability[rows]
+    who = review.history[-1]["reviewer"] if review.history else "reviewer"
     after = []
     for _ in range(_DRAWS if len(review.given) <= _MANY_ROWS else _FEW_DRAWS):
         if hurry():
             return None
         codes = (chance.cumsum(axis=1) > rng.random((len(rows), 1))).argmax(axis=1)
-        review.answer(rows, review.classes_[codes].tolist(), reviewer=who)
+        review.answer(rows, review.classes[codes].tolist(), reviewer=who)
         try:
             after.append(misread_labels(review))
         finally:
@@ -160,7 +160,7 @@ def accuracy(review: Any, X: Any, hurry: Callable[[], bool] = lambda: False) -> 
     for part in range(min(_FOLDS, len(asked))):
         out = slice(part, None, _FOLDS)  # each of these rows is told by a model that did not see it
         train = np.setdiff1d(every, asked[out])
-        for k, labels in enumerate((review.given, review.labels_)):
+        for k, labels in enumerate((review.given, review.labels)):
             if hurry():
                 return None
             if len(np.unique(labels[train])) > 1:
@@ -172,7 +172,7 @@ def accuracy(review: Any, X: Any, hurry: Callable[[], bool] = lambda: False) -> 
 def clear_answers(review: Any) -> dict[int, Any]:
     """The rows that have one clear answer, with it."""
     votes: dict[int, set[Any]] = {}
-    latest = {(entry["row"], entry["reviewer"]): entry["label"] for entry in review.history_}
+    latest = {(entry["row"], entry["reviewer"]): entry["label"] for entry in review.history}
     for (row, _), label in latest.items():
         if label is not None:
             votes.setdefault(row, set()).add(label)
@@ -181,5 +181,5 @@ def clear_answers(review: Any) -> dict[int, Any]:
 
 def drawn_rows(review: Any) -> dict[int, Any]:
     """The rows drawn at random that have one clear answer, with it."""
-    drawn = {entry["row"] for entry in review.history_ if entry["walk"]}
+    drawn = {entry["row"] for entry in review.history if entry["drawn"]}
     return {row: label for row, label in clear_answers(review).items() if row in drawn}

@@ -45,7 +45,7 @@ class Outputs:
 
     def write(self, review: Any, answers: Sequence[Answer], notes: Sequence[str]) -> list[dict[str, str]]:
         """Write all files, each whole or not at all; returns their names and what they are."""
-        labels = review.labels_
+        labels = review.labels
         changed = np.flatnonzero(labels != review.given)
         cleaned = f"cleaned{self.suffix}"
         self.folder.mkdir(exist_ok=True)
@@ -87,7 +87,7 @@ def decisions(answers: Sequence[Answer], rows: Any) -> bytes:
 def changes(review: Any, answers: Sequence[Answer], rows: Any) -> bytes:
     """Every label that is read otherwise than it was given."""
     told = {answer.row for answer in answers if answer.kind == "label"}
-    labels, wrong = review.labels_, review.wrong_probability_
+    labels, wrong = review.labels, review.wrong_probability
     header = ["row", "id", "given", "label", "by", "wrong_probability"]
     lines = []
     for row in np.flatnonzero(labels != review.given).tolist():
@@ -105,7 +105,7 @@ def report(
     from floral_learn.audit.decisions import Decision
     from floral_learn.audit.page import render
 
-    belief = review.label_probability_
+    belief = review.label_probability
     ids = None if rows.ids is None else [str(name) for name in rows.ids]
     found = audit(np.asarray(rows.X), review.given, groups=groups, ids=ids, pred_probs=belief, random_state=0)
     others = belief.copy()
@@ -118,16 +118,16 @@ def report(
             decided[answer.row] = Decision(answer.row, _decision(answer, given), said, given, answer.reviewer)
     found = replace(
         found,
-        suspicion=review.wrong_probability_,
+        suspicion=review.wrong_probability,
         suggested=others.argmax(axis=1),
         rows=np.asarray(rows.numbers),
         decisions=list(decided.values()),
     )
-    changed = int((review.labels_ != review.given).sum())
+    changed = int((review.labels != review.given).sum())
     lead = [
         f"After {words.count(len(decided), 'answered row')}, {words.count(changed)} of {found.n:,} are read "
         "differently than the file has them.",
-        words.estimate(review.wrong_share_),
+        words.estimate(review.wrong_share),
         words.guarantee(review.guarantee()),
         "In this report the suspicion is the review’s probability that a label in the file is wrong. Rows that were "
         "answered are marked.",

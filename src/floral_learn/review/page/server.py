@@ -225,5 +225,5 @@ def _import_starlette() -> tuple[Any, Any, Any]:
         from starlette.responses import JSONResponse, Response
         from starlette.routing import Route
     except ImportError as error:
-        raise ImportError(f"the review page needs starlette and uvicorn: {install_line('review')}") from error
+        raise ImportError(f"the review page needs starlette and uvicorn: {install_line('cli')}") from error
     return Response, JSONResponse, Route

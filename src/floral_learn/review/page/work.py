@@ -102,7 +102,7 @@ class ReviewWork:
 
         from floral_learn import FloralClassifier, save
 
-        classifier = review.fit(FloralClassifier(C=1.0, budget=0.05, random_state=0))
+        classifier = review.train(FloralClassifier(C=1.0, budget=0.05, random_state=0))
         save(Pipeline([("columns", self.encoder), ("classifier", classifier)]), path)
 
 

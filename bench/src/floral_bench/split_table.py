@@ -8,14 +8,14 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from floral_learn.datasets.dataset import Dataset
-
-from .encoder import TableEncoder
-from .tables import TableError, read_table
+from floral_learn.tables.encoder import TableEncoder
+from floral_learn.tables.table_error import TableError
+from floral_learn.tables.tables import read_table
 
 LEAST_ROWS = 4  # of each class, so that every part of the split has one
 
 
-def from_csv(
+def load_split_table(
     path: str | os.PathLike[str],
     label: str,
     *,
@@ -63,11 +63,11 @@ def from_csv(
     Examples
     --------
     >>> import os, tempfile
-    >>> from floral_learn import from_csv
+    >>> from floral_bench.split_table import load_split_table
     >>> path = os.path.join(tempfile.mkdtemp(), "my.csv")
     >>> with open(path, "w") as file:
     ...     _ = file.write("size,colour,y\n" + "1.5,red,no\n2.5,blue,yes\n" * 10)
-    >>> data = from_csv(path, "y")
+    >>> data = load_split_table(path, "y")
     >>> data.X_train.shape, data.classes.tolist()
     ((14, 3), ['no', 'yes'])
     """

@@ -13,7 +13,8 @@ from floral_learn.game.arrays import NUMPY
 from floral_learn.game.attackers import Recorded
 from floral_learn.game.game import Game, GameState, solve
 from floral_learn.game.gram import DenseGram
-from floral_learn.theory.constants import (
+from floral_learn.theory.equilibrium import Equilibrium, find_equilibrium
+from floral_learn.theory.lemmas import (
     Constants,
     constants,
     kappa_prime_y_worst,
@@ -21,7 +22,6 @@ from floral_learn.theory.constants import (
     kappa_z,
     multiplier,
 )
-from floral_learn.theory.equilibrium import Equilibrium, find_equilibrium
 from floral_learn.theory.words import report
 
 MOST_ROWS = 3000
@@ -130,13 +130,13 @@ class Diagnosis(Shown):
         return {"game": game} | met
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the distance to equilibrium over the rounds on `ax` and return it."""
+        """Draw the distance to equilibrium over the rounds on `ax`, or on a new figure, and return the axis."""
         if self.distances is None:
             raise ValueError("there are no distances: pass X and y to diagnose")
         if ax is None:
             import matplotlib.pyplot as plt
 
-            ax = plt.gca()
+            _, ax = plt.subplots(layout="constrained")
         ax.semilogy(np.maximum(self.distances, 1e-16), label="distance to equilibrium")
         if np.isfinite(self.gap) and self.gap > 0:
             ax.axhline(self.gap, linestyle=":", color="0.4", label="delta': below, the flips no longer change")
@@ -172,7 +172,7 @@ def diagnose(clf: Any, X: Any = None, y: Any = None) -> Diagnosis:
     True
     """
     K, signs, everything = _problem(clf, X, y)
-    n, k, eta, C = len(K), int(clf.flips_), float(clf.learning_rate_), float(clf.C)
+    n, k, eta, C = len(K), int(clf.flips_), float(clf.learning_rate_[0]), float(clf.C)
     known = constants(K, eta)
     rest = find_equilibrium(K, signs, C, k)
     z = rest.dual - eta * (rest.signs * (K @ (rest.signs * rest.dual)) - 1)
@@ -255,13 +255,13 @@ def _replay(
 
 def _attacker(clf: Any) -> tuple[bool, str]:
     """Whether the attacker that was played flips the k largest duals of all rows, and in what it differs."""
-    k, budget = int(clf.flips_), int(clf.budget_)
+    k, budget, per_class = int(clf.flips_), int(clf.budget_), clf._settings().per_class
     seen = f"k = {k} of B = {budget}"
-    if k and clf.per_class:
+    if k and per_class:
         seen += ", the same share of each class"
     if not clf.record_.may_flip.all():
         seen += ", some labels trusted"
-    return k == 0 or (budget <= k and not clf.per_class and bool(clf.record_.may_flip.all())), seen
+    return k == 0 or (budget <= k and not per_class and bool(clf.record_.may_flip.all())), seen
 
 
 def _left(kappa_y: float, prime: float, k: int, kappa: float) -> float:
@@ -310,7 +310,7 @@ def _premises(
     small_prime = f"a step size below {known.eta / prime:.3g}" if prime >= 1 else ""
     factor = kappa_z(n) * known.kappa_infinity
     printed = "use the proven constants: the printed bound is violated in practice (see the stability check)"
-    random_flips = "budget = flips, per_class=False and no trusted labels: else flips are random, or not the largest"
+    random_flips = "PaperFloralClassifier, budget = flips, no trusted labels: else flips are random, or not the largest"
     ties = "a larger C or another k: several duals share the value at the cut"
     dominant = "a kernel that is more diagonally dominant (a larger gamma)"
     kappa, tight = known.kappa_infinity, known.kappa_spectral

@@ -1,0 +1,51 @@
+"""Everything that a fit is told, in one frozen object: made once, and passed down in place of the estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The parameters of a classifier that plays the game, those of its engine included.
+
+    The first block is what every such classifier has; the second has the values of :class:`FloralClassifier`, which
+    :class:`PaperFloralClassifier` turns; the third is the engine.
+    """
+
+    name: str  # of the classifier, for messages
+    kernel: str | Callable[..., Any]
+    gamma: str | float
+    degree: int
+    coef0: float
+    C: float
+    class_weight: Any
+    budget: Any
+    flips: Any
+    n_rounds: int
+    tol: float | None
+    learning_rate: str | float
+    verbose: int
+    random_state: Any
+
+    multi_class: str = "pairs"
+    per_class: bool = True  # candidates of a class are at most the budget's share of its own rows
+    warm_up: int = 1
+    decay: tuple[float, int] | None = None
+    average: bool = True
+    projection: str = "exact"
+    flip_distribution: Any = None
+    always_rounds: bool = False  # rounds of projected gradient steps also where nobody attacks
+
+    gram: str = "auto"
+    rank: str | int = "auto"
+    max_memory: str | float = "4GB"
+    device: str | None = None
+    dtype: str = "auto"
+
+    @property
+    def needs_matrix(self) -> bool:
+        """Whether the kernel needs all rows (or a matrix of kernel values) as a numpy array."""
+        return self.kernel == "precomputed" or callable(self.kernel)

@@ -1,0 +1,315 @@
+"""What is known after the answers so far: every row's true class, everyone's errors, labels as they should be read.
+
+`ReviewData` holds what does not depend on answers, `Beliefs` what follows from them; each part is computed once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.special import expit
+
+from floral_learn.crowd.authors import judge_authors
+from floral_learn.review.answers import GUESSING, Answers
+from floral_learn.review.posterior import Evidence, Posterior, Problem, infer
+from floral_learn.review.rules import RULES
+from floral_learn.review.suspicion import Judges, suspicion
+
+_TRUSTED = 200  # trusted rows that the posterior looks at, at most
+_CERTAIN = 0.97  # how certain the answer is on which everyone agrees
+_LOOK_AGAIN_ROWS = 20_000  # rows up to which a second model is taught
+_MOST_BY_GROUP = 3.0  # log-odds: what a group is known for must not drown what is known of the row
+_LYING = 0.95  # how often a liar is wrong
+_SUSPECTS = 4  # reviewers up to whom each is doubted in turn
+_NEWTON_STEPS = 30
+
+
+@dataclass(frozen=True)
+class ReviewData:
+    """What a review holds beside the answers.
+
+    `proba` (n, M) are held-out class probabilities under the given labels, `groups` (n,) numbers or None.
+    """
+
+    problem: Problem
+    judges: Judges
+    proba: np.ndarray
+    trusted: np.ndarray
+    groups: np.ndarray | None
+
+    @property
+    def codes(self) -> np.ndarray:
+        """Given labels as class numbers, (n,)."""
+        return self.problem.codes
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, M."""
+        return self.problem.n_classes
+
+
+class Beliefs:
+    """What the answers so far say about every row; every part is computed once, when it is first asked for."""
+
+    def __init__(self, data: ReviewData, answers: Answers) -> None:
+        self.data, self._start = data, answers
+        self._every = np.arange(len(data.codes))
+
+    @cached_property
+    def answers(self) -> Answers:
+        """The answers, with each reviewer's error rate as it is learned where there are several reviewers."""
+        return self._start.with_errors(_learned_errors(self.data, self._start))
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        """The posterior over "this label is wrong"."""
+        return _posterior(self.data, self.answers)
+
+    @property
+    def has_evidence(self) -> bool:
+        """Whether anything is known beside the given labels: alone, they do not say which of them are wrong."""
+        return len(self._start) > 0 or self.data.groups is not None
+
+    @cached_property
+    def free(self) -> np.ndarray:
+        """Rows that may still be asked about, (n,) booleans."""
+        free = ~self.data.trusted
+        free[self._start.rows] = False
+        return free
+
+    @cached_property
+    def by_everything(self) -> np.ndarray:
+        """P(true class) of every row, (n, M), by the posterior."""
+        return _true_classes(self.data, self.answers, self.posterior.probability(self._every))
+
+    @cached_property
+    def label_probability(self) -> np.ndarray:
+        """P(true class) of every row, (n, M), for reading labels.
+
+        With enough answers a second view joins the posterior: that of models which are taught the labels as they are
+        read. They see more than those that were taught the given labels. Questions go by the first view alone: a model
+        that has accepted what is read so far would not ask where that may be wrong.
+        """
+        data, answers, posterior = self.data, self.answers, self.posterior
+        if len(answers) < RULES.look_again or len(data.codes) > _LOOK_AGAIN_ROWS:
+            return self.by_everything
+        proba = data.judges.proba(self.by_everything.argmax(axis=1), data.n_classes)
+        against = np.vstack([posterior.problem.against, suspicion(proba, data.codes)])
+        second = tuple(replace(c, view=1) for c in posterior.problem.components)
+        both = (*posterior.thinned().components, *second)
+        wide = infer(replace(posterior.problem, against=against), _evidence(data, answers), both)
+        return _true_classes(data, answers, wide.probability(self._every))
+
+    @cached_property
+    def from_answers(self) -> np.ndarray:
+        """P(true class) of every row, (n, M), by what the answers bear out alone.
+
+        That a label is contradicted by its neighbours is the opinion of models which were taught the other labels. To
+        correct by it is to train a model on what another one said: it is left out here, but for the labels of groups
+        that are known to be off. With several classes it is kept: flips go to many classes there, so that most labels
+        around a wrong one are right, and corrections by them were measured to help.
+        """
+        if self.data.n_classes > 2:
+            return self.by_everything
+        by_region, shift = self.posterior.by_region(self._every), self.posterior.problem.shift
+        if shift is not None:
+            wrong = self.posterior.probability(self._every)
+            by_region = np.where(shift > RULES.suspect_group, wrong, by_region)
+        return _true_classes(self.data, self.answers, by_region)
+
+    @cached_property
+    def labels(self) -> np.ndarray:
+        """Class numbers as the labels should be read now, (n,); before any answer only groups speak against labels."""
+        if not self.has_evidence:
+            return self.data.codes
+        read = read_classes(self.label_probability, self.data.codes, self.free)
+        shift = self.posterior.problem.shift
+        if len(self._start) or shift is None:
+            return read
+        return np.where(shift > RULES.suspect_group, read, self.data.codes)
+
+    @cached_property
+    def known(self) -> np.ndarray:
+        """Rows whose labels are known to be right, (n,) booleans: trusted, or answered by someone who is believed."""
+        known = self.data.trusted.copy()
+        known[list(self.answers.settled)] = True
+        return known
+
+
+def read_classes(belief: np.ndarray, codes: np.ndarray, free: np.ndarray) -> np.ndarray:
+    """The class that is more likely than all others, (n,); but no class loses rows beyond its expected number.
+
+    Where most of a class is a little more likely wrong than right, reading row by row would lose all of it. As many of
+    its given labels stay as the beliefs add up to, the likeliest first.
+
+    Parameters
+    ----------
+    belief : ndarray of shape (n, M)
+        P(true class).
+    codes : int ndarray of shape (n,)
+        Given labels as class numbers.
+    free : bool ndarray of shape (n,)
+        Rows that nobody has answered.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.review.beliefs import read_classes
+    >>> belief = np.array([[0.9, 0.1], [0.9, 0.1], [0.55, 0.45], [0.6, 0.4]])
+    >>> read_classes(belief, np.array([0, 0, 1, 1]), np.ones(4, dtype=bool))
+    array([0, 0, 1, 0])
+    """
+    best = belief.argmax(axis=1)
+    read = np.where(belief[np.arange(len(best)), best] > 0.5, best, codes)
+    may_stay = free & (read != codes)
+    for c in np.unique(codes[may_stay]):
+        short = int(belief[:, c].sum()) - int((read == c).sum())
+        rows = np.flatnonzero(may_stay & (codes == c))
+        read[rows[np.argsort(-belief[rows, c], kind="stable")[: max(0, short)]]] = c
+    return read if len(np.unique(read)) > 1 else codes
+
+
+def _learned_errors(data: ReviewData, answers: Answers) -> dict[str, float]:
+    """Each reviewer's error rate: averaged over "all mean well", "this one guesses" and "this one lies".
+
+    Two reviewers who contradict each other leave two such readings. Neither is chosen: each counts as far as it
+    explains the answers, and as long as both do, what the two disagree on says nothing. A liar's answers are told by
+    reading them backwards, but never used so: they count as none.
+    """
+    start = dict(answers.errors)
+    if len(start) < 2:
+        return start
+    readings: list[tuple[str | None, float]] = [(None, 0.0)]
+    if len(start) <= _SUSPECTS:
+        readings += [(name, rate) for name in start for rate in (GUESSING, _LYING)]
+    rates, log = [], []
+    for suspect, rate in readings:
+        read = answers if suspect is None else answers.with_errors({**start, suspect: rate})
+        posterior = _posterior(data, read)
+        # P(true class) of the answered rows, no answer taken for certain
+        belief = _class_beliefs(data, posterior.probability(read.rows), read.rows, read) * read.likelihood
+        learned = read.learned_errors(belief / belief.sum(axis=1, keepdims=True))
+        rates.append(learned if suspect is None else {**learned, suspect: GUESSING})
+        prior = 1 - RULES.suspect if suspect is None else RULES.suspect / len(readings[1:])
+        log.append(posterior.evidence + np.log(prior))
+    weights = np.exp(np.array(log) - max(log))
+    weights /= weights.sum()
+    return {name: float(sum(w * rate[name] for w, rate in zip(weights, rates, strict=True))) for name in start}
+
+
+def _evidence(data: ReviewData, answers: Answers) -> Evidence:
+    """Answers and trusted rows as likelihoods of "right" and "wrong"."""
+    at, table = answers.rows, answers.likelihood
+    each, codes = np.arange(len(at)), data.codes[at]
+    # what a wrong label should have been, before the answers: with two classes there is one way only
+    others = data.proba[at] + 0.05
+    others[each, codes] = 0.0
+    others /= others.sum(axis=1, keepdims=True)
+    right, wrong = table[each, codes], (table * others).sum(axis=1)
+    said = np.flatnonzero(table.min(axis=1, initial=1.0) < 1)  # "not sure" says nothing
+    trusted = np.setdiff1d(np.flatnonzero(data.trusted), at)[:_TRUSTED]
+    return Evidence(
+        np.concatenate([at[said], trusted]),
+        np.concatenate([right[said], np.ones(len(trusted))]),
+        np.concatenate([wrong[said], np.full(len(trusted), 1e-3)]),
+    )
+
+
+def _posterior(data: ReviewData, answers: Answers) -> Posterior:
+    """The posterior, with what is known of each label's group where labels come from groups.
+
+    First what all labels of a group say of it, by the crowd's model of annotators, then what the answers say beyond
+    that. Answers are about suspicious rows, so they speak against a group only as far as they are worse than the
+    suspicions were: they are not handed to the crowd's model, which would take them for a fair sample.
+    """
+    evidence, problem = _evidence(data, answers), data.problem
+    if data.groups is None:
+        return infer(problem, evidence, problem.components)
+    known = np.where(data.trusted, data.codes, -1)
+    shift = judge_authors(data.codes, data.groups, data.proba, known=known).shift(data.proba)
+    problem = replace(problem, shift=np.clip(shift, -_MOST_BY_GROUP, _MOST_BY_GROUP))
+    posterior = infer(problem, evidence, problem.components)
+    chance = np.clip(posterior.weights @ posterior.own(evidence.at), 1e-3, 1 - 1e-3)
+    further = _group_shifts(data.groups, data.codes, evidence, chance)
+    return infer(replace(problem, shift=problem.shift + further), evidence, problem.components)
+
+
+def _group_shifts(groups: np.ndarray, codes: np.ndarray, evidence: Evidence, chance: np.ndarray) -> np.ndarray:
+    """What each row's group adds to the log-odds that its label is wrong, (n,): the mode given the answers.
+
+    Random effects of groups, and of groups' use of each label, shrunk to none; `chance` (m,) is P(wrong) of the
+    answered rows without them. Newton's method for the mode of a Gaussian process (Rasmussen and Williams 2006, 3.18).
+    """
+    at, right, wrong = evidence.at, evidence.right, evidence.wrong
+    shift = np.zeros(len(groups))
+    if not len(at):
+        return shift
+    pairs, where = np.unique(np.column_stack([groups, codes]), axis=0, return_inverse=True)
+    asked = pairs[where[at]]
+    K = _group_covariance(asked, asked)
+    logit = np.log(chance) - np.log1p(-chance)
+    weights = np.zeros(len(at))
+    for _ in range(_NEWTON_STEPS):
+        p = expit(logit + K @ weights)
+        # answers as the shares of "wrong" that they make likely: an EM step inside each Newton step
+        share = wrong * p / (wrong * p + right * (1 - p))
+        curvature = np.maximum(p * (1 - p), 1e-6)
+        side = curvature * (K @ weights) + share - p
+        moved = np.linalg.solve(np.eye(len(at)) + curvature[:, None] * K, side)
+        done = np.abs(moved - weights).max() < 1e-6
+        weights = moved
+        if done:
+            break
+    return (_group_covariance(pairs, asked) @ weights)[where]
+
+
+def _group_covariance(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    group = left[:, 0][:, None] == right[:, 0][None, :]
+    label = left[:, 1][:, None] == right[:, 1][None, :]
+    of_group, of_label = RULES.group_effects
+    return group * (of_group**2 + of_label**2 * label)
+
+
+def _true_classes(data: ReviewData, answers: Answers, wrong: np.ndarray) -> np.ndarray:
+    """P(true class) of all rows, (n, M), from P(wrong): answered rows by their answers, trusted rows as given."""
+    unit = np.eye(data.n_classes)
+    belief = _class_beliefs(data, wrong, np.arange(len(data.codes)), answers)
+    # the posterior has seen the answers through "wrong" only; here they name classes
+    seen = belief[answers.rows] * answers.likelihood
+    belief[answers.rows] = seen / seen.sum(axis=1, keepdims=True)
+    for row, code in answers.settled.items():
+        belief[row] = _CERTAIN * unit[code] + (1 - _CERTAIN) / data.n_classes
+    belief[data.trusted] = unit[data.codes[data.trusted]]
+    return belief
+
+
+def _class_beliefs(data: ReviewData, wrong: np.ndarray, rows: np.ndarray, answers: Answers) -> np.ndarray:
+    """P(true class) of `rows`, (len(rows), M), from P(wrong) and, for several classes, local transition rows.
+
+    Which class a wrong label should have been: held-out probabilities, worth one answer, and the answers nearby about
+    the same given label, by a kernel.
+    """
+    problem, M, codes = data.problem, data.n_classes, data.codes[rows]
+    out = np.arange(len(rows))
+    if M == 2:
+        belief = np.empty((len(rows), 2))
+        belief[out, codes], belief[out, 1 - codes] = 1 - wrong, wrong
+        return belief
+    share = data.proba[rows].copy()
+    share[out, codes] = 0.0
+    share /= np.maximum(share.sum(axis=1, keepdims=True), 1e-12)
+    table, asked = answers.likelihood, answers.rows
+    said = table / np.maximum(table.sum(axis=1, keepdims=True), 1e-12)
+    step = max(1, problem.rows.at_a_time // (len(asked) + 1))
+    for start in range(0, len(rows) if len(asked) else 0, step):
+        part = slice(start, start + step)
+        near = np.exp(-RULES.transition_width * problem.rows.distances(rows[part], asked))
+        near *= codes[part][:, None] == data.codes[asked][None, :]
+        share[part] += near @ said
+    share[out, codes] = 0.0
+    share /= np.maximum(share.sum(axis=1, keepdims=True), 1e-12)
+    belief = share * wrong[:, None]
+    belief[out, codes] = 1 - wrong
+    return belief

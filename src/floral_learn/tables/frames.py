@@ -1,0 +1,132 @@
+"""Frames of pandas, polars or pyarrow as plain typed columns, and tables handed back in the caller's own kind.
+
+narwhals reads them all; nothing here imports a frame library of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from .cells import as_numbers, as_texts, is_missing
+from .table_error import TableError
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a table with named columns in memory: pandas, polars, pyarrow and what else narwhals reads."""
+    if nw.dependencies.is_into_dataframe(X):
+        return True
+    if type(X).__name__ == "LazyFrame":
+        raise TableError("X is a LazyFrame, whose rows are not in memory; give X.collect()")
+    return False
+
+
+def frame_columns(X: Any) -> list[str]:
+    """The names of a frame's columns as text, in order."""
+    return [str(name) for name in (X.column_names if hasattr(X, "column_names") else X.columns)]
+
+
+def column_at(X: Any, position: int) -> Any:
+    """A column of a frame as a narwhals Series; by its place, since pandas and pyarrow allow two of one name."""
+    if hasattr(X, "iloc"):
+        native = X.iloc[:, position]
+    else:
+        native = X.column(position) if hasattr(X, "column_names") else X[frame_columns(X)[position]]
+    return nw.from_native(native, series_only=True)
+
+
+def typed_column(series: Any, as_text: bool = False) -> np.ndarray | None:
+    """A column as float64 (booleans and durations too), datetime64, or texts with None where missing.
+
+    None where its values are nested (lists, structs) or complex. Categories are texts whatever they are made of.
+    """
+    series = nw.from_native(series, series_only=True)
+    dtype = series.dtype
+    if dtype.is_nested():
+        return None
+    if not as_text:
+        if dtype.is_numeric() or isinstance(dtype, nw.Boolean):
+            return _floats(series)
+        if isinstance(dtype, nw.Datetime):
+            return _dates(series.dt.replace_time_zone(None))
+        if isinstance(dtype, nw.Date):
+            return _dates(series.cast(nw.Datetime))
+        if isinstance(dtype, nw.Duration):
+            return _floats(series.dt.total_microseconds()) / 1e6
+    return typed_values(series.to_list(), as_text or isinstance(dtype, nw.Categorical | nw.Enum))
+
+
+def typed_values(values: list[Any], as_text: bool = False) -> np.ndarray | None:
+    """Python values, None where missing, as `typed_column` types them; the type is that of all values together."""
+    if any(isinstance(value, list | dict | set | tuple | np.ndarray | complex) for value in values):
+        return None
+    texts = as_texts(values)
+    present = [value for value, text in zip(values, texts, strict=True) if text is not None]
+    if not as_text and present and not any(isinstance(value, str) for value in present):
+        if all(isinstance(value, bool | np.bool_) for value in present):
+            return np.array([np.nan if text is None else float(v) for v, text in zip(values, texts, strict=True)])
+        if all(isinstance(value, date) and getattr(value, "tzinfo", None) is None for value in present):
+            return np.array([None if t is None else v for v, t in zip(values, texts, strict=True)], "datetime64[us]")
+        # numbers beside None, as databases give them
+        found = as_numbers(["" if text is None else text for text in texts], comma=False)
+        if found is not None:
+            return found[0]
+    return np.array([*texts, None], dtype=object)[:-1]  # the None keeps numpy from making it a matrix of letters
+
+
+def typed_columns(X: Any) -> dict[str, np.ndarray]:
+    """Every column of a frame, typed; two columns of one name, and nested values, are errors that name the column."""
+    if not is_frame(X):
+        raise TableError(f"a pandas or polars DataFrame is needed, not {type(X).__name__}")
+    names = frame_columns(X)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise TableError(f"there are two columns named {twice!r}; rename one of them")
+    columns = {}
+    for position, name in enumerate(names):
+        typed = typed_column(column_at(X, position))
+        if typed is None:
+            raise TableError(
+                f"column {name!r} holds lists, structs or complex numbers, which are no feature; drop it, or spread it "
+                "over columns of its own"
+            )
+        columns[name] = typed
+    return columns
+
+
+def frame_of(columns: Mapping[str, Any], like: Any = None, n_rows: int | None = None) -> Any:
+    """A frame of these columns in the library of the frame `like`; of pandas (with `n_rows`) where `like` is none."""
+    if like is None or not is_frame(like) or hasattr(like, "iloc"):
+        import pandas as pd
+
+        # pandas would turn None into NaN in columns of texts, were they not said to be objects
+        made = {name: pd.Series(v, dtype=object) if _is_object(v) else v for name, v in columns.items()}
+        return pd.DataFrame(made, index=None if n_rows is None else pd.RangeIndex(n_rows))
+    plain = {name: values.tolist() if _is_object(values) else values for name, values in columns.items()}
+    return nw.from_dict(plain, backend=nw.from_native(like, eager_only=True).implementation).to_native()
+
+
+def same_kind(frame: Any, like: Any) -> Any:
+    """A pandas frame as it is, or in the library of `like` where that is another frame (the index is left out)."""
+    if like is None or not is_frame(like) or hasattr(like, "iloc"):
+        return frame
+    return frame_of({str(name): frame[name].to_numpy() for name in frame.columns}, like)
+
+
+def _is_object(values: Any) -> bool:
+    return getattr(getattr(values, "dtype", None), "kind", "") == "O"
+
+
+def _floats(series: Any) -> np.ndarray:
+    values = series.to_numpy()
+    if values.dtype.kind == "O":  # holes among whole numbers or truth values, or decimals
+        return np.array([np.nan if is_missing(value) else float(value) for value in values])
+    return values.astype(float)
+
+
+def _dates(series: Any) -> np.ndarray:
+    return series.to_numpy().astype("datetime64[us]")

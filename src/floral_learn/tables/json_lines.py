@@ -1,0 +1,106 @@
+"""JSON Lines: one object per line, one column per name; a label is replaced inside its line, all else stays."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .frames import typed_values
+from .source import Source, pairs
+from .table_error import TableError
+
+MOST_COLUMNS = 10_000
+_SPACE = re.compile(r"[ \t\r\n]*")
+_scan = json.JSONDecoder().raw_decode
+
+
+class JsonLinesSource(Source):
+    """Objects, and the lines that they come from."""
+
+    def __init__(
+        self, name: str, lines: list[str], encoding: str, numbers: list[int], rows: list[dict[str, Any]]
+    ) -> None:
+        self.name, self.lines, self.encoding, self.numbers, self.rows = name, lines, encoding, numbers, rows
+        self.columns, self.n_rows, self.notes = list(dict.fromkeys(key for row in rows for key in row)), len(rows), []
+        if not self.n_rows or not self.columns:
+            raise TableError(f"{name} has no data rows")
+        if len(self.columns) > MOST_COLUMNS:
+            raise TableError(f"{name} has {len(self.columns):,} different names in its objects, too many for columns")
+
+    def cells(self, position: int) -> list[Any]:
+        """Python values, None where an object lacks the name."""
+        return [row.get(self.columns[position]) for row in self.rows]
+
+    def typed(self, position: int, as_text: bool = False) -> np.ndarray | None:
+        """Numbers and truth values as floats, strings as text."""
+        return typed_values(self.cells(position), as_text)
+
+    def relabelled(self, position: int, rows: np.ndarray, new: np.ndarray) -> bytes:
+        """The file with new labels, each spelled as most objects of that class spell it."""
+        column, lines = self.columns[position], list(self.lines)
+        spans = [_span(lines[number], column) for number in self.numbers]
+        spelled = [lines[number][slice(*span)] for number, span in zip(self.numbers, spans, strict=True)]
+        known = self.spelled(position, spelled)
+        for row, label in pairs(rows, new):
+            (begin, end), number = spans[row], self.numbers[row]
+            token = known.get(label) or json.dumps(label, ensure_ascii=False)
+            lines[number] = lines[number][:begin] + token + lines[number][end:]
+        try:
+            return "".join(lines).encode(self.encoding)
+        except UnicodeError as error:
+            raise TableError(f"the new labels cannot be written as {self.encoding}: {error}") from None
+
+
+def read_json_lines(name: str, text: str, encoding: str) -> JsonLinesSource:
+    """The objects of a JSON Lines file; a line that is none is an error with its number."""
+    # A line ends in a line feed or carriage return alone: JSON strings may hold Unicode's other line ends.
+    lines = re.findall(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+\Z", text)
+    numbers, rows = [], []
+    for number, line in enumerate(lines):
+        content = line.strip("\ufeff \t\r\n")
+        if not content:
+            continue
+        try:
+            row = json.loads(content, object_pairs_hook=_unique)
+        except (ValueError, RecursionError) as error:
+            problem = getattr(error, "msg", None) or (str(error).splitlines() or [type(error).__name__])[0]
+            raise TableError(f"{name}, line {number + 1}: not a JSON object ({problem})") from None
+        if not isinstance(row, dict):
+            raise TableError(f"{name}, line {number + 1}: an object {{...}} is needed, not {type(row).__name__}")
+        numbers.append(number)
+        rows.append(row)
+    return JsonLinesSource(name, lines, encoding, numbers, rows)
+
+
+def _unique(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(members)
+    if len(found) < len(members):
+        names = [key for key, _ in members]
+        raise ValueError(f"the name {next(n for n in names if names.count(n) > 1)!r} stands twice in one object")
+    return found
+
+
+def _span(line: str, name: str) -> tuple[int, int]:
+    """Where the value of `name` begins and ends in the text of one object; (0, 0) where it has none."""
+    return next(((begin, end) for key, begin, end in _members(line) if key == name), (0, 0))
+
+
+def _members(line: str) -> Iterator[tuple[str, int, int]]:
+    """Name, begin and end of every value of the object in `line`, which has been parsed once already."""
+    at = line.index("{") + 1
+    while True:
+        at = _SPACE.match(line, at).end()  # type: ignore[union-attr]
+        if line[at] == "}":
+            return
+        key, at = _scan(line, at)
+        at = line.index(":", at) + 1
+        begin = _SPACE.match(line, at).end()  # type: ignore[union-attr]
+        _, at = _scan(line, begin)
+        yield key, begin, at
+        at = _SPACE.match(line, at).end()  # type: ignore[union-attr]
+        if line[at] == ",":
+            at += 1

@@ -1,0 +1,179 @@
+"""Rows as users have them, read once for every door: numbers that we measure on, and the rows for a model behind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from scipy import sparse
+from sklearn.utils import _safe_indexing, check_array
+
+from .encoder import TableEncoder
+from .frames import column_at, frame_columns, is_frame, typed_column
+from .table_error import TableError
+
+
+@dataclass(frozen=True)
+class InputRows:
+    """n rows: `numbers` for what the library computes, `given` for whoever is trained on them.
+
+    Attributes
+    ----------
+    numbers : ndarray or CSR matrix of shape (n, d)
+        An array as it was given, a frame of nothing but numbers as its values, any other frame encoded.
+    given : array, sparse matrix or frame of n rows
+        What the caller gave: an array checked, a frame untouched.
+    encoder : TableEncoder or None
+        What made the numbers of a frame that holds more than numbers; None where nothing was made.
+    """
+
+    numbers: Any
+    given: Any
+    encoder: TableEncoder | None = None
+
+    def __len__(self) -> int:
+        return self.numbers.shape[0]
+
+    @property
+    def notes(self) -> list[str]:
+        """What was made of each column, a line each; empty where rows were taken as they are."""
+        return [] if self.encoder is None else [f"{name}: {made}" for name, made in self.encoder.made_.items()]
+
+    def take(self, rows: Any) -> Any:
+        """Some of the given rows, by number or mask, in the caller's own kind."""
+        return take_rows(self.given, rows)
+
+    def encode(self, X: Any) -> Any:
+        """The numbers of further rows, given in the same form and encoded as the first ones were."""
+        if self.encoder is not None:
+            return self.encoder.transform(X)
+        more = read_rows(X)
+        if more.encoder is not None:
+            raise TableError("the new rows hold text, dates or missing values, and the first ones held numbers only")
+        if more.numbers.shape[1] != self.numbers.shape[1]:
+            raise ValueError(f"X has {more.numbers.shape[1]} columns, and {self.numbers.shape[1]} are expected")
+        return more.numbers
+
+
+def read_rows(
+    X: Any,
+    *,
+    text: Sequence[str] = (),
+    text_encoder: str = "tfidf",
+    allow_nan: bool = False,
+    accept_sparse: bool = True,
+    min_rows: int = 1,
+    random_state: int = 0,
+) -> InputRows:
+    """Read X as numbers that can be compared, whatever it is made of, and keep it as it was given.
+
+    Arrays and sparse matrices, and frames that hold nothing but finite numbers and booleans, are taken as they are. Any
+    other pandas, polars or pyarrow frame is encoded by `TableEncoder`: categories, texts, dates and holes.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix or frame of shape (n, d)
+        The rows.
+    text : sequence of str
+        Columns of prose; long texts are found by themselves.
+    text_encoder : {"tfidf", "minilm", "auto"}
+        How prose becomes numbers.
+    allow_nan : bool, default=False
+        Whether an array may hold NaN; a frame always may.
+    accept_sparse : bool, default=True
+        Whether a sparse matrix may be given.
+    min_rows : int, default=1
+        Fewer are refused.
+    random_state : int, default=0
+        Draws the start of the components of texts.
+
+    Returns
+    -------
+    InputRows
+        Numbers, and the rows as they were given.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from floral_learn.tables.rows import read_rows
+    >>> rows = read_rows(pd.DataFrame({"size": [1.0, None, 3.0], "colour": ["red", "blue", "red"]}))
+    >>> rows.numbers.shape
+    (3, 3)
+    >>> rows.notes
+    ['size: number, standardised; 1 missing or infinite values became the median', 'colour: category, 2 indicators']
+    >>> rows.take([0, 2])["colour"].tolist()
+    ['red', 'red']
+    """
+    frame = is_frame(X)
+    plain = _plain_values(X) if frame and not text else None
+    if frame and plain is None:
+        if X.shape[0] < min_rows:
+            raise ValueError(f"X has {X.shape[0]} rows; at least {min_rows} are needed")
+        encoder = TableEncoder(text=tuple(text), text_encoder=text_encoder, random_state=random_state)
+        return InputRows(encoder.fit_transform(X), X, encoder)
+    if text and not frame:
+        raise ValueError(f"text={tuple(text)!r} names columns; X must be a pandas or polars DataFrame then")
+    try:
+        numbers = check_array(
+            plain if frame else X,
+            accept_sparse="csr" if accept_sparse else False,
+            dtype=[np.float64, np.float32],
+            ensure_min_samples=min_rows,
+            ensure_all_finite="allow-nan" if allow_nan else True,
+            input_name="X",
+        )
+    except ValueError as error:
+        if "could not convert string" not in str(error):
+            raise
+        raise ValueError(
+            f"X is an array that holds text ({error}); give a pandas or polars DataFrame, whose columns of text, "
+            "categories and dates are encoded"
+        ) from None
+    return InputRows(numbers, X if frame else numbers)
+
+
+def take_rows(X: Any, rows: Any) -> Any:
+    """Some rows of an array, list, sparse matrix or frame, by number or mask, in the same kind."""
+    rows = np.asarray(rows)
+    rows = np.flatnonzero(rows) if rows.dtype == bool else rows
+    if is_frame(X) and not hasattr(X, "iloc"):
+        return nw.from_native(X, eager_only=True)[rows.tolist()].to_native()
+    return _safe_indexing(X, rows)
+
+
+def explain_refusal(error: Exception, X: Any, estimator: Any) -> Exception:
+    """`error` of a model that was handed the frame X untouched; names the column that it cannot take and what helps."""
+    if not isinstance(error, ValueError | TypeError) or not is_frame(X) or hasattr(estimator, "steps"):
+        return error
+    for position, name in enumerate(frame_columns(X)):
+        typed = typed_column(column_at(X, position))
+        numbers = typed is not None and typed.dtype.kind == "f"
+        if numbers and np.isfinite(typed).all():  # type: ignore[arg-type]
+            continue
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        return ValueError(
+            f"{type(estimator).__name__} cannot be trained on X ({reason}): column {name!r} holds "
+            f"{'missing values' if numbers else 'text, categories or dates'}; put TableEncoder() or a "
+            "ColumnTransformer in front of it, with make_pipeline"
+        )
+    return error
+
+
+def _plain_values(X: Any) -> Any:
+    """The values of a frame that holds nothing but finite numbers and booleans; None of any other."""
+    if hasattr(X, "sparse") and X.shape[1] and all(str(kind).startswith("Sparse") for kind in X.dtypes):
+        return sparse.csr_matrix(X.sparse.to_coo())
+    series = [column_at(X, position) for position in range(len(frame_columns(X)))]
+    if not all(one.dtype.is_numeric() or isinstance(one.dtype, nw.Boolean | nw.Unknown) for one in series):
+        return None
+    if hasattr(X, "iloc") and {kind.kind for kind in X.dtypes if isinstance(kind, np.dtype)} == {"f"}:
+        values = X.to_numpy()  # one block, in its own precision
+        if values.dtype.kind == "f":
+            return values if np.isfinite(values).all() else None
+    columns = [typed_column(one) for one in series]
+    if any(typed is None or typed.dtype.kind != "f" or not np.isfinite(typed).all() for typed in columns):
+        return None
+    return np.column_stack(columns) if columns else np.zeros((X.shape[0], 0))  # type: ignore[arg-type]
