@@ -16,8 +16,7 @@ from sklearn.svm import SVC
 
 from floral_bench.crowds.peers import _frame, _held_out
 from floral_bench.crowds.problems import load_problem
-from floral_learn import FloralClassifier, LabelReview, aggregate_votes, poison_votes
-from floral_learn.audit import audit
+from floral_learn import FloralClassifier, LabelReview, aggregate_votes, find_label_issues, poison_votes
 from floral_learn.crowd import next_tasks
 
 CROWDS = (("satimage", "sparse"), ("spambase", "sparse"), ("phoneme", "sparse"), ("banknote", "tail"))
@@ -75,7 +74,7 @@ def gaming(problem, votes, seed):
     found = aggregated(problem, votes)
     unsure = found.probability.max(axis=1) <= 0.9
     people = found.annotators
-    doubtful = people["annotator"][people["suspicion"] > 0.5].to_numpy(dtype=int)
+    doubtful = people["annotator"][people["score"] > 0.5].to_numpy(dtype=int)
     touched = (votes[:, doubtful] >= 0).any(axis=1)
     scores = [SVC(C=1.0).fit(problem.X, found.labels).score(problem.X_test, problem.y_test)]
     for free in (np.ones(len(unsure), dtype=bool), unsure, touched):
@@ -169,7 +168,10 @@ def groups():
         for name, seed in product(tables, SEEDS):
             X, y, given, who = authored(name, kind, seed)
             row = [(given != y).mean()]
-            row += [(audit(X, given, groups=g, random_state=seed).cleaned() != y).mean() for g in (None, who)]
+            row += [
+                (find_label_issues(X, given, groups=g, random_state=seed).cleaned_labels() != y).mean()
+                for g in (None, who)
+            ]
             for told in (None, who):
                 review = LabelReview(X, given, groups=told, random_state=seed)
                 for count in range(31):

@@ -48,15 +48,15 @@ print("the given verdicts do:        ", (table["verdict"] == truth).mean().round
 # %%
 # Join the issues to the table, and count them by worker.
 issues = model[-1].label_issues().set_index("row")
-table["suspicion"] = issues["suspicion"]
+table["score"] = issues["score"]
 print(table.sort_values("suspicion", ascending=False).head())
 
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 for verdict, colour in (("good", "C0"), ("bad", "C1")):
     part = table[table["verdict"] == verdict]
-    axes[0].scatter(part["width"], part["noise_db"], s=6 + 60 * part["suspicion"], color=colour, alpha=0.6, lw=0)
+    axes[0].scatter(part["width"], part["noise_db"], s=6 + 60 * part["score"], color=colour, alpha=0.6, lw=0)
 axes[0].set(xlabel="width", ylabel="noise (dB)", title="larger: more suspicious")
-by_worker = table.groupby("worker")["suspicion"].mean()
+by_worker = table.groupby("worker")["score"].mean()
 axes[1].bar(by_worker.index, by_worker, color=["C3" if worker == "cem" else "0.6" for worker in by_worker.index])
 axes[1].set(title="mean suspicion of a worker's verdicts")
 plt.show()

@@ -8,6 +8,8 @@ from floral_learn.attacks import poison as poison
 from floral_learn.attacks import transfer_table as transfer_table
 from floral_learn.attacks.vote_attacks import VOTE_ATTACKS as VOTE_ATTACKS
 from floral_learn.attacks.votes import poison_votes as poison_votes
+from floral_learn.audit.issues import find_label_issues as find_label_issues
+from floral_learn.audit.result import LabelIssues as LabelIssues
 from floral_learn.baselines import DEFENSES as DEFENSES
 from floral_learn.baselines.contradicted_svc import ContradictedLabelsSVC as ContradictedLabelsSVC
 from floral_learn.baselines.curie import CurieSVC as CurieSVC
@@ -36,6 +38,8 @@ from floral_learn.floral.classifier import FloralClassifier as FloralClassifier
 from floral_learn.floral.engine import Engine as Engine
 from floral_learn.floral.history_display import HistoryDisplay as HistoryDisplay
 from floral_learn.floral.paper import PaperFloralClassifier as PaperFloralClassifier
+from floral_learn.labels.evidence import LabelEvidence as LabelEvidence
+from floral_learn.labels.evidence import judge_labels as judge_labels
 from floral_learn.neural.floral_net import NeuralFloralClassifier as NeuralFloralClassifier
 from floral_learn.neural.head import FloralHead as FloralHead
 from floral_learn.neural.mlp import NeuralNetClassifier as NeuralNetClassifier

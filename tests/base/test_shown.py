@@ -8,7 +8,7 @@ from sklearn.datasets import make_moons
 from sklearn.svm import SVC
 
 import floral_learn as fl
-from floral_learn.audit import audit
+from floral_learn import find_label_issues
 from floral_learn.review.guarantee import Accuracy
 
 X, y = make_moons(80, noise=0.2, random_state=0)
@@ -33,7 +33,7 @@ def results():
     yield from (review, review.wrong_share, review.guarantee(), review.choose({"a": SVC(), "b": SVC(C=10)}))
     yield Accuracy(0.9, 0.8, 0.95, 12)
     yield fl.load_moon(n_train=50, n_val=10, n_test=10)
-    yield audit(X, bad.y, random_state=0)
+    yield find_label_issues(X, bad.y, random_state=0)
     yield fl.transfer_table(X, y, X, y, attacks=["random"], victims={"svc": SVC()}, random_state=0)
 
 

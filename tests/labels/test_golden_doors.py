@@ -17,8 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import scale
 from sklearn.svm import SVC
 
-from floral_learn import ContradictedLabels, FloralClassifier, LabelReview, poison
-from floral_learn.audit import audit
+from floral_learn import ContradictedLabels, FloralClassifier, LabelReview, find_label_issues, poison
 
 FILE = Path(__file__).with_name("golden_doors.json")
 DIGITS = 3
@@ -47,12 +46,12 @@ def summary(values):
 
 
 def of_audit(X, given, **options):
-    found = audit(X, given, random_state=0, **options)
+    found = find_label_issues(X, given, random_state=0, **options)
     return {
-        "score": summary(found.suspicion),
-        "flagged": len(found.flagged()),
-        "first": found.order[:5].tolist(),
-        "given probability": summary(found.probabilities[np.arange(len(given)), found.given]),
+        "score": summary(found.score),
+        "flagged": int(found.flagged.sum()),
+        "first": found.ranking[:5].tolist(),
+        "given probability": summary(found.probability[np.arange(len(given)), found.given]),
         "suggested": summary(found.suggested),
     }
 
@@ -61,7 +60,7 @@ def of_label_issues(X, given):
     frame = FloralClassifier(n_rounds=100, tol=None, random_state=0).fit(X, given).label_issues()
     ranked = frame.sort_values("row")
     return {
-        "score": summary(ranked["suspicion"]),
+        "score": summary(ranked["score"]),
         "flagged": int(frame["flagged"].sum()),
         "first": frame["row"][:5].tolist(),
         "suggested": summary(ranked["suggested"]),
@@ -97,7 +96,7 @@ def compute():
         found[f"label_issues: {name}"] = of_label_issues(X, given)
         found[f"LabelReview: {name}"] = of_review(X, truth, given)
         found[f"ContradictedLabels: {name}"] = of_contradicted(X, given, SVC())
-    found["find_label_issues: a model"] = of_audit(X, given, estimator=LogisticRegression())
+    found["find_label_issues: a model"] = of_audit(X, given, model=LogisticRegression())
     chances = np.where(np.arange(2) == truth[:, None], 0.8, 0.2)
     found["find_label_issues: probabilities"] = of_audit(X, given, pred_probs=chances)
     groups = np.where(given != truth, "cy", np.array(["ann", "bob"])[np.arange(len(given)) % 2])

@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
 from floral_learn.labels.authors import Authors, judge_authors
-from floral_learn.labels.calibration import calibrate
+from floral_learn.labels.calibration import calibrate, log_or_floor
+from floral_learn.labels.flagging import Flags, flag_labels
 from floral_learn.labels.held_out import deal_folds, held_out
 from floral_learn.labels.judges import SETTINGS, choose_scale, prepare_judges
+from floral_learn.labels.noise import NoiseModel, fit_noise
+from floral_learn.tables.rows import InputRows, read_rows
 
 Progress = Callable[[str, float], None]
 
@@ -33,25 +35,35 @@ class LabelEvidence:
         Of each class, by judges that did not see the row's own label, calibrated on the given labels.
     log_odds : ndarray of shape (n,)
         Against the given label: log((1 - p) / p).
+    noise : NoiseModel
+        How labels seem to go wrong: `noise.confusion` (M, M) is how often a true class is labelled as another.
     neighbours : int ndarray of shape (n, k) or None
         The nearest other rows, nearest first; None without rows.
     authors : Authors or None
         How far the author of each label can be relied on; None without groups.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn import judge_labels
+    >>> y = np.repeat([0, 1], 50)
+    >>> evidence = judge_labels(None, y, pred_probs=np.where(np.arange(2) == y[:, None], 0.9, 0.1))
+    >>> evidence.probability.shape, bool(evidence.flags().flagged.any())
+    ((100, 2), False)
     """
 
     classes: np.ndarray
     codes: np.ndarray
     probability: np.ndarray
     log_odds: np.ndarray
+    noise: NoiseModel
     neighbours: np.ndarray | None = None
     authors: Authors | None = None
 
-    def flags(self, *, trusted: np.ndarray | None = None) -> Any:
+    def flags(self, *, trusted: np.ndarray | None = None) -> Flags:
         """Which labels to look at: `floral_learn.labels.flagging.flag_labels` on this evidence."""
-        from floral_learn.labels.flagging import flag_labels
-
         shift = None if self.authors is None else self.authors.shift
-        return flag_labels(self.probability, self.codes, trusted=trusted, shift=shift)
+        return flag_labels(self.probability, self.codes, noise=self.noise, trusted=trusted, shift=shift)
 
 
 def judge_labels(
@@ -61,7 +73,9 @@ def judge_labels(
     model: Any = None,
     pred_probs: Any = None,
     groups: Any = None,
+    said: np.ndarray | None = None,
     truth: Any = None,
+    n_jobs: int | None = None,
     random_state: Any = None,
     progress: Progress | None = None,
 ) -> LabelEvidence:
@@ -69,8 +83,9 @@ def judge_labels(
 
     Parameters
     ----------
-    X : array-like or sparse matrix of shape (n, d), or None
-        Rows; columns in different units are brought to one scale where that helps. None with `pred_probs`.
+    X : array-like, sparse matrix or frame of shape (n, d), or None
+        Rows; columns in different units are brought to one scale where that helps, and frames of words, dates and holes
+        become numbers. None with `pred_probs`.
     y : array-like of shape (n,)
         Labels of two or more classes.
     model : classifier, optional
@@ -80,8 +95,12 @@ def judge_labels(
         Held-out class probabilities of your own, columns in the order of the sorted labels; nothing is trained then.
     groups : array-like of shape (n,), optional
         Who gave each label.
+    said : int ndarray of shape (n,), optional
+        Class numbers as the authors gave them, where some of `y` were corrected since.
     truth : int ndarray of shape (n,), optional
         Class numbers that are known to be right, -1 elsewhere: an author who is found wrong there is trusted less.
+    n_jobs : int or None
+        joblib workers over the folds of `model`.
     random_state : int, RandomState, Generator or None
         Draws folds and landmarks.
     progress : callable(stage, share), optional
@@ -98,32 +117,40 @@ def judge_labels(
     """
     if model is not None and pred_probs is not None:
         raise ValueError("give model= or pred_probs=, not both")
+    if model is not None and not (hasattr(model, "predict_proba") or hasattr(model, "decision_function")):
+        raise ValueError(f"model={model!r} needs predict_proba or decision_function")
     classes, codes = _read_labels(y)
     n, m = len(codes), len(classes)
     rng = _generator(random_state)
     tell = progress or (lambda stage, share: None)
     shares = None if pred_probs is None else checked_probabilities(pred_probs, n, classes)
-    rows = _read_rows(X, n, optional=shares is not None, any_kind=model is not None)
-    neighbours = None
+    rows = _read_rows(X, n, optional=shares is not None)
+    neighbours = judges = None
     if rows is not None:
         tell("neighbours", 0.0)
-        measured = choose_scale(rows, codes, m, rng)(rows)
+        measured = choose_scale(rows.numbers, codes, m, rng)(rows.numbers)
         judges = prepare_judges(measured, rng, SETTINGS, codes=codes)
         neighbours = judges.near
     tell("held-out models", 0.3)
     if shares is not None:
-        probability = calibrate(_log(shares), codes).astype(shares.dtype, copy=False)
+        probability = calibrate(log_or_floor(shares), codes).astype(shares.dtype, copy=False)
     elif model is not None:
         folds = deal_folds(codes, min(SETTINGS.folds, n), rng)
-        probability = calibrate(_log(held_out(model, X, codes, classes, folds).shares), codes)
-    else:
+        given = None if rows is None else rows.given
+        probability = calibrate(
+            log_or_floor(held_out(model, given, codes, classes, folds, n_jobs=n_jobs).shares), codes
+        )
+    elif judges is not None:
         probability = judges.probabilities(codes, m)
     tell("held-out models", 1.0)
     own = np.clip(probability[np.arange(n), codes].astype(np.float64), 1e-12, 1 - 1e-12)
+    logs = log_or_floor(probability)
+    noise = fit_noise(logs, codes)
     authors = None
     if groups is not None:
-        authors = judge_authors(_read_groups(groups, n), codes, probability, truth=truth)
-    return LabelEvidence(classes, codes, probability, np.log1p(-own) - np.log(own), neighbours, authors)
+        before = np.exp(noise.truth(logs))  # of the true class, before anybody gave a label
+        authors = judge_authors(_read_groups(groups, n), codes if said is None else said, before, truth=truth)
+    return LabelEvidence(classes, codes, probability, np.log1p(-own) - np.log(own), noise, neighbours, authors)
 
 
 def checked_probabilities(pred_probs: Any, n: int, classes: np.ndarray) -> np.ndarray:
@@ -168,27 +195,15 @@ def _read_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
     return classes, codes
 
 
-def _read_rows(X: Any, n: int, *, optional: bool, any_kind: bool) -> Any:
-    """Return the rows as numbers, or None where there are none and none are needed.
-
-    The one place where rows are read: a frame of any columns becomes numbers here.
-    """
+def _read_rows(X: Any, n: int, *, optional: bool) -> InputRows | None:
+    """Return the rows as numbers and as given, or None where there are none and none are needed."""
     if X is None:
         if not optional:
             raise ValueError("X is missing: give rows, or pred_probs=, probabilities of your own")
         return None
-    try:
-        rows = check_array(
-            X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite="allow-nan", input_name="X"
-        )
-    except ValueError:
-        if any_kind:
-            return None  # only the model understands these rows
-        raise
-    if rows.shape[0] != n:
-        raise ValueError(f"X has {rows.shape[0]} rows and y has {n} labels")
-    if sparse.issparse(rows) and np.isnan(rows.data).any():
-        raise ValueError("X is sparse and has missing values; only dense rows may")
+    rows = X if isinstance(X, InputRows) else read_rows(X, allow_nan=True)
+    if len(rows) != n:
+        raise ValueError(f"X has {len(rows)} rows and y has {n} labels")
     return rows
 
 
@@ -197,12 +212,6 @@ def _read_groups(groups: Any, n: int) -> np.ndarray:
     if names.shape != (n,):
         raise ValueError(f"groups= must hold one name per row ({n}); got shape {names.shape}")
     return np.array(["(missing)" if g is None or g != g or g == "" else str(g) for g in names])
-
-
-def _log(shares: np.ndarray) -> np.ndarray:
-    """Logarithms; zero stands for half of the smallest probability above it."""
-    floor = 0.5 * float(np.min(shares, where=shares > 0, initial=1.0))
-    return np.log(np.maximum(shares, floor))
 
 
 def _generator(random_state: Any) -> np.random.Generator:

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, logit
 
-from floral_learn.labels.noise import fit_noise
+from floral_learn.labels.calibration import log_or_floor
+from floral_learn.labels.noise import NoiseModel, fit_noise
 
 # Chosen by benchmarks/label_rules.py on digits, wine, breast cancer, banknote, phoneme, satimage, MNIST, half of trec.
 EXPLAINED = 0.3  # share of the contradictions that the noise model must explain for errors to count as scattered
@@ -26,6 +27,7 @@ REPLACEABLE = 0.5  # the same for flagged labels to be replaced unseen
 WRONG = 0.25  # probability of being wrong from which scattered errors are flagged
 BAR = 6.0  # log-odds per unit of overlap (mean 1 - max q) that a contradiction must exceed otherwise
 RECOGNISED = 5  # rows that q must give to a class before labels of that class can be contradicted
+TELLING_GAIN = 0.1  # share of log loss saved below which no model can tell errors from overlap
 LEAST_GAIN = 0.02  # share of the class shares' log loss that held-out predictions must save
 LEAST_NATS = float(np.log(1000))  # and the same in all: guesses exceed it once in a thousand times
 _ROWS_AT_ONCE = 4_000_000  # probabilities worked on at a time
@@ -72,6 +74,7 @@ def flag_labels(
     probability: np.ndarray,
     codes: np.ndarray,
     *,
+    noise: NoiseModel | None = None,
     trusted: np.ndarray | None = None,
     shift: np.ndarray | None = None,
 ) -> Flags:
@@ -83,6 +86,8 @@ def flag_labels(
         Of each class, from a model that did not see the row's own label, on the labels' own scale (`calibrate`).
     codes : int ndarray of shape (n,)
         Given class numbers.
+    noise : NoiseModel, optional
+        As `fit_noise` fits it to the same probabilities; fitted here by default.
     trusted : bool ndarray of shape (n,), optional
         Labels known to be right: never flagged.
     shift : ndarray of shape (n,), optional
@@ -104,15 +109,14 @@ def flag_labels(
     free = np.ones(n, dtype=bool) if trusted is None else ~trusted
     gain, nats = gain_over_shares(probability, codes)
     informative = gain >= LEAST_GAIN and nats >= LEAST_NATS
-    floor = _smallest(probability)
-    noise = fit_noise(_logs(probability, floor), codes)
+    noise = fit_noise(log_or_floor(probability), codes) if noise is None else noise
     against, wrong = np.empty(n), np.empty(n)  # log-odds of the best other class; log-odds of being wrong
     suggested, named, unsure = np.empty(n, dtype=np.intp), np.empty(n, dtype=np.intp), np.empty(n)
     step = max(1, _ROWS_AT_ONCE // m)
     for start in range(0, n, step):
         block = slice(start, min(start + step, n))
         labels, rows = codes[block], np.arange(block.stop - start)
-        log_q = noise.truth(_logs(probability[block], floor))
+        log_q = noise.truth(log_or_floor(probability[block]))
         log_r = noise.given_label(log_q, labels)
         named[block], unsure[block] = log_q.argmax(axis=1), -np.expm1(log_q.max(axis=1))
         own_q, own_r = log_q[rows, labels], log_r[rows, labels]
@@ -125,8 +129,9 @@ def flag_labels(
     if shift is not None:
         against, wrong = against + shift, wrong + shift
     wrong_probability = expit(wrong)
-    scattered = informative and explained >= EXPLAINED
-    flagged = wrong_probability >= WRONG
+    telling = informative and gain >= TELLING_GAIN
+    scattered = telling and explained >= EXPLAINED
+    flagged = (wrong_probability >= WRONG) & telling
     if not scattered:
         flagged |= against > BAR * float(unsure.mean())
     # A class that the model hardly ever names cannot be judged by it: contradicting all its labels says nothing.
@@ -142,7 +147,7 @@ def flag_labels(
         wrong_probability=wrong_probability,
         suggested=suggested,
         scattered=scattered,
-        replaceable=informative and explained >= REPLACEABLE,
+        replaceable=telling and explained >= REPLACEABLE,
         wrong_share=float(wrong_probability.mean()),
         gain=gain,
         informative=informative,
@@ -161,12 +166,3 @@ def gain_over_shares(probability: np.ndarray, codes: np.ndarray) -> tuple[float,
     base = np.log(shares[codes])
     saved = float((own - base).sum())
     return saved / -float(base.sum()), saved - (m + 1)
-
-
-def _smallest(probability: np.ndarray) -> float:
-    """Half of the smallest probability above zero: what zero stands for, in counts of votes or in half precision."""
-    return 0.5 * float(np.min(probability, where=probability > 0, initial=1.0))
-
-
-def _logs(probability: np.ndarray, floor: float) -> np.ndarray:
-    return np.log(np.maximum(probability, floor, dtype=np.float64))

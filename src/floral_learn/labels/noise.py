@@ -22,6 +22,7 @@ from scipy.special import log_softmax
 # Chosen by benchmarks/label_rules.py on digits, wine, breast cancer, banknote, phoneme, satimage, MNIST, half of trec.
 PRIOR_ROWS = 10.0  # a class's row of T starts as if so many of its labels had been seen
 STARTS = ((1.0, 0.02), (4.0, 0.2))  # (a, share of wrong labels) from which the fit starts; the likelier end is kept
+SHIFT_PENALTY = 0.05  # of b squared, in nats: p is calibrated, so that b is near zero unless one class lost labels
 _STEEPEST = 20.0  # most that a may be: beyond, q is 0 or 1 anyway
 _MOST_VALUES = 100_000  # probabilities that a fit looks at, and never fewer rows than
 _LEAST_ROWS = 2_000
@@ -100,11 +101,11 @@ def _climb(log_p: np.ndarray, codes: np.ndarray, a: float, wrong: float) -> tupl
         counts[:, present] += np.add.reduceat(posterior, first, axis=0).T
         posterior -= q
         shift = t[1 : m + 1]
-        value = likelihood + PRIOR_ROWS * (prior * log_t).sum() - 0.05 * shift @ shift  # keeps an absent class finite
+        value = likelihood + PRIOR_ROWS * (prior * log_t).sum() - SHIFT_PENALTY * shift @ shift
         slope = np.concatenate(
             [
                 [np.vdot(posterior, log_p) * np.exp(t[0])],
-                posterior.sum(axis=0) - 0.1 * shift,
+                posterior.sum(axis=0) - 2 * SHIFT_PENALTY * shift,
                 (counts - np.exp(log_t) * counts.sum(axis=1, keepdims=True)).ravel(),
             ]
         )

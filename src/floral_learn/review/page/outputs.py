@@ -101,13 +101,15 @@ def report(
     review: Any, answers: Sequence[Answer], rows: Any, groups: np.ndarray | None, notes: Sequence[str], title: str
 ) -> str:
     """The audit's page with the review as its judge: suspicion is the probability that a label is wrong."""
-    from floral_learn.audit import audit
+    from floral_learn.audit import find_label_issues
     from floral_learn.audit.decisions import Decision
     from floral_learn.audit.page import render
 
     belief = review.label_probability
     ids = None if rows.ids is None else [str(name) for name in rows.ids]
-    found = audit(np.asarray(rows.X), review.given, groups=groups, ids=ids, pred_probs=belief, random_state=0)
+    found = find_label_issues(
+        np.asarray(rows.X), review.given, groups=groups, ids=ids, pred_probs=belief, random_state=0
+    )
     others = belief.copy()
     others[np.arange(len(others)), found.given] = -1.0
     decided = {}
@@ -118,18 +120,20 @@ def report(
             decided[answer.row] = Decision(answer.row, _decision(answer, given), said, given, answer.reviewer)
     found = replace(
         found,
-        suspicion=review.wrong_probability,
+        score=review.wrong_probability,
+        flagged=review.wrong_probability >= 0.5,
+        wrong_probability=review.wrong_probability,
         suggested=others.argmax(axis=1),
-        rows=np.asarray(rows.numbers),
+        row_numbers=np.asarray(rows.numbers),
         decisions=list(decided.values()),
     )
     changed = int((review.labels != review.given).sum())
     lead = [
-        f"After {words.count(len(decided), 'answered row')}, {words.count(changed)} of {found.n:,} are read "
+        f"After {words.count(len(decided), 'answered row')}, {words.count(changed)} of {len(found):,} are read "
         "differently than the file has them.",
         words.estimate(review.wrong_share),
         words.guarantee(review.guarantee()),
-        "In this report the suspicion is the review’s probability that a label in the file is wrong. Rows that were "
+        "In this report the score is the review’s probability that a label in the file is wrong. Rows that were "
         "answered are marked.",
     ]
     return render(found, title=title, frame=rows.frame, notes=list(notes), lead=lead)
