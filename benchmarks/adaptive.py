@@ -24,7 +24,7 @@ from sklearn.svm import SVC
 from floral_bench.public_tables import load_table
 from floral_bench.reporting.making import begin, one_commit, write_note
 from floral_learn import FloralClassifier, load_moon, poison
-from floral_learn.baselines.contradicted_svc import ContradictedLabelsSVC
+from floral_learn.baselines import DEFENSES
 
 DATA = ("moon", "breast cancer", "pima", "phoneme", "spambase")
 ATTACKS = ("none", "random", "near-boundary", "farthest", "alfa", "alfa-tilt", "adaptive")
@@ -34,7 +34,7 @@ VICTIMS = {
     "FloralClassifier()": lambda seed, level: FloralClassifier(random_state=seed),
     "FLORAL, budget = level": lambda seed, level: FloralClassifier(budget=level, random_state=seed),
     "SVC()": lambda seed, level: SVC(),
-    "ContradictedLabels + SVC()": lambda seed, level: ContradictedLabelsSVC(random_state=seed),
+    "ContradictedLabels + SVC()": lambda seed, level: DEFENSES["contradicted"](random_state=seed),
 }
 COLUMNS = ("data", "level", "split", "attack", "victim", "accuracy", "attack_s")
 

@@ -38,7 +38,8 @@ from sklearn.svm import SVC
 from floral_bench.arena_data import load_arena
 from floral_bench.arena_methods import CleanlabClassifier
 from floral_bench.reporting.making import Making, begin, beside_merged, keep_parts, makings
-from floral_learn import ContradictedLabels, SanitizedClassifier, load_mnist, poison
+from floral_learn import ContradictedLabels, SanitizedClassifier, poison
+from floral_learn.datasets import load_mnist
 
 Parts = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 MODELS: dict[str, Any] = {

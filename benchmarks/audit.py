@@ -23,9 +23,9 @@ from sklearn.svm import SVC
 from floral_bench.recovery import RecoveryDisplay, recovery
 from floral_bench.reporting.making import begin
 from floral_bench.stability import stability, summarise
-from floral_learn import FloralClassifier, load_mnist, load_moon, poison
+from floral_learn import FloralClassifier, load_moon, poison
 from floral_learn.audit import audit
-from floral_learn.datasets import DataNotFoundError
+from floral_learn.datasets import DataNotFoundError, load_mnist
 from floral_learn.datasets.files import search_path
 
 LEVELS = (5, 10, 15, 20)

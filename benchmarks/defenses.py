@@ -58,8 +58,6 @@ def speed(sizes=(500, 2000, 10000)):
     for name in DEFENSES:
         if name in SVM_NAMES:
             rows[name] = lambda name=name: build(name, 0.1, **kernel)
-    for name in ("svm", "ln-svm"):
-        rows[f"{name} (pgd)"] = lambda name=name: build(name, 0.1, solver="pgd", **kernel)
     rows["rs"] = lambda: build("rs")
     rows["rs (rbf)"] = lambda: build("rs", kernel="rbf", gamma=0.005)
     rows["dpa"] = lambda: build("dpa", estimator=SVC(**kernel))

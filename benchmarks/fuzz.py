@@ -30,7 +30,9 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 import fuzz_cases as cases
 
-from floral_learn import ModelFileError, TableEncoder, TableError, load, read_table
+from floral_learn import TableEncoder, load, read_table
+from floral_learn.files import ModelFileError
+from floral_learn.tables import TableError
 
 CLOCK = re.compile(r"[0-9]{2}:[0-9]{2}:[0-9]{2} ")  # lines of progress
 CALL = [sys.executable, "-c", "from floral_learn.cli import main; main()"]

@@ -4,15 +4,12 @@
     python benchmarks/run_suites.py publish                 # tables, figures, run.json and counts into docs/results
     python benchmarks/run_suites.py summary                 # the counts alone, from the tables that are there
     python benchmarks/run_suites.py run --quick --suites moon,mnist     # what would it cost
-    python benchmarks/run_suites.py merge --parts a.sqlite b.sqlite     # finished cells of other stores
     python benchmarks/run_suites.py pack --to small.sqlite              # a copy without the arrays that no page shows
 
 `run` needs no more than numpy, scipy, scikit-learn, joblib and torch, so that it can be done on another machine, from a
-copy of the tree; there FLORAL_COMMIT names the commit that was copied. With --families two runs can share a store at
-the same time, games with few processes on a GPU and the rest on many cores, once the attacks are made. `publish`
-refuses numbers of a tree with local changes, of several commits, of another version of the results, and suites with
-failed cells. Suites whose data are not here are left alone. The suites on IMDB need a GPU and have a script of their
-own (imdb_gpu.py).
+copy of the tree; there FLORAL_COMMIT names the commit that was copied. `publish` refuses numbers of a tree with local
+changes, of several commits, of another version of the results, and suites with failed cells. Suites whose data are not
+here are left alone. The suites on IMDB need a GPU and have a script of their own (imdb_gpu.py).
 """
 
 from __future__ import annotations
@@ -25,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from floral_bench.adapt_suite import adapt
-from floral_bench.plan import family_of
 from floral_bench.reporting.environment import environment, publishable
 from floral_bench.reporting.making import typed
 from floral_bench.reporting.origin import note_of, parts_of
@@ -41,7 +37,6 @@ Note = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = "moon-reference"
 NEEDS = {REFERENCE: "moon_reference_seed42.npz", **{name: "mnist.npz" for name in SUITES if "mnist" in name}}
-FAMILIES = ("attack", "games", "fits", "networks", "heads", "stability")
 NAMES = [*(name for name in SUITES if not name.startswith("imdb")), REFERENCE]
 
 
@@ -59,14 +54,6 @@ def chosen(args: argparse.Namespace, every: bool = False) -> list[Suite]:
     return found
 
 
-def chosen_families(args: argparse.Namespace) -> list[str]:
-    """All of them, or those that were named: games want a GPU, fits want cores, and both want the attacks' labels."""
-    names = [name for name in args.families.split(",") if name]
-    if unknown := [name for name in names if name not in FAMILIES]:
-        sys.exit(f"unknown family {unknown[0]!r}; known: {', '.join(FAMILIES)}")
-    return names or list(FAMILIES)
-
-
 def command(given: list[str]) -> str:
     """The command line to repeat a run, without the folder of its store, which is nobody else's."""
     kept = [word for word in given if not word.startswith("--out=")]
@@ -81,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     here = environment(args.device)
     if not args.quick:
         publishable(here)
-    suites, families = chosen(args), chosen_families(args)
+    suites = chosen(args)
     with Store(args.out / "store.sqlite") as store:
         cells = {suite.name: suite.cells() for suite in suites}
         notes, status = {}, "stopped"
@@ -89,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
             note = {"command": command(sys.argv[1:]), "environment": here, "seeds": list(suite.seeds)}
             notes[suite.name] = store.begin_run(suite.name, note)
         try:
-            everything = [cell for mine in cells.values() for cell in mine if family_of(cell) in families]
+            everything = [cell for mine in cells.values() for cell in mine]
             report = run_cells(everything, store, jobs=args.jobs, retry_errors=True, device=args.device)
             status = "done"
         finally:
@@ -108,6 +95,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def publish(args: argparse.Namespace) -> int:
+    """Pages, rows, pictures and notes of every suite that the store has in full, then the counts and the pages."""
     from floral_bench.reporting.results import Results
     from floral_bench.reporting.write import write_outputs
 
@@ -121,49 +109,27 @@ def publish(args: argparse.Namespace) -> int:
                 continue
             if any(known.get(key) != "done" for key in keys):
                 sys.exit(f"{suite.name}: {sum(known.get(key) != 'done' for key in keys)} cells are missing or failed")
-            note = {**how_it_was_made(args, suite.name, store, everyone), "seeds": list(suite.seeds)}
+            parts = parts_of(store, suite.name, everyone)
+            commits = list(dict.fromkeys(part.environment.get("commit", "") for part in parts))
+            if len(commits) > 1 and not args.quick:
+                sys.exit(f"{suite.name}: cells of several commits ({', '.join(commits)}); run it at one")
+            note = {**note_of(parts, trial=args.quick), "seeds": list(suite.seeds)}
             with tempfile.TemporaryDirectory() as folder:
                 made = write_outputs(Results(suite, store), Path(folder), note)
                 target = args.docs / suite.name
                 shutil.rmtree(target, ignore_errors=True)
                 target.mkdir(parents=True)
                 for path in made:
-                    if path.suffix == ".png":
-                        with_fewer_colours(path, target / path.name)
-                    elif path.suffix != ".svg" or path.stem == "security":  # drawings of many curves are large
-                        shutil.copyfile(path, target / path.name)
+                    copy = with_fewer_colours if path.suffix == ".png" else shutil.copyfile
+                    copy(path, target / path.name)
             print(f"{suite.name}: {len(made)} files in {target}", flush=True)
     return summary(args)
 
 
-def how_it_was_made(
-    args: argparse.Namespace, name: str, store: Store, everyone: dict[str, list[str]]
-) -> dict[str, Any]:
-    """The note of a suite: command, environment, time; and its parts, where they are of several machines or commits."""
-    parts = parts_of(store, name, everyone)
-    commits = list(dict.fromkeys(part.environment.get("commit", "") for part in parts))
-    if len(commits) > 1 and not args.quick and not args.several_commits:
-        sys.exit(f"{name}: cells of several commits ({', '.join(commits)}); run it at one, or --several-commits")
-    return note_of(parts, trial=args.quick)
-
-
-def merge_stores(args: argparse.Namespace) -> int:
-    if not args.parts:
-        sys.exit("merge needs --parts: the stores whose finished cells are to be copied")
-    copied = merge(args.out / "store.sqlite", args.parts)
-    print(f"{copied} cells copied into {args.out / 'store.sqlite'}")
-    with Store(args.out / "store.sqlite", read_only=True) as store:
-        for suite in chosen(args):
-            keys = [cell.key for cell in suite.cells()]
-            done = sum(state == "done" for state in store.status(keys).values())
-            print(f"{suite.name}: {done} of {len(keys)} cells" + ("" if done == len(keys) else ", the rest is missing"))
-    return 0
-
-
 def pack(args: argparse.Namespace) -> int:
-    """Suites that are whole keep the arrays that their pages show; of the others nothing is removed."""
+    """A copy of the store without the arrays that no page shows, for the way home from another machine."""
+    from floral_bench.reporting.details import shown_arrays
     from floral_bench.reporting.results import Results
-    from floral_bench.reporting.shown_arrays import shown_arrays
 
     if args.to is None:
         sys.exit("pack needs --to: the file to write")
@@ -202,19 +168,16 @@ def summary(args: argparse.Namespace) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("action", choices=("run", "publish", "summary", "merge", "pack"))
+    parser.add_argument("action", choices=("run", "publish", "summary", "pack"))
     parser.add_argument("--suites", default="", help="names, separated by commas (default: all but IMDB)")
-    parser.add_argument("--families", default="", help=f"only these cells: {', '.join(FAMILIES)} (attacks first)")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--device", default=None, help="torch device of games and networks, such as cuda")
     parser.add_argument("--quick", action="store_true", help="small versions, for a look; from any tree")
     parser.add_argument("--out", type=Path, default=ROOT / "runs", help="folder of the store")
     parser.add_argument("--docs", type=Path, default=ROOT / "docs" / "results", help="where results are published")
-    parser.add_argument("--several-commits", action="store_true", help="publish, and note each part")
-    parser.add_argument("--parts", type=Path, nargs="+", default=[], help="stores to merge")
     parser.add_argument("--to", type=Path, default=None, help="the file that pack writes")
     args = parser.parse_args()
-    actions = {"run": run, "publish": publish, "summary": summary, "merge": merge_stores, "pack": pack}
+    actions = {"run": run, "publish": publish, "summary": summary, "pack": pack}
     try:
         sys.exit(actions[args.action](args))
     except (ValueError, StoreError) as error:

@@ -21,7 +21,8 @@ from sklearn.svm import SVC
 
 from floral_bench.metrics import sample_deviation
 from floral_bench.reporting.making import begin
-from floral_learn import FloralClassifier, load_imdb, poison
+from floral_learn import FloralClassifier, poison
+from floral_learn.datasets import load_imdb
 from floral_learn.files.atomic_files import write_atomically
 
 DRAWS, TRAIN, TEST, TOKENS = (1, 2, 3), 1000, 1000, 128

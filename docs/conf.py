@@ -34,11 +34,9 @@ extensions = [
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "README.md", "api/backreferences"]
-# Tables that `floral bench` writes have no title of their own; _ext/suite_pages.py puts them on one page per suite.
+# Of the folders of results, accuracy.md is a page of its own; cards are included in the page above them.
 exclude_patterns += [
-    str(table.relative_to(HERE))
-    for table in HERE.glob("results/*/**/*.md")
-    if table.stem not in ("accuracy", "stability")
+    str(table.relative_to(HERE)) for table in HERE.glob("results/*/**/*.md") if table.stem != "accuracy"
 ]
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]

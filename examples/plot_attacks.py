@@ -9,7 +9,8 @@ The same number of flipped labels, spent in six ways. Where an attacker spends i
 import matplotlib.pyplot as plt
 from sklearn.svm import SVC
 
-from floral_learn import PoisonDisplay, load_moon, poison
+from floral_learn import load_moon, poison
+from floral_learn.attacks import PoisonDisplay
 
 moon = load_moon(n_train=300, n_val=1, n_test=1000)
 attacks = {

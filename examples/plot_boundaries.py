@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.svm import SVC
 
-from floral_learn import FloralClassifier, LabelSanitizedSVC, load_moon, poison
+from floral_learn import FloralClassifier, KNNRelabel, SanitizedClassifier, load_moon, poison
 
 moon = load_moon()
 levels = (0.0, 0.1, 0.2)
@@ -23,7 +23,7 @@ def models(level):
     told = max(level, 0.05)
     return {
         "SVC": SVC(C=10, gamma=1.0),
-        "LS-SVM (k-NN relabels)": LabelSanitizedSVC(threshold=1 - told, gamma=1.0),
+        "LS-SVM (k-NN relabels)": SanitizedClassifier(KNNRelabel(threshold=1 - told), SVC(gamma=1.0)),
         "FLORAL": FloralClassifier(gamma=1.0, budget=2 * level, random_state=0),
     }
 

@@ -13,15 +13,8 @@ import tempfile
 import matplotlib.pyplot as plt
 import numpy as np
 
-from floral_learn import (
-    Checkpoint,
-    FloralClassifier,
-    HistoryDisplay,
-    PaperFloralClassifier,
-    load_moon,
-    poison,
-    resume,
-)
+from floral_learn import Checkpoint, FloralClassifier, PaperFloralClassifier, load_moon, poison, resume
+from floral_learn.floral import HistoryDisplay
 
 moon = load_moon()
 y = poison(moon.X_train, moon.y_train, attack="farthest", budget=0.15, random_state=0).y

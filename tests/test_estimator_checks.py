@@ -12,11 +12,6 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from floral_learn.baselines import DEFENSES
-from floral_learn.baselines.curie import CurieSVC
-from floral_learn.baselines.k_lid import KLIDWeightedSVC
-from floral_learn.baselines.label_sanitation import LabelSanitizedSVC
-from floral_learn.baselines.ln_svm import LabelNoiseSVC
-from floral_learn.baselines.svm import PlainSVC
 from floral_learn.certify.partition import PartitionAggregationClassifier
 from floral_learn.certify.smoothing import RandomizedSmoothingClassifier
 from floral_learn.floral.classifier import FloralClassifier
@@ -24,7 +19,7 @@ from floral_learn.sanitizers import ContradictedLabels, KNNRelabel
 from floral_learn.sanitizers.sanitized import SanitizedClassifier
 
 # Entries that the checks cannot ask: their rows are no arrays of numbers.
-TEXTS = {"roberta"}
+TEXTS = {"transformer"}
 # Entries whose modules need torch.
 NETWORKS = {"nn", "nn-pgd"}
 QUICK = {"n_rounds": 10, "epochs": 8, "inner_steps": 1}
@@ -32,11 +27,7 @@ QUICK = {"n_rounds": 10, "epochs": 8, "inner_steps": 1}
 # counts rows somewhere, so the two differ by definition and the equivalence check cannot hold.
 _COUNTS_ROWS = {
     "LabelNoiseSVC": "the correction spares the diagonal, and two copies of a row have an off-diagonal entry",
-    "CurieSVC": "clusters and mean distances count rows",
-    "LabelSanitizedSVC": "neighbours vote once per row, and SVC's gamma='scale' and tolerance see rows",
-    "ContradictedLabelsSVC": "folds are dealt row by row, and gamma='scale' sees rows",
-    "KLIDWeightedSVC": "neighbour distances and batches count rows",
-    "SanitizedClassifier": "the sanitiser counts every row once",
+    "SanitizedClassifier": "the sanitiser counts every row once, and SVC's gamma='scale' and tolerance see rows",
     "PartitionAggregationClassifier": "rows are dealt to parts one by one",
     "PGDNeuralNetClassifier": "batches count rows",
 }
@@ -47,11 +38,9 @@ def _expected_failures(estimator):
     reason = _COUNTS_ROWS.get(name)
     if isinstance(estimator, RandomizedSmoothingClassifier) and estimator.kernel != "linear":
         reason = "landmarks are drawn among rows"
-    if isinstance(estimator, PlainSVC) and estimator.gamma == "scale":
-        reason = "gamma='scale' and libsvm's tolerance see rows, as in SVC; a fixed gamma passes"
-    if isinstance(estimator, PlainSVC | LabelSanitizedSVC) and estimator.solver == "pgd":
-        reason = None  # weights enter through C alone, and nothing is relabelled in this check
-    if isinstance(getattr(estimator, "sanitizer", None), ContradictedLabels):
+    if isinstance(getattr(estimator, "sanitizer", None), ContradictedLabels) and not isinstance(
+        estimator.estimator, SVC
+    ):
         reason = None  # nothing is contradicted in this check, so the weights are the classifier's alone
     if not reason:
         return {}
@@ -68,7 +57,8 @@ def _quick(name):
     return model.set_params(**fast)
 
 
-CHECKED = [name for name in DEFENSES if name not in TEXTS and (name not in NETWORKS or find_spec("torch"))]
+OTHERS = {"svm"}  # scikit-learn's own SVC
+CHECKED = [name for name in DEFENSES if name not in TEXTS | OTHERS and (name not in NETWORKS or find_spec("torch"))]
 
 
 @parametrize_with_checks([_quick(name) for name in CHECKED], expected_failed_checks=_expected_failures)
@@ -91,13 +81,9 @@ def test_the_frame_of_sanitiser_and_classifier(estimator, check):
 @parametrize_with_checks(
     [
         FloralClassifier(C=1.0, budget=0.05, n_rounds=100),
-        PlainSVC(gamma=0.5, tol=1e-9),
-        PlainSVC(solver="pgd", n_rounds=200),
-        LabelNoiseSVC(solver="pgd", n_rounds=200),
-        CurieSVC(compare="random"),
-        CurieSVC(compare="all"),
-        LabelSanitizedSVC(solver="pgd", n_rounds=200),
-        KLIDWeightedSVC(gamma=0.5),
+        DEFENSES["curie"](compare="random"),
+        DEFENSES["curie"](compare="all"),
+        DEFENSES["k-lid"](gamma=0.5),
         RandomizedSmoothingClassifier(kernel="rbf", ridge=0.1),
         PartitionAggregationClassifier(LogisticRegression(), n_partitions=3),
     ],
@@ -110,4 +96,4 @@ def test_further_configurations(estimator, check):
 def test_every_entry_is_checked_or_excused():
     assert set(DEFENSES) >= TEXTS
     assert set(DEFENSES) >= NETWORKS
-    assert not find_spec("torch") or set(CHECKED) == set(DEFENSES) - TEXTS
+    assert not find_spec("torch") or set(CHECKED) == set(DEFENSES) - TEXTS - OTHERS

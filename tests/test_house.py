@@ -29,6 +29,7 @@ BESIDE = {
     "baselines": {"sanitizers"},
     "sanitizers": {"baselines"},
     "certify": {"baselines"},
+    "attacks": {"certify"},  # the attacker of a certificate is the same sort
     "review": {"audit"},
     "floral": {"labels"},
     "tables": {"files", "datasets", "neural"},  # the encoder of tables reads prose with MiniLM

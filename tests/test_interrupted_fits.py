@@ -19,7 +19,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 
 from interruptions import MOMENTS, Stop, interrupted, moments
 
-from floral_learn import DEFENSES, CrowdFloralClassifier, KNNRelabel, PlainSVC, SanitizedClassifier, TableEncoder
+from floral_learn import CrowdFloralClassifier, KNNRelabel, LabelNoiseSVC, SanitizedClassifier, TableEncoder
+from floral_learn.baselines import DEFENSES
 
 if find_spec("torch"):
     from floral_learn import FloralHead, NeuralFloralClassifier
@@ -29,7 +30,7 @@ OTHER_X, OTHER = make_blobs(48, centers=2, random_state=1)
 OTHER_X, OTHER = OTHER_X[:, ::-1] * 3, np.array(["dog", "cat"])[OTHER]
 QUICK = {"n_rounds": 8, "epochs": 2, "n_partitions": 3, "n_estimators": 3, "max_iter": 5, "hidden_layer_sizes": (4,)}
 # FloralClassifier has tests of its own; text models are in tests/neural, on a tiny encoder.
-LEFT_OUT = {"floral", "roberta"} | (set() if find_spec("torch") else {"nn", "nn-pgd"})
+LEFT_OUT = {"floral", "svm", "transformer"} | (set() if find_spec("torch") else {"nn", "nn-pgd"})
 
 
 def defense(name):
@@ -45,9 +46,9 @@ MODELS = {
 }
 if find_spec("torch"):
     MODELS["neural-floral"] = lambda: NeuralFloralClassifier(
-        hidden_layer_sizes=(4,), epochs=2, head=PlainSVC(), random_state=0
+        hidden_layer_sizes=(4,), epochs=2, head=LabelNoiseSVC(), random_state=0
     )
-    MODELS["head"] = lambda: FloralHead(_network(), head=PlainSVC(), random_state=0)
+    MODELS["head"] = lambda: FloralHead(_network(), head=LabelNoiseSVC(), random_state=0)
 
 
 def _network():

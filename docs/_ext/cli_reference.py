@@ -17,10 +17,11 @@ def reference():
     """All commands as MyST Markdown."""
     import typer
 
-    from floral_learn.cli import COMMANDS, make_app
+    from floral_learn.cli import BENCH_COMMANDS, COMMANDS, make_app
 
     found = typer.main.get_command(make_app()).commands
-    ordered = sorted(found, key=lambda name: COMMANDS.index(name) if name in COMMANDS else len(COMMANDS))
+    order = [*COMMANDS, *BENCH_COMMANDS]
+    ordered = sorted(found, key=lambda name: order.index(name) if name in order else len(order))
     return "\n\n".join(part for name in ordered for part in sections(f"floral {name}", found[name]))
 
 

@@ -1,44 +1,24 @@
 """Types of the public names, which load on first use: type checkers and editors read this file."""
 
-from floral_learn.attacks import ATTACKS as ATTACKS
-from floral_learn.attacks import PoisonDisplay as PoisonDisplay
-from floral_learn.attacks import PoisonResult as PoisonResult
 from floral_learn.attacks import SecurityCurveDisplay as SecurityCurveDisplay
 from floral_learn.attacks import poison as poison
-from floral_learn.attacks import transfer_table as transfer_table
-from floral_learn.attacks.vote_attacks import VOTE_ATTACKS as VOTE_ATTACKS
 from floral_learn.attacks.votes import poison_votes as poison_votes
 from floral_learn.audit.issues import find_label_issues as find_label_issues
-from floral_learn.audit.result import LabelIssues as LabelIssues
-from floral_learn.baselines import DEFENSES as DEFENSES
-from floral_learn.baselines.contradicted_svc import ContradictedLabelsSVC as ContradictedLabelsSVC
-from floral_learn.baselines.curie import CurieSVC as CurieSVC
-from floral_learn.baselines.k_lid import KLIDWeightedSVC as KLIDWeightedSVC
-from floral_learn.baselines.label_sanitation import LabelSanitizedSVC as LabelSanitizedSVC
 from floral_learn.baselines.ln_svm import LabelNoiseSVC as LabelNoiseSVC
 from floral_learn.baselines.rsrnn import RSRNNClassifier as RSRNNClassifier
-from floral_learn.baselines.svm import PlainSVC as PlainSVC
-from floral_learn.certify.certificate import Certificate as Certificate
 from floral_learn.certify.kernel_ridge import CertifiedKernelClassifier as CertifiedKernelClassifier
 from floral_learn.certify.partition import PartitionAggregationClassifier as PartitionAggregationClassifier
 from floral_learn.certify.smoothing import RandomizedSmoothingClassifier as RandomizedSmoothingClassifier
 from floral_learn.crowd.aggregate import aggregate_votes as aggregate_votes
 from floral_learn.crowd.classifier import CrowdFloralClassifier as CrowdFloralClassifier
-from floral_learn.datasets import DATASETS as DATASETS
-from floral_learn.datasets import Dataset as Dataset
-from floral_learn.datasets import load_imdb as load_imdb
-from floral_learn.datasets import load_mnist as load_mnist
 from floral_learn.datasets import load_moon as load_moon
-from floral_learn.files.model_archive import ModelFileError as ModelFileError
 from floral_learn.files.persistence import load as load
 from floral_learn.files.persistence import save as save
 from floral_learn.floral.checkpoint import Checkpoint as Checkpoint
 from floral_learn.floral.checkpoint import resume as resume
 from floral_learn.floral.classifier import FloralClassifier as FloralClassifier
 from floral_learn.floral.engine import Engine as Engine
-from floral_learn.floral.history_display import HistoryDisplay as HistoryDisplay
 from floral_learn.floral.paper import PaperFloralClassifier as PaperFloralClassifier
-from floral_learn.labels.evidence import LabelEvidence as LabelEvidence
 from floral_learn.labels.evidence import judge_labels as judge_labels
 from floral_learn.neural.floral_net import NeuralFloralClassifier as NeuralFloralClassifier
 from floral_learn.neural.head import FloralHead as FloralHead
@@ -52,13 +32,9 @@ from floral_learn.sanitizers import ContradictedLabels as ContradictedLabels
 from floral_learn.sanitizers import CurieFilter as CurieFilter
 from floral_learn.sanitizers import KLIDWeights as KLIDWeights
 from floral_learn.sanitizers import KNNRelabel as KNNRelabel
-from floral_learn.sanitizers import SanitizeResult as SanitizeResult
 from floral_learn.sanitizers.sanitized import SanitizedClassifier as SanitizedClassifier
 from floral_learn.tables.encoder import TableEncoder as TableEncoder
-from floral_learn.tables.tables import Table as Table
-from floral_learn.tables.tables import TableError as TableError
 from floral_learn.tables.tables import read_table as read_table
-from floral_learn.theory.diagnosis import diagnose as diagnose
 
 __version__: str
 __all__: list[str]

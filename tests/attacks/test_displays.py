@@ -138,3 +138,22 @@ def test_counts_are_drawn_as_counts_on_a_new_figure(moons):
     assert axis.get_xlabel() == "flipped labels"
     np.testing.assert_allclose(axis.lines[0].get_xdata(), [0, 6])
     plt.close(axis.figure)
+
+
+def test_a_certified_victim_has_a_line_that_no_attack_goes_below():
+    from floral_learn import CertifiedKernelClassifier, SecurityCurveDisplay, load_moon
+
+    moon = load_moon(n_train=100, n_val=1, n_test=200)
+    data = moon.X_train, moon.y_train, moon.X_test, moon.y_test
+    curves = SecurityCurveDisplay.from_estimator(
+        CertifiedKernelClassifier(),
+        *data,
+        attacks=["random", "farthest", "pointwise"],
+        budgets=(0.0, 0.05, 0.1),
+        random_state=0,
+    )
+    assert curves.certified[0] > 0.8
+    for values in curves.accuracies.values():
+        assert (values >= curves.certified).all()
+    labels = [line.get_label() for line in curves.plot().ax_.get_lines()]
+    assert "certified: no attack goes below" in labels

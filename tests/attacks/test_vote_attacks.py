@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 
-from floral_learn import VOTE_ATTACKS, poison_votes
+from floral_learn import poison_votes
+from floral_learn.attacks.vote_attacks import VOTE_ATTACKS
 
 X, Y = load_iris(return_X_y=True)
 

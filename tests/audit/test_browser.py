@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from floral_learn import LabelIssues, find_label_issues
+from floral_learn.audit import LabelIssues, find_label_issues
 from floral_learn.audit.decisions import read_decisions
 from floral_learn.audit.page import render
 

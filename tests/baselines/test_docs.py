@@ -17,4 +17,4 @@ def test_examples_of_the_page_run_and_print(capsys):
         exec(compile(block, str(PAGE), "exec"), names)
     printed = capsys.readouterr().out
     assert "labels were replaced" in printed
-    assert "'threshold' parameter of LabelSanitizedSVC" in printed
+    assert "'threshold' parameter of KNNRelabel" in printed

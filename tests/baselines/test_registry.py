@@ -1,4 +1,4 @@
-"""DEFENSES: every name gives its class, and naming them imports nothing."""
+"""DEFENSES: every name builds a classifier, and naming them imports nothing."""
 
 import importlib.util
 import subprocess
@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 from sklearn.multioutput import MultiOutputClassifier
+from sklearn.svm import SVC
 
 import floral_learn
 from floral_learn.base.extras import install_line
@@ -14,18 +15,14 @@ from floral_learn.baselines import DEFENSES
 
 FULL_NAMES = {
     "floral": "FloralClassifier",
-    "svm": "PlainSVC",
+    "svm": "SVC",
     "ln-svm": "LabelNoiseSVC",
-    "curie": "CurieSVC",
-    "ls-svm": "LabelSanitizedSVC",
-    "k-lid": "KLIDWeightedSVC",
-    "contradicted": "ContradictedLabelsSVC",
     "rs": "RandomizedSmoothingClassifier",
     "dpa": "PartitionAggregationClassifier",
     "rsrnn": "RSRNNClassifier",
     "nn": "NeuralNetClassifier",
     "nn-pgd": "PGDNeuralNetClassifier",
-    "roberta": "TextClassifier",
+    "transformer": "TextClassifier",
 }
 NETWORKS = ("nn", "nn-pgd")  # their modules need torch; the text model imports it in fit
 
@@ -36,7 +33,28 @@ def test_each_name_gives_the_public_class(name, full):
     if name in NETWORKS:
         pytest.importorskip("torch", reason="networks need torch: pip install '.[torch]'")
     assert DEFENSES[name].__name__ == full
-    assert getattr(floral_learn, full) is DEFENSES[name]
+    assert full == "SVC" or getattr(floral_learn, full) is DEFENSES[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "sanitizer"),
+    [
+        ("curie", "CurieFilter"),
+        ("ls-svm", "KNNRelabel"),
+        ("k-lid", "KLIDWeights"),
+        ("contradicted", "ContradictedLabels"),
+    ],
+)
+def test_a_sanitiser_stands_in_front_of_an_svc_and_settings_find_their_part(name, sanitizer):
+    model = DEFENSES[name](n_neighbors=7, C=3.0, gamma=0.5)
+    assert type(model.sanitizer).__name__ == sanitizer
+    assert model.sanitizer.n_neighbors == 7
+    assert (type(model.estimator), model.estimator.C, model.estimator.gamma) == (SVC, 3.0, 0.5)
+    if "random_state" in model.sanitizer.get_params():
+        seeded = DEFENSES[name](random_state=5)
+        assert (seeded.sanitizer.random_state, seeded.estimator.random_state) == (5, None)
+    with pytest.raises(TypeError, match="has no setting 'colour'"):
+        DEFENSES[name](colour="red")
 
 
 def test_every_registered_class_is_a_classifier_with_defaults():
@@ -48,7 +66,7 @@ def test_every_registered_class_is_a_classifier_with_defaults():
 
 
 def test_a_network_without_torch_names_the_install_line():
-    code = "import sys; sys.modules['torch'] = None; from floral_learn import DEFENSES; DEFENSES['nn']"
+    code = "import sys; sys.modules['torch'] = None; from floral_learn.baselines import DEFENSES; DEFENSES['nn']"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert f"need torch: {install_line('torch')}" in done.stderr
 
@@ -68,9 +86,11 @@ def made():
     """One of each defense, with rows that it takes."""
     rng = np.random.default_rng(0)
     for name in DEFENSES:
-        if name in (*NETWORKS, "roberta") and importlib.util.find_spec("torch") is None:
+        if name == "svm":  # scikit-learn's own
             continue
-        yield name, DEFENSES[name](), ["some text"] * 40 if name == "roberta" else rng.normal(size=(40, 3))
+        if name in (*NETWORKS, "transformer") and importlib.util.find_spec("torch") is None:
+            continue
+        yield name, DEFENSES[name](), ["some text"] * 40 if name == "transformer" else rng.normal(size=(40, 3))
 
 
 def test_every_defense_refuses_a_regression_target():
@@ -84,7 +104,7 @@ def test_every_defense_refuses_a_regression_target():
 @pytest.mark.parametrize("y", [np.tile([[0, 1], [1, 1]], (20, 1)), [["a"], ["b", "c"]] * 20], ids=["matrix", "lists"])
 def test_every_defense_refuses_several_labels_per_row(y):
     for name, model, X in made():
-        words = "flat list of labels|1-D|inhomogeneous" if name == "roberta" else "one label per row.*multilabel"
+        words = "flat list of labels|1-D|inhomogeneous" if name == "transformer" else "one label per row.*multilabel"
         with pytest.raises(ValueError, match=words):
             model.fit(X, y)
         assert not hasattr(model, "classes_"), name

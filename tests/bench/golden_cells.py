@@ -3,12 +3,9 @@
     python tests/bench/golden_cells.py
 
 It adds new cells, and refuses other numbers for a cell whose version is not above the one that they were written for:
-raise RESULTS_VERSION in evaluation/spec.py, or VERSION in questions/cells.py or crowds/cells.py for that suite alone.
-golden_digests.txt has a line for every version of every cell. Lines are only ever added to it, so that numbers edited
-by hand are noticed as well.
+raise RESULTS_VERSION in floral_bench/spec.py, or VERSION in questions/cells.py or crowds/cells.py for that suite alone.
 """
 
-import hashlib
 import json
 import sys
 import tempfile
@@ -27,10 +24,9 @@ from floral_bench.runner import run_suite
 from floral_bench.spec import RESULTS_VERSION, Attack, Cell, CellResult, Data, Grid, Method, Suite, params
 from floral_bench.store import Store
 from floral_bench.suites import ABLATIONS, ALL_METHODS, SUITES, nn_methods
-from floral_learn.files.atomic_files import write_all
+from floral_learn.files.atomic_files import write_atomically
 
 FILE = Path(__file__).with_name("golden_cells.json")
-DIGESTS = Path(__file__).with_name("golden_digests.txt")
 DIGITS = 3
 # What differs between machines by more than rounding: time, memory, and residuals near zero.
 LEFT_OUT = {"kkt_residual", "eta_lambda_max", "seconds"}
@@ -144,19 +140,7 @@ def differences(before: dict[str, float], now: dict[str, float]) -> Iterator[str
             yield f"{name}: {old} -> {new}"
 
 
-def digest(numbers: dict[str, float]) -> str:
-    """A few letters that change with any number."""
-    return hashlib.sha256(json.dumps(numbers, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def read_digests(text: str) -> Iterator[tuple[tuple[str, str], str]]:
-    """((version, cell), digest) of each line."""
-    for line in text.splitlines():
-        version, letters, name = line.split("\t")
-        yield (version, name), letters
-
-
-def renew(old: Golden, now: Golden, known: dict[tuple[str, str], str]) -> Golden:
+def renew(old: Golden, now: Golden) -> Golden:
     """What the file shall hold: `now`, with `old` numbers where they agree; a ValueError where no version rose."""
     kept: Golden = {}
     for name, cell in now.items():
@@ -168,8 +152,6 @@ def renew(old: Golden, now: Golden, known: dict[tuple[str, str], str]) -> Golden
         if changed and version == before["version"]:
             raise ValueError(f"{name}: numbers changed and version {version} did not rise\n" + "\n".join(changed))
         kept[name] = {"version": version, "numbers": cell["numbers"] if changed else before["numbers"]}
-        if known.get((version, name), digest(kept[name]["numbers"])) != digest(kept[name]["numbers"]):
-            raise ValueError(f"{name}: other numbers were written for version {version} before")
     return kept
 
 
@@ -177,16 +159,10 @@ def _order(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
-def write(now: Golden, file: Path = FILE, digests: Path = DIGESTS) -> None:
-    """Write both files, or neither where a version had to rise."""
+def write(now: Golden, file: Path = FILE) -> None:
+    """Write the file, unless a version had to rise."""
     old = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    lines = digests.read_text(encoding="utf-8") if digests.exists() else ""
-    known = dict(read_digests(lines))
-    cells = renew(old, now, known)
-    for name, cell in cells.items():
-        if (cell["version"], name) not in known:
-            lines += f"{cell['version']}\t{digest(cell['numbers'])}\t{name}\n"
-    write_all({digests: lines, file: json.dumps(cells, indent=1, ensure_ascii=False) + "\n"})
+    write_atomically(file, json.dumps(renew(old, now), indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":

@@ -64,15 +64,14 @@ def test_a_run_prints_the_table_and_leaves_files(finished):
     ):
         assert text in done.stdout
     names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-    tables = {f"runs/moon/tables/{name}" for name in ("accuracy.md", "accuracy.tex", "hinge_loss.csv")}
-    figures = {f"runs/moon/figures/security.{kind}" for kind in ("png", "svg")}
-    assert {"runs/store.sqlite", "runs/moon/run.json", *tables, *figures} <= names
+    left = {f"runs/moon/{name}" for name in ("accuracy.md", "rows.csv", "run.json", "security.png")}
+    assert {"runs/store.sqlite", *left} <= names
 
 
 def test_progress_is_plain_lines_where_there_is_no_terminal(finished):
     _, done = finished
     assert "\x1b" not in done.stdout + done.stderr
-    assert re.search(r"\d\d:\d\d:\d\d 2/2 .* 100 % done, about", done.stderr)
+    assert re.search(r"\d\d:\d\d:\d\d 2/2 farthest .*, about .* left", done.stderr)
 
 
 def test_the_same_command_again_computes_nothing(finished):
@@ -151,16 +150,81 @@ def test_a_users_file_is_compared_under_attack(tmp_path):
     methods = ("--methods", "floral-fixed,svm-libsvm,curie-libsvm", "--levels", "0,10", "--reps", "2")
     done = floral("bench", "--data", "mine.csv", "--label", "y", "--attack", "random", *methods, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "1 number column standardised: age; 1 category column as 2 indicators: city" in done.stdout
-    assert (tmp_path / "runs/mine/tables/accuracy.md").read_text().count("| 10 %") == 3
+    assert "1 number column standardised: age; 1 category column as 2 indicators: city" in " ".join(done.stdout.split())
+    assert (tmp_path / "runs/mine/accuracy.md").read_text().count("| clean | 10 % |") == 1
     # An edited file is another data set: nothing of the old one is reused.
     (tmp_path / "mine.csv").write_text("\n".join(lines[:-1]) + "\n")
     again = floral("bench", "--data", "mine.csv", "--label", "y", "--attack", "random", *methods, cwd=tmp_path)
     assert "were known" not in again.stdout
 
 
+@pytest.fixture(scope="module")
+def own_file(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("own")
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(90, 3)).round(3)
+    lines = ["a,b,c,y", *(f"{r[0]},{r[1]},{r[2]},{'yes' if r[:2].sum() > 0 else 'no'}" for r in x)]
+    (folder / "mine.csv").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def test_on_a_file_a_first_table_comes_early_and_nothing_is_wider_than_80_columns(own_file):
+    few = ("--methods", "svc-default,safe-boosting,rs,curie-libsvm", "--attack", "random")
+    done = floral("bench", "--data", "mine.csv", "--label", "y", *few, cwd=own_file)
+    assert done.returncode == 0, done.stderr
+    first, whole = done.stdout.split("The first of 3 splits")[1].split("test accuracy, random")[1:]
+    for name in ("SVC()", "ContradictedLabels, boosted trees", "rs", "curie"):
+        assert name in first
+        assert name in whole
+    assert max(map(len, (done.stdout + done.stderr).splitlines())) <= 80
+    assert re.search(r"random 20 %, split 2: ", done.stderr)
+    assert "42 cells, 42 computed" in done.stdout  # 3 splits of 3 x 4 fits and 2 attacks
+
+
+def test_thorough_keeps_what_is_known_and_adds_the_rest(own_file):
+    from floral_bench.cli.bench_data import suite_for_file
+
+    short, thorough = (
+        suite_for_file(own_file / "mine.csv", "y", ["random"], {}, thorough=thorough) for thorough in (False, True)
+    )
+    assert {cell.key for cell in short.cells()} < {cell.key for cell in thorough.cells()}
+    assert {"rs", "dpa"} <= {method.name for method in thorough.methods} - {method.name for method in short.methods}
+
+
+def test_what_is_not_installed_is_skipped_with_a_line(tmp_path, monkeypatch):
+    from floral_bench import adapt_suite
+
+    missing = ("torch", "cleanlab", "transformers")
+    found = adapt_suite.find_spec
+    monkeypatch.setattr(adapt_suite, "find_spec", lambda name: None if name in missing else found(name))
+    few = ("--methods", "svc-default,nn,nn-pgd", "--levels", "0")
+    done = floral("bench", "moon", "--quick", *few, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    words = " ".join(done.stdout.split())
+    assert "skipped, torch is missing" in words
+    assert "nn, nn-pgd" in words
+    assert floral("report", "runs/moon-quick", cwd=tmp_path).returncode == 0
+    texts = floral("bench", "imdb", "--quick", cwd=tmp_path)  # nothing is left of it
+    assert texts.returncode == 0
+    assert "skipped, torch is missing" in texts.stdout
+
+
+def test_a_quick_run_is_not_held_against_the_paper(tmp_path):
+    done = floral("bench", "moon", "--quick", "--methods", "svm", "--levels", "0", cwd=tmp_path)
+    assert "cannot be compared with the paper" in " ".join(done.stdout.split())
+    assert "minus the paper" not in done.stdout
+    assert "*the paper's*" not in (tmp_path / "runs/moon-quick/accuracy.md").read_text()
+
+
+def test_a_whole_suite_has_the_difference_to_the_paper_in_80_columns(finished):
+    _, done = finished
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
 def test_ctrl_c_is_one_line_and_the_run_continues(tmp_path):
-    code = "from floral_learn.cli import main; main()"
+    # Where the tests themselves run in the background, children are born with Ctrl-C ignored.
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    code = f"{heard}; from floral_learn.cli import main; main()"
     command = [
         sys.executable,
         "-c",
@@ -240,7 +304,7 @@ def test_failed_cells_are_an_exit_code_and_the_tables_are_written_all_the_same(t
         done = CliRunner().invoke(app, ["bench", "half"])
         assert done.exit_code == 1
         assert "failed" in done.output
-    assert (tmp_path / "runs" / "half" / "tables" / "accuracy.md").is_file()
+    assert (tmp_path / "runs" / "half" / "accuracy.md").is_file()
 
 
 def test_seed_and_reps_choose_the_replications():

@@ -184,20 +184,21 @@ def test_influence_is_the_overlap_of_duals_and_gradients(place):
     assert rows["", "final", "poisoned_share_network"] == 1
 
 
-def test_tables_show_the_papers_roberta_beside_minilm_and_its_losses(place, tmp_path):
-    pytest.importorskip("pandas", reason="tables need pandas")
+def test_tables_do_not_show_the_papers_roberta_beside_minilm(place, tmp_path):
+    pd = pytest.importorskip("pandas", reason="tables need pandas")
     pytest.importorskip("matplotlib", reason="figures need matplotlib")
     suites, store, _, _ = place
     for suite in suites.values():
         write_outputs(Results(suite, store), tmp_path / suite.name, {"command": "-"})
-    lines = (tmp_path / "imdb" / "tables" / "accuracy.md").read_text().splitlines()
-    line = next(line for line in lines if line.startswith("| 25 % | minilm, fine-tuned |"))
-    assert "| 0.883 |" in line
+    rows = pd.read_csv(tmp_path / "imdb" / "rows.csv").set_index("method")
+    assert rows.loc["minilm, fine-tuned", "paper"].isna().all()
+    assert rows.loc["floral, own encoder", "paper"].notna().any()
     for name in ("imdb", "imdb_heads"):
-        assert (tmp_path / "imdb" / "figures" / f"{name}.png").stat().st_size > 1000
-    overlap = (tmp_path / "imdb-influence" / "tables" / "overlap.md").read_text()
+        assert (tmp_path / "imdb" / f"{name}.png").stat().st_size > 1000
+    overlap = (tmp_path / "imdb-influence" / "accuracy.md").read_text()
+    assert "## Overlap" in overlap
     assert "**" not in overlap  # more is not better there
-    assert (tmp_path / "imdb-influence" / "figures" / "overlap.png").stat().st_size > 1000
+    assert (tmp_path / "imdb-influence" / "overlap.png").stat().st_size > 1000
     setting = (10, 0.005)
     assert paper_value("comp-imdb-additional", 40, setting, "floral, own encoder", "hinge_loss", "last") is not None
     assert (

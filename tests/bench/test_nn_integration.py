@@ -12,7 +12,7 @@ from floral_bench.adapt_suite import adapt  # noqa: E402
 from floral_bench.cell_data import load  # noqa: E402
 from floral_bench.families.network_heads import BUDGETS, gradient_labels  # noqa: E402
 from floral_bench.families.networks import network_of  # noqa: E402
-from floral_bench.reporting import heads_tables  # noqa: E402
+from floral_bench.reporting import details  # noqa: E402
 from floral_bench.reporting.page import render  # noqa: E402
 from floral_bench.reporting.results import Results  # noqa: E402
 from floral_bench.reporting.write import write_outputs  # noqa: E402
@@ -132,23 +132,24 @@ def test_the_gradient_attack_goes_against_a_network_on_clean_labels(results):
 
 def test_tables_figures_and_page_are_written(results, tmp_path):
     written = {path.name for path in write_outputs(results, tmp_path, {})}
-    assert {"accuracy.md", "epochs.png", "epochs.svg", "heads.png", "run.json"} <= written
-    table = (tmp_path / "tables" / "accuracy.md").read_text()
-    assert "| farthest | 10 % | nn+floral (B = level), 3 turns |" in table
+    assert {"accuracy.md", "epochs.png", "heads.png", "rows.csv", "run.json"} == written
+    table = (tmp_path / "accuracy.md").read_text()
+    assert "| nn+floral (B = level), 3 turns |" in table
     page = render(results, {"environment": {}, "command": "floral bench tiny", "seeds": [1, 2]})
     assert "heads fitted on its features" in page
-    side_by_side = (tmp_path / "tables" / "by_method.md").read_text()
+    side_by_side = table.split("## Methods side by side")[1]
     place = next(p for p in results.cells if p.method.title == "nn+svm" and p.level == 10 and p.attack == "farthest")
-    assert "| farthest | 10 % |" in side_by_side
+    assert "| farthest | 10\u00a0% |" in side_by_side
     assert f"{results.values(place, 'last').mean():.3f}" in side_by_side
 
 
 def test_what_turns_change_is_taken_split_by_split(results):
-    wide = heads_tables.accuracies(results)
+    wide = details.heads(results)
     here = wide.loc[("farthest", 10)]
     apart = (here["nn+floral (B = level), 1 turn"] - here["nn+floral (B = level)"]).mean()
-    (line,) = [row for row in heads_tables.turns(results).splitlines() if row.startswith("| farthest | 10 %")]
-    assert line.split("|")[3].split("±")[0].strip() == f"{apart:+.3f}"
+    table = details.turns(results).set_index(["attack", "poisoned"])
+    shown = table.loc[("farthest", "10\u00a0%"), "head after 1 turn - head"]
+    assert shown.split("±")[0].strip() == f"{apart:+.3f}"
     assert set(wide.index.get_level_values("attack")) >= {"none", "farthest"}
 
 

@@ -22,7 +22,6 @@ from floral_bench.reporting.making import (
     write_note,
 )
 from floral_bench.reporting.origin import NOT_RECORDED, Part, note_of
-from floral_bench.reporting.who_won import winners
 from floral_bench.spec import RESULTS_VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,7 +31,7 @@ NOTES = sorted(RESULTS.glob("*/run.json"))
 
 
 #: Folders whose time is not known in full. Every run notes its time now: no folder may be added.
-NOT_TIMED = {"arena", "unseen"}
+NOT_TIMED = {"arena", "more-problems"}
 OF_A_MACHINE = {"commit", "python", "numpy", "scikit-learn", "system", "results_version"}
 
 
@@ -78,10 +77,10 @@ def test_a_note_is_made_of_parts_and_never_of_unknown_or_dirty_ones():
 
 
 def test_what_a_run_did_is_kept_beside_its_rows_cell_by_cell(tmp_path):
-    words = ["/somewhere/benchmarks/unseen.py", "run", "/data/rows.jsonl", "--note", "two words"]
-    assert typed(words) == "python benchmarks/unseen.py run rows.jsonl --note 'two words'"
-    words = ["unseen.py", "--out=/data/b", "--model", "org/model", "here/rows.csv"]
-    assert typed(words) == "python benchmarks/unseen.py --out=b --model org/model here/rows.csv"
+    words = ["/somewhere/benchmarks/more_problems.py", "run", "/data/rows.jsonl", "--note", "two words"]
+    assert typed(words) == "python benchmarks/more_problems.py run rows.jsonl --note 'two words'"
+    words = ["more_problems.py", "--out=/data/b", "--model", "org/model", "here/rows.csv"]
+    assert typed(words) == "python benchmarks/more_problems.py --out=b --model org/model here/rows.csv"
     rows = tmp_path / "rows.csv"
     first = Making("python benchmarks/a.py", {"commit": "abc1234"}, "2026-01-01T10:00:00").beside(rows)
     assert makings(tmp_path) == []
@@ -141,23 +140,48 @@ def test_a_note_counts_the_cells_of_each_of_its_commits(path):
         assert sum(part["cells"] for part in parts) == note["cells"]
 
 
-def test_sentences_and_counts_are_those_of_the_tables():
+def test_counts_are_those_of_the_rows():
     expected = summary.to_markdown(summary.read_suites(RESULTS))
     assert (RESULTS / "summary.md").read_text(encoding="utf-8") == expected, "python benchmarks/run_suites.py summary"
 
 
-@pytest.mark.parametrize("path", sorted(RESULTS.glob("*/accuracy.csv")), ids=lambda path: path.parent.name)
-def test_bold_is_the_best_of_comparable_rows(path):
-    table = pd.read_csv(path)
+def test_the_numbers_of_pages_are_those_of_the_rows(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    fill = importlib.import_module("fill_numbers")
+    places = sum(len(fill.PLACE.findall(page.read_text(encoding="utf-8"))) for page in fill.PAGES)
+    assert places > 150
+    assert [line for page in fill.PAGES for line in fill.changes(page)] == [], "python benchmarks/fill_numbers.py"
+
+
+def test_a_number_is_filled_with_its_digits_and_its_sign(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    fill = importlib.import_module("fill_numbers")
+    lines = [
+        {"attack": a, "C": 10, "gamma": 1, "level": level, "method": m, "statistic": "last", "metric": "accuracy"}
+        | {"mean": mean, "configuration": ""}
+        for a in ("top-k (early)", "random")
+        for m, level, mean in (("floral", 0, 0.95), ("floral", 10, 0.91234), ("floral", 25, 0.8), ("svm", 10, 0.9))
+    ]
+    monkeypatch.setattr(fill, "rows", lambda suite: pd.DataFrame(lines))
+    assert fill.filled("has 0.1<!--=moon; floral; last; 10--> or") == "has 0.9<!--=moon; floral; last; 10--> or"
+    assert fill.filled("+0.000<!--=moon; floral - svm; last; 10-->").startswith("+0.012<")
+    assert fill.filled("9.9<!--=moon; svm - floral; last; 10; points-->").startswith("1.2<")
+    assert fill.filled("0.00<!--=moon; floral; last; poisoned; min; attack=top-k-->").startswith("0.80<")
+    assert fill.filled("0.000<!--=moon; floral; last; 10; paper-->").startswith("0.907<")
+    with pytest.raises(ValueError, match="moon has no 'last' of 'curie' at 10 %"):
+        fill.filled("0.0<!--=moon; curie; last; 10-->")
+
+
+def test_bold_on_a_page_is_the_best_of_comparable_rows():
+    table = pd.read_csv(RESULTS / "moon" / "rows.csv")
+    table = table[(table.metric == "accuracy") & table.compared.notna()]
     means = table["mean"].round(3)
     groups = [table[name] for name in ("attack", "C", "gamma", "level", "statistic", "compared")]
     top, low = means.groupby(groups).transform("max"), means.groupby(groups).transform("min")
-    unclear = (table["mean"] * 1000 % 1 - 0.5).abs() < 0.02  # the file's five digits do not say how three are rounded
+    unclear = (table["mean"] * 1000 % 1 - 0.5).abs() < 0.02  # the file's digits do not say how three are rounded
     clear = ~unclear.groupby(groups).transform("any")
     assert clear.any()
     assert (((means == top) & (top > low)) == (table.best == "yes"))[clear].all()
-    assert path.with_suffix(".md").read_text(encoding="utf-8").count("**") == 2 * (table.best == "yes").sum()
-    assert path.with_suffix(".tex").read_text(encoding="utf-8").count(r"\textbf{") == (table.best == "yes").sum()
 
 
 def rows(**values):
@@ -175,60 +199,35 @@ def test_a_lead_is_counted_to_three_digits_and_ties_count():
     assert summary.leads(rows(floral=(0.9, None)), "last") == summary.Leads(0, 0), "alone, nobody leads"
     behind = rows(floral=(0.89, 0.9), svm=(0.9, 0.9))
     assert summary.leads(behind, "last") == summary.Leads(0, 1)
-    assert summary.differences(behind, "floral", "last", "svm") == pytest.approx([-0.01])
-    assert winners(behind, "last") == [("10 %", "svm 0.900", "floral 0.890")]
+    assert summary.differences(behind, "floral", "svm", "last") == pytest.approx([-0.01])
 
 
 def test_a_cell_that_two_suites_show_counts_once():
     table = rows(floral=(0.9, 0.9), svm=(0.8, 0.91))
+
+    def once(*tables):
+        return summary.once([summary.Published("a suite", table) for table in tables])
+
     other = table.assign(gamma=0.5)
-    assert summary.leads(summary.once([table, table]), "last") == summary.Leads(1, 1)
-    assert summary.leads(summary.once([table, table, other]), "last") == summary.Leads(2, 2)
-    assert len(summary.differences(summary.once([table, other]), "floral", "last", "svm")) == 2
-    assert len(summary.differences(summary.once([table, table.assign(data="mnist")]), "floral", "last", "svm")) == 2
-    free = summary.once([table, other]).assign(per_setting=False)
-    assert summary.differences(free, "floral", "last", "svm") == pytest.approx([0.1]), "no kernel of the suite"
+    assert summary.leads(once(table, table), "last") == summary.Leads(1, 1)
+    assert summary.leads(once(table, table, other), "last") == summary.Leads(2, 2)
+    assert len(summary.differences(once(table, other), "floral", "svm", "last")) == 2
+    assert len(summary.differences(once(table, table.assign(data="mnist")), "floral", "svm", "last")) == 2
+    free = once(table, other).assign(per_setting=False)
+    assert summary.differences(free, "floral", "svm", "last") == pytest.approx([0.1]), "no kernel of the suite"
 
 
-def test_a_table_of_the_paper_on_other_labels_is_in_no_total():
-    methods = dict.fromkeys(("svm", "nn", "curie", "k-lid"), (0.8, 0.8))
-    tables = {
-        "moon": ("comp-moon", rows(floral=(0.9, 0.9), **methods)),
-        "moon-reference": ("comp-moon", rows(floral=(0.7, 0.9), **methods).assign(attack="authors' labels")),
-        "few": ("comp-moon", rows(floral=(0.7, 0.9))),
-    }
-    suites = [
-        summary.Published(name, table.assign(data_name="moon"), paper, False) for name, (paper, table) in tables.items()
-    ]
-    first, again = summary.against_the_paper(suites)
-    assert [suite.name for suite in first] == ["moon"]
-    assert [suite.name for suite in again] == ["moon-reference"]
-    page = summary.to_markdown(suites)
-    assert "first among the paper's methods in 1 of 1 poisoned cells" in page
-    assert "| [moon-reference](moon-reference/accuracy.md) | 5 |" in page
-
-
-def test_the_published_counts_have_no_cell_twice():
+def test_the_published_counts_have_everyone_and_no_cell_twice():
     """26 cells: Moon's five levels, two more kernels, three attacks; MNIST's two attacks, three levels each."""
-    first, again = summary.against_the_paper(summary.read_suites(RESULTS))
-    assert {suite.name for suite in again} == {"mnist-duals", "moon-reference"}
-    table = summary.once([suite.table for suite in first])
+    suites = summary.read_suites(RESULTS)
+    assert set(summary.OTHER_LABELS) <= {suite.name for suite in suites}
+    table = summary.once([suite for suite in suites if suite.name not in summary.OTHER_LABELS])
     assert summary.leads(table, "last").cells == summary.leads(table, "last", "paper").cells == 5 + 6 + 9 + 6
-    assert len(summary.differences(table, "FloralClassifier()", "final", "SVC()")) == 5 + 9 + 6
-
-
-def test_suites_of_an_earlier_version_are_named_and_counted_apart(tmp_path):
-    methods = dict.fromkeys(("svm", "nn", "curie", "k-lid"), (0.8, 0.8))
-    for name, floral in (("new", 0.9), ("old", 0.7), ("unnoted", 0.7)):
-        (tmp_path / name).mkdir()
-        rows(floral=(floral, 0.9), **methods).to_csv(tmp_path / name / "accuracy.csv", index=False)
-    for name, version in (("new", RESULTS_VERSION), ("old", RESULTS_VERSION - 1)):
-        (tmp_path / name / "run.json").write_text(json.dumps({"environment": {"results_version": str(version)}}))
-    page = summary.to_markdown(summary.read_suites(tmp_path))
-    assert "first among the paper's methods in 1 of 3 poisoned cells" in page
-    assert "earlier version, not yet run again: old, unnoted. Without them FLORAL is first in: last 1 of 1." in page
-    assert "### new\n" in page
-    assert "### unnoted (earlier version)\n" in page
+    shown = summary.against_the_svm(table)
+    methods = {name for names in summary.TOLD.values() for name in names}
+    assert dict(zip(shown.method, shown.cells, strict=True)) == dict.fromkeys(methods, 26) | {
+        "FloralClassifier()": 5 + 9 + 6
+    }
 
 
 def test_the_command_in_a_note_names_no_folder_of_the_machine(monkeypatch):
@@ -261,13 +260,12 @@ def test_a_quick_run_is_published_whole(tmp_path):
         "--docs",
         str(tmp_path / "docs"),
     ]
-    steps = (["run", "--families", "attack"], ["run", "--families", "games"], ["run"], ["publish"])
+    steps = (["run"], ["publish"], ["pack", "--to", str(tmp_path / "small.sqlite")])
     for words in steps:
         done = subprocess.run([*script, *words, *given], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
-    for name, file in (("moon-quick", "accuracy.md"), ("sensitivity-quick", "per_budget.md")):
-        assert (tmp_path / "docs" / name / file).is_file()
+    for name in ("moon-quick", "sensitivity-quick"):
+        assert {"accuracy.md", "rows.csv"} <= {path.name for path in (tmp_path / "docs" / name).iterdir()}
         note = json.loads((tmp_path / "docs" / name / "run.json").read_text())
         assert {"command", "environment", "started", "seconds", "seeds", "suite"} <= set(note)
-        assert note["command"].count("run_suites.py run --families") == 2, "every command that it took"
-    assert "How often FLORAL leads" in (tmp_path / "docs" / "summary.md").read_text()
+    assert "How often FLORAL's game leads" in (tmp_path / "docs" / "summary.md").read_text()

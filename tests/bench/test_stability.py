@@ -6,7 +6,7 @@ import pytest
 from tiny import TINY
 
 from floral_bench.cell_data import load
-from floral_bench.families.contraction import stability_rows
+from floral_bench.families.contraction import stability_table
 from floral_bench.reporting import write
 from floral_bench.reporting.results import Results
 from floral_bench.runner import run_suite
@@ -53,12 +53,12 @@ def test_in_the_spectral_norm_no_step_moves_two_runs_apart(results):
 
 def test_the_table_and_the_figure_are_written(results, tmp_path, monkeypatch):
     monkeypatch.setattr(write, "_bounds", partial(write._bounds, n_games=20, rounds=40))  # tests/theory plays more
-    names, rows = stability_rows(results)
-    assert names[:3] == ["poisoned", "step", "kappa_inf"]
-    assert len(rows) == len(SUITE.levels) * len(ETAS)
+    table = stability_table(results)
+    assert list(table.columns[:3]) == ["poisoned", "step", "kappa_inf"]
+    assert len(table) == len(SUITE.levels) * len(ETAS)
     written = {path.name for path in write.write_outputs(results, tmp_path, {})}
-    assert {"costs.md", "stability.md", "stability.csv", "stability.png", "stability.svg", "run.json"} <= written
-    bounds = (tmp_path / "tables" / "bounds.md").read_text()
+    assert {"accuracy.md", "rows.csv", "stability.png", "run.json"} == written
+    bounds = (tmp_path / "accuracy.md").read_text().split("## Bounds, checked along games")[1].strip()
     violated = {line.split(" | ")[0].strip("| "): line.split(" | ")[-3] for line in bounds.splitlines()[2:]}
     assert violated["lemma 1 printed"] != "0"  # the paper's Lemma 1 fails on real rounds
     assert violated["lemma 1 proven"] == violated["lemma 2 printed"] == "0"

@@ -1,8 +1,4 @@
-import csv
-import io
-import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,12 +7,11 @@ from tiny import GRID, TINY
 from floral_bench.cli.bench_data import suite_for_file
 from floral_bench.figures import FIGURES, write_figures
 from floral_bench.metrics import sample_deviation
-from floral_bench.reporting import last_round, per_budget, tables
-from floral_bench.reporting.by_level import by_level
-from floral_bench.reporting.comparable import comparable
+from floral_bench.reporting import details, tables
 from floral_bench.reporting.paper import paper_value, paper_values
 from floral_bench.reporting.results import Results
-from floral_bench.reporting.write import write_outputs
+from floral_bench.reporting.tables import by_level, comparable
+from floral_bench.reporting.write import rows_of, write_outputs
 from floral_bench.runner import run_suite
 from floral_bench.spec import CellResult, params
 from floral_bench.store import Store
@@ -117,13 +112,18 @@ def test_every_form_of_a_table_marks_the_same_numbers(results):
     table = tables.comparison(results)
     marked = sum(entry.best for row in table.rows for entry in row.entries.values())
     assert marked
-    assert tables.to_markdown(table).count("**") == 2 * marked
-    assert tables.to_latex(table).count(r"\textbf{") == marked
-    rows = list(csv.DictReader(io.StringIO(tables.to_csv(table))))
-    assert sum(row["best"] == "yes" for row in rows) == marked
-    assert all(row["compared"] for row in rows)
-    cells = [entry for part in by_level(table) for _, shown in part.rows for entry in shown if entry is not None]
+    small = by_level(table)
+    assert sum(tables.level_markdown(part).count("**") for part in small) == 2 * marked
+    rows = tables.tidy(table)
+    assert (rows.best == "yes").sum() == marked
+    assert rows.compared.all()
+    cells = [entry for part in small for _, shown in part.rows for entry in shown if entry is not None]
     assert sum(entry.best for entry in cells) == marked, "the page and the terminal show these"
+    for part in small:
+        lines = tables.level_markdown(part).splitlines()
+        assert len({line.count("|") for line in lines}) == 1
+        assert all(f"{entry.mean:.3f}" in "".join(lines) for _, row in part.rows for entry in row)
+        assert " ± " not in "".join(lines), "a number and its deviation do not break"
 
 
 def entries(**columns):
@@ -143,24 +143,38 @@ def test_best_is_best_of_comparable_numbers_only(results):
     assert not any(row.entries["final"].best for row in tied), "level to three digits: nobody won"
 
 
-def test_steps_that_the_paper_does_not_have_stand_in_columns_of_their_own(tmp_path):
-    grid = replace(GRID, etas=(1e-3,), more_etas=(3e-3,), decays=(None,), flips=(0.05,))
+def test_settings_that_the_paper_does_not_have_are_rows_that_say_so(tmp_path):
+    grid = replace(GRID, etas=(1e-3,), decays=(5,), more_decays=(None,), flips=(0.05,))
     suite = replace(TINY, methods=PGD[:2], levels=(0,), grid=grid)
     with Store(tmp_path / "s.sqlite") as store:
         run_suite(suite, store)
         results = Results(suite, store)
         table = tables.comparison(results)
-        assert table.statistics == (
-            "best",
-            "last",
-            "average",
-            *(f"{s} (wider grid)" for s in ("best", "last", "average")),
-        )
-        for row in table.rows:
-            assert all("eta=0.001" in row.entries[s].config for s in ("best", "last", "average"))
-            for statistic in ("best", "last", "average"):
-                assert row.entries[f"{statistic} (wider grid)"].mean >= row.entries[statistic].mean
-        assert set(results.frame[results.frame.method == "floral"].eta.dropna()) == {1e-3, 3e-3}
+        floral, svm = (row.entries for row in table.rows)
+        for statistic in ("best", "last", "average"):
+            assert "decay=5" in floral[statistic].config
+            assert floral[f"{statistic} (wider grid)"].mean >= floral[statistic].mean
+            assert f"{statistic} (wider grid)" not in svm, "an extension of FLORAL's grid alone"
+        assert [name for name, _ in by_level(table)[0].rows] == ["floral", "floral (also without decay)", "svm"]
+        settings = rows_of(results).query("statistic == 'last, at one setting'").configuration
+        assert set(settings) == {"eta=0.001 decay=none", "eta=0.001 decay=5"}
+        steps = replace(suite, grid=replace(grid, more_decays=(), more_etas=(3e-3,)))
+        run_suite(steps, store)
+        assert all("last (wider grid)" in row.entries for row in tables.comparison(Results(steps, store)).rows)
+
+
+def test_of_settings_that_are_level_the_first_is_taken(tmp_path):
+    level = {"a": (0.9, 0.7), "b": (0.9, 0.7 + 1e-9)}
+    results = planted(tmp_path, [level, level])
+    assert tables.comparison(results).rows[0].entries["last"].config == "a"
+
+
+def test_the_papers_grid_has_its_forty_configurations():
+    from floral_bench.families.games import configurations
+
+    cell = next(cell for cell in SUITES["moon"].cells() if cell.method.name == "floral")
+    inside = [name for name, *_ in configurations(cell, 500) if not name.endswith("decay=none")]
+    assert (len(inside), len(configurations(cell, 500))) == (40, 60)
 
 
 def test_every_deviation_is_that_of_a_sample():
@@ -169,16 +183,6 @@ def test_every_deviation_is_that_of_a_sample():
     assert sample_deviation([1.0, 2.0]) == pytest.approx(np.sqrt(0.5))
     assert np.isnan(sample_deviation([1.0]))
     assert np.isnan(sample_deviation(np.ones((1, 4)), axis=0)).all()
-    other = re.compile(r"\bstd\((?![^()]*ddof=1)")
-    sources = Path(tables.__file__).parents[1].rglob("*.py")
-    # crowds/problems.py divides features by theirs: no deviation of replications
-    assert {path.name for path in sources if other.search(path.read_text())} <= {"problems.py"}
-    package = Path(tables.__file__).parents[2]
-    assert [path.name for path in package.rglob("*.py") if "ddof" in path.read_text()] == ["deviation.py"]
-    root = Path(__file__).resolve().parents[2]
-    scripts = [path for folder in ("benchmarks", "examples") for path in (root / folder).rglob("*.py")]
-    own = re.compile(r"\b(?:nan)?std\(|\bp?stdev\(|ddof|\.agg\([^)]*[\"']std")
-    assert [path.name for path in scripts if own.search(path.read_text(encoding="utf-8"))] == []
 
 
 def test_accuracy_and_recovery_of_every_budget_are_a_table(tmp_path):
@@ -186,28 +190,28 @@ def test_accuracy_and_recovery_of_every_budget_are_a_table(tmp_path):
     with Store(tmp_path / "s.sqlite") as store:
         run_suite(suite, store)
         results = Results(suite, store)
-        clean, poisoned = (per_budget.budgets_of(results, place) for place in per_budget.floral_places(results))
-        assert [(row.budget, row.flips) for row in poisoned] == [(0, 0), (6, 3), (12, 6)]
-        assert all(row.recovery is None for row in (*clean, poisoned[0]))
-        assert all(0 <= row.recovery[0] <= 1 for row in poisoned[1:])
-        place = per_budget.floral_places(results)[1]
-        config = per_budget.nearest_config(results, place, 6)
-        rounds, shares = per_budget.recovery_over_rounds(results, place, config)
+        table = details.per_budget(results)
+        poisoned = table[table.level == 10]
+        assert list(zip(poisoned.B, poisoned.k, strict=True)) == [(0, 0), (6, 3), (12, 6)]
+        assert table[(table.level == 0) | (table.B == 0)].recovery.isna().all()
+        assert poisoned.recovery[1:].between(0, 1).all()
+        place = details.floral_places(results)[1]
+        config = details.nearest_config(results, place, 6)
+        rounds, shares = details.recovery_over_rounds(results, place, config)
         whole = np.mean(results.traces(place, "recovery", config=config), axis=0)
-        assert len(rounds) == len(shares) == len(whole) - per_budget.WINDOW
+        assert len(rounds) == len(shares) == len(whole) - details.WINDOW
         assert (rounds[0], shares[0]) == (6, pytest.approx(whole[1:11].mean())), "rounds 1 to 10, without the warm-up"
-        place = per_budget.floral_places(results)[1]
         frame = results.frame
         mine = frame[
             (frame.method == "floral") & (frame.level == 10) & (frame.budget == 6) & (frame.statistic == "last")
         ]
         expected = mine[mine.metric == "accuracy"].groupby("config")["value"].mean().max()
-        assert poisoned[1].accuracy["last"][0] == pytest.approx(expected)
-        assert per_budget.nearest_config(results, place, 11.0).startswith("B=12 ")
+        assert poisoned["last"].iloc[1] == pytest.approx(expected)
+        assert details.nearest_config(results, place, 11.0).startswith("B=12 ")
         written = {path.name for path in write_outputs(results, tmp_path / "out", {})}
-    assert {"per_budget.md", "per_budget.csv", "sensitivity.png", "recovery.png"} <= written
-    text = (tmp_path / "out" / "tables" / "per_budget.md").read_text()
-    assert text.count("| 10 % |") == 3
+    assert {"accuracy.md", "rows.csv", "sensitivity.png", "recovery.png", "run.json"} == written
+    page = (tmp_path / "out" / "accuracy.md").read_text()
+    assert page.split("By budget")[1].count("| 10 % |") == 3
 
 
 def test_for_losses_the_smallest_is_marked(results):
@@ -218,25 +222,12 @@ def test_for_losses_the_smallest_is_marked(results):
     assert set(marked) == ({min(rounded)} if len(set(rounded)) > 1 else set())
 
 
-def test_markdown_csv_and_latex_agree(results):
-    table = tables.comparison(results)
-    markdown, latex = tables.to_markdown(table), tables.to_latex(table)
-    rows = list(csv.DictReader(io.StringIO(tables.to_csv(table))))
-    assert len(rows) == sum(len(row.entries) for row in table.rows)
-    for row in rows:
-        assert f"{float(row['mean']):.3f}" in markdown
-        assert f"{float(row['mean']):.3f}" in latex
-    widths = {line.count(" & ") for line in latex.splitlines() if " & " in line}
-    assert len(widths) == 1
-    assert r"10 \%" in latex
-    assert len({line.count("|") for line in markdown.splitlines()}) == 1
-
-
-def test_attack_and_setting_are_columns_only_where_they_differ(results):
-    assert "C, gamma" not in tables.header(tables.comparison(results))
+def test_settings_are_named_only_where_they_differ(results):
+    assert {part.setting for part in by_level(tables.comparison(results))} == {""}
     two = replace(TINY, settings=((10, 1), (1, 1)), methods=TINY.methods[-1:])
     run_suite(two, results.store)
-    assert "C, gamma" in tables.header(tables.comparison(Results(two, results.store)))
+    small = by_level(tables.comparison(Results(two, results.store)))
+    assert {part.setting for part in small} == {"C = 10, gamma = 1", "C = 1, gamma = 1"}
 
 
 def test_time_and_memory_of_every_method_are_known(results):
@@ -259,14 +250,11 @@ def test_every_figure_is_drawn_and_is_not_empty(tmp_path):
     with Store(tmp_path / "s.sqlite") as store:
         assert run_suite(suite, store).failed == 0
         written = write_figures(Results(suite, store), tmp_path / "figures")
-    assert {path.name for path in written} == {f"{name}.{kind}" for name in DRAWN for kind in ("png", "svg")}
+    assert {path.name for path in written} == {f"{name}.png" for name in DRAWN}
     for path in written:
-        if path.suffix == ".png":
-            picture = imread(path)
-            assert picture.shape[1] > 400
-            assert picture[..., :3].std() > 0.05
-        else:
-            assert path.read_text().startswith("<?xml")
+        picture = imread(path)
+        assert picture.shape[1] > 400
+        assert picture[..., :3].std() > 0.05
 
 
 def test_figures_without_results_are_left_out(tmp_path):
@@ -275,28 +263,32 @@ def test_figures_without_results_are_left_out(tmp_path):
 
 
 def test_the_last_round_is_read_in_three_ways(results):
-    rows = last_round.last_rounds(results)
-    assert {row.place.method.name for row in rows} == {"floral", "svm"}
-    for row in rows:
-        assert row.lowest <= row.chosen <= row.each + 1e-12
-        assert row.chosen == pytest.approx(results.values(row.place, "last").mean())
-        assert row.setting.startswith("B=") == (row.place.method.name == "floral")
-    text = last_round.to_markdown(results)
-    assert len(text.splitlines()) == 2 + len(rows)
-    assert f"| {rows[0].setting} |" in text
+    found = details.last_round(results)
+    assert set(found.method) == {"floral", "svm"}
+    for place in results.cells:
+        own = found[(found.level == place.level) & (found.method == place.method.title)]
+        if not len(own):
+            continue
+        by_way = own.drop_duplicates("statistic").set_index("statistic")["mean"]
+        chosen = results.values(place, "last").mean()
+        assert by_way[details.LOWEST] <= chosen <= by_way[details.EACH] + 1e-12
+        if place.method.name == "svm":
+            settings = own[own.statistic == details.SETTINGS]
+            assert len(settings) == len(GRID.etas) * len(GRID.decays)
+            assert settings["mean"].max() == pytest.approx(chosen), "what the tables show"
 
 
-def test_the_last_round_of_the_plain_svm_is_shown_at_every_step(results):
-    found = last_round.plain_svm(results)
-    assert len(found) == len(TINY.levels) * len(GRID.etas) * len(GRID.decays)
-    chosen = {
-        place.level: results.values(place, "last").mean() for place in results.cells if place.method.name == "svm"
-    }
-    assert found.groupby("level")["accuracy"].max().to_dict() == pytest.approx(chosen), "what the tables show"
-    text = last_round.plain_svm_markdown(found)
-    assert text.splitlines()[0] == "| step and decay | clean | 10 % |"
-    assert f"| {found.accuracy.iloc[0]:.3f} |" in text
-    table = list(csv.DictReader(io.StringIO(last_round.to_csv(results))))
-    for row, line in zip(last_round.last_rounds(results), table, strict=True):
-        assert float(line["best_of_each"]) == pytest.approx(row.each, abs=1e-5)
-        assert line["method"] == row.place.method.title
+def test_a_default_that_is_the_lowest_line_is_named_in_the_caption(results, monkeypatch):
+    from floral_bench.reporting import write
+
+    places = [place for place in results.cells if place.level == 10]
+    default = replace(places[0], method=replace(FIXED, label="FloralClassifier()"))
+
+    def caption(value):
+        rows = [tables.Row(place, entries(final=0.9 + n / 100)) for n, place in enumerate(places)]
+        table = tables.Table("", "accuracy", (*rows, tables.Row(default, entries(final=value))), ("final",))
+        monkeypatch.setattr(write, "comparison", lambda _: table)
+        return write._lowest(results)
+
+    assert caption(0.8) == " Among the single fits under farthest, `FloralClassifier()` is the lowest line at 10 %."
+    assert caption(0.905) == ""

@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from floral_bench.reporting.by_level import by_level
 from floral_bench.reporting.results import Place
-from floral_bench.reporting.tables import Entry, Row, Table
+from floral_bench.reporting.tables import Entry, Row, Table, by_level
 from floral_bench.reporting.verdict import verdict
 from floral_bench.spec import Data, Method, params
 

@@ -390,3 +390,36 @@ LANDMARKS = {
 )
 def test_scikit_learn(estimator, check):
     check(estimator)
+
+
+def test_shorter_products_of_torch_take_more_off():
+    torch = pytest.importorskip("torch")
+    X, y, queries = data(200, 1)
+    clf = CertifiedKernelClassifier(rank=50, dtype="float32", device="cpu").fit(X, y)
+    before = clf.certified_flips(queries)
+    torch.set_float32_matmul_precision("medium")
+    try:
+        after = clf.certified_flips(queries)
+    finally:
+        torch.set_float32_matmul_precision("highest")
+    assert (after <= before).all()
+    assert (after < before).any()
+
+
+@pytest.mark.parametrize("options", [{}, {"rank": 20}, {"kernel": "linear"}])
+def test_held_out_certificates_are_those_of_fits_without_the_row(options):
+    X, y, _ = data(40, 3, 3)
+    weight = np.where(np.arange(40) % 4, 1.0, 2.5)
+    weight[3] = 0.0
+    clf = CertifiedKernelClassifier(ridge=1.5, gamma=0.3, **options).fit(X, y, sample_weight=weight)
+    found = clf.held_out_certificate([0, 7, 12])
+    for place, row in enumerate((0, 7, 12)):
+        lighter = weight.copy()
+        lighter[row] = 1e-12  # next to nothing: the row is there and has no say
+        alone = CertifiedKernelClassifier(ridge=1.5, gamma=0.3, **options).fit(X, y, sample_weight=lighter)
+        assert found.prediction[place] == alone.predict(X[[row]])[0]
+        assert found.flips[place] == alone.certified_flips(X[[row]])[0]
+        assert row not in found.rows[place]
+    assert len(clf.held_out_certificate().flips) == 39
+    with pytest.raises(ValueError, match="rows names 3, which is not a training row"):
+        clf.held_out_certificate([1, 3])

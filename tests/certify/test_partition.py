@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
+from floral_learn import CertifiedKernelClassifier
 from floral_learn.certify.partition import PartitionAggregationClassifier, certified_votes, deal_by_features
 
 
@@ -39,9 +41,51 @@ def votes_needed(ballots, n_classes):
 def test_the_formula_is_exact_for_every_outcome_of_a_small_vote(n_votes, n_classes):
     for ballots in product(range(n_classes), repeat=n_votes):
         counts = [ballots.count(c) for c in range(n_classes)]
-        winner, radius = certified_votes(np.array([counts]))
+        winner, radius = certified_votes(np.array([ballots]), n_classes)
         assert winner[0] == winner_of(counts)
         assert radius[0] == votes_needed(ballots, n_classes) - 1
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 10_000), st.integers(2, 3), st.integers(1, 6))
+def test_property_with_prices_the_cheapest_change_of_ballots_is_found(seed, n_classes, n_votes):
+    rng = np.random.default_rng(seed)
+    ballots, prices = rng.integers(0, n_classes, size=(1, n_votes)), rng.integers(1, 9, size=(1, n_votes))
+    winner, radius = certified_votes(ballots, n_classes, prices)
+    least = np.inf
+    for other in product(range(n_classes), repeat=n_votes):
+        changed = np.array(other) != ballots[0]
+        if winner_of([other.count(c) for c in range(n_classes)]) != winner[0]:
+            least = min(least, prices[0, changed].sum())
+    assert radius[0] == least - 1
+
+
+def test_voters_that_know_what_they_survive_certify_exactly_with_two_classes():
+    rng = np.random.default_rng(0)
+    y = np.arange(16) % 2
+    X = rng.normal(size=(16, 2)) * 0.3 + 4 * y[:, None]
+    base = CertifiedKernelClassifier(gamma=0.1, ridge=1.0)
+    model = PartitionAggregationClassifier(base, n_partitions=3).fit(X, y)
+    queries = np.r_[X[:6], rng.normal(size=(4, 2)) + 2]
+    found, before = model.certified_flips(queries), model.predict(queries)
+    assert found.max() >= 2
+    black_box = PartitionAggregationClassifier(LogisticRegression(), n_partitions=3).fit(X, y)
+    assert black_box.certified_flips(queries).max() == 1
+    # every part's regression by an inverse, for all 2^16 label vectors at once
+    vectors = np.array(list(product([0, 1], repeat=16)))
+    away = (vectors != y).sum(axis=1)
+    kernel = lambda A, B: rbf_kernel(A, B, gamma=0.1) + 1  # noqa: E731
+    votes = np.zeros((len(vectors), len(queries)))
+    for part in range(3):
+        rows = np.flatnonzero(model.partition_ == part)
+        a = kernel(queries, X[rows]) @ np.linalg.inv(kernel(X[rows], X[rows]) + 1.0 * np.eye(len(rows)))
+        own = vectors[:, rows]
+        said = (own * 2.0 - 1) @ a.T > 0
+        votes += np.where((own == own[:, :1]).all(axis=1)[:, None], own[:, :1] == 1, said)
+    turned = (votes > 1.5).astype(int) != before
+    fewest = np.array([away[turned[:, j]].min() for j in range(len(queries))])
+    assert (found <= fewest - 1).all()
+    assert (found == fewest - 1).mean() > 0.7  # less only where a class of a part would be emptied
 
 
 @pytest.mark.parametrize(

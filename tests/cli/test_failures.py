@@ -86,10 +86,12 @@ def test_starting_loads_no_numpy():
 def test_ctrl_c_in_training_is_one_line_130_and_no_file(tmp_path):
     rows = "".join(f"{i % 83},{i % 71},{'ab'[(i * 7 // 5) % 2]}\n" for i in range(6000))
     (tmp_path / "d.csv").write_text("p,q,y\n" + rows)
+    # Where the tests themselves run in the background, children are born with Ctrl-C ignored.
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     call = [
         sys.executable,
         "-c",
-        "from floral_learn.cli import main; main()",
+        f"{heard}; from floral_learn.cli import main; main()",
         "train",
         "d.csv",
         "-l",

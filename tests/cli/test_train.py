@@ -150,7 +150,7 @@ def test_the_data_file_is_never_overwritten(tmp_path, table):
 
 
 def test_a_method_for_texts_is_refused_for_columns(table, tmp_path):
-    done = run("train", table, "--label", "verdict", "--method", "roberta", "--out", tmp_path / "m.skops")
+    done = run("train", table, "--label", "verdict", "--method", "transformer", "--out", tmp_path / "m.skops")
     assert done.exit_code == 2
     assert "reads texts, not columns" in done.output
     assert not (tmp_path / "m.skops").exists()

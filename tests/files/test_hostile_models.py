@@ -34,7 +34,8 @@ from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScale
 from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn.svm import SVC, SVR, LinearSVC, NuSVC, OneClassSVM
 
-from floral_learn import FloralClassifier, ModelFileError, PlainSVC, load, save
+from floral_learn import FloralClassifier, LabelNoiseSVC, load, save
+from floral_learn.files import ModelFileError
 from floral_learn.files.model_archive import sealed
 
 X, Y = make_moons(60, noise=0.2, random_state=0)
@@ -42,7 +43,7 @@ X, Y = make_moons(60, noise=0.2, random_state=0)
 
 @pytest.fixture(scope="module")
 def model():
-    return make_pipeline(StandardScaler(), PlainSVC(C=1.0)).fit(X, Y)
+    return make_pipeline(StandardScaler(), LabelNoiseSVC()).fit(X, Y)
 
 
 @pytest.fixture(scope="module")
@@ -83,13 +84,17 @@ def refused(tmp_path, content, match, **options):
 
 def test_a_walk_through_methods_to_os_system_is_refused(raw, tmp_path):
     def walk(schema):
-        claim = {"__module__": "floral_learn.baselines.svm", "__class__": "PlainSVC", "__loader__": "MethodNode"}
+        claim = {
+            "__module__": "floral_learn.baselines.ln_svm",
+            "__class__": "LabelNoiseSVC",
+            "__loader__": "MethodNode",
+        }
         node = schema["content"]["model"]
         for number, name in enumerate(("ctypes", "_ctypes", "_os", "system")):
             node = claim | {"content": {"func": name, "obj": node}, "__id__": 10_000 + number}
         schema["content"]["model"] = node
 
-    refused(tmp_path, with_schema(raw, walk), "not trusted: .*PlainSVC as MethodNode, which could run code")
+    refused(tmp_path, with_schema(raw, walk), "not trusted: .*LabelNoiseSVC as MethodNode, which could run code")
 
 
 @pytest.mark.parametrize("loader", ["MethodNode", "OperatorFuncNode", "PartialNode", "ReduceNode", "NoNode", 7, None])
@@ -107,8 +112,8 @@ def test_nodes_that_could_call_something_are_refused_whatever_they_claim(raw, tm
         ("floral_learn.files.persistence", "Path"),
         ("floral_learn.files.persistence", "os"),
         ("floral_learn", "load"),
-        ("floral_learn.baselines.svm", "SVC"),
-        ("floral_learn.baselines.svm", "PlainSVC.fit"),
+        ("floral_learn.baselines.ln_svm", "SVC"),
+        ("floral_learn.baselines.ln_svm", "LabelNoiseSVC.fit"),
         ("os", "system"),
         ("builtins", "eval"),
         ("subprocess", "Popen"),
@@ -353,7 +358,7 @@ def test_an_svc_of_sparse_rows_keeps_to_its_rows(tmp_path):
         NuSVC(nu=0.2).fit(X, Y),
         SVR().fit(X, Y),
         OneClassSVM().fit(X),
-        PlainSVC(kernel="precomputed").fit(X @ X.T, Y),
+        LabelNoiseSVC(kernel="precomputed").fit(X @ X.T, Y),
         KNeighborsClassifier(algorithm="brute").fit(X, Y),
         make_pipeline(OneHotEncoder(min_frequency=2, drop="first"), LogisticRegression()).fit(X.round(), Y),
         make_pipeline(CountVectorizer(), LogisticRegression()).fit(["a bc", "bc de", "de fg"] * 2, [0, 1, 0] * 2),
@@ -414,7 +419,7 @@ def test_compiled_models_must_be_named_whatever_skops_trusts(model, tmp_path):
         LinearDiscriminantAnalysis(),
         make_pipeline(PCA(1), Nystroem(n_components=5, random_state=0), LinearSVC()),
         GridSearchCV(make_pipeline(StandardScaler(), SVC()), {"svc__C": [1, 10]}, cv=2),
-        CalibratedClassifierCV(PlainSVC(), cv=2),
+        CalibratedClassifierCV(LabelNoiseSVC(), cv=2),
         VotingClassifier([("a", LogisticRegression()), ("b", RidgeClassifier())]),
         make_pipeline(KBinsDiscretizer(3, quantile_method="averaged_inverted_cdf"), LogisticRegression()),
         SelfTrainingClassifier(SVC()),
@@ -468,11 +473,11 @@ def test_a_stamp_that_is_none_is_one_error(raw, tmp_path, change, match):
 
 
 def test_an_estimator_without_a_parameter_is_refused(tmp_path):
-    broken = PlainSVC().fit(X, Y)
+    broken = LabelNoiseSVC().fit(X, Y)
     del broken.kernel
     path = tmp_path / "m.skops"
     path.write_bytes(skops.io.dumps({"format": 1, "floral_learn": "0.1.0", "model": broken}))
-    with pytest.raises(ModelFileError, match="its PlainSVC has no kernel"):
+    with pytest.raises(ModelFileError, match="its LabelNoiseSVC has no kernel"):
         load(path)
 
 

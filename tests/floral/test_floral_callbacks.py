@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_blobs, make_moons
 
-from floral_learn import FloralClassifier, HistoryDisplay
+from floral_learn import FloralClassifier
+from floral_learn.floral import HistoryDisplay
 
 X, Y = make_moons(120, noise=0.2, random_state=0)
 

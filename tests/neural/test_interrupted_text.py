@@ -16,7 +16,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "too
 from interruptions import MOMENTS, Stop, interrupted, moments  # noqa: E402
 from tiny_text import make_reviews, make_roberta  # noqa: E402
 
-from floral_learn import PlainSVC  # noqa: E402
+from floral_learn import LabelNoiseSVC  # noqa: E402
 from floral_learn.neural import TextClassifier, TextFloralClassifier  # noqa: E402
 
 TEXTS, Y = make_reviews(12)
@@ -35,8 +35,8 @@ def encoder(folder):
 
 MODELS = {
     "text": encoder,
-    "text-floral": lambda folder: TextFloralClassifier(encoder(folder), PlainSVC(), random_state=0),
-    "frozen": lambda folder: TextFloralClassifier(encoder(folder), PlainSVC(), fine_tune=False, random_state=0),
+    "text-floral": lambda folder: TextFloralClassifier(encoder(folder), LabelNoiseSVC(), random_state=0),
+    "frozen": lambda folder: TextFloralClassifier(encoder(folder), LabelNoiseSVC(), fine_tune=False, random_state=0),
 }
 
 

@@ -289,7 +289,7 @@ def test_it_is_a_scikit_learn_citizen(folder):
     assert not hasattr(model, "model_")
     assert make_pipeline(model).fit(texts, y).predict(texts).shape == (24,)
     assert len(cross_val_score(model, np.array(texts, dtype=object), y, cv=2)) == 2
-    assert DEFENSES["roberta"] is TextClassifier
+    assert DEFENSES["transformer"] is TextClassifier
     tags = model.__sklearn_tags__()
     assert tags.input_tags.string
     assert not tags.input_tags.two_d_array

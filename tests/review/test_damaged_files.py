@@ -11,7 +11,8 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import make_moons
 
-from floral_learn import LabelReview, ModelFileError
+from floral_learn import LabelReview
+from floral_learn.files import ModelFileError
 from floral_learn.files.model_archive import sealed
 from floral_learn.review import saving
 

@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("starlette", reason="the review page needs the extra [cli]")
 
 from floral_learn.review.page.server import ReviewServer
-from floral_learn.review.page.work import ReviewWork
+from floral_learn.review.page.session import ReviewSession
 from floral_learn.tables.encoder import TableEncoder
 from floral_learn.tables.tables import read_table
 
@@ -41,7 +41,7 @@ def write_table(folder, n=240):
 
 def open_work(path, out, **options):
     table = read_table(path, label="quality", groups="source", drop=["remark"])
-    return ReviewWork(table, TableEncoder(), path=path, out=out, options={}, **options)
+    return ReviewSession(table, TableEncoder(), path=path, out=out, options={}, **options)
 
 
 class Client:
@@ -92,7 +92,7 @@ class Running:
     """A page that runs in a thread."""
 
     def __init__(self, work):
-        self.work, self.session = work, work.start()
+        self.session = work.start()
         self.server = ReviewServer(self.session, title=work.path.name, reviewer="ann", folder=work.out)
         self.thread = threading.Thread(target=self.server.run, daemon=True)
         self.thread.start()

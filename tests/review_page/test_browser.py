@@ -116,16 +116,17 @@ def test_a_reviewer_with_the_true_labels_gets_a_clean_table_and_a_good_model(bro
         page.wait(lambda row=row: running.worked_out(row), 60)
         page.say(str(truth[row]))
     page.settled(answers)
-    assert f"{answers} answers" in page.text("#glance")
+    assert page.text("#glance").startswith(f"{answers} of about ")
     known = answers >= 20
-    assert ("of the labels are wrong, by" if known else "not known yet") in page.text("#estimate")
+    assert ("of the labels are wrong, by" if known else "An estimate takes 20 answers") in page.text("#estimate")
+    assert (page.text("#share") == "Not known yet") != known
     assert "Whatever an attacker did" in page.text("#guarantee")
     assert page.find("#where").is_displayed() == known
     assert ("drawn at random" in page.text("#accuracy")) == known
     page.find("#finish").click()
     page.wait(lambda: "cleaned.csv" in page.text("#files"), 120)
     assert page.errors() == []
-    out, work = running.work.out, running.work
+    out, work = running.session.out, running.session
     plain = LabelReview(work.X, work.table.labels, groups=work.table.groups, random_state=0)
     for _ in range(answers):
         rows = plain.ask(1)
@@ -152,7 +153,7 @@ def test_keys_answer_and_can_be_turned_off(page, running):
     page.wait(lambda: page.row() != third)
     page.press("z")
     page.wait(lambda: page.row() == third)
-    said = [(answer.row, answer.kind, answer.label) for answer in running.work.store.active()]
+    said = [(answer.row, answer.kind, answer.label) for answer in running.session.store.active()]
     assert said == [(first, "label", "bad"), (second, "unsure", None)]
     page.find("#open-settings").click()
     page.find("#use-keys").click()
@@ -161,7 +162,7 @@ def test_keys_answer_and_can_be_turned_off(page, running):
     page.press("u")
     time.sleep(0.5)
     assert page.row() == third
-    assert len(running.work.store.active()) == 2
+    assert len(running.session.store.active()) == 2
     page.js("localStorage.clear(); sessionStorage.clear()")
 
 
@@ -172,11 +173,11 @@ def test_a_second_press_at_once_is_a_slip(page, running):
     page.wait(lambda: page.row() != before)
     page.js("document.querySelector('#classes button').click()")
     time.sleep(0.2)
-    assert len(running.work.store.active()) == 1
+    assert len(running.session.store.active()) == 1
 
 
 def test_the_given_label_is_hidden_until_answered_or_asked_for(page, running):
-    given = str(running.work.rows.labels[page.row()])
+    given = str(running.session.rows.labels[page.row()])
     assert given not in page.text("#given").split()
     page.find("#reveal").click()
     assert page.text("#given").split()[-1] == given
@@ -184,11 +185,11 @@ def test_the_given_label_is_hidden_until_answered_or_asked_for(page, running):
     page.say(given)
     assert f"row {row} is" in page.text("#last").replace("\n", " ")
     assert "as the file says" in page.text("#last")
-    assert running.work.store.active()[0].seen
+    assert running.session.store.active()[0].seen
     row = page.row()
-    page.say("bad" if running.work.rows.labels[row] == "good" else "good")
+    page.say("bad" if running.session.rows.labels[row] == "good" else "good")
     assert "while the file says" in page.text("#last")
-    assert not running.work.store.active()[1].seen
+    assert not running.session.store.active()[1].seen
 
 
 def test_two_windows_two_reviewers(browser, running, parts):
@@ -245,7 +246,7 @@ def test_hostile_names_and_texts_stay_text(browser, start, tmp_path):
 
 def test_an_answer_that_was_not_saved_stays_and_is_sent_again(page, running):
     row = page.row()
-    base = running.work.store._base
+    base = running.session.store._base
     base.execute(
         "CREATE TEMP TRIGGER full BEFORE INSERT ON answers BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END"
     )
@@ -256,7 +257,7 @@ def test_an_answer_that_was_not_saved_stays_and_is_sent_again(page, running):
     page.find("#again").click()
     page.wait(lambda: page.row() != row)
     assert page.text("#trouble") == ""
-    assert [answer.row for answer in running.work.store.active()] == [row]
+    assert [answer.row for answer in running.session.store.active()] == [row]
     page.browser.get_log("browser")
 
 

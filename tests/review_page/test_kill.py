@@ -17,7 +17,9 @@ from typer.testing import CliRunner
 
 from floral_learn.cli import make_app
 
-CODE = "from floral_learn.cli import main; main()"
+# Where the tests themselves run in the background, children are born with Ctrl-C ignored.
+HEARD = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+CODE = f"{HEARD}; from floral_learn.cli import main; main()"
 
 
 class Command:

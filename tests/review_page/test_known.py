@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from floral_learn import LabelReview
-from floral_learn.review.guarantee import Guarantee
+from floral_learn.review.guarantee import Accuracy, Guarantee
 from floral_learn.review.page import words
-from floral_learn.review.page.known import accuracy, describe, drawn_rows, misread_labels, ten_more, where
+from floral_learn.review.page.known import describe, misread_labels, ten_more, where
 from floral_learn.review.page.regions import regions
 from floral_learn.review.page.shown_rows import ShownRows
 
@@ -25,9 +25,10 @@ def rows(tmp_path):
 
 def parts(rows, wrong, groups=None, answers=60):
     """What is named where the first `answers` rows were answered: wrong where `wrong` is above a half."""
-    said = np.where(np.asarray(wrong) > 0.5, "other", rows.labels)
-    history = [{"row": r, "label": said[r], "reviewer": "a", "drawn": True} for r in range(answers)]
-    review = SimpleNamespace(wrong_probability=wrong.astype(float), given=rows.labels, history=history)
+    classes = np.array(["no", "yes", "other"])
+    said = np.where(np.asarray(wrong) > 0.5, 2, rows.labels == "yes")
+    agreed = SimpleNamespace(agreed={r: int(said[r]) for r in range(answers)})
+    review = SimpleNamespace(wrong_probability=wrong.astype(float), given=rows.labels, classes=classes, _answers=agreed)
     found = where(review, rows, groups)
     return {part["name"]: (part["rows"], round(part["share"], 2)) for part in found}
 
@@ -88,14 +89,6 @@ def test_imagined_answers_leave_no_trace(review):
     assert made.wrong_share == share
 
 
-def test_accuracy_is_counted_on_the_rows_drawn_at_random(review):
-    made, X, truth = review
-    drawn, first, second = accuracy(made, X)
-    assert drawn == len(drawn_rows(made)) == sum(entry["drawn"] for entry in made.history)
-    assert 0 <= first <= second <= drawn
-    assert all(truth[row] == label for row, label in drawn_rows(made).items())
-
-
 def test_all_parts_are_told_for_two_and_for_many_classes(rows, review):
     for classes in (2, 5):
         rng = np.random.default_rng(classes)
@@ -146,8 +139,14 @@ def test_sentences():
     )
     assert "A seed was given" in words.guarantee(Guarantee(0, 1, 8, 1, 0, 500, 0.95, False))
     assert not words.too_early()["now"], "nobody is told to stop after five answers"
-    assert words.stop(True, 0.0, 500)["now"]
-    assert words.stop(False, 0.5, 500)["now"]
-    assert not words.stop(False, 8.0, 500)["now"]
+    assert words.stop(True)["now"]
+    assert not words.stop(False)["now"]
+    assert words.progress(12, False, 500) == {"answered": 12, "about": 30}
+    assert words.progress(34, False, 500) == {"answered": 34, "about": 40}
+    assert words.progress(34, True, 500) == {"answered": 34, "about": 34}
+    assert words.progress(5, False, 12)["about"] == 12
+    assert words.reason("drawn", 0) == "Drawn at random, for the guarantee."
+    assert words.reason("question", 140) == "Its answer tells most about 140 other rows."
+    assert "in doubt" in words.reason("question", 0)
     assert "no further label" in words.ten_more(3.0, 0.2, 500)
-    assert "gets 6 right" in words.accuracy(8, 6, 8)
+    assert "gets 6 right" in words.accuracy(Accuracy(0.75, 0.3, 0.9, 8), Accuracy(1.0, 0.6, 1.0, 8))

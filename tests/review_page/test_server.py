@@ -62,7 +62,7 @@ def test_another_site_can_neither_read_nor_answer(running):
     assert status(client, "GET", "", headers=followed) == 200, "a link to the page may be followed"
     for kind in ("text/plain", "application/x-www-form-urlencoded", None):
         assert status(client, "POST", "api/answer", body=body, headers={"Content-Type": kind}) == 415
-    assert running.work.store.active() == []
+    assert running.session.store.active() == []
 
 
 def test_looking_changes_nothing(running):
@@ -72,8 +72,8 @@ def test_looking_changes_nothing(running):
     for method in ("PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"):
         assert status(client, method, "api/answer", body=body) == 405
     assert client.get("question")["row"] == body["row"]
-    assert running.work.store.active() == []
-    assert not (running.work.out / "model.skops").exists()
+    assert running.session.store.active() == []
+    assert not (running.session.out / "model.skops").exists()
 
 
 def test_every_reply_forbids_what_the_page_does_not_need(running):
@@ -117,7 +117,7 @@ def test_the_page_has_no_script_style_or_address_of_others_inside(running):
 def test_answers_that_do_not_fit_are_refused_in_words(running, change, words):
     said = running.client.post("answer", {**valid(running.client), **change}, status=409)
     assert words in said["error"]
-    assert running.work.store.active() == []
+    assert running.session.store.active() == []
 
 
 def test_bodies_that_are_no_json_or_too_long(running):
@@ -129,7 +129,7 @@ def test_bodies_that_are_no_json_or_too_long(running):
 
 def test_a_full_disk_is_said_and_the_same_answer_can_be_sent_again(running):
     client, body = running.client, valid(running.client)
-    base = running.work.store._base
+    base = running.session.store._base
     base.execute("PRAGMA max_page_count = 1")
     body["reviewer"] = "ann"
     base.execute(
@@ -139,7 +139,7 @@ def test_a_full_disk_is_said_and_the_same_answer_can_be_sent_again(running):
     assert client.get("question")["row"] == body["row"]
     base.execute("DROP TRIGGER full")
     client.post("answer", body)
-    assert [answer.row for answer in running.work.store.active()] == [body["row"]]
+    assert [answer.row for answer in running.session.store.active()] == [body["row"]]
 
 
 def test_only_this_machine_is_listened_on_unless_asked(running):

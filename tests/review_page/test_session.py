@@ -97,12 +97,12 @@ def test_the_same_command_goes_on_with_the_same_walk(parts, tmp_path, start):
     first = start(parts[0], tmp_path / "review")
     rows = answer_some(first.client, parts[1], 9)
     before = first.client.settled()["known"]
-    walk = first.work.engine.review._order.copy()
+    walk = first.session.review._order.copy()
     first.close()
     again = start(parts[0], tmp_path / "review")
     after = again.client.settled()
     assert after["answers"] == 9
-    assert np.array_equal(again.work.engine.review._order, walk), "a new order would void the guarantee"
+    assert np.array_equal(again.session.review._order, walk), "a new order would void the guarantee"
     assert after["known"]["guarantee"] == before["guarantee"]
     assert again.client.get("question")["row"] not in rows
 
@@ -110,7 +110,7 @@ def test_the_same_command_goes_on_with_the_same_walk(parts, tmp_path, start):
 def test_each_start_draws_another_secret_order(parts, tmp_path, opened):
     orders = []
     for name in ("one", "two"):
-        orders.append(opened(parts[0], tmp_path / name).engine.review._order.tolist())
+        orders.append(opened(parts[0], tmp_path / name).review._order.tolist())
     assert orders[0] != orders[1]
 
 
@@ -126,7 +126,7 @@ def test_files_at_the_end(parts, start, tmp_path):
     assert state["files"]["state"] == "written", state["files"]
     names = [file["name"] for file in state["files"]["files"]]
     assert names == ["cleaned.csv", "decisions.csv", "changes.csv", "model.skops", "report.html"]
-    out = running.work.out
+    out = running.session.out
     cleaned = pd.read_csv(out / "cleaned.csv")
     given = pd.read_csv(path)
     assert (cleaned["quality"] == truth).mean() > (given["quality"] == truth).mean() + 0.05
@@ -160,7 +160,7 @@ def test_the_page_asks_what_python_would_ask(parts, tmp_path, start):
     """To a reviewer who reads before answering: the next question knows every answer, though it was there at once."""
     path, truth = parts
     made = start(path, tmp_path / "review", seed=0)
-    client, session, work = made.client, made.session, made.work
+    client, session, work = made.client, made.session, made.session
     plain = LabelReview(work.X, work.table.labels, groups=work.table.groups, random_state=0)
     for number in range(5):
         row = client.get("question")["row"]
@@ -204,19 +204,19 @@ def test_skipped_rows_are_all_that_is_left_and_come_again(tmp_path, start):
 def test_a_review_that_breaks_says_so_and_keeps_the_answers(running, parts, monkeypatch):
     client = running.client
     row = client.get("question")["row"]
-    monkeypatch.setattr(running.work.engine.review, "answer", lambda *a, **k: 1 / 0)
+    monkeypatch.setattr(running.session.review, "answer", lambda *a, **k: 1 / 0)
     client.answer(row, "good", "request 1")
     for _ in range(100):
         if client.get("state")["broken"]:
             break
     assert "Answers are saved" in client.get("state")["broken"]
-    assert len(running.work.store.active()) == 1
+    assert len(running.session.store.active()) == 1
 
 
 def test_what_cannot_be_told_does_not_stop_the_questions(running, monkeypatch):
     client = running.client
     client.settled()
-    monkeypatch.setattr(type(running.work.engine.review), "wrong_share", property(lambda review: 1 / 0))
+    monkeypatch.setattr(type(running.session.review), "wrong_share", property(lambda review: 1 / 0))
     row = client.get("question")["row"]
     client.answer(row, "good", "request 1")
     assert client.get("question")["row"] != row

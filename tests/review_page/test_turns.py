@@ -52,3 +52,21 @@ def test_a_skipped_row_comes_back_after_ten_questions():
     assert own_turn(said(*answers), "ann") == Turn(3, "skipped")
     assert own_turn(said(*answers, (3, "yes", "ann")), "ann") is None
     assert own_turn(said(*answers, (3, "yes", "bob")), "ann", taken=[3]) is None
+
+
+def test_a_skipped_second_opinion_keeps_away_for_ten_questions_too():
+    answers = [(50, "no", "bob"), (51, "no", "bob"), *((row, "yes", "ann") for row in range(7))]
+    assert own_turn(said(*answers), "ann") == Turn(50, "second opinion")
+    answers.append((50, "skip", "ann"))
+    for k in range(SKIPPED_COMES_BACK):
+        turn = own_turn(said(*answers), "ann")
+        assert turn is None or turn.row != 50, f"{k} questions later"
+        answers.append((turn.row if turn else 100 + k, "yes", "ann"))
+    assert own_turn(said(*answers), "ann") == Turn(50, "second opinion")
+
+
+def test_a_skipped_disagreement_keeps_away_too():
+    answers = [(7, "yes", "ann"), (7, "no", "bob"), (7, "skip", "ann")]
+    assert own_turn(said(*answers), "ann") is None
+    answers += [(20 + k, "yes", "ann") for k in range(SKIPPED_COMES_BACK)]
+    assert own_turn(said(*answers), "ann") == Turn(7, "disagreement")

@@ -41,7 +41,9 @@ def gap_of(X, weight):
 @pytest.mark.parametrize("confidence", [0.75, 0.95])
 def test_equals_the_loop(noisy_moons, noisy_blobs, compare, k, confidence):
     for X, y, _ in (noisy_moons(), noisy_blobs()):
-        filt = CurieFilter(confidence, n_neighbors=6, compare=compare, eps=0.4, min_samples=4, label_weight=1.5)
+        filt = CurieFilter(
+            confidence=confidence, n_neighbors=6, compare=compare, eps=0.4, min_samples=4, label_weight=1.5
+        )
         result = filt.fit_sanitize(X, y)
         expected = loop_scores(X, y, 0.4, 4, gap_of(X, 1.5), k)
         np.testing.assert_allclose(filt.scores_, expected, atol=1e-9)
@@ -55,7 +57,7 @@ def test_equals_the_loop(noisy_moons, noisy_blobs, compare, k, confidence):
 def test_flips_in_separated_clusters_are_dropped_and_little_else(noisy_blobs):
     X, y, flipped = noisy_blobs()
     for compare in ("nearest", "all", "random"):
-        filt = CurieFilter(0.95, compare=compare, eps=1.5, label_weight=3.0, random_state=0)
+        filt = CurieFilter(confidence=0.95, compare=compare, eps=1.5, label_weight=3.0, random_state=0)
         dropped = ~filt.fit_sanitize(X, y).kept
         assert dropped[flipped].all(), compare
         assert dropped[~flipped].mean() < 0.06, compare
@@ -93,7 +95,7 @@ def test_wide_features_are_compressed_and_flips_still_found():
     X = rng.normal(size=(120, 80)) * 0.05
     X[:, 0] += 4.0 * y
     y[:3] = 1
-    result = CurieFilter(0.95, label_weight=2.0).fit_sanitize(X, y)
+    result = CurieFilter(confidence=0.95, label_weight=2.0).fit_sanitize(X, y)
     assert not result.kept[:3].any()
     assert result.kept[3:].mean() > 0.9
 
@@ -101,7 +103,7 @@ def test_wide_features_are_compressed_and_flips_still_found():
 def test_a_frame_comes_back_as_a_frame_with_its_own_index(noisy_moons):
     X, y, _ = noisy_moons()
     frame = pd.DataFrame(X, index=np.arange(1000, 1000 + len(X)))
-    result = CurieFilter(0.9).fit_sanitize(frame, y)
+    result = CurieFilter(confidence=0.9).fit_sanitize(frame, y)
     assert isinstance(result.X, pd.DataFrame)
     np.testing.assert_array_equal(result.X.index, frame.index[result.kept])
 
@@ -112,7 +114,7 @@ def test_property_no_class_is_lost_and_dropped_rows_score_above_kept_ones(seed, 
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(n, 2)), rng.integers(0, 3, size=n)
     y[:2] = 0, 1
-    filt = CurieFilter(0.6, n_neighbors=3, compare=compare, random_state=0)
+    filt = CurieFilter(confidence=0.6, n_neighbors=3, compare=compare, random_state=0)
     result = filt.fit_sanitize(X, y)
     assert set(result.y) == set(y)
     threshold = norm.ppf(0.6)

@@ -28,7 +28,7 @@ def loop_relabel(X, y, k, threshold):
 @pytest.mark.parametrize(("k", "threshold"), [(1, 0.5), (5, 0.6), (20, 0.75), (20, 0.95)])
 def test_equals_the_loop_on_moons_and_on_three_classes(noisy_moons, noisy_blobs, k, threshold):
     for X, y, _ in (noisy_moons(), noisy_blobs()):
-        result = KNNRelabel(k, threshold).fit_sanitize(X, y)
+        result = KNNRelabel(n_neighbors=k, threshold=threshold).fit_sanitize(X, y)
         expected = loop_relabel(X, y, k, threshold)
         np.testing.assert_array_equal(result.y, expected)
         np.testing.assert_array_equal(result.relabeled, expected != y)
@@ -38,7 +38,7 @@ def test_equals_the_loop_on_moons_and_on_three_classes(noisy_moons, noisy_blobs,
 
 def test_some_flips_are_undone(noisy_blobs):
     X, y, flipped = noisy_blobs()
-    result = KNNRelabel(10, 0.7).fit_sanitize(X, y)
+    result = KNNRelabel(n_neighbors=10, threshold=0.7).fit_sanitize(X, y)
     np.testing.assert_array_equal(result.relabeled, flipped)
 
 
@@ -49,7 +49,7 @@ def test_property_equals_the_loop_and_never_loses_a_class(seed, n, k, threshold)
     X = rng.normal(size=(n, 2))
     y = rng.integers(0, 3, size=n)
     y[:2] = 0, 1
-    result = KNNRelabel(k, threshold).fit_sanitize(X, y)
+    result = KNNRelabel(n_neighbors=k, threshold=threshold).fit_sanitize(X, y)
     expected = loop_relabel(X, y, min(k, n - 1), threshold)
     emptied = [c for c in np.unique(y) if (expected[y == c] != c).all()]
     same = ~np.isin(y, emptied)
@@ -61,9 +61,9 @@ def test_property_equals_the_loop_and_never_loses_a_class(seed, n, k, threshold)
 def test_a_precomputed_graph_gives_the_same_answer_as_the_search(noisy_moons, mode):
     X, y, _ = noisy_moons()
     graph = kneighbors_graph(X, 7, mode=mode)
-    direct = KNNRelabel(7, 0.7).fit_sanitize(X, y)
+    direct = KNNRelabel(n_neighbors=7, threshold=0.7).fit_sanitize(X, y)
     for G in (graph, graph.tocoo(), sparse.csr_array(graph)):
-        np.testing.assert_array_equal(KNNRelabel(7, 0.7).fit_sanitize(X, y, graph=G).y, direct.y)
+        np.testing.assert_array_equal(KNNRelabel(n_neighbors=7, threshold=0.7).fit_sanitize(X, y, graph=G).y, direct.y)
     assert direct.relabeled.any()
 
 
@@ -72,7 +72,7 @@ def test_graph_diagonal_does_not_vote_and_zero_distances_do():
     y = np.array([0, 1, 1, 0, 0, 0])
     graph = kneighbors_graph(X, 3, mode="distance", include_self=True)
     assert (graph.data == 0).sum() > len(X)  # explicit zeros beyond the diagonal
-    result = KNNRelabel(2, 1.0).fit_sanitize(X, y, graph=graph)
+    result = KNNRelabel(n_neighbors=2, threshold=1.0).fit_sanitize(X, y, graph=graph)
     np.testing.assert_array_equal(result.relabeled, [True, False, False, False, False, False])
 
 
@@ -103,17 +103,17 @@ def test_the_container_and_the_label_type_survive(noisy_moons):
     X, y, _ = noisy_moons()
     frame = pd.DataFrame(X, columns=["a", "b"])
     words = np.array(["no", "yes"])[y]
-    result = KNNRelabel(5, 0.6).fit_sanitize(frame, pd.Series(words))
+    result = KNNRelabel(n_neighbors=5, threshold=0.6).fit_sanitize(frame, pd.Series(words))
     assert isinstance(result.X, pd.DataFrame)
     assert list(result.X.columns) == ["a", "b"]
     assert set(result.y) == {"no", "yes"}
-    np.testing.assert_array_equal(result.y == "yes", KNNRelabel(5, 0.6).fit_sanitize(X, y).y == 1)
+    np.testing.assert_array_equal(result.y == "yes", KNNRelabel(n_neighbors=5, threshold=0.6).fit_sanitize(X, y).y == 1)
 
 
 def test_a_class_that_would_vanish_keeps_its_best_member():
     X = np.linspace(0, 1, 12)[:, None]
     y = np.zeros(12, int)
     y[5] = 1
-    result = KNNRelabel(3, 0.5).fit_sanitize(X, y)
+    result = KNNRelabel(n_neighbors=3, threshold=0.5).fit_sanitize(X, y)
     assert result.y[5] == 1
     assert not result.relabeled.any()

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from floral_learn import TableEncoder, TableError, load, read_table, save
+from floral_learn import TableEncoder, load, read_table, save
+from floral_learn.tables import TableError
 
 
 @pytest.fixture(scope="module")

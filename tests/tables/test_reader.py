@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from floral_learn import TableError, read_table
+from floral_learn import read_table
+from floral_learn.tables import TableError
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq  # noqa: E402

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from floral_learn import TableEncoder, TableError, read_table
-from floral_learn.tables import table_files, workbook
+from floral_learn import TableEncoder, read_table
+from floral_learn.tables import TableError, table_files, workbook
 
 openpyxl = pytest.importorskip("openpyxl")
 N = 40
@@ -131,7 +131,7 @@ BAD = [
     ("t.csv.gz", gzip.compress(b"x,y\n1,2\n" * 99)[:-20], "not a readable .gz"),
     ("t.csv", gzip.compress(b"x,y\n1,2\n"), "looks like a compressed file under another name"),
     ("t.parquet.gz", gzip.compress(b"PAR1"), "cannot read .parquet.gz"),
-    ("t.json", b"[]", "cannot read .json; use .csv, .tsv"),
+    ("t.docx", b"[]", "cannot read .docx; use .csv, .tsv"),
     ("t.jsonl", b'{"x": 1}\n{"x": 1,}\n', "line 2: not a JSON object"),
     ("t.jsonl", b'{"x": 1, "x": 2}\n', "line 1: .*'x' stands twice"),
     ("t.jsonl", b"[1, 2]\n", "line 1: an object .* is needed, not list"),

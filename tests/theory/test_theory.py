@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from floral_bench.stability import stability, summarise
-from floral_learn import FloralClassifier, PaperFloralClassifier, diagnose
-from floral_learn.theory import constants, find_equilibrium
+from floral_learn import FloralClassifier, PaperFloralClassifier
+from floral_learn.theory import constants, diagnose, find_equilibrium
 from floral_learn.theory.equilibrium import attack, gap, solve_dual
 from floral_learn.theory.lemmas import kappa_prime_y, kappa_prime_y_worst, kappa_y_proven, kappa_z, projected
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Container, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 
 from floral_bench.data_kinds import kind_of
+from floral_bench.plan import HEAD_METHODS, NETWORK_METHODS
 from floral_bench.spec import Attack, Data, Grid, Method, Suite, params
+from floral_learn.base.extras import bench_install_line, install_line
 
 QUICK_GRID = Grid(rounds=100, flips=(0.02, 0.1), etas=(3e-4, 7e-4), decays=(None,))
+NOT_COMPARABLE = "A quick run (few replications, rounds and settings) cannot be compared with the paper's numbers."
 QUICK_ATTACKS = {"alfa-tilt": {"n_restarts": 10}, "alfa": {"n_init": 1}, "lfa": {"n_check": 2}}
 
 
@@ -40,6 +44,37 @@ def adapt(
     if methods:
         suite = replace(suite, methods=_select(suite, methods))
     return suite
+
+
+def without_missing_extras(suite: Suite) -> tuple[Suite, list[str]]:
+    """`suite` without the methods and attacks whose libraries are not installed here, and a line for each library."""
+    lines: list[str] = []
+    torch = find_spec("torch") is not None and (not _texts(suite) or find_spec("transformers") is not None)
+    if not torch:
+        kept = () if _texts(suite) else tuple(m for m in suite.methods if m.name not in NETWORK_METHODS + HEAD_METHODS)
+        lost = [method.title for method in suite.methods if method not in kept]
+        attacks = () if _texts(suite) else tuple(a for a in suite.attacks if dict(a.params).get("surrogate") != "nn")
+        lost += [attack.name for attack in suite.attacks if attack not in attacks]
+        if lost:
+            lines.append(
+                f"skipped, torch is missing ({install_line('text' if _texts(suite) else 'torch')}): {_few(lost)}"
+            )
+        suite = replace(suite, methods=kept, attacks=attacks)
+    if find_spec("cleanlab") is None:
+        kept = tuple(method for method in suite.methods if not method.name.startswith("cleanlab-"))
+        lost = [method.title for method in suite.methods if method not in kept]
+        if lost:
+            lines.append(f"skipped, cleanlab is missing ({bench_install_line(peers=True)}): {_few(lost)}")
+        suite = replace(suite, methods=kept)
+    return suite, lines
+
+
+def _texts(suite: Suite) -> bool:
+    return kind_of(suite.data[0]).texts
+
+
+def _few(names: list[str]) -> str:
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
 def _encoder(suite: Suite) -> Suite:
@@ -113,9 +148,13 @@ def _quick(suite: Suite, reps: int | None) -> Suite:
     middle = [level for level in suite.levels if 0 < level <= 10][-1:]
     levels = (*(level for level in suite.levels if level == 0), *middle)
     methods = tuple(_shorter(method) for method in suite.methods)
+    notes = suite.notes
+    if suite.paper_table is not None:
+        notes = (*notes, NOT_COMPARABLE)
     return replace(
-        suite, name=f"{suite.name}-quick", grid=grid, attacks=attacks, data=data, levels=levels, methods=methods
-    )
+        suite, name=f"{suite.name}-quick", grid=grid, attacks=attacks, data=data, levels=levels, methods=methods,
+        paper_table=None, notes=notes,
+    )  # fmt: skip
 
 
 def _shorter(method: Method) -> Method:

@@ -37,14 +37,15 @@ class Job:
     @property
     def title(self) -> str:
         """What is being done, for progress lines."""
-        first = self.cells[0]
         levels = sorted({cell.level for cell in self.cells})
         methods = list(dict.fromkeys(cell.method.title for cell in self.cells))
-        names = ", ".join(methods[:3]) + (f" and {len(methods) - 3} more" if len(methods) > 3 else "")
+        names = methods[0] if len(methods) == 1 else f"{len(methods)} methods"
         span = f"{levels[0]:g} %" if len(levels) == 1 else f"{levels[0]:g}-{levels[-1]:g} %"
         seeds = sorted({cell.seed for cell in self.cells})
-        setting = "" if first.C is None else f", C={first.C:g} gamma={first.gamma:g}"
-        return f"{names} | {first.data.name} {span}{setting}, seed {','.join(map(str, seeds))}"
+        attacks = list(dict.fromkeys(cell.attack.name for cell in self.cells if cell.attack is not None))
+        where = f"{' and '.join(attacks)} {span}" if attacks else "clean labels"
+        what = "flipping labels" if self.family == "attack" else names
+        return f"{where}, split {','.join(map(str, seeds))}: {what}"
 
 
 def family_of(cell: Cell) -> str:

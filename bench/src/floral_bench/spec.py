@@ -30,14 +30,19 @@ def params(**values: Any) -> Params:
 
 @dataclass(frozen=True)
 class Grid:
-    """The paper's hyperparameter grid of one game: k x eta x decay, T rounds each."""
+    """The paper's hyperparameter grid of one game: k x eta x decay, T rounds each; 40 configurations.
+
+    ``more_etas`` and ``more_decays`` are steps and decays that the paper does not have. They are played too, and rows
+    that are chosen from them say so.
+    """
 
     rounds: int = 500
     flips: tuple[float, ...] = (0.01, 0.02, 0.05, 0.1, 0.25)  # k as shares of the training rows; B = 2k
     etas: tuple[float, ...] = (1e-4, 3e-4, 5e-4, 7e-4)
-    decays: tuple[int | None, ...] = (None, 100, 200)  # eta times 0.1 every so many rounds
+    decays: tuple[int | None, ...] = (100, 200)  # eta times 0.1 every so many rounds
     budgets: tuple[int, ...] = ()  # B in points in place of `flips`; k = B // 2
-    more_etas: tuple[float, ...] = ()  # steps that the paper does not have: played too, shown in columns of their own
+    more_etas: tuple[float, ...] = ()
+    more_decays: tuple[int | None, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from .effect import VictimEffect
 from .evasive import Evasive
 from .gradient import Gradient
 from .lfa import LabelFlipping
+from .pointwise import Pointwise
 from .random_flips import RandomFlips
 from .registry import ATTACKS, attack_class
 from .targets import aimed_rows
@@ -37,6 +38,7 @@ __all__ = [
     "LabelAttack",
     "LabelFlipping",
     "NearBoundary",
+    "Pointwise",
     "PoisonDisplay",
     "PoisonResult",
     "RandomFlips",
@@ -71,7 +73,7 @@ def poison(
         Labels of any kind; never modified.
     attack : str, default="farthest"
         One of ``ATTACKS``: random, class-biased, farthest, near-boundary, top-k, randomized-top-k, alfa, alfa-tilt,
-        lfa, gradient, evasive, adaptive.
+        lfa, gradient, evasive, adaptive, pointwise.
     budget : float or int, default=0.1
         Flips: a float in [0, 1] is a fraction of all rows (rounded down), an int a count.
     random_state : int, Generator, RandomState or None
@@ -80,7 +82,7 @@ def poison(
         What the attacker is after. A label of y: this class should be missed, so only its labels are flipped, those
         that the attack likes best. Rows (of features, or numbers of rows of X): these should be misread, so the labels
         around them are flipped: the nearest rows of the label that each target would get, in turn. The attack then
-        chooses only the new labels.
+        chooses only the new labels. ``attack="pointwise"`` finds for such rows the fewest flips that turn them.
     **attack_params : dict
         Parameters of the attack's class, for example ``C=10, gamma=1`` (alfa, alfa-tilt), ``surrogate=...`` (all that
         need a victim), ``mask=...`` or ``class_limits=...`` (all).
@@ -112,7 +114,9 @@ def poison(
     allowed = [field.name for field in fields(cls)]
     if unknown := sorted(set(attack_params) - set(allowed)):
         raise TypeError(f"attack {attack!r} has no parameter {', '.join(unknown)}; it has {', '.join(allowed)}")
-    if target is not None:
+    if target is not None and np.ndim(target) > 0 and "target" in allowed:
+        attack_params["target"] = target
+    elif target is not None:
         classes, codes = encode_labels(np.asarray(y), f"attack {attack!r}")
         permitted = allowed_rows(attack_params.get("mask"), len(codes))
         flips = count_points(budget, len(codes), "budget")

@@ -9,7 +9,7 @@ from sklearn.utils import check_array
 
 from floral_learn.attacks.deviation import sample_deviation
 from floral_learn.base.extras import install_line
-from floral_learn.base.validation import generator
+from floral_learn.base.validation import count_points, generator
 
 from .base import PoisonResult
 from .registry import named_attacks
@@ -41,7 +41,8 @@ class PoisonDisplay:
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from floral_learn import PoisonDisplay, poison
+    >>> from floral_learn import poison
+    >>> from floral_learn.attacks import PoisonDisplay
     >>> X, y = load_iris(return_X_y=True)
     >>> display = PoisonDisplay.from_result(X, poison(X, y, "random", budget=0.1)).plot()
     >>> display.ax_.get_title(), display.ax_.get_xlabel()
@@ -95,6 +96,8 @@ class SecurityCurveDisplay:
         Attack's name -> array of shape (n_repeats, n_budgets).
     victim : str
         Name for the title.
+    certified : ndarray of shape (n_budgets,) or None
+        Share of test rows that are right and stay so under any attack of that budget; below every curve.
 
     Attributes
     ----------
@@ -119,6 +122,7 @@ class SecurityCurveDisplay:
     budgets: np.ndarray
     accuracies: Mapping[str, np.ndarray]
     victim: str = ""
+    certified: np.ndarray | None = None
 
     @classmethod
     def from_estimator(
@@ -136,7 +140,8 @@ class SecurityCurveDisplay:
     ) -> "SecurityCurveDisplay":
         """Poison (X, y) at every budget, train the victim on it and score it on clean test rows.
 
-        ``attacks`` are names of ``ATTACKS`` or attacks: one, a list, or a dict that names the curves.
+        ``attacks`` are names of ``ATTACKS`` or attacks: one, a list, or a dict that names the curves. Where the victim
+        has ``certified_accuracy``, as `CertifiedKernelClassifier` does, the display has that line too.
         """
         from dataclasses import replace
 
@@ -150,7 +155,11 @@ class SecurityCurveDisplay:
                 for position, budget in enumerate(budgets):
                     labels = replace(attack, budget=budget, random_state=seed).poison(X, y).y
                     curves[name][repeat, position] = model.fit(X, labels).score(X_test, y_test)
-        return cls(np.asarray(budgets), curves, type(victim).__name__)
+        certified = None
+        if hasattr(model, "certified_accuracy"):
+            counts = [count_points(budget, len(y), "budgets") for budget in budgets]
+            certified = model.fit(X, y).certified_accuracy(X_test, y_test, counts)
+        return cls(np.asarray(budgets), curves, type(victim).__name__, certified)
 
     def plot(self, ax: Any = None) -> "SecurityCurveDisplay":
         """Draw the curves on ``ax`` (a new figure by default), with a band of one sample deviation."""
@@ -162,6 +171,10 @@ class SecurityCurveDisplay:
             (line,) = ax.plot(x, mean, marker="o", markersize=4, label=name)
             if len(values) > 1:
                 ax.fill_between(x, mean - deviation, mean + deviation, color=line.get_color(), alpha=0.15)
+        if self.certified is not None:
+            ax.plot(x, self.certified, color="black", linestyle="--", label="certified: no attack goes below")
+            ax.fill_between(x, 0, self.certified, color="black", alpha=0.06)
+            ax.set_ylim(bottom=0)
         ax.set(
             xlabel="flipped labels" if counts else "flipped labels (%)",
             ylabel="test accuracy",

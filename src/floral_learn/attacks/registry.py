@@ -12,6 +12,7 @@ from .class_biased import ClassBiased
 from .evasive import Evasive
 from .gradient import Gradient
 from .lfa import LabelFlipping
+from .pointwise import Pointwise
 from .random_flips import RandomFlips
 from .top_k import RandomizedTopK, TopK
 
@@ -31,6 +32,7 @@ ATTACKS: dict[str, type[LabelAttack]] = {
         Gradient,
         Evasive,
         Adaptive,
+        Pointwise,
     )
 }
 

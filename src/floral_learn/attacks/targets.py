@@ -29,7 +29,7 @@ def aimed_rows(
     if X is None:
         raise ValueError("target rows need features: X is None")
     X = check_array(X, accept_sparse="csr", input_name="X")
-    points = _points(target, X)
+    points = target_points(target, X)
     n = len(codes)
     voted = NearestNeighbors(n_neighbors=min(VOTERS, n)).fit(X).kneighbors(points, return_distance=False)
     wins = np.array([np.bincount(codes[row], minlength=len(classes)).argmax() for row in voted])
@@ -51,8 +51,8 @@ def aimed_rows(
     return rows
 
 
-def _points(target: Any, X: Any) -> Any:
-    """The features of the target rows."""
+def target_points(target: Any, X: Any) -> Any:
+    """Return the features of target rows that are given as features or as row numbers of X."""
     if np.ndim(target) == 1 and not hasattr(target, "toarray"):
         try:
             numbers = np.flatnonzero(allowed_rows(target, X.shape[0]))

@@ -131,7 +131,8 @@ def transfer_table(
     --------
     >>> from sklearn.linear_model import LogisticRegression
     >>> from sklearn.svm import SVC
-    >>> from floral_learn import load_moon, transfer_table
+    >>> from floral_learn import load_moon
+    >>> from floral_learn.attacks import transfer_table
     >>> moon = load_moon(n_train=100, n_val=1, n_test=200)
     >>> table = transfer_table(
     ...     moon.X_train, moon.y_train, moon.X_test, moon.y_test,

@@ -132,7 +132,7 @@ def find_label_issues(
         np.empty((0, 2), dtype=int) if data.rows is None else find_near_duplicates(data.rows.numbers, merged, near, rng)
     )
     tell("map", 0)
-    position, method = _map(None if data.rows is None else data.rows.numbers, n, rng)
+    position, method = place_on_map(None if data.rows is None else data.rows.numbers, n, rng)
     tell("map", 1)
     votes = label_votes(near, merged, len(classes)) if near.shape[1] else None
     differ = np.zeros(n) if votes is None else 1 - votes[np.arange(n), merged] / near.shape[1]
@@ -274,7 +274,7 @@ class _Stages:
         self.progress(stage, self.done)
 
 
-def _map(X: Any, n: int, rng: np.random.Generator) -> tuple[np.ndarray, str]:
+def place_on_map(X: Any, n: int, rng: np.random.Generator) -> tuple[np.ndarray, str]:
     """Two coordinates per row: the features themselves, UMAP where it is installed, else principal components."""
     if X is None:
         return np.zeros((n, 2)), "nothing: no rows were given"

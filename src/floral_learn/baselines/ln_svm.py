@@ -5,19 +5,19 @@ is flipped independently with probability mu, then E[Q_ij] = y_i y_j K_ij (1 - 4
 E[Q_ii] = K_ii. Training uses that matrix; prediction uses the plain kernel.
 """
 
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics.pairwise import pairwise_kernels
-from sklearn.utils._param_validation import Interval
+from sklearn.svm import SVC
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from floral_learn.base.classifier_input import query_input, training_input
 from floral_learn.base.whole_fit import whole_fit
-from floral_learn.baselines.svm import SVM_CONSTRAINTS, build_svm, svm_parameters
 from floral_learn.game.choose_gram import parse_bytes
 from floral_learn.game.kernels import resolve_gamma
 
@@ -41,10 +41,8 @@ class LabelNoiseSVC(ClassifierMixin, BaseEstimator):
     ----------
     noise : float in [0, 0.5), default=0.05
         mu of the paper: the expected share of flipped labels.
-    kernel, degree, gamma, coef0, C, class_weight
-        As in :class:`PlainSVC`. Several classes are trained one-vs-rest on the same corrected Gram.
-    solver, tol, cache_size, max_iter, n_rounds, learning_rate, decay, average, random_state
-        How the SVM is trained, as in :class:`PlainSVC`.
+    kernel, degree, gamma, coef0, C, class_weight, tol, cache_size, max_iter
+        As in :class:`sklearn.svm.SVC`. Several classes are trained one-vs-rest on the same corrected Gram.
     max_memory : str or float, default="4GB"
         A Gram matrix over it is a MemoryError before any work.
 
@@ -75,13 +73,44 @@ class LabelNoiseSVC(ClassifierMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "noise": [Interval(Real, 0.0, 0.5, closed="left")],
-        **SVM_CONSTRAINTS,
+        "kernel": [StrOptions({"linear", "poly", "rbf", "sigmoid", "precomputed"}), callable],
+        "degree": [Interval(Integral, 1, None, closed="left")],
+        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "C": [Interval(Real, 0.0, None, closed="neither")],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "tol": [Interval(Real, 0.0, None, closed="neither")],
+        "cache_size": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, -1, None, closed="left")],
         "max_memory": [str, Interval(Real, 0, None, closed="neither")],
     }
 
-    @svm_parameters
-    def __init__(self, noise: float = 0.05, *, max_memory: Any = "4GB") -> None:
-        pass  # every parameter is assigned by the decorator
+    def __init__(
+        self,
+        *,
+        noise: float = 0.05,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        C: float = 1.0,
+        class_weight: Any = None,
+        tol: float = 0.001,
+        cache_size: float = 200,
+        max_iter: int = -1,
+        max_memory: Any = "4GB",
+    ) -> None:
+        self.noise = noise
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.C = C
+        self.class_weight = class_weight
+        self.tol = tol
+        self.cache_size = cache_size
+        self.max_iter = max_iter
+        self.max_memory = max_memory
 
     @whole_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -102,7 +131,14 @@ class LabelNoiseSVC(ClassifierMixin, BaseEstimator):
         self.n_iter_ = 0
         for row, code in enumerate(sides):
             side = codes == code
-            svm = build_svm(self, kernel="precomputed", class_weight=self._binary_class_weight(code))
+            svm = SVC(
+                kernel="precomputed",
+                C=self.C,
+                class_weight=self._binary_class_weight(code),
+                tol=self.tol,
+                cache_size=self.cache_size,
+                max_iter=self.max_iter,
+            )
             svm.fit(gram, np.where(side, 1, -1), sample_weight=weight)
             dual[row, svm.support_] = np.ravel(svm.dual_coef_)
             self.intercept_[row] = np.ravel(svm.intercept_)[0]

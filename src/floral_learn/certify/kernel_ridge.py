@@ -300,6 +300,32 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, BaseEstim
         found = [self._survived(*weights.block(X[block]))[1] for block in self._blocks(X.shape[0], self._X.shape[0])]
         return np.concatenate(found)
 
+    def label_weights(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The say a_i(x) of every training label in the scores of every row, and the slack of a lead.
+
+        The score of class c is the sum of a_i(x) over the training rows with label c.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            Rows; (m, n) numbers must fit in memory.
+
+        Returns
+        -------
+        weights : ndarray of shape (m, n)
+            0 for training rows of weight 0.
+        slack : ndarray of shape (m,)
+            How far rounding can move the difference of two scores.
+        """
+        X = self._asked(X)
+        backend = backend_for(self.device)
+        weights = np.zeros((X.shape[0], self._rows_given))
+        slack = np.zeros(X.shape[0])
+        for block in self._blocks(X.shape[0], self._X.shape[0]):
+            a, slack_of_block = self._label_weights().block(X[block])
+            weights[block, self._kept], slack[block] = backend.numpy(a), backend.numpy(slack_of_block)
+        return weights, slack
+
     def certificate(self, X: Any) -> Certificate:
         """Certified flips of each prediction, with the labels whose flips would turn it.
 
@@ -313,11 +339,40 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, BaseEstim
         Certificate
             Predictions, flips, the rows to flip and their new labels, and the settings that were taken as fixed.
         """
-        X = self._asked(X)
+        return self._certificate(self._asked(X))
+
+    def held_out_certificate(self, rows: Any = None) -> Certificate:
+        """Certificates of training rows, each predicted from all other rows: what to expect of rows like these.
+
+        Leaving row i out of a ridge regression gives f(x_i) = sum_{j != i} a_j(x_i) t_j / (1 - a_i(x_i)), with the same
+        a(x_i) as before (Golub, Heath, Wahba 1979), so that no other fit is needed.
+
+        Parameters
+        ----------
+        rows : array of row numbers, optional
+            Training rows with a weight above 0; all of them by default.
+
+        Returns
+        -------
+        Certificate
+            As from `certificate`.
+        """
+        check_is_fitted(self)
+        rows = self._kept if rows is None else np.asarray(rows)
+        place = np.searchsorted(self._kept, rows)
+        if not (np.isin(rows, self._kept)).all():
+            lost = rows[~np.isin(rows, self._kept)][0]
+            raise ValueError(f"rows names {lost}, which is not a training row with a weight above 0")
+        return self._certificate(self._X[place], place)
+
+    def _certificate(self, X: Any, own: np.ndarray | None = None) -> Certificate:
+        """Certificates of prepared rows; with `own` places among the training rows, each without its own label."""
         weights, backend = self._label_weights(), backend_for(self.device)
         winners, flips, rows, labels = [], [], [], []
         for block in self._blocks(X.shape[0], self._X.shape[0]):
             a, slack = weights.block(X[block])
+            if own is not None:
+                a[backend.arange(a.shape[0]), backend.array(own[block])] = 0.0
             winner, survives, rival = self._survived(a, slack)
             winners.append(winner)
             flips.append(survives)

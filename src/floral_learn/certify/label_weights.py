@@ -155,7 +155,7 @@ class FactorWeights:
                 + UNIT["float64"] * (sums + (self.rank + 4) * self.spread * length)
             )
             if rows.dtype == "float32":  # both factors are cast, and their product rounds in float32
-                slack = 2.0 * slack + 2.0 * UNIT["float32"] * (self.rank + 4) * self.spread * length
+                slack = 2.0 * slack + 2.0 * _product_unit(backend) * (self.rank + 4) * self.spread * length
             return a, slack
 
 
@@ -209,6 +209,14 @@ def _solver(matrix: Array, backend: NumpyBackend, ridge: float) -> Callable[[Arr
     except LinAlgError as error:
         raise ValueError(too_small) from error
     return lambda right: cho_solve(factor, right, check_finite=False)
+
+
+def _product_unit(backend: NumpyBackend) -> float:
+    """Unit roundoff of float32 products: a user may have told torch to take TF32 or bfloat16 for them."""
+    if backend.name != "torch":
+        return UNIT["float32"]
+    shorter = {"high": 2.0**-11, "medium": 2.0**-8}
+    return shorter.get(backend.xp.get_float32_matmul_precision(), UNIT["float32"])
 
 
 def _largest_square(X: Any) -> float:

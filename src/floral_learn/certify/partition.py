@@ -1,8 +1,12 @@
 """Partition and vote: one classifier per disjoint part of the data, so that a flipped label spoils one vote.
 
 Levine and Feizi, "Deep Partition Aggregation", 2021, in its form for label flips: rows are sorted by their
-features alone and dealt to m parts, so no label can move a row to another part. With votes n_c and ties
-to the lower class, floor((n_c - max_{c' != c} (n_c' + 1[c' < c])) / 2) flips cannot change the winner.
+features alone and dealt to m parts, so no label can move a row to another part. A rival d overtakes the winner c
+once the votes that change take off n_c - n_d - 1[d < c] + 1 of its lead: two for each voter that leaves c for d, one
+for each that leaves another class for d. What a change costs is one flip for a voter that is a black box, and one
+more than its certified flips for one that knows them; the cheapest set of votes is a knapsack with gains 1 and 2,
+solved by two sorts. Such white-box certificates of ensembles are those of EnsembleCert (arXiv 2604.11416, 2026), which
+has a gain per class; here each voter has one price for any change, a lower bound with several classes.
 """
 
 from numbers import Integral
@@ -12,6 +16,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
+from sklearn.svm import SVC
 from sklearn.utils._metadata_requests import _routing_enabled
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
@@ -19,7 +24,6 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted, has_
 
 from floral_learn.base.classifier_input import query_input, training_input
 from floral_learn.base.whole_fit import whole_fit
-from floral_learn.baselines.svm import PlainSVC
 
 from .certificate import Certificate, CertifiedPredictions
 
@@ -30,13 +34,39 @@ def deal_by_features(X: NDArray[np.float64], n_parts: int) -> list[NDArray[np.in
     return [order[part::n_parts] for part in range(n_parts)]
 
 
-def certified_votes(votes: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Winner (m,) and certified flips (m,) of vote counts (m, M)."""
-    rows = np.arange(len(votes))
+def certified_votes(
+    ballots: NDArray[np.intp], n_classes: int, prices: NDArray[np.intp] | None = None
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Winner (m,) and certified flips (m,) of ballots (m, voters), each the number of a class.
+
+    ``prices`` (m, voters) are flips that it takes to change a ballot, at least; 1 by default.
+    """
+    prices = np.ones_like(ballots) if prices is None else prices
+    m, voters = ballots.shape
+    rows = np.arange(m)
+    votes = (ballots[:, :, None] == np.arange(n_classes)).sum(axis=1)
     winner = votes.argmax(axis=1)  # the first maximum: ties to the lower class
-    rival = votes + (np.arange(votes.shape[1]) < winner[:, None])
-    rival[rows, winner] = -1
-    return winner, (votes[rows, winner] - rival.max(axis=1)) // 2
+    never = np.iinfo(np.int64).max // 4
+    cheapest = np.full(m, never)
+    twice = _cheapest_sums(np.where(ballots == winner[:, None], prices, never), never)
+    for step in range(1, n_classes):
+        rival = (winner + step) % n_classes
+        need = votes[rows, winner] - votes[rows, rival] - (rival < winner) + 1
+        other = (ballots != winner[:, None]) & (ballots != rival[:, None])
+        once = _cheapest_sums(np.where(other, prices, never), never)
+        for turned in range(voters + 1):  # so many leave the winner, the others come from elsewhere
+            rest = np.clip(need - 2 * turned, 0, voters)
+            enough = need - 2 * turned <= voters
+            cheapest = np.where(enough, np.minimum(cheapest, twice[:, turned] + once[rows, rest]), cheapest)
+    return winner, (cheapest - 1).astype(np.intp)
+
+
+def _cheapest_sums(prices: NDArray[np.int64], never: int) -> NDArray[np.int64]:
+    """Sums (m, voters + 1) of the 0, 1, 2, ... smallest prices; `never` where a voter with no price would be needed."""
+    ordered = np.sort(prices, axis=1)
+    sums = np.cumsum(np.where(ordered == never, 0, ordered), axis=1)
+    sums = np.where(ordered == never, never, sums)
+    return np.concatenate([np.zeros((len(prices), 1), dtype=np.int64), sums], axis=1)
 
 
 class PartitionAggregationClassifier(CertifiedPredictions, ClassifierMixin, BaseEstimator):
@@ -45,7 +75,7 @@ class PartitionAggregationClassifier(CertifiedPredictions, ClassifierMixin, Base
     Parameters
     ----------
     estimator : classifier or None
-        Cloned for every part; None is a libsvm :class:`PlainSVC`. Its fit must be deterministic; a free
+        Cloned for every part; None is :class:`sklearn.svm.SVC`. Its fit must be deterministic; a free
         ``random_state`` is set to a fixed seed.
     n_partitions : int, default=10
         Parts and votes (at most n are used). More parts certify more flips, each part learns from fewer rows.
@@ -115,12 +145,13 @@ class PartitionAggregationClassifier(CertifiedPredictions, ClassifierMixin, Base
         fits = Parallel(n_jobs=self.n_jobs)(
             delayed(_fit_part)(base, X, codes, weight, rows, routed, self.random_state) for rows in parts
         )
-        self.estimators_ = [fitted for fitted, _ in fits]
-        self._single_class = [code for _, code in fits]
+        self.estimators_ = [fitted for fitted, _, _ in fits]
+        self._single_class = [code for _, code, _ in fits]
+        self._smallest_class = [fewest for _, _, fewest in fits]
         return self
 
     def _base(self) -> Any:
-        return PlainSVC() if self.estimator is None else self.estimator
+        return SVC() if self.estimator is None else self.estimator
 
     def get_metadata_routing(self) -> Any:
         """What this classifier consumes (``sample_weight``) and what it hands on to the base estimators' fit."""
@@ -129,14 +160,25 @@ class PartitionAggregationClassifier(CertifiedPredictions, ClassifierMixin, Base
 
     def vote_counts(self, X: Any) -> Any:
         """Votes (m, M) of the parts for each class."""
+        return (self._ballots(X)[:, :, None] == np.arange(len(self.classes_))).sum(axis=1)
+
+    def _ballots(self, X: Any) -> NDArray[np.intp]:
+        """The class (m, parts) that each part votes for."""
         check_is_fitted(self)
         X = query_input(self, X)
-        columns = np.arange(len(self.classes_))
-        votes = np.zeros((len(X), len(self.classes_)), dtype=np.intp)
-        for fitted, code in zip(self.estimators_, self._single_class, strict=True):
-            ballots = np.full(len(X), code) if fitted is None else fitted.predict(X)
-            votes += ballots[:, None] == columns
-        return votes
+        voters = zip(self.estimators_, self._single_class, strict=True)
+        return np.stack(
+            [np.full(len(X), code) if fitted is None else fitted.predict(X) for fitted, code in voters], axis=1
+        ).astype(np.intp)
+
+    def _certified(self, X: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        ballots, X = self._ballots(X), query_input(self, X)
+        prices = np.ones_like(ballots)
+        for part, fitted in enumerate(self.estimators_):
+            if hasattr(fitted, "certified_flips"):  # it knows what its own vote survives; a part of one class does not
+                # Flips that empty a class of the part change what the voter can say at all.
+                prices[:, part] = np.minimum(fitted.certified_flips(X) + 1, self._smallest_class[part])
+        return certified_votes(ballots, len(self.classes_), prices)
 
     def predict(self, X: Any) -> np.ndarray:
         """Class with the most votes, ties to the lower class."""
@@ -144,12 +186,17 @@ class PartitionAggregationClassifier(CertifiedPredictions, ClassifierMixin, Base
         return self.classes_[votes.argmax(axis=1)]
 
     def certified_flips(self, X: Any) -> np.ndarray:
-        """How many flipped training labels each prediction survives, (m,), whatever a flip does to its part's vote."""
-        return certified_votes(self.vote_counts(X))[1]
+        """How many flipped training labels each prediction survives, (m,), at least.
+
+        A flip counts as a changed vote of its part, whatever it does there; a base estimator with ``certified_flips``
+        of its own, such as :class:`CertifiedKernelClassifier`, has its votes changed only by more flips than it
+        survives.
+        """
+        return self._certified(X)[1]
 
     def certificate(self, X: Any) -> Certificate:
-        """Certified flips of each prediction; which labels would do it is not known of voters that are black boxes."""
-        winner, flips = certified_votes(self.vote_counts(X))
+        """Certified flips of each prediction; which labels would do it is not told."""
+        winner, flips = self._certified(X)
         unknown: list[None] = [None] * len(flips)
         n = len(self.partition_)
         assumed = {"features": self.n_features_in_, "estimator": self._base(), "n_partitions": self.n_partitions_}
@@ -169,19 +216,21 @@ def _fit_part(
     rows: NDArray[np.intp],
     routed: dict[str, Any],
     seed: int,
-) -> tuple[Any, int]:
+) -> tuple[Any, int, int]:
+    """The fitted voter (None for a part of one class), that class (-1 for others) and the rows of the rarest class."""
     if weight is not None and (weight[rows] > 0).any():
         # A part may consist of weightless rows of one class; a row without weight is no evidence.
         rows = rows[weight[rows] > 0]
-    if len(np.unique(codes[rows])) == 1:
-        return None, int(codes[rows[0]])
+    counts = np.unique(codes[rows], return_counts=True)[1]
+    if len(counts) == 1:
+        return None, int(codes[rows[0]]), int(counts[0])
     model = clone(base)
     free = [name for name, value in model.get_params().items() if _is_free_seed(name, value)]
     model.set_params(**dict.fromkeys(free, seed))
     arguments = _check_method_params(X, routed, indices=rows)
     if weight is not None:
         arguments["sample_weight"] = weight[rows]
-    return model.fit(X[rows], codes[rows], **arguments), -1
+    return model.fit(X[rows], codes[rows], **arguments), -1, int(counts.min())
 
 
 def _is_free_seed(name: str, value: Any) -> bool:

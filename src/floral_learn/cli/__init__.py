@@ -9,7 +9,7 @@ from typing import Any
 from floral_learn.base.extras import bench_install_line, install_line
 
 # subcommand modules, in the order of `floral --help`
-COMMANDS = ("demo", "train", "predict", "audit", "review", "crowd", "poison")
+COMMANDS = ("demo", "train", "predict", "audit", "review", "crowd", "certify", "evidence", "poison")
 # Commands of the laboratory, a package of its own in the folder `bench` of this repository. It names its modules under
 # this entry-point group; where it is not installed, the commands say how to get it.
 BENCH_COMMANDS = ("bench", "report")

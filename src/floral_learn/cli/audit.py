@@ -55,6 +55,7 @@ def audit(
         False, "--write-cleaned", help="also write a copy of DATA with flagged labels replaced, where that is safe"
     ),
     seed: int = typer.Option(0, "--seed", "-s", help="random seed"),
+    to: str | None = typer.Option(None, "--to", help="also write suspects as tasks for another tool (label-studio)"),
     columns: Any = None,
 ) -> None:
     """Find labels of DATA that look wrong, and say what is known and what is not.
@@ -68,10 +69,13 @@ def audit(
     """
     started = time.perf_counter()
     from floral_learn.audit import find_label_issues
-    from floral_learn.files.atomic_files import write_all
+    from floral_learn.files.file_sets import write_set
     from floral_learn.tables.csv_cells import frame_bytes
     from floral_learn.tables.table_files import table_suffix
 
+    from .to_label_studio import check_target, task_files
+
+    check_target(to)
     _check_folder(out, source)
     table = columns.read(source)
     typer.echo(f"{source.name}: {len(table):,} rows, {len(table.classes)} classes")
@@ -96,10 +100,11 @@ def audit(
         new = result.cleaned_labels()
         changed = (new != table.labels).nonzero()[0]
         files[cleaned] = table.relabelled(changed, new[changed])
-    write_all(files)
-    for old in (cleaned, out / "near_duplicates.csv", out / "groups.csv"):
-        if old not in files:
-            old.unlink(missing_ok=True)  # of an earlier audit: it would pass for this one's
+    if to is not None:
+        doubtful = issues.loc[issues["flagged"]]
+        files |= task_files(table, doubtful["row"], doubtful["suggested"], doubtful["score"], out)
+    others = ("near_duplicates.csv", "groups.csv", "tasks.json", "label-config.xml")
+    write_set(files, "floral audit", gone=(cleaned, *(out / name for name in others)))
     for line in result.summary():
         typer.echo(line)
     if decided := len(result.decisions):

@@ -45,11 +45,13 @@ def crowd(
         raise TableError(f"the folder {out.parent} of --out does not exist")
     from floral_learn.crowd import aggregate_votes, next_tasks
     from floral_learn.crowd.page import render
-    from floral_learn.files.atomic_files import write_all
+    from floral_learn.files.file_sets import write_set
     from floral_learn.tables.csv_cells import frame_bytes
+    from floral_learn.tables.table_files import table_suffix
 
     columns = replace(columns, label=label)
-    votes, told = read_vote_file(source, task, worker, columns)
+    exported = read_export(source, label) if table_suffix(source) in (".json", ".json.gz") else None
+    votes, told = read_vote_file(source, task, worker, columns) if exported is None else (vote_table(exported), [])
     typer.echo(
         f"{source.name}: {len(votes):,} votes by {votes['worker'].nunique():,} people "
         f"on {votes['task'].nunique():,} items"
@@ -61,7 +63,15 @@ def crowd(
         X, notes = read_features(features, task, seed, columns)
         for note in notes:
             typer.echo(f"  {note}")
+    elif exported is not None:
+        X, notes = read_export_items(exported, seed, columns)
+        for note in notes:
+            typer.echo(f"  {note}")
     known = None if gold is None else read_gold_file(gold, task, columns)
+    if exported is not None and known is None:
+        known = exported.gold or None
+        if known:
+            typer.echo(f"  {len(known):,} known answers (ground_truth)")
     found = aggregate_votes(votes, X, gold=known, random_state=seed)
     files = {
         out / "consensus.csv": frame_bytes(consensus(found, withhold)),
@@ -69,7 +79,7 @@ def crowd(
         out / "next.csv": frame_bytes(next_tasks(found, min(1000, len(found.items))).round(4)),
         out / "page.html": render(found, title=source.name).encode(),
     }
-    write_all(files)
+    write_set(files, "floral crowd")
     for note in found.notes:
         typer.echo(f"  {note}")
     sure = float(found.probability.max(axis=1).mean())
@@ -86,6 +96,41 @@ def read_vote_file(path: Path, task: str, worker: str, columns: Any) -> tuple[An
     if nameless := int((table.groups == "(missing)").sum()):
         notes.append(f"{nameless:,} votes name nobody: they count as those of one person, '(missing)'")
     return vote_frame(table, path, task), notes
+
+
+def read_export(path: Path, label: str) -> Any:
+    """The votes of an export of Label Studio."""
+    from floral_learn.tables.label_studio import read_label_studio_votes
+    from floral_learn.tables.table_files import read_text
+
+    return read_label_studio_votes(str(path), read_text(path), label)
+
+
+def vote_table(exported: Any) -> Any:
+    """The votes of an export as a long frame."""
+    import pandas as pd
+
+    return pd.DataFrame({"task": exported.task, "worker": exported.worker, "label": exported.label})
+
+
+def read_export_items(exported: Any, seed: int, columns: Any) -> tuple[Any, list[str]]:
+    """The data of an export's tasks as numbers; None where they hold nothing to compare tasks by."""
+    import pandas as pd
+
+    from floral_learn.tables.tables import read_table
+
+    voted = set(exported.task)
+    keep = [row for row, name in enumerate(exported.items) if name in voted]
+    frame = pd.DataFrame(exported.data, dtype=object).iloc[keep].reset_index(drop=True)
+    if not len(frame.columns):
+        return None, []
+    drop = [name for name in columns.drop if name in frame.columns]
+    table, encoder = read_table(frame, drop=drop), columns.encoder(seed)
+    try:
+        values = encoder.fit_transform(table.features)
+    except TableError as error:
+        return None, [f"no features: {error}"]
+    return pd.DataFrame(values, index=pd.Index([exported.items[row] for row in keep])), [*table.notes, *encoder.notes_]
 
 
 def vote_frame(table: Any, path: Path, task: str) -> Any:

@@ -12,6 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -28,6 +29,7 @@ def one_line(command: str, stopped: str = "stopped; nothing was written") -> Cal
         @functools.wraps(function)
         def run(*args: Any, **kwargs: Any) -> None:
             with reported(command, stopped):
+                _say_what_is_mixed(command, kwargs)
                 function(*args, **kwargs)
 
         return run
@@ -52,6 +54,17 @@ def reported(command: str, stopped: str = "stopped") -> Iterator[None]:
         if os.environ.get("FLORAL_DEBUG"):
             raise
         fail(command, message_of(error), WRONG)
+
+
+def _say_what_is_mixed(command: str, arguments: dict[str, Any]) -> None:
+    """One line for each input that belongs to files of another command of which not all are there."""
+    from floral_learn.files.file_sets import mixed_set
+
+    given = [value for name, value in arguments.items() if name != "out"]
+    paths = [path for value in given for path in (value if isinstance(value, list | tuple) else [value])]
+    lines = [mixed_set(path) for path in paths if isinstance(path, Path) and path.is_file()]
+    for line in dict.fromkeys(line for line in lines if line):
+        typer.echo(f"{command}: note: {line}", err=True)
 
 
 def fail(command: str, message: str, code: int = WRONG) -> None:

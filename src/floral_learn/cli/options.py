@@ -13,7 +13,7 @@ import typer
 
 from floral_learn.tables.table_error import TableError
 
-KINDS = ".csv, .tsv, .jsonl (also .gz), .parquet or .xlsx"
+KINDS = ".csv, .tsv, .jsonl, .json of Label Studio (also .gz), .parquet, .xlsx"
 
 
 @dataclass(frozen=True)

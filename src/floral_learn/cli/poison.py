@@ -31,6 +31,7 @@ NAMES = (
     "gradient",
     "evasive",
     "adaptive",
+    "pointwise",
 )
 # Those of floral_learn.attacks.vote_attacks.VOTE_ATTACKS, on votes.
 ON_VOTES = ("spam", "pair", "far", "sleeper", "collusion", "targeted")
@@ -47,6 +48,7 @@ _SHARED = (
     "y_val",
     "victim",
     "starts",
+    "target",
 )
 
 
@@ -91,7 +93,7 @@ def poison(
         poison_vote_file(source, out, columns, (task, worker), wanted, budget, param, features, truth, seed)
         return
     from floral_learn.attacks import ATTACKS
-    from floral_learn.files.atomic_files import write_all
+    from floral_learn.files.file_sets import write_set
 
     target_is_safe(source, out)
     table = columns.read(source)
@@ -119,7 +121,7 @@ def poison(
     flips = out.with_name(out.name + ".flips.csv")
     # The list first: where the poisoned copy is, its list is too.
     poisoned = table.relabelled(result.indices, result.y[result.indices])
-    write_all({flips: flip_list(table.rows, labels, result), out: poisoned})
+    write_set({flips: flip_list(table.rows, labels, result), out: poisoned}, "floral poison")
     for note in notes:
         typer.echo(f"  {note}")
     seconds = time.perf_counter() - started

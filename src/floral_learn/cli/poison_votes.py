@@ -30,7 +30,7 @@ def poison_vote_file(
     import numpy as np
 
     from floral_learn.attacks.votes import poison_votes
-    from floral_learn.files.atomic_files import write_all
+    from floral_learn.files.file_sets import write_set
 
     from .crowd import read_features, read_gold_file, vote_frame
     from .poison import target_is_safe
@@ -63,7 +63,7 @@ def poison_vote_file(
     changed = np.flatnonzero(new != frame["label"].to_numpy())
     liars = out.with_name(out.name + ".liars.csv")
     listed = "worker\n" + "".join(f"{json.dumps(str(name), ensure_ascii=False)}\n" for name in result.annotators)
-    write_all({liars: listed.encode(), out: table.relabelled(changed, new[changed])})
+    write_set({liars: listed.encode(), out: table.relabelled(changed, new[changed])}, "floral poison")
     seconds = time.perf_counter() - started
     people = "1 person" if len(result.annotators) == 1 else f"{len(result.annotators)} people"
     typer.echo(

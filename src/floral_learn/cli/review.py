@@ -35,6 +35,7 @@ def review(
     browser: bool = typer.Option(True, "--browser/--no-browser", help="open the page in a browser"),
     finish: bool = typer.Option(False, "--finish", help="no page: write the files from the answers so far"),
     seed: int | None = typer.Option(None, "--seed", "-s", help="repeatable questions; voids the guarantee"),
+    to: str | None = typer.Option(None, "--to", help="no page: write tasks for another tool (label-studio) into OUT"),
     columns: Any = None,
 ) -> None:
     """Ask a person about a few rows of DATA and correct the other labels from the answers.
@@ -42,8 +43,15 @@ def review(
     Answers are stored in OUT as they are given; the same command continues where you stopped. OUT gets the cleaned
     table, decisions.csv, changes.csv, model.skops and report.html when you press Finish on it. DATA never changes.
     """
+    from .to_label_studio import check_target, review_tasks
+
+    check_target(to)
+    if to is not None:
+        review_tasks(source, out, columns, seed)
+        return
+    from floral_learn.review.page.outputs import check_folder
     from floral_learn.review.page.server import ReviewServer, bind
-    from floral_learn.review.page.work import ReviewWork, check_folder
+    from floral_learn.review.page.session import ReviewSession
 
     if not finish and (missing := [name for name in ("starlette", "uvicorn") if find_spec(name) is None]):
         raise ImportError(f"the review page needs {' and '.join(missing)}: {install_line('cli')}")
@@ -56,30 +64,28 @@ def review(
     encoder = columns.encoder()
     read = {name: columns.roles()[name] for name in ("text", "ids", "groups", "trusted", "drop")}
     options = {**read, "text_encoder": columns.text_encoder, "skip_blank_labels": columns.skip_blank}
-    work = ReviewWork(table, encoder, path=source, out=out, options=options, seed=seed)
+    session = ReviewSession(table, encoder, path=source, out=out, options=options, seed=seed)
     try:
         for note in [*table.notes, *encoder.notes_]:
             typer.echo(f"  {note}")
         if finish:
-            for file in work.finish():
+            for file in session.write_files():
                 typer.echo(f"wrote {out / file['name']}: {file['about']}")
             return
         if not port:
-            listening = _same_again(work.store, host, listening)
-        session = work.start()
-        try:
-            server = ReviewServer(session, title=source.name, reviewer=name, folder=out, host=host, listening=listening)
-            work.store.put("port", str(server.port).encode())
-            _say_where(server.address, host, work.answered, out)
-            if browser:
-                open_browser(server.address)
-            with contextlib.suppress(KeyboardInterrupt):
-                server.run()
-            typer.echo(f"{work.answered:,} answers are stored in {out}")
-        finally:
-            session.close()
+            listening = _same_again(session.store, host, listening)
+        server = ReviewServer(
+            session.start(), title=source.name, reviewer=name, folder=out, host=host, listening=listening
+        )
+        session.store.put("port", str(server.port).encode())
+        _say_where(server.address, host, session.answered, out)
+        if browser:
+            open_browser(server.address)
+        with contextlib.suppress(KeyboardInterrupt):
+            server.run()
+        typer.echo(f"{session.answered:,} answers are stored in {out}")
     finally:
-        work.store.close()
+        session.close()
 
 
 def _say_where(address: str, host: str, answered: int, out: Path) -> None:

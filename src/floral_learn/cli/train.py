@@ -72,6 +72,7 @@ def train(
         model, checked = fit(table, classifier, columns.encoder(seed), seed, held_out, per_row)
         for line in (*table.notes, *model.named_steps["columns"].notes_):
             typer.echo(f"  {line}")
+    model.evidence_ = training_facts(source, n, table if cluster is None else None, checked)
     save(model, out)
     played = getattr(classifier, "budget", None)
     bought = f", budget {played:g}" if isinstance(played, int | float) else ""
@@ -79,9 +80,33 @@ def train(
     typer.echo(f"wrote {out}")
 
 
+def training_facts(source: Path, n: int, table: Any, checked: str) -> dict[str, Any]:
+    """What `floral evidence` tells of a model: its data by digest, and what was known of the labels."""
+    import datetime
+    import hashlib
+
+    import sklearn
+
+    from floral_learn import __version__
+
+    data: dict[str, Any] = {"file": source.name, "rows": n}
+    if source.is_file():
+        data["SHA-256"] = hashlib.sha256(source.read_bytes()).hexdigest()
+    if table is not None and table.trusted is not None:
+        data["labels marked as known to be right"] = int(table.trusted.sum())
+    if table is not None and table.groups is not None:
+        data["people or sources that labels come from"] = len(set(table.groups.tolist()))
+    return {
+        "written": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "versions": f"floral-learn {__version__}, scikit-learn {sklearn.__version__}",
+        "data": data,
+        "measured": {"on held-out rows": checked},
+    }
+
+
 def make_classifier(method: str, penalty: float | None, gamma: str, budget: float | None, seed: int) -> Any:
     """The estimator behind a name, with those of the options that it has."""
-    from floral_learn.baselines import DEFENSES
+    from floral_learn.baselines import DEFENSES, set_parts
     from floral_learn.tables.table_error import TableError
 
     if method not in DEFENSES:
@@ -93,7 +118,7 @@ def make_classifier(method: str, penalty: float | None, gamma: str, budget: floa
     classifier = DEFENSES[method]()
     if not classifier.__sklearn_tags__().input_tags.two_d_array:
         raise TableError(f"--method {method} reads texts, not columns; in Python: floral_learn.TextClassifier")
-    known = classifier.get_params(deep=False)
+    known = classifier.get_params()
     if budget is not None and "budget" not in known:
         raise TableError(f"--budget is for floral; {method} has no attacker inside")
     wanted: dict[str, Any] = {"gamma": width, "random_state": seed}
@@ -105,7 +130,8 @@ def make_classifier(method: str, penalty: float | None, gamma: str, budget: floa
         wanted["budget"] = budget
     elif method == "floral":
         wanted["budget"] = 0.05
-    return classifier.set_params(**{name: value for name, value in wanted.items() if name in known})
+    parts = {name.rpartition("__")[2] for name in known}
+    return set_parts(classifier, **{name: value for name, value in wanted.items() if name in parts})
 
 
 def decided(table: Any, path: Path) -> Any:

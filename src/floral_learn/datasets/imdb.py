@@ -53,7 +53,7 @@ def load_imdb(
     --------
     Reading the file takes seconds, so this example is not run:
 
-    >>> from floral_learn import load_imdb
+    >>> from floral_learn.datasets import load_imdb
     >>> reviews = load_imdb(n_train=200, n_val=0, n_test=200)  # doctest: +SKIP
     >>> reviews.X_train[0][:40]  # doctest: +SKIP
     """

@@ -61,7 +61,7 @@ def load_mnist(
     --------
     The file may have to be downloaded, so this example is not run:
 
-    >>> from floral_learn import load_mnist
+    >>> from floral_learn.datasets import load_mnist
     >>> images = load_mnist(digits=(1, 7), n_train=100, n_test=50)  # doctest: +SKIP
     >>> images.X_train.shape  # doctest: +SKIP
     (100, 784)

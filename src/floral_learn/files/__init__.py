@@ -1,1 +1,14 @@
 """Files written whole or not at all, and model files that are read with limits."""
+
+from importlib import import_module
+from typing import Any
+
+# public name -> module of this room; loaded on first use
+_PUBLIC = {"save": "persistence", "load": "persistence", "ModelFileError": "model_archive"}
+__all__ = list(_PUBLIC)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PUBLIC:
+        return getattr(import_module(f"{__name__}.{_PUBLIC[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -20,10 +20,11 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> Path
     return Path(path)
 
 
-def write_all(files: Mapping[Path, str | bytes]) -> None:
+def write_all(files: Mapping[Path, str | bytes], first: Path | None = None) -> None:
     """Several files, all or none; an error names the file that could not be written.
 
-    A folder that holds all of them and does not exist is made, whole.
+    A folder that holds all of them and does not exist is made, whole. In one that does, they take their places in their
+    order, `first` before all others.
     """
     folders = {path.parent for path in files}
     if len(folders) == 1 and not (folder := folders.pop()).exists() and folder.parent.is_dir():
@@ -33,7 +34,7 @@ def write_all(files: Mapping[Path, str | bytes]) -> None:
     try:
         for path, content in files.items():
             written[path] = _write_beside(path, content.encode("utf-8") if isinstance(content, str) else content)
-        _rename_all(written)
+        _rename_all(written if first is None else {first: written[first], **written})
     finally:
         for temporary in written.values():
             temporary.unlink(missing_ok=True)

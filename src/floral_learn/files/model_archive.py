@@ -66,7 +66,8 @@ class ModelFileError(ValueError):
     Examples
     --------
     >>> import os, tempfile
-    >>> from floral_learn import ModelFileError, load
+    >>> from floral_learn import load
+    >>> from floral_learn.files import ModelFileError
     >>> path = os.path.join(tempfile.mkdtemp(), "model.skops")
     >>> with open(path, "w") as file:
     ...     _ = file.write("not a model")

@@ -153,10 +153,10 @@ def load(path: str | os.PathLike[str], trusted: Sequence[str] = (), *, max_bytes
     --------
     >>> import os, tempfile
     >>> from sklearn.datasets import make_moons
-    >>> from floral_learn import PlainSVC, load, save
+    >>> from floral_learn import FloralClassifier, load, save
     >>> X, y = make_moons(100, noise=0.2, random_state=0)
     >>> path = os.path.join(tempfile.mkdtemp(), "model.skops")
-    >>> model = PlainSVC().fit(X, y)
+    >>> model = FloralClassifier(random_state=0).fit(X, y)
     >>> save(model, path)
     >>> bool((load(path).predict(X) == model.predict(X)).all())
     True

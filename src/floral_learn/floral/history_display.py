@@ -38,7 +38,8 @@ class HistoryDisplay:
     Examples
     --------
     >>> from sklearn.datasets import make_moons
-    >>> from floral_learn import FloralClassifier, HistoryDisplay
+    >>> from floral_learn import FloralClassifier
+    >>> from floral_learn.floral import HistoryDisplay
     >>> X, y = make_moons(100, noise=0.2, random_state=0)
     >>> display = HistoryDisplay.from_estimator(FloralClassifier(n_rounds=50).fit(X, y), "residual").plot()
     >>> display.ax_.get_ylabel()

@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-from sklearn.utils.validation import check_array, check_consistent_length
+from sklearn.base import clone
+from sklearn.utils.validation import check_consistent_length
 
 from floral_learn.base.shown import Shown
 from floral_learn.review import saving
@@ -41,6 +41,8 @@ from floral_learn.review.rows import (
 from floral_learn.review.suspicion import appoint_judges, suspicion
 from floral_learn.review.training import Choice, checked_model, fit_reviewed, training_set
 from floral_learn.review.wrong_share import WrongShare, enough_answers, estimated_share
+from floral_learn.tables.frames import frame_from_parts, frame_parts, is_frame
+from floral_learn.tables.rows import read_rows, stack_rows
 
 _REVIEWER = "reviewer"
 _FEW, _PARTS = 0.1, 5  # drawn rows from which accuracy is counted in parts, as a share of all, and how many
@@ -57,9 +59,11 @@ class LabelReview(Shown):
 
     Parameters
     ----------
-    X : array-like or sparse matrix of shape (n, d)
-        Rows: features or embeddings. For comparing rows, never for `train`, dense columns are standardised, or all
-        scaled alike where held-out models tell the given labels better so (principal components, pixels).
+    X : array-like, sparse matrix or frame of shape (n, d)
+        Rows: features or embeddings; of a pandas or polars frame, columns of any kind (`TableEncoder` makes the numbers
+        that rows are compared by, and models are trained on the untouched frame). For comparing rows, never for
+        `train`, dense columns are standardised, or all scaled alike where held-out models tell the given labels better
+        so (principal components, pixels).
     y : array-like of shape (n,)
         Given labels, of any kind, which may be wrong.
     trusted : bool array-like of shape (n,), optional
@@ -154,15 +158,30 @@ class LabelReview(Shown):
         """
         if not is_integer(n) or n < 1:
             raise ValueError(f"n={n!r} must be an integer of at least 1")
+        return np.array([row for row, _ in self._next_rows(n)], dtype=np.intp)
+
+    def _next_rows(self, n: int) -> list[tuple[int, bool]]:
+        """Rows to ask about next, best first, each with whether it comes from the random order."""
         waiting = self._order[self._beliefs.free[self._order]]
         kinds = [is_drawn(len(self._answers) + k, self.random_share) for k in range(min(n, len(waiting)))]
         settling = iter(()) if all(kinds) else iter(self._settling(len(kinds))[0].tolist())
-        drawn, chosen = iter(waiting.tolist()), []
+        drawn = iter(waiting.tolist())
+        chosen: dict[int, bool] = {}
         for at_random in kinds:
             first, then = (drawn, settling) if at_random else (settling, drawn)
             row = next((r for r in first if r not in chosen), None)
-            chosen.append(next(r for r in then if r not in chosen) if row is None else row)
-        return np.array(chosen, dtype=np.intp)
+            if row is None:
+                chosen[next(r for r in then if r not in chosen)] = not at_random
+            else:
+                chosen[row] = at_random
+        return list(chosen.items())
+
+    def _rows_like(self, row: int) -> int:
+        """About how many other rows an answer about `row` tells, too: squared correlations of their fields, summed."""
+        posterior = self._beliefs.posterior.thinned(0.01)
+        here, there = posterior.seen_from(np.array([row])), posterior.seen_from(self._pool)
+        shared = posterior.covariance(here, there)[:, 0] ** 2 / (here.variance * there.variance)
+        return round(float((posterior.weights @ np.minimum(shared, 1.0)).mean()) * (len(self.given) - 1))
 
     def answer(self, rows: Any, labels: Any, *, reviewer: str = _REVIEWER) -> None:
         """Take in the true labels of `rows`.
@@ -311,8 +330,10 @@ class LabelReview(Shown):
         """
         return self._train_on(checked_model(estimator, "estimator"), np.arange(len(self.given)))
 
-    def accuracy(self, estimator: Any, *, confidence: float = 0.95) -> Accuracy:
+    def accuracy(self, estimator: Any, *, confidence: float = 0.95, reviewed: bool = True) -> Accuracy:
         """An interval for the accuracy of `train(estimator)` on rows like these, counted on rows kept out of it.
+
+        With ``reviewed=False``, for the same model trained on the labels as given.
 
         The answered rows at the start of the random order are a random sample. A clone is trained without them and
         without what their answers say about other rows, and tried on them; where they are more than a tenth of all
@@ -331,7 +352,12 @@ class LabelReview(Shown):
             blind = copy.copy(self)
             blind._log = [a for a in self._log if a.row not in set(rows)]
             blind._forget()
-            guess = blind._train_on(estimator, np.setdiff1d(np.arange(len(self.given)), rows)).predict(self._X[rows])
+            train = np.setdiff1d(np.arange(len(self.given)), rows)
+            if reviewed:
+                model = blind._train_on(estimator, train)
+            else:
+                model = clone(estimator).fit(self._rows.take(train), self.given[train])
+            guess = model.predict(self._rows.take(rows))
             for row, label in zip(rows, guess, strict=True):
                 code = agreed[row]
                 hits.append(None if code is None else bool(label == self.classes[code]))
@@ -374,15 +400,8 @@ class LabelReview(Shown):
 
     def append(self, X: Any, y: Any, *, trusted: Any = None, groups: Any = None, sample_weight: Any = None) -> None:
         """Add rows with their given labels; answers stay, and the random order takes new rows in at random places."""
-        X = check_array(X, accept_sparse="csr", dtype="numeric", input_name="X")
-        if X.shape[1] != self._X.shape[1]:
-            raise ValueError(f"X has {X.shape[1]} columns and the review has {self._X.shape[1]}")
-        if sparse.issparse(X) != sparse.issparse(self._X):
-            kinds = ["dense", "sparse"]
-            raise ValueError(f"X is {kinds[sparse.issparse(X)]} and the review's rows are not; give both alike")
-        self._extend(
-            (sparse.vstack if sparse.issparse(X) else np.vstack)([self._X, X]), y, trusted, groups, sample_weight
-        )
+        more = X if is_frame(X) else read_rows(X).numbers
+        self._extend(stack_rows(self._rows.given, more), y, trusted, groups, sample_weight)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the review, with its rows and the secret order, to a skops file: whole or not at all."""
@@ -397,8 +416,8 @@ class LabelReview(Shown):
 
     def _set_up(self, X: Any, y: Any, trusted: Any, groups: Any, sample_weight: Any, classes: Any) -> None:
         """Check everything, compute what does not depend on answers, and only then take it over."""
-        X = check_array(X, accept_sparse="csr", dtype="numeric", ensure_min_samples=2, input_name="X")
-        y = np.asarray(y)
+        given = read_rows(X, min_rows=2)
+        X, y = given.numbers, np.asarray(y)
         check_consistent_length(X, y)
         known, codes = encoded_labels(y, classes)
         n, M = len(y), len(known)
@@ -416,7 +435,7 @@ class LabelReview(Shown):
         numbers = None if groups is None else np.unique(groups, return_inverse=True)[1]
         self._data = ReviewData(problem, judges, proba, trusted, numbers)
         self._pool = pool_of(n, rng)
-        self._X, self.given, self.classes = X, y, known
+        self._rows, self.given, self.classes = given, y, known
         self.trusted, self._groups, self._weight = trusted, groups, weight
         self._order = random_order(n, self.random_state, self._order)
         self._forget()
@@ -474,7 +493,7 @@ class LabelReview(Shown):
         codes, _, doubtful = self._training
         return fit_reviewed(
             estimator,
-            self._X[train],
+            self._rows.take(train),
             self.classes[codes[train]],
             self.training_weights[train],
             self._beliefs.known[train],
@@ -494,7 +513,8 @@ class LabelReview(Shown):
 
     def _state(self) -> dict[str, Any]:
         return {
-            "X": self._X,
+            "X": self._rows.numbers,
+            "frame": frame_parts(self._rows.given) if is_frame(self._rows.given) else None,
             "y": self.given,
             "classes": self.classes,
             "trusted": self.trusted,
@@ -518,9 +538,18 @@ class LabelReview(Shown):
         review._log = [Answer(*entry) for entry in state["log"]]
         review._order = state["order"]  # of as many rows: setting up keeps it
         review._restore(state)
-        given = (state[name] for name in ("X", "y", "trusted", "groups", "sample_weight", "classes"))
-        review._set_up(*given)
+        rows = state["X"] if state.get("frame") is None else frame_from_parts(state["frame"])
+        review._set_up(rows, *(state[name] for name in ("y", "trusted", "groups", "sample_weight", "classes")))
         return review
+
+    def _secret(self) -> dict[str, Any]:
+        """What makes questions and the random order those of this review, where the rows are kept elsewhere."""
+        return {"order": self._order.tolist(), "seed": self._seed, "random_state": self.random_state}
+
+    def _keep_secret(self, secret: Mapping[str, Any]) -> None:
+        """Go on with the order and seed of an earlier review of the same rows."""
+        self._order, self._seed = np.array(secret["order"], dtype=np.intp), secret["seed"]
+        self._forget()
 
     def _restore(self, state: dict[str, Any]) -> None:
         """What a subclass has kept beside the rows, before it is set up again."""

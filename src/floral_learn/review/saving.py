@@ -73,12 +73,23 @@ def check_state(state: Any) -> None:
         _require(isinstance(reviewer, str) and isinstance(drawn, bool | np.bool_), "the answers")
         _require(_whole(turn) and last <= turn <= state["turn"], "the answers")
         last = turn
+    if state.get("frame") is not None:
+        _check_frame(state["frame"], n)
     if "texts" in state:
         texts, ranks = state["texts"], state.get("ranks")
         _require(isinstance(texts, list) and len(texts) == n and all(isinstance(t, str) for t in texts), "the texts")
         _require(_whole(state.get("turns")) and _whole(state.get("asking_epochs", 1)), "a counter")
         _require(ranks is None or (isinstance(ranks, np.ndarray) and ranks.ndim == 2), "the places of texts")
         _require(ranks is None or (ranks.dtype.kind in "iuf" and bool(np.isfinite(ranks).all())), "the places of texts")
+
+
+def _check_frame(frame: Any, n: int) -> None:
+    _require(isinstance(frame, dict) and isinstance(frame.get("columns"), dict), "the table")
+    _require(frame.get("library") in ("pandas", "polars", "pyarrow") and bool(frame["columns"]), "the table")
+    for name, values in frame["columns"].items():
+        plain = isinstance(values, list) and all(value is None or isinstance(value, str) for value in values)
+        _require(isinstance(name, str) and (plain or isinstance(values, np.ndarray)), "the table")
+        _require(len(values) == n and (plain or (values.ndim == 1 and values.dtype.kind in "fM")), "the table")
 
 
 def _whole(value: Any) -> bool:

@@ -181,5 +181,5 @@ class Choice(Shown):
     def _crossfit(self, model: Any, parts: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
         predicted = self.review.labels.copy()
         for train, test in parts:
-            predicted[test] = self.review._train_on(clone(model), train).predict(self.review._X[test])
+            predicted[test] = self.review._train_on(clone(model), train).predict(self.review._rows.take(test))
         return predicted

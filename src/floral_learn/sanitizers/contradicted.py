@@ -21,6 +21,8 @@ from floral_learn.sanitizers.check import compare
 from floral_learn.sanitizers.result import SanitizeResult, sanitizer_input, sanitizer_weight
 from floral_learn.sanitizers.rule import RULE_MEMORISING, Rule, rule_for
 from floral_learn.sanitizers.suspects import find_suspects
+from floral_learn.tables.frames import is_frame
+from floral_learn.tables.rows import explain_refusal
 
 #: Cheap judges by name, for a model whose own folds would take too long.
 JUDGES: dict[str, Any] = {
@@ -131,13 +133,15 @@ class ContradictedLabels(BaseEstimator):
     def fit_sanitize(
         self, X: Any, y: Any, sample_weight: Any = None, *, estimator: Any = None, pred_probs: Any = None
     ) -> SanitizeResult:
-        """Weigh rows X (n, d), dense or sparse, with labels y (n,).
+        """Weigh rows X (n, d), an array, sparse matrix or frame, with labels y (n,).
 
         ``sample_weight`` (n,) says how much each row counts; ``estimator`` is the model behind; ``pred_probs`` (n, M)
         are held-out class probabilities of anyone's model, columns in the order of the sorted labels, and replace the
         first cross-validation.
         """
         judge = self._judge(estimator)
+        # A model of the caller's own gets a frame's rows untouched; judges by name get the numbers made of them.
+        own = is_frame(X) and not isinstance(self.judge, str) and (self.judge is not None or estimator is not None)
         features, classes, codes = sanitizer_input(
             self, X, y, accept_sparse="csr", allow_nan=get_tags(judge).input_tags.allow_nan
         )
@@ -151,22 +155,23 @@ class ContradictedLabels(BaseEstimator):
         if given is not None and (given == 0).any():  # a row without weight is no evidence: as if it were not there
             rows = np.flatnonzero(given > 0)
             shares = None if shares is None else shares[rows]
-            self._judge_rows(judge, features[rows], codes[rows], classes, given[rows], shares)
+            seen = _safe_indexing(X, rows) if own else features[rows]
+            self._judge_rows(judge, seen, features[rows], codes[rows], classes, given[rows], shares)
             self._spread(rows, classes[codes])
         else:
-            self._judge_rows(judge, features, codes, classes, given, shares)
+            self._judge_rows(judge, X if own else features, features, codes, classes, given, shares)
         self.acted_ = bool((self.weights_ != 1).any())
         self._say(self.summary_)
         return _weighed(X, classes[codes], self.weights_)
 
-    def _judge_rows(self, judge: Any, X: Any, codes: Any, classes: Any, given: Any, shares: Any) -> Any:
-        """Set every fitted attribute; all rows have weight."""
+    def _judge_rows(self, judge: Any, seen: Any, X: Any, codes: Any, classes: Any, given: Any, shares: Any) -> Any:
+        """Set every fitted attribute; all rows have weight. `seen` are the rows for the judge, `X` their numbers."""
         self._started = time.perf_counter()
         weight = np.ones(len(codes)) if given is None else given
         folds = deal_folds(codes, min(self.n_folds, len(codes)), _generator(self.random_state))
         plain = None
         if shares is None:
-            plain = self._held_out(judge, X, codes, classes, folds, given, "plain")
+            plain = self._held_out(judge, seen, codes, classes, folds, given, "plain")
             shares = plain.shares
         self._say("nearest rows")
         near = neighbor_shares(X, codes, len(classes), self.n_neighbors, given, self.n_jobs)
@@ -175,14 +180,14 @@ class ContradictedLabels(BaseEstimator):
         self.check_: dict[str, Any] = {}
         scaled = one_scale(X)
         if plain is None and find_suspects(scaled, shares, near, codes, weight, RULE_MEMORISING)[1].any():
-            plain = self._held_out(judge, X, codes, classes, folds, given, "plain")
+            plain = self._held_out(judge, seen, codes, classes, folds, given, "plain")
         self.memorised_ = np.nan if plain is None else plain.memorised(codes)
         rule = rule_for(self.memorised_)
         self.suspects_, tried, pattern = find_suspects(scaled, shares, near, codes, weight, rule)
         if plain is None or not tried.any():
             self.summary_ = "Nothing was done: no pattern of contradicted labels that could be mended was found."
             return
-        self.weights_ = self._check(judge, X, codes, classes, folds, weight, tried, plain.predicted, pattern, rule)
+        self.weights_ = self._check(judge, seen, codes, classes, folds, weight, tried, plain.predicted, pattern, rule)
 
     def _spread(self, rows: NDArray[np.intp], labels: NDArray[Any]) -> None:
         """Put what was found for `rows` back among all rows; the others are not judged."""
@@ -199,17 +204,13 @@ class ContradictedLabels(BaseEstimator):
         return clone(self.judge if self.judge is not None else JUDGES["linear"] if estimator is None else estimator)
 
     def _held_out(self, model: Any, X: Any, codes: Any, classes: Any, folds: Any, weight: Any, what: Any) -> HeldOut:
-        return held_out(
-            model,
-            X,
-            codes,
-            classes,
-            folds,
-            weight,
-            self.n_jobs,
-            lambda text: self._say(f"{what} model, {text}"),
-            ask_again=what == "plain",
-        )
+        def say(text: str) -> None:
+            self._say(f"{what} model, {text}")
+
+        try:
+            return held_out(model, X, codes, classes, folds, weight, self.n_jobs, say, ask_again=what == "plain")
+        except (TypeError, ValueError) as error:
+            raise explain_refusal(error, X, model) from error
 
     def _describe(self, shares: NDArray[np.float64], codes: NDArray[np.intp], classes: NDArray[Any]) -> None:
         rows = np.arange(len(codes))

@@ -91,6 +91,7 @@ class CurieFilter(BaseEstimator):
 
     def __init__(
         self,
+        *,
         confidence: float = 0.95,
         n_neighbors: int = 20,
         compare: str = "nearest",

@@ -68,6 +68,7 @@ class KLIDWeights(BaseEstimator):
 
     def __init__(
         self,
+        *,
         n_neighbors: int = 10,
         lid_gamma: str | float = "tuned",
         batch_size: Any = 100,

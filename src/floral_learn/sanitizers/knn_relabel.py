@@ -42,7 +42,7 @@ class KNNRelabel(BaseEstimator):
         "threshold": [Interval(Real, 0.5, 1.0, closed="both")],
     }
 
-    def __init__(self, n_neighbors: int = 20, threshold: float = 0.95) -> None:
+    def __init__(self, *, n_neighbors: int = 20, threshold: float = 0.95) -> None:
         self.n_neighbors = n_neighbors
         self.threshold = threshold
 

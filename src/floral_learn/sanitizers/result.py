@@ -10,6 +10,8 @@ from sklearn.utils.validation import check_X_y
 
 from floral_learn.base.classifier_input import checked_weight, encode_labels
 from floral_learn.base.shown import Shown
+from floral_learn.tables.frames import is_frame
+from floral_learn.tables.rows import read_rows
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,8 +56,10 @@ class SanitizeResult(Shown):
 def sanitizer_input(
     sanitizer: Any, X: Any, y: Any, *, accept_sparse: str | bool = False, allow_nan: bool = False
 ) -> tuple[Any, NDArray[Any], NDArray[np.intp]]:
-    """Checked parameters and data: X (n, d) floats, classes (M,), codes (n,)."""
+    """Checked parameters and data: X (n, d) floats (a frame's columns encoded), classes (M,), codes (n,)."""
     sanitizer._validate_params()
+    if is_frame(X):
+        X = read_rows(X, min_rows=2).numbers
     X, y = check_X_y(
         X,
         y,

@@ -10,16 +10,25 @@ from sklearn.utils._metadata_requests import _routing_enabled
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import (
+    _check_method_params,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    has_fit_parameter,
+    validate_data,
+)
 
-from floral_learn.base.classifier_input import query_input, training_input
+from floral_learn.base.classifier_input import checked_weight, encode_labels, query_input, training_input
+from floral_learn.base.validation import refuse_several_labels
 from floral_learn.base.whole_fit import whole_fit
-from floral_learn.baselines.svm import PlainSVC
+from floral_learn.tables.frames import is_frame
+from floral_learn.tables.rows import explain_refusal
 
 
 def _inner_has(method: str) -> Any:
     def check(self: Any) -> bool:
-        getattr(self._parts()[1] if not hasattr(self, "estimator_") else self.estimator_, method)
+        getattr(self.estimator_ if hasattr(self, "estimator_") else self.estimator, method)
         return True
 
     return available_if(check)
@@ -66,9 +75,6 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
         self.sanitizer = sanitizer
         self.estimator = estimator
 
-    def _parts(self) -> tuple[Any, Any]:
-        return self.sanitizer, self.estimator
-
     # Keywords of the sanitisers that a user may request under metadata routing.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"graph": None, "pred_probs": None}
 
@@ -81,7 +87,7 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
         there; with scikit-learn's metadata routing switched on, the rest goes to the classifier, if it requested it.
         """
         self._validate_params()
-        sanitizer, estimator = self._parts()
+        sanitizer, estimator = self.sanitizer, self.estimator
         for name, part in (("sanitizer", sanitizer), ("estimator", estimator)):
             if isinstance(part, type):
                 raise TypeError(f"{name}={part.__name__} is a class; give an instance, {part.__name__}().")
@@ -90,15 +96,7 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
         known = inspect.signature(sanitizer.fit_sanitize).parameters
         for_sanitizer = {name: value for name, value in params.items() if name in known and value is not None}
         for_estimator = self._route(sanitizer, estimator, known, params)
-        tags = get_tags(estimator).input_tags
-        X, codes, weight = training_input(
-            self,
-            X,
-            y,
-            sample_weight,
-            accept_sparse="csr" if "estimator" in known and tags.sparse else False,
-            ensure_all_finite="allow-nan" if "estimator" in known and tags.allow_nan else True,
-        )
+        X, codes, weight = self._training_rows(X, y, sample_weight, "estimator" in known)
         if weight is not None:
             self._takes_weights(estimator, "sample_weight")
         if "sample_weight" in known:
@@ -116,8 +114,31 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
         if self.sample_weight_ is not None:
             self._takes_weights(estimator, "the sanitizer")
             arguments["sample_weight"] = self.sample_weight_
-        self.estimator_ = clone(estimator).fit(result.X, result.y, **arguments)
+        try:
+            self.estimator_ = clone(estimator).fit(result.X, result.y, **arguments)
+        except (TypeError, ValueError) as error:
+            raise explain_refusal(error, X, estimator) from error
         return self
+
+    def _training_rows(self, X: Any, y: Any, sample_weight: Any, hands_on: bool) -> tuple[Any, Any, Any]:
+        """Rows for sanitiser and classifier, a frame as it is; codes into `classes_`; weights or None."""
+        if not is_frame(X):
+            tags = get_tags(self.estimator).input_tags
+            return training_input(
+                self,
+                X,
+                y,
+                sample_weight,
+                accept_sparse="csr" if hands_on and tags.sparse else False,
+                ensure_all_finite="allow-nan" if hands_on and tags.allow_nan else True,
+            )
+        refuse_several_labels(y)
+        X, y = validate_data(self, X, y, skip_check_array=True)
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(X, y)
+        self.classes_, codes = encode_labels(y, type(self).__name__)
+        weight = None if sample_weight is None else checked_weight(sample_weight, X, codes, self.classes_)
+        return X, codes, weight
 
     @staticmethod
     def _takes_weights(estimator: Any, source: str) -> None:
@@ -142,7 +163,7 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
 
     def get_metadata_routing(self) -> Any:
         """What this classifier consumes (``sample_weight``, the sanitiser's keywords) and hands on."""
-        estimator = self._parts()[1]
+        estimator = self.estimator
         mapping = MethodMapping()
         for method in ("fit", "predict", "predict_proba", "decision_function"):
             mapping.add(caller=method, callee=method)
@@ -156,12 +177,15 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
                 raise TypeError(f"{method}() got an unexpected keyword {next(iter(params))!r}.")
             routed = dict(getattr(process_routing(self, method, **params).estimator, method))
         tags = get_tags(self).input_tags
-        X = query_input(
-            self,
-            X,
-            accept_sparse="csr" if tags.sparse else False,
-            ensure_all_finite="allow-nan" if tags.allow_nan else True,
-        )
+        if is_frame(X):
+            X = validate_data(self, X, reset=False, skip_check_array=True)
+        else:
+            X = query_input(
+                self,
+                X,
+                accept_sparse="csr" if tags.sparse else False,
+                ensure_all_finite="allow-nan" if tags.allow_nan else True,
+            )
         return getattr(self.estimator_, method)(X, **routed)
 
     def predict(self, X: Any, **params: Any) -> np.ndarray:
@@ -180,26 +204,9 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        sanitizer, estimator = self._parts()
+        sanitizer, estimator = self.sanitizer, self.estimator
         # The classifiers of other papers count on dense rows; one that takes the model behind takes its rows, too.
         if "estimator" in inspect.signature(sanitizer.fit_sanitize).parameters:
             behind = get_tags(estimator).input_tags
             tags.input_tags.sparse, tags.input_tags.allow_nan = behind.sparse, behind.allow_nan
         return tags
-
-
-class SanitizedSVC(SanitizedClassifier):
-    """Base of the named presets: one sanitiser class in front of :class:`PlainSVC`."""
-
-    _sanitizer_class: ClassVar[type[Any]]
-
-    def _parts(self) -> tuple[Any, Any]:
-        own = self.get_params(deep=False)
-        return tuple(
-            part(**{name: own[name] for name in part._get_param_names()}) for part in (self._sanitizer_class, PlainSVC)
-        )  # type: ignore[return-value]
-
-    @property
-    def n_iter_(self) -> Any:
-        """Solver iterations of the SVM behind the sanitiser."""
-        return self.estimator_.n_iter_

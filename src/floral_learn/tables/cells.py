@@ -85,7 +85,11 @@ def as_labels(values: Sequence[Any], where: str) -> tuple[np.ndarray, np.ndarray
     """
     cells = [unguarded(v.strip()) if isinstance(v, str) else None if is_missing(v) else v for v in values]
     for row, cell in enumerate(cells):
-        if isinstance(cell, list | dict | tuple | set | np.ndarray | bytes):
+        if isinstance(cell, list | tuple) and cell and all(isinstance(part, list | tuple | dict) for part in cell):
+            raise TableError(f"{where} holds spans or boxes (row {row}), which are not supported; one label per row is")
+        if isinstance(cell, list | tuple):
+            raise TableError(f"{where} holds {len(cell)} labels at once (row {row}); one label per row is supported")
+        if isinstance(cell, dict | set | np.ndarray | bytes):
             raise TableError(f"{where} holds {type(cell).__name__} (row {row}), not labels")
     if all(cell is None or isinstance(cell, bool | np.bool_) for cell in cells):
         return np.array([bool(cell) for cell in cells]), np.array([cell is None for cell in cells])

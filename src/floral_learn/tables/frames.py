@@ -15,6 +15,8 @@ import numpy as np
 from .cells import as_numbers, as_texts, is_missing
 from .table_error import TableError
 
+MOST_NUMBERS = 4096  # of an embedding
+
 
 def is_frame(X: Any) -> bool:
     """Whether X is a table with named columns in memory: pandas, polars, pyarrow and what else narwhals reads."""
@@ -86,9 +88,12 @@ def typed_columns(X: Any) -> dict[str, np.ndarray]:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise TableError(f"there are two columns named {twice!r}; rename one of them")
-    columns = {}
+    columns: dict[str, np.ndarray] = {}
     for position, name in enumerate(names):
         typed = typed_column(column_at(X, position))
+        if typed is None and (spread := spread_vectors(column_at(X, position).to_list())) is not None:
+            columns |= {f"{name}[{number}]": values for number, values in enumerate(spread.T)}
+            continue
         if typed is None:
             raise TableError(
                 f"column {name!r} holds lists, structs or complex numbers, which are no feature; drop it, or spread it "
@@ -96,6 +101,16 @@ def typed_columns(X: Any) -> dict[str, np.ndarray]:
             )
         columns[name] = typed
     return columns
+
+
+def spread_vectors(values: list[Any]) -> np.ndarray | None:
+    """Embeddings (n, d), where every value is a list of d numbers; None where they are not."""
+    lists = [value.tolist() if isinstance(value, np.ndarray) else value for value in values]
+    if not lists or not all(isinstance(one, list | tuple) and 0 < len(one) <= MOST_NUMBERS for one in lists):
+        return None
+    if any(len(one) != len(lists[0]) or not all(type(part) in (int, float) for part in one) for one in lists):
+        return None
+    return np.array(lists, dtype=float)
 
 
 def frame_of(columns: Mapping[str, Any], like: Any = None, n_rows: int | None = None) -> Any:
@@ -108,6 +123,24 @@ def frame_of(columns: Mapping[str, Any], like: Any = None, n_rows: int | None = 
         return pd.DataFrame(made, index=None if n_rows is None else pd.RangeIndex(n_rows))
     plain = {name: values.tolist() if _is_object(values) else values for name, values in columns.items()}
     return nw.from_dict(plain, backend=nw.from_native(like, eager_only=True).implementation).to_native()
+
+
+def frame_parts(X: Any) -> dict[str, Any]:
+    """A frame as plain values for a file: the name of its library, and its columns, typed."""
+    columns = {name: v.tolist() if _is_object(v) else v for name, v in typed_columns(X).items()}
+    return {"library": nw.from_native(X, eager_only=True).implementation.value, "columns": columns}
+
+
+def frame_from_parts(parts: Mapping[str, Any]) -> Any:
+    """The frame behind `frame_parts`: truth values have become numbers, and categories texts."""
+    columns = {
+        name: np.array([*values, None], dtype=object)[:-1] if isinstance(values, list) else values
+        for name, values in parts["columns"].items()
+    }
+    if parts["library"] == "pandas":
+        return frame_of(columns)
+    plain = {name: values.tolist() if _is_object(values) else values for name, values in columns.items()}
+    return nw.from_dict(plain, backend=parts["library"]).to_native()
 
 
 def same_kind(frame: Any, like: Any) -> Any:

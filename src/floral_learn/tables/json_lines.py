@@ -32,8 +32,17 @@ class JsonLinesSource(Source):
             raise TableError(f"{name} has {len(self.columns):,} different names in its objects, too many for columns")
 
     def cells(self, position: int) -> list[Any]:
-        """Python values, None where an object lacks the name."""
-        return [row.get(self.columns[position]) for row in self.rows]
+        """Python values, None where an object lacks the name; lists of one text, as doccano has them, are texts."""
+        name = self.columns[position]
+        values = [row.get(name) for row in self.rows]
+        if name == "accept":  # Prodigy's choices count where the answer is to accept them
+            answers = [row.get("answer", "accept") for row in self.rows]
+            values = [value if answer == "accept" else None for value, answer in zip(values, answers, strict=True)]
+        if name == "answer" and {"ignore"} < set(map(str, values)) <= {"accept", "reject", "ignore", "None"}:
+            values = [None if value == "ignore" else value for value in values]
+        if not all(value is None or _one_text(value) for value in values):
+            return values
+        return [value[0] if value else None for value in values]
 
     def typed(self, position: int, as_text: bool = False) -> np.ndarray | None:
         """Numbers and truth values as floats, strings as text."""
@@ -74,6 +83,10 @@ def read_json_lines(name: str, text: str, encoding: str) -> JsonLinesSource:
         numbers.append(number)
         rows.append(row)
     return JsonLinesSource(name, lines, encoding, numbers, rows)
+
+
+def _one_text(value: Any) -> bool:
+    return isinstance(value, list) and len(value) <= 1 and all(isinstance(part, str) for part in value)
 
 
 def _unique(members: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -144,6 +144,27 @@ def take_rows(X: Any, rows: Any) -> Any:
     return _safe_indexing(X, rows)
 
 
+def stack_rows(first: Any, more: Any) -> Any:
+    """The rows of `first`, then those of `more`, which are given in the same kind."""
+    if is_frame(first) != is_frame(more):
+        kind = ("an array", "a frame")[is_frame(more)]
+        raise ValueError(f"X is {kind} and the review's rows are not; give both alike")
+    if is_frame(first):
+        before, after = (nw.from_native(X, eager_only=True) for X in (first, more))
+        if lost := [name for name in before.columns if name not in after.columns]:
+            raise TableError(f"X has no column {lost[0]!r}, which the review's rows have")
+        try:
+            return nw.concat([before, after.select(before.columns)], how="vertical").to_native()
+        except Exception as error:  # each library has exceptions of its own
+            raise TableError(f"the new rows do not fit below the others: {str(error).splitlines()[0]}") from None
+    if sparse.issparse(first) != sparse.issparse(more):
+        kind = ("dense", "sparse")[sparse.issparse(more)]
+        raise ValueError(f"X is {kind} and the review's rows are not; give both alike")
+    if first.shape[1] != more.shape[1]:
+        raise ValueError(f"X has {more.shape[1]} columns and the review has {first.shape[1]}")
+    return sparse.vstack([first, more]).tocsr() if sparse.issparse(first) else np.vstack([first, more])
+
+
 def explain_refusal(error: Exception, X: Any, estimator: Any) -> Exception:
     """`error` of a model that was handed the frame X untouched; names the column that it cannot take and what helps."""
     if not isinstance(error, ValueError | TypeError) or not is_frame(X) or hasattr(estimator, "steps"):

@@ -22,6 +22,7 @@ class Source(ABC):
     n_rows: int
     notes: list[str]
     like: Any = None  # a frame in whose library `Table.features` is made; pandas where it is None
+    no_features: frozenset[int] | set[int] = frozenset()  # places of columns that say nothing about a row itself
     packed: bool = False  # whether the file is a .gz, and a relabelled copy has to be one
 
     @abstractmethod

@@ -6,7 +6,8 @@ class TableError(ValueError):
 
     Examples
     --------
-    >>> from floral_learn import TableError, read_table
+    >>> from floral_learn import read_table
+    >>> from floral_learn.tables import TableError
     >>> try:
     ...     read_table("nowhere.csv", label="y")
     ... except TableError as error:

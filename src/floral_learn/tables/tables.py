@@ -14,7 +14,8 @@ from floral_learn.base.shown import Shown
 
 from .cells import as_flags, as_labels, as_numbers, as_texts, is_missing
 from .class_names import merge_alike
-from .frames import frame_columns, frame_of
+from .frames import frame_columns, frame_of, spread_vectors
+from .label_studio import LabelStudioSource
 from .source import Source
 from .table_error import TableError
 from .table_files import open_source
@@ -196,7 +197,7 @@ def read_table(
     >>> TableEncoder().fit_transform(table.features).shape
     (2, 3)
     """
-    opened = open_source(source, sep, encoding)
+    opened = open_source(source, sep, encoding, label)
     taken: dict[int, str] = {}
 
     def claim(column: Any, option: str) -> int:
@@ -206,6 +207,8 @@ def read_table(
         taken[place] = option
         return place
 
+    if isinstance(opened, LabelStudioSource) and label is not None:
+        label = opened.choice
     where = None if label is None else claim(label, "label")
     places = {
         option: claim(column, option)
@@ -268,12 +271,16 @@ def _features(
     source: Source, taken: dict[int, str], prose: set[int], unique: list[str], label: Any
 ) -> tuple[dict[str, np.ndarray], list[str]]:
     """The columns that were not taken, and notes on those that cannot be features."""
-    columns, notes = {}, []
+    columns: dict[str, np.ndarray] = {}
+    notes = []
     for place, name in enumerate(unique):
-        if place in taken:
+        if place in taken or place in source.no_features:
             continue
         made = source.typed(place, place in prose)
-        if made is None:
+        if made is None and (spread := spread_vectors(source.cells(place))) is not None:
+            columns |= {f"{name}[{number}]": values for number, values in enumerate(spread.T)}
+            notes.append(f"{name} is spread over {spread.shape[1]:,} number columns")
+        elif made is None:
             notes.append(f"ignored: {name} (nested values)")
         elif label is not None and _repeats(source, place, made, *label):
             notes.append(f"ignored: {name} (the same as the label in every row)")

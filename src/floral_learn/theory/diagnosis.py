@@ -47,7 +47,8 @@ class Premise:
     Examples
     --------
     >>> from sklearn.datasets import make_moons
-    >>> from floral_learn import FloralClassifier, diagnose
+    >>> from floral_learn import FloralClassifier
+    >>> from floral_learn.theory import diagnose
     >>> X, y = make_moons(80, noise=0.2, random_state=0)
     >>> found = diagnose(FloralClassifier(gamma=1.0, budget=0.05, tol=None, random_state=0).fit(X, y), X, y)
     >>> next(p.holds for p in found.premises if p.condition == "the attacker is deterministic top-k")
@@ -97,7 +98,8 @@ class Diagnosis(Shown):
     Examples
     --------
     >>> from sklearn.datasets import make_moons
-    >>> from floral_learn import FloralClassifier, diagnose
+    >>> from floral_learn import FloralClassifier
+    >>> from floral_learn.theory import diagnose
     >>> X, y = make_moons(80, noise=0.2, random_state=0)
     >>> found = diagnose(FloralClassifier(gamma=1.0, budget=0.05, tol=None, random_state=0).fit(X, y), X, y)
     >>> found.n, found.k, len(found.distances)
@@ -165,7 +167,8 @@ def diagnose(clf: Any, X: Any = None, y: Any = None) -> Diagnosis:
     Examples
     --------
     >>> from sklearn.datasets import make_moons
-    >>> from floral_learn import FloralClassifier, diagnose
+    >>> from floral_learn import FloralClassifier
+    >>> from floral_learn.theory import diagnose
     >>> X, y = make_moons(80, noise=0.2, random_state=0)
     >>> found = diagnose(FloralClassifier(gamma=1.0, budget=0.05, tol=None, random_state=0).fit(X, y), X, y)
     >>> "kappa_lambda < 1 in the infinity norm" in [p.condition for p in found.premises if not p.holds]

@@ -39,7 +39,8 @@ def bench(
     encoding: str | None = typer.Option(None, help="encoding of --data (default: UTF-8, or its byte order mark)"),
     skip_blank: bool = typer.Option(False, "--skip-blank-labels", help="leave out rows of --data without a label"),
     quick: bool = typer.Option(False, "--quick", help="a small version that ends within a minute"),
-    reps: int | None = typer.Option(None, help="replications (default: 5)"),
+    thorough: bool = typer.Option(False, "--thorough", help="on --data: five splits, more levels, every method"),
+    reps: int | None = typer.Option(None, help="replications (default: 5; 3 on --data without --thorough)"),
     jobs: int = typer.Option(1, "--jobs", "-j", help="processes; -1 for all cores"),
     methods: list[str] = typer.Option(
         [], "--method", "--methods", "-m", help="only this method (repeatable, or separated by commas)"
@@ -65,6 +66,8 @@ def bench(
         raise ValueError(f"--jobs {jobs} must be a number of processes, or -1 for all cores")
     if labels not in ("own", "reference"):
         raise ValueError(f"--labels {labels!r} must be 'own' or 'reference'")
+    if thorough and data is None:
+        raise ValueError("--thorough is for --data; suites of the paper are thorough unless --quick is given")
     if bool(names) == (data is not None):
         raise ValueError("give the name of a suite (see --list), or --data FILE --label COLUMN")
     changes: dict[str, Any] = {
@@ -83,7 +86,7 @@ def bench(
             "encoding": encoding,
             "skip_blank_labels": skip_blank,
         }
-        work = [suite_of_file(data, label, listed(attack), reading, changes)]
+        work = [suite_of_file(data, label, listed(attack), reading, changes, thorough)]
     else:
         work = [suite_by_name(name, changes) for name in dict.fromkeys(names)]  # all names are checked before any runs
     failed = 0
@@ -95,15 +98,19 @@ def bench(
 
             failed += run_arena(found, out, jobs, retry_errors, device)
         else:
-            failed += run(found, out, jobs, retry_errors, device)
+            failed += run(found, out, jobs, retry_errors, device, first=data is not None)
     if failed:
         fail("floral bench", f"{failed} cells failed, named above; --retry-errors runs them again", FAILED)
 
 
-def run(suite: Any, out: Path, jobs: int, retry_errors: bool, device: str | None) -> int:
-    """Run, write tables and figures, print the table and where the time went; returns how many cells failed."""
+def run(suite: Any, out: Path, jobs: int, retry_errors: bool, device: str | None, first: bool = False) -> int:
+    """Run, write tables and figures, print the table and where the time went; returns how many cells failed.
+
+    With `first` a table of the first replication is printed as soon as it is there.
+    """
     from rich.console import Console
 
+    from floral_bench.adapt_suite import adapt, without_missing_extras
     from floral_bench.reporting.environment import environment
     from floral_bench.reporting.results import Results
     from floral_bench.reporting.verdict import verdict
@@ -112,22 +119,40 @@ def run(suite: Any, out: Path, jobs: int, retry_errors: bool, device: str | None
     from floral_bench.store import Store
 
     from .bench_progress import LiveProgress, LogProgress, duration
-    from .bench_show import print_costs, print_table
+    from .bench_show import WIDTH, print_costs, print_table
 
-    # A log or a pipe has no width of its own: lines there are as long as the table needs.
-    console = Console() if sys.stdout.isatty() else Console(width=150)
+    # A log or a pipe has no width of its own.
+    console = Console(soft_wrap=False) if sys.stdout.isatty() else Console(width=WIDTH)
     errors = Console(stderr=True)
     watcher = LiveProgress(errors) if errors.is_terminal else LogProgress(_log_line)
     command = shlex.join(["floral", *sys.argv[1:]])
-    typer.echo(f"{suite.name}: {suite.title}")
+
+    def say(text: str) -> None:
+        console.print(text, highlight=False, markup=False)
+
+    say(f"{suite.name}: {suite.title}")
     for text in suite.details:
-        typer.echo(text)
+        say(text)
+    suite, skipped = without_missing_extras(suite)
+    for text in skipped:
+        say(text)
+    if not suite.attacks or (not suite.methods and skipped):
+        return 0
     with Store(out / "store.sqlite") as store:
         note = {"command": command, "environment": environment(device), "seeds": list(suite.seeds)}
         number, started = store.begin_run(suite.name, note), time.perf_counter()
-        status = "stopped"
+        settings: dict[str, Any] = {"jobs": jobs, "watcher": watcher, "device": device}
+        status, before = "stopped", 0
         try:
-            report = run_suite(suite, store, jobs=jobs, retry_errors=retry_errors, watcher=watcher, device=device)
+            if first and len(suite.seeds) > 1:
+                one = adapt(suite, reps=1)
+                if before := run_suite(one, store, retry_errors=retry_errors, **settings).computed:
+                    say(f"\nThe first of {len(suite.seeds)} splits, after {duration(time.perf_counter() - started)}:")
+                    print_table(console, Results(one, store), short=True)
+                retry_errors = False  # what failed again a moment ago is not run a third time
+            report = run_suite(suite, store, retry_errors=retry_errors, **settings)
+            report.seconds = time.perf_counter() - started
+            report.computed, report.reused = report.computed + before, report.reused - before
             status = "done"
         finally:
             # A store that cannot be written any more has said so already.
@@ -138,11 +163,13 @@ def run(suite: Any, out: Path, jobs: int, retry_errors: bool, device: str | None
         write_outputs(results, folder, {**note, "seconds": report.seconds, "split": report.split})
         report.split["tables and figures"] = time.perf_counter() - computed
         print_table(console, results)
+        for text in suite.notes:
+            say(text)
         if (found := verdict(results)) is not None:
-            typer.echo(str(found))
+            say(str(found))
         print_costs(console, report)
         known = f"{report.reused} of {report.cells} cells were known" if report.reused else f"{report.cells} cells"
-        typer.echo(f"{known}, {report.computed} computed in {duration(report.seconds)}")
+        say(f"{known}, {report.computed} computed in {duration(report.seconds)}")
         typer.echo(f"wrote tables and figures to {folder}; a page: floral report {folder}")
         return name_failures(store, suite)
 

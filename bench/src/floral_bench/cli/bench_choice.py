@@ -17,7 +17,12 @@ class Cells:
 
 
 def suite_of_file(
-    path: Path, label: str | None, attacks: list[str], reading: Mapping[str, Any], changes: Mapping[str, Any]
+    path: Path,
+    label: str | None,
+    attacks: list[str],
+    reading: Mapping[str, Any],
+    changes: Mapping[str, Any],
+    thorough: bool = False,
 ) -> Any:
     """The comparison on a user's own table."""
     from floral_bench.adapt_suite import adapt
@@ -26,7 +31,8 @@ def suite_of_file(
 
     if label is None:
         raise ValueError("--data needs --label, the name of the label column")
-    return adapt(suite_for_file(path, label, attacks, reading, bool(changes["methods"])), **changes)
+    suite = suite_for_file(path, label, attacks, reading, thorough=thorough, everything=bool(changes["methods"]))
+    return adapt(suite, **changes)
 
 
 def suite_by_name(name: str, changes: Mapping[str, Any]) -> Any:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from floral_bench.spec import Attack, Data, Method, Suite, params
 
-LEVELS = (0, 5, 10, 20)
-SEEDS = (1, 2, 3, 4, 5)
+# A newcomer's answer within a minute, and with --thorough what takes longer.
+LEVELS, ALL_LEVELS = (0, 10, 20), (0, 5, 10, 20)
+SEEDS, ALL_SEEDS = (1, 2, 3), (1, 2, 3, 4, 5)
 C = 1.0  # as in SVC(), so that sanitisers are compared with the same SVM behind them
 # What a user would try. Sanitisers have their own defaults here: nobody tells them how many labels are wrong.
 CONTENDERS = (
@@ -21,6 +21,8 @@ CONTENDERS = (
     Method("curie-libsvm", params(confidence=0.95, n_neighbors=20), label="curie"),
     Method("ls-svm-libsvm", params(threshold=0.95, n_neighbors=20), label="ls-svm"),
     Method("k-lid-libsvm", label="k-lid"),
+)
+THOROUGH = (
     Method("rs", per_setting=False),
     Method("dpa", per_setting=False),
 )
@@ -29,9 +31,15 @@ ON_REQUEST = (Method("svm-libsvm", label="svm"), Method("rsrnn", per_setting=Fal
 
 
 def suite_for_file(
-    path: Path, label: str, attacks: list[str], reading: Mapping[str, Any], everything: bool = False
+    path: Path,
+    label: str,
+    attacks: list[str],
+    reading: Mapping[str, Any],
+    *,
+    thorough: bool = False,
+    everything: bool = False,
 ) -> Suite:
-    """The classifiers a user has at hand, under `attacks`, on five splits of the file.
+    """The classifiers a user has at hand, under `attacks`, on three splits of the file, or five where `thorough`.
 
     `reading` are options of `load_split_table`, how the file is read; `everything` adds what runs on request only.
     """
@@ -50,13 +58,13 @@ def suite_for_file(
         raise ValueError(f"--attack {needs_two[0]}: it is defined for two classes, {label!r} has {len(first.classes)}")
     # Four digits: the number is shown in tables and commands.
     gamma = float(f"{resolve_gamma('scale', first.X_train):.4g}")
-    methods: tuple[Method, ...] = (*DEFAULTS, TOLD)
-    if find_spec("cleanlab") is not None:
-        methods = (*methods, Method("cleanlab-svc", label="CleanLearning(SVC())", per_setting=False))
-    methods = (*methods, *CONTENDERS)
+    cleanlab = Method("cleanlab-svc", label="CleanLearning(SVC())", per_setting=False)
+    methods: tuple[Method, ...] = (*DEFAULTS, TOLD, cleanlab, *CONTENDERS)
+    if thorough or everything:
+        methods = (*methods, *THOROUGH)
     if everything:
-        networks = NETWORKS if binary and find_spec("torch") is not None else ()
-        methods = (*methods, FIXED, *ON_REQUEST, *networks)
+        methods = (*methods, FIXED, *ON_REQUEST, *(NETWORKS if binary else ()))
+    seeds = ALL_SEEDS if thorough else SEEDS
     # The content is part of the key: an edited file is another data set.
     content = sha256(path)
     return Suite(
@@ -64,18 +72,19 @@ def suite_for_file(
         title=f"{path.name}, {len(first.y_train) + len(first.y_test):,} rows",
         data=tuple(
             Data("csv", params(path=str(path.resolve()), label=label, seed=seed, sha256=content, **given))
-            for seed in SEEDS
+            for seed in seeds
         ),
         attacks=tuple(Attack(name) for name in attacks),
-        levels=LEVELS,
+        levels=ALL_LEVELS if thorough else LEVELS,
         settings=((C, gamma),),
         default_setting=True,
         methods=methods,
-        seeds=SEEDS,
+        seeds=seeds,
         figures=("security",),
         notes=(
             "The labels in the file count as right; the attack changes those of the training rows only.",
             "floral (budget = level) is told how many labels are wrong, the others are not.",
+            *(() if thorough else ("More splits, levels and methods: --thorough.",)),
         ),
         details=(f"Columns: {first.info['encoding']}",),
     )

@@ -58,7 +58,7 @@ def left_text(seconds: float | None) -> str:
 
 
 class LogProgress:
-    """Plain lines through `write`: one a finished job, and one every half minute in between."""
+    """Plain lines through `write`: one per finished job, and one every half minute in between."""
 
     def __init__(self, write: Any) -> None:
         self.write = write
@@ -84,10 +84,10 @@ class LogProgress:
     def finished(self, number: int, job: Job, results: list[CellResult]) -> None:
         """Say that a job ended, and which cells failed."""
         self.clock.done.add(number)
-        share, left = self.clock.overall()
+        _, left = self.clock.overall()
         took = duration(sum(result.seconds for result in results))
         count = f"{len(self.clock.done)}/{len(self.clock.jobs)}"
-        self.write(f"{count} {job.title} [{took}]; {100 * share:.0f} % done, {left_text(left)}")
+        self.write(f"{count} {job.title} [{took}], {left_text(left)}")
         for text in failures(results):
             self.write(f"  failed: {text}")
 
@@ -135,7 +135,7 @@ class LiveProgress:
 
 
 def failures(results: list[CellResult]) -> list[str]:
-    """One line a failed cell."""
+    """One line per failed cell."""
     return [
         f"{result.cell.method.title} at {result.cell.level:g} %, seed {result.cell.seed}: {result.error}"
         for result in results

@@ -1,73 +1,66 @@
-"""The terminal's tables of a benchmark."""
+"""The terminal's tables of a benchmark: at most 80 columns wide, with a row per method and a column per level."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from floral_bench.reporting.by_level import READING, by_level
 from floral_bench.reporting.results import WIDER, Results
-from floral_bench.reporting.tables import Table, comparison, header, leading, lines
+from floral_bench.reporting.tables import READING, Entry, LevelTable, by_level, comparison
 from floral_bench.runner import RunReport
 
 from .bench_progress import duration
 
+WIDTH = 80
 
-def print_table(console: Any, results: Results) -> None:
-    """Paper, ours and difference where the paper has numbers, method x level otherwise; the best in bold."""
+
+def print_table(console: Any, results: Results, short: bool = False) -> None:
+    """Test accuracy per attack and statistic, and below it the difference to the paper where that has numbers.
+
+    `short` leaves out how to read them.
+    """
     if not results.suite.methods or not len(results.frame):
         return
     table = comparison(results)
     if not table.rows:
         return
-    if table.has_paper:
-        _print_beside_paper(console, table)
-    else:
-        _print_by_level(console, table)
+    for part in by_level(table):
+        kind = "" if part.statistic == "final" else f", {part.statistic}"
+        _print(console, f"test accuracy, {part.title}{kind}", part, _ours)
+        if part.has_paper:
+            _print(console, f"ours minus the paper's, {part.title}{kind}", part, _difference)
+    if short:
+        return
+    console.print(
+        "Means over replications; their deviations are in the files. "
+        "* the best of its level among rows that were told as much and share their C and gamma.",
+        highlight=False,
+    )
     explained = dict.fromkeys(statistic.removesuffix(WIDER) for statistic in table.statistics)
-    marked = "* the best of its level among rows that were told as much and share their C and gamma"
-    console.print(f"mean ± deviation over replications, {marked}.", highlight=False, soft_wrap=True)
     for statistic in explained:
         name = f"{statistic}: " if len(explained) > 1 else ""
-        console.print(f"{name}{READING[statistic]}", highlight=False, soft_wrap=True)
+        console.print(f"{name}{READING[statistic]}", highlight=False)
 
 
-def _print_by_level(console: Any, table: Table) -> None:
-    """One small table per attack: a row per method, a column per level."""
+def _ours(entry: Entry) -> str:
+    return f"[bold]{entry.mean:.3f}[/]*" if entry.best else f"{entry.mean:.3f} "
+
+
+def _difference(entry: Entry) -> str:
+    return "" if entry.difference is None else f"{entry.difference:+.3f}"
+
+
+def _print(console: Any, title: str, part: LevelTable, text: Any) -> None:
     from rich.box import SIMPLE
-    from rich.table import Table as Shown
+    from rich.table import Table
 
-    for part in by_level(table):
-        name = f"test accuracy, {part.title}" + ("" if part.statistic == "final" else f", {part.statistic}")
-        shown = Shown(title=name, title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0), collapse_padding=True)
-        shown.add_column("method", overflow="fold")
-        for head in part.heads:
-            shown.add_column(head, justify="right")
-        for method, entries in part.rows:
-            texts = ["" if entry is None else entry.text() for entry in entries]
-            marked = [entry is not None and entry.best for entry in entries]
-            shown.add_row(method, *(f"[bold]{t}[/]*" if best else t for t, best in zip(texts, marked, strict=True)))
-        console.print(shown)
-
-
-def _print_beside_paper(console: Any, table: Table) -> None:
-    """One row per level and method: the paper's number, ours, the difference."""
-    from rich.box import SIMPLE
-    from rich.table import Table as Shown
-
-    start = len(leading(table))
-    shown = Shown(
-        title=f"test accuracy: {table.title}", title_justify="left",
-        box=SIMPLE, padding=(0, 1, 0, 0), collapse_padding=True,
-    )  # fmt: skip
-    for number, name in enumerate(header(table)):
-        shown.add_column(name.replace(": ", "\n"), justify="left" if number < start else "right")
-    previous = None
-    for row, line in zip(table.rows, lines(table, "[bold]{}[/]*"), strict=True):
-        group = (row.place.attack, row.place.setting, row.place.level)
-        if previous not in (None, group):
-            shown.add_section()
-        previous = group
-        shown.add_row(*line)
+    shown = Table(title=title, title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0), collapse_padding=True)
+    shown.add_column("method", overflow="fold")
+    for head in part.heads:
+        shown.add_column(head, justify="right", no_wrap=True)
+    for method, entries in part.rows:
+        texts = ["" if entry is None else text(entry) for entry in entries]
+        if any(texts):
+            shown.add_row(method, *texts)
     console.print(shown)
 
 
@@ -76,4 +69,4 @@ def print_costs(console: Any, report: RunReport) -> None:
     parts = sorted(report.split.items(), key=lambda item: -item[1])
     text = ", ".join(f"{name} {duration(seconds)}" for name, seconds in parts if seconds >= 0.05)
     if text:
-        console.print(f"time: {text}", highlight=False, soft_wrap=True)
+        console.print(f"time: {text}", highlight=False)

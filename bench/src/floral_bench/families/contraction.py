@@ -10,7 +10,7 @@ max |1 - eta lambda_i|.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from floral_learn.game.projections import PROJECTIONS
 from floral_learn.theory.lemmas import constants, kappa_z
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from floral_bench.reporting.results import Results
 
 COLUMNS = (
@@ -94,12 +96,10 @@ def _distances(gram: DenseGram, signs: np.ndarray, C: float, grid: Grid, seed: i
     }
 
 
-def stability_rows(results: Results) -> tuple[list[str], list[list[Any]]]:
-    """Header and rows (level, eta, means over replications) of the suite's table."""
+def stability_table(results: Results) -> pd.DataFrame:
+    """A row per level and eta: means over replications."""
     frame = results.frame[results.frame.statistic == "final"]
     table = frame.pivot_table(index=["level", "config"], columns="metric", values="value", sort=False)
-    known = [name for name in COLUMNS if name in table.columns]
-    rows = [
-        [f"{level:g} %", config, *(float(row[name]) for name in known)] for (level, config), row in table.iterrows()
-    ]
-    return ["poisoned", "step", *known], rows
+    table = table[[name for name in COLUMNS if name in table.columns]].map(lambda value: float(f"{value:.4g}"))
+    table = table.reset_index().rename(columns={"level": "poisoned", "config": "step"})
+    return table.assign(poisoned=[f"{level:g} %" for level in table.poisoned]).rename_axis(columns=None)

@@ -55,7 +55,7 @@ def configurations(cell: Cell, n: int) -> list[tuple[str, int, int, float, int |
         (f"{f'B={budget} k={flips} ' if budget else ''}eta={eta:g} decay={decay or 'none'}", budget, flips, eta, decay)
         for budget, flips in attackers
         for eta in (*grid.etas, *grid.more_etas)
-        for decay in grid.decays
+        for decay in (*grid.more_decays, *grid.decays)
     ]
 
 

@@ -34,9 +34,10 @@ class SharedKernel:
 
     def lend(self, model: Any) -> Any:
         """`model` with its rbf kernel replaced by this one; others are returned as they are."""
-        if model.get_params().get("kernel") != "rbf":
-            return model
-        return model.set_params(kernel=_Bound(self, resolve_gamma(model.gamma, self.X)))
+        svm = getattr(model, "estimator", model)
+        if svm.get_params().get("kernel") == "rbf":
+            svm.set_params(kernel=_Bound(self, resolve_gamma(svm.gamma, self.X)))
+        return model
 
     def between(self, A: np.ndarray, B: np.ndarray, gamma: float) -> np.ndarray:
         """K of all pairs of rows."""

@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from floral_bench.reporting.results import Results
+from floral_bench.reporting.results import Place, Results
 from floral_learn.files.atomic_files import write_atomically
 
 if TYPE_CHECKING:
@@ -19,6 +19,23 @@ FIGURES = (
     "imdb", "imdb_heads", "overlap",
 )  # fmt: skip
 
+CAPTIONS = {
+    "rounds": "Test accuracy over the rounds; lines are means, bands one deviation over replications. The "
+    "configuration is that of the last column. Epochs of networks are stretched to the same axis.",
+    "security": "Test accuracy against the share of poisoned labels; deviations are in the tables.",
+    "sensitivity": "FLORAL's accuracy for each budget B of the attacker inside the game; B = 0 is the plain SVM.",
+    "recovery": "Poisoned labels that the attacker inside the game flips back.",
+    "boundaries": "Decision boundaries; flipped training labels are ringed; the number is test accuracy.",
+    "stability": "How much two runs approach each other in a round; above 1 they move apart.",
+    "datasets": "Training sets; flipped labels are ringed.",
+    "epochs": "Test accuracy of the network after each epoch, and of heads fitted on its features at that time.",
+    "heads": "Test accuracy of the trained network, of heads on its features and of network and head in turns.",
+    "imdb": "Test accuracy and hinge loss while the transformer and FLORAL's heads are trained; of the grid, the game "
+    "with the highest mean accuracy over its last half.",
+    "imdb_heads": "Test accuracy of every head against the share of poisoned labels, on both encoders.",
+    "overlap": "Training rows that FLORAL and the network both count among their most influential quarter.",
+}
+
 
 def draw(name: str, results: Results) -> Figure:
     """The figure `name` of a suite's results."""
@@ -27,7 +44,7 @@ def draw(name: str, results: Results) -> Figure:
 
 
 def write_figures(results: Results, folder: Path) -> list[Path]:
-    """Every figure of the suite as PNG and SVG under `folder`; those without data are left out."""
+    """Every figure of the suite as PNG under `folder`; those without data are left out."""
     import io
 
     from floral_bench.figures.style import print_style
@@ -39,10 +56,15 @@ def write_figures(results: Results, folder: Path) -> list[Path]:
             figure = draw(name, results)
             if not figure.axes:
                 continue
-            for kind in ("png", "svg"):
-                stream = io.BytesIO()
-                # Without a date and with fixed ids the same results give the same bytes.
-                metadata = {"Date": None} if kind == "svg" else None
-                figure.savefig(stream, format=kind, dpi=160, bbox_inches="tight", metadata=metadata)
-                written.append(write_atomically(folder / f"{name}.{kind}", stream.getvalue()))
+            stream = io.BytesIO()
+            figure.savefig(stream, format="png", dpi=160, bbox_inches="tight")
+            written.append(write_atomically(folder / f"{name}.png", stream.getvalue()))
     return written
+
+
+def budget_of_level(results: Results, place: Place) -> str:
+    """The configuration whose B is nearest to the number of poisoned labels."""
+    from floral_bench.cell_data import load
+    from floral_bench.reporting.details import nearest_config
+
+    return nearest_config(results, place, place.level / 100 * len(load(results.suite.data[0]).y_train))

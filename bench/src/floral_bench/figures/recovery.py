@@ -7,14 +7,9 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from floral_bench.cell_data import load
+from floral_bench.figures import budget_of_level
 from floral_bench.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED
-from floral_bench.reporting.per_budget import (
-    WINDOW,
-    budgets_of,
-    floral_places,
-    nearest_config,
-    recovery_over_rounds,
-)
+from floral_bench.reporting.details import WINDOW, floral_places, per_budget, recovery_over_rounds
 from floral_bench.reporting.results import Place, Results
 
 _LOOKS = ((BLUE, "-"), (GREEN, "--"), (RED, "-."), (ORANGE, ":"), (BLACK, "-"))
@@ -29,14 +24,15 @@ def draw(results: Results) -> Figure:
     pair: Any = figure.subfigures(2, 1)
     top, bottom = pair
     average, over_rounds = top.subplots(1, 2)
+    budgets = per_budget(results)
     for number, place in enumerate(places):
         color, dash = _LOOKS[number % len(_LOOKS)]
-        rows = [row for row in budgets_of(results, place) if row.recovery is not None]
-        flips = [row.flips for row in rows]
-        rates, deviations = zip(*(row.recovery for row in rows if row.recovery), strict=True)
-        average.errorbar(range(len(flips)), rates, deviations, color=color, linestyle=dash, marker="o", capsize=2)
+        rows = budgets[(budgets.level == place.level) & budgets.recovery.notna()]
+        flips = rows.k.tolist()
+        spread = rows["recovery ±"]
+        average.errorbar(range(len(flips)), rows.recovery, spread, color=color, linestyle=dash, marker="o", capsize=2)
         average.set_xticks(range(len(flips)), [str(k) for k in flips])
-        rounds, shares = recovery_over_rounds(results, place, matching(results, place))
+        rounds, shares = recovery_over_rounds(results, place, budget_of_level(results, place))
         over_rounds.plot(rounds, shares, color=color, linestyle=dash, label=f"{place.level:g} %")
     average.set_xlabel("flips per round, k (budget B = 2k)")
     average.set_ylabel("share of poisoned labels\nflipped back, mean of a round")
@@ -52,14 +48,9 @@ def draw(results: Results) -> Figure:
     return figure
 
 
-def matching(results: Results, place: Place) -> str:
-    """The configuration whose B is nearest to the number of poisoned labels."""
-    return nearest_config(results, place, place.level / 100 * len(load(results.suite.data[0]).y_train))
-
-
 def _points(axis: Any, results: Results, place: Place) -> Any:
     dataset = load(results.suite.data[0])
-    rates = results.traces(place, "flip_rate", config=matching(results, place))
+    rates = results.traces(place, "flip_rate", config=budget_of_level(results, place))
     rate = rates[0]
     labels = results.store.trace(_attack_cell(results, place), "labels")
     poisoned = labels != dataset.y_train_clean

@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from floral_bench.figures.style import BLACK, BLUE, GREEN, ORANGE, RED
-from floral_bench.reporting.per_budget import budgets_of, floral_places
+from floral_bench.reporting.details import floral_places, per_budget
 from floral_bench.reporting.results import Results
 
 _TITLES = {"best": "best round", "last": "last round", "average": "averaged model"}
@@ -18,16 +18,15 @@ def draw(results: Results) -> Figure:
     places = floral_places(results)
     if not places:
         return figure
-    panels = figure.subplots(1, len(_TITLES), sharey=True)
+    panels, budgets = figure.subplots(1, len(_TITLES), sharey=True), per_budget(results)
     for number, place in enumerate(places):
-        rows = budgets_of(results, place)
+        rows = budgets[budgets.level == place.level]
         color, marker, dash = _LOOKS[number % len(_LOOKS)]
         label = "clean" if place.level == 0 else f"{place.level:g} %"
         for axis, statistic in zip(panels, _TITLES, strict=True):
-            mean, deviation = zip(*(row.accuracy[statistic] for row in rows), strict=True)
-            x = range(len(rows))
+            mean, deviation, x = rows[statistic], rows[f"{statistic} ±"], range(len(rows))
             axis.errorbar(x, mean, deviation, color=color, marker=marker, linestyle=dash, capsize=2, label=label)
-            axis.set_xticks(x, [str(row.budget) for row in rows])
+            axis.set_xticks(x, [str(B) for B in rows.B])
     for axis, title in zip(panels, _TITLES.values(), strict=True):
         axis.set_title(title)
         axis.set_xlabel("attacker's budget B")

@@ -21,12 +21,13 @@ _KNOWN: dict[str, dict[str, Any]] = {
     "curie": {"color": ORANGE, "linestyle": "--", "marker": "P"},
     "ls-svm": {"color": PURPLE, "linestyle": ":", "marker": "X"},
     "k-lid": {"color": YELLOW, "linestyle": "--", "marker": "<"},
-    "floral (budget 2 %)": {"color": RED, "linestyle": "--", "zorder": 5, "marker": "^"},
-    "floral (budget = level)": {"color": RED, "linestyle": ":", "zorder": 5, "marker": "d"},
+    # FLORAL's variants share the warm colours and nothing else.
+    "floral (budget 2 %)": {"color": "#8C2D04", "linestyle": "--", "zorder": 5, "marker": "^"},
+    "floral (budget = level)": {"color": "#F768A1", "linestyle": ":", "linewidth": 2.0, "zorder": 5, "marker": "d"},
+    "FloralClassifier()": {"color": "#A50F15", "linestyle": (0, (5, 1)), "linewidth": 1.8, "zorder": 5, "marker": "*"},
     "floral (largest-loss attacker)": {"color": GREY, "linestyle": "-", "marker": "."},
 }
 _KNOWN |= {
-    "FloralClassifier()": _KNOWN["floral"],
     "SVC()": {"color": BLACK, "linewidth": 1.8, "linestyle": "-", "zorder": 4, "marker": "x"},
     "CleanLearning(SVC())": {"color": BLUE, "linestyle": "-.", "marker": "^"},
     "ContradictedLabels, SVC()": {"color": GREEN, "linewidth": 1.8, "linestyle": "-", "zorder": 4, "marker": "D"},

@@ -16,7 +16,7 @@ PACKAGES = (
 )  # fmt: skip
 DIRTY = " with local changes"
 # From the root of the repository. Documents, tests and what runs leave behind change no number.
-MAKES_NUMBERS = ("src", "benchmarks", "pyproject.toml")
+MAKES_NUMBERS = ("src", "bench", "benchmarks", "pyproject.toml")
 
 
 def environment(device: str | None = None) -> dict[str, str]:
@@ -44,11 +44,11 @@ def environment(device: str | None = None) -> dict[str, str]:
 
 def _commit() -> str | None:
     """The commit of the source tree that is running, with a mark where what makes numbers differs from it."""
-    package = Path(__file__).resolve().parents[2]
+    package = Path(__file__).resolve().parents[1]
     try:
         root, name = _git("rev-parse", "--show-toplevel", "--short", "HEAD", folder=package).splitlines()
         # An installed copy may lie inside somebody else's repository, whose commit says nothing about it.
-        if not os.path.samefile(Path(root) / "src" / package.name, package):
+        if not os.path.samefile(Path(root) / "bench" / "src" / package.name, package):
             return os.environ.get("FLORAL_COMMIT")
         # New files count too, whatever the user's own settings of git say.
         changed = _git("status", "--porcelain", "--untracked-files=normal", "--", *MAKES_NUMBERS, folder=Path(root))

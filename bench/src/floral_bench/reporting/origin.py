@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from floral_bench.plan import family_of
 from floral_bench.reporting.environment import publishable
 from floral_bench.spec import Cell
 from floral_bench.store import Store
@@ -85,8 +83,8 @@ def note_of(parts: Sequence[Part], *, trial: bool = False) -> dict[str, Any]:
 def parts_of(store: Store, name: str, cells: Mapping[str, Sequence[Cell]]) -> list[Part]:
     """The parts of suite `name`, largest first; `cells` are those of every suite that shares the store.
 
-    A cell belongs to the last run that began before the cell was finished, of a suite and of families that have this
-    cell: suites of a store share their cells. Cells that no run accounts for are a ValueError.
+    A cell belongs to the last run that began before the cell was finished, of a suite that has this cell: suites of
+    a store share their cells. Cells that no run accounts for are a ValueError.
     """
     home: dict[str, set[str]] = {}
     for suite, members in cells.items():
@@ -97,15 +95,9 @@ def parts_of(store: Store, name: str, cells: Mapping[str, Sequence[Cell]]) -> li
     costs = store.costs(mine)
     found = []
     for key, finished in sorted(store.finished(mine).items(), key=lambda item: item[1]):
-        able = [run for run in runs if run["suite"] in home[key] and _does(run["info"]["command"], mine[key])]
-        before = [run for run in able if run["started"] <= finished]
+        before = [run for run in runs if run["suite"] in home[key] and run["started"] <= finished]
         if not before:
             raise ValueError(f"{name}: no run of the store accounts for a cell that was finished at {finished}")
         info = before[-1]["info"]
         found.append(Part(info["environment"], {info["command"]: None}, before[-1]["started"], 1, costs[key][0]))
     return gathered(found)
-
-
-def _does(command: str, cell: Cell) -> bool:
-    named = re.search(r"--families[ =](\S+)", command)
-    return named is None or family_of(cell) in named[1].split(",")

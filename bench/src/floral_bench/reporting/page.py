@@ -6,31 +6,14 @@ import base64
 import io
 from typing import Any
 
-from floral_bench.figures import draw, security
+from floral_bench.figures import CAPTIONS, draw, security
 from floral_bench.figures.style import print_style
-from floral_bench.reporting.by_level import by_level
 from floral_bench.reporting.results import Results
-from floral_bench.reporting.tables import Table, costs, header, leading
+from floral_bench.reporting.tables import Table, by_level, costs
 from floral_bench.reporting.verdict import verdict
 from floral_bench.reporting.write import tables_of
 from floral_learn.base.extras import install_line
 
-_CAPTIONS = {
-    "rounds": "Test accuracy over the rounds; lines are means, bands one deviation over replications. The "
-    "configuration is that of the last column. Epochs of networks are stretched to the same axis.",
-    "security": "Test accuracy against the share of poisoned labels; deviations are in the tables.",
-    "sensitivity": "FLORAL's accuracy for each budget B of the attacker inside the game; B = 0 is the plain SVM.",
-    "recovery": "Poisoned labels that the attacker inside the game flips back.",
-    "boundaries": "Decision boundaries; flipped training labels are ringed; the number is test accuracy.",
-    "stability": "How much two runs approach each other in a round; above 1 they move apart.",
-    "datasets": "Training sets; flipped labels are ringed.",
-    "epochs": "Test accuracy of the network after each epoch, and of heads fitted on its features at that time.",
-    "heads": "Test accuracy of the trained network, of heads on its features and of network and head in turns.",
-    "imdb": "Test accuracy and hinge loss while the transformer and FLORAL's heads are trained; of the grid, the game "
-    "with the highest mean accuracy over its last half.",
-    "imdb_heads": "Test accuracy of every head against the share of poisoned labels, on both encoders.",
-    "overlap": "Training rows that FLORAL and the network both count among their most influential quarter.",
-}
 _TITLES = {
     "accuracy": "Test accuracy",
     "balanced_accuracy": "Balanced accuracy",
@@ -66,7 +49,7 @@ def render(results: Results, note: dict[str, Any]) -> str:
 
 
 def _metric(table: Table) -> dict[str, Any]:
-    """A metric's small tables, method x level, and the same numbers as one table that sorts."""
+    """A metric's small tables, method x level."""
     small = by_level(table)
     return {
         "title": _TITLES.get(table.metric, table.metric),
@@ -76,40 +59,6 @@ def _metric(table: Table) -> dict[str, Any]:
         "spread": any(
             entry is not None and entry.count > 1 for found in small for _, row in found.rows for entry in row
         ),
-        "whole": _view(table),
-    }
-
-
-def _view(table: Table) -> dict[str, Any]:
-    names = header(table)
-    rows = []
-    for row, *start in zip(table.rows, *leading(table).values(), strict=True):
-        cells: list[tuple[str, Any, bool]] = [(text, "", False) for text in start]
-        cells[-2] = (cells[-2][0], row.place.level, False)
-        for statistic in table.statistics:
-            entry = row.entries.get(statistic)
-            ours = ("", "", False) if entry is None else (entry.text(), entry.mean, entry.best)
-            if f"{statistic}: paper" in names:
-                paper = None if entry is None else entry.paper
-                difference = None if entry is None else entry.difference
-                cells += [
-                    ("" if paper is None else f"{paper:.3f}", "" if paper is None else paper, False),
-                    ours,
-                    (
-                        "" if difference is None else f"{difference:+.3f}",
-                        "" if difference is None else difference,
-                        False,
-                    ),
-                ]
-            else:
-                cells.append(ours)
-        rows.append(cells)
-    return {
-        "title": _TITLES.get(table.metric, table.metric),
-        "names": names,
-        "rows": rows,
-        "metric": table.metric,
-        "start": len(leading(table)),
     }
 
 
@@ -123,7 +72,7 @@ def _figures(results: Results) -> list[dict[str, Any]]:
                 if figure.axes:
                     small = name == "security"
                     out.append(
-                        {"name": name, "title": title, "caption": _CAPTIONS[name], "data": _png(figure), "small": small}
+                        {"name": name, "title": title, "caption": CAPTIONS[name], "data": _png(figure), "small": small}
                     )
     return out
 

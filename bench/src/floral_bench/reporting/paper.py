@@ -7,7 +7,6 @@ from functools import lru_cache
 from importlib.resources import files
 
 LOSS_TABLES = {"comp-imdb-additional": "loss-comp-imdb"}  # where the paper has losses in a table of their own
-PAPER_NAMES = {"minilm, fine-tuned": "roberta"}
 
 Key = tuple[str, float, float, float, str, str, str]  # table, level, C, gamma, method, metric, statistic
 
@@ -33,5 +32,5 @@ def paper_value(
     if metric == "hinge_loss":
         table, metric = LOSS_TABLES.get(table, table), "hinge-loss"
     # A head of our IMDB suite is named with the encoder that it stands on; the paper does not say which it had.
-    method = PAPER_NAMES.get(method, method.removesuffix(", own encoder").removesuffix(", clean encoder"))
+    method = method.removesuffix(", own encoder").removesuffix(", clean encoder")
     return paper_values().get((table, float(level), float(setting[0]), float(setting[1]), method, metric, statistic))

@@ -91,24 +91,31 @@ class Results:
     def chosen(self) -> dict[tuple[Place, str], str]:
         """The configuration shown for each place and column: the highest mean test accuracy, as the paper chooses.
 
-        Best and last are chosen each by itself, among the paper's steps; the columns of the wider grid among all that
-        were played. This peeks at the test set; the rows of single fits, which do not, are beside it for that reason.
+        Best and last are chosen each by itself, on the paper's grid; those of the wider grid among all that were
+        played. This peeks at the test set; the rows of single fits, which do not, are beside it for that reason.
         Places with one configuration have no choice.
         """
         accuracy = self.frame[self.frame.metric == "accuracy"]
-        own = accuracy[~accuracy.eta.isin(self._more_etas)]
+        own = self.papers(accuracy)
         found = self._best(own, "")
         if len(own) < len(accuracy):
             found |= self._best(accuracy[accuracy.statistic != "final"], WIDER)
         return found
 
-    @property
-    def _more_etas(self) -> tuple[float, ...]:
-        return self.suite.grid.more_etas if self.suite.grid is not None else ()
+    def papers(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The lines of `frame` that are on the paper's grid, and those of single fits, which have none."""
+        grid = self.suite.grid
+        if grid is None:
+            return frame
+        beyond = frame.eta.isin(grid.more_etas)
+        for decay in grid.more_decays:
+            beyond |= frame.eta.notna() & (frame.decay.isna() if decay is None else frame.decay == decay)
+        return frame[~beyond]
 
     def _best(self, accuracy: pd.DataFrame, suffix: str) -> dict[tuple[Place, str], str]:
         where = ["attack", "level", "C", "gamma", "method", "statistic", "config"]
-        means = accuracy.groupby(where, sort=False)["value"].mean()
+        # Rounded, so that the first of several that are level is taken, whatever a machine's last digits are.
+        means = accuracy.groupby(where, sort=False)["value"].mean().round(4)
         best = means.groupby(where[:-1], sort=False).idxmax()
         by_values = {index[:-1]: index[-1] for index in best}
         found = {}

@@ -22,7 +22,7 @@ class Verdict:
     accuracy: float
     rival: str
     rival_accuracy: float
-    low: float  # 95 % interval of the difference, for the best of `n_methods`; nan for one replication
+    low: float  # 95 % interval of the difference, for the best of `n_methods`; nan for fewer than three replications
     high: float
     n_replications: int
     n_methods: int
@@ -37,7 +37,8 @@ class Verdict:
         ahead = f"{self.winner} has the highest mean accuracy on poisoned labels, {self.accuracy:.3f}"
         against = f"{self.rival} has {self.rival_accuracy:.3f}"
         if np.isnan(self.low):
-            return f"{ahead} ({against}); one replication cannot say how sure that is, --reps 5 can."
+            few = "one replication" if self.n_replications == 1 else "two replications"
+            return f"{ahead} ({against}); {few} cannot say how sure that is, --reps 5 can."
         gain = f"{self.accuracy - self.rival_accuracy:+.3f}"
         interval = f"95 % interval {self.low:+.3f} to {self.high:+.3f}, for the best of {self.n_methods}"
         if self.clear:
@@ -78,7 +79,7 @@ def _interval(difference: np.ndarray, n_rivals: int, ratio: float) -> tuple[floa
     from scipy.stats import t
 
     n = len(difference)
-    if n < 2:
+    if n < 3:
         return float("nan"), float("nan")
     width = t.ppf(1 - 0.05 / n_rivals / 2, n - 1) * sample_deviation(difference) * np.sqrt(1 / n + ratio)
     return float(difference.mean() - width), float(difference.mean() + width)

@@ -1,76 +1,183 @@
-"""Everything a run leaves for people: tables in three forms, figures, and a note of how it was made."""
+"""Everything a run leaves for people: a page of tables, pictures, all rows as one CSV, and how it was made."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from floral_bench.families.contraction import stability_rows
-from floral_bench.figures import write_figures
-from floral_bench.reporting import heads_tables, last_round, per_budget
+from floral_bench.families.contraction import stability_table
+from floral_bench.figures import CAPTIONS, write_figures
+from floral_bench.reporting import details
 from floral_bench.reporting.results import Results
-from floral_bench.reporting.tables import METRICS, Table, comparison, costs, to_csv, to_latex, to_markdown
+from floral_bench.reporting.tables import (
+    METRICS,
+    Table,
+    by_level,
+    comparison,
+    level_markdown,
+    markdown,
+    tidy,
+)
 from floral_bench.spec import Attack, Data, Grid, Method, Suite
 from floral_learn.files.atomic_files import write_atomically
 
-NOTE = "run.json"
+if TYPE_CHECKING:
+    import pandas as pd
+
+NOTE, ROWS, PAGE = "run.json", "rows.csv", "accuracy.md"
+KEPT = tuple(metric for metric in METRICS if metric != "balanced_accuracy")  # of the rows
+DEFAULT = "FloralClassifier()"
 
 
 def write_outputs(results: Results, folder: Path, note: dict[str, Any]) -> list[Path]:
-    """Write tables, figures and the note; returns what was written."""
+    """Write `PAGE`, `ROWS`, the pictures and `NOTE` into `folder`; returns what was written."""
+    folder.mkdir(parents=True, exist_ok=True)
     written = []
-    (folder / "tables").mkdir(parents=True, exist_ok=True)
-    for table in tables_of(results):
-        for kind, text in (("md", to_markdown(table)), ("csv", to_csv(table)), ("tex", to_latex(table))):
-            written.append(write_atomically(folder / "tables" / f"{table.metric}.{kind}", text))
     if len(results.frame):
-        written += [write_atomically(folder / "tables" / name, text) for name, text in _cost_tables(results).items()]
-    if any(method.name == "stability" for method in results.suite.methods) and len(results.frame):
-        names, rows = stability_rows(results)
-        texts = [[text if isinstance(text, str) else f"{text:.4g}" for text in row] for row in rows]
-        markdown = "\n".join("| " + " | ".join(row) + " |" for row in (names, ["---"] * len(names), *texts))
-        written.append(write_atomically(folder / "tables" / "stability.md", markdown + "\n"))
-        plain = "\n".join(",".join(map(str, row)) for row in (names, *rows))
-        written.append(write_atomically(folder / "tables" / "stability.csv", plain + "\n"))
-        written.append(write_atomically(folder / "tables" / "bounds.md", _bounds()))
-    if {"sensitivity", "recovery"} & set(results.suite.figures) and len(results.frame):
-        for kind, text in (("md", per_budget.to_markdown(results)), ("csv", per_budget.to_csv(results))):
-            written.append(write_atomically(folder / "tables" / f"per_budget.{kind}", text))
-    if len(results.frame) and any(method.name == "floral" for method in results.suite.methods):
-        written += [write_atomically(folder / "tables" / name, text) for name, text in _last_rounds(results).items()]
-    if "heads" in results.suite.figures and len(results.frame):
-        for name, text in (("by_method", heads_tables.by_method(results)), ("turns", heads_tables.turns(results))):
-            written.append(write_atomically(folder / "tables" / f"{name}.md", text))
-    written += write_figures(results, folder / "figures")
+        rows = rows_of(results)
+        text = rows.to_csv(index=False, float_format="%.6g")
+        written.append(write_atomically(folder / ROWS, text))
+    pictures = write_figures(results, folder)
+    if len(results.frame):
+        written.append(write_atomically(folder / PAGE, page_of(results, [path.stem for path in pictures])))
     content = {**note, "suite": asdict(results.suite)}
-    written.append(write_atomically(folder / NOTE, json.dumps(content, indent=1) + "\n"))
-    return written
+    return [*written, *pictures, write_atomically(folder / NOTE, json.dumps(content, indent=1) + "\n")]
 
 
-def _cost_tables(results: Results) -> dict[str, str]:
-    rows = [(method, f"{seconds:.3f}", f"{memory:.0f}") for method, seconds, memory in costs(results)]
-    names = ("method", "seconds per cell", "peak memory (MB)")
-    markdown = "\n".join("| " + " | ".join(row) + " |" for row in (names, ("---", "---:", "---:"), *rows))
-    plain = "\n".join(f'"{method}",{seconds},{memory}' for method, seconds, memory in rows)
-    return {"costs.md": markdown + "\n", "costs.csv": "method,seconds,peak_memory_mb\n" + plain + "\n"}
+def rows_of(results: Results) -> pd.DataFrame:
+    """Every number that the page shows or a sentence quotes, one per line."""
+    import pandas as pd
+
+    if _is_stability(results):
+        return stability_table(results)
+    found = [tidy(comparison(results, metric)) for metric in KEPT]
+    found.append(details.last_round(results))
+    if {"sensitivity", "recovery"} & set(results.suite.figures):
+        found.append(_budget_rows(results))
+    return pd.concat([part for part in found if len(part)], ignore_index=True)
 
 
-def _last_rounds(results: Results) -> dict[str, str]:
-    texts = {"last_round.md": last_round.to_markdown(results), "last_round.csv": last_round.to_csv(results)}
-    plain = last_round.plain_svm(results)
-    if len(plain):
-        texts["last_round_svm.md"] = last_round.plain_svm_markdown(plain)
-        texts["last_round_svm.csv"] = plain.to_csv(index=False, float_format="%.7f")
-    return texts
+def _budget_rows(results: Results) -> pd.DataFrame:
+    """The lines of `details.per_budget` in the form of the others."""
+    wide = details.per_budget(results)
+    wide["configuration"] = [f"B={B} k={k}" for B, k in zip(wide.B, wide.k, strict=True)]
+    long = wide.melt(
+        ["level", "configuration"], [name for name in ("best", "last", "average", "recovery") if name in wide],
+        "statistic", "mean",
+    )  # fmt: skip
+    long["metric"] = ["recovery_rate" if name == "recovery" else "accuracy" for name in long.statistic]
+    long["statistic"] = ["average, at one budget" if s == "recovery" else f"{s}, at one budget" for s in long.statistic]
+    return long.assign(attack=results.suite.attacks[0].name, method="floral").dropna(subset=["mean"])
+
+
+def page_of(results: Results, pictures: list[str]) -> str:
+    """The tables as Markdown with headings, and the pictures with captions."""
+    suite = results.suite
+    name = suite.name.removesuffix("-quick").removesuffix("-reference")
+    options = {"-quick": " --quick", "-reference": " --authors-labels"}
+    command = f"floral bench {name}" + "".join(o for end, o in options.items() if end in suite.name)
+    parts = [f"# {suite.name}", f"{suite.title}. `{command}`; all numbers: [{ROWS}]({ROWS})."]
+    parts += [*suite.notes]
+    for picture in pictures:
+        parts += [
+            f"![{picture}]({picture}.png)",
+            CAPTIONS[picture] + (_lowest(results) if picture == "security" else ""),
+        ]
+    parts += [f"## {title}\n\n{text}" for title, text in sections(results)]
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def sections(results: Results) -> Iterator[tuple[str, str]]:
+    """(heading, table) of every table of the page."""
+    if _is_stability(results):
+        yield "Constants", markdown(stability_table(results), left=2)
+        yield "Bounds, checked along games", _bounds()
+        return
+    metrics = ["accuracy", *(m for m in ("recovery_rate", "overlap") if m[:8] in " ".join(results.suite.figures))]
+    for metric in metrics:
+        name = {"accuracy": "Test accuracy", "recovery_rate": "Recovery rate", "overlap": "Overlap"}[metric]
+        for part in by_level(comparison(results, metric)):
+            kind = "" if part.statistic == "final" and metric != "accuracy" else f", *{part.statistic}*"
+            yield f"{name}{kind}: {part.title}", f"{part.reading}\n\n{level_markdown(part)}"
+    last = details.last_round(results)
+    if len(last):
+        yield "What *last* rests on", _last_markdown(results, last)
+    if {"sensitivity", "recovery"} & set(results.suite.figures):
+        table = details.per_budget(results)
+        yield "By budget of the attacker in the game", markdown(_with_spread(table), left=3)
+    if "heads" in results.suite.figures:
+        yield "Methods side by side", markdown(details.by_method(results), left=2)
+        yield "What turns of network and head change, split by split", markdown(details.turns(results), left=2)
+
+
+def _lowest(results: Results) -> str:
+    """Where a user's default is the lowest line of its panel, in words."""
+    out = []
+    for part in by_level(comparison(results)):
+        rows = dict(part.rows)
+        if part.statistic != "final" or DEFAULT not in rows:
+            continue
+        low = []
+        for number, level in enumerate(part.levels):
+            found = {name: row[number] for name, row in rows.items()}
+            values = {name: round(entry.mean, 3) for name, entry in found.items() if entry is not None}
+            if level and values.get(DEFAULT) == min(values.values()) < max(values.values()):
+                low.append(f"{level:g} %")
+        if low:
+            out.append(
+                f" Among the single fits under {part.title}, `{DEFAULT}` is the lowest line at {', '.join(low)}."
+            )
+    return "".join(out)
+
+
+def _last_markdown(results: Results, last: pd.DataFrame) -> str:
+    """FLORAL and the plain SVM: the number of the table, and the three ways to read it otherwise."""
+    import pandas as pd
+
+    ways = (details.EACH, details.LOWEST, details.SPREAD)
+    several = [name for name in ("attack", "C", "gamma") if last[name].nunique() > 1]
+    lines = []
+    for where, part in last[last.statistic.isin(ways)].groupby(
+        [*several, "level", "method"] if several else ["level", "method"], sort=False
+    ):
+        first = part.iloc[0]
+        place = next(
+            p for p in results.cells
+            if (p.attack, p.level, *p.setting, p.method.title)
+            == (first.attack, first.level, first["C"], first.gamma, first.method)
+        )  # fmt: skip
+        found = dict(zip(part.statistic, part["mean"], strict=True))
+        shown = [results.values(place, "last").mean(), *(found.get(way, float("nan")) for way in ways)]
+        texts = ["" if value != value else f"{value:.3f}" for value in shown]
+        lines.append([*map(str, where[:-2]), f"{first.level:g} %", first.method, *texts])
+    names = [*several, "poisoned", "method", "one setting", "best of each split", "lowest of the grid"]
+    frame = pd.DataFrame(lines, columns=[*names, f"spread over {details.ROUNDS} rounds"])
+    return markdown(frame, left=2 + len(several))
+
+
+def _with_spread(table: pd.DataFrame) -> pd.DataFrame:
+    import pandas as pd
+
+    out = {"poisoned": [f"{level:g} %" for level in table.level], "B": table.B, "k": table.k}
+    for name in ("best", "last", "average", "recovery"):
+        if name in table:
+            pairs = zip(table[name], table[f"{name} ±"], strict=True)
+            out[name] = ["" if a != a else f"{a:.3f}" + ("" if b != b else f"\u00a0±\u00a0{b:.3f}") for a, b in pairs]
+    return pd.DataFrame(out)
+
+
+def _is_stability(results: Results) -> bool:
+    return any(method.name == "stability" for method in results.suite.methods)
 
 
 def tables_of(results: Results) -> list[Table]:
     """One table per metric that the results have."""
     if not len(results.frame):
         return []
-    made = [comparison(results, metric) for metric in METRICS if metric not in ("seconds", "peak_memory_mb")]
+    made = [comparison(results, metric) for metric in METRICS]
     return [table for table in made if table.rows]
 
 
@@ -114,20 +221,20 @@ def suite_from(plain: dict[str, Any]) -> Suite:
     fields["settings"] = tuple(tuple(setting) for setting in plain["settings"])
     for name in ("levels", "seeds", "figures", "notes"):
         fields[name] = tuple(plain[name])
-    fields["details"] = tuple(plain.get("details", ()))  # notes of 0.1 have none
+    fields["details"] = tuple(plain.get("details", ()))
     return Suite(**fields)
 
 
 def _bounds(n_games: int = 100, rounds: int = 100) -> str:
-    """The bounds of both lemmas held against every round of random games, as a Markdown table."""
+    """The bounds of both lemmas held against every round of random games."""
+    import pandas as pd
+
     from floral_bench.stability import stability, summarise
 
+    names = ["bound", "says", "rounds checked", "rounds violated", "games violated", "worst"]
     lines = [
-        "| bound | says | rounds checked | rounds violated | games violated | worst |",
-        "|---|---|---|---|---|---|",
-    ]
-    for row in summarise(stability(n_games, rounds, random_state=0)):
-        says = row["says"].replace("|", "\\|")
-        counts = f"{row['rounds']:,} | {row['violated']:,} | {row['games']} | {row['worst']:.3f}"
-        lines.append(f"| {row['bound']} | {says} | {counts} |")
-    return "\n".join(lines) + "\n"
+        [row["bound"], row["says"].replace("|", "\\|"), f"{row['rounds']:,}", f"{row['violated']:,}", row["games"],
+         f"{row['worst']:.3f}"]
+        for row in summarise(stability(n_games, rounds, random_state=0))
+    ]  # fmt: skip
+    return markdown(pd.DataFrame(lines, columns=names), left=2)

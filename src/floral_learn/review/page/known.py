@@ -14,8 +14,7 @@ from floral_learn.review.page.regions import Region, regions
 CONFIDENCE = 0.95
 TEN = 10
 _DRAWS, _FEW_DRAWS, _MANY_ROWS = 8, 3, 3000  # imagined runs of the next ten answers; fewer on many rows
-_FOLDS = 5
-_MOST_ROWS = 3000  # rows of the models that are compared
+_MOST_ROWS = 3000  # rows up to which the model whose accuracy is counted is an SVC
 _NOTABLE = 1.25  # times the overall share from which a part of the data is named
 _FEWEST, _BY_CHANCE = 2, 0.1  # contradicted labels, and chance of as many more than elsewhere, up to which it is named
 
@@ -44,6 +43,7 @@ def describe(
             "low": float(share.low),
             "high": float(share.high),
             "words": words.estimate(share),
+            "under": "of the labels are wrong, by the model’s estimate" if share.known else words.too_few(share),
         },
         "guarantee": {"low": sure.low, "high": sure.high, "checked": sure.checked, "words": words.guarantee(sure)},
         "changed": int((review.labels != review.given).sum()),
@@ -58,12 +58,23 @@ def describe(
         return
     misread = misread_labels(review)
     yield {"ten": {"labels": gain, "words": words.ten_more(misread, gain, len(rows.labels))}}
-    yield {"stop": words.stop(bool(review.should_stop), gain, len(rows.labels))}
-    right = accuracy(review, rows.X, hurry)
-    if right is not None:
-        drawn, before, after = right
-        shares = {"before": before / max(1, drawn), "after": after / max(1, drawn)}
-        yield {"accuracy": {**shares, "words": words.accuracy(drawn, before, after)} if drawn else None}
+    yield {"stop": words.stop(bool(review.should_stop))}
+    if hurry():
+        return
+    before, after = (review.accuracy(plain_model(len(rows.labels)), reviewed=reviewed) for reviewed in (False, True))
+    yield {"accuracy": {"before": float(before), "after": float(after), "words": words.accuracy(before, after)}}
+
+
+def plain_model(n: int) -> Any:
+    """The model whose accuracy is counted: an SVC, and logistic regression where an SVC would take too long."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import SVC
+
+    if n <= _MOST_ROWS:
+        return SVC()
+    return make_pipeline(StandardScaler(with_mean=False), LogisticRegression(max_iter=200))
 
 
 def misread_labels(review: Any) -> float:
@@ -146,40 +157,6 @@ def ten_more(review: Any, hurry: Callable[[], bool] = lambda: False, count: int 
     return max(own, before - float(np.mean(after)))
 
 
-def accuracy(review: Any, X: Any, hurry: Callable[[], bool] = lambda: False) -> tuple[int, int, int] | None:
-    """On the rows drawn at random: how many there are, and how many a plain model gets right that did not see them.
-
-    Trained on the labels as given, and on the labels as read now. None where `hurry` broke it off.
-    """
-    from sklearn.svm import SVC
-
-    n, drawn = len(review.given), drawn_rows(review)
-    every = np.random.default_rng(0).permutation(n)[:_MOST_ROWS]
-    asked, truth = np.fromiter(drawn, dtype=np.intp, count=len(drawn)), np.array(list(drawn.values()))
-    right = [0, 0]
-    for part in range(min(_FOLDS, len(asked))):
-        out = slice(part, None, _FOLDS)  # each of these rows is told by a model that did not see it
-        train = np.setdiff1d(every, asked[out])
-        for k, labels in enumerate((review.given, review.labels)):
-            if hurry():
-                return None
-            if len(np.unique(labels[train])) > 1:
-                guess = SVC().fit(X[train], labels[train]).predict(X[asked[out]])
-                right[k] += int((guess == truth[out]).sum())
-    return len(asked), right[0], right[1]
-
-
 def clear_answers(review: Any) -> dict[int, Any]:
     """The rows that have one clear answer, with it."""
-    votes: dict[int, set[Any]] = {}
-    latest = {(entry["row"], entry["reviewer"]): entry["label"] for entry in review.history}
-    for (row, _), label in latest.items():
-        if label is not None:
-            votes.setdefault(row, set()).add(label)
-    return {row: next(iter(said)) for row, said in votes.items() if len(said) == 1}
-
-
-def drawn_rows(review: Any) -> dict[int, Any]:
-    """The rows drawn at random that have one clear answer, with it."""
-    drawn = {entry["row"] for entry in review.history if entry["drawn"]}
-    return {row: label for row, label in clear_answers(review).items() if row in drawn}
+    return {row: review.classes[code] for row, code in review._answers.agreed.items() if code is not None}

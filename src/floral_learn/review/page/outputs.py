@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from floral_learn.files.atomic_files import write_all
+from floral_learn.files.file_sets import write_set
+from floral_learn.review.evidence import review_evidence
 from floral_learn.review.page import words
 from floral_learn.review.page.store import Answer
 from floral_learn.tables.csv_cells import csv_bytes
+from floral_learn.tables.table_files import table_suffix
 
 
 @dataclass(frozen=True)
@@ -23,50 +26,83 @@ class Outputs:
     ----------
     folder : path
         Where they go.
-    title, suffix : str
-        Name and ending of the table's file; the cleaned copy has the same ending.
-    relabelled : callable(rows, labels) -> bytes
-        The table with these labels replaced and nothing else changed.
-    save_model : callable(review, path)
-        Trains and writes a model.
+    source : path
+        The table's file; the cleaned copy has the same ending.
+    table : Table
+        The table, with labels.
+    encoder : TableEncoder
+        Fitted on the table.
     rows : ShownRows
         The table as people read it.
-    groups : ndarray, optional
-        Where each label comes from.
     """
 
     folder: Path
-    title: str
-    suffix: str
-    relabelled: Callable[[np.ndarray, np.ndarray], bytes]
-    save_model: Callable[[Any, Path], None]
+    source: Path
+    table: Any
+    encoder: Any
     rows: Any
-    groups: np.ndarray | None = None
 
-    def write(self, review: Any, answers: Sequence[Answer], notes: Sequence[str]) -> list[dict[str, str]]:
-        """Write all files, each whole or not at all; returns their names and what they are."""
+    def write(self, review: Any, answers: Sequence[Answer]) -> list[dict[str, str]]:
+        """Write all files, all or none; returns their names and what they are.
+
+        Everything is made, the model included, before the first file takes its place.
+        """
         labels = review.labels
         changed = np.flatnonzero(labels != review.given)
-        cleaned = f"cleaned{self.suffix}"
+        cleaned, title = file_names(table_suffix(self.source))[0], f"{self.source.name}, reviewed"
+        page = report(review, answers, self.rows, self.table.groups, self.encoder.notes_, title)
+        content = {
+            cleaned: self.table.relabelled(changed, labels[changed]),
+            "decisions.csv": decisions(answers, self.rows),
+            "changes.csv": changes(review, answers, self.rows),
+            "model.skops": self._model(review),
+            "report.html": page.encode(),
+        }
         self.folder.mkdir(exist_ok=True)
-        self.save_model(review, self.folder / "model.skops")
-        page = report(review, answers, self.rows, self.groups, notes, f"{self.title}, reviewed")
-        write_all(
-            {
-                self.folder / cleaned: self.relabelled(changed, labels[changed]),
-                self.folder / "decisions.csv": decisions(answers, self.rows),
-                self.folder / "changes.csv": changes(review, answers, self.rows),
-                self.folder / "report.html": page.encode(),
-            }
-        )
+        write_set({self.folder / name: raw for name, raw in content.items()}, "floral review --finish")
         told = len({answer.row for answer in answers if answer.kind != "skip"})
         return [
             {"name": cleaned, "about": f"the table with {len(changed):,} labels replaced, nothing else changed"},
             {"name": "decisions.csv", "about": f"what was answered about {told:,} rows, by whom and when"},
-            {"name": "changes.csv", "about": "each replaced label: by an answer, or on the model’s word"},
-            {"name": "model.skops", "about": "a model trained on the labels as read now; floral predict uses it"},
+            {"name": "changes.csv", "about": "each replaced label: by an answer, or by the model"},
+            {"name": "model.skops", "about": "a model trained on the corrected labels; floral predict uses it"},
             {"name": "report.html", "about": "all rows by how likely their label in the file is wrong"},
         ]
+
+    def _model(self, review: Any) -> bytes:
+        """A FLORAL model behind the encoder that read the table, for ``floral predict``."""
+        from sklearn.pipeline import Pipeline
+
+        from floral_learn import FloralClassifier
+        from floral_learn.files.persistence import model_bytes
+
+        classifier = review.train(FloralClassifier(C=1.0, budget=0.05, random_state=0))
+        model = Pipeline([("columns", self.encoder), ("classifier", classifier)])
+        model.evidence_ = {"data": self._data(), "review": review_evidence(review)}
+        return model_bytes(model)
+
+    def _data(self) -> dict[str, str]:
+        """The table by name and digest, for `floral evidence`."""
+        known = {"file": self.source.name, "rows": f"{len(self.table):,}"}
+        if self.source.is_file():
+            known["SHA-256"] = hashlib.sha256(self.source.read_bytes()).hexdigest()
+        return known
+
+
+def file_names(suffix: str) -> list[str]:
+    """Names of the files of the end."""
+    return [f"cleaned{suffix}", "decisions.csv", "changes.csv", "model.skops", "report.html"]
+
+
+def check_folder(out: Path, source: Path) -> None:
+    """Refuse a folder that cannot be made, or in which the cleaned copy would replace the table."""
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"--out {out} is a file; name a folder for the review")
+    if not out.exists() and not out.parent.is_dir():
+        raise ValueError(f"the folder {out.parent} of --out does not exist")
+    for name in file_names(table_suffix(source)):
+        if source.exists() and (out / name).exists() and (out / name).samefile(source):
+            raise ValueError(f"{source} would be overwritten by {name}; use another --out")
 
 
 def decisions(answers: Sequence[Answer], rows: Any) -> bytes:
@@ -100,31 +136,54 @@ def changes(review: Any, answers: Sequence[Answer], rows: Any) -> bytes:
 def report(
     review: Any, answers: Sequence[Answer], rows: Any, groups: np.ndarray | None, notes: Sequence[str], title: str
 ) -> str:
-    """The audit's page with the review as its judge: suspicion is the probability that a label is wrong."""
-    from floral_learn.audit import find_label_issues
-    from floral_learn.audit.decisions import Decision
-    from floral_learn.audit.page import render
+    """The audit's page with the review's own evidence: the score is the probability that a label is wrong.
 
-    belief = review.label_probability
-    ids = None if rows.ids is None else [str(name) for name in rows.ids]
-    found = find_label_issues(
-        np.asarray(rows.X), review.given, groups=groups, ids=ids, pred_probs=belief, random_state=0
-    )
+    Nothing is judged again, so that every table that can be reviewed has a report, one of two rows too.
+    """
+    from floral_learn.audit.decisions import Decision
+    from floral_learn.audit.issues import place_on_map
+    from floral_learn.audit.near_duplicates import find_near_duplicates
+    from floral_learn.audit.page import render
+    from floral_learn.audit.result import REASONS, SHOWN, LabelIssues
+    from floral_learn.labels.neighbours import nearest_rows
+
+    rng, X = np.random.default_rng(0), np.asarray(rows.X, dtype=float)
+    belief, wrong, classes = review.label_probability, review.wrong_probability, review.classes
+    given = np.searchsorted(classes, review.given)
+    near = nearest_rows(np.nan_to_num(X), SHOWN)
+    pairs = find_near_duplicates(X, given, near, rng)
+    differ = (given[near] != given[:, None]).mean(axis=1)
+    holds = np.zeros((len(given), len(REASONS)), dtype=bool)
+    holds[:, 0] = belief.argmax(axis=1) != given
+    holds[:, 1] = differ > 0.5
+    holds[pairs.ravel(), 2] = True
     others = belief.copy()
-    others[np.arange(len(others)), found.given] = -1.0
+    others[np.arange(len(others)), given] = -1.0
+    position, method = place_on_map(X, len(X), rng)
     decided = {}
     for answer in answers:
         if answer.kind != "skip":
-            given = str(rows.labels[answer.row])
-            said = answer.label if answer.label is not None else given
-            decided[answer.row] = Decision(answer.row, _decision(answer, given), said, given, answer.reviewer)
-    found = replace(
-        found,
-        score=review.wrong_probability,
-        flagged=review.wrong_probability >= 0.5,
-        wrong_probability=review.wrong_probability,
+            was = str(rows.labels[answer.row])
+            said = answer.label if answer.label is not None else was
+            decided[answer.row] = Decision(answer.row, _decision(answer, was), said, was, answer.reviewer)
+    found = LabelIssues(
+        classes=classes,
+        given=given,
         suggested=others.argmax(axis=1),
+        score=wrong,
+        flagged=wrong >= 0.5,
+        wrong_probability=wrong,
+        probability=belief,
+        reasons=holds,
+        neighbour_disagreement=differ,
+        neighbours=near,
+        near_duplicate_pairs=pairs,
+        map_position=position,
+        map_method=method,
+        agreement=float((~holds[:, 0]).mean()),
         row_numbers=np.asarray(rows.numbers),
+        ids=None if rows.ids is None else [str(name) for name in rows.ids],
+        groups=groups,
         decisions=list(decided.values()),
     )
     changed = int((review.labels != review.given).sum())

@@ -12,6 +12,7 @@ import numpy as np
 MOST_NUMBERS, FEW_NUMBERS = 12, 5  # shown at once, and beside a text or picture; the others are one press away
 TICKS = 120  # other rows drawn in a strip
 NEAREST = 5
+_RARE = 0.005  # share of the rows below which a value is called rare
 _LONG = 60  # characters from which a value is read as a text
 _IMAGE_NAMES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")
 _IMAGE_BYTES = 20_000_000
@@ -28,6 +29,7 @@ class Column:
     high: float = 1.0
     sorted_values: np.ndarray | None = None
     main: bool = True
+    common: bool = True  # whether most rows share their value with others: else "rare" says nothing (dates)
 
 
 class ShownRows:
@@ -79,7 +81,9 @@ class ShownRows:
         if len(texts) and self._names_images(texts):
             return Column(str(name), "image")
         long = len(texts) and (texts.str.len().max() > _LONG or texts.nunique() > max(50, len(texts) // 2))
-        return Column(str(name), "text" if long else "category")
+        counts = texts.map(texts.value_counts())
+        common = bool(len(texts)) and float((counts >= _RARE * len(texts)).mean()) > 0.5
+        return Column(str(name), "text" if long else "category", common=common)
 
     def _names_images(self, texts: Any) -> bool:
         some = texts.iloc[:20].tolist()
@@ -136,7 +140,9 @@ class ShownRows:
             return {**shown, "image": inside(self.folder, str(value)) is not None, "column": i}
         if column.kind == "category":
             same = float((self.frame.iloc[:, i] == value).mean())
-            return {**shown, "note": f"as in {_percent(same)} of the rows" if same >= 0.005 else "rare"}
+            if same >= _RARE:
+                return {**shown, "note": f"as in {_percent(same)} of the rows"}
+            return {**shown, "note": "rare" if column.common else ""}
         return shown
 
     def line(self, row: int, most: int = 140) -> str:

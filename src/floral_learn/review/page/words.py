@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
 from typing import Any
 
 from floral_learn.review.wrong_share import FIRST_ANSWERS, FIRST_DRAWN
+from floral_learn.tables.table_files import table_suffix
 
 _NARROW = "\u00a0"  # a number and its % sign stay on one line
-_LITTLE = 0.002  # share of all labels that ten answers must set right to be worth them
+_USUAL = 30  # answers that a review usually takes
 
 
 def percent(share: float) -> str:
@@ -27,13 +30,18 @@ def count(number: float, what: str = "label") -> str:
 def estimate(share: Any) -> str:
     """The model's estimate, or that there is none yet."""
     if not share.known:
-        return (
-            f"How many labels are wrong is not known yet: that takes {FIRST_ANSWERS} answers, {FIRST_DRAWN} of them to "
-            f"rows drawn at random. The answers so far allow {percent(share.low)} to {percent(share.high)}."
-        )
+        return f"How many labels are wrong is not known yet. {too_few(share)}"
     return (
         f"About {percent(share.estimate)} of the labels are wrong, by the model’s estimate "
         f"({percent(share.low)} to {percent(share.high)})."
+    )
+
+
+def too_few(share: Any) -> str:
+    """What is missing for an estimate, and what the answers so far allow."""
+    return (
+        f"An estimate takes {FIRST_ANSWERS} answers, {FIRST_DRAWN} of them to rows drawn at random. "
+        f"The answers so far allow {percent(share.low)} to {percent(share.high)}."
     )
 
 
@@ -73,19 +81,57 @@ def too_early() -> dict[str, Any]:
     return {"now": False, "words": f"Go on: a first picture takes about {FIRST_ANSWERS} answers."}
 
 
-def stop(enough: bool, gain: float, n: int) -> dict[str, Any]:
-    """Whether to go on; what ten more answers would bring stands beside it."""
+def stop(enough: bool) -> dict[str, Any]:
+    """Whether to go on, by the review's own rule; what ten more answers would bring stands beside it."""
     if enough:
-        return {"now": True, "words": "You can stop here: hardly any label is in doubt."}
-    if gain < max(1.0, _LITTLE * n):
-        return {"now": True, "words": "A good moment to stop: more answers would change little."}
+        return {"now": True, "words": "You can stop here: more answers are expected to change next to nothing."}
     return {"now": False, "words": "Worth going on."}
 
 
-def accuracy(drawn: int, before: int, after: int) -> str:
-    """How many of the rows drawn at random a plain model gets right, which did not see them."""
-    rows = count(drawn, "row")
+def progress(answered: int, stop_now: bool, n: int) -> dict[str, int]:
+    """How far the review is: answered rows of about so many."""
+    about = answered if stop_now else max(_USUAL, 10 * (answered // 10 + 1))
+    return {"answered": answered, "about": min(n, about)}
+
+
+def reason(why: str, others: int) -> str:
+    """Why a row is asked about, in one line."""
+    if why == "drawn":
+        return "Drawn at random, for the guarantee."
+    if why == "second opinion":
+        return "Second opinion: somebody else has answered this one."
+    if why == "skipped":
+        return "You skipped this one before."
+    if why == "disagreement":
+        return "You do not agree on this one. Please look again."
     return (
-        f"Of the {rows} drawn at random, a plain model that did not see them gets {before:,} right when it is trained "
-        f"on the labels in the file, and {after:,} on the labels as corrected so far."
+        f"Its answer tells most about {count(others, 'other row')}." if others >= 2 else "Its label is most in doubt."
+    )
+
+
+def commands(out: Path, table: Path, label: str) -> list[dict[str, str]]:
+    """What to do with the files of the end, as commands to copy."""
+    cleaned = out / f"cleaned{table_suffix(table)}"
+    return [
+        {"about": about, "command": shlex.join(["floral", *parts])}
+        for about, parts in (
+            (
+                "Label new rows with the model",
+                ("predict", str(out / "model.skops"), "new.csv", "--out", "predictions.csv"),
+            ),
+            (
+                "Train another model on the cleaned table",
+                ("train", str(cleaned), "--label", label, "--out", "other.skops"),
+            ),
+            ("Go on with this review later", ("review", str(table), "--label", label, "--out", str(out))),
+        )
+    ]
+
+
+def accuracy(before: Any, after: Any) -> str:
+    """How many of the rows drawn at random a plain model gets right, which did not see them."""
+    return (
+        f"Of the {count(before.checked, 'row')} drawn at random, a plain model that did not see them gets "
+        f"{round(before.estimate * before.checked):,} right when it is trained on the labels in the file, and "
+        f"{round(after.estimate * after.checked):,} on the labels as corrected so far."
     )

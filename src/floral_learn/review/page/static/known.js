@@ -4,13 +4,16 @@ import { at, h, percent, svg } from "./dom.js";
 export function showKnown(state) {
   const known = state.known;
   at("answered").textContent = answered(state);
-  const glance = [h("b", {}, plural(state.answers, "answer"))];
+  const { answered: done, about } = state.progress;
+  const glance = [h("b", {}, `${done.toLocaleString("en")} of about ${about.toLocaleString("en")} answers`)];
+  at("progress").replaceChildren(progress(done, about));
+  at("progress").setAttribute("aria-label", `${done} of about ${about} answers`);
   if (known.estimate) {
     const sure = known.estimate.known;
     at("share").textContent = sure ? percent(known.estimate.share) : "Not known yet";
     at("share").classList.toggle("unknown", !sure);
     at("intervals").replaceChildren(...(sure ? [intervals(known)] : []));
-    at("estimate").textContent = sure ? "of the labels are wrong, by the model’s estimate" : known.estimate.words;
+    at("estimate").textContent = known.estimate.under;
     at("guarantee").textContent = known.guarantee.words;
     if (sure) glance.push(" · about ", h("b", {}, percent(known.estimate.share)), " of the labels wrong");
   }
@@ -23,6 +26,7 @@ export function showKnown(state) {
   }
   at("ten").textContent = known.ten ? known.ten.words : "";
   if (known.stop) at("stop").textContent = known.stop.words;
+  at("finish").classList.toggle("main", Boolean(known.stop?.now));
   at("glance").firstElementChild.replaceChildren(...glance);
   at("busy").textContent = state.busy ? "Working out what the last answer changes." : known.trouble || "";
   people(state);
@@ -36,6 +40,12 @@ function answered(state) {
   if (state.unsure) text += `, ${state.unsure} not sure`;
   if (state.known.changed) text += `. ${plural(state.known.changed, "label")} corrected so far`;
   return `${text}.`;
+}
+
+function progress(done, about) {
+  return svg("svg", { class: "meter", "aria-hidden": "true" },
+    svg("rect", { class: "back", width: "100%", height: 6, rx: 3 }),
+    svg("rect", { class: "done", width: `${(100 * Math.min(done, about)) / Math.max(about, 1)}%`, height: 6, rx: 3 }));
 }
 
 function intervals(known) {
@@ -78,7 +88,14 @@ function people(state) {
   at("disagreements").replaceChildren(...(list.length ? [head, h("ul", { class: "plain" }, ...list)] : []));
 }
 
-function files({ files, folder, answers }) {
+function command({ about, command }) {
+  const copy = h("button", { type: "button", class: "quiet", onclick: () => {
+    navigator.clipboard?.writeText(command).then(() => { copy.textContent = "Copied"; }, () => {});
+  } }, "Copy");
+  return h("li", {}, about, h("span", { class: "command" }, h("code", {}, command), copy));
+}
+
+function files({ files, folder, answers, commands }) {
   at("finish").disabled = files.state === "writing";
   const list = files.files.map((f) => h("li", {}, h("a", { href: `file/${encodeURIComponent(f.name)}`, download: f.name }, f.name), ` ${f.about}`));
   const later = answers === files.answers ? `Written into ${folder}. You can go on answering, or close the page.`
@@ -87,7 +104,8 @@ function files({ files, folder, answers }) {
     none: [],
     writing: [h("p", {}, "Training the model and writing the files…")],
     failed: [h("p", {}, `Nothing was written: ${files.error}. Answers are safe; try again.`)],
-    written: [h("p", {}, later), h("ul", { class: "plain" }, ...list)],
+    written: [h("p", {}, later), h("ul", { class: "plain" }, ...list), h("h4", {}, "What to do next"),
+      h("ul", { class: "plain" }, ...commands.map(command))],
   };
   const now = `${files.state} ${list.length} ${answers === files.answers}`;
   if (at("files").dataset.state !== now) {

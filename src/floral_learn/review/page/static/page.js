@@ -67,6 +67,8 @@ function show(next) {
     showQuestion(question, settings.given);
   }
   shownAt = performance.now();
+  at("search").value = "";
+  search();
   press(true);
   document.documentElement.dataset.row = next.row;
   window.scrollTo(0, 0);
@@ -112,7 +114,7 @@ async function send(post, then) {
 
 function tellSaved(asked, kind, label) {
   const label_ = (text) => h("span", { class: "label" }, text);
-  if (kind === "skip") at("last").replaceChildren(`Skipped ${asked.name}; it will be asked again later.`);
+  if (kind === "skip") at("last").replaceChildren(`Skipped ${asked.name}; it comes back ten questions later.`);
   else if (kind === "unsure") at("last").replaceChildren(`Saved: not sure about ${asked.name}. The file says`, label_(asked.given));
   else if (label === asked.given) at("last").replaceChildren(`Saved: ${asked.name} is`, label_(label), "as the file says.");
   else at("last").replaceChildren(`Saved: ${asked.name} is`, label_(label), "while the file says", label_(asked.given));
@@ -152,6 +154,7 @@ function keys(event) {
   else if (event.key === "u") answer("unsure", null, at("unsure"));
   else if (event.key === "s") answer("skip", null, at("skip"));
   else if (event.key === "z") undo();
+  else if (event.key === "/" && !at("search-line").hidden) at("search").focus();
   else return;
   event.preventDefault();
 }
@@ -185,18 +188,36 @@ async function closeSettings() {
   }
 }
 
+function search() {
+  const wanted = at("search").value.trim().toLowerCase();
+  for (const button of at("classes").children) button.hidden = !button.dataset.label.toLowerCase().includes(wanted);
+}
+
+function searchKey(event) {
+  if (event.key === "Escape") {
+    at("search").value = "";
+    search();
+    at("ask").focus({ preventScroll: true });
+  } else if (event.key === "Enter") {
+    event.preventDefault();
+    const first = [...at("classes").children].find((button) => !button.hidden);
+    if (first) answer("label", first.dataset.label, first);
+  }
+}
+
 function classButtons(names) {
   // Classes called 0 and 1 have these keys, not 1 and 2.
   const digits = names.every((name) => /^[0-9]$/.test(name));
   keyOf = new Map();
   at("classes").classList.toggle("short", names.every((name) => name.length <= 4) && names.length > 3);
   at("classes").replaceChildren(...names.map((name, i) => {
-    const key = digits ? name : i < 9 ? String(i + 1) : null;
+    const key = digits ? name : i < 10 ? String((i + 1) % 10) : null;
     const button = h("button", { type: "button", "data-label": name }, h("span", {}, name), key === null || digits ? null : h("kbd", {}, key));
     button.addEventListener("click", () => answer("label", name, button));
     if (key !== null) keyOf.set(key, button);
     return button;
   }));
+  at("search-line").hidden = names.length <= 10;
 }
 
 async function start() {
@@ -221,6 +242,8 @@ async function start() {
 at("unsure").addEventListener("click", () => answer("unsure", null, at("unsure")));
 at("skip").addEventListener("click", () => answer("skip", null, at("skip")));
 at("undo").addEventListener("click", undo);
+at("search").addEventListener("input", search);
+at("search").addEventListener("keydown", searchKey);
 at("finish").addEventListener("click", async () => {
   at("finish").disabled = true;
   await call("finish", { reviewer: settings.name }).catch((error) => trouble(error.message));

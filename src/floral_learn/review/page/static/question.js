@@ -1,15 +1,11 @@
 // One question as a person would read it.
 import { at, h, svg } from "./dom.js";
 
-const REASONS = {
-  "second opinion": "Second opinion: somebody else has answered this one.",
-  skipped: "You skipped this one before.",
-};
-
 export function showQuestion(question, show) {
   const reason = at("reason");
-  reason.hidden = question.reason === "question";
-  reason.textContent = question.reason === "disagreement" ? opinions(question.others) : REASONS[question.reason] || "";
+  reason.hidden = !question.why;
+  reason.classList.toggle("plain-reason", question.reason === "question" || question.reason === "drawn");
+  reason.textContent = question.reason === "disagreement" ? opinions(question) : question.why;
   at("ask").replaceChildren("Which label is right? ", h("small", {}, question.name));
   at("fields").replaceChildren(...fields(question));
   showGiven(question, show);
@@ -35,8 +31,8 @@ export function showGiven(question, show) {
   }
 }
 
-function opinions(others) {
-  return `You do not agree on this one. ${others.map((o) => `${o.reviewer}: ${o.label}`).join(", ")}. Please look again.`;
+function opinions({ why, others }) {
+  return `${why} ${others.map((o) => `${o.reviewer}: ${o.label}`).join(", ")}.`;
 }
 
 function fields(question) {
@@ -66,7 +62,11 @@ function picture(question, field) {
     return figure;
   }
   const image = h("img", { src: `image/${question.row}/${field.column}`, alt: `Picture ${field.value}` });
-  image.addEventListener("load", () => image.classList.toggle("tiny", image.naturalWidth < 120));
+  image.addEventListener("load", () => {
+    // As large as it helps: small pictures are blown up, tiny ones with their pixels in sight.
+    image.classList.toggle("tiny", image.naturalWidth < 120);
+    image.classList.toggle("small", image.naturalWidth >= 120 && image.naturalWidth < 480);
+  });
   image.addEventListener("error", () => image.replaceWith(h("p", {}, `${field.value} (not a picture that can be shown)`)));
   figure.append(image);
   return figure;

@@ -1,0 +1,119 @@
+"""Frames with numbers, categories, texts, dates, truth values and holes go into every door, pandas and polars alike."""
+
+import datetime as dt
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import SVC
+
+from floral_learn import ContradictedLabels, CurieFilter, KNNRelabel, LabelReview, SanitizedClassifier, TableEncoder
+from floral_learn.tables import TableError
+from floral_learn.tables.rows import take_rows
+
+N = 300
+
+
+def columns():
+    rng = np.random.default_rng(0)
+    size = rng.normal(size=N)
+    colour = rng.choice(["red", "green", "blue"], N)
+    y = np.where(size + 2 * (colour == "red") > 0.7, "yes", "no")
+    found = {
+        "size": [None if i % 17 == 0 else float(v) for i, v in enumerate(size)],
+        "colour": [None if i % 19 == 0 else str(v) for i, v in enumerate(colour)],
+        "seen": [dt.datetime(2024, 1, 1) + dt.timedelta(hours=int(h)) for h in rng.integers(0, 9999, N)],
+        "new": [bool(v) for v in rng.random(N) < 0.5],
+    }
+    return found, y
+
+
+@pytest.fixture(params=["pandas", "polars"], scope="module")
+def table(request):
+    found, y = columns()
+    frame = pd.DataFrame(found) if request.param == "pandas" else pl.DataFrame(found)
+    return frame, y
+
+
+def pipeline():
+    """A model that reads columns by their names: it works on the untouched frame alone."""
+    columns = make_column_transformer(
+        (make_pipeline(SimpleImputer(), StandardScaler()), ["size"]),
+        (OneHotEncoder(handle_unknown="ignore"), ["colour", "new"]),
+    )
+    return make_pipeline(columns, LogisticRegression())
+
+
+def flipped(y, share=0.3):
+    """Labels of class yes, some of them taken away at random."""
+    rng = np.random.default_rng(1)
+    return np.where((y == "yes") & (rng.random(len(y)) < share), "no", y)
+
+
+@pytest.mark.parametrize(
+    "sanitizer", [ContradictedLabels(), ContradictedLabels("linear"), CurieFilter(), KNNRelabel(20)]
+)
+def test_a_pipeline_behind_a_sanitiser_gets_the_rows_untouched(table, sanitizer):
+    X, y = table
+    model = SanitizedClassifier(sanitizer, pipeline()).fit(X, flipped(y))
+    assert model.feature_names_in_.tolist() == ["size", "colour", "seen", "new"]
+    assert np.mean(model.predict(X) == y) > 0.75
+    assert model.predict_proba(X[:5] if isinstance(X, pl.DataFrame) else X.iloc[:5]).shape == (5, 2)
+
+
+def test_pandas_and_polars_give_one_answer():
+    found, y = columns()
+    frames = pd.DataFrame(found), pl.DataFrame(found)
+    bad = flipped(y)
+    kept = [SanitizedClassifier(ContradictedLabels(), pipeline()).fit(X, bad).kept_ for X in frames]
+    np.testing.assert_array_equal(*kept)
+    rows = [ContradictedLabels().fit_sanitize(X, bad) for X in frames]
+    assert [type(r.X) for r in rows] == [pd.DataFrame, pl.DataFrame]
+    np.testing.assert_array_equal(rows[0].kept, rows[1].kept)
+
+
+def test_a_model_that_reads_no_text_is_an_error_that_names_the_column(table):
+    X, y = table
+    with pytest.raises(ValueError, match=r"SVC cannot be trained on X .*column 'size' holds missing.*TableEncoder"):
+        SanitizedClassifier(ContradictedLabels(), SVC()).fit(X, y)
+    assert SanitizedClassifier(KNNRelabel(20), make_pipeline(TableEncoder(), SVC())).fit(X, y).predict(X).shape == (N,)
+
+
+def test_frames_of_numbers_give_what_arrays_give():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 3))
+    y = (X[:, 0] > 0).astype(int)
+    y[:40] = 1 - y[:40]
+    models = [
+        SanitizedClassifier(ContradictedLabels(), LogisticRegression()).fit(rows, y)
+        for rows in (X, pd.DataFrame(X, columns=list("abc")), pl.DataFrame(X, schema=list("abc")))
+    ]
+    for other in models[1:]:
+        np.testing.assert_array_equal(other.kept_, models[0].kept_)
+        np.testing.assert_allclose(other.estimator_.coef_, models[0].estimator_.coef_)
+
+
+def test_a_review_takes_a_frame_and_trains_on_it_untouched(table, tmp_path):
+    X, y = table
+    review = LabelReview(X, flipped(y), random_state=0)
+    for _ in range(8):
+        rows = review.ask(1)
+        review.answer(rows, y[rows])
+    model = review.train(pipeline())
+    assert np.mean(model.predict(X) == y) > 0.7
+    review.append(take_rows(X, np.arange(10)), y[:10])
+    assert len(review.labels) == N + 10
+    review.save(tmp_path / "r.skops")
+    again = LabelReview.load(tmp_path / "r.skops")
+    np.testing.assert_allclose(again.wrong_probability, review.wrong_probability)
+    assert again.train(pipeline()).predict(X).shape == (N,)
+    with pytest.raises(TableError, match="no column 'size'"):
+        review.append(X.drop("size") if isinstance(X, pl.DataFrame) else X.drop(columns="size"), y)
+    with pytest.raises(ValueError, match="give both alike"):
+        review.append(np.zeros((2, 4)), y[:2])
