@@ -10,13 +10,13 @@ Sentences are a person's, and what `page` prints says which numbers they should 
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 import sys
 import time
 from pathlib import Path
 
 import pandas as pd
-from arena_pages import fill
 from joblib import Parallel, delayed
 
 from floral_bench.crowds.card import OURS, complete, crowd_frame, groups, score_card, write_crowd
@@ -33,6 +33,12 @@ ORDER = ("majority", "glad", "mace", "dawid-skene", "crowdlab", "ours without fe
 SHOWN = ("accuracy", "worst", "model", "calibration", "ranking", "decided", "accuracy_decided", "seconds")
 WHERE = ["data", "crowd", "split", "attack", "level"]
 BEHIND = 0.01
+
+
+def fill(text: str, tables: dict[str, str]) -> str:
+    """A page with every marked table written anew; an unknown name is an error."""
+    pattern = re.compile(r"(<!-- table: ([a-z]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+    return pattern.sub(lambda m: f"{m[1]}\n{tables[m[2]]}\n\n{m[3]}", text)
 
 
 def digits_cells() -> list[Cell]:

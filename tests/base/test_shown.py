@@ -19,8 +19,6 @@ def results():
     bad = fl.poison(X, y, "farthest", 0.1, random_state=0)
     yield bad
     yield bad.effect_on(SVC(), X, X, y)
-    yield fl.KNNRelabel(threshold=0.7).fit_sanitize(X, bad.y)
-    yield fl.KLIDWeights(random_state=0).fit_sanitize(X, bad.y)
     yield fl.diagnose(fl.FloralClassifier(budget=0.05, n_rounds=20, tol=None, random_state=0).fit(X, y), X, y)
     votes = np.where(np.random.default_rng(0).random((len(y), 6)) < 0.5, y[:, None], -1)
     lied = fl.poison_votes(votes, X, y, attack="pair", budget=0.3, missing=-1, random_state=0)

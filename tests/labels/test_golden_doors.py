@@ -15,7 +15,6 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_wine, make_moons
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import scale
-from sklearn.svm import SVC
 
 from floral_learn import ContradictedLabels, FloralClassifier, LabelReview, find_label_issues, poison
 
@@ -82,10 +81,10 @@ def of_review(X, truth, given):
     }
 
 
-def of_contradicted(X, given, model):
-    rule = ContradictedLabels(random_state=0)
-    result = rule.fit_sanitize(X, given, estimator=model)
-    return {"support": summary(rule.support_), "kept": int(result.kept.sum()), "suspects": int(rule.suspects_.sum())}
+def of_contradicted(X, given, model=None):
+    rule = ContradictedLabels(model=model, random_state=0)
+    rule.fit_resample(X, given)
+    return {"wrong": summary(rule.wrong_probability_), "kept": len(rule.sample_indices_)}
 
 
 def compute():
@@ -95,7 +94,7 @@ def compute():
         found[f"find_label_issues: {name}"] = of_audit(X, given)
         found[f"label_issues: {name}"] = of_label_issues(X, given)
         found[f"LabelReview: {name}"] = of_review(X, truth, given)
-        found[f"ContradictedLabels: {name}"] = of_contradicted(X, given, SVC())
+        found[f"ContradictedLabels: {name}"] = of_contradicted(X, given)
     found["find_label_issues: a model"] = of_audit(X, given, model=LogisticRegression())
     chances = np.where(np.arange(2) == truth[:, None], 0.8, 0.2)
     found["find_label_issues: probabilities"] = of_audit(X, given, pred_probs=chances)
