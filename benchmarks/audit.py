@@ -180,9 +180,7 @@ def table(args):
     print("precision is above 0.8.")
     copies = ours[ours["replaceable"] == 1]
     worse = copies[copies["left_wrong"] > copies["wrong"]]
-    print(
-        f"A cleaned copy may be written in {len(copies)} of {len(ours)} cells; its labels are more wrong in {len(worse)}:"
-    )
+    print(f"A cleaned copy may be written in {len(copies)} of {len(ours)} cells; labels more wrong in {len(worse)}:")
     print([" ".join(map(str, cell)) for cell in worse.index])
     refused = [cell for cell in ours[ours["replaceable"] == 0].index if cell[1] in ("random", "class-biased")]
     print(f"No copy in these random and class-biased cells: {[' '.join(map(str, cell)) for cell in refused]}.\n")

@@ -101,7 +101,14 @@ def _cleanlab(model: str, seed: int) -> Any:
 def _defense(name: str, seed: int, **given: Any) -> Any:
     from floral_learn.baselines import DEFENSES
 
-    return DEFENSES[name](random_state=seed, **given)
+    made = DEFENSES[name](**given)
+    return made.set_params(random_state=seed) if "random_state" in made.get_params() else made
+
+
+def _certified(seed: int) -> Any:
+    from floral_learn import CertifiedKernelClassifier
+
+    return CertifiedKernelClassifier()
 
 
 _KINDS: dict[str, tuple[str, Callable[..., Any]]] = {
@@ -115,7 +122,9 @@ ESTIMATORS: dict[str, Callable[..., Any]] = {
     **{f"{kind}-{model}": partial(build, model) for kind, (_, build) in _KINDS.items() for model in MODELS},
     "svc-tuned": lambda seed: TunedSVC(),
     "knn": lambda seed: KNeighborsClassifier(),
-    "ls-svm-default": partial(_defense, "ls-svm"),
+    **{f"{name}-default": partial(_defense, name) for name in ("ls-svm", "ln-svm", "curie", "k-lid")},
+    **{f"{name}-default": partial(_defense, name) for name in ("rs", "dpa", "rsrnn")},
+    "certified-default": _certified,
 }
 
 #: Title of a method -> title of the plain model that it is held against.
@@ -123,13 +132,17 @@ BASES: dict[str, str] = {
     **{f"{words}{title}": title for words, _ in _KINDS.values() for title, _ in MODELS.values()},
     "SVC tuned by CV": "SVC",
     "k-NN": "SVC",
-    "LS-SVM": "SVC",
+    **dict.fromkeys(("LS-SVM", "LN-SVM", "Curie", "K-LID", "RS", "DPA", "RSRNN", "certified kernel ridge"), "SVC"),
     "FloralClassifier()": "SVC",
 }
+_AT_DEFAULTS = {
+    "ls-svm": "LS-SVM", "ln-svm": "LN-SVM", "curie": "Curie", "k-lid": "K-LID", "rs": "RS", "dpa": "DPA",
+    "rsrnn": "RSRNN", "certified": "certified kernel ridge",
+}  # fmt: skip
 _OTHERS = (
     Method("svc-tuned", label="SVC tuned by CV", per_setting=False),
     Method("knn", label="k-NN", per_setting=False),
-    Method("ls-svm-default", label="LS-SVM", per_setting=False),
+    *(Method(f"{name}-default", label=label, per_setting=False) for name, label in _AT_DEFAULTS.items()),
     Method("floral-default", label="FloralClassifier()", per_setting=False),
 )
 

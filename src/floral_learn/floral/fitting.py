@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
+from floral_learn.base.classifier_input import LARGEST, LARGEST_SINGLE, check_scale
 from floral_learn.base.validation import check_decay, check_trusted
 from floral_learn.floral.budgets import Budget, resolve_budget
 from floral_learn.floral.inputs import TrainingInput
@@ -31,7 +32,7 @@ from floral_learn.game.model import FittedModel, TrainingRecord, class_scores
 from floral_learn.game.pairs import PairedGram, Pairs
 from floral_learn.game.row_blocks import RowBlocks, gamma_of
 from floral_learn.game.state import GameResult, GameState
-from floral_learn.game.threads import threads_for
+from floral_learn.game.threads import threads_for_product
 
 Rows = np.ndarray | slice
 FLIPS_SHARE = 20  # the flips of all rounds are kept if they take at most 1 / FLIPS_SHARE of max_memory
@@ -146,8 +147,7 @@ def play_problem(problem: Problem, state: GameState | None = None, callback: Cal
     game = problem.game
     gram = game.gram
     work = 2.0 * game.cap.shape[0] * max(gram.nbytes / gram.n, 1) / 4 * game.games
-    columns = gram.backend.zeros((gram.n, 2 * game.games * game.width), gram.backend.float64)
-    with threads_for(work, lambda: gram.matmat(columns)):
+    with threads_for_product(work):
         if problem.solved:
             return minimise(game, SVM_TOL, state, callback)
         return solve(game, state, callback)
@@ -283,6 +283,8 @@ def _gram(
         return Kernel("precomputed"), DenseGram(backend.array(square), backend), dtype
     if callable(settings.kernel):
         check_callable(settings.kernel, used)
+    else:
+        _check_scale(used, dtype)
     gamma, shift = _gamma_and_shift(settings, used, weight, dtype)
     kernel = Kernel(settings.kernel, gamma, settings.degree, settings.coef0, shift)
     gram = choose_gram(
@@ -297,6 +299,14 @@ def _gram(
         progress=_factor_log if settings.verbose else None,
     )
     return kernel, gram, dtype
+
+
+def _check_scale(used: Any, dtype: str) -> None:
+    """Refuse rows whose squares overflow or vanish in this type: their kernel would be the same everywhere."""
+    if not isinstance(used, np.ndarray) and not sparse.issparse(used):
+        return  # tensors and rows in files are checked by their kernel alone
+    values = used.data if sparse.issparse(used) else used
+    check_scale(values, LARGEST if dtype == "float64" else LARGEST_SINGLE)
 
 
 def _gamma_and_shift(settings: Settings, used: Any, weight: np.ndarray, dtype: str) -> tuple[float, np.ndarray | None]:

@@ -15,6 +15,9 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from floral_learn.game.arrays import NUMPY, Array, NumpyBackend, draw
 from floral_learn.game.kernels import Kernel
 
+TILE_NUMBERS = 2**15  # kernel values made at a time for a dense matrix in main memory
+TINY = 1e-140  # a kernel of smaller values is refused
+
 
 def format_bytes(count: float) -> str:
     """``4.2 GB`` and the like."""
@@ -38,7 +41,6 @@ class Gram:
     """
 
     kind = ""
-    recordable = True  # whether a product stays on the device from beginning to end
     n: int
     dtype: str
     nbytes: int
@@ -83,8 +85,9 @@ class Gram:
             return vector - normal * (normal * vector).sum() if centred else vector
 
         def image(vector: np.ndarray) -> np.ndarray:
-            found = centre(root * self.matmat(root * centre(self.backend.columns(vector.reshape(-1)))))
-            return self.backend.numpy(found)[:, 0]
+            v = centre(self.backend.columns(vector.reshape(-1)))
+            found = self.matmat(v) if weight is None else root * self.matmat(root * v)
+            return self.backend.numpy(centre(found))[:, 0]
 
         if self.n - centred <= 2:  # too small for an iteration
             matrix = np.stack([image(unit) for unit in np.eye(self.n)])
@@ -95,6 +98,8 @@ class Gram:
             raise ValueError("the kernel has values that are not finite: check the kernel and the scale of X")
         if not first.any():
             return 0.0
+        if (peak := float(np.abs(first).max())) < TINY:  # ARPACK takes squares: those of such numbers are 0
+            raise ValueError(f"the kernel has no value above {peak:.1e}: standardise the columns of X first")
         operator = LinearOperator((self.n, self.n), matvec=image, dtype=np.float64)
         size = min(self.n - 1, 20)
         try:
@@ -154,7 +159,8 @@ class DenseGram(Gram):
         rows = kernel.prepare(X, backend, dtype)
         n = rows.shape[0]
         matrix = backend.empty_square(n, dtype)
-        tile = max(64, min(1024, n))
+        # Tiles that fit in a cache; each serves both triangles, so that small ones also save kernel values.
+        tile = 1024 if backend.name == "torch" else max(64, TILE_NUMBERS // max(n, 1))
         for start in range(0, n, tile):
             stop = min(start + tile, n)
             block = kernel(rows[start:stop], rows[start:], backend)
@@ -206,7 +212,6 @@ class ChunkedGram(Gram):
     """
 
     kind = "chunked"
-    recordable = False
 
     def __init__(
         self,
