@@ -42,7 +42,6 @@ def test_each_name_gives_the_public_class(name, full):
         ("curie", "CurieFilter"),
         ("ls-svm", "KNNRelabel"),
         ("k-lid", "KLIDWeights"),
-        ("contradicted", "ContradictedLabels"),
     ],
 )
 def test_a_sanitiser_stands_in_front_of_an_svc_and_settings_find_their_part(name, sanitizer):
@@ -55,6 +54,12 @@ def test_a_sanitiser_stands_in_front_of_an_svc_and_settings_find_their_part(name
         assert (seeded.sanitizer.random_state, seeded.estimator.random_state) == (5, None)
     with pytest.raises(TypeError, match="has no setting 'colour'"):
         DEFENSES[name](colour="red")
+
+
+def test_contradicted_labels_stand_in_front_of_an_svc():
+    model = DEFENSES["contradicted"](C=3.0, random_state=5)
+    assert type(model.sanitizer).__name__ == "ContradictedLabels"
+    assert (model.sanitizer.random_state, model.estimator.C) == (5, 3.0)
 
 
 def test_every_registered_class_is_a_classifier_with_defaults():
