@@ -83,11 +83,14 @@ class CleanlabClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[self.model_.predict(X)]
 
 
+SAFE_VERSION = 2  # of the rule of ContradictedLabels: numbers of another one are not kept in a store
+
+
 def _plain(model: str, seed: int) -> Any:
     return MODELS[model][1](seed)
 
 
-def _safe(model: str, seed: int, **given: Any) -> Any:
+def _safe(model: str, seed: int, *, version: int = SAFE_VERSION, **given: Any) -> Any:
     from floral_learn.sanitizers import ContradictedLabels
     from floral_learn.sanitizers.sanitized import SanitizedClassifier
 
