@@ -40,6 +40,7 @@ BOLD = 1.5  # times 1 / lambda_max; below 2 a game is stable, and larger steps s
 MOVES = 10.0  # times tol: what a game may still move at its last round without a warning
 SVM_TOL = 3e-4  # KKT residual at which a game without an attacker is solved; SVC's default is 1e-3
 SVM_OFF = 1e-2  # KKT residual above which the last round is not good enough to say nothing: a hundredth of the margin
+USER = 6  # frames from `warn_if_unsettled` up to the line that called fit
 UNEVEN = 1e3  # ratio of the spreads of two columns from which a warning speaks of scaling
 FAR = 100.0  # rows farther from the origin than this many times their spread are centred: distances need the digits
 
@@ -160,7 +161,7 @@ def warn_if_unsettled(problem: Problem, result: GameResult) -> None:
     """
     settings, state = problem.settings, result.state
     if not bool(np.all(result.history["projected"])):
-        warnings.warn("a projection did not reach its tolerance: check the scale of C and X", ConvergenceWarning, 4)
+        warnings.warn("a projection did not reach its tolerance: check the scale of C and X", ConvergenceWarning, USER)
     if state.settled or state.round < settings.n_rounds:
         return
     if problem.solved:
@@ -173,7 +174,9 @@ def warn_if_unsettled(problem: Problem, result: GameResult) -> None:
     if _uneven(problem.data.X):
         advice = "scale the columns of X, whose spreads differ by a factor of more than 1,000, or " + advice
     warnings.warn(
-        f"the model still moved after n_rounds={settings.n_rounds} rounds: {advice}", ConvergenceWarning, stacklevel=4
+        f"the model still moved after n_rounds={settings.n_rounds} rounds: {advice}",
+        ConvergenceWarning,
+        stacklevel=USER,
     )
 
 
@@ -353,7 +356,7 @@ def _warn_of_step(eta: float, largest: float, n: int) -> None:
             f"(lambda_max of the centred Gram: {largest:.4g}): the game will oscillate. "
             "Use learning_rate='auto' or a smaller one.",
             UserWarning,
-            stacklevel=6,
+            stacklevel=USER + 2,
         )
 
 
