@@ -24,6 +24,7 @@ from floral_learn.labels.noise import NoiseModel, fit_noise
 # Chosen by benchmarks/label_rules.py on digits, wine, breast cancer, banknote, phoneme, satimage, MNIST, half of trec.
 EXPLAINED = 0.3  # share of the contradictions that the noise model must explain for errors to count as scattered
 REPLACEABLE = 0.5  # the same for flagged labels to be replaced unseen
+MOST_OVERLAP = 0.1  # mean of 1 - max q above which classes overlap, and nothing is replaced unseen
 WRONG = 0.25  # probability of being wrong from which scattered errors are flagged
 BAR = 6.0  # log-odds per unit of overlap (mean 1 - max q) that a contradiction must exceed otherwise
 RECOGNISED = 5  # rows that q must give to a class before labels of that class can be contradicted
@@ -147,7 +148,7 @@ def flag_labels(
         wrong_probability=wrong_probability,
         suggested=suggested,
         scattered=scattered,
-        replaceable=telling and explained >= REPLACEABLE,
+        replaceable=telling and explained >= REPLACEABLE and float(unsure.mean()) <= MOST_OVERLAP,
         wrong_share=float(wrong_probability.mean()),
         gain=gain,
         informative=informative,
