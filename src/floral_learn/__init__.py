@@ -8,7 +8,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 # public name -> module that holds it
 _PUBLIC = {
@@ -42,7 +42,7 @@ _PUBLIC = {
     "SecurityCurveDisplay": "floral_learn.attacks",
     "LabelReview": "floral_learn.review.label_review",
     "TextReview": "floral_learn.review.text_review",
-    "CrowdFloralClassifier": "floral_learn.crowd.classifier",
+    "CrowdClassifier": "floral_learn.crowd.classifier",
     "aggregate_votes": "floral_learn.crowd.aggregate",
     "load_moon": "floral_learn.datasets",
     "read_table": "floral_learn.tables.tables",

@@ -309,7 +309,10 @@ def _check_scale(used: Any, dtype: str) -> None:
     if not isinstance(used, np.ndarray) and not sparse.issparse(used):
         return  # tensors and rows in files are checked by their kernel alone
     values = used.data if sparse.issparse(used) else used
-    check_scale(values, LARGEST if dtype == "float64" else LARGEST_SINGLE)
+    largest = LARGEST if dtype == "float64" else LARGEST_SINGLE
+    check_scale(values, largest)
+    if values.ndim == 2 and 0 < (spread := float(np.ptp(values, axis=0).max(initial=0.0))) < 1 / largest:
+        raise ValueError(f"X varies by at most {spread:.1e}; squares of such vanish: standardise its columns first.")
 
 
 def _gamma_and_shift(settings: Settings, used: Any, weight: np.ndarray, dtype: str) -> tuple[float, np.ndarray | None]:
