@@ -119,6 +119,8 @@ def test_a_failing_attack_fails_its_cells_and_nothing_else(tmp_path):
 
 def start(path, jobs=1, **options):
     command = [sys.executable, "-c", WORKER.format(here=str(HERE)), str(path), str(jobs)]
+    # A suite that runs in the background ignores SIGINT, and its children would too.
+    options.setdefault("preexec_fn", lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
 
 

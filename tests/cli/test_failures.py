@@ -106,6 +106,8 @@ def test_ctrl_c_in_training_is_one_line_130_and_no_file(tmp_path):
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        # A suite that runs in the background ignores SIGINT, and its children would too.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     while "held-out" not in process.stdout.readline():
         assert process.poll() is None

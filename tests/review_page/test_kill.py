@@ -3,6 +3,7 @@
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -22,6 +23,11 @@ HEARD = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)
 CODE = f"{HEARD}; from floral_learn.cli import main; main()"
 
 
+def hears_ctrl_c():
+    """In the child: a suite that runs in the background ignores SIGINT, and its children would too."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Command:
     """The command as a process of its own."""
 
@@ -30,8 +36,9 @@ class Command:
         words += ["--drop", "remark", "--no-browser", "--reviewer", "ann", *more]
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
         self.process = subprocess.Popen(
-            words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
-        )
+            words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment,
+            preexec_fn=hears_ctrl_c,
+        )  # fmt: skip
         self.said, self.address = "", None
         for line in self.process.stdout:
             self.said += line
@@ -114,8 +121,6 @@ def test_a_hundred_kills_lose_no_acknowledged_answer(parts, tmp_path, client_of,
 
 
 def test_ctrl_c_says_what_is_stored_and_finish_writes_the_files(parts, tmp_path, client_of):
-    import signal
-
     path, truth = parts
     command = Command(path, tmp_path / "review")
     client = client_of(command.address)
@@ -123,8 +128,10 @@ def test_ctrl_c_says_what_is_stored_and_finish_writes_the_files(parts, tmp_path,
         row = client.get("question")["row"]
         client.answer(row, str(truth[row]), f"answer number {number}")
     command.process.send_signal(signal.SIGINT)
-    assert "12 answers are stored in" in command.process.communicate(timeout=60)[0]
-    assert command.process.returncode == 0
+    said = command.process.communicate(timeout=60)[0]
+    assert "stopped: 12 answers are stored in" in said
+    assert "Traceback" not in said
+    assert command.process.returncode == 130
     words = ["review", str(path), "--label", "quality", "--out", str(tmp_path / "review"), "--drop", "remark"]
     done = CliRunner().invoke(make_app(), [*words, "--finish"])
     assert done.exit_code == 0, done.stderr

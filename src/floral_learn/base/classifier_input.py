@@ -13,14 +13,15 @@ __all__ = ["encode_labels", "query_input", "training_input"]
 
 
 LARGEST = 1e152  # entries whose squares, summed over a row, a float64 still holds
+LARGEST_SINGLE = 1e18  # and a float32
 
 
-def check_scale(X: NDArray[np.float64]) -> None:
+def check_scale(X: NDArray[Any], largest: float = LARGEST) -> None:
     """Refuse rows whose squared distances would overflow or vanish: scores would be NaN, or the same everywhere."""
     peak = float(np.abs(X).max(initial=0.0))
-    if peak > LARGEST:
+    if peak > largest:
         raise ValueError(f"X has values up to {peak:.1e}, whose squares overflow: standardise its columns first.")
-    if 0 < peak < 1 / LARGEST:
+    if 0 < peak < 1 / largest:
         raise ValueError(f"X has no value above {peak:.1e}; squares of such vanish: standardise its columns first.")
 
 

@@ -84,7 +84,7 @@ def message_of(error: BaseException) -> str:
     if isinstance(error, RecursionError):
         return "a file is nested too deeply"
     text = str(error).strip()
-    if isinstance(error, ValueError | TypeError | ImportError | RuntimeError) and text:
+    if isinstance(error, OSError | ValueError | TypeError | ImportError | RuntimeError) and text:
         return text
     return f"unexpected {type(error).__name__}" + (f": {text}" if text else "") + " (FLORAL_DEBUG=1 shows where)"
 

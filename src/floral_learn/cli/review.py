@@ -15,7 +15,7 @@ import typer
 
 from floral_learn.base.extras import install_line
 
-from .failures import one_line
+from .failures import STOPPED, one_line
 from .options import KINDS, OPTIONS, with_table_options
 
 
@@ -83,7 +83,9 @@ def review(
             open_browser(server.address)
         with contextlib.suppress(KeyboardInterrupt):
             server.run()
-        typer.echo(f"{session.answered:,} answers are stored in {out}")
+        # Only Ctrl-C, or another signal, ends the page; whoever started it ignoring Ctrl-C hears the same.
+        typer.echo(f"stopped: {session.answered:,} answers are stored in {out}; the same command continues")
+        raise typer.Exit(STOPPED)
     finally:
         session.close()
 
@@ -113,7 +115,7 @@ def _same_again(store: Any, host: str, free: Any) -> Any:
     """A socket on the port of last time, so that a browser finds its settings again; `free` where that is taken."""
     from floral_learn.review.page.server import bind
 
-    remembered = int(store.get("port") or 0)
+    remembered = store.port()
     if not remembered:
         return free
     try:

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
+from floral_learn.base.classifier_input import LARGEST, LARGEST_SINGLE, check_scale
 from floral_learn.base.validation import check_decay, check_trusted
 from floral_learn.floral.budgets import Budget, resolve_budget
 from floral_learn.floral.inputs import TrainingInput
@@ -283,6 +284,8 @@ def _gram(
         return Kernel("precomputed"), DenseGram(backend.array(square), backend), dtype
     if callable(settings.kernel):
         check_callable(settings.kernel, used)
+    else:
+        _check_scale(used, dtype)
     gamma, shift = _gamma_and_shift(settings, used, weight, dtype)
     kernel = Kernel(settings.kernel, gamma, settings.degree, settings.coef0, shift)
     gram = choose_gram(
@@ -297,6 +300,14 @@ def _gram(
         progress=_factor_log if settings.verbose else None,
     )
     return kernel, gram, dtype
+
+
+def _check_scale(used: Any, dtype: str) -> None:
+    """Refuse rows whose squares overflow or vanish in this type: their kernel would be the same everywhere."""
+    if not isinstance(used, np.ndarray) and not sparse.issparse(used):
+        return  # tensors and rows in files are checked by their kernel alone
+    values = used.data if sparse.issparse(used) else used
+    check_scale(values, LARGEST if dtype == "float64" else LARGEST_SINGLE)
 
 
 def _gamma_and_shift(settings: Settings, used: Any, weight: np.ndarray, dtype: str) -> tuple[float, np.ndarray | None]:

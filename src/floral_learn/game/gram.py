@@ -15,6 +15,8 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from floral_learn.game.arrays import NUMPY, Array, NumpyBackend, draw
 from floral_learn.game.kernels import Kernel
 
+TINY = 1e-140  # a kernel of smaller values is refused
+
 
 def format_bytes(count: float) -> str:
     """``4.2 GB`` and the like."""
@@ -95,6 +97,8 @@ class Gram:
             raise ValueError("the kernel has values that are not finite: check the kernel and the scale of X")
         if not first.any():
             return 0.0
+        if (peak := float(np.abs(first).max())) < TINY:  # ARPACK takes squares: those of such numbers are 0
+            raise ValueError(f"the kernel has no value above {peak:.1e}: standardise the columns of X first")
         operator = LinearOperator((self.n, self.n), matvec=image, dtype=np.float64)
         size = min(self.n - 1, 20)
         try:

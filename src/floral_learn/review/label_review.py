@@ -83,6 +83,7 @@ class LabelReview(Shown):
     random_state : int, Generator, RandomState or None, default=None
         Anything but None makes questions repeatable and the random order predictable: `guarantee` then says that it is
         void against an attacker who knows the seed. None draws both from the system's entropy.
+        Probabilities depend on the number of threads in the last digits (they agree to 1e-12).
 
     Attributes
     ----------

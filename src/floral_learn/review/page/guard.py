@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
+import logging
+import os
 import secrets
 from collections.abc import Iterable
 from typing import Any
@@ -23,6 +26,9 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 MOST_BYTES = 64_000  # of a request's body
+BODY_SECONDS = 10.0  # in which a part of a body must come
+_CLOSE = (b"connection", b"close")
+_log = logging.getLogger("uvicorn.error")  # the server's own: one line on the terminal
 
 
 class Guard:
@@ -60,7 +66,18 @@ class Guard:
             await _plain(send, 308, "The address ends in a slash.", [(b"location", f"/{self.token}/".encode())])
             return
         inner = {**scope, "path": path, "raw_path": path.encode(), "root_path": ""}
-        await self.app(inner, receive, _with_headers(send))
+        body = _Body(receive)
+        sending = _Sending(send, body)
+        try:
+            await self.app(inner, body, sending)
+        except Exception as error:
+            if os.environ.get("FLORAL_DEBUG"):
+                raise
+            _log.error(
+                "a request could not be answered: %s", " ".join(f"{type(error).__name__}: {error}".split())[:300]
+            )
+            if not sending.started:
+                await _plain(send, 500, "This went wrong here; answers that were called saved are stored.")
 
     def refusal(self, scope: Any) -> tuple[int, str] | None:
         """The status and the words with which a request is refused; None where it is let through."""
@@ -72,6 +89,8 @@ class Guard:
             return 421, "This address does not belong to the page."
         own = f"http://{hosts[0]}"
         method = scope["method"]
+        if "transfer-encoding" in headers:  # a body of unknown length, or of two lengths
+            return 400, "Say how long this is (Content-Length), and nothing else."
         if any(origin != own for origin in headers.get("origin", [])):
             return 403, "Another site asked for this."
         # A link to the page may be opened from anywhere; everything else comes from the page itself.
@@ -85,8 +104,8 @@ class Guard:
                 return 403, "Answers are taken from the page only."
             if headers.get("content-type", [""])[0].split(";")[0].strip().lower() != "application/json":
                 return 415, "Answers are sent as application/json."
-            length = headers.get("content-length", [""])[0]
-            if not length.isdecimal() or int(length) > MOST_BYTES:
+            lengths = headers.get("content-length", [])
+            if len(lengths) != 1 or not lengths[0].isdecimal() or len(lengths[0]) > 9 or int(lengths[0]) > MOST_BYTES:
                 return 413, "This is too long for an answer."
         given = scope["path"].split("/")[1] if scope["path"].startswith("/") else ""
         if not secrets.compare_digest(given.encode(), self.token.encode()):
@@ -106,20 +125,44 @@ class Guard:
         return "*" in self.hosts
 
 
-def _with_headers(send: Any) -> Any:
-    async def sending(message: Any) -> None:
-        if message["type"] == "http.response.start":
-            kept = [(name, value) for name, value in message["headers"] if name.decode().title() not in HEADERS]
-            message = {**message, "headers": [*kept, *_encoded()]}
-        await send(message)
+class _Body:
+    """What a client sends: as if it had gone where its body is longer than it may be, or does not come."""
 
-    return sending
+    def __init__(self, receive: Any) -> None:
+        self.receive, self.read, self.whole, self.cut = receive, 0, False, False
+
+    async def __call__(self) -> Any:
+        if self.whole or self.cut:
+            return await self.receive() if self.whole else {"type": "http.disconnect"}
+        try:
+            message = await asyncio.wait_for(self.receive(), BODY_SECONDS)
+        except TimeoutError:
+            message = {"type": "http.disconnect"}
+        self.read += len(message.get("body", b""))
+        self.whole = message["type"] == "http.request" and not message.get("more_body", False)
+        self.cut = message["type"] == "http.disconnect" or self.read > MOST_BYTES
+        return {"type": "http.disconnect"} if self.cut else message
+
+
+class _Sending:
+    """Send a reply with the guard's headers, and know whether it has begun."""
+
+    def __init__(self, send: Any, body: _Body) -> None:
+        self.send, self.body, self.started = send, body, False
+
+    async def __call__(self, message: Any) -> None:
+        if message["type"] == "http.response.start":
+            self.started = True
+            kept = [(name, value) for name, value in message["headers"] if name.decode().title() not in HEADERS]
+            closing = [_CLOSE] if self.body.cut else []  # what is left of the body is not read
+            message = {**message, "headers": [*kept, *closing, *_encoded()]}
+        await self.send(message)
 
 
 async def _plain(send: Any, status: int, words: str, more: list[tuple[bytes, bytes]] | None = None) -> None:
     body = words.encode()
     headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode())]
-    headers += more or []
+    headers += [_CLOSE, *(more or [])]  # a body that was refused is not read
     await send({"type": "http.response.start", "status": status, "headers": [*headers, *_encoded()]})
     await send({"type": "http.response.body", "body": body})
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from floral_learn.base.extras import install_line
 from floral_learn.review.page.guard import Guard
+from floral_learn.review.page.patience import Waiting, impatient_protocol
 from floral_learn.review.page.session import Refused, ReviewSession
 from floral_learn.review.page.store import StoreError
 
@@ -41,6 +42,7 @@ def make_app(session: ReviewSession, *, title: str, reviewer: str, folder: Path)
         return show
 
     from starlette.concurrency import run_in_threadpool
+    from starlette.requests import ClientDisconnect
 
     def reading(what: Callable[[Any], Any]) -> Callable[[Any], Awaitable[Any]]:
         async def handle(request: Any) -> Any:
@@ -48,6 +50,8 @@ def make_app(session: ReviewSession, *, title: str, reviewer: str, folder: Path)
                 return JSONResponse(await run_in_threadpool(what, request.query_params))
             except Refused as error:
                 return JSONResponse({"error": str(error)}, status_code=409)
+            except StoreError as error:
+                return JSONResponse({"error": str(error)}, status_code=507)
 
         return handle
 
@@ -57,8 +61,10 @@ def make_app(session: ReviewSession, *, title: str, reviewer: str, folder: Path)
                 sent = await request.json()
                 if not isinstance(sent, dict):
                     raise ValueError("no object")
-            except ValueError:
+            except (ValueError, RecursionError):  # nested without end, numbers of thousands of digits
                 return JSONResponse({"error": "this is not JSON"}, status_code=400)
+            except ClientDisconnect:
+                return JSONResponse({"error": "the message did not come whole"}, status_code=400)
             try:
                 return JSONResponse(await run_in_threadpool(what, sent))
             except Refused as error:
@@ -96,9 +102,9 @@ def make_app(session: ReviewSession, *, title: str, reviewer: str, folder: Path)
         return {"state": "writing"}
 
     async def image(request: Any) -> Any:
-        found = await run_in_threadpool(
-            session.rows.image, int(request.path_params["row"]), int(request.path_params["column"])
-        )
+        row, column = (request.path_params[name] for name in ("row", "column"))
+        numbers = all(part.isdecimal() and len(part) < 12 for part in (row, column))
+        found = await run_in_threadpool(session.rows.image, int(row), int(column)) if numbers else None
         if found is None:
             return Response("There is no picture to show.", status_code=404)
         return Response(found[0], headers={"Content-Type": found[1]})
@@ -125,7 +131,7 @@ def make_app(session: ReviewSession, *, title: str, reviewer: str, folder: Path)
             Route("/api/answer", writing(answer), methods=["POST"]),
             Route("/api/undo", writing(undo), methods=["POST"]),
             Route("/api/finish", writing(finish), methods=["POST"]),
-            Route("/image/{row:int}/{column:int}", image, methods=["GET"]),
+            Route("/image/{row}/{column}", image, methods=["GET"]),
             Route("/file/{name}", download, methods=["GET"]),
         ]
     )
@@ -168,12 +174,12 @@ class ReviewServer:
         everywhere = host in ("0.0.0.0", "::", "")
         hosts = {*_LOCAL, *({"*", socket.gethostname().lower()} if everywhere else {_bracketed(host)})}
         app = make_app(session, title=title, reviewer=reviewer, folder=folder)
-        guarded = Guard(app, token=self.token, port=self.port, hosts=hosts)
+        guarded = Waiting(Guard(app, token=self.token, port=self.port, hosts=hosts))
         shown = socket.gethostname() if everywhere else _bracketed(host)
         self.address = f"http://{shown}:{self.port}/{self.token}/"
         config = uvicorn.Config(
             guarded, log_level="warning", access_log=False, server_header=False, lifespan="off", ws="none",
-            timeout_graceful_shutdown=2, timeout_keep_alive=30,
+            timeout_graceful_shutdown=2, timeout_keep_alive=30, http=impatient_protocol(guarded),
         )  # fmt: skip
         self.server = uvicorn.Server(config)
 
@@ -214,7 +220,7 @@ def _reviewer(sent: Any) -> str:
 
 def _request(sent: dict[str, Any]) -> str:
     request = sent.get("request")
-    if not isinstance(request, str) or not 8 <= len(request) <= 80:
+    if not isinstance(request, str) or not 8 <= len(request) <= 80 or not request.isprintable():
         raise Refused("a request has a number of its own, 8 to 80 characters")
     return request
 

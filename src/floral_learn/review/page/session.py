@@ -75,7 +75,7 @@ class ReviewSession:
             self.rows = ShownRows(
                 table.features, table.labels, self.X, folder=self.path.parent, ids=table.ids, numbers=table.rows
             )
-            secret = json.loads(self.store.get("secret") or "null") if exists else None
+            secret = self.store.secret(len(table.labels)) if exists else None
             begun = seed if secret is None else secret["random_state"]
             if seed not in (None, begun):
                 raise ValueError(f"--seed {seed} is not that of the review in {self.out}; leave it out to go on")
@@ -84,6 +84,7 @@ class ReviewSession:
             )
             if not exists:
                 self.store = AnswerStore(self.out, about=about)
+            self.store.check_answers(len(table.labels), {str(label) for label in self.rows.classes.tolist()})
             # An order drawn again after the first answers were seen would void the guarantee.
             if secret is None:
                 self.store.put("secret", json.dumps(self.review._secret()).encode())

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import sqlite3
 import threading
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 FILE = "answers.sqlite"
 KINDS = ("label", "unsure", "skip")
@@ -101,6 +104,7 @@ class AnswerStore:
             self._base.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._base.execute("PRAGMA journal_mode = WAL")
             self._base.execute("PRAGMA synchronous = FULL")
+            self._check_tables()
             self._base.executescript(_SCHEMA)
             with self._transaction():
                 self._check(about)
@@ -110,6 +114,50 @@ class AnswerStore:
         except BaseException:
             self.close()
             raise
+
+    def _check_tables(self) -> None:
+        """Refuse a file with anything but our own tables: a view or a trigger could run for ever."""
+        every = "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"
+        with contextlib.closing(sqlite3.connect(":memory:")) as fresh:
+            fresh.executescript(_SCHEMA)
+            ours = set(fresh.execute(every).fetchall())
+        if strange := set(self._base.execute(every).fetchall()) - ours:
+            name = sorted(str(name) for name, _ in strange)[0]
+            raise StoreError(f"{self.path} is not a store of answers, or damaged: {name!r} in it is not ours")
+
+    def check_answers(self, n_rows: int, labels: Container[str]) -> None:
+        """Raise StoreError where an answer is about a row or a label that the table does not have."""
+        for answer in self.active():
+            if answer.row >= n_rows or (answer.label is not None and answer.label not in labels):
+                raise StoreError(
+                    f"{self.path} is damaged: answer {answer.id} is about a row or label that is not there"
+                )
+
+    def secret(self, n_rows: int) -> dict[str, Any] | None:
+        """The secret order of the rows and its seed; None in a new store, a StoreError where nobody stored that."""
+        raw = self.get("secret")
+        if raw is None:
+            return None
+        try:
+            kept = json.loads(raw)
+            order, seed, begun = kept["order"], kept["seed"], kept["random_state"]
+            fits = _is_seed(seed) and (begun is None or _is_seed(begun)) and all(type(row) is int for row in order)
+            if not fits or sorted(order) != list(range(n_rows)):  # the guarantee rests on every row once
+                raise ValueError("other values")
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise StoreError(
+                f"{self.path} is damaged: its order of rows is not one that floral review stores"
+            ) from None
+        return kept
+
+    def port(self) -> int:
+        """The port of the page of last time; 0 where there was none."""
+        kept = self.get("port")
+        if kept is None:
+            return 0
+        if not isinstance(kept, bytes) or not kept.isdigit() or len(kept) > 5 or not 0 < int(kept) < 2**16:
+            raise StoreError(f"{self.path} is damaged: its port is not a number from 1 to 65535")
+        return int(kept)
 
     def _check(self, about: Mapping[str, str]) -> None:
         known = dict(self._base.execute("SELECT key, value FROM about WHERE key LIKE 'same:%'").fetchall())
@@ -142,7 +190,7 @@ class AnswerStore:
                 columns = "request, row, kind, label, reviewer, time, seen"
                 cursor = self._base.execute(f"INSERT INTO answers ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", values)
                 said = (cursor.lastrowid, *values)
-        return _answer(said)
+        return _answer(said, self.path)
 
     def undo(self, *, request: str, reviewer: str) -> Answer | None:
         """Take back the reviewer's last answer that stands, and return it; None where there is none."""
@@ -157,25 +205,30 @@ class AnswerStore:
                 said = self._base.execute(last, (reviewer,)).fetchone()
                 if said is not None:
                     self._base.execute("INSERT INTO undone VALUES (?, ?, ?)", (said[0], request, now()))
-        return None if said is None else _answer(said)
+        return None if said is None else _answer(said, self.path)
 
     def find(self, request: str) -> Answer | None:
         """The answer that came with `request`, undone or not."""
-        with self._lock:
-            said = self._base.execute("SELECT * FROM answers WHERE request = ?", (request,)).fetchone()
-        return None if said is None else _answer(said)
+        found = self._rows("SELECT * FROM answers WHERE request = ?", request)
+        return _answer(found[0], self.path) if found else None
 
     def active(self) -> list[Answer]:
         """All answers that were not undone, in the order in which they came."""
         query = "SELECT * FROM answers WHERE id NOT IN (SELECT answer FROM undone) ORDER BY id"
-        with self._lock:
-            return [_answer(said) for said in self._base.execute(query)]
+        return [_answer(said, self.path) for said in self._rows(query)]
 
     def get(self, key: str) -> bytes | None:
         """A value kept with `put`."""
-        with self._lock:
-            found = self._base.execute("SELECT value FROM about WHERE key = ?", (f"own:{key}",)).fetchone()
-        return None if found is None else found[0]
+        found = self._rows("SELECT value FROM about WHERE key = ?", f"own:{key}")
+        return found[0][0] if found else None
+
+    def _rows(self, query: str, *values: str) -> list[tuple]:
+        """What a query finds; a file that cannot be read is a StoreError."""
+        try:
+            with self._lock:
+                return self._base.execute(query, values).fetchall()
+        except sqlite3.Error as error:
+            raise StoreError(_words(error, self.path)) from None
 
     def put(self, key: str, value: bytes) -> None:
         """Keep a value beside the answers."""
@@ -219,9 +272,17 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _answer(said: tuple) -> Answer:
+def _answer(said: tuple, path: Path) -> Answer:
     number, _, row, kind, label, reviewer, time, seen = said
+    words = [text for text in (label, reviewer, time) if text is not None]
+    fits = type(row) is int and 0 <= row < 2**53 and kind in KINDS and (kind == "label") == (label is not None)
+    if not fits or not all(isinstance(text, str) for text in words) or type(seen) is not int:
+        raise StoreError(f"{path} is damaged: answer {number} is not one that floral review stores")
     return Answer(number, row, kind, label, reviewer, time, bool(seen))
+
+
+def _is_seed(value: Any) -> bool:
+    return type(value) is int and value >= 0
 
 
 def _words(error: sqlite3.Error, path: Path) -> str:
@@ -230,4 +291,4 @@ def _words(error: sqlite3.Error, path: Path) -> str:
         return f"another floral review is using {path}; open the address that it printed, or stop it first"
     if "full" in text:
         return f"the disk of {path} is full: nothing was saved; free some space and answer again"
-    return f"{path}: {text}"
+    return f"{path} cannot be used as a store of answers: {text}"
