@@ -20,8 +20,6 @@ from floral_learn.floral.engine import Engine as Engine
 from floral_learn.floral.paper import PaperFloralClassifier as PaperFloralClassifier
 from floral_learn.neural.floral_net import NeuralFloralClassifier as NeuralFloralClassifier
 from floral_learn.neural.head import FloralHead as FloralHead
-from floral_learn.neural.mlp import NeuralNetClassifier as NeuralNetClassifier
-from floral_learn.neural.mlp import PGDNeuralNetClassifier as PGDNeuralNetClassifier
 from floral_learn.neural.text import TextClassifier as TextClassifier
 from floral_learn.neural.text_floral import TextFloralClassifier as TextFloralClassifier
 from floral_learn.review.label_review import LabelReview as LabelReview

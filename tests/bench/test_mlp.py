@@ -13,12 +13,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 torch = pytest.importorskip("torch")
 
+from floral_bench.mlp import NeuralNetClassifier, PGDNeuralNetClassifier  # noqa: E402
 from floral_learn import load, poison, save  # noqa: E402
 from floral_learn.attacks.gradient_torch import module_gradients  # noqa: E402
 from floral_learn.base.extras import install_line  # noqa: E402
 from floral_learn.base.validation import generator  # noqa: E402
 from floral_learn.neural.batched_mlp import MLPSettings, train_mlps  # noqa: E402
-from floral_learn.neural.mlp import NeuralNetClassifier, PGDNeuralNetClassifier  # noqa: E402
 
 X, Y = make_moons(120, noise=0.2, random_state=0)
 P, LABELS = make_blobs(150, centers=3, random_state=0)
