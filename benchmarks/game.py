@@ -159,13 +159,15 @@ def default_fits(busy):
     some = np.random.default_rng(0).permutation(len(y))[: len(y) // 10]
     flipped[some] = np.array([7, 1])[(y[some] == 7).astype(int)] if set(y) == {1, 7} else 1 - y[some]
     three = {"n_informative": 8, "n_classes": 3, "random_state": 0}
+    easy = three | {"class_sep": 5.0, "flip_y": 0}
     cases = [
-        ("Moon, 500 rows", *make_moons(500, noise=0.2, random_state=0), {}, 20.0, 5),
-        ("satimage, 2,000 rows, six classes", *satimage(), {}, 8.0, 3),
+        ("Moon, 500 rows", *make_moons(500, noise=0.2, random_state=0), {}, 12.0, 15),
+        ("satimage, 2,000 rows, six classes", *satimage(), {}, 6.0, 5),
+        ("12,000 x 20, three easy classes", *make_classification(12_000, 20, **easy), {}, 5.0, 3),
         ("12,000 x 20, three classes", *make_classification(12_000, 20, **three), {}, 5.0, 1),
         ("50,000 x 20, three classes", *make_classification(50_000, 20, **three), {}, None, 1),
-        ("MNIST 1 vs 7, 10,000 rows, clean", X, y, {"gamma": GAMMA}, 0.5, 1),
-        ("MNIST 1 vs 7, 10,000 rows, 10 % flipped", X, flipped, {"gamma": GAMMA}, 0.05, 1),
+        ("MNIST 1 vs 7, 10,000 rows, clean", X, y, {"gamma": GAMMA}, 0.25, 1),
+        ("MNIST 1 vs 7, 10,000 rows, 10 % flipped", X, flipped, {"gamma": GAMMA}, 0.03, 1),
     ]
     other = multiprocessing.get_context("spawn").Process(target=_spin, daemon=True)
     if busy:

@@ -16,7 +16,6 @@ from sklearn.svm import SVC
 
 from floral_bench.reporting.making import begin
 from floral_learn import Engine, FloralClassifier
-from floral_learn.game import game as game_module
 from floral_learn.game.arrays import NUMPY
 from floral_learn.game.attackers import RandomizedTopK
 from floral_learn.game.game import Game, solve, step_schedule
@@ -78,25 +77,20 @@ def copy_bandwidth():
     return 2 * source.nbytes / seconds(lambda: target.copy_(source), 20)
 
 
-def play(gram, y, rounds, games=1, eta=None, budget=None, recorded=True):
+def play(gram, y, rounds, games=1, eta=None, budget=None):
     n = gram.n
     eta = 1 / gram.lambda_max(centred=True) if eta is None else eta
     budget = n // 50 if budget is None else budget
     steps = step_schedule(np.full(games, eta), rounds)
-    game = Game(gram, y, np.full(n, C), steps, RandomizedTopK(budget, budget // 2), seeds=np.arange(games))
-    able = game_module.recordable
-    game_module.recordable = able if recorded else lambda game: False
-    try:
-        return solve(game)
-    finally:
-        game_module.recordable = able
+    attacker = RandomizedTopK(budget, budget // 2)
+    return solve(Game(gram, y, np.full(n, C), steps, attacker, seeds=np.arange(games)))
 
 
-def round_seconds(gram, y, rounds, games=1, recorded=True):
+def round_seconds(gram, y, rounds, games=1):
     """A round in the middle of a game: what more rounds take, over their number."""
     eta = 1 / gram.lambda_max(centred=True)
-    play(gram, y, 30, games, eta, recorded=recorded)  # compiles the kernels
-    few, many = (seconds(lambda r=r: play(gram, y, r, games, eta, recorded=recorded)) for r in (30, 30 + rounds))
+    play(gram, y, 30, games, eta)  # compiles the kernels
+    few, many = (seconds(lambda r=r: play(gram, y, r, games, eta)) for r in (30, 30 + rounds))
     return (many - few) / rounds
 
 
@@ -134,12 +128,6 @@ def check():
         agreement[dtype] = (same, np.abs(result.weights - reference.weights).max())
     assert agreement["float64"][0] == 1.0
     assert agreement["float32"][0] >= 0.99
-    by_hand = play(DenseGram.from_rows(X, kernel, "float32", GPU), y, 200, recorded=False)
-    same = np.array_equal(by_hand.history["flips"], result.history["flips"])
-    assert same
-    assert np.array_equal(by_hand.mean_weights, result.mean_weights)
-    assert np.array_equal(by_hand.history["bias"], result.history["bias"])
-    assert np.array_equal(by_hand.flip_rate, result.flip_rate)
     on_device = FloralClassifier(n_rounds=50, budget=0.1, random_state=0).fit(torch.as_tensor(X, device="cuda"), y)
     from_host = FloralClassifier(n_rounds=50, budget=0.1, random_state=0, engine=Engine(device="cuda")).fit(X, y)
     scores = on_device.decision_function(torch.as_tensor(X, device="cuda"))
@@ -149,7 +137,6 @@ def check():
         DenseGram.from_rows(torch.zeros((300_000, 1), device="cuda"), kernel, "float32", GPU)
     except MemoryError as error:
         print(f"\nA Gram that does not fit: {error}")
-    print("\nA recorded game and one played launch by launch: the same bits (n = 3,000, float32).")
     print("\nSame flips as numpy in float64 (n = 3,000, 200 rounds): "
           + ", ".join(f"{d} {s:.4f} (largest dual difference {w:.1e})" for d, (s, w) in agreement.items()))  # fmt: skip
 
@@ -158,7 +145,7 @@ def dense(sizes, ceiling, rounds):
     header(
         "Dense games, float32",
         "n", "K GB", "build s", "ms a round", "rounds/s", "TB/s of K", "share of copy",
-        "not recorded, ms a round", "10 games, ms a round",
+        "10 games, ms a round",
     )  # fmt: skip
     for n in sizes:
         X, y = data(n)
@@ -167,11 +154,10 @@ def dense(sizes, ceiling, rounds):
         torch.cuda.synchronize()
         build = time.perf_counter() - began
         each = round_seconds(gram, y, rounds)
-        one_by_one = round_seconds(gram, y, rounds, recorded=False)
         ten = round_seconds(gram, y, max(20, rounds // 2), 10)
         rate = gram.nbytes / each
         row(f"{n:,}", f"{gram.nbytes / 1e9:.1f}", f"{build:.2f}", f"{1e3 * each:.2f}", f"{1 / each:,.0f}",
-            f"{rate / 1e12:.2f}", f"{rate / ceiling:.0%}", f"{1e3 * one_by_one:.2f}", f"{1e3 * ten:.2f}")  # fmt: skip
+            f"{rate / 1e12:.2f}", f"{rate / ceiling:.0%}", f"{1e3 * ten:.2f}")  # fmt: skip
         del gram
         torch.cuda.empty_cache()
 
@@ -187,7 +173,7 @@ def products(sizes):
         del matrix
     X, y = data(3000)
     gram = DenseGram.from_rows(X, Kernel("rbf", gamma=0.005), "float32", GPU)
-    few, many = (launches(lambda r=r: play(gram, y, r, recorded=False)) for r in (30, 60))
+    few, many = (launches(lambda r=r: play(gram, y, r)) for r in (30, 60))
     print(f"\nOperations on the device in a round: {(many - few) / 30:.0f}")
 
 

@@ -66,7 +66,12 @@ def test_weights_trust_and_multi_class_survive(tmp_path):
     P, labels = make_blobs(100, centers=3, cluster_std=3, random_state=0)
     fit = {"sample_weight": np.arange(100) % 3 * 1.0, "trusted": np.arange(100) % 5 == 0}
     whole = interrupted(tmp_path / "run.ckpt", 80, P, labels, fit=fit)
-    assert_same(whole, resume(tmp_path / "run.ckpt"), P)
+    again = resume(tmp_path / "run.ckpt")
+    # Rounds that nobody looks at are closed together: of several columns the bias then agrees to rounding.
+    for name in ("flips", "mu", "projection_iterations"):
+        np.testing.assert_array_equal(again.history_[name], whole.history_[name], err_msg=name)
+    np.testing.assert_array_equal(again.dual_coef_, whole.dual_coef_)
+    np.testing.assert_allclose(again.decision_function(P), whole.decision_function(P), rtol=0, atol=1e-12)
 
 
 def test_csr_rows_low_rank_and_torch_survive(tmp_path):

@@ -1,12 +1,11 @@
-"""What runs only on a CUDA device, held against numpy and against the same game played launch by launch."""
+"""What runs only on a CUDA device, held against numpy."""
 
 import numpy as np
 import pytest
 
-from floral_learn.game import game as game_module
 from floral_learn.game.arrays import NUMPY
 from floral_learn.game.attackers import NoAttack, RandomizedTopK, TopK
-from floral_learn.game.game import Game, solve, step_schedule
+from floral_learn.game.game import Game, GameState, solve, step_schedule
 from floral_learn.game.gram import DenseGram
 from floral_learn.game.kernels import Kernel
 from floral_learn.game.low_rank import LowRankGram
@@ -71,22 +70,21 @@ def test_the_projection_is_that_of_numpy(n, columns):
     ],
 )
 @pytest.mark.parametrize("low_rank", [False, True])
-def test_a_recorded_game_is_the_game_played_launch_by_launch(attacker, low_rank, monkeypatch):
+def test_a_game_that_is_watched_is_the_game_that_is_not(attacker, low_rank):
     X, y = rows()
     if low_rank:
         gram = LowRankGram(X, KERNEL, 64, 0.0, np.random.default_rng(0), "float64", GPU)
     else:
         gram = DenseGram.from_rows(X, KERNEL, "float64", GPU)
-    recorded = solve(game_of(gram, y, attacker))
-    monkeypatch.setattr(game_module, "recordable", lambda game: False)
-    played = solve(game_of(gram, y, attacker))
-    for name in ("dual", "mean_weights", "mean_bias", "flip_rate", "bias"):
-        np.testing.assert_array_equal(getattr(recorded, name), getattr(played, name))
-    for name, values in played.history.items():
-        np.testing.assert_array_equal(recorded.history[name], values)
+    alone = solve(game_of(gram, y, attacker))
+    watched = solve(game_of(gram, y, attacker), callback=lambda state: False)
+    for name in ("dual", "mean_weights", "flip_rate"):
+        np.testing.assert_array_equal(getattr(alone, name), getattr(watched, name))
+    for name, values in watched.history.items():  # rounds closed together share a product: equal to rounding
+        np.testing.assert_allclose(alone.history[name], values, atol=1e-9, err_msg=name)
 
 
-def test_recorded_games_choose_the_flips_of_numpy():
+def test_games_choose_the_flips_of_numpy():
     X, y = rows()
     attacker = RandomizedTopK(20, 10)
     here = solve(game_of(DenseGram.from_rows(X, KERNEL), y, attacker))
@@ -95,7 +93,7 @@ def test_recorded_games_choose_the_flips_of_numpy():
     np.testing.assert_allclose(there.dual, here.dual, atol=1e-9)
 
 
-def test_several_classes_are_recorded_too():
+def test_several_classes_are_those_of_numpy():
     X, _ = rows()
     y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0.5)
     attacker = RandomizedTopK(np.full((3, 3), 12), 10)
@@ -104,7 +102,7 @@ def test_several_classes_are_recorded_too():
     np.testing.assert_allclose(there.mean_weights, here.mean_weights, atol=1e-9)
 
 
-def test_a_callback_sees_every_round_and_can_end_a_recorded_game():
+def test_a_callback_sees_every_round_and_can_end_the_game():
     X, y = rows()
     gram = DenseGram.from_rows(X, KERNEL, "float64", GPU)
     seen = []
@@ -130,14 +128,14 @@ def test_a_saved_state_continues_with_the_same_bits():
             saved.update(state.to_arrays(GPU))
 
     whole = solve(game_of(gram, y, RandomizedTopK(20, 10)), callback=save)
-    state = game_module.GameState.from_arrays(saved, GPU)
+    state = GameState.from_arrays(saved, GPU)
     continued = solve(game_of(gram, y, RandomizedTopK(20, 10)), state)
     np.testing.assert_array_equal(continued.dual, whole.dual)
     np.testing.assert_array_equal(continued.mean_weights, whole.mean_weights)
     np.testing.assert_array_equal(continued.flip_rate, whole.flip_rate)
 
 
-def test_without_an_attacker_a_recorded_game_reaches_the_optimum():
+def test_without_an_attacker_a_game_reaches_the_optimum():
     X, y = rows()
     gram = DenseGram.from_rows(X, KERNEL, "float64", GPU)
     assert solve(game_of(gram, y, NoAttack(), rounds=3000)).residual.max() < 0.1

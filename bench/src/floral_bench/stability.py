@@ -12,7 +12,7 @@ import numpy as np
 
 from floral_learn.game.arrays import NUMPY
 from floral_learn.game.attackers import Attacker, Flips, View
-from floral_learn.game.game import Game, GameState
+from floral_learn.game.game import Game, GameState, play
 from floral_learn.game.gram import DenseGram
 from floral_learn.game.operations import LocalRows
 from floral_learn.theory.equilibrium import find_equilibrium
@@ -106,11 +106,12 @@ def check_game(
             entry[2] = max(entry[2], left / max(right, 1e-300))
 
     rows = _rows(K, given, C, eta, rounds, _Flipper(k, budget, rng), start)
-    for number in range(1, rounds + 1):
-        before = rows.state.dual[:, 0]
-        for _ in rows.round(number):
-            pass
-        z, signs, after = rows.moved[:, 0], rows.signs[:, 0], rows.state.dual[:, 0]
+    after = rows.state.dual[:, 0]
+
+    def check(state: GameState) -> None:
+        nonlocal after
+        before, after = after, state.dual[:, 0]
+        z, signs = rows.moved[:, 0], rows.signs[:, 0]
         d = float(np.abs(signs - hat_signs).max())
         far, far_z, far_before = (float(np.abs(a).max()) for a in (after - hat, z - z_hat, before - hat))
         prime = kappa_prime_y(K, hat, (signs + hat_signs) / 2, eta)
@@ -127,6 +128,8 @@ def check_game(
                 float(np.linalg.norm(after - hat)),
                 known.kappa_spectral * float(np.linalg.norm(before - hat)),
             )
+
+    play(rows, check)
     row: dict[str, Any] = {
         "kappa infinity": known.kappa_infinity,
         "kappa spectral": known.kappa_spectral,

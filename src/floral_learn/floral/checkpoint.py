@@ -122,7 +122,8 @@ def resume(
 ) -> GameClassifier:
     """Continue the fit that a `Checkpoint` saved in the folder `path`, to its end.
 
-    The result has the same bits as a fit that was never interrupted (on the same machine and number of threads). The
+    The result has the same bits as a fit that was never interrupted (on the same machine and number of threads; with
+    three or more classes, and on a GPU, the same flips and duals, and biases equal to rounding). The
     checkpoint goes on being written, so that a resumed fit can be killed and resumed again; a fit that had ended is
     returned as it is.
 
@@ -210,7 +211,7 @@ def _unfinished(path: Path) -> bool:
         arrays, record = _read_state(path), _read_record(path)
         if arrays is None or str(arrays["id"]) != record["id"]:
             return False
-        rounds, _, settled = (int(i) for i in arrays["counters"])
+        rounds, settled = (int(i) for i in arrays["counters"])
         return rounds < int(arrays["n_rounds"]) and not settled
     except ModelFileError:
         raise

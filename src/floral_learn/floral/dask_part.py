@@ -20,7 +20,7 @@ from floral_learn.game.factor_part import FactorPart, PivotBlock
 from floral_learn.game.kernels import Kernel
 from floral_learn.game.operations import LocalRows
 from floral_learn.game.problem import Game
-from floral_learn.game.projections import Root, box, bracket, phi_sums
+from floral_learn.game.projections import box, bracket, phi_sums
 from floral_learn.game.row_blocks import ArrayBlocks, Moments, RowsRefused
 from floral_learn.game.state import GameState, Marks
 
@@ -110,7 +110,7 @@ class GamePart(FactorPart):
         now.dual, now.weight_sum = np.asfortranarray(dual), np.asfortranarray(weight_sum)
         now.signs, now.flip_count = np.asfortranarray(signs, dtype=np.float64), flip_count.copy()
         now.marks.rounds, now.marks.weights = list(rounds), [np.asfortranarray(m) for m in marked]
-        now.marks.biases = [None] * len(now.marks.rounds)
+        self.local.waiting = []
         self.clipped = None
 
     def state(self) -> tuple[np.ndarray, ...]:
@@ -133,50 +133,52 @@ class GamePart(FactorPart):
         return found
 
     def product(self, points: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Flip `points` of this part, and F' [weights of this round, weights under those flips]."""
+        """Flip `points` of this part, and F' of the weights under those flips."""
         self.flips = Flips(points, labels)
         self.local.relabel(self.flips)
         return self.inner(self.local.weights())
 
-    def advance(
-        self, inner: np.ndarray, eta: np.ndarray | None, mu: np.ndarray
-    ) -> tuple[KKTSums, tuple[np.ndarray, ...] | None]:
-        """Sums that close the round; then, unless it is the last, the step and a look at the projection for `mu`."""
-        local, both = self.local, self.outer(inner)
-        columns = local.state.dual.shape[1]
-        closing = local.sums(both[:, :columns])
-        if eta is None:
-            return closing, None
-        local.ahead = both[:, columns:]
-        local.move(eta)
+    def advance(self, inner: np.ndarray, eta: np.ndarray, mu: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The step, then a look at the projection for `mu`: ends of a bracket, phi, slope, sum of |y a|."""
+        local = self.local
+        local.move(self.outer(inner), eta)
         self.u = local.signs * local.moved
         self.low, self.high = box(local.signs, local.game.cap)
         ends = bracket(self.u, self.low, self.high, local.game.weight, np)
-        return closing, (*ends, *self.phi(mu))
+        return *ends, *self.phi(mu)
 
     def phi(self, mu: np.ndarray) -> tuple[np.ndarray, ...]:
         """phi(mu), its slope and the sum of |y a| on these rows; the point is kept in case it is the projection."""
         self.clipped, *sums = phi_sums(self.u, mu, self.low, self.high, self.local.game.weight, np)
         return tuple(sums)
 
-    def accept(self) -> None:
-        """Take the last point that was looked at as the duals of the round."""
-        local = self.local
-        assert self.clipped is not None
-        local.projected = local.signs * self.clipped
-        local.accept(Root(local.state.mu, 0, None, None), self.flips)
-        self.clipped = None
-
-    def add_up(self, number: int, exact: int | None) -> None:
-        """Add this round to the sums over rounds, and mark them if it is time."""
+    def accept(self, number: int, middle: int) -> None:
+        """Take the last point that was looked at as the duals of round `number`, and add it to the sums."""
         now = self.local.state
+        assert self.clipped is not None
+        if len(self.flips.points):
+            NUMPY.count(now.flip_count, self.flips.points)
+        now.dual, now.signs, self.clipped = self.local.signs * self.clipped, self.local.signs, None
         now.weight_sum = now.weight_sum + now.signs * now.dual
-        now.marks.note(number, now.weight_sum, None, exact)
+        now.marks.note(number, now.weight_sum, middle)
+        self.local.waiting.append((now.dual, now.signs))
+
+    def closing_product(self) -> np.ndarray:
+        """F' of the weights of all rounds that wait to be closed, (rank, rounds * columns)."""
+        return np.concatenate([self.inner(signs * dual) for dual, signs in self.local.waiting], axis=1)
+
+    def closing(self, inner: np.ndarray) -> KKTSums:
+        """Sums over these rows that close the waiting rounds."""
+        local, columns = self.local, self.local.state.dual.shape[1]
+        parts = [self.outer(inner[:, at : at + columns]) for at in range(0, inner.shape[1], columns)]
+        sums = local.closing_sums(parts)
+        local.waiting = []
+        return sums
 
     def average(self, number: int, first: int) -> np.ndarray:
         """F' of the averaged weights over the rounds after `first`."""
         now = self.local.state
-        _, weights, _ = now.marks.nearest(first)
+        _, weights = now.marks.nearest(first)
         return self.inner((now.weight_sum - weights) / max(number - first, 1))
 
     def moved(self, inner: np.ndarray, bias: np.ndarray) -> np.ndarray | None:

@@ -1,14 +1,14 @@
 """The operations of a round on a cluster: sums over workers in place of sums over rows.
 
-A round exchanges, for each worker: the candidates (exchange 1), the product F'[v, w] of the size of the rank
-(exchange 2), and scalars for the bias and the projection (exchange 3 and one more for each further pass over mu). The
-flips are drawn here, from the same stream as on one machine; the round itself is the one of game/game.py.
+A round exchanges, for each worker: the candidates (exchange 1), the product F'v of the size of the rank (exchange 2),
+and scalars for the projection (exchange 3 and one more for each further pass over mu). Closing some rounds takes two
+more, however many they are. The flips are drawn here, from the same stream as on one machine; the round itself is the
+one of game/game.py.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -18,9 +18,8 @@ import numpy as np
 from floral_learn.floral.dask_rows import ClusterRows
 from floral_learn.game.arrays import NUMPY
 from floral_learn.game.attackers import Flips, NoAttack, View
-from floral_learn.game.dual import KKTSums
-from floral_learn.game.game import Callback, play, play_round
-from floral_learn.game.operations import Verdict
+from floral_learn.game.dual import KKTSums, optimality_of
+from floral_learn.game.game import Callback, play
 from floral_learn.game.problem import Game
 from floral_learn.game.projections import Root, find_root
 from floral_learn.game.state import GameState, History, Marks
@@ -32,15 +31,7 @@ CHECKPOINT_SECONDS = 30.0
 def solve_on_workers(game: Game, rows: ClusterRows, callback: Callback | None = None) -> GameState:
     """Play `game` on the workers that hold `rows`, from the last checkpoint of `rows` to its end."""
     rounds = ClusterRounds(game, rows)
-    saved = time.monotonic()
-
-    def after_round(state: GameState) -> bool:
-        nonlocal saved
-        if state.round % CHECKPOINT_ROUNDS == 0 or time.monotonic() - saved > CHECKPOINT_SECONDS:
-            rows.checkpoint, saved = rounds.collect(), time.monotonic()
-        return callback is not None and bool(callback(state))
-
-    play(rounds, after_round)
+    play(rounds, callback)
     return rounds.collect()
 
 
@@ -49,22 +40,19 @@ class ClusterRounds:
 
     def __init__(self, game: Game, rows: ClusterRows) -> None:
         self.game, self.rows, self.columns = game, rows, game.games * game.width
-        self.step: tuple[Root, Flips]
         self.looked = 0
+        self.saved = time.monotonic()
         kept = rows.checkpoint
         if kept is not None:
             self.state = kept.copy(NUMPY)
         else:
-            empty, zeros = np.zeros((0, self.columns)), np.zeros(self.columns)
+            empty = np.zeros((0, self.columns))
             marks = Marks(Marks.stride_for(game.labels.shape[0] * self.columns, game.rounds))
-            self.state = GameState(0, empty, empty, zeros, empty, zeros, empty, History(), True, marks)
+            self.state = GameState(0, empty, empty, np.zeros(self.columns), empty, empty, History(), marks)
+        self.closed = self.state.round
         self.view = View(
             np.zeros((0, self.columns)), game.labels, game.n_classes, None, None, game.seeds, NUMPY, None, None
         )
-
-    def round(self, number: int) -> Iterator[Verdict]:
-        """Played by these operations."""
-        return play_round(self, number)
 
     def attack(self, number: int) -> Flips:
         """k of the candidates of all workers."""
@@ -78,24 +66,15 @@ class ClusterRounds:
         """Each worker flips its own rows."""
         self.flips = flips
 
-    def multiply(self, number: int) -> None:
-        """F' of both sets of weights, summed over the workers, back to each of them."""
+    def descend(self, number: int) -> None:
+        """F' of the weights, summed over the workers, back to each of them for its step and a first look at phi."""
         shares = _split(self.flips, self.rows.bounds)
         inner = np.sum(self.rows.each("product", own=shares), axis=0, dtype=np.float64)
-        last = number > self.game.rounds
-        eta = None if last else self.game.eta[number - 1]
-        self.answers = self.rows.each("advance", inner, eta, self.state.mu)
-
-    def judge(self) -> Verdict:
-        """From the sums of all workers."""
-        return Verdict.of(KKTSums.joined([closing for closing, _ in self.answers]), NUMPY)
-
-    def descend(self, number: int) -> None:
-        """Already made, with the products."""
+        self.answers = self.rows.each("advance", inner, self.game.eta[number - 1], self.state.mu)
 
     def project(self) -> Root:
         """The root of the sum over workers of phi."""
-        first = [part for _, part in self.answers]
+        first = self.answers
         left, right = np.min([part[0] for part in first], axis=0), np.max([part[1] for part in first], axis=0)
         known = np.array(self.state.mu)
 
@@ -109,25 +88,35 @@ class ClusterRounds:
         return find_root(sums, left, right, self.state.mu, np)
 
     def accept(self, found: Root, flips: Flips) -> None:
-        """The workers take the point that they looked at last."""
-        self.rows.each("accept")
-        self.state.mu, self.step = found.mu, (found, flips)
+        """The workers take the point that they looked at last; the marks of their sums are counted here, too."""
+        state, number = self.state, self.state.round + 1
+        self.rows.each("accept", number, self.game.rounds // 2)
+        state.mu = found.mu
+        state.marks.note(number, None, self.game.rounds // 2)
 
-    def add_up(self, verdict: Verdict) -> None:
-        """The sums lie on the workers; the marks of the bias here."""
-        state, game = self.state, self.game
-        exact = game.average_from if game.average_from is not None else game.rounds // 2
-        self.rows.each("add_up", state.round, exact)
-        state.bias_sum = state.bias_sum + verdict.bias
-        state.marks.note(state.round, None, state.bias_sum, exact)
+    def full(self) -> bool:
+        """Whether it is time for a checkpoint, which wants every round closed."""
+        late = time.monotonic() - self.saved > CHECKPOINT_SECONDS
+        return self.state.round - self.closed >= CHECKPOINT_ROUNDS or late
+
+    def close(self) -> None:
+        """From the sums of all workers; then a checkpoint, if it is time."""
+        waiting = self.state.round - self.closed
+        inner = np.sum(self.rows.each("closing_product"), axis=0, dtype=np.float64)
+        sums = KKTSums.joined(self.rows.each("closing", inner))
+        parts = *optimality_of(sums), sums.objective
+        self.state.history.close_rounds(*(part.reshape(waiting, -1) for part in parts))
+        self.closed = self.state.round
+        late = time.monotonic() - self.saved > CHECKPOINT_SECONDS
+        if self.state.round % CHECKPOINT_ROUNDS == 0 or late:
+            self.rows.checkpoint, self.saved = self.collect(), time.monotonic()
 
     def movement(self) -> np.ndarray:
         """Mean squared change per round of the averaged decision values since the last look."""
         state = self.state
-        wanted = self.game.average_from
-        first, _, bias = state.marks.nearest(state.round // 2 if wanted is None else wanted)
+        first, _ = state.marks.nearest(state.round // 2)
         inner = np.sum(self.rows.each("average", state.round, first), axis=0, dtype=np.float64)
-        found = self.rows.each("moved", inner, (state.bias_sum - bias) / max(state.round - first, 1))
+        found = self.rows.each("moved", inner, state.history.mean_bias(first, NUMPY))
         rounds, self.looked = state.round - self.looked, state.round
         if found[0] is None:
             return np.full(self.columns, np.inf)

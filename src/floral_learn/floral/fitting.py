@@ -31,7 +31,7 @@ from floral_learn.game.model import FittedModel, TrainingRecord, class_scores
 from floral_learn.game.pairs import PairedGram, Pairs
 from floral_learn.game.row_blocks import RowBlocks, gamma_of
 from floral_learn.game.state import GameResult, GameState
-from floral_learn.game.threads import threads_for
+from floral_learn.game.threads import threads_for_product
 from floral_learn.labels.suspicion import without_own
 
 Rows = np.ndarray | slice
@@ -147,8 +147,7 @@ def play_problem(problem: Problem, state: GameState | None = None, callback: Cal
     game = problem.game
     gram = game.gram
     work = 2.0 * game.cap.shape[0] * max(gram.nbytes / gram.n, 1) / 4 * game.games
-    columns = gram.backend.zeros((gram.n, 2 * game.games * game.width), gram.backend.float64)
-    with threads_for(work, lambda: gram.matmat(columns)):
+    with threads_for_product(work):
         if problem.solved:
             return minimise(game, SVM_TOL, state, callback)
         return solve(game, state, callback)

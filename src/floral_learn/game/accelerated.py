@@ -10,9 +10,8 @@ projected gradient rounds, as the paper's baselines play them, are `game.game.so
 from __future__ import annotations
 
 from floral_learn.game.arrays import outer
-from floral_learn.game.dual import gradient, kkt_sums
+from floral_learn.game.dual import gradient, kkt_sums, optimality_of
 from floral_learn.game.game import Callback, result_of
-from floral_learn.game.operations import Verdict
 from floral_learn.game.problem import Game
 from floral_learn.game.projections import PROJECTIONS
 from floral_learn.game.state import GameResult, GameState
@@ -83,13 +82,15 @@ def _descend(game: Game, state: GameState, tol: float, callback: Callback | None
         previous, before = state.dual, product
         state.dual, state.mu = found.dual, found.mu
         product = gram.matmat(signs * state.dual)
-        verdict = Verdict.of(kkt_sums(product, state.dual, signs, game.cap, backend, weight), backend)
+        sums = kkt_sums(product, state.dual, signs, game.cap, backend, weight)
+        bias, residual = optimality_of(sums, xp)
+        closed = bias, residual, sums.objective
         empty = backend.zeros((0, game.games), backend.int64)
-        state.history.open_round(game.steps[0], found.mu, found.iterations, found.converged.all(), empty)
-        state.history.close_round(verdict.bias, verdict.residual, verdict.objective)
-        state.round, state.closed = state.round + 1, True
+        state.history.add_round(game.steps[0], found.mu, found.iterations, found.converged.all(), empty)
+        state.history.close_rounds(*(part[None] for part in closed))
+        state.round += 1
         state.extra = {"previous": previous, "momentum": momentum}
-        state.settled = bool(verdict.residual.max() <= tol)
+        state.settled = bool(residual.max() <= tol)
         if callback is not None and callback(state):
             break
     return state

@@ -9,13 +9,16 @@ above uses ``backend.xp`` directly; only what differs between the two stands her
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.linalg import blas
 
 Array = Any  # numpy.ndarray or torch.Tensor
+FEW_COLUMNS = 3  # up to so many, a product column by column is faster than all at once
 INT64_MAX = np.iinfo(np.int64).max
 
 
@@ -83,10 +86,6 @@ class NumpyBackend:
         """Where work on the device is done: the device is the current one, and too little memory is a MemoryError."""
         return nullcontext()
 
-    def recording(self) -> bool:
-        """Whether operations are being recorded as a CUDA graph instead of run."""
-        return False
-
     def arange(self, n: int) -> Array:
         """0 .. n - 1."""
         return np.arange(n)
@@ -147,19 +146,29 @@ class NumpyBackend:
         For few columns the time is that of reading the matrix, and the symmetric routine reads half of it.
         """
         columns = self.cast(columns, matrix.dtype)
-        if columns.shape[1] > 3 or len(matrix) < 64 or not matrix.flags.c_contiguous:
+        symv = self.symmetric_routine(matrix) if columns.shape[1] <= FEW_COLUMNS else None
+        if symv is None:
             return np.asfortranarray(matrix @ np.ascontiguousarray(columns))
-        symv = blas.ssymv if matrix.dtype == np.float32 else blas.dsymv
-        return np.stack([symv(1.0, matrix.T, np.ascontiguousarray(column)) for column in columns.T]).T
+        return np.stack([symv(np.ascontiguousarray(column)) for column in columns.T]).T
+
+    def symmetric_routine(self, matrix: Array) -> Callable[[Array], Array] | None:
+        """BLAS's product of a symmetric `matrix` with a vector of its type, or None where it does not pay."""
+        if len(matrix) < 64 or not matrix.flags.c_contiguous:
+            return None
+        return partial(blas.ssymv if matrix.dtype == np.float32 else blas.dsymv, 1.0, matrix.T)
 
     def product(self, matrix: Array, columns: Array) -> Array:
         """``matrix @ columns``, column by column in memory.
 
         A few columns go one by one, which reads the matrix without repacking it.
         """
-        if columns.shape[1] > 3:
+        if columns.shape[1] > FEW_COLUMNS:
             return np.asfortranarray(matrix @ np.ascontiguousarray(columns))
         return np.stack([matrix @ np.ascontiguousarray(column) for column in columns.T]).T
+
+    def few_rows_times(self, rows: Array, matrix: Array) -> Array:
+        """``rows @ matrix``; a few rows go one by one, too."""
+        return np.stack([row @ matrix for row in rows]) if len(rows) <= FEW_COLUMNS else rows @ matrix
 
     def exp_(self, x: Array) -> Array:
         """``exp(x)``, in place."""
@@ -189,17 +198,6 @@ def _largest_of_many(keys: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 NUMPY = NumpyBackend()
-
-
-class NUMBERS:
-    """What small functions ask of numpy, for plain numbers: ten times faster than arrays of a single one."""
-
-    abs, minimum, maximum, all = abs, min, max, bool
-
-    @staticmethod
-    def where(which: bool, this: float, that: float) -> float:
-        """One of the two."""
-        return this if which else that
 
 
 def is_tensor(x: Any) -> bool:

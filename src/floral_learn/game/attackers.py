@@ -65,7 +65,7 @@ class Flips:
     """Points and their new labels, both (k, R); a negative point is an empty place."""
 
     points: Array
-    labels: Array
+    labels: Array | None
 
 
 class Attacker:
@@ -159,15 +159,15 @@ class RandomizedTopK(Attacker):
 
     def ranked(self, view: View) -> list[tuple[Array, np.ndarray]]:
         """The duals: one list, or one per class."""
-        lists = view.once("lists", lambda: self._lists(view))
+        lists = view.once("lists", lambda: self.row_lists(view, view.dual.shape[1]))
         if not lists:
             return []
         keys, where = ranking_keys(view.dual, view), view.backend.xp.where
         return [(keys if rows is None else where(rows, keys, -1), counts) for rows, counts in lists]
 
-    def _lists(self, view: View) -> list[tuple[Array | None, np.ndarray]]:
-        """Which rows each list of candidates is taken from (None: all), and how many of each column."""
-        games, columns = len(view.seeds), view.dual.shape[1]
+    def row_lists(self, view: View, columns: int) -> list[tuple[Array | None, np.ndarray]]:
+        """Which rows each list of candidates is taken from (None: all), and how many of each of the `columns`."""
+        games = len(view.seeds)
         if int(np.max(self.flips, initial=0)) == 0:
             return []
         if self.class_budget is None:

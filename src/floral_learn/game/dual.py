@@ -64,14 +64,6 @@ def objective(product: Array, dual: Array, signs: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Optimality:
-    """The bias of the SVM for given duals, and how far these are from optimal."""
-
-    bias: Array  # (c,)
-    residual: Array  # (c,), libsvm's measure: the largest violation of the KKT conditions
-
-
-@dataclass(frozen=True)
 class KKTSums:
     """What rows contribute to bias, residual and objective; those of several sets of rows are joined by `joined`."""
 
@@ -80,10 +72,6 @@ class KKTSums:
     most: Array  # (c,), largest gap among points that could move up
     least: Array  # (c,), smallest gap among points that could move down
     objective: Array  # (c,)
-
-    def numbers(self) -> KKTSums:
-        """Of a single column, as plain numbers."""
-        return KKTSums(*(part.item() for part in (self.free, self.total, self.most, self.least, self.objective)))
 
     @classmethod
     def joined(cls, parts: list[KKTSums]) -> KKTSums:
@@ -104,7 +92,28 @@ def kkt_sums(
     backend: NumpyBackend = NUMPY,
     weight: Array | None = None,
 ) -> KKTSums:
-    """The sums over rows from which `optimality_of` reads bias and residual; arguments as in `optimality`."""
+    """The sums over rows from which `optimality_of` reads bias and residual.
+
+    Parameters
+    ----------
+    product, dual, signs : array of shape (n, c)
+        K (y * a), a and y.
+    cap : array of shape (n, 1) or (n, c)
+        Upper bounds.
+    backend : NumpyBackend
+        Where the arrays live.
+    weight : array of shape (n, 1) or (n, c), optional
+        Sample weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.game.dual import kkt_sums, optimality_of
+    >>> one = np.ones((2, 1))
+    >>> bias, residual = optimality_of(kkt_sums(np.array([[1.0], [-1.0]]), one, np.array([[1.0], [-1.0]]), 2 * one))
+    >>> bias.tolist(), residual.tolist()
+    ([0.0], [0.0])
+    """
     xp = backend.xp
     gap = signs - product
     positive = signs > 0
@@ -122,8 +131,8 @@ def kkt_sums(
     )
 
 
-def optimality_of(sums: KKTSums, xp: Any = np) -> Optimality:
-    """Bias and KKT residual from the sums over all rows.
+def optimality_of(sums: KKTSums, xp: Any = np) -> tuple[Array, Array]:
+    """Bias and KKT residual (libsvm's measure: the largest violation of the KKT conditions), (c,) each.
 
     With g_i = y_i - f_i, a bias b is consistent with the KKT conditions if g_i <= b for all points that could move up
     along y'a = 0 and g_i >= b for all that could move down. Free points can do both: the bias is their mean (weighted,
@@ -138,42 +147,4 @@ def optimality_of(sums: KKTSums, xp: Any = np) -> Optimality:
     upper = xp.where(least < infinity, least, lower)
     both = (most > -infinity) & (least < infinity)
     residual = xp.where(both & (lower > upper), lower - upper, 0.0)
-    return Optimality(xp.where(sums.free > 0, mean, (lower + upper) / 2), residual)
-
-
-def optimality(
-    product: Array,
-    dual: Array,
-    signs: Array,
-    cap: Array,
-    backend: NumpyBackend = NUMPY,
-    weight: Array | None = None,
-) -> Optimality:
-    """Bias and KKT residual of ``dual`` (see `optimality_of`).
-
-    Parameters
-    ----------
-    product, dual, signs : array of shape (n, c)
-        K (y * a), a and y.
-    cap : array of shape (n, 1) or (n, c)
-        Upper bounds.
-    backend : NumpyBackend
-        Where the arrays live.
-    weight : array of shape (n, 1) or (n, c), optional
-        Sample weights.
-
-    Returns
-    -------
-    Optimality
-        ``bias`` and ``residual``, (c,) each.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from floral_learn.game.dual import optimality
-    >>> one = np.ones((2, 1))
-    >>> found = optimality(np.array([[1.0], [-1.0]]), one, np.array([[1.0], [-1.0]]), 2 * one)
-    >>> found.bias.tolist(), found.residual.tolist()
-    ([0.0], [0.0])
-    """
-    return optimality_of(kkt_sums(product, dual, signs, cap, backend, weight), backend.xp)
+    return xp.where(sums.free > 0, mean, (lower + upper) / 2), residual

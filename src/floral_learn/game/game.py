@@ -1,44 +1,32 @@
-"""The game of the paper's Algorithm 1 (two classes) and Algorithm 3 (one against all): the round, and the loop around
-it.
+"""The game of the paper's Algorithm 1 (two classes) and Algorithm 3 (one against all).
 
 In each round an attacker flips k of the given labels and the SVM answers with one projected gradient step on its dual:
 
     flips = k points among the B largest duals         yt = labels with those flipped
     dual  = project(dual - eta * (yt * K (yt * dual) - 1),  yt'dual = 0, 0 <= dual <= cap)
 
-`play_round` is the only place where this is written; it is made of operations (game/operations.py) that numpy, torch,
-CUDA graphs and the workers of a cluster supply. One pass over K per round serves two purposes: its first half closes
-the round before (bias, objective, KKT residual), its second half is the gradient of this one, under its flips.
+`play` is the only place where this is written; it is made of operations (game/operations.py) that numpy, torch and the
+workers of a cluster supply. Bias, objective and KKT residual of a round take a product with K of their own, and only
+the averaged model and the history need them: rounds are closed many at a time, unless a callback looks at each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from floral_learn.game.cuda_graph import GraphRows, recordable
-from floral_learn.game.operations import LocalRows, Rows, Verdict
+from floral_learn.game.one_column import OneColumn, is_one_column
+from floral_learn.game.operations import LocalRows, Rows
 from floral_learn.game.problem import Game, step_schedule
 from floral_learn.game.state import GameResult, GameState
 
-__all__ = ["Callback", "Game", "GameResult", "GameState", "play", "play_round", "result_of", "solve", "step_schedule"]
+__all__ = ["Callback", "Game", "GameResult", "GameState", "play", "result_of", "solve", "step_schedule"]
 
 Callback = Callable[[GameState], Any]
 # A game is looked at after these rounds to see whether it has settled: 48, 64, 96, 128, 192, ...
 LOOKS = frozenset(first << i for first in (48, 64) for i in range(32))
-
-
-def play_round(rows: Rows, number: Any) -> Iterator[Verdict]:
-    """Round `number` of Algorithm 1 / 3; half way through, the round before is judged, and the game may end there."""
-    flips = rows.attack(number)  # line 3: k points at random among the B largest duals
-    rows.relabel(flips)  # line 4: y_t, the GIVEN labels with those flipped
-    rows.multiply(number)  # K (y_{t-1} lam_{t-1}) and K (y_t lam_{t-1}), in one pass
-    yield rows.judge()  # bias, residual and objective of lam_{t-1}
-    rows.descend(number)  # line 5: z = lam_{t-1} - eta_t (y_t * K (y_t * lam_{t-1}) - 1)
-    root = rows.project()  # line 6: mu with y_t' clip(z - mu y_t, 0, C) = 0
-    rows.accept(root, flips)  # lam_t = clip(z - mu y_t, 0, C)
 
 
 def play(rows: Rows, callback: Callback | None = None) -> GameState:
@@ -46,26 +34,26 @@ def play(rows: Rows, callback: Callback | None = None) -> GameState:
     over.
     """
     game, state = rows.game, rows.state
-    while not (state.settled and game.tol is not None):  # a game that had settled when it was saved stays as it is
-        current = rows.round(state.round + 1)
-        verdict = next(current)
-        if not state.closed:
-            state.history.close_round(verdict.bias, verdict.residual, verdict.objective)
-            rows.add_up(verdict)
-            state.closed = True
-            if game.tol is not None and state.round in LOOKS:
-                state.movement = float(rows.movement().mean())
-                state.settled = state.movement <= game.tol
-            if (callback is not None and callback(state)) or state.settled:
-                return state
-        if state.round >= game.rounds:
-            return state
-        for _ in current:  # the second half of the round
-            pass
-        root, flips = rows.step
+    if game.tol is not None and state.settled:
+        return state  # it had settled when it was saved: it stays as it is
+    while state.round < game.rounds:
+        number = state.round + 1
+        flips = rows.attack(number)  # line 3: k points at random among the B largest duals
+        rows.relabel(flips)  # line 4: y_t, the GIVEN labels with those flipped
+        rows.descend(number)  # line 5: z = lam_{t-1} - eta_t (y_t * K (y_t * lam_{t-1}) - 1)
+        root = rows.project()  # line 6: mu with y_t' clip(z - mu y_t, 0, C) = 0
+        rows.accept(root, flips)  # lam_t = clip(z - mu y_t, 0, C)
         kept = flips.points if game.keep_flips else flips.points[:0]
-        state.history.open_round(game.steps[state.round], root.mu, root.iterations, root.converged.all(), kept)
-        state.round, state.closed = state.round + 1, False
+        state.history.add_round(game.steps[number - 1], root.mu, root.iterations, root.converged.all(), kept)
+        state.round = number
+        look = game.tol is not None and number in LOOKS
+        if look or callback is not None or number == game.rounds or rows.full():
+            rows.close()
+        if look and game.tol is not None:
+            state.movement = float(rows.movement().mean())
+            state.settled = state.movement <= game.tol
+        if (callback is not None and callback(state)) or state.settled:
+            break
     return state
 
 
@@ -79,7 +67,7 @@ def solve(game: Game, state: GameState | None = None, callback: Callback | None 
     state : GameState, optional
         Where to go on from; a state saved by a callback continues with the same bits.
     callback : callable, optional
-        Called with the state each time a round is closed; a true answer ends the game there.
+        Called with the state after each round; a true answer ends the game there.
 
     Returns
     -------
@@ -104,12 +92,12 @@ def solve(game: Game, state: GameState | None = None, callback: Callback | None 
         if state is None:
             state = GameState.start(signs, game.games, backend, game.rounds)
         state = state.check_fits(signs, game.games, game.rounds)
-        rows = (GraphRows if recordable(game) else LocalRows)(game, state.copy(backend))
-        return result_of(game, play(rows, callback))
+        rows = OneColumn if is_one_column(game) else LocalRows
+        return result_of(game, play(rows(game, state.copy(backend)), callback))
 
 
 def result_of(game: Game, state: GameState, average: bool = True) -> GameResult:
-    """The outcome as it stands in `state`, which must be closed (as callbacks and `solve` see it).
+    """The outcome as it stands in `state`, whose rounds must be closed (as callbacks and `solve` see them).
 
     Parameters
     ----------
@@ -143,7 +131,7 @@ def result_of(game: Game, state: GameState, average: bool = True) -> GameResult:
     bias, residual = (history[name][-1] if state.round else np.zeros(columns) for name in ("bias", "residual"))
     first, mean_weights, mean_bias = max(state.round - 1, 0), weights, bias
     if average and state.round:
-        first, mean_weights, mean_bias = state.averages(game.average_from)
+        first, mean_weights, mean_bias = state.averages(backend)
     return GameResult(
         dual=backend.numpy(state.dual),
         weights=weights,

@@ -15,6 +15,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from floral_learn.game.arrays import NUMPY, Array, NumpyBackend, draw
 from floral_learn.game.kernels import Kernel
 
+TILE_NUMBERS = 2**15  # kernel values made at a time for a dense matrix in main memory
 TINY = 1e-140  # a kernel of smaller values is refused
 
 
@@ -40,7 +41,6 @@ class Gram:
     """
 
     kind = ""
-    recordable = True  # whether a product stays on the device from beginning to end
     n: int
     dtype: str
     nbytes: int
@@ -85,8 +85,9 @@ class Gram:
             return vector - normal * (normal * vector).sum() if centred else vector
 
         def image(vector: np.ndarray) -> np.ndarray:
-            found = centre(root * self.matmat(root * centre(self.backend.columns(vector.reshape(-1)))))
-            return self.backend.numpy(found)[:, 0]
+            v = centre(self.backend.columns(vector.reshape(-1)))
+            found = self.matmat(v) if weight is None else root * self.matmat(root * v)
+            return self.backend.numpy(centre(found))[:, 0]
 
         if self.n - centred <= 2:  # too small for an iteration
             matrix = np.stack([image(unit) for unit in np.eye(self.n)])
@@ -158,7 +159,8 @@ class DenseGram(Gram):
         rows = kernel.prepare(X, backend, dtype)
         n = rows.shape[0]
         matrix = backend.empty_square(n, dtype)
-        tile = max(64, min(1024, n))
+        # Tiles that fit in a cache; each serves both triangles, so that small ones also save kernel values.
+        tile = 1024 if backend.name == "torch" else max(64, TILE_NUMBERS // max(n, 1))
         for start in range(0, n, tile):
             stop = min(start + tile, n)
             block = kernel(rows[start:stop], rows[start:], backend)
@@ -210,7 +212,6 @@ class ChunkedGram(Gram):
     """
 
     kind = "chunked"
-    recordable = False
 
     def __init__(
         self,

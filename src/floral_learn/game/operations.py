@@ -1,19 +1,16 @@
 """What a round asks of the rows: flips, products with K, sums over rows, the root of the projection.
 
-`game/game.py` has the round and the loop around it, once. Where the rows are decides who answers: `LocalRows` for one
-process (numpy, or torch on any device), `GraphRows` for rounds recorded as a CUDA graph, `ClusterRounds` for the
-workers of a cluster.
+`game/game.py` has the loop, once. Where the rows are decides who answers: `LocalRows` for one process (numpy, or torch
+on any device), `ClusterRounds` for the workers of a cluster.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from floral_learn.game.arrays import NUMBERS, Array, outer
+from floral_learn.game.arrays import Array, outer
 from floral_learn.game.attackers import Flips, View, tie_order
 from floral_learn.game.dual import KKTSums, gradient, kkt_sums, optimality_of
 from floral_learn.game.projections import PROJECTIONS, Root
@@ -22,23 +19,9 @@ from floral_learn.game.state import GameState
 if TYPE_CHECKING:
     from floral_learn.game.problem import Game
 
-
-@dataclass(frozen=True)
-class Verdict:
-    """Bias, KKT residual and objective of the round just played, (columns,) each."""
-
-    bias: Array
-    residual: Array
-    objective: Array
-
-    @classmethod
-    def of(cls, sums: KKTSums, backend: Any) -> Verdict:
-        """From sums over all rows."""
-        if backend.name == "numpy" and len(sums.objective) == 1:
-            number = optimality_of(sums.numbers(), NUMBERS)
-            return cls(np.array([number.bias]), np.array([number.residual]), sums.objective)
-        found = optimality_of(sums, backend.xp)
-        return cls(found.bias, found.residual, sums.objective)
+WAITING = 64  # rounds closed at once at most ...
+WAITING_NUMBERS = 2**14  # ... and fewer where their duals would be more numbers than a cache holds ...
+WAITING_TOGETHER = {"numpy": 2**18, "torch": 2**24}  # ... or, where one pass over K serves all, than memory can spare
 
 
 class Rows(Protocol):
@@ -46,34 +29,27 @@ class Rows(Protocol):
 
     game: Game
     state: GameState  # where the game stands
-    step: tuple[Root, Flips]  # of the round just played
 
-    def round(self, number: int) -> Iterator[Verdict]:
-        """The round `number`, played by these operations (`game.game.play_round`)."""
-
-    def attack(self, number: Any) -> Flips:
+    def attack(self, number: int) -> Flips:
         """The attacker's flips for round `number`, from the duals of the round before."""
 
     def relabel(self, flips: Flips) -> None:
         """The given labels with `flips` applied become those of the round."""
 
-    def multiply(self, number: Any) -> None:
-        """One pass over K: with the weights of the round before, and with these under the new labels."""
-
-    def judge(self) -> Verdict:
-        """The round before, from the first of the two products."""
-
-    def descend(self, number: Any) -> None:
-        """z = lam - eta_t (y_t * K (y_t * lam) - 1), from the second product."""
+    def descend(self, number: int) -> None:
+        """z = lam - eta_t (y_t * K (y_t * lam) - 1), with one pass over K."""
 
     def project(self) -> Root:
         """The root mu of y_t' clip(z - mu y_t, 0, C) = 0."""
 
     def accept(self, found: Root, flips: Flips) -> None:
-        """The projected z becomes the duals of the round; `step` holds both for the history."""
+        """The projected z becomes the duals of the round, and is added to the sums of the averaged model."""
 
-    def add_up(self, verdict: Verdict) -> None:
-        """Add the round before to the sums that the averaged model is made of, and mark them if it is time."""
+    def full(self) -> bool:
+        """Whether as many rounds wait to be closed as there is room for."""
+
+    def close(self) -> None:
+        """Bias, KKT residual and objective of all rounds that wait for them, into the history."""
 
     def movement(self) -> np.ndarray:
         """Mean squared change per round of the averaged decision values since the last call, (columns,).
@@ -88,66 +64,46 @@ class LocalRows:
     def __init__(self, game: Game, state: GameState) -> None:
         self.game, self.state, self.backend = game, state, game.gram.backend
         self.view = view_of(game)
-        self.step: tuple[Root, Flips]
+        self.waiting: list[tuple[Array, Array]] = []  # duals and labels of rounds that are not closed
+        n, columns = state.dual.shape
+        # A product of several columns, or one on a GPU, spends its time on reading K; it may as well serve many rounds.
+        self.together = columns > 1 or self.backend.kernels is not None
+        room = WAITING_TOGETHER[self.backend.name] if self.together else WAITING_NUMBERS
+        self.room = max(1, min(WAITING, room // max(1, n * columns)))
 
-    def round(self, number: int) -> Iterator[Verdict]:
-        """Play it here."""
-        from floral_learn.game.game import play_round
-
-        return play_round(self, number)
-
-    def attack(self, number: Any) -> Flips:
+    def attack(self, number: int) -> Flips:
         """The flips for round `number`."""
         attacker, state = self.game.attacker_of(number), self.state
-        scores = None
+        self.view.dual, self.view.scores = state.dual, None
         if attacker.needs_scores:
             now = self.game.gram.matmat(state.signs * state.dual)
-            scores = now + Verdict.of(self.sums(now), self.backend).bias
-        self.view.dual, self.view.scores = state.dual, scores
+            sums = self.sums(now, state.dual, state.signs)
+            self.view.scores = now + optimality_of(sums, self.backend.xp)[0]
         return attacker(self.view, number)
 
     def relabel(self, flips: Flips) -> None:
         """Labels of the round."""
         self.signs = self.game.signs(flips)
 
-    def multiply(self, number: Any) -> None:
-        """Both products; one where the game is over, none where all duals are zero."""
-        state, gram = self.state, self.game.gram
-        if isinstance(number, int) and number == 1 and not bool((state.dual != 0).any()):
-            self.now = self.ahead = state.dual
-        elif isinstance(number, int) and number > self.game.rounds:
-            self.now = gram.matmat(state.signs * state.dual)
-        else:
-            both = gram.matmat(self.weights())
-            self.now, self.ahead = both[:, : state.dual.shape[1]], both[:, state.dual.shape[1] :]
+    def descend(self, number: int) -> None:
+        """The gradient step; where all duals are zero, as in the first round, so is the product."""
+        dual = self.state.dual
+        still = number == 1 and not bool((dual != 0).any())
+        self.move(dual if still else self.product(self.weights()), self.game.eta[number - 1])
+
+    def product(self, weights: Array) -> Array:
+        """K times columns."""
+        return self.game.gram.matmat(weights)
 
     def weights(self) -> Array:
-        """Signed duals under the labels of the round before and under the new ones, side by side."""
-        state = self.state
-        return self.backend.side_by_side(state.signs * state.dual, self.signs * state.dual)
+        """The duals of the round before under the labels of this one, signed."""
+        return self.signs * self.state.dual
 
-    def judge(self) -> Verdict:
-        """Bias, residual and objective of the round before."""
-        return Verdict.of(self.sums(self.now), self.backend)
-
-    def sums(self, product: Array) -> KKTSums:
-        """What closes the round before, from its product with K."""
-        game, state = self.game, self.state
-        return kkt_sums(product, state.dual, state.signs, game.cap, self.backend, game.weight)
-
-    def descend(self, number: Any) -> None:
-        """The gradient step."""
-        self.move(self.step_of(number))
-
-    def move(self, eta: Array) -> None:
+    def move(self, product: Array, eta: Array) -> None:
         """A step of `eta` (columns,) down the gradient; a row of weight w moves w times as far."""
         weight = self.game.weight
         eta = eta if weight is None else outer(weight, eta)
-        self.moved = self.state.dual - eta * gradient(self.ahead, self.signs)
-
-    def step_of(self, number: Any) -> Array:
-        """eta of round `number`, (columns,)."""
-        return self.game.eta[number - 1]
+        self.moved = self.state.dual - eta * gradient(product, self.signs)
 
     def project(self) -> Root:
         """The projection, as the game asks for it; `accept` takes its point."""
@@ -163,25 +119,56 @@ class LocalRows:
         if len(flips.points):
             self.backend.count(state.flip_count, flips.points)
         state.dual, state.signs, state.mu = self.projected, self.signs, found.mu
-        self.step = found, flips
+        self.add_up(state.round + 1)
 
-    def add_up(self, verdict: Verdict) -> None:
-        """Sums over all rounds, and marks on the way."""
+    def add_up(self, number: int) -> None:
+        """Add round `number` to the sums that the averaged model is made of, and mark them if it is time."""
         state = self.state
         state.weight_sum = state.weight_sum + state.signs * state.dual
-        state.bias_sum = state.bias_sum + verdict.bias
-        self.mark(state.weight_sum, state.bias_sum)
+        state.marks.note(number, state.weight_sum, self.game.rounds // 2)
+        self.waiting.append((state.dual, state.signs))
 
-    def mark(self, weights: Array, bias: Array) -> None:
-        """Keep the sums of this round, if its turn has come."""
-        exact = self.game.average_from if self.game.average_from is not None else self.game.rounds // 2
-        self.state.marks.note(self.state.round, weights, bias, exact)
+    def full(self) -> bool:
+        """Whether it is time to close."""
+        return len(self.waiting) >= self.room
+
+    def close(self) -> None:
+        """All rounds that wait, at once; a game of one column has the same bits in any company."""
+        columns = self.state.dual.shape[1]
+        weights = [signs * dual for dual, signs in self.waiting]
+        if not self.together or len(weights) == 1:
+            products = [self.product(part) for part in weights]
+        else:
+            shared = self.product(self.backend.side_by_side(*weights))
+            products = [shared[:, at : at + columns] for at in range(0, shared.shape[1], columns)]
+        sums = self.closing_sums(products)
+        bias, residual = optimality_of(sums, self.backend.xp)
+        rounds = (len(self.waiting), -1)
+        self.state.history.close_rounds(*(part.reshape(rounds) for part in (bias, residual, sums.objective)))
+        self.waiting = []
+
+    def closing_sums(self, products: list[Array]) -> KKTSums:
+        """Sums over rows that close the waiting rounds, (rounds * columns,) each, from the products of each with K."""
+        duals, signs = zip(*self.waiting)
+        if len(products) == 1:
+            return self.sums(products[0], duals[0], signs[0])
+        stack = self.backend.side_by_side
+        return self.sums(stack(*products), stack(*duals), stack(*signs), len(products))
+
+    def sums(self, product: Array, dual: Array, signs: Array, rounds: int = 1) -> KKTSums:
+        """What bias, residual and objective are read from, for one or several rounds side by side."""
+        cap, weight = self.game.cap, self.game.weight
+        if rounds > 1:
+            stack = self.backend.side_by_side
+            cap = cap if cap.shape[1] == 1 else stack(*[cap] * rounds)
+            weight = weight if weight is None or weight.shape[1] == 1 else stack(*[weight] * rounds)
+        return kkt_sums(product, dual, signs, cap, self.backend, weight)
 
     def movement(self) -> np.ndarray:
         """Mean squared change per round of the averaged decision values since the last look, over the rows that
         play.
         """
-        _, weights, bias = self.state.averages(self.game.average_from)
+        _, weights, bias = self.state.averages(self.backend)
         kept = self.state.extra  # there, so that a game that is continued ends where it would have ended
         before, at = kept.get("seen"), kept.get("seen_at")
         scores = self.game.gram.matmat(weights) + bias

@@ -146,7 +146,6 @@ class PairedGram(Gram):
             self.blocks = self._laid_out(base)
             size = count * m * m * np.dtype(base.dtype).itemsize
         self.nbytes = base.nbytes + size
-        self.recordable = base.recordable and size > 0
 
     def _laid_out(self, base: DenseGram) -> Array:
         """(P, m, m), zero where a game has no row."""
@@ -179,11 +178,12 @@ class PairedGram(Gram):
         inner = backend.xp.zeros((times, count, rank), dtype=backend.float64, **backend.placed)
         for part in self.by_class:
             own = backend.cast(flat[:, part.places].reshape(-1, len(part.factor)), part.factor.dtype)
-            inner[:, part.pairs] += (own @ part.factor).reshape(times, len(part.pairs), rank)
+            inner[:, part.pairs] += backend.few_rows_times(own, part.factor).reshape(times, len(part.pairs), rank)
         out = backend.xp.zeros((times, count * self.n), dtype=backend.float64, **backend.placed)
         for part in self.by_class:
             own = backend.cast(inner[:, part.pairs].reshape(-1, rank), part.factor.dtype)
-            out[:, part.places] = backend.cast(own @ part.turned, backend.float64).reshape(times, -1)
+            product = backend.few_rows_times(own, part.turned)
+            out[:, part.places] = backend.cast(product, backend.float64).reshape(times, -1)
         return out.reshape(times * count, self.n).T
 
     def _through_all(self, columns: Array, times: int) -> Array:

@@ -37,7 +37,9 @@ class Probe:
 
     def __init__(self, rows: np.ndarray, labels: np.ndarray, n_classes: int) -> None:
         self.rows = rows
-        self.factor = np.zeros((len(rows), 0))
+        self.factor = np.zeros((len(rows), 64), order="F")  # F at the sample, with room for more columns
+        self.square = np.zeros((64, 64))  # F'F over the rows that train
+        self.rank = 0
         self.train = len(rows) // 2
         classes = np.arange(1, 2) if n_classes == 2 else np.arange(n_classes)
         self.targets = 2.0 * (labels[: self.train, None] == classes) - 1
@@ -60,7 +62,16 @@ class Probe:
 
     def extend(self, columns: np.ndarray) -> None:
         """Append columns of F at the sample and predict again."""
-        self.factor = np.hstack([self.factor, columns])
+        done, self.rank = self.rank, self.rank + columns.shape[1]
+        if self.rank > self.factor.shape[1]:
+            size = max(self.rank, 2 * self.factor.shape[1])
+            former, square = self.factor, self.square
+            self.factor, self.square = np.zeros((len(former), size), order="F"), np.zeros((size, size))
+            self.factor[:, :done], self.square[:done, :done] = former[:, :done], square[:done, :done]
+        self.factor[:, done : self.rank] = columns
+        seen = self.factor[: self.train, : self.rank]
+        self.square[: self.rank, done : self.rank] = seen.T @ seen[:, done:]
+        self.square[done : self.rank, : self.rank] = self.square[: self.rank, done : self.rank].T
         answers = self._predict()
         self.changed.append(1.0 if self.answers is None else float(np.mean(answers != self.answers)))
         self.answers = answers
@@ -76,9 +87,9 @@ class Probe:
         return f"the last columns changed {share}"
 
     def _predict(self) -> np.ndarray:
-        seen, unseen = self.factor[: self.train], self.factor[self.train :]
+        seen, unseen = self.factor[: self.train, : self.rank], self.factor[self.train :, : self.rank]
         mean, middle = seen.mean(axis=0), self.targets.mean(axis=0)
-        square = seen.T @ seen - self.train * np.outer(mean, mean)
+        square = self.square[: self.rank, : self.rank] - self.train * np.outer(mean, mean)
         last = len(square) - 1
         top = float(eigh(square, eigvals_only=True, subset_by_index=(last, last))[0])
         square[np.diag_indices_from(square)] += max(RIDGE * top, 1e-12)

@@ -7,7 +7,6 @@ of two classes is one column; a one-vs-rest game of M classes (Algorithm 3) is M
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -38,16 +37,12 @@ class Game:
         One random stream per game.
     warm_up : int
         First rounds without flips.
-    average_from : int, optional
-        Rounds after this one enter the averaged model; by default the last half of the rounds that were played.
     projection : str
         ``"exact"`` or ``"fixed_point"``.
     eligible : bool ndarray of shape (n,) or (n, R), optional
         Which labels may be flipped; all by default.
     weight : float ndarray of shape (n,) or (n, R), optional
         Sample weights, above 0: a row of weight 2 plays as two equal rows (`cap` must hold C * weight).
-    one_vs_rest : bool
-        Use one column per class even for two classes (for checking: it must not change the model).
     tol : float, optional
         End the game once the averaged decision values on the rows have settled: their mean squared change per round,
         from one look to the next (after 48, 64, 96, 128, ... rounds), is at most `tol` on the mean over columns. None
@@ -83,11 +78,9 @@ class Game:
     n_classes: int = 2
     seeds: np.ndarray | int = 0
     warm_up: int = 1
-    average_from: int | None = None
     projection: str = "exact"
     eligible: np.ndarray | None = None
     weight: np.ndarray | None = None
-    one_vs_rest: bool = False
     tol: float | None = None
     row_ids: np.ndarray | None = None
     keep_flips: bool = True
@@ -125,17 +118,16 @@ class Game:
     @property
     def width(self) -> int:
         """M, columns of one game."""
-        return 1 if self.n_classes == 2 and not self.one_vs_rest else self.n_classes
+        return 1 if self.n_classes == 2 else self.n_classes
 
     @property
     def rounds(self) -> int:
         """T, the most rounds to be played."""
         return len(self.steps)
 
-    def attacker_of(self, number: Any) -> Attacker:
-        """Who flips in round `number`: nobody while the game warms up, or when it is over and only to be closed."""
-        quiet = isinstance(number, int) and not self.warm_up < number <= self.rounds
-        return NoAttack() if quiet else self.attacker
+    def attacker_of(self, number: int) -> Attacker:
+        """Who flips in round `number`: nobody while the game warms up."""
+        return self.attacker if number > self.warm_up else NoAttack()
 
     def signs(self, flips: Flips | None = None) -> Array:
         """-1 / +1 labels of every column, (n, R * M), with `flips` applied to the given labels."""

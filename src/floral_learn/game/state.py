@@ -9,7 +9,7 @@ import numpy as np
 
 from floral_learn.game.arrays import Array, NumpyBackend
 
-_ARRAYS = ("dual", "signs", "mu", "weight_sum", "bias_sum", "flip_count")
+_ARRAYS = ("dual", "signs", "mu", "weight_sum", "flip_count")
 MARK_BYTES = 64_000_000  # memory for the sums that are kept on the way, see `Marks`
 
 
@@ -25,7 +25,7 @@ class History:
         names = ("mu", "step", "projection_iterations", "projected", "flips", "objective", "residual", "bias")
         self.rows: dict[str, list[Any]] = {name: [] for name in names}
 
-    def open_round(self, step: np.ndarray, mu: Array, iterations: Any, projected: Any, flips: Array) -> None:
+    def add_round(self, step: np.ndarray, mu: Array, iterations: Any, projected: Any, flips: Array) -> None:
         """What is known once the step is made."""
         self.rows["step"].append(step)
         self.rows["mu"].append(mu)
@@ -33,11 +33,16 @@ class History:
         self.rows["projected"].append(projected)
         self.rows["flips"].append(flips)
 
-    def close_round(self, bias: Array, residual: Array, objective: Array) -> None:
-        """What the next pass over K tells about the step."""
-        self.rows["bias"].append(bias)
-        self.rows["residual"].append(residual)
-        self.rows["objective"].append(objective)
+    def close_rounds(self, bias: Array, residual: Array, objective: Array) -> None:
+        """What a product with K tells about the oldest rounds that are still open, (rounds, columns) each."""
+        self.rows["bias"].extend(bias)
+        self.rows["residual"].extend(residual)
+        self.rows["objective"].extend(objective)
+
+    def mean_bias(self, first: int, backend: NumpyBackend) -> Array:
+        """Mean bias of the rounds after `first`: a difference of running sums, as the mean duals are."""
+        sums = backend.xp.stack([backend.array(row) for row in self.rows["bias"]]).cumsum(0)
+        return (sums[-1] - (sums[first - 1] if first else 0.0)) / (len(sums) - first)
 
     def __len__(self) -> int:
         return len(self.rows["step"])
@@ -76,28 +81,26 @@ class Marks:
     stride: int = 1
     rounds: list[int] = field(default_factory=list)
     weights: list[Array] = field(default_factory=list)  # of (n, columns)
-    biases: list[Array] = field(default_factory=list)  # of (columns,)
 
     @staticmethod
     def stride_for(numbers: int, rounds: int) -> int:
         """Rounds between two marks of `numbers` float64 each, for a game of at most `rounds` rounds."""
         return max(1, -(-rounds * numbers * 4 // MARK_BYTES))
 
-    def note(self, number: int, weights: Array, bias: Array, exact: int | None) -> None:
-        """Keep the sums after round `number`, if its turn has come (round `exact` always is kept); let go of old
+    def note(self, number: int, weights: Array, middle: int) -> None:
+        """Keep the sums after round `number`, if its turn has come (round `middle` is always kept); let go of old
         ones.
         """
-        if number % self.stride == 0 or number == exact:
+        if number % self.stride == 0 or number == middle:
             self.rounds.append(number)
             self.weights.append(weights)
-            self.biases.append(bias)
-        while len(self.rounds) > 1 and self.rounds[1] <= number // 2 and self.rounds[0] != exact:
-            del self.rounds[0], self.weights[0], self.biases[0]
+        while len(self.rounds) > 1 and self.rounds[1] <= number // 2 and self.rounds[0] != middle:
+            del self.rounds[0], self.weights[0]
 
-    def nearest(self, number: int) -> tuple[int, Array, Array]:
+    def nearest(self, number: int) -> tuple[int, Array]:
         """The marked round nearest to `number`, and its sums."""
         best = min(range(-1, len(self.rounds)), key=lambda i: abs((self.rounds[i] if i >= 0 else 0) - number))
-        return (0, 0.0, 0.0) if best < 0 else (self.rounds[best], self.weights[best], self.biases[best])
+        return (0, 0.0) if best < 0 else (self.rounds[best], self.weights[best])
 
 
 @dataclass
@@ -112,14 +115,12 @@ class GameState:
         lambda_t, and the labels of this round, flips included.
     mu : array of shape (columns,)
         The projection's root: the next one starts there.
-    weight_sum, bias_sum : array
-        Sums of signs * dual and of the bias over all rounds that are closed.
+    weight_sum : array of shape (n, columns)
+        Sum of signs * dual over all rounds.
     flip_count : array of shape (n, R)
         How often each label was flipped.
     history : History
         The record.
-    closed : bool
-        Whether bias, objective and residual of this round are in the history.
     marks : Marks
         Earlier sums, for the average over the last half.
     settled : bool
@@ -145,10 +146,8 @@ class GameState:
     signs: Array
     mu: Array
     weight_sum: Array
-    bias_sum: Array
     flip_count: Array
     history: History
-    closed: bool = False
     marks: Marks = field(default_factory=Marks)
     settled: bool = False
     movement: float = float("inf")
@@ -165,10 +164,8 @@ class GameState:
             signs=signs,
             mu=zeros((columns,), backend.float64),
             weight_sum=zeros((n, columns), backend.float64),
-            bias_sum=zeros((columns,), backend.float64),
             flip_count=zeros((n, games), backend.int64),
             history=History(),
-            closed=True,
             marks=Marks(Marks.stride_for(n * columns, rounds)),
         )
 
@@ -178,29 +175,26 @@ class GameState:
             self.marks,
             rounds=list(self.marks.rounds),
             weights=list(self.marks.weights),
-            biases=list(self.marks.biases),
         )
         flip_count = backend.copy(self.flip_count)
         return replace(self, flip_count=flip_count, history=self.history.copy(), marks=marks, extra=dict(self.extra))
 
-    def averages(self, average_from: int | None) -> tuple[int, Array, Array]:
-        """First averaged round minus one, mean signed duals and mean bias over the rounds after it."""
-        first, weights, bias = self.marks.nearest(self.round // 2 if average_from is None else average_from)
+    def averages(self, backend: NumpyBackend) -> tuple[int, Array, Array]:
+        """First averaged round minus one, mean signed duals and mean bias over the rounds after it: the last half."""
+        first, weights = self.marks.nearest(self.round // 2)
         if first >= self.round:  # nothing was played after it: the last round is all there is
             return self.round - 1, self.signs * self.dual, self.history.rows["bias"][-1]
-        count = self.round - first
-        return first, (self.weight_sum - weights) / count, (self.bias_sum - bias) / count
+        return first, (self.weight_sum - weights) / (self.round - first), self.history.mean_bias(first, backend)
 
     def to_arrays(self, backend: NumpyBackend) -> dict[str, np.ndarray]:
         """The state as plain numpy arrays."""
         arrays = {name: np.array(backend.numpy(getattr(self, name))) for name in _ARRAYS}  # copies: the game goes on
         arrays["signs"] = arrays["signs"].astype(np.int8)
-        arrays["counters"] = np.array([self.round, int(self.closed), int(self.settled)])
+        arrays["counters"] = np.array([self.round, int(self.settled)])
         arrays["movement"] = np.array([self.movement])
         arrays["marks.rounds"] = np.array([self.marks.stride, *self.marks.rounds])
-        for name in ("weights", "biases"):
-            kept = backend.numpy_rows(getattr(self.marks, name))
-            arrays[f"marks.{name}"] = np.array(kept) if kept else np.zeros((0, *arrays["dual"].shape))
+        kept = backend.numpy_rows(self.marks.weights)
+        arrays["marks.weights"] = np.array(kept) if kept else np.zeros((0, *arrays["dual"].shape))
         extra = {f"extra.{k}": np.array(backend.numpy(v)) for k, v in self.extra.items()}
         return arrays | extra | {f"history.{k}": v for k, v in self.history.to_arrays(backend).items()}
 
@@ -216,18 +210,16 @@ class GameState:
         for name in ("dual", "signs", "weight_sum"):
             fields[name] = backend.columns(fields[name], backend.float64)
         fields["flip_count"] = backend.columns(fields["flip_count"])
-        number, closed, settled = (int(i) for i in arrays["counters"])
+        number, settled = (int(i) for i in arrays["counters"])
         stride, *marked = (int(i) for i in arrays["marks.rounds"])
         weights = [backend.columns(w) for w in arrays["marks.weights"]]
-        biases = [backend.array(b) for b in arrays["marks.biases"]]
         extra = {k: backend.columns(v) if v.ndim == 2 else backend.array(v) for k, v in part("extra.").items()}
         return cls(
             round=number,
-            closed=bool(closed),
             settled=bool(settled),
             movement=float(arrays["movement"][0]),
             history=History.from_arrays(part("history.")),
-            marks=Marks(stride, marked, weights, biases),
+            marks=Marks(stride, marked, weights),
             extra=extra,
             **fields,
         )
@@ -292,16 +284,16 @@ def _check_arrays(arrays: dict[str, np.ndarray], history: dict[str, np.ndarray])
         if not fits:
             raise ValueError(f"the state's {what} cannot be those of a game")
 
-    needed = {*_ARRAYS, "counters", "movement", "marks.rounds", "marks.weights", "marks.biases"}
+    needed = {*_ARRAYS, "counters", "movement", "marks.rounds", "marks.weights"}
     require(needed <= set(arrays) and set(History().rows) == set(history), "parts")
     require(all(a.dtype.kind in "biuf" for name, a in arrays.items() if name in needed), "numbers")
     shape = arrays["dual"].shape
     require(len(shape) == 2 and arrays["signs"].shape == arrays["weight_sum"].shape == shape, "sizes")
-    require(arrays["mu"].shape == arrays["bias_sum"].shape == shape[1:], "sizes")
+    require(arrays["mu"].shape == shape[1:], "sizes")
     require(arrays["flip_count"].ndim == 2 and len(arrays["flip_count"]) == shape[0], "sizes")
-    require(arrays["counters"].shape == (3,) and arrays["movement"].shape == (1,), "counters")
-    number, closed, settled = (int(i) for i in arrays["counters"])
-    require(number >= 0 and closed == 1 and settled in (0, 1), "counters")  # files hold closed rounds only
+    require(arrays["counters"].shape == (2,) and arrays["movement"].shape == (1,), "counters")
+    number, settled = (int(i) for i in arrays["counters"])
+    require(number >= 0 and settled in (0, 1), "counters")
     require(all(len(rows) == number for rows in history.values()), "history")
     for name in _ARRAYS:
         require(np.isfinite(arrays[name]).all(), name)
@@ -310,7 +302,7 @@ def _check_arrays(arrays: dict[str, np.ndarray], history: dict[str, np.ndarray])
     stride, *marked = (int(i) for i in arrays["marks.rounds"].ravel())
     require(stride >= 1 and sorted(set(marked)) == marked and all(0 <= m <= number for m in marked), "marks")
     require(arrays["marks.weights"].shape == (len(marked), *shape), "marks")
-    require(len(arrays["marks.biases"]) == len(marked) and np.isfinite(arrays["marks.weights"]).all(), "marks")
+    require(np.isfinite(arrays["marks.weights"]).all(), "marks")
     for name, values in arrays.items():
         if name.startswith("extra."):
             require(values.dtype.kind in "biuf" and np.isfinite(values).all(), name)

@@ -1,23 +1,20 @@
 """How many BLAS threads a game gets: one where waiting for a second costs more than it brings.
 
 A product of a small factor takes a tenth of a millisecond; a second thread that has to wait for a core that another
-process keeps busy takes eighty times that. Large products are timed both ways first.
+process keeps busy takes eighty times that. Fits of many rows keep the caller's setting.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from threading import Lock
 from typing import Any
 
-import numpy as np
 from threadpoolctl import ThreadpoolController
 
 FEW_ROWS = 20_000  # up to here set-up and rounds take seconds at most, and a second thread saves less than it can cost
-SMALL = 2e8  # multiplications of a product up to which one thread is used without a look
+SMALL = 2e8  # multiplications of a product up to which a second thread is not worth its waiting
 
 
 @cache
@@ -56,41 +53,10 @@ _ONE_THREAD = _OneThread()
 
 
 def threads_for_rows(n: int) -> AbstractContextManager[None]:
-    """One BLAS thread for a whole fit of up to `FEW_ROWS` rows; for more, the caller's if a product is faster so."""
-    if n > FEW_ROWS:
-        tall, wide = np.ones((4096, 512), np.float32), np.ones((512, 64), np.float32)
-        if _several_are_faster(lambda: tall @ wide):
-            return nullcontext()
-    return _ONE_THREAD
+    """One BLAS thread for a whole fit of up to `FEW_ROWS` rows; the caller's for more."""
+    return _ONE_THREAD if n <= FEW_ROWS else nullcontext()
 
 
-@contextmanager
-def threads_for(multiplications: float, product: Callable[[], Any] | None = None) -> Iterator[None]:
-    """The caller's BLAS threads where these make `product` faster, else one.
-
-    Parameters
-    ----------
-    multiplications : float
-        Of one product: small ones are not worth a second thread.
-    product : callable, optional
-        One product, to be timed with one thread and with the caller's.
-    """
-    if multiplications > SMALL and product is not None and _several_are_faster(product):
-        yield
-        return
-    with _ONE_THREAD:
-        yield
-
-
-def _several_are_faster(product: Callable[[], Any]) -> bool:
-    product()  # warm: pages and caches
-    several = min(_timed(product) for _ in range(2))
-    with _ONE_THREAD:
-        one = min(_timed(product) for _ in range(2))
-    return several < 0.9 * one
-
-
-def _timed(work: Callable[[], Any]) -> float:
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began
+def threads_for_product(multiplications: float) -> AbstractContextManager[None]:
+    """One BLAS thread for rounds whose product with K takes up to `SMALL` multiplications; the caller's for more."""
+    return _ONE_THREAD if multiplications <= SMALL else nullcontext()

@@ -113,10 +113,6 @@ class TorchBackend(NumpyBackend):
                 f"rows or device=None ({str(error).splitlines()[0]})"
             ) from error
 
-    def recording(self) -> bool:
-        """Whether operations are being recorded as a CUDA graph instead of run."""
-        return self.device.type == "cuda" and self.xp.cuda.is_current_stream_capturing()
-
     def arange(self, n: int) -> Array:
         """0 .. n - 1."""
         return self.xp.arange(n, device=self.device)
@@ -195,6 +191,10 @@ class TorchBackend(NumpyBackend):
         if wide and self.kernels is not None and matrix.dtype == self.xp.float32:
             return self.kernels.wide_product(matrix, columns)
         return (columns.T @ matrix.T).T
+
+    def few_rows_times(self, rows: Array, matrix: Array) -> Array:
+        """``rows @ matrix``."""
+        return rows @ matrix
 
     def exp_(self, x: Array) -> Array:
         """``exp(x)``, in place."""
