@@ -96,8 +96,6 @@ class NeuralNetClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     Features should be scaled, as for any network. Training computes in 32-bit floats, predictions in 64. A row of
     weight 2 pulls twice as hard in its batch, which is not the same as two rows.
 
-    ``floral_learn.save`` keeps the weights as plain arrays; ``load`` puts the network on the CPU.
-
     Examples
     --------
     >>> from sklearn.datasets import make_moons
