@@ -2,6 +2,7 @@
 
     python benchmarks/certificates.py choose      the rule of ridge="auto", on four other tables
     python benchmarks/certificates.py moon        right and certified on Moon; settings chosen on other splits
+    python benchmarks/certificates.py tables      six tables: kernel ridge, spectral features, partitions, smoothing
     python benchmarks/certificates.py answers     certified accuracy after m answers, six tables
     python benchmarks/certificates.py page        docs/results/certificates.md from the rows of all parts
 
@@ -14,9 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
 import sys
-import time
 from itertools import product
 from pathlib import Path
 
@@ -25,12 +24,14 @@ from sklearn.dummy import DummyClassifier
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+from floral_bench.reporting.making import begin
 from floral_learn import (
     CertifiedKernelClassifier,
     PartitionAggregationClassifier,
     RandomizedSmoothingClassifier,
     load_moon,
 )
+from floral_learn.certify import SpectralFeatures
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "results" / "certificates"
 RADII = (0, 5, 10, 25, 50)
@@ -42,9 +43,8 @@ SHARES = (0.0, 0.01, 0.02, 0.05, 0.1)  # flipped labels, of the training rows
 
 def keep(part: str, rows: list[dict]) -> None:
     """Write what is known so far, whole or not at all."""
-    ask = ["git", "-C", str(FOLDER.parent), "rev-parse", "--short", "HEAD"]
-    commit = subprocess.run(ask, capture_output=True, text=True, check=False).stdout.strip()
-    made = {"date": time.strftime("%Y-%m-%d"), "commit": commit, "command": f"python benchmarks/certificates.py {part}"}
+    run = begin(trial=True)
+    made = {"date": run.started[:10], "commit": run.environment.get("commit", "unknown"), "command": run.command}
     FOLDER.mkdir(parents=True, exist_ok=True)
     path = FOLDER / f"{part}.json"
     path.with_suffix(".part").write_text(json.dumps(made | {"rows": rows}, indent=1) + "\n", encoding="utf-8")
@@ -77,6 +77,33 @@ def choose() -> None:
 
 
 # --- Moon ------------------------------------------------------------------------------------------------------------
+
+
+class Spectral:
+    """Spectral features, and a certified linear regression on them."""
+
+    def __init__(self, features, ridge: str | float = 1.0) -> None:
+        self.features, self.ridge = features, ridge
+
+    def fit(self, X, y):
+        made = self.features.fit_transform(X)
+        self.model = CertifiedKernelClassifier(kernel="linear", ridge=self.ridge).fit(made, y)
+        return self
+
+    def certified_accuracy(self, X, y, radii):
+        return self.model.certified_accuracy(self.features.transform(X), y, radii)
+
+
+class Majority:
+    """The more frequent label, whatever the row: turned once half of its lead is flipped (two classes)."""
+
+    def fit(self, X, y):
+        classes, counts = np.unique(y, return_counts=True)
+        self.label, self.lead = classes[counts.argmax()], counts.max() - counts.min()
+        return self
+
+    def certified_accuracy(self, X, y, radii):
+        return np.array([(y == self.label).mean() if 2 * r < self.lead else 0.0 for r in radii])
 
 
 class FiniteAggregation:
@@ -133,13 +160,17 @@ def moon_settings() -> dict[str, dict[str, object]]:
     return {
         "kernel ridge, exact": kernel,
         "partitions of kernel ridge, white box": voters,
+        "spectral features, exact": {
+            f"{r} features, gamma {gamma:g}": lambda r=r, g=gamma: Spectral(SpectralFeatures(r, gamma=g))
+            for r, gamma in product((2, 3, 4, 6, 8, 12, 16), (4.0, 8.0, 16.0))
+        },
         "partitions of SVMs, black box": {
             f"{parts} parts": lambda p=parts: PartitionAggregationClassifier(SVC(C=10.0, gamma=1.0), n_partitions=p)
             for parts in (10, 50, 100)
         },
         "finite aggregation of SVMs": {
             f"k {k}, d {d}": lambda k=k, d=d: FiniteAggregation(SVC(C=10.0, gamma=1.0), k, d)
-            for k, d in ((50, 2), (100, 2))
+            for k, d in ((25, 2), (50, 2))
         },
         "smoothing": {
             f"rbf, q {q}": lambda q=q: RandomizedSmoothingClassifier(q, kernel="rbf", gamma=1.0, ridge=1.0)
@@ -149,10 +180,14 @@ def moon_settings() -> dict[str, dict[str, object]]:
     }
 
 
-def moon() -> None:
+def moon(only: str = "") -> None:
     """Right and certified on the test rows of Moon, standardised, clean labels; all settings on both sets of splits."""
-    rows = []
+    rows = json.loads((FOLDER / "moon.json").read_text("utf-8"))["rows"] if only else []
+    commit = begin(trial=True).environment.get("commit", "unknown")
     for family, settings in moon_settings().items():
+        if not family.startswith(only):
+            continue
+        rows = [row for row in rows if row["family"] != family]
         for name, make in settings.items():
             found = {}
             for kind, seeds in (("others", OTHERS), ("reported", REPORTED)):
@@ -163,9 +198,32 @@ def moon() -> None:
                     clf = make().fit(scaler.transform(data.X_train), data.y_train)
                     shares.append(clf.certified_accuracy(scaler.transform(data.X_test), data.y_test, np.array(RADII)))
                 found[kind] = np.mean(shares, axis=0).round(4).tolist()
-            rows.append({"family": family, "setting": name, **found})
+            rows.append({"family": family, "setting": name, "commit": commit, **found})
         print(family, len(settings), flush=True)
         keep("moon", rows)
+
+
+def tables() -> None:
+    """Right and certified at shares of flipped labels, five draws of each table; every method by a fixed rule."""
+    methods = {
+        "SVC, no certificate": lambda n: SVC(),
+        "the majority": lambda n: Majority(),
+        "kernel ridge, exact": lambda n: CertifiedKernelClassifier(),
+        **{f"{r} spectral features, exact": lambda n, r=r: Spectral(SpectralFeatures(r), "auto") for r in (4, 8, 16)},
+        "partitions, 50 SVMs": lambda n: PartitionAggregationClassifier(SVC(), n_partitions=50),
+        "smoothing, rbf, q 0.1": lambda n: RandomizedSmoothingClassifier(0.1, kernel="rbf", ridge=0.02 * n),
+    }
+    rows = []
+    for name, draw in product(TABLES, range(5)):
+        X, y, T, t = table(name, draw)
+        radii = np.array([int(share * len(X)) for share in SHARES])
+        for method, make in methods.items():
+            clf = make(len(X)).fit(X, y)
+            certified = hasattr(clf, "certified_accuracy")
+            found = clf.certified_accuracy(T, t, radii).round(4).tolist() if certified else [clf.score(T, t)]
+            rows.append({"table": name, "draw": draw, "method": method, "found": found})
+        print(name, draw, flush=True)
+        keep("tables", rows)
 
 
 # --- answers ---------------------------------------------------------------------------------------------------------
@@ -225,11 +283,170 @@ def switched(labels, flips, alone, truth, threshold: int, radii) -> list[float]:
 # --- the page --------------------------------------------------------------------------------------------------------
 
 
+def read(part: str) -> list[dict]:
+    """Rows of a part."""
+    return json.loads((FOLDER / f"{part}.json").read_text("utf-8"))["rows"]
+
+
+def grid(head: list[str], rows: list[list]) -> str:
+    """A Markdown table; numbers between 0 and 1 with three digits."""
+    cell = lambda value: f"{value:.3f}" if isinstance(value, float) else str(value)  # noqa: E731
+    lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
+    return "\n".join([*lines, *("| " + " | ".join(map(cell, row)) + " |" for row in rows)])
+
+
+def moon_tables() -> str:
+    families: dict[str, list[dict]] = {}
+    for row in read("moon"):
+        families.setdefault(row["family"], []).append(row)
+    each, chosen, one = [], [], []
+    for family, rows in families.items():
+        best = [max(rows, key=lambda row, c=c: row["others"][c]) for c in range(len(RADII))]
+        each.append([family, *(row["reported"][c] for c, row in enumerate(best))])
+        chosen.append(f"{family}: " + "; ".join(f"{r} flips {row['setting']}" for r, row in zip(RADII, best)))
+        single = max(rows, key=lambda row: sum(row["others"][1:]))
+        one.append([f"{family}: {single['setting']}", *single["reported"]])
+    head = [f"{r} flips" for r in RADII]
+    settings = "\n".join(f"- {line}" for line in chosen)
+    return (
+        f"{grid(['a setting per column', *head], each)}\n\n"
+        "One setting for all columns, that with the largest sum over 5 to 50 flips on the other splits:\n\n"
+        f"{grid(['one setting', *head], one)}\n\nSettings of the first table:\n\n{settings}"
+    )
+
+
+def six_tables() -> str:
+    rows, out = read("tables"), []
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    for place, share in enumerate(SHARES):
+        lines = []
+        for method in methods:
+            means = [
+                float(np.mean([r["found"][place] for r in rows if r["table"] == name and r["method"] == method]))
+                for name in TABLES
+                if not (place and method.startswith("SVC"))
+            ]
+            if means:
+                lines.append([method, *means, float(np.mean(means)), float(np.median(means))])
+        out.append(grid([f"{share:.0%} of the labels flipped", *TABLES, "mean", "median"], lines))
+    return "\n\n".join(out)
+
+
+def answer_tables() -> str:
+    rows, out = read("answers"), []
+    kinds = [key for key in rows[1] if key not in ("table", "draw", "m", "n")]
+    for m in (0, 20, 50, 100):
+        lines = []
+        for kind in kinds:
+            own = [row[kind] for row in rows if row["m"] == m and kind in row]
+            if own:
+                lines.append([kind, *(float(v) for v in np.mean(own, axis=0))])
+        out.append(grid([f"{m} answers", *(f"{share:.0%} flipped" for share in SHARES)], lines))
+    wins, pairs = dict.fromkeys(kinds, 0), 0
+    margin = []
+    for name, m in product(TABLES, (20, 50, 100)):
+        means = {
+            kind: float(np.mean([row[kind][2] for row in rows if row["table"] == name and row["m"] == m]))
+            for kind in kinds
+        }
+        wins[max(means, key=means.get)] += 1
+        margin.append(max(v for k, v in means.items() if k.startswith("switched")) - means["answers alone"])
+        pairs += 1
+    told = ", ".join(f"{kind} {count}" for kind, count in wins.items() if count)
+    out.append(
+        f"Highest at 2 % flipped labels, of {pairs} pairs of a table and a number of answers (equal ones count for the "
+        f"first named): {told}. The best switch is {min(margin):+.3f} to {max(margin):+.3f} from answers alone."
+    )
+    per_table = [
+        [
+            f"{name}, {m} answers",
+            *(
+                float(np.mean([row[kind][2] for row in rows if row["table"] == name and row["m"] == m]))
+                for kind in kinds
+            ),
+        ]
+        for name, m in product(TABLES, (20, 50, 100))
+    ]
+    out.append(grid(["at 2 % flipped labels", *kinds], per_table))
+    return "\n\n".join(out)
+
+
+def mnist_table() -> str:
+    rows = read("mnist")
+    levels = rows[0]["levels"]
+    shown = [levels.index(level) for level in (100, 200, 600, 1000, 2000)]
+    names = list(dict.fromkeys(row["features"] for row in rows))
+    lines = []
+    for name in names:
+        own = [row for row in rows if row["features"] == name]
+        mean = lambda key, own=own: [float(v) for v in np.atleast_1d(np.mean([row[key] for row in own], axis=0))]  # noqa: E731
+        spread = " / ".join(f"{row['median']:,}" for row in own)
+        certified = mean("certified")
+        lines.append([name, mean("accuracy")[0], spread, *(certified[i] for i in shown)])
+    return grid(["features", "accuracy", "flips that half survive", *(f"at {levels[i]:,}" for i in shown)], lines)
+
+
+def speed_table() -> str:
+    lines = []
+    for part, where in (("speed_gpu", "H200"), ("speed_cpu", "2 cores")):
+        for row in read(part):
+            options = ", ".join(f"{k}={v}" for k, v in row["options"].items() if k != "device") or "defaults"
+            size = f"{row['labels']:,} x {row['predictions']:,}"
+            lines.append(
+                [
+                    size,
+                    where,
+                    options,
+                    f"{row['fit_s']:.1f} s",
+                    f"{row['certify_s']:.1f} s",
+                    f"{row['peak_gib']:.1f} GiB",
+                ]
+            )
+    return grid(["labels x predictions", "where", "options", "fit", "certify", "peak memory"], lines)
+
+
+def ridge_table() -> str:
+    rows = read("choose")
+    shares = list(dict.fromkeys(row["share"] for row in rows))
+    lines = []
+    for share in shares:
+        found = np.mean([row["found"] for row in rows if row["share"] == share], axis=0)
+        lines.append([f"{share:g} n", *(float(v) for v in found)])
+    return grid(["ridge", "accuracy", "1 % flipped", "2 %", "5 %"], lines)
+
+
+def page() -> None:
+    """docs/results/certificates.md: the words of benchmarks/certificates_page.md with a table for each {name}."""
+    words = Path(__file__).with_name("certificates_page.md").read_text("utf-8")
+    runs = []
+    for part in ("moon", "tables", "answers", "choose", "mnist", "speed_gpu", "speed_cpu"):
+        made = json.loads((FOLDER / f"{part}.json").read_text("utf-8"))
+        command = (
+            made.get("command") or f"python benchmarks/certificates_mnist.py {'mnist' if part == 'mnist' else 'speed'}"
+        )
+        if part == "moon":
+            made["commit"] = ", ".join(sorted({row.get("commit", made["commit"]) for row in made["rows"]}))
+            command = "python benchmarks/certificates.py moon"
+        runs.append(f"- {part}: {made['date']}, commit {made['commit']}, `{command}`")
+    parts = {
+        "runs": "\n".join(runs), "moon": moon_tables(), "tables": six_tables(), "answers": answer_tables(),
+        "mnist": mnist_table(), "speed": speed_table(), "ridge": ridge_table(),
+    }  # fmt: skip
+    for name, text in parts.items():
+        words = words.replace("{" + name + "}", text)
+    (FOLDER.parent / "certificates.md").write_text(words, encoding="utf-8")
+
+
 def main() -> None:
-    parts = {"choose": choose, "moon": moon, "answers": answers}
+    parts = {"choose": choose, "moon": moon, "tables": tables, "answers": answers, "page": page}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=[*parts])
-    parts[parser.parse_args(sys.argv[1:]).part]()
+    parser.add_argument("--only", default="", help="moon: run the families whose names begin so, keep the others' rows")
+    given = parser.parse_args(sys.argv[1:])
+    if given.part == "moon":
+        moon(given.only)
+    else:
+        parts[given.part]()
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ import argparse
 import json
 import os
 import resource
-import subprocess
 import time
 from pathlib import Path
 
@@ -28,8 +27,11 @@ LOWEST = 0.95  # accuracy below which a setting is not chosen, where any has it
 
 def keep(out: Path, name: str, rows: list[dict]) -> None:
     """Write what is known so far."""
-    ask = ["git", "rev-parse", "--short", "HEAD"]
-    commit = os.environ.get("COMMIT") or subprocess.run(ask, capture_output=True, text=True, check=False).stdout.strip()
+    commit = os.environ.get("FLORAL_COMMIT")  # of a copied tree, which may lie beside no benchmarks package
+    if commit is None:
+        from floral_bench.reporting.making import begin
+
+        commit = begin(trial=True).environment.get("commit", "unknown")
     made = {"date": time.strftime("%Y-%m-%d"), "commit": commit, "rows": rows}
     (out / f"{name}.json").write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
 

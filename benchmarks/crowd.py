@@ -1,215 +1,328 @@
-"""Beside `floral bench crowd`: whom to ask next, what the game adds, when labels are decided, authors, a million votes.
+"""Votes under attack and without: real crowds first, honest people, liars named, whom to ask next, a million votes.
 
-`python benchmarks/crowd.py ask game decided groups million` prints a table for each part that is named, by default all.
-Needs cleanlab and the tables of FLORAL_DATA.
+    python benchmarks/crowd.py run real people named ask --rows FOLDER --jobs 8    # adds what FOLDER lacks
+    python benchmarks/crowd.py run million --rows FOLDER
+    python benchmarks/crowd.py page FOLDER                                       # tables into docs/results/crowd.md
+
+`real`: LabelMe, music, product (3,000 rows), dogs and rte, five draws of every attack at 20 and 40 % of the votes, ours
+with and without features beside majority, Dawid-Skene, GLAD, MACE (crowd-kit) and CROWDLAB (cleanlab). `people`: honest
+crowds, simulated and redrawn from real ones: who is named, do intervals cover. `named`: 30 % liars. `ask`: further
+votes on the protocol of ActiveLab's benchmark. Needs the tables of FLORAL_DATA.
 """
 
 import argparse
+import json
+import os
 import resource
 import time
-from functools import partial
+import warnings
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from itertools import product
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
-from sklearn.svm import SVC
+import pandas as pd
 
-from floral_bench.crowds.peers import _frame, _held_out
-from floral_bench.crowds.problems import load_problem
-from floral_learn import FloralClassifier, LabelReview, aggregate_votes, poison_votes
-from floral_learn.audit import audit
-from floral_learn.crowd import next_tasks
+ROOT = Path(__file__).resolve().parents[1]
+CROWDS = ("labelme", "music", "product", "dogs", "rte")
+FEATURED = ("labelme", "music", "product")
+ATTACKS = ("spam", "pair", "far", "sleeper", "collusion", "targeted")
+PEERS = ("majority", "dawid-skene", "mace", "crowdlab", "glad")
+OURS, WITH_FEATURES = "ours", "ours, features"
+DRAWS = range(5)
+HONEST = 1000  # simulated crowds
+REDRAWN = 40  # draws per real crowd
 
-CROWDS = (("satimage", "sparse"), ("spambase", "sparse"), ("phoneme", "sparse"), ("banknote", "tail"))
-THREATS = (("none", 0.0), ("pair", 0.3), ("far", 0.4), ("collusion", 0.3))
-SEEDS = (0, 1)
+
+def load(name, most=3000):
+    """Features or None, truth, votes (-1: none) and classes of a real crowd."""
+    data = np.load(Path(os.environ["FLORAL_DATA"]) / "tables" / f"{name}_crowd.npz")
+    votes, y = data["answers"].astype(int), data["y"].astype(int)
+    X = data.get("X", None)
+    if set(np.unique(y)) == {-1, 1}:
+        votes, y = np.where(votes == 0, -1, (votes + 1) // 2), (y + 1) // 2
+    if len(y) > most:
+        some = np.random.default_rng(0).permutation(len(y))[:most]
+        votes, y, X = votes[some], y[some], None if X is None else X[some]
+    votes = votes[:, (votes >= 0).any(axis=0)]
+    return X, y, votes, np.arange(max(y.max(), votes.max()) + 1)
 
 
-def attacked(problem, attack, level, seed, informed=False):
+def attacked(X, y, votes, classes, attack, level, draw):
+    """Votes, and who is owned (A,)."""
+    from floral_learn import poison_votes
+
     if not level:
-        return problem.votes
-    options = {"missing": -1, "classes": problem.classes, "random_state": seed, "informed": informed}
-    return poison_votes(problem.votes, problem.X, problem.y, attack=attack, budget=level, **options).votes
+        return votes, np.zeros(votes.shape[1], dtype=bool)
+    options = {"attack": attack, "budget": level, "classes": classes, "missing": -1, "random_state": draw}
+    found = poison_votes(votes, X, y, **options)
+    return np.asarray(found.votes), np.isin(np.arange(votes.shape[1]), found.annotators)
 
 
-def aggregated(problem, votes, **known):
-    return aggregate_votes(votes, problem.X, missing=-1, classes=problem.classes, random_state=0, **known)
+def ours(votes, X, classes, seed=0, **known):
+    from floral_learn import aggregate_votes
+
+    return aggregate_votes(votes, X, missing=-1, classes=classes, random_state=seed, **known)
+
+
+def real(crowd, attack, level, draw, method):
+    """One cell of the table."""
+    X, y, votes, classes = load(crowd)
+    votes, _ = attacked(X, y, votes, classes, attack, level, draw)
+    if method in PEERS:
+        from floral_bench.crowds import peers
+
+        p = peers.METHODS[method](SimpleNamespace(X=X, classes=classes.tolist()), votes, draw)
+        return {"accuracy": float((p.argmax(axis=1) == y).mean()), "expected": float(p.max(axis=1).mean())}
+    found = ours(votes, X if method == WITH_FEATURES else None, classes, draw)
+    right, sure, decided = found.labels == y, found.probability.max(axis=1), found.decided
+    out = {"accuracy": right.mean(), "expected": sure.mean(), "decided": decided.mean()}
+    if decided.any():
+        out |= {"right_decided": right[decided].mean(), "said_decided": sure[decided].mean()}
+    return {name: float(value) for name, value in out.items()} | {"covered": covered(votes, y, found)}
+
+
+def covered(votes, y, found):
+    """Share of the people whose share of right answers lies in their interval."""
+    people = found.annotators.set_index("annotator")
+    there = [a for a in range(votes.shape[1]) if (votes[:, a] >= 0).any()]
+    share = np.array([(votes[:, a] == y)[votes[:, a] >= 0].mean() for a in there])
+    low, high = people.loc[there, "low"].to_numpy(), people.loc[there, "high"].to_numpy()
+    return float(((low - 1e-9 <= share) & (share <= high + 1e-9)).mean())
+
+
+def simulated(seed):
+    """An honest crowd: everybody knows at least one answer in five beyond chance; hard items, shared mistakes."""
+    rng = np.random.default_rng(seed)
+    k, n, people = rng.choice([2, 3, 5, 8]), int(rng.integers(150, 400)), int(rng.integers(12, 60))
+    per_item, hard, shared = int(rng.integers(3, 8)), rng.choice([0.0, 1.0]), rng.choice([0.0, 0.5])
+    y = rng.choice(k, size=n, p=rng.dirichlet(np.full(k, 5.0)))
+    knows = rng.uniform(0.2, 0.95, people) if rng.random() < 0.5 else np.clip(rng.beta(6, 3, people), 0.2, 1.0)
+    ease = np.exp(-hard * np.abs(rng.standard_normal(n)))  # a hard item halves and quarters what people know
+    tempting = (y + rng.integers(1, max(k, 2), size=n)) % k
+    rate = (knows[None, :] * (ease / ease.mean())[:, None]).clip(0, 0.98)
+    guess = np.where(rng.random((n, people)) < shared, tempting[:, None], rng.integers(k, size=(n, people)))
+    # A tempting answer must not make a person worse than chance: it replaces guesses, and half of them at most.
+    guess = np.where(rng.random((n, people)) < 0.5, guess, rng.integers(k, size=(n, people)))
+    votes = np.where(rng.random((n, people)) < rate, y[:, None], guess)
+    return y, np.where(np.argsort(rng.random((n, people)), axis=1) < per_item, votes, -1), np.arange(k)
+
+
+def redrawn(crowd, seed):
+    """Votes of a real crowd drawn anew from its fitted confusion matrices, in which everybody knows something."""
+    _, _, votes, classes = load(crowd, 1000)
+    found, rng, k = ours(votes, None, classes), np.random.default_rng(seed), len(classes)
+    y, matrix = found.probability.argmax(axis=1), found.confusions.copy()
+    share = np.bincount(y, minlength=k) / len(y)
+    right = matrix[:, np.arange(k), np.arange(k)] @ share
+    chance = (share @ matrix) @ share
+    lift = np.clip((chance + 0.2 * (1 - chance) - right) / (1 - right), 0, 1)[:, None, None]
+    cumulated = np.cumsum((1 - lift) * matrix + lift * np.eye(k), axis=2)
+    item, person = np.nonzero(votes >= 0)
+    names = found.votes.annotators.tolist()
+    row = np.array([names.index(a) for a in range(votes.shape[1])])[person]
+    said = (rng.random(len(item))[:, None] > cumulated[row, y[item]]).sum(axis=1)
+    new = np.full_like(votes, -1)
+    new[item, person] = np.minimum(said, k - 1)
+    return y, new, classes
+
+
+def people(kind, seed):
+    """Is anybody named in an honest crowd, do intervals cover, is the expected share of right labels true?"""
+    y, votes, classes = simulated(seed) if kind == "simulated" else redrawn(kind, seed)
+    found = ours(votes, None, classes)
+    right, sure = found.labels == y, found.probability.max(axis=1)
+    return {
+        "somebody": bool(found.annotators["named"].any()),
+        "named": int(found.annotators["named"].sum()),
+        "covered": covered(votes, y, found),
+        "accuracy": float(right.mean()),
+        "expected": float(sure.mean()),
+        "decided": float(found.decided.mean()),
+    }
+
+
+def named(crowd, attack, draw, method):
+    """With 30 % liars: the share of those with 20 votes or more who are named, and honest people who are."""
+    X, y, votes, classes = load(crowd)
+    new, owned = attacked(X, y, votes, classes, attack, 0.3, draw)
+    found = ours(new, X if method == WITH_FEATURES else None, classes, draw)
+    told = found.annotators.set_index("annotator")["named"]
+    told = told.reindex(np.arange(new.shape[1]), fill_value=False).to_numpy()
+    many = (new >= 0).sum(axis=0) >= 20
+    accuracy = np.array([(votes[:, a] == y)[votes[:, a] >= 0].mean() for a in range(votes.shape[1])])
+    weak = accuracy < 1.2 / len(classes)  # hardly right before any attack
+    return {
+        "liars": int((owned & many).sum()),
+        "liars_named": int((owned & many & told).sum()),
+        "honest_named": int((~owned & ~weak & told).sum()),
+        "weak_named": int((~owned & weak & told).sum()),
+        "settled": bool(found.solution.settled),
+        "accuracy": float((found.labels == y).mean()),
+    }
+
+
+def ask(seed, liars, order):
+    """Labels right after 0 to 500 further votes, 100 per round: 2,000 rows, 30 people, 85 % right, 1.1 votes each."""
+    from sklearn.datasets import make_classification
+
+    from floral_bench.crowds import peers
+    from floral_learn.crowd import next_tasks
+
+    shape = {"n_features": 20, "n_informative": 10, "n_classes": 4, "class_sep": 1.2}
+    X, y = make_classification(2000, **shape, random_state=seed)
+    rng = np.random.default_rng(seed)
+    lying, k, classes = np.arange(30) < round(30 * liars), 4, np.arange(4)
+
+    def answer(items, who):
+        right = rng.random(len(items)) < 0.85
+        honest = np.where(right, y[items], (y[items] + rng.integers(1, k, size=len(items))) % k)
+        return np.where(lying[who], (y[items] + 1) % k, honest)
+
+    votes = np.full((2000, 30), -1)
+    first = rng.integers(30, size=2000)
+    votes[np.arange(2000), first] = answer(np.arange(2000), first)
+    again, second = rng.choice(2000, 200, replace=False), rng.integers(30, size=200)  # CROWDLAB needs some second votes
+    votes[again, second] = answer(again, second)
+    problem, out = SimpleNamespace(X=X, classes=[0, 1, 2, 3]), {}
+    for spent in range(0, 501, 100):
+        found = ours(votes, X, classes)
+        out[f"ours_{spent}"] = float((found.labels == y).mean())
+        if order == "ActiveLab":
+            p = peers.crowdlab(problem, votes, 0)
+            out[f"crowdlab_{spent}"] = float((p.argmax(axis=1) == y).mean())
+        if spent == 500:
+            break
+        if order == "next_tasks":
+            tasks = next_tasks(found, 100)
+            items, who = tasks["task"].to_numpy(dtype=int), tasks["annotator"].to_numpy(dtype=int)
+        else:
+            items = rng.choice(2000, 100, replace=False) if order == "random" else active_lab(problem, votes, 100)
+            who = np.array([rng.choice(np.flatnonzero(votes[i] < 0)) for i in items])
+        votes[items, who] = answer(items, who)
+    return out
 
 
 def active_lab(problem, votes, n):
     """Items in the order of cleanlab's ActiveLab, most in need first."""
     from cleanlab.multiannotator import get_active_learning_scores, get_majority_vote_label
 
+    from floral_bench.crowds.peers import _frame, _held_out
+
     first = np.asarray(get_majority_vote_label(_frame(votes), verbose=False))
     scores, _ = get_active_learning_scores(_frame(votes), _held_out(problem, first, 0))
     return np.argsort(scores)[:n]
 
 
-def after(problem, votes, items, rng):
-    """Accuracy after one more vote on each item, right three times in four, from a new person."""
-    new = np.full((len(votes), 1), -1)
-    right = rng.random(len(items)) < 0.75
-    other = (problem.y[items] + rng.integers(1, len(problem.classes), size=len(items))) % len(problem.classes)
-    new[items, 0] = np.where(right, problem.y[items], other)
-    return float((aggregated(problem, np.column_stack([votes, new])).labels == problem.y).mean())
-
-
-def asking(problem, votes, seed):
-    """Accuracy before, and after votes on a fifth of the items: at random, by ActiveLab, by `next_tasks`."""
-    found, n = aggregated(problem, votes), len(problem.y) // 5
-    choices = (
-        np.random.default_rng(seed + 10).choice(len(problem.y), n, replace=False),
-        active_lab(problem, votes, n),
-        next_tasks(found, n)["item"].to_numpy(dtype=int),
-    )
-    before = float((found.labels == problem.y).mean())
-    return [before] + [after(problem, votes, c, np.random.default_rng(seed + 20)) for c in choices]
-
-
-def gaming(problem, votes, seed):
-    """Test accuracy of models of the aggregated labels: SVC, FLORAL, and FLORAL with fewer rows for its attacker.
-
-    The last two may flip only labels that are less than 90 % sure, and only labels of items on which somebody voted
-    whose answers do not fit the rest.
-    """
-    found = aggregated(problem, votes)
-    unsure = found.probability.max(axis=1) <= 0.9
-    people = found.annotators
-    doubtful = people["annotator"][people["suspicion"] > 0.5].to_numpy(dtype=int)
-    touched = (votes[:, doubtful] >= 0).any(axis=1)
-    scores = [SVC(C=1.0).fit(problem.X, found.labels).score(problem.X_test, problem.y_test)]
-    for free in (np.ones(len(unsure), dtype=bool), unsure, touched):
-        budget = min(0.05, float(free.mean()))
-        model = FloralClassifier(C=1.0, budget=budget if free.any() else 0, random_state=seed)
-        model.fit(problem.X, found.labels, trusted=None if free.all() or not free.any() else ~free)
-        scores.append(model.score(problem.X_test, problem.y_test))
-    return scores
-
-
-def deciding(problem, attack, informed, level, seed):
-    """Right labels, decided items, right labels among these; the first and second with ten known answers."""
-    votes = attacked(problem, attack, level, seed, informed)
-    found = aggregated(problem, votes)
-    right = found.labels == problem.y
-    pool = np.flatnonzero(~found.decided) if (~found.decided).sum() >= 10 else np.arange(len(right))
-    gold = np.random.default_rng(seed).choice(pool, 10, replace=False)
-    told = aggregated(problem, votes, gold={int(row): int(problem.y[row]) for row in gold})
-    among = right[found.decided].mean() if found.decided.any() else np.nan
-    return [right.mean(), found.decided.mean(), among, (told.labels == problem.y).mean(), told.decided.mean()]
-
-
-def line(names, values):
-    print(f"| {' | '.join(names)} | " + " | ".join(f"{v:.3f}" for v in values) + " |", flush=True)
-
-
-def ask_and_game(part):
-    heads = {
-        "ask": ("before", "random", "ActiveLab", "next_tasks"),
-        "game": ("SVC", "FLORAL", "FLORAL, sure labels trusted", "FLORAL, people of good standing trusted"),
-    }
-    print(f"\n| data | attack | {' | '.join(heads[part])} |\n|---|---|{'---|' * len(heads[part])}")
-    measure, rows = {"ask": asking, "game": gaming}[part], []
-    for name, kind in CROWDS:
-        for attack, level in THREATS:
-            each = []
-            for seed in SEEDS:
-                problem = load_problem(name, kind, seed)
-                each.append(measure(problem, attacked(problem, attack, level, seed), seed))
-            rows.append(np.mean(each, axis=0))
-            line((name, f"{attack} {level:.0%}"), rows[-1])
-    line(("mean", ""), np.mean(rows, axis=0))
-
-
-def decided():
-    crowds = (("labelme", "real"), *CROWDS[:3], ("pima", "dense"))
-    print(
-        "\n| attack | level | right | decided | right among decided | right with 10 answers | decided with 10 answers |"
-    )
-    print("|---|---|---|---|---|---|---|")
-    threats = [("none", False, 0.0)]
-    kinds = (("pair", False), ("pair", True), ("collusion", False), ("targeted", True))
-    threats += [(attack, informed, level) for attack, informed in kinds for level in (0.2, 0.3, 0.4, 0.45, 0.5)]
-    for attack, informed, level in threats:
-        found = [deciding(load_problem(name, kind, 0), attack, informed, level, 0) for name, kind in crowds]
-        line((attack + (" (informed)" if informed else ""), f"{level:.0%}"), np.nanmean(found, axis=0))
-
-
-def authored(name, kind, seed=0):
-    """Rows, truth, labels of ten people of whom some lie as `kind` says, and who gave each label."""
-    problem, rng = load_problem(name, "sparse", seed), np.random.default_rng(seed)
-    X, y, n, k = problem.X, problem.y, len(problem.y), len(problem.classes)
-    who, given = rng.integers(10, size=n), y.copy()
-    careless = rng.random(n) < 0.05
-    given[careless] = (y + rng.integers(1, k, size=n))[careless] % k
-    near = ((X - X[rng.integers(n)]) ** 2).sum(axis=1)
-    if kind == "hard rows":  # an honest person who got the hardest rows, and errs there
-        sure = LogisticRegression(C=0.02, max_iter=300).fit(X, y).predict_proba(X).max(axis=1)
-        who[np.argsort(sure)[: n // 10]] = 0
-    wrong = {
-        "nobody lies": np.zeros(n, dtype=bool),
-        "hard rows": (who == 0) & (rng.random(n) < 0.25),
-        "three always lie": who < 3,
-        "four lie half of the time": (who < 4) & (rng.random(n) < 0.5),
-        "four lie about one class": (who < 4) & (y == 0),
-        "five lie in one region": (who < 5) & (near < np.quantile(near, 0.35)),
-    }[kind]
-    given[wrong] = (y[wrong] + 1) % k
-    return X, y, given, who.astype(str)
-
-
-def groups():
-    """Wrong labels that are left after an audit, and after 0, 10 and 30 answers, without and with `groups`."""
-    heads = ["given", "audit", "audit, groups"]
-    heads += [f"{m} answers{told}" for told in ("", ", groups") for m in (0, 10, 30)]
-    print(f"\n| labels | {' | '.join(heads)} |\n|---|{'---|' * len(heads)}")
-    tables = ("satimage", "spambase", "phoneme", "banknote", "pima")
-    kinds = ("nobody lies", "hard rows", "three always lie", "four lie half of the time")
-    for kind in (*kinds, "four lie about one class", "five lie in one region"):
-        rows = []
-        for name, seed in product(tables, SEEDS):
-            X, y, given, who = authored(name, kind, seed)
-            row = [(given != y).mean()]
-            row += [(audit(X, given, groups=g, random_state=seed).cleaned() != y).mean() for g in (None, who)]
-            for told in (None, who):
-                review = LabelReview(X, given, groups=told, random_state=seed)
-                for count in range(31):
-                    if count in (0, 10, 30):
-                        row.append((review.labels != y).mean())
-                    at = review.ask(1)
-                    review.answer(at, y[at])
-            rows.append(row)
-        line((kind,), np.mean(rows, axis=0))
-
-
 def million():
     """A million votes of 10,000 people, a fifth of them liars, on 100,000 items with 50 features and 10 classes."""
+    from floral_learn import aggregate_votes
+
     rng = np.random.default_rng(0)
-    n, people, k = 100_000, 10_000, 10
+    n, crowd, k = 100_000, 10_000, 10
     y = rng.integers(k, size=n)
     X = rng.normal(size=(n, 50)) + 1.5 * rng.normal(size=(k, 50))[y] / np.sqrt(5)
-    import pandas as pd
-
-    item, who = np.repeat(np.arange(n), 10), rng.integers(people, size=10 * n)
+    item, who = np.repeat(np.arange(n), 10), rng.integers(crowd, size=10 * n)
     truth = y[item]
     said = np.where(rng.random(len(item)) < 0.75, truth, rng.integers(k, size=len(item)))
-    said = np.where(who < people // 5, (truth + 1) % k, said)
+    said = np.where(who < crowd // 5, (truth + 1) % k, said)
     votes = pd.DataFrame({"task": item, "worker": who, "label": said}).drop_duplicates(["task", "worker"])
     wall, cpu = time.perf_counter(), time.process_time()
     found = aggregate_votes(votes, pd.DataFrame(X), random_state=0)
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    spent = f"{wall:.0f} s, {cpu:.0f} s of processor time, {peak:.1f} GiB at most"
-    right = f"{(found.labels == y).mean():.5f} of the labels right, {found.decided.mean():.3f} decided"
-    print(f"\n{len(votes):,} votes: {spent}, {right}", flush=True)
+    return {
+        "votes": len(votes),
+        "seconds": time.perf_counter() - wall,
+        "cpu": time.process_time() - cpu,
+        "gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+        "accuracy": float((found.labels == y).mean()),
+        "decided": float(found.decided.mean()),
+    }
+
+
+PARTS = {"real": real, "people": people, "named": named, "ask": ask, "million": million}
+
+
+def tasks(parts):
+    """(part, arguments) of every cell, quick ones and first draws first."""
+    found = []
+    if "real" in parts:
+        for method, draw, crowd in product((OURS, WITH_FEATURES, *PEERS), DRAWS, CROWDS):
+            if method in (WITH_FEATURES, "crowdlab") and crowd not in FEATURED:
+                continue
+            threats = [(a, level) for level in (0.2, 0.4) for a in ATTACKS if a != "far" or crowd in FEATURED]
+            found += [
+                ("real", (crowd, a, level, draw, method)) for a, level in [("none", 0.0), *threats] if level or not draw
+            ]
+    if "named" in parts:
+        for draw, crowd, attack, method in product(DRAWS, CROWDS, ATTACKS, (OURS, WITH_FEATURES)):
+            if crowd in FEATURED or (attack != "far" and method == OURS):
+                found.append(("named", (crowd, attack, draw, method)))
+    if "people" in parts:
+        found += [("people", (crowd, seed)) for seed in range(REDRAWN) for crowd in CROWDS]
+        found += [("people", ("simulated", seed)) for seed in range(HONEST)]
+    if "ask" in parts:
+        found += [("ask", cell) for cell in product(DRAWS, (0.0, 0.2), ("next_tasks", "ActiveLab", "random"))]
+    if "million" in parts:
+        found.append(("million", ()))
+    return found
+
+
+def one(part, arguments):
+    warnings.filterwarnings("ignore")
+    began = time.process_time()
+    try:
+        row = PARTS[part](*arguments)
+    except Exception as error:  # a cell that fails is named in the table of what is missing
+        row = {"error": repr(error)[:300]}
+    return {"part": part, "cell": list(arguments), "cpu_seconds": time.process_time() - began} | row
+
+
+def run(parts, folder, jobs, limit):
+    """Compute the cells that `folder` lacks, until `limit` seconds have passed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file, began = folder / "rows.jsonl", time.time()
+    known = {(row["part"], tuple(row["cell"])) for row in read_rows(folder) if "error" not in row}
+    order = {"million": 0, "ask": 1}
+    wanted = sorted(
+        tasks(parts), key=lambda task: (task[1][-1:] == ("glad",), order.get(task[0], 2))
+    )  # the slowest peer last
+    left = [task for task in wanted if (task[0], task[1]) not in known]
+    with ProcessPoolExecutor(jobs) as pool, file.open("a") as out:
+        waiting = [pool.submit(one, *task) for task in left]
+        try:
+            for done in as_completed(waiting, timeout=limit):
+                out.write(json.dumps(done.result()) + "\n")
+                out.flush()
+        except TimeoutError:
+            for task in waiting:
+                task.cancel()
+            for worker in list(pool._processes.values()):
+                worker.terminate()
+    print(f"{len(left)} cells wanted, {len(read_rows(folder))} rows, {time.time() - began:.0f} s")
+
+
+def read_rows(folder):
+    file = folder / "rows.jsonl"
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
 def main():
-    parts = {"decided": decided, "groups": groups, "million": million}
-    parts |= {name: partial(ask_and_game, name) for name in ("ask", "game")}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=[[], *parts], help="what to measure; all of it by default")
-    for name in parser.parse_args().parts or parts:
-        parts[name]()
+    parser.add_argument("what", choices=("run", "page"))
+    parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; page takes none")
+    parser.add_argument("--rows", type=Path, required=True, help="folder of rows.jsonl")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--limit", type=float, default=3600.0, help="seconds")
+    parser.add_argument("--commit", default="", help="page: the commit that was measured")
+    parser.add_argument("--machine", default="16 cores", help="page: where")
+    given = parser.parse_args()
+    if given.what == "run":
+        run(given.parts or list(PARTS), given.rows, given.jobs, given.limit)
+    else:
+        from crowd_tables import write_page
+
+        write_page(read_rows(given.rows), given.commit, given.machine)
 
 
 if __name__ == "__main__":

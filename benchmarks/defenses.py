@@ -1,6 +1,6 @@
 """Measure the defenses: ``python benchmarks/defenses.py [moon] [memory] [speed]``, all of them if nothing is named.
 
-moon    on five Moon splits, test accuracy of the defenses that no suite of the paper has, and certificates
+moon    on five Moon splits, test accuracy of the defenses that no suite of the paper has
 memory  peak memory of every sanitiser and of rs at n = 20,000, d = 768
 speed   fit time of every defense as a ratio to SVC.fit, MNIST 1 vs 7, n = 500, 2,000, 10,000, clean and 10 % flipped
 
@@ -139,7 +139,6 @@ def moon():
         cells = [scores(make, level) for level in LEVELS]
         print(f"| {title} | " + " | ".join(f"{v.mean():.3f} ± {sample_deviation(v):.3f}" for v in cells) + " |")
     print()
-    moon_certificates()
 
 
 def scores(make, level):
@@ -152,28 +151,6 @@ def scores(make, level):
             y = poison(data.X_train, y, attack="farthest", budget=level / 100, random_state=seed).y
         values.append(make(level / 100).fit(data.X_train, y).score(data.X_test, data.y_test))
     return np.array(values)
-
-
-def moon_certificates():
-    """Share of test points whose prediction is right and certified against r flips, clean labels, five splits."""
-    radii = (0, 5, 10, 25, 50)
-    rows = {f"rs, linear, q={q}": lambda q=q: build("rs", flip_probability=q) for q in (0.1, 0.3, 0.4)}
-    rows |= {
-        f"rs, rbf, q={q}": lambda q=q: build("rs", flip_probability=q, kernel="rbf", gamma=1.0, ridge=1.0)
-        for q in (0.1, 0.3)
-    }
-    for parts in (10, 50, 100):
-        rows[f"dpa, {parts} parts"] = lambda m=parts: build("dpa", estimator=SVC(C=10.0, gamma=1.0), n_partitions=m)
-    print("| method | accuracy | " + " | ".join(f"right and certified, {r} flips" for r in radii) + " |")
-    print("|---|" + "---:|" * (1 + len(radii)))
-    for title, make in rows.items():
-        found = []
-        for seed in SPLITS:
-            data = load_moon(random_state=seed)
-            model = make().fit(data.X_train, data.y_train)
-            shares = model.certified_accuracy(data.X_test, data.y_test, radii)
-            found.append([model.score(data.X_test, data.y_test), *shares])
-        print(f"| {title} | " + " | ".join(f"{v:.3f}" for v in np.mean(found, axis=0)) + " |", flush=True)
 
 
 PARTS = {"moon": moon, "memory": memory, "speed": speed}

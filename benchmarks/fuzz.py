@@ -1,6 +1,6 @@
 """Attack the commands, the files and the fits, and count what happened: the table of docs/results/reliability.md.
 
-    python benchmarks/fuzz.py                 everything, about ten minutes of one core
+    python benchmarks/fuzz.py                 everything, 20,000 attacks, half an hour
     python benchmarks/fuzz.py --only models --scale 0.1
 
 Every part counts the attempts, how many were refused in one line (or with the one exception that stands for it), how
@@ -29,6 +29,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 import fuzz_cases as cases
+import fuzz_files
+from fuzz_cases import Count
 
 from floral_learn import TableEncoder, load, read_table
 from floral_learn.files import ModelFileError
@@ -36,20 +38,6 @@ from floral_learn.tables import TableError
 
 CLOCK = re.compile(r"[0-9]{2}:[0-9]{2}:[0-9]{2} ")  # lines of progress
 CALL = [sys.executable, "-c", "from floral_learn.cli import main; main()"]
-
-
-class Count:
-    """What happened in one part."""
-
-    def __init__(self):
-        self.done, self.refused, self.failures = 0, 0, []
-
-    def fail(self, what):
-        self.failures.append(what)
-
-    @property
-    def tried(self):
-        return self.done + self.refused + len(self.failures)
 
 
 def invoke(arguments):
@@ -188,7 +176,7 @@ def models(rng, scale, work):
     raw, frame = good.read_bytes(), read_table(work / "good.csv", label="y").features
     expected = load(good).decision_function(frame)
     accidents, changes = Count(), Count()
-    for number in range(max(30, int(1000 * scale))):
+    for number in range(max(30, int(3000 * scale))):
         path.write_bytes(cases.mutated(rng, raw))
         try:
             same = np.array_equal(load(path).decision_function(frame), expected)
@@ -403,6 +391,7 @@ PARTS = {
     "disk": disk,
     "interrupts": interrupts,
     "pages": pages,
+    **fuzz_files.PARTS,
 }
 
 

@@ -332,3 +332,137 @@ def words(rng, n):
 def seeded(seed):
     """The one source of randomness."""
     return random.Random(seed)
+
+
+class Count:
+    """What happened in one part."""
+
+    def __init__(self):
+        self.done, self.refused, self.failures = 0, 0, []
+
+    def fail(self, what):
+        self.failures.append(what)
+
+    @property
+    def tried(self):
+        return self.done + self.refused + len(self.failures)
+
+
+def table_with_a_copy(rng):
+    """A table whose column `copy` repeats the label `y`, in one of many kinds of cell; (suffix, content)."""
+    import datetime
+    import decimal
+
+    import pyarrow as pa
+
+    n = rng.randint(30, 60)
+    codes = [rng.randrange(2) for _ in range(n)]
+    codes[:2] = [0, 1]
+    numbers = [rng.gauss(0, 1) for _ in range(n)]
+    if rng.random() < 0.5:
+        sep = rng.choice([",", ";", "\t"])
+        base = rng.randrange(10 ** rng.randint(1, 18))
+        comma = rng.randrange(1000)
+        pairs = [
+            ("True", "False"), ("yes", "no"), (str(base), str(base + 2)), (f"0{base}", f"0{base + 1}"),
+            (f"{base}.10", f"{base}.20"), (f"{base}e3", f"{base + 1}e3"),
+            ("2020-01-01T00:00:00+02:00", "2021-01-01T00:00:00+02:00"),
+            (f"{base} days", f"{base + 1} days"), ("'=a", "=b"), (words(rng, 5), words(rng, 6)),
+        ]  # fmt: skip
+        if sep != ",":
+            pairs += [(f"{comma},0", f"{comma + 1},0"), ("1.000", "2.000")]
+        one, other = rng.choice(pairs)
+        lines = [sep.join(("x", "copy", "y"))]
+        for number, code in zip(numbers, codes, strict=True):
+            label = other if code else one
+            lines.append(sep.join((f"{number:.3f}".replace(".", "," if sep == ";" else "."), label, label)))
+        return (".tsv" if sep == "\t" else ".csv"), ("\n".join(lines) + "\n").encode()
+    shift = rng.randrange(2 ** rng.randint(1, 62))
+    day = rng.randint(1, 20)
+    kinds = [
+        pa.array([bool(c) for c in codes]),
+        pa.array([c + shift for c in codes]),
+        pa.array([c + shift for c in codes], pa.uint64()),
+        pa.array(["ab"[c] for c in codes]),
+        pa.array(["ab"[c] for c in codes]).dictionary_encode(),
+        pa.array([decimal.Decimal(f"{shift % 1000}.{c}5") for c in codes]),
+        pa.array([datetime.date(2020, 1, day + c) for c in codes]),
+        pa.array([datetime.time(day + c) for c in codes]),
+        pa.array([datetime.datetime(2020, 1, day + c) for c in codes]),
+        pa.array(
+            [datetime.datetime(2020, 1, day + c) for c in codes],
+            pa.timestamp("us", tz=rng.choice(["UTC", "Asia/Tokyo"])),
+        ),
+        pa.array([datetime.timedelta(day + c) for c in codes]),
+        pa.array(np.array(codes, np.float32) + np.float32(day / 10)),
+        pa.array(np.array(codes, np.float16) + np.float16(day)),
+    ]
+    column = rng.choice(kinds)
+    return ".parquet", _parquet(x=pa.array(numbers), copy=column, y=column)
+
+
+def strange_request(rng):
+    """An ASGI scope and a body that the page would not send."""
+    good = rng.random() < 0.7  # of the token and the headers: else nothing gets past the guard
+    paths = [
+        "api/answer", "api/answer", "api/answer", "api/undo", "api/question", "api/state", "api/about", "", "page.js",
+        "image/0/0", "image/" + "9" * 5000 + "/0", "image/-1/x", "file/../../etc/passwd", "file/answers.sqlite",
+        "file/model.skops", "../", "%00", "api/answer/" * 50, "\u0663", "x" * 3000,
+    ]  # fmt: skip
+    path = rng.choice(paths)
+    method = rng.choice(["GET", "POST", "POST", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "TRACE", "\u00fc"])
+    if path in ("api/undo", "api/answer") and rng.random() < 0.7:
+        method = "POST"
+    odd = [
+        "\ud800" * 9,
+        "x" * 500,
+        "",
+        None,
+        -1,
+        10**400,
+        1.5,
+        True,
+        [],
+        {},
+        "a request",
+        "line\nline line",
+        2**63,
+        "label",
+    ]
+    sent = {name: rng.choice(odd) for name in ("reviewer", "request", "kind", "label", "seen")}
+    sent["row"] = rng.choice([-1, 10**6, None, "x", 10**400, 1.5, True, 2**63])
+    if rng.random() < 0.5:
+        sent |= {"reviewer": "ann", "request": "a request", "kind": rng.choice(["label", "unsure", "skip", "x"])}
+    body = rng.choice(
+        [
+            json.dumps(sent).encode(),
+            json.dumps(sent).encode(),
+            b"[" * rng.randint(10, 60_000),
+            b'{"a":' * 9000,
+            b"",
+            b"nan",
+            b"\xff\xfe",
+            b'{"row":' + b"9" * 5000 + b"}",
+            rng.randbytes(50),
+            b" " * 70_000,
+            b"[]",
+            b"null",
+        ]
+    )
+    headers = [(b"host", b"localhost:80"), (b"origin", b"http://localhost:80"), (b"content-type", b"application/json")]
+    headers.append((b"content-length", str(len(body)).encode()))
+    if not good:
+        extra = [
+            (b"host", b"evil"), (b"origin", b"null"), (b"transfer-encoding", b"chunked"), (b"content-length", b"5"),
+            (b"content-length", b"9" * 5000), (b"sec-fetch-site", b"cross-site"), (b"content-type", b"text/plain"),
+            (b"\xff\xff", b"\xff"),
+        ]  # fmt: skip
+        headers = rng.sample(headers, rng.randint(0, 4)) + rng.sample(extra, rng.randint(1, 3))
+    token = "secret" if good or rng.random() < 0.5 else rng.choice(["", "Secret", "secre", "\ud7ff", "secret\0"])
+    query = rng.choice([b"", b"reviewer=ann", b"reviewer=%ff", b"reviewer=" + b"x" * 5000, b"=&&&%"])
+    scope = {
+        "type": "http", "method": method, "path": f"/{token}/{path}", "raw_path": b"/", "query_string": query,
+        "headers": headers, "client": ("127.0.0.1", 5), "server": ("localhost", 80), "scheme": "http",
+        "root_path": "", "http_version": "1.1", "leaves": rng.random() < 0.1,
+    }  # fmt: skip
+    return scope, body

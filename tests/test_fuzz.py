@@ -10,7 +10,8 @@ pytest.importorskip("typer")
 pytest.importorskip("pyarrow")
 SOURCE = Path(__file__).resolve().parents[1] / "benchmarks" / "fuzz.py"
 pytestmark = pytest.mark.skipif(not SOURCE.is_file(), reason="benchmarks are not part of the source archive")
-SCALES = {"tables": 0.08, "models": 0.03, "runs": 0.05, "formulas": 1.0, "disk": 1.0}
+SCALES = {"tables": 0.08, "models": 0.01, "runs": 0.05, "formulas": 1.0, "disk": 1.0}
+SCALES |= {"files": 0.01, "stores": 0.03, "sets": 0.03, "copies": 0.05, "numbers": 0.05, "requests": 0.05}
 
 
 @pytest.fixture(scope="module")

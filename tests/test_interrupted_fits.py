@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 
 from interruptions import MOMENTS, Stop, interrupted, moments
 
-from floral_learn import CrowdFloralClassifier, KNNRelabel, LabelNoiseSVC, SanitizedClassifier, TableEncoder
+from floral_learn import CrowdClassifier, KNNRelabel, LabelNoiseSVC, SanitizedClassifier, TableEncoder
 from floral_learn.baselines import DEFENSES
 
 if find_spec("torch"):
@@ -42,7 +42,7 @@ def defense(name):
 MODELS = {
     **{name: lambda name=name: defense(name) for name in DEFENSES if name not in LEFT_OUT},
     "sanitised": lambda: SanitizedClassifier(KNNRelabel(), LogisticRegression()),
-    "crowd": lambda: CrowdFloralClassifier(estimator=LogisticRegression(), random_state=0),
+    "crowd": lambda: CrowdClassifier(estimator=LogisticRegression(), random_state=0),
 }
 if find_spec("torch"):
     MODELS["neural-floral"] = lambda: NeuralFloralClassifier(

@@ -38,7 +38,7 @@ _PUBLIC = {
     "SecurityCurveDisplay": "floral_learn.attacks",
     "LabelReview": "floral_learn.review.label_review",
     "TextReview": "floral_learn.review.text_review",
-    "CrowdFloralClassifier": "floral_learn.crowd.classifier",
+    "CrowdClassifier": "floral_learn.crowd.classifier",
     "aggregate_votes": "floral_learn.crowd.aggregate",
     "load_moon": "floral_learn.datasets",
     "read_table": "floral_learn.tables.tables",

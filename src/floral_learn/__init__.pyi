@@ -9,7 +9,7 @@ from floral_learn.certify.kernel_ridge import CertifiedKernelClassifier as Certi
 from floral_learn.certify.partition import PartitionAggregationClassifier as PartitionAggregationClassifier
 from floral_learn.certify.smoothing import RandomizedSmoothingClassifier as RandomizedSmoothingClassifier
 from floral_learn.crowd.aggregate import aggregate_votes as aggregate_votes
-from floral_learn.crowd.classifier import CrowdFloralClassifier as CrowdFloralClassifier
+from floral_learn.crowd.classifier import CrowdClassifier as CrowdClassifier
 from floral_learn.datasets import load_moon as load_moon
 from floral_learn.files.persistence import load as load
 from floral_learn.files.persistence import save as save

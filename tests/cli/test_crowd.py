@@ -59,6 +59,33 @@ def test_known_answers_are_kept(files):
     assert (labels["label"] == pd.read_csv(files / "truth.csv").set_index("id")["vote"].loc[labels.index]).all()
 
 
+def test_each_person_may_have_a_column(files):
+    long = pd.read_csv(files / "votes.csv")
+    wide = long.drop_duplicates(["id", "who"]).pivot(index="id", columns="who", values="vote").add_prefix("by ")
+    wide.assign(remark="x").reset_index().to_csv(files / "wide.csv", index=False)
+    done = floral("crowd", files / "wide.csv", "--task", "id", "--votes", "by *", "-o", files / "out")
+    assert done.exit_code == 0, done.output
+    assert "left out: remark" in done.output
+    assert "cells are blank: no vote" in done.output
+    assert floral("crowd", files / "votes.csv", *COLUMNS, "-o", files / "same").exit_code == 0
+    labels = [pd.read_csv(files / name / "consensus.csv").set_index("task")["label"] for name in ("out", "same")]
+    assert (labels[0] == labels[1].loc[labels[0].index]).mean() > 0.99
+    done = floral("crowd", files / "wide.csv", "--votes", "ann*", "-o", files / "out")
+    assert done.exit_code == 2
+    assert "matches none of its columns" in done.output
+
+
+def test_a_feature_called_like_the_votes_is_warned_of(files):
+    items = pd.read_csv(files / "items.csv").assign(vote=pd.read_csv(files / "truth.csv")["vote"])
+    items.to_csv(files / "told.csv", index=False)
+    options = ("crowd", files / "votes.csv", *COLUMNS, "-f", files / "told.csv", "-o", files / "out")
+    assert "is called like the votes and is read as a feature" in floral(*options).output
+    done = floral(*options, "--drop", "vote")
+    assert done.exit_code == 0, done.output
+    assert "called like the votes" not in done.output
+    assert pd.read_csv(files / "out" / "next.csv").columns[0] == "task"
+
+
 def test_votes_are_poisoned_in_a_copy(files):
     out = files / "bad.csv"
     options = ("--votes", *COLUMNS, "--attack", "far", "--budget", "30%", "--features", files / "items.csv")

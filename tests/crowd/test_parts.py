@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
-from floral_learn import CrowdFloralClassifier, aggregate_votes, poison_votes
+from floral_learn import CrowdClassifier, aggregate_votes, poison_votes
 from floral_learn.crowd import next_tasks, read_votes
 from floral_learn.crowd.confusion import estimate
 from floral_learn.crowd.features import softmax_regression
@@ -70,7 +70,7 @@ def test_next_tasks_asks_people_who_have_not_voted_about_unsure_items():
     assert len(tasks) == 20
     sure = found.probability.max(axis=1)
     assert tasks["probability"].mean() < sure.mean()
-    assert all(votes[item, person] == -1 for item, person in zip(tasks["item"], tasks["annotator"]))
+    assert all(votes[item, person] == -1 for item, person in zip(tasks["task"], tasks["annotator"]))
     assert tasks["annotator"].nunique() > 1
     with pytest.raises(ValueError, match="at least 1"):
         next_tasks(found, 0)
@@ -90,7 +90,7 @@ def test_asking_where_it_helps_beats_asking_anywhere():
         return float((aggregate_votes(more, missing=-1, random_state=0).labels == y).mean())
 
     anywhere = np.random.default_rng(0).choice(200, 40, replace=False)
-    assert after(next_tasks(found, 40)["item"]) > after(anywhere) + 0.02
+    assert after(next_tasks(found, 40)["task"]) > after(anywhere) + 0.02
 
 
 def test_probabilities_are_calibrated_on_an_honest_crowd():
@@ -110,9 +110,9 @@ def test_the_classifier_takes_any_estimator_frames_and_sparse_rows():
     X = rng.normal(size=(120, 3)) + 3 * y[:, None]
     votes = np.where(rng.random((120, 6)) < 0.5, y[:, None], -1)
     for rows in (pd.DataFrame(X, columns=list("abc")), sp.csr_matrix(X)):
-        crowd = CrowdFloralClassifier(missing=-1, random_state=0).fit(rows, votes)
+        crowd = CrowdClassifier(random_state=0).fit(rows, votes, missing=-1)
         assert crowd.score(rows, y) > 0.95
-    neighbours = CrowdFloralClassifier(estimator=KNeighborsClassifier(5), missing=-1, random_state=0).fit(X, votes)
+    neighbours = CrowdClassifier(estimator=KNeighborsClassifier(5), random_state=0).fit(X, votes, missing=-1)
     assert isinstance(neighbours.estimator_, KNeighborsClassifier)
     assert neighbours.predict_proba(X).shape == (120, 2)
 

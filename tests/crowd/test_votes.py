@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from floral_learn import CrowdFloralClassifier, aggregate_votes
+from floral_learn import CrowdClassifier, aggregate_votes
 from floral_learn.crowd import read_votes
 
 
@@ -56,7 +56,7 @@ def test_a_task_that_X_does_not_hold_is_named(table):
 
 
 def test_X_of_another_length_is_refused(table):
-    with pytest.raises(ValueError, match="votes are on 60 items and X has 59 rows"):
+    with pytest.raises(ValueError, match="votes are on 60 tasks and X has 59 rows"):
         aggregate_votes(table, np.zeros((59, 2)), missing=-1)
 
 
@@ -97,7 +97,7 @@ def test_an_item_without_votes_gets_the_class_of_its_features():
     votes[[3, 70]] = -1
     found = aggregate_votes(votes, X, missing=-1, random_state=0)
     assert found.labels[[3, 70]].tolist() == [0, 1]
-    assert any("items have no vote" in note for note in found.notes)
+    assert any("tasks have no vote" in note for note in found.notes)
 
 
 def test_an_annotator_with_one_vote_has_a_wide_interval_and_no_verdict(table):
@@ -106,7 +106,7 @@ def test_an_annotator_with_one_vote_has_a_wide_interval_and_no_verdict(table):
     people = aggregate_votes(table, missing=-1, random_state=0).annotators.set_index("annotator")
     assert people.loc[6, "votes"] == 1
     assert people.loc[6, "high"] - people.loc[6, "low"] > 0.2
-    assert people.loc[6, "suspicion"] < 0.9
+    assert not people.loc[6, "named"]
 
 
 def test_duplicates_count_once(table):
@@ -135,14 +135,14 @@ def test_names_must_fit_the_labels():
 
 def test_everybody_of_one_mind_is_no_classifier():
     with pytest.raises(ValueError, match="everybody voted 1"):
-        CrowdFloralClassifier().fit(np.zeros((4, 2)), np.ones((4, 3)))
+        CrowdClassifier().fit(np.zeros((4, 2)), np.ones((4, 3)))
     found = aggregate_votes(np.ones((4, 3)))
     assert (found.labels == 1).all()
 
 
 @pytest.mark.parametrize(
     ("gold", "message"),
-    [({99: 0}, "items that are not there"), ([0, 1], "one entry per item"), ({0: 9}, "not among the classes")],
+    [({99: 0}, "tasks that are not there"), ([0, 1], "one entry per item"), ({0: 9}, "not among the classes")],
 )
 def test_bad_gold_is_named(table, gold, message):
     with pytest.raises(ValueError, match=message):
@@ -157,3 +157,16 @@ def test_gold_settles_who_lies():
     assert (found.labels == truth).all()
     other = aggregate_votes(votes, gold={row: 1 - label for row, label in gold.items()}, random_state=0)
     assert (other.labels == 1 - truth).all()
+
+
+def test_a_long_frame_may_have_other_names(table):
+    votes = long_of(table).rename(columns={"task": "id", "worker": "annotator", "label": "class"})
+    read = read_votes(votes, task="id", worker="annotator", label="class")
+    same(read, read_votes(long_of(table)))
+    with pytest.raises(ValueError, match="votes have no column 'who'; their columns are 'id', 'annotator', 'class'"):
+        read_votes(votes, task="id", worker="who", label="class")
+    named = votes.assign(id=[f"i{i}" for i in votes["id"]], annotator=[f"p{a}" for a in votes["annotator"]])
+    with pytest.raises(ValueError, match="task=, worker= and label= name its columns"):
+        aggregate_votes(named)
+    with pytest.raises(ValueError, match="not a frame"):
+        aggregate_votes(table, missing=-1, task="id")

@@ -70,6 +70,14 @@ def test_floral_learns_at_a_scale_or_refuses_it_without_a_warning_of_numpy(optio
     assert model.kernel == "linear" or model.score(X * scale, Y) > 0.7
 
 
-def test_a_kernel_of_vanishing_values_is_refused_in_words():
-    with pytest.raises(ValueError, match=r"the kernel has no value above .*standardise"):
-        FloralClassifier(kernel="linear").fit(X * 1e-100, Y)
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_kernel_of_vanishing_or_overflowing_values_is_refused_in_words():
+    for scale, words in ((1e-100, "no value above"), (1e100, "values up to")):
+        with pytest.raises(ValueError, match=rf"the kernel has {words} .*standardise"):
+            FloralClassifier(kernel="linear").fit(X * scale, Y)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_rows_that_differ_too_little_are_refused_in_words_wherever_they_lie():
+    with pytest.raises(ValueError, match=r"X varies by at most .*squares of such vanish"):
+        FloralClassifier(budget=0).fit(X * 1e-156 + 1e-147, Y)

@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from floral_learn.audit.result import AuditResult
 
 _MANY = 0.15  # of the rows, in which some other class is at least half as probable: classes overlap
-_DOUBTFUL = 0.9  # suspicion from which a source is mentioned
 _FEW = 0.05  # of the rows: pairs of classes that look alike in fewer are not worth a sentence
 
 
@@ -78,7 +77,7 @@ def _sources(result: AuditResult) -> list[str]:
         return []
     people = result.authors
     usual = float(people["reliability"].median())
-    low = people[(people["high"] < usual) & (people["suspicion"] > _DOUBTFUL)]
+    low = people[(people["high"] < usual) & people["named"]]
     if not len(low):
         return []
     some = ", ".join(

@@ -10,6 +10,7 @@ _PUBLIC = {
     "CertifiedKernelClassifier": "kernel_ridge",
     "PartitionAggregationClassifier": "partition",
     "RandomizedSmoothingClassifier": "smoothing",
+    "SpectralFeatures": "spectral",
 }
 __all__ = list(_PUBLIC)
 

@@ -22,11 +22,14 @@ def register(app: typer.Typer) -> None:
 
 @with_table_options("text_encoder", "drop", "sep", "encoding")
 def crowd(
-    source: Path = typer.Argument(..., metavar="VOTES", help=f"votes, one per row: {KINDS}"),
-    task: str = typer.Option("task", "--task", "-t", help="column that names the item"),
+    source: Path = typer.Argument(..., metavar="VOTES", help=f"votes, one per row (or see --votes): {KINDS}"),
+    task: str = typer.Option("task", "--task", "-t", help="column that names the task"),
     worker: str = typer.Option("worker", "--worker", "-w", help="column that names the person"),
     label: str = typer.Option("label", "--label", "-l", help="column of the votes"),
-    features: Path | None = typer.Option(None, "--features", "-f", help="table of the items, with the --task column"),
+    wide: list[str] = typer.Option(
+        [], "--votes", help="where each person has a column: its name, or a pattern such as 'ann*'; repeat for more"
+    ),
+    features: Path | None = typer.Option(None, "--features", "-f", help="table of the tasks, with the --task column"),
     gold: Path | None = typer.Option(None, help="known answers: a table with the columns of --task and --label"),
     out: Path = typer.Option(..., "--out", "-o", help="folder for consensus.csv, annotators.csv, next.csv, page.html"),
     withhold: bool = typer.Option(False, help="leave labels blank in consensus.csv where they are not decided"),
@@ -35,7 +38,7 @@ def crowd(
 ) -> None:
     """Find the true labels from votes of several people, some of whom may lie.
 
-    OUT gets consensus.csv (label and probability per item), annotators.csv (per person: votes, fit with the other
+    OUT gets consensus.csv (label and probability per task), annotators.csv (per person: votes, fit with the other
     evidence, with a range), next.csv (what to ask whom next) and page.html. VOTES itself is never changed.
     """
     started = time.perf_counter()
@@ -51,10 +54,15 @@ def crowd(
 
     columns = replace(columns, label=label)
     exported = read_export(source, label) if table_suffix(source) in (".json", ".json.gz") else None
-    votes, told = read_vote_file(source, task, worker, columns) if exported is None else (vote_table(exported), [])
+    if exported is not None:
+        votes, told = vote_table(exported), list[str]()
+    elif wide:
+        votes, told = read_wide_file(source, task, wide, columns)
+    else:
+        votes, told = read_vote_file(source, task, worker, columns)
     typer.echo(
         f"{source.name}: {len(votes):,} votes by {votes['worker'].nunique():,} people "
-        f"on {votes['task'].nunique():,} items"
+        f"on {votes['task'].nunique():,} tasks"
     )
     for note in told:
         typer.echo(f"  {note}")
@@ -84,7 +92,7 @@ def crowd(
         typer.echo(f"  {note}")
     sure = float(found.probability.max(axis=1).mean())
     if undecided := len(found.undecided):
-        typer.echo(f"not decided: {undecided:,} of {len(found.items):,} labels; next.csv has items to answer (--gold)")
+        typer.echo(f"not decided: {undecided:,} of {len(found.items):,} labels; next.csv has tasks to answer (--gold)")
     typer.echo(f"expected share of right labels: {sure:.0%} ({time.perf_counter() - started:.1f} s)")
     typer.echo(f"wrote {', '.join(str(path) for path in files)}")
 
@@ -96,6 +104,41 @@ def read_vote_file(path: Path, task: str, worker: str, columns: Any) -> tuple[An
     if nameless := int((table.groups == "(missing)").sum()):
         notes.append(f"{nameless:,} votes name nobody: they count as those of one person, '(missing)'")
     return vote_frame(table, path, task), notes
+
+
+def read_wide_file(path: Path, task: str, patterns: list[str], columns: Any) -> tuple[Any, list[str]]:
+    """Return the votes of a file in which each person has a column as a long frame, and notes on what was left out."""
+    import fnmatch
+
+    import pandas as pd
+
+    table = columns.read(path, label=None, text=(), drop=())
+    names = [str(name) for name in table.features.columns]
+    chosen = list(dict.fromkeys(name for p in patterns for name in names if name == p or fnmatch.fnmatchcase(name, p)))
+    for pattern in patterns:
+        if not any(name == pattern or fnmatch.fnmatchcase(name, pattern) for name in names):
+            raise TableError(f"{path}: --votes {pattern!r} matches none of its columns: {', '.join(names[:12])}")
+    tasks, notes = table.rows, list(table.notes)
+    if task in names:
+        tasks = columns.read(path, label=None, ids=task, text=(), drop=()).ids
+        repeated = pd.Series(tasks)[pd.Series(tasks).duplicated()]
+        if len(repeated):
+            raise TableError(
+                f"{path}: column {task!r} names task {repeated.iloc[0]!r} twice; a wide file has a row per task"
+            )
+    else:
+        notes.append(f"no column {task!r}: tasks are called by the number of their row")
+    rest = [name for name in names if name not in (*chosen, task)]
+    if rest:
+        notes.append(
+            f"{len(rest)} columns hold no votes and are left out: {', '.join(rest[:6])}{', ...' if rest[6:] else ''}"
+        )
+    frame = table.features[chosen].set_axis(tasks)
+    blank = int(frame.isna().to_numpy().sum())
+    if blank:
+        notes.append(f"{blank:,} of {frame.size:,} cells are blank: no vote")
+    long = frame.astype(object).stack().rename_axis(["task", "worker"]).rename("label").reset_index()
+    return long[~long["label"].isna()], notes
 
 
 def read_export(path: Path, label: str) -> Any:
@@ -134,39 +177,45 @@ def read_export_items(exported: Any, seed: int, columns: Any) -> tuple[Any, list
 
 
 def vote_frame(table: Any, path: Path, task: str) -> Any:
-    """The votes of a table that was read with items as ids and people as groups."""
+    """The votes of a table that was read with tasks as ids and people as groups."""
     import pandas as pd
 
     blank = [row for row, name in zip(table.rows.tolist(), table.ids.tolist(), strict=True) if not name]
     if blank:
-        raise TableError(f"{path}: column {task!r} names no item in {len(blank)} rows (first: row {blank[0]})")
+        raise TableError(f"{path}: column {task!r} names no task in {len(blank)} rows (first: row {blank[0]})")
     return pd.DataFrame({"task": table.ids, "worker": table.groups, "label": table.labels})
 
 
 def read_features(path: Path, task: str, seed: int, columns: Any) -> tuple[Any, list[str]]:
-    """Return the items as a frame of numbers whose index names them, and notes on how the numbers were made."""
+    """Return the tasks as a frame of numbers whose index names them, and notes on how the numbers were made."""
     import pandas as pd
 
     table = columns.read(path, label=None, ids=task)
     encoder = columns.encoder(seed)
     values = encoder.fit_transform(table.features)
-    return pd.DataFrame(values, index=pd.Index(table.ids)), [*table.notes, *encoder.notes_]
+    notes = [*table.notes, *encoder.notes_]
+    if columns.label in [str(name) for name in table.features.columns]:
+        notes.append(
+            f"warning: column {columns.label!r} of {path.name} is called like the votes and is read as a feature; "
+            f"if it holds the truth, leave it out: --drop {columns.label}"
+        )
+    return pd.DataFrame(values, index=pd.Index(table.ids)), notes
 
 
 def read_gold_file(path: Path, task: str, columns: Any) -> dict[Any, Any]:
-    """Return item -> known class."""
+    """Return task -> known class."""
     table = columns.read(path, ids=task, text=(), drop=(), skip_blank_labels=True)
     assert table.ids is not None
     assert table.labels is not None
     known: dict[Any, Any] = {}
     for name, answer in zip(table.ids.tolist(), table.labels.tolist(), strict=True):
         if known.setdefault(name, answer) != answer:
-            raise TableError(f"{path}: item {name!r} has two known answers, {known[name]!r} and {answer!r}")
+            raise TableError(f"{path}: task {name!r} has two known answers, {known[name]!r} and {answer!r}")
     return known
 
 
 def consensus(found: Any, withhold: bool = False) -> Any:
-    """Return one row per item: label, probability, votes, whether it is decided or contested, and all probabilities."""
+    """Return one row per task: label, probability, votes, whether it is decided or contested, and all probabilities."""
     import numpy as np
     import pandas as pd
 

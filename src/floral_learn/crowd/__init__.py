@@ -3,7 +3,7 @@
 from floral_learn.labels.votes import Votes, read_votes
 
 from .aggregate import VoteAggregation, aggregate_votes
-from .classifier import CrowdFloralClassifier
+from .classifier import CrowdClassifier
 from .next_tasks import next_tasks
 
-__all__ = ["CrowdFloralClassifier", "VoteAggregation", "Votes", "aggregate_votes", "next_tasks", "read_votes"]
+__all__ = ["CrowdClassifier", "VoteAggregation", "Votes", "aggregate_votes", "next_tasks", "read_votes"]

@@ -10,6 +10,8 @@ import numpy as np
 
 from floral_learn.base.shown import Shown
 from floral_learn.labels.votes import Votes, read_votes
+from floral_learn.tables.frames import is_frame, same_kind, without_columns
+from floral_learn.tables.rows import read_rows
 
 from . import annotators as people
 from .features import encode_items
@@ -23,14 +25,15 @@ class VoteAggregation(Shown):
     votes: Votes = field(repr=False)
     solution: Solution = field(repr=False)
     gold: np.ndarray | None = field(default=None, repr=False)
+    like: Any = field(default=None, repr=False, compare=False)  # a frame of the caller's, in whose library tables are
 
     def _facts(self) -> dict[str, str]:
-        people, doubtful = self.annotators, int((self.annotators["suspicion"] > 0.5).sum())
+        people, named = self.people, int(self.people["named"].sum())
         facts = {
-            "items": f"{len(self.items):,}, {len(self.classes)} classes",
+            "tasks": f"{len(self.items):,}, {len(self.classes)} classes",
             "mean probability of the label": f"{self.probability.max(axis=1).mean():.3f}",
-            "contested items": f"{int(np.sum(self.contested)):,}",
-            "people": f"{len(people):,}, {doubtful:,} with a suspicion above 0.5",
+            "contested tasks": f"{int(np.sum(self.contested)):,}",
+            "people": f"{len(people):,}, {named:,} of them named",
         }
         return facts | {f"note {number}": text for number, text in enumerate(self.notes[:2], 1)}
 
@@ -85,9 +88,14 @@ class VoteAggregation(Shown):
         return self.solution.confusions.matrix
 
     @cached_property
-    def annotators(self) -> Any:
-        """Frame: votes, reliability with a 95 % interval, suspicion, most frequent mistake, whom they follow."""
+    def people(self) -> Any:
+        """`annotators` as a pandas frame, whatever the votes came in."""
         return people.frame(self.solution, self.votes)
+
+    @property
+    def annotators(self) -> Any:
+        """Frame: votes, reliability with a 95 % interval, whether named and on what evidence, most frequent mistake."""
+        return same_kind(self.people, self.like)
 
     @cached_property
     def notes(self) -> list[str]:
@@ -103,6 +111,9 @@ def aggregate_votes(
     gold: Any = None,
     classes: Any = None,
     missing: Any = None,
+    task: Any = "task",
+    worker: Any = "worker",
+    label: Any = "label",
     random_state: Any = None,
 ) -> VoteAggregation:
     """Find the true labels from votes of several people, some of whom may lie, alone or together.
@@ -112,7 +123,8 @@ def aggregate_votes(
     votes : array or frame (n, annotators), long frame with columns task, worker, label, or array (n,)
         NaN, None, empty text and `missing` mean no vote.
     X : array, frame or sparse matrix (n, d), optional
-        Features of the items; a long frame's tasks are matched to X's index.
+        Features of the items, columns of a frame of any kind; a long frame's tasks are matched to its column `task`,
+        or to its index.
     groups : array-like (n,), optional
         With one label per item: who gave it.
     gold : array-like (n,) or mapping item -> class, optional
@@ -121,6 +133,8 @@ def aggregate_votes(
         All classes; by default those that occur.
     missing : scalar, optional
         A value in `votes` (and `gold`) that means "no vote", such as -1.
+    task, worker, label : str
+        The columns of a long frame.
     random_state : int, Generator or None
         Source of the folds.
 
@@ -141,18 +155,18 @@ def aggregate_votes(
     >>> found.annotators["annotator"].tolist()[0]
     2
     """
-    read = read_votes(votes, groups=groups, X=X, classes=classes, missing=missing)
+    read = read_votes(
+        votes, groups=groups, X=X, classes=classes, missing=missing, task=task, worker=worker, label=label
+    )
     known = read_gold(gold, read, missing)
     rng = np.random.default_rng(_seed(random_state))
-    views = None if X is None else encode_items(check_items(X), rng)
-    return VoteAggregation(read, solve(read, views, rng=rng, gold=known), known)
+    views = None if X is None else encode_items(check_items(without_columns(X, task)), rng)
+    return VoteAggregation(read, solve(read, views, rng=rng, gold=known), known, votes if is_frame(votes) else None)
 
 
 def check_items(X: Any) -> Any:
-    """Features as finite numbers."""
-    from sklearn.utils import check_array
-
-    return check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
+    """Features as finite numbers; the columns of a frame that holds more than numbers are encoded."""
+    return read_rows(X).numbers
 
 
 def read_gold(gold: Any, votes: Votes, missing: Any) -> np.ndarray | None:
@@ -164,7 +178,7 @@ def read_gold(gold: Any, votes: Votes, missing: Any) -> np.ndarray | None:
     if hasattr(gold, "items") and not hasattr(gold, "index"):
         place = {value: row for row, value in enumerate(votes.items.tolist())}
         if odd := [key for key in gold if key not in place]:
-            raise ValueError(f"gold names items that are not there, such as {odd[0]!r}")
+            raise ValueError(f"gold names tasks that are not there, such as {odd[0]!r}")
         pairs = [(place[key], value) for key, value in gold.items()]
     else:
         values = np.asarray(gold, dtype=object)
@@ -191,34 +205,34 @@ def _notes(found: VoteAggregation) -> list[str]:
     without = int((votes.per_item == 0).sum())
     if without:
         source = "its features alone" if solution.featured else "the shares of the classes"
-        notes.append(f"{without:,} items have no vote; their class comes from {source}.")
+        notes.append(f"{without:,} tasks have no vote; their class comes from {source}.")
     if unseen := [str(c) for c, count in zip(votes.classes, votes.shares.sum(axis=0)) if count == 0]:
         notes.append(f"Nobody voted for {', '.join(unseen[:8])}.")
     share, limit = doubtful_share(found)
     if share > 0.6 * limit:
         notes.append(
             f"About {share:.0%} of the votes come from people whose answers do not fit the rest. Above {limit:.0%}, "
-            "people who lie together would win, and nothing in the votes would show it: answer some items (gold)."
+            "people who lie together would win, and nothing in the votes would show it: answer some tasks (gold)."
         )
     if open_items := len(found.undecided):
         notes.append(
-            f"{open_items:,} items are not decided: two groups of people contradict each other there, and neither "
-            "clearly outvotes the other. Known answers to a few of these items (gold) tell which is right."
+            f"{open_items:,} tasks are not decided: their votes are too few or contradict each other, or so many "
+            "people contradict the rest that nobody can tell who is right. Known answers (gold) settle it."
         )
     if contested := int(found.contested.sum()):
-        notes.append(f"{contested:,} items have two readings that are nearly as likely; they need another answer.")
+        notes.append(f"{contested:,} tasks have two readings that are nearly as likely; they need another answer.")
     return notes
 
 
 def doubtful_share(found: VoteAggregation) -> tuple[float, float]:
-    """Share of votes in doubtful hands, and the share above which concerted lies win.
+    """Share of votes by people who hardly follow the labels, and the share above which concerted lies win.
 
     That is (1 - e - w) / (2 - e - w), e the error of the people who are not doubtful and w its share that falls on the
     lie: e / (K - 1), which is next to nothing with many classes.
     """
     votes = found.votes
     judged = people.judge(found.solution)
-    doubtful = judged.suspicion > 0.5
+    doubtful = judged.p_value < people.ERROR_RATE
     sizes = votes.per_annotator
     honest = ~doubtful
     if not honest.any():

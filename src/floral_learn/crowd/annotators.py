@@ -1,4 +1,12 @@
-"""How far each person can be relied on, and how sure that is."""
+"""How far each person can be relied on, how sure that is, and whom the evidence names.
+
+Naming somebody is a decision with an error rate. The question is whether a person's answers follow the truth less than
+those of a weak but honest person of the same crowd: one who knows the answer a fifth as often as the better half of the
+crowd does, and otherwise answers by the own habit. Its p-value is the probability that such a person agrees so rarely
+with labels that do not count the person's own votes. Named are those whom Benjamini and Hochberg's procedure (1995)
+finds at 5 %: where everybody is honest, somebody is named in at most one crowd of twenty; where some are not, at most
+one in twenty of the named is honest, on average. Where nobody can tell a reading from its mirror image, nobody is.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +14,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import beta
+from scipy.stats import beta, binom
 
 from floral_learn.labels.votes import Votes
 
 from .solve import Solution
 
-PRIOR_HONEST = 0.8
-MOST_BORROWED = 4.0  # votes that the pool may lend to a person: few own votes must leave a wide interval
-LEAST_LIE = 0.02  # how often a liar is right by accident or for show
+# Chosen so that people who know one answer in five are not named (benchmarks/crowd.py, simulated crowds and LabelMe).
+WEAK = 0.2  # how often, compared with the better half of the crowd, a weak but honest person knows the answer
+ERROR_RATE = 0.05
 
 
 @dataclass(frozen=True)
@@ -24,52 +32,68 @@ class People:
     reliability: np.ndarray
     low: np.ndarray
     high: np.ndarray
-    suspicion: np.ndarray
+    agreed: np.ndarray  # answers that agree with the label that the others give
+    expected: np.ndarray  # how many a weak but honest person would have
+    p_value: np.ndarray
+    named: np.ndarray
 
 
 def judge(solution: Solution, level: float = 0.95) -> People:
-    """Reliability with an interval, and the probability that a person's votes are not an attempt at the truth.
+    """Share of right answers with an interval, and the evidence against "weak but honest".
 
-    Reliability is the expected share of right votes, shrunk to the pool; few votes leave a wide interval. Suspicion
-    compares three explanations of a person's votes, by the posterior of each item without the person's own vote:
-    honest as the pool is, answers that ignore the item, and answers that avoid the truth.
+    The label of a task leans towards the person's own vote, and without that vote it is less often right. Counted with
+    it the share of right answers is too high, without it too low: the interval reaches from the lower end of one to the
+    upper end of the other (Jeffreys' interval of a binomial share, at each end), and farther by half of the share of
+    labels that are expected to be wrong. Where nobody can tell a reading from its mirror image, it spans both.
     """
-    votes, confusions = solution.votes, solution.confusions
+    votes, without = solution.votes, solution.leave_one_out
+    rows = np.arange(len(votes))
+    n = np.maximum(votes.per_annotator, 1e-9)
+
+    def per_person(values: np.ndarray) -> np.ndarray:
+        return np.bincount(votes.annotator, votes.weight * values, minlength=len(votes.annotators))
+
+    counted_out = per_person(without[rows, votes.label])
+    counted_in = np.maximum(per_person(solution.held[votes.item, votes.label]), counted_out)
+    low = beta.ppf((1 - level) / 2, counted_out + 0.5, n - counted_out + 0.5)
+    high = beta.ppf((1 + level) / 2, counted_in + 0.5, np.maximum(n - counted_in, 0.0) + 0.5)
+    wrong = float(1 - solution.posterior.max(axis=1).mean()) / 2
+    low, high = np.maximum(low - wrong, 0.0), np.minimum(high + wrong, 1.0)
+    if solution.mirror is not None:
+        other = np.clip(per_person(solution.mirror[votes.item, votes.label]), 0, n)
+        low = np.minimum(low, beta.ppf((1 - level) / 2, other + 0.5, n - other + 0.5))
+        high = np.maximum(high, beta.ppf((1 + level) / 2, other + 0.5, n - other + 0.5))
+    middle = (counted_in + counted_out) / 2
+    if len(votes.classes) < 2:
+        nobody = np.zeros(len(n), dtype=bool)
+        return People((middle + 0.5) / (n + 1), low, high, counted_in, counted_in, np.ones(len(n)), nobody)
+    label = without.argmax(axis=1)
+    agreed = per_person(votes.label == label)
+    expected = per_person(_weak_agreement(votes, solution, label))
+    # P(sum of Bernoulli(p_i) <= x) is at most that of a binomial with their mean (Hoeffding, 1956), x below the mean.
+    p_value = np.where(agreed < expected - 1, binom.cdf(np.floor(agreed), np.ceil(n), expected / n), 1.0)
+    named = benjamini_hochberg(p_value) if solution.settled else np.zeros(len(n), dtype=bool)
+    return People((middle + 0.5) / (n + 1), low, high, agreed, expected, p_value, named)
+
+
+def _weak_agreement(votes: Votes, solution: Solution, label: np.ndarray) -> np.ndarray:
+    """(V,) probability that a weak but honest person in the voter's place gives the `label`.
+
+    With probability WEAK the answer is one of the crowd's better half, else one by the voter's own habit, the shares in
+    which the voter gives the classes.
+    """
     k = len(votes.classes)
-    diagonal = np.einsum("acc->a", confusions.counts)
-    total = confusions.counts.sum(axis=(1, 2))
-    share = float(diagonal.sum() / max(total.sum(), 1e-12))
-    share = min(max(share, 0.05), 0.95)
-    strength = min(confusions.accuracy_strength, MOST_BORROWED)
-    a = diagonal + strength * share
-    b = np.maximum(total - diagonal, 0) + strength * (1 - share)
-    low, high = beta.ppf((1 - level) / 2, a, b), beta.ppf((1 + level) / 2, a, b)
-    return People(a / (a + b), low, high, _suspicion(votes, solution, k))
+    honest = _better_half(solution.confusions.counts)
+    informed = (solution.leave_one_out * honest[:, label].T).sum(axis=1)
+    habit = np.zeros((len(votes.annotators), k))
+    np.add.at(habit, (votes.annotator, votes.label), votes.weight)
+    habit = (habit + 1 / k) / (habit.sum(axis=1, keepdims=True) + 1)
+    return WEAK * informed + (1 - WEAK) * habit[votes.annotator, label]
 
 
-def _suspicion(votes: Votes, solution: Solution, k: int) -> np.ndarray:
-    if k < 2:
-        return np.zeros(len(votes.annotators))
-    honest = _honest(solution.confusions.counts, k)
-    said = np.bincount(votes.label, votes.weight, minlength=k) + 1.0
-    loo = solution.leave_one_out
-    of_honest = np.log((loo * honest[:, votes.label].T).sum(axis=1))
-    of_blind = np.log(0.5 / k + 0.5 * said / said.sum())[votes.label]
-    right = loo[np.arange(len(votes)), votes.label]
-    of_liar = np.log(right * LEAST_LIE + (1 - right) * (1 - LEAST_LIE) / (k - 1))
-    sums = [
-        solution.temperature * np.bincount(votes.annotator, value, minlength=len(votes.annotators))
-        for value in (of_honest, of_blind, of_liar)
-    ]
-    prior = np.log([PRIOR_HONEST, (1 - PRIOR_HONEST) / 2, (1 - PRIOR_HONEST) / 2])
-    stacked = np.column_stack(sums) + prior
-    stacked -= stacked.max(axis=1, keepdims=True)
-    weight = np.exp(stacked)
-    return 1 - weight[:, 0] / weight.sum(axis=1)
-
-
-def _honest(counts: np.ndarray, k: int) -> np.ndarray:
-    """The confusions of the better half of the votes: what an honest person of this crowd is like."""
+def _better_half(counts: np.ndarray) -> np.ndarray:
+    """(truth, vote) what the people say who give the better half of all votes."""
+    k = counts.shape[1]
     total = counts.sum(axis=(1, 2))
     accuracy = (np.einsum("acc->a", counts) + 1) / (total + 2)
     order = np.argsort(-accuracy, kind="stable")
@@ -79,25 +103,48 @@ def _honest(counts: np.ndarray, k: int) -> np.ndarray:
     return pool / pool.sum(axis=1, keepdims=True)
 
 
+def benjamini_hochberg(p_value: np.ndarray, rate: float = ERROR_RATE) -> np.ndarray:
+    """(A,) mask of the p-values p_(1) <= ... <= p_(r), r the largest rank with p_(r) <= rate * r / A."""
+    order = np.argsort(p_value, kind="stable")
+    below = p_value[order] <= rate * np.arange(1, len(order) + 1) / len(order)
+    found = np.zeros(len(order), dtype=bool)
+    found[order[: int(np.flatnonzero(below)[-1]) + 1 if below.any() else 0]] = True
+    return found
+
+
 def frame(solution: Solution, given: Votes) -> Any:
     """Everything about the annotators as a pandas DataFrame, least reliable first (by the interval's upper end)."""
     import pandas as pd
 
     people = judge(solution)
-    names, classes = given.annotators, given.classes
     found = pd.DataFrame(
         {
-            "annotator": names,
-            "votes": np.round(given.per_annotator, 2),
+            "annotator": given.annotators,
+            "votes": np.round(given.per_annotator).astype(int),
             "reliability": people.reliability,
             "low": people.low,
             "high": people.high,
-            "suspicion": people.suspicion,
-            "most_confused": _most_confused(solution.confusions.counts, classes),
+            "named": people.named,
+            "p_value": people.p_value,
+            "evidence": _evidence(people, given),
+            "most_confused": _most_confused(solution.confusions.counts, given.classes),
         }
     )
-    found["votes"] = found["votes"].astype(int)
     return found.sort_values(["high", "reliability"], kind="stable").reset_index(drop=True)
+
+
+def _evidence(people: People, given: Votes) -> list[str]:
+    """For those who are named: how often they agree with the others, how often a weak but honest person would."""
+    told = []
+    for number, named in enumerate(people.named.tolist()):
+        total = float(given.per_annotator[number])
+        told.append(
+            f"agrees with the labels that the others give on {people.agreed[number]:.0f} of {total:.0f} tasks; a "
+            f"weak but honest person would on {people.expected[number]:.0f} (p = {people.p_value[number]:.1g})"
+            if named
+            else ""
+        )
+    return told
 
 
 def _most_confused(counts: np.ndarray, classes: np.ndarray) -> list[str]:

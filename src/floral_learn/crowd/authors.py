@@ -61,7 +61,15 @@ class Authors:
         none = np.zeros(len(self.votes.items), dtype=bool)
         state = self.state
         solution = Solution(
-            self.votes, state.posterior, state.confusions, state.leave_one_out, ~none, none, {}, state.trust
+            self.votes,
+            state.posterior,
+            state.posterior,
+            state.confusions,
+            state.leave_one_out,
+            ~none,
+            none,
+            {},
+            state.trust,
         )
         return people.frame(solution, self.votes)
 

@@ -1,4 +1,4 @@
-"""`CrowdFloralClassifier`: a classifier from items and the votes of people who may lie."""
+"""`CrowdClassifier`: a classifier from items and the votes of people who may lie."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validat
 
 from floral_learn.base.whole_fit import whole_fit
 from floral_learn.labels.votes import read_votes
+from floral_learn.tables.frames import is_frame, without_columns
+from floral_learn.tables.rows import explain_refusal, read_rows, take_rows
 
 from .aggregate import VoteAggregation, _seed, read_gold
 from .features import MOST_ROWS, PENALTY, encode_items, linear_steps, smooth_step
@@ -19,7 +21,7 @@ from .solve import solve
 _SURE = 0.02  # classes less probable than this are not learned from
 
 
-class CrowdFloralClassifier(ClassifierMixin, BaseEstimator):
+class CrowdClassifier(ClassifierMixin, BaseEstimator):
     """Learn from votes of people who may be careless or may lie, alone or together.
 
     The labels behind the votes and the people's confusion matrices are found together, by an EM whose classifier never
@@ -31,10 +33,6 @@ class CrowdFloralClassifier(ClassifierMixin, BaseEstimator):
     estimator : classifier, optional
         What predicts in the end. By default a logistic regression on the items' main directions, or on an rbf kernel
         through landmarks, whichever makes the votes more likely. It is fitted with sample weights where it takes them.
-    classes : array-like, optional
-        All classes; a vote for anything else is refused. By default those that occur.
-    missing : scalar, optional
-        A value that means "no vote", such as -1. NaN, None and empty text always do.
     random_state : int, Generator or None
         Source of the folds and landmarks.
 
@@ -50,7 +48,7 @@ class CrowdFloralClassifier(ClassifierMixin, BaseEstimator):
     contested_ : array (n,) of bool
         Items with two readings that are nearly as likely.
     annotators_ : DataFrame
-        Per annotator: votes, reliability with interval, suspicion, most frequent mistake, whom they follow.
+        Per annotator: votes, reliability with interval, whether named and on what evidence, most frequent mistake.
     confusions_ : array (A, K, K)
         Probability of each vote given each truth, in the order of ``aggregation_.votes.annotators``.
     aggregation_ : VoteAggregation
@@ -61,49 +59,87 @@ class CrowdFloralClassifier(ClassifierMixin, BaseEstimator):
     --------
     >>> import numpy as np
     >>> from sklearn.datasets import load_iris
-    >>> from floral_learn import CrowdFloralClassifier, poison_votes
+    >>> from floral_learn import CrowdClassifier, poison_votes
     >>> X, y = load_iris(return_X_y=True)
     >>> votes = np.where(np.random.default_rng(0).random((150, 10)) < 0.3, y[:, None], -1)
     >>> untrusted = poison_votes(votes, X, y, attack="pair", budget=0.3, missing=-1, random_state=0).votes
-    >>> crowd = CrowdFloralClassifier(missing=-1, random_state=0).fit(X, untrusted)
+    >>> crowd = CrowdClassifier(random_state=0).fit(X, untrusted, missing=-1)
     >>> bool(crowd.score(X, y) > 0.9)
     True
     """
 
-    def __init__(
-        self, *, estimator: Any = None, classes: Any = None, missing: Any = None, random_state: Any = None
-    ) -> None:
+    def __init__(self, *, estimator: Any = None, random_state: Any = None) -> None:
         self.estimator = estimator
-        self.classes = classes
-        self.missing = missing
         self.random_state = random_state
 
     @whole_fit
-    def fit(self, X: Any, votes: Any, *, groups: Any = None, gold: Any = None) -> CrowdFloralClassifier:
+    def fit(
+        self,
+        X: Any,
+        votes: Any,
+        *,
+        groups: Any = None,
+        gold: Any = None,
+        classes: Any = None,
+        missing: Any = None,
+        task: Any = "task",
+        worker: Any = "worker",
+        label: Any = "label",
+    ) -> CrowdClassifier:
         """Fit from items and votes.
 
         Parameters
         ----------
         X : array, frame or sparse matrix (n, d)
         votes : array or frame (n, annotators), long frame with columns task, worker, label, or array (n,)
-            A long frame's tasks are matched to X's index; a 1-D array is one label per item.
+            A long frame's tasks are matched to X's column `task`, or to its index; a 1-D array is one label per item.
         groups : array-like (n,), optional
             With one label per item: who gave it.
         gold : array-like (n,) or mapping item -> class, optional
             Answers known to be right.
+        classes : array-like, optional
+            All classes; a vote for anything else is refused. By default those that occur.
+        missing : scalar, optional
+            A value that means "no vote", such as -1. NaN, None and empty text always do.
+        task, worker, label : str
+            The columns of a long frame.
         """
-        read = read_votes(votes, groups=groups, X=X, classes=self.classes, missing=self.missing)
-        known = read_gold(gold, read, self.missing)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        read = read_votes(
+            votes, groups=groups, X=X, classes=classes, missing=missing, task=task, worker=worker, label=label
+        )
+        known = read_gold(gold, read, missing)
+        given, X = self._items(without_columns(X, task), reset=True)
         if len(read.classes) < 2:
             raise ValueError(f"votes: everybody voted {read.classes.tolist()[0]!r}; a classifier needs two classes")
         rng = np.random.default_rng(_seed(self.random_state))
         views = encode_items(X, rng)
-        self.aggregation_ = VoteAggregation(read, solve(read, views, rng=rng, gold=known), known)
+        like = votes if is_frame(votes) else None
+        self.aggregation_ = VoteAggregation(read, solve(read, views, rng=rng, gold=known), known, like)
         self.classes_ = read.classes
         told = (read.per_item > 0) if known is None else (read.per_item > 0) | (known >= 0)
-        self.estimator_ = self._fit_final(X, np.flatnonzero(told), rng)
+        self.task_ = task
+        try:
+            self.estimator_ = self._fit_final(X if self.estimator is None else given, np.flatnonzero(told), rng)
+        except (TypeError, ValueError) as error:
+            raise explain_refusal(error, given, self.estimator) from error
         return self
+
+    def _items(self, X: Any, reset: bool) -> tuple[Any, Any]:
+        """The rows for an estimator of the caller's own (a frame untouched), and as numbers."""
+        if not is_frame(X):
+            X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
+            return X, X
+        X = validate_data(self, X, skip_check_array=True, reset=reset)
+        if reset:
+            rows = read_rows(X)
+            self.encoder_ = rows.encoder
+            return X, rows.numbers
+        return X, read_rows(X).numbers if self.encoder_ is None else self.encoder_.transform(X)
+
+    def _asked(self, X: Any) -> Any:
+        """New rows as the estimator takes them."""
+        given, numbers = self._items(without_columns(X, self.task_), reset=False)
+        return numbers if self.estimator is None else given
 
     @property
     def labels_(self) -> np.ndarray:
@@ -145,14 +181,12 @@ class CrowdFloralClassifier(ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of each row."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return self.estimator_.predict(X)
+        return self.estimator_.predict(self._asked(X))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class, (n, K), in the order of ``classes_``."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        found = self.estimator_.predict_proba(X)
+        found = self.estimator_.predict_proba(self._asked(X))
         full = np.zeros((len(found), len(self.classes_)))
         full[:, np.searchsorted(self.classes_, self.estimator_.classes_)] = found
         return full
@@ -163,11 +197,11 @@ class CrowdFloralClassifier(ClassifierMixin, BaseEstimator):
         probability = self.aggregation_.probability
         model = self._default(X, rng) if self.estimator is None else clone(self.estimator)
         if self.estimator is not None and not has_fit_parameter(model, "sample_weight"):
-            return model.fit(X[told], self.aggregation_.labels[told])
+            return model.fit(take_rows(X, told), self.aggregation_.labels[told])
         row, code = np.nonzero(probability[told] >= _SURE)
         weight = probability[told][row, code]
         name = "sample_weight" if self.estimator is not None else "logisticregression__sample_weight"
-        return model.fit(X[told][row], self.classes_[code], **{name: weight})
+        return model.fit(take_rows(X, told[row]), self.classes_[code], **{name: weight})
 
     def _default(self, X: Any, rng: np.random.Generator) -> Any:
         """The model that served in the EM, as a scikit-learn pipeline."""

@@ -21,10 +21,8 @@ from .confusion import Confusions, estimate
 from .features import Opinion
 
 # Chosen on simulated crowds over digits, wine and breast cancer.
-TRUST = 0.5  # u beside a classifier
-SHARP = 2.0  # scale of the log-probabilities within the EM, with a classifier
-HONESTY = 0.3  # log-odds per vote, before any is seen, that it is right: tells a crowd from its mirror image
-TRUSTS = (0.4, 0.6, 0.8, 1.0)  # u without features
+TRUST = 0.5  # u: how much a vote counts beside the classifier
+SHARP = 2.0  # scale of the log-probabilities within the EM
 TEMPERS = (1.0, 0.75, 0.5, 0.25, 0.1)  # share of the classifier's opinion, the classes' shares being the rest
 SCALES = np.exp(np.linspace(np.log(0.5), np.log(2.5), 13))
 MARGIN = 2 / 3  # real people share mistakes, which makes their votes look surer than they are
@@ -41,11 +39,10 @@ class State:
     posterior: np.ndarray  # (n, K)
     leave_one_out: np.ndarray  # (V, K): posterior of the voted item without this vote
     confusions: Confusions
-    log_classifier: np.ndarray | None  # (n, K), out of fold, tempered
+    log_classifier: np.ndarray  # (n, K), out of fold, tempered
     evidence: np.ndarray  # (V, K): log-probability of each vote if the truth were c, times u and the vote's weight
     trust: float  # u
     scale: float  # of the log-probabilities
-    score: float  # mean log-likelihood of a vote given all other votes, plus HONESTY times the share that is right
     rounds: int
     residual: float  # mean change of the posteriors in the last round
 
@@ -77,7 +74,7 @@ def predictive(votes: Votes, confusions: Confusions, leave_one_out: np.ndarray, 
 def run(
     votes: Votes,
     start: np.ndarray,
-    features: Opinion | None,
+    features: Opinion,
     *,
     rng: np.random.Generator,
     gold: np.ndarray | None = None,
@@ -94,24 +91,20 @@ def run(
     judged = _sample(votes, gold, rng)
     posterior = clamp(start, gold)
     confusions = estimate(counts(votes, posterior[votes.item]))
-    logp, trust = None, TRUST
+    logp, trust = np.log(posterior + 1e-12), TRUST
     residual, done = np.inf, 0
     told = (votes.per_item > 0) | (False if gold is None else gold >= 0)
     for number in range(rounds):
         done = number + 1
         evidence = loglik(votes, confusions.matrix)
         votes_say = votes.by_item @ evidence
-        if features is not None and number in REFITS:
+        if number in REFITS:
             logp = features.log_probability(posterior * told[:, None], votes_say)
             shares = _class_shares(posterior)
             opinions = [t * logp + (1 - t) * shares for t in TEMPERS]
             logp = opinions[_likeliest(votes, confusions, votes_say, evidence, [(o, trust) for o in opinions], judged)]
-        prior = _class_shares(posterior) if logp is None else logp
-        if logp is None and number in REFITS:
-            choices = [(prior, u) for u in TRUSTS]
-            trust = TRUSTS[_likeliest(votes, confusions, votes_say, evidence, choices, judged)]
-        total = trust * votes_say + prior
-        new = clamp(softmax((SHARP if logp is not None else 1.0) * total, axis=1), gold)
+        total = trust * votes_say + logp
+        new = clamp(softmax(SHARP * total, axis=1), gold)
         residual = float(np.abs(new - posterior).max(axis=1).mean())
         posterior = new
         confusions = estimate(counts(votes, posterior[votes.item]))
@@ -142,11 +135,7 @@ def _finish(
     scale = MARGIN * float(max(scales, key=lambda s: left_out(s, at(s)[1]).sum()))
     posterior, confusions = at(scale)
     loo = clamp_votes(votes, softmax(scale * (total[votes.item] - evidence), axis=1), gold)
-    score = 0.0
-    if len(judged):
-        right = loo[judged, votes.label[judged]] * votes.weight[judged]
-        score = float((predictive(votes, confusions, loo[judged], judged) + HONESTY * right).mean())
-    return State(posterior, loo, confusions, evidence=scale * evidence, scale=scale, score=score, **known)
+    return State(posterior, loo, confusions, evidence=scale * evidence, scale=scale, **known)
 
 
 def clamp(posterior: np.ndarray, gold: np.ndarray | None) -> np.ndarray:

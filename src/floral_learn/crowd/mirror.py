@@ -72,27 +72,27 @@ def gold_evidence(votes: Votes, posterior: np.ndarray, gold: np.ndarray | None) 
 
 def settle(
     votes: Votes, posterior: np.ndarray, mirror: np.ndarray, gold: np.ndarray | None
-) -> tuple[bool, np.ndarray, np.ndarray]:
-    """Whether the mirror image is preferred, the posterior to be used, and which items (n,) both readings agree on.
+) -> tuple[np.ndarray, np.ndarray, bool]:
+    """The posterior to be used, the items (n,) that can be decided, and whether one can tell who contradicts whom.
 
     Known answers decide where there are enough of them.
     """
     both = np.ones(len(posterior), dtype=bool)
     known = gold_evidence(votes, mirror, gold) - gold_evidence(votes, posterior, gold)
     if abs(known) > SETTLED:
-        return known > 0, mirror if known > 0 else posterior, both
+        return mirror if known > 0 else posterior, both, True
     fits, opposed = fitting_votes(votes, posterior), fitting_votes(votes, mirror)
     share = opposed / max(fits + opposed, 1e-12)
-    swapped = share > PREFERRED
-    if swapped:
+    if share > PREFERRED:
         posterior, mirror, share = mirror, posterior, 1 - share
     if share < UNSURE:
-        return swapped, posterior, both
+        return posterior, both, True
     agree = posterior.argmax(axis=1) == mirror.argmax(axis=1)
+    settled = bool(agree.mean() >= 0.8)
     if agree.mean() < 0.5:  # the mirror image of nearly everything: what is common to both is an accident
         agree[:] = False if gold is None else gold >= 0
     mixed = np.where(agree[:, None], posterior, (1 - SECOND) * posterior + SECOND * mirror)
     # Labels stay those of the reading that is kept.
     turned = np.flatnonzero(mixed.argmax(axis=1) != posterior.argmax(axis=1))
     mixed[turned] = 0.5 * mixed[turned] + 0.5 * posterior[turned]
-    return swapped, mixed, agree
+    return mixed, agree, settled

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from floral_learn.tables.frames import same_kind
+
 from .aggregate import VoteAggregation
-from .annotators import judge
+from .annotators import ERROR_RATE, judge
 
 
 def next_tasks(found: VoteAggregation, n: int = 10, *, annotators: Any = None) -> Any:
@@ -28,7 +30,7 @@ def next_tasks(found: VoteAggregation, n: int = 10, *, annotators: Any = None) -
     Returns
     -------
     DataFrame
-        item, annotator, gain, probability (of the present label), decided, most useful first. Items that are not
+        task, annotator, gain, probability (of the present label), decided, most useful first. Items that are not
         decided come early: there an answer of your own (`gold`) says more than any vote.
     """
     import pandas as pd
@@ -62,15 +64,16 @@ def next_tasks(found: VoteAggregation, n: int = 10, *, annotators: Any = None) -
         who = good[np.argmin(load[good])]
         load[who] += 1
         chosen.append(int(who))
-    return pd.DataFrame(
+    chosen_tasks = pd.DataFrame(
         {
-            "item": votes.items[rows],
+            "task": votes.items[rows],
             "annotator": votes.annotators[asked[chosen]] if len(rows) else [],
             "gain": np.maximum(gains[np.arange(len(rows)), chosen], 0.0) if len(rows) else [],
             "probability": probability[rows].max(axis=1),
             "decided": found.decided[rows],
         }
     )
+    return same_kind(chosen_tasks, found.like)
 
 
 def _who(found: VoteAggregation, annotators: Any) -> np.ndarray:
@@ -79,7 +82,7 @@ def _who(found: VoteAggregation, annotators: Any) -> np.ndarray:
     if annotators is not None:
         return np.flatnonzero(votes.people(annotators))
     people = judge(found.solution)
-    trusted = np.flatnonzero(people.suspicion < 0.5)
+    trusted = np.flatnonzero(people.p_value > ERROR_RATE)
     if not len(trusted):
         trusted = np.arange(len(votes.annotators))
     return trusted[np.argsort(-people.low[trusted], kind="stable")[:50]]

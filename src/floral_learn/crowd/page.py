@@ -1,4 +1,4 @@
-"""One self-contained HTML file about votes and the people behind them, in words that do not accuse."""
+"""One self-contained HTML file about votes and the people behind them, which names somebody only on evidence."""
 
 from __future__ import annotations
 
@@ -14,25 +14,14 @@ from .next_tasks import next_tasks
 
 MOST_PEOPLE = 500
 MOST_TASKS = 50
-SPLIT = 0.5  # share of decided labels below which two groups of people stand against each other
 WIDE = 0.35  # a range this wide says nothing
 
 
-def remark(row: Any, split: bool = False) -> str:
-    """What to say about a person, cautiously; `row` has the columns of `VoteAggregation.annotators`.
-
-    `split` says that most labels are not decided: then nobody can tell whose answers do not fit.
-    """
-    said = []
-    if row.high - row.low > WIDE:
-        said.append("too few votes to say")
-    elif split:
-        said.append("in one of two groups that contradict each other" if row.suspicion > 0.9 else "")
-    elif row.suspicion > 0.9:
-        said.append("answers do not fit the other evidence")
-        if row.most_confused:
-            said.append(f"most often {row.most_confused}")
-    return "; ".join(part for part in said if part)
+def remark(row: Any) -> str:
+    """What to say about a person: the evidence where somebody is named, nothing about a failing otherwise."""
+    if row.named:
+        return "named: " + row.evidence + (f"; most often {row.most_confused}" if row.most_confused else "")
+    return "too few votes to say" if row.high - row.low > WIDE else ""
 
 
 def render(found: VoteAggregation, *, title: str = "Votes") -> str:
@@ -48,7 +37,7 @@ def render(found: VoteAggregation, *, title: str = "Votes") -> str:
     template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
         here.joinpath("page.html").read_text(encoding="utf-8")
     )
-    votes, frame = found.votes, found.annotators
+    votes, frame = found.votes, found.people
     expected = float(found.probability.max(axis=1).sum())
     return template.render(
         title=title,
@@ -61,7 +50,7 @@ def render(found: VoteAggregation, *, title: str = "Votes") -> str:
         right=f"{expected / len(votes.items):.0%}",
         notes=found.notes,
         has_features=found.solution.featured,
-        people=[_person(row, found.decided.mean() < SPLIT) for row in frame.head(MOST_PEOPLE).itertuples()],
+        people=[_person(row) for row in frame.head(MOST_PEOPLE).itertuples()],
         hidden_people=max(len(frame) - MOST_PEOPLE, 0),
         tasks=_tasks(found),
         undecided=f"{len(found.undecided):,}" if len(found.undecided) else "",
@@ -69,11 +58,11 @@ def render(found: VoteAggregation, *, title: str = "Votes") -> str:
     )
 
 
-def _person(row: Any, split: bool) -> dict[str, Any]:
+def _person(row: Any) -> dict[str, Any]:
     low, fit, high = (round(100 * value) for value in (row.low, row.reliability, row.high))
     return {
         "name": str(row.annotator), "votes": f"{row.votes:,}", "low": low, "fit": fit, "high": high,
-        "width": max(high - low, 1), "remark": remark(row, split),
+        "width": max(high - low, 1), "remark": remark(row),
     }  # fmt: skip
 
 
@@ -85,14 +74,14 @@ def _tasks(found: VoteAggregation) -> list[dict[str, Any]]:
     labels = found.labels
     shown = []
     for row in tasks.itertuples():
-        number = place[row.item]
+        number = place[row.task]
         counts = votes.shares[number]
         said = ", ".join(
             f"{votes.classes[c]} {counts[c]:g}" for c in np.argsort(-counts, kind="stable") if counts[c] > 0
         )
         shown.append(
             {
-                "item": str(row.item),
+                "task": str(row.task),
                 "label": str(labels[number]),
                 "probability": round(100 * row.probability),
                 "decided": bool(row.decided),

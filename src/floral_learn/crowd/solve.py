@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import softmax
 
 from floral_learn.labels.votes import Votes
 
@@ -29,6 +30,7 @@ from .readings import (
 )
 
 LARGE = 300_000  # votes from which fewer rounds, readings and hidden votes have to do
+SHARED = 0.1  # correlation of the mistakes on one item; expected and true shares of right labels on rte and digits
 EXPECTED = 0.9  # share of the decided labels that are expected to be right
 CLOSE = 0.01  # features may foretell hidden votes worse than votes alone by as much: people share mistakes
 
@@ -39,12 +41,15 @@ class Solution:
 
     votes: Votes
     posterior: np.ndarray  # (n, K)
+    held: np.ndarray  # (n, K) before mistakes that people share were allowed for
     confusions: Confusions
     leave_one_out: np.ndarray  # (V, K): posterior of the voted item without this vote
     decided: np.ndarray  # (n,)
     contested: np.ndarray  # (n,) items on which another reading, nearly as good, says something else
     scores: dict[str, float]  # per reading, mean log-probability of hidden votes
     temperature: float = 1.0  # of the average
+    settled: bool = True  # False where nobody can tell a reading from its mirror image
+    mirror: np.ndarray | None = None  # (n, K) the mirror image where nobody can tell
     view: int | None = None  # which representation of the items was chosen
     featured: bool = False  # whether features were listened to
 
@@ -65,17 +70,19 @@ def solve(
         for name, step in STEPS.items()
     }
     best = average(list(readings.values()))
-    featured = False
+    featured, settled = False, True
     if features is not None:
         starts = {"votes first": best.posterior, "features first": np.exp(features.log_probability(majority(votes)))}
         with_features = {
             name: _with_features(votes, start, features, hidden, gold, rng) for name, start in starts.items()
         }
         together = average(list(with_features.values()))
-        featured = together.score > best.score - CLOSE
+        # Votes can be hidden on tasks with several only. Where these are few, somebody chose them for being hard.
+        chosen_tasks = float((votes.per_item > 1.5).mean()) < 0.5
+        featured = chosen_tasks or together.score > best.score - CLOSE
         best = together if featured else best
         readings |= with_features
-    posterior, decided = best.posterior, np.ones(len(votes.items), dtype=bool)
+    posterior, mirror, decided = best.posterior, None, np.ones(len(votes.items), dtype=bool)
     start = opposing_start(votes, posterior)
     if start is not None:
         if featured:
@@ -85,25 +92,39 @@ def solve(
             mirror = average(
                 [judge_reading(votes, _reader(step, start, gold, 50), hidden, gold) for step in STEPS.values()]
             ).posterior
-        _, posterior, decided = settle(votes, posterior, mirror, gold)
+        posterior, decided, settled = settle(votes, posterior, mirror, gold)
+    held, posterior = posterior, shared_mistakes(votes, posterior, gold)
     decided &= surest(posterior, decided)
     contested = np.zeros(len(decided), dtype=bool)
     for reading in readings.values():
         if reading.score > best.score - CLOSE:
             contested |= reading.posterior.argmax(axis=1) != posterior.argmax(axis=1)
-    confusions = estimate(expected_counts(votes, posterior))
+    confusions = estimate(expected_counts(votes, held))
     return Solution(
         votes,
         posterior,
+        held,
         confusions,
-        leave_out(votes, posterior, confusions.matrix, best.temperature, gold),
+        leave_out(votes, held, confusions.matrix, best.temperature, gold),
         decided,
         contested,
         {name: reading.score for name, reading in readings.items()},
         best.temperature,
+        settled,
+        None if settled else mirror,
         None if features is None else features.chosen or 0,
         featured,
     )
+
+
+def shared_mistakes(votes: Votes, posterior: np.ndarray, gold: np.ndarray | None) -> np.ndarray:
+    """Posteriors with log-probabilities divided by 1 + (m - 1) * SHARED, m the number of votes on the item.
+
+    That is the design effect of m answers with correlation SHARED (Kish, 1965): people who look at the same item make
+    the same mistake, and hidden votes cannot show it.
+    """
+    scale = 1 / (1 + np.maximum(votes.per_item - 1, 0) * SHARED)
+    return fix_known(softmax(np.log(np.maximum(posterior, 1e-12)) * scale[:, None], axis=1), gold)
 
 
 def surest(posterior: np.ndarray, open_to: np.ndarray, share: float = EXPECTED) -> np.ndarray:

@@ -40,6 +40,7 @@ BOLD = 1.5  # times 1 / lambda_max; below 2 a game is stable, and larger steps s
 MOVES = 10.0  # times tol: what a game may still move at its last round without a warning
 SVM_TOL = 3e-4  # KKT residual at which a game without an attacker is solved; SVC's default is 1e-3
 SVM_OFF = 1e-2  # KKT residual above which the last round is not good enough to say nothing: a hundredth of the margin
+USER = 6  # frames from `warn_if_unsettled` up to the line that called fit
 UNEVEN = 1e3  # ratio of the spreads of two columns from which a warning speaks of scaling
 FAR = 100.0  # rows farther from the origin than this many times their spread are centred: distances need the digits
 
@@ -160,7 +161,7 @@ def warn_if_unsettled(problem: Problem, result: GameResult) -> None:
     """
     settings, state = problem.settings, result.state
     if not bool(np.all(result.history["projected"])):
-        warnings.warn("a projection did not reach its tolerance: check the scale of C and X", ConvergenceWarning, 4)
+        warnings.warn("a projection did not reach its tolerance: check the scale of C and X", ConvergenceWarning, USER)
     if state.settled or state.round < settings.n_rounds:
         return
     if problem.solved:
@@ -173,7 +174,9 @@ def warn_if_unsettled(problem: Problem, result: GameResult) -> None:
     if _uneven(problem.data.X):
         advice = "scale the columns of X, whose spreads differ by a factor of more than 1,000, or " + advice
     warnings.warn(
-        f"the model still moved after n_rounds={settings.n_rounds} rounds: {advice}", ConvergenceWarning, stacklevel=4
+        f"the model still moved after n_rounds={settings.n_rounds} rounds: {advice}",
+        ConvergenceWarning,
+        stacklevel=USER,
     )
 
 
@@ -306,7 +309,10 @@ def _check_scale(used: Any, dtype: str) -> None:
     if not isinstance(used, np.ndarray) and not sparse.issparse(used):
         return  # tensors and rows in files are checked by their kernel alone
     values = used.data if sparse.issparse(used) else used
-    check_scale(values, LARGEST if dtype == "float64" else LARGEST_SINGLE)
+    largest = LARGEST if dtype == "float64" else LARGEST_SINGLE
+    check_scale(values, largest)
+    if values.ndim == 2 and 0 < (spread := float(np.ptp(values, axis=0).max(initial=0.0))) < 1 / largest:
+        raise ValueError(f"X varies by at most {spread:.1e}; squares of such vanish: standardise its columns first.")
 
 
 def _gamma_and_shift(settings: Settings, used: Any, weight: np.ndarray, dtype: str) -> tuple[float, np.ndarray | None]:
@@ -353,7 +359,7 @@ def _warn_of_step(eta: float, largest: float, n: int) -> None:
             f"(lambda_max of the centred Gram: {largest:.4g}): the game will oscillate. "
             "Use learning_rate='auto' or a smaller one.",
             UserWarning,
-            stacklevel=6,
+            stacklevel=USER + 2,
         )
 
 

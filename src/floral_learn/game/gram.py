@@ -16,7 +16,7 @@ from floral_learn.game.arrays import NUMPY, Array, NumpyBackend, draw
 from floral_learn.game.kernels import Kernel
 
 TILE_NUMBERS = 2**15  # kernel values made at a time for a dense matrix in main memory
-TINY = 1e-140  # a kernel of smaller values is refused
+TINY = 1e-140  # a kernel of smaller values, or of larger ones than its inverse, is refused
 
 
 def format_bytes(count: float) -> str:
@@ -98,8 +98,11 @@ class Gram:
             raise ValueError("the kernel has values that are not finite: check the kernel and the scale of X")
         if not first.any():
             return 0.0
-        if (peak := float(np.abs(first).max())) < TINY:  # ARPACK takes squares: those of such numbers are 0
+        peak = float(np.abs(first).max())  # ARPACK takes squares: those of such numbers vanish or overflow
+        if peak < TINY:
             raise ValueError(f"the kernel has no value above {peak:.1e}: standardise the columns of X first")
+        if peak > 1 / TINY:
+            raise ValueError(f"the kernel has values up to {peak:.1e}: standardise the columns of X first")
         operator = LinearOperator((self.n, self.n), matvec=image, dtype=np.float64)
         size = min(self.n - 1, 20)
         try:

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from floral_learn.tables.frames import column_named
+
 LONG_COLUMNS = ("task", "worker", "label")
 
 
@@ -85,7 +87,17 @@ class Votes:
         return Votes(self.item, self.annotator, self.label, weight, self.items, self.annotators, self.classes)
 
 
-def read_votes(votes: Any, *, groups: Any = None, X: Any = None, classes: Any = None, missing: Any = None) -> Votes:
+def read_votes(
+    votes: Any,
+    *,
+    groups: Any = None,
+    X: Any = None,
+    classes: Any = None,
+    missing: Any = None,
+    task: Any = "task",
+    worker: Any = "worker",
+    label: Any = "label",
+) -> Votes:
     """Read votes given as a table, a long frame or one label per row.
 
     Parameters
@@ -95,23 +107,26 @@ def read_votes(votes: Any, *, groups: Any = None, X: Any = None, classes: Any = 
     groups : array-like (n,), optional
         With one label per row: who gave it.
     X : array or frame with n rows, optional
-        Items that the votes must match: by row, or for a long frame by X's index.
+        Items that the votes must match: by row, or for a long frame by X's column `task` or its index.
     classes : array-like, optional
         All classes; a vote for anything else is refused. By default the classes that occur.
     missing : scalar, optional
         A value that means "no vote", such as -1.
+    task, worker, label : str
+        The columns of a long frame: what was voted on, who voted, and the vote.
     """
     if groups is not None and np.ndim(votes) != 1:
         raise ValueError("groups names who gave each label of a 1-D array of labels; these votes already have names")
-    if _is_long(votes):
-        item, annotator, label, items = _from_long(votes, X, missing)
+    columns = (task, worker, label)
+    if _is_long(votes, columns):
+        item, annotator, said, items = _from_long(votes, X, missing, columns)
     else:
-        item, annotator, label, items = _from_table(votes, groups, X, missing)
-    if not len(label):
+        item, annotator, said, items = _from_table(votes, groups, X, missing)
+    if not len(said):
         raise ValueError("votes: there is no vote at all; every entry is missing")
-    known, label = _encode(label, classes, missing)
+    known, said = _encode(said, classes, missing)
     annotators, annotator = _names(annotator)
-    return _merged(item, annotator, label, items, annotators, known)
+    return _merged(item, annotator, said, items, annotators, known)
 
 
 def n_rows(X: Any) -> int:
@@ -124,31 +139,65 @@ def n_rows(X: Any) -> int:
     return int(shape[0])
 
 
-def _is_long(votes: Any) -> bool:
-    return hasattr(votes, "columns") and set(LONG_COLUMNS) <= {str(c) for c in votes.columns}
+def _is_long(votes: Any, columns: tuple[Any, Any, Any]) -> bool:
+    """Whether a frame has the three columns; an error where it was said to, or looks as if it should."""
+    if not hasattr(votes, "columns"):
+        if columns != LONG_COLUMNS:
+            raise ValueError("task, worker and label name the columns of a long frame; these votes are not a frame")
+        return False
+    given = list(votes.columns)
+    lacking = [name for name in columns if name not in given]
+    if not lacking:
+        return True
+    if columns != LONG_COLUMNS:
+        raise ValueError(f"votes have no column {lacking[0]!r}; their columns are {', '.join(map(repr, given[:12]))}")
+    if len(given) == 3 and _names_differ_in_kind(votes):
+        raise ValueError(
+            f"votes have the three columns {', '.join(map(repr, given))}: a long frame has one vote per row, and "
+            "task=, worker= and label= name its columns; in a wide one every column is a person"
+        )
+    return False
 
 
-def _from_long(votes: Any, X: Any, missing: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    task, worker, label = (np.asarray(votes[name], dtype=object) for name in LONG_COLUMNS)
+def _names_differ_in_kind(votes: Any) -> bool:
+    """Whether the columns of a frame share no value: those of a wide frame of votes share their classes."""
+    values = [{str(v) for v in np.asarray(votes[name], dtype=object).tolist()} for name in votes.columns]
+    return all(not (values[a] & values[b]) for a, b in ((0, 1), (0, 2), (1, 2))) and max(map(len, values)) > 20
+
+
+def _from_long(
+    votes: Any, X: Any, missing: Any, columns: tuple[Any, Any, Any]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    task, worker, label = (np.asarray(votes[name], dtype=object) for name in columns)
     given = ~_is_missing(label, missing)
-    for name, values in (("task", task), ("worker", worker)):
+    for name, values in ((columns[0], task), (columns[1], worker)):
         if lost := int((_is_missing(values[given], None)).sum()):
             raise ValueError(f"votes: column {name!r} is empty in {lost} rows that hold a vote")
     task, worker, label = task[given], worker[given], label[given]
     if X is None:
         items, codes = _names(task)
         return codes, worker, label, items
-    index = np.asarray(X.index, dtype=object) if hasattr(X, "index") and not callable(X.index) else None
-    if index is None:
-        index = np.arange(n_rows(X))
+    index = _item_names(X, columns[0])
     place = {value: row for row, value in enumerate(index.tolist())}
     if len(place) != len(index):
-        raise ValueError("X: its index names some items twice, so that tasks cannot be matched to rows")
+        raise ValueError(
+            "X: its index names some items twice, so that tasks cannot be matched to rows"
+        )
     codes = np.array([place.get(value, -1) for value in task.tolist()], dtype=np.intp)
     if (unknown := codes < 0).any():
         some = ", ".join(repr(v) for v in dict.fromkeys(task[unknown].tolist()[:1000]))[:80]
         raise ValueError(f"votes: {int(unknown.sum())} votes are on tasks that X's index does not hold, such as {some}")
     return codes, worker, label, index
+
+
+def _item_names(X: Any, task: Any) -> np.ndarray:
+    """The names of X's rows: its column of tasks where it is a frame that has one, else its index, else numbers."""
+    named = column_named(X, task)
+    if named is not None:
+        return np.array([*named, None], dtype=object)[:-1]
+    if hasattr(X, "index") and not callable(X.index):
+        return np.asarray(X.index, dtype=object)
+    return np.arange(n_rows(X))
 
 
 def _from_table(votes: Any, groups: Any, X: Any, missing: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -159,7 +208,10 @@ def _from_table(votes: Any, groups: Any, X: Any, missing: Any) -> tuple[np.ndarr
     if values.ndim not in (1, 2) or not len(values):
         raise ValueError(f"votes must be a table (items, annotators) or one label per item, got shape {values.shape}")
     if X is not None and n_rows(X) != len(values):
-        raise ValueError(f"votes are on {len(values)} items and X has {n_rows(X)} rows; they must match row by row")
+        raise ValueError(
+            f"votes are on {len(values)} tasks and X has {n_rows(X)} rows; they must match row by row "
+            "(a long frame has one vote per row, and task=, worker= and label= name its columns)"
+        )
     if mask is None:
         _refuse_hidden_missing(values, missing)
     absent = _is_missing(values, missing) if mask is None else _is_missing(values, missing) | mask

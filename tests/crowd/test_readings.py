@@ -1,0 +1,132 @@
+"""Readings of votes, their average, the mirror image, who is named and what is decided."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from floral_learn import aggregate_votes
+from floral_learn.crowd.annotators import benjamini_hochberg
+from floral_learn.crowd.readings import STEPS, foretell, hide_votes, majority, read
+from floral_learn.crowd.solve import surest
+from floral_learn.labels.votes import read_votes
+
+
+def crowd(n=200, people=20, per_item=5, knows=0.7, k=3, liars=0.0, seed=0):
+    """Truth and votes; a person knows the answer or guesses, and a share of the people sends each class to the next."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(k, size=n)
+    votes = np.where(rng.random((n, people)) < knows, y[:, None], rng.integers(k, size=(n, people)))
+    lying = np.arange(people) < round(liars * people)
+    votes[:, lying] = (y[:, None] + 1) % k
+    return y, np.where(np.argsort(rng.random((n, people)), axis=1) < per_item, votes, -1)
+
+
+@pytest.mark.parametrize("name", STEPS)
+@settings(max_examples=20, deadline=None)
+@given(st.integers(1, 5), st.integers(2, 4), st.integers(0, 10**6))
+def test_every_step_gives_distributions(name, people, k, seed):
+    rng = np.random.default_rng(seed)
+    counts = rng.gamma(0.5, 4.0, size=(people, k, k)) * (rng.random((people, k, k)) < 0.7)
+    matrix = STEPS[name](counts, None)
+    for _ in range(2):
+        matrix = STEPS[name](counts, matrix)
+        np.testing.assert_allclose(matrix.sum(axis=2), 1)
+        assert (matrix >= 0).all()
+
+
+def test_knowing_or_guessing_is_found_again():
+    counts = np.array([[[850.0, 150.0], [150.0, 850.0]]])  # knows 0.7 of the answers, guesses evenly
+    matrix = None
+    for _ in range(200):
+        matrix = STEPS["knows or guesses"](counts, matrix)
+    np.testing.assert_allclose(matrix[0], [[0.85, 0.15], [0.15, 0.85]], atol=0.01)
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_every_reading_finds_the_truth_of_an_easy_crowd(name):
+    y, votes = crowd(knows=0.8)
+    read_ = read_votes(votes, missing=-1)
+    assert (read(read_, STEPS[name], majority(read_)).argmax(axis=1) == y).mean() > 0.97
+
+
+def test_a_better_reading_foretells_hidden_votes_better():
+    y, votes = crowd(liars=0.3)
+    given_ = read_votes(votes, missing=-1)
+    rest, hidden = hide_votes(given_, np.random.default_rng(0))[0]
+    assert len(rest) + len(hidden) == len(given_)
+    right, guess = 0.98 * np.eye(3)[y] + 0.01, majority(rest)
+    assert foretell(given_, hidden, rest, right).mean() > foretell(given_, hidden, rest, guess).mean()
+
+
+@pytest.mark.data("tables/music_crowd.npz", "tables/dogs_crowd.npz", "tables/rte_crowd.npz")
+@pytest.mark.parametrize(("name", "least"), [("music", 0.78), ("dogs", 0.83), ("rte", 0.92)])
+def test_votes_of_real_crowds_alone_are_read_as_well_as_by_the_best_peer(name, least):
+    data = np.load(Path(os.environ["FLORAL_DATA"]) / "tables" / f"{name}_crowd.npz")
+    votes, y = data["answers"].astype(int), data["y"].astype(int)
+    if set(np.unique(y)) == {-1, 1}:
+        votes, y = np.where(votes == 0, -1, (votes + 1) // 2), (y + 1) // 2
+    found = aggregate_votes(votes, missing=-1, random_state=0)
+    assert (found.labels == y).mean() >= least
+    chance = 1 / len(found.classes)
+    for person in found.annotators.itertuples():  # whoever is named knows less than one answer in five
+        mine = votes[:, person.annotator] >= 0
+        assert not person.named or (votes[mine, person.annotator] == y[mine]).mean() < chance + 0.2 * (1 - chance)
+
+
+def test_five_of_eight_who_lie_together_are_not_believed_for_sure():
+    y, votes = crowd(people=8, per_item=8, knows=0.9, k=2, liars=5 / 8)
+    found = aggregate_votes(votes, missing=-1, random_state=0)
+    assert (found.labels == y).mean() < 0.5  # nothing in the votes tells
+    assert found.probability.max(axis=1).mean() < 0.6
+    assert not found.decided.any()
+    assert not found.annotators["named"].any()
+    told = aggregate_votes(votes, missing=-1, gold={row: int(y[row]) for row in range(10)}, random_state=0)
+    assert (told.labels == y).mean() > 0.95
+    assert told.decided.mean() > 0.95
+    assert set(told.annotators["annotator"][told.annotators["named"]]) == set(range(5))
+
+
+def test_honest_crowds_with_weak_people_name_nobody():
+    rng = np.random.default_rng(0)
+    for seed in range(12):
+        _, votes = crowd(k=int(rng.integers(2, 5)), knows=rng.uniform(0.2, 0.95, 20), seed=seed)
+        assert not aggregate_votes(votes, missing=-1, random_state=0).annotators["named"].any()
+
+
+def test_liars_with_many_votes_are_named_with_the_evidence():
+    _, votes = crowd(liars=0.2)
+    people = aggregate_votes(votes, missing=-1, random_state=0).annotators
+    assert set(people["annotator"][people["named"]]) == set(range(4))
+    assert people["evidence"][people["named"]].str.contains("a weak but honest person would on").all()
+    assert (people["evidence"][~people["named"]] == "").all()
+
+
+def test_intervals_hold_the_share_of_right_answers():
+    held = []
+    for seed in range(6):
+        y, votes = crowd(knows=np.random.default_rng(seed).uniform(0.2, 0.95, 20), seed=seed, per_item=4)
+        for person in aggregate_votes(votes, missing=-1, random_state=0).annotators.itertuples():
+            mine = votes[:, person.annotator] >= 0
+            held.append(person.low <= (votes[mine, person.annotator] == y[mine]).mean() <= person.high)
+    assert np.mean(held) > 0.9
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_benjamini_hochberg_is_the_definition(values):
+    p = np.array(values)
+    rank = [r for r in range(1, len(p) + 1) if np.sort(p)[r - 1] <= 0.05 * r / len(p)]
+    assert benjamini_hochberg(p).sum() == max(rank, default=0)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.floats(0.5, 1), min_size=1, max_size=12))
+def test_decided_are_as_many_of_the_surest_as_can_be(values):
+    p = np.column_stack([values, 1 - np.array(values)])
+    ranked = np.sort(values)[::-1]
+    sizes = [m for m in range(1, len(ranked) + 1) if ranked[:m].sum() >= 0.9 * m]
+    assert surest(p, np.ones(len(p), dtype=bool)).sum() == max(sizes, default=0)
