@@ -31,8 +31,6 @@ _PUBLIC = {
     "RandomizedSmoothingClassifier": "floral_learn.certify.smoothing",
     "FloralHead": "floral_learn.neural.head",
     "NeuralFloralClassifier": "floral_learn.neural.floral_net",
-    "NeuralNetClassifier": "floral_learn.neural.mlp",
-    "PGDNeuralNetClassifier": "floral_learn.neural.mlp",
     "TextClassifier": "floral_learn.neural.text",
     "TextFloralClassifier": "floral_learn.neural.text_floral",
     "find_label_issues": "floral_learn.audit.issues",

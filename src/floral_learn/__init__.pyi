@@ -22,8 +22,6 @@ from floral_learn.floral.paper import PaperFloralClassifier as PaperFloralClassi
 from floral_learn.labels.evidence import judge_labels as judge_labels
 from floral_learn.neural.floral_net import NeuralFloralClassifier as NeuralFloralClassifier
 from floral_learn.neural.head import FloralHead as FloralHead
-from floral_learn.neural.mlp import NeuralNetClassifier as NeuralNetClassifier
-from floral_learn.neural.mlp import PGDNeuralNetClassifier as PGDNeuralNetClassifier
 from floral_learn.neural.text import TextClassifier as TextClassifier
 from floral_learn.neural.text_floral import TextFloralClassifier as TextFloralClassifier
 from floral_learn.review.label_review import LabelReview as LabelReview

@@ -102,10 +102,11 @@ def _cleanlab(model: str, seed: int) -> Any:
 
 
 def _defense(name: str, seed: int, **given: Any) -> Any:
-    from floral_learn.baselines import DEFENSES
+    from floral_learn.baselines import DEFENSES, set_parts
 
     made = DEFENSES[name](**given)
-    return made.set_params(random_state=seed) if "random_state" in made.get_params() else made
+    seeded = any(parameter.removeprefix("sanitizer__") == "random_state" for parameter in made.get_params())
+    return set_parts(made, random_state=seed) if seeded else made
 
 
 def _certified(seed: int) -> Any:
