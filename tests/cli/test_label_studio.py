@@ -43,7 +43,7 @@ def test_crowd_reads_annotations_as_votes_and_ground_truth_as_gold(export, tmp_p
     path, tasks = export
     done = run("crowd", path, "--label", "mood", "-o", tmp_path / "out")
     assert done.exit_code == 0, done.output
-    assert "180 votes by 3 people on 60 items" in done.output
+    assert "180 votes by 3 people on 60 tasks" in done.output
     assert "2 known answers" in done.output
     found = pd.read_csv(tmp_path / "out" / "consensus.csv").set_index("task")["label"]
     assert all(found[task["id"]] == ("up" if task["data"]["a"] > 0 else "down") for task in tasks)

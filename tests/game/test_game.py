@@ -9,9 +9,12 @@ from threadpoolctl import threadpool_limits
 from floral_learn.game.arrays import NUMPY
 from floral_learn.game.attackers import LargestLoss, RandomizedTopK, TopK
 from floral_learn.game.game import Game, result_of, solve, step_schedule
+from floral_learn.game.game import play as play_rows
 from floral_learn.game.gram import ChunkedGram, DenseGram
 from floral_learn.game.kernels import Kernel
 from floral_learn.game.low_rank import LowRankGram
+from floral_learn.game.one_column import is_one_column
+from floral_learn.game.operations import LocalRows
 from floral_learn.game.state import GameState
 
 X, Y = make_moons(150, noise=0.25, random_state=0)
@@ -314,3 +317,25 @@ class TestLocalStability:
             back = solve(game, nudged, lambda s, d=distances: d.append(np.abs(s.dual[:, 0] - dual).max()))
             assert max(distances) < 2 * gap
             assert np.abs(back.dual[:, 0] - dual).max() < 1e-8
+
+
+@pytest.mark.parametrize(
+    "attacker",
+    [RandomizedTopK(20, 10), RandomizedTopK(0, 8, class_budget=[6, 10]), RandomizedTopK(150, 60)],
+    ids=["all rows", "each class", "more than there are"],
+)
+@pytest.mark.parametrize("trusted", [False, True])
+def test_a_small_game_in_plain_vectors_has_the_bits_of_the_general_one(attacker, trusted):
+    eligible = np.arange(len(Y)) % 3 > 0 if trusted else None
+    cap = np.linspace(0.1, 2.0, len(Y))  # some duals reach it
+    steps = step_schedule(STEP, 80, (0.5, 30))
+    game = Game(GRAM, Y, cap, steps, attacker, seeds=5, warm_up=2, eligible=eligible)
+    assert is_one_column(game)
+    found = solve(game)
+    state = play_rows(LocalRows(game, GameState.start(game.signs(), 1, NUMPY, 80)))
+    general = result_of(game, state)
+    assert found.flip_rate.max() > 0
+    for name in ("dual", "weights", "bias", "mean_weights", "mean_bias", "flip_rate", "residual"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(general, name), err_msg=name)
+    for name, values in general.history.items():
+        np.testing.assert_array_equal(found.history[name], values, err_msg=name)

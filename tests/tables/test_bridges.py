@@ -223,3 +223,13 @@ def test_hugging_face_data_sets_go_in_and_out(tmp_path):
     assert read_table(tmp_path / "copy.parquet", label="label").labels.tolist() == [0, 1, 0]
     with pytest.raises(TableError, match="has the splits train; give one of them"):
         read_table(datasets.DatasetDict({"train": made}), label="label")
+
+
+def test_label_studio_itself_takes_what_we_write():
+    interface = pytest.importorskip("label_studio_sdk.label_interface", reason="label-studio-sdk is not installed")
+    config = label_studio_config(["text", "n"], ["up", "down"], choice="mood", item="text").decode()
+    made = json.loads(label_studio_tasks([t["data"] for t in TASKS], ["up"] * 4, [0.5] * 4, choice="mood", item="text"))
+    label_studio = interface.LabelInterface(config)
+    for task in made:
+        assert label_studio.validate_task({"data": task["data"]})
+        assert label_studio.validate_prediction(task["predictions"][0])

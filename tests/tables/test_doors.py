@@ -13,7 +13,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
-from floral_learn import ContradictedLabels, CurieFilter, KNNRelabel, LabelReview, SanitizedClassifier, TableEncoder
+from floral_learn import (
+    ContradictedLabels,
+    CrowdClassifier,
+    CurieFilter,
+    KNNRelabel,
+    LabelReview,
+    SanitizedClassifier,
+    TableEncoder,
+    aggregate_votes,
+)
 from floral_learn.tables import TableError
 from floral_learn.tables.rows import take_rows
 
@@ -118,3 +127,35 @@ def test_a_review_takes_a_frame_and_trains_on_it_untouched(table, tmp_path):
         review.append(X.drop("size") if isinstance(X, pl.DataFrame) else X.drop(columns="size"), y)
     with pytest.raises(ValueError, match="give both alike"):
         review.append(np.zeros((2, 4)), y[:2])
+
+
+def crowd(y):
+    """Long votes of three people on 80 named items, two careful and one who is often wrong."""
+    rng = np.random.default_rng(2)
+    rows = [
+        (f"item {i}", name, y[i] if rng.random() > error else {"yes": "no", "no": "yes"}[y[i]])
+        for i in range(80)
+        for name, error in (("ann", 0.05), ("bob", 0.1), ("cem", 0.4))
+    ]
+    return dict(zip(("task", "worker", "label"), map(list, zip(*rows)), strict=True))
+
+
+@pytest.mark.parametrize("library", [pd, pl], ids=["pandas", "polars"])
+def test_votes_and_items_are_frames(library):
+    found, y = columns()
+    items = library.DataFrame({"task": [f"item {i}" for i in range(80)], **{k: v[:80] for k, v in found.items()}})
+    votes = library.DataFrame(crowd(y))
+    read = aggregate_votes(votes, items, random_state=0)
+    assert isinstance(read.annotators, library.DataFrame)
+    assert read.items.tolist()[:2] == ["item 0", "item 1"]
+    assert np.mean(read.labels == y[:80]) > 0.85
+    np.testing.assert_allclose(
+        read.probability, aggregate_votes(pd.DataFrame(crowd(y)), pd.DataFrame(found).iloc[:80].set_index(
+            pd.Index([f"item {i}" for i in range(80)])), random_state=0).probability
+    )  # fmt: skip
+    for estimator in (None, pipeline()):
+        model = CrowdClassifier(estimator=estimator, random_state=0).fit(items, votes)
+        assert model.predict(items).shape == (80,)
+        assert np.mean(model.predict(items) == y[:80]) > 0.75
+    with pytest.raises(ValueError, match="SVC cannot be trained on X"):
+        CrowdClassifier(estimator=SVC(), random_state=0).fit(items, votes)

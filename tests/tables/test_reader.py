@@ -63,7 +63,8 @@ def test_blank_labels_are_refused_or_skipped_and_rows_keep_their_numbers(tmp_pat
 
 def test_a_parquet_index_can_be_the_label_and_nested_columns_are_left_out(tmp_path):
     frame = pd.DataFrame(
-        {"x": np.arange(12.0), "list": [[1, 2]] * 12, "map": [{"a": 1}] * 12}, index=pd.Index(list("pq") * 6, name="y")
+        {"x": np.arange(12.0), "list": [[1, 2], [3]] * 6, "map": [{"a": 1}] * 12},
+        index=pd.Index(list("pq") * 6, name="y"),
     )
     frame.to_parquet(tmp_path / "t.parquet")
     table = read_table(tmp_path / "t.parquet", label="y")

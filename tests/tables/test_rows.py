@@ -79,7 +79,7 @@ def test_arrays_and_frames_of_numbers_are_taken_as_they_are():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (lambda: pl.DataFrame({"a": [1.0, 2.0], "box": [[1], [2]]}), "column 'box' holds lists.*drop it"),
+        (lambda: pl.DataFrame({"a": [1.0, 2.0], "box": [[1], [2, 3]]}), "column 'box' holds lists.*drop it"),
         (lambda: pl.LazyFrame({"a": [1]}), r"X\.collect\(\)"),
         (lambda: np.array([["a"], ["b"]]), "array that holds text.*DataFrame"),
         (lambda: pd.DataFrame([[1, "x"]], columns=["a", "a"]), "two columns named 'a'"),

@@ -64,10 +64,12 @@ def make_app() -> Any:
         import_module(f"{__name__}.{name}").register(app)
     installed = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
     for name in BENCH_COMMANDS:
-        if name in installed:
-            installed[name].load().register(app)
-        else:
+        try:
+            command = installed[name].load()
+        except (KeyError, ImportError):  # not installed, or its files are gone
             _say_how_to_install(app, name)
+        else:
+            command.register(app)
     return app
 
 

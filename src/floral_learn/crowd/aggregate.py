@@ -10,6 +10,8 @@ import numpy as np
 
 from floral_learn.base.shown import Shown
 from floral_learn.labels.votes import Votes, read_votes
+from floral_learn.tables.frames import is_frame, same_kind, without_columns
+from floral_learn.tables.rows import read_rows
 
 from . import annotators as people
 from .features import encode_items
@@ -23,9 +25,10 @@ class VoteAggregation(Shown):
     votes: Votes = field(repr=False)
     solution: Solution = field(repr=False)
     gold: np.ndarray | None = field(default=None, repr=False)
+    like: Any = field(default=None, repr=False, compare=False)  # a frame of the caller's, in whose library tables are
 
     def _facts(self) -> dict[str, str]:
-        people, named = self.annotators, int(self.annotators["named"].sum())
+        people, named = self.people, int(self.people["named"].sum())
         facts = {
             "tasks": f"{len(self.items):,}, {len(self.classes)} classes",
             "mean probability of the label": f"{self.probability.max(axis=1).mean():.3f}",
@@ -85,9 +88,14 @@ class VoteAggregation(Shown):
         return self.solution.confusions.matrix
 
     @cached_property
+    def people(self) -> Any:
+        """`annotators` as a pandas frame, whatever the votes came in."""
+        return people.frame(self.solution, self.votes)
+
+    @property
     def annotators(self) -> Any:
         """Frame: votes, reliability with a 95 % interval, whether named and on what evidence, most frequent mistake."""
-        return people.frame(self.solution, self.votes)
+        return same_kind(self.people, self.like)
 
     @cached_property
     def notes(self) -> list[str]:
@@ -115,7 +123,8 @@ def aggregate_votes(
     votes : array or frame (n, annotators), long frame with columns task, worker, label, or array (n,)
         NaN, None, empty text and `missing` mean no vote.
     X : array, frame or sparse matrix (n, d), optional
-        Features of the items; a long frame's tasks are matched to X's index.
+        Features of the items, columns of a frame of any kind; a long frame's tasks are matched to its column `task`,
+        or to its index.
     groups : array-like (n,), optional
         With one label per item: who gave it.
     gold : array-like (n,) or mapping item -> class, optional
@@ -151,15 +160,13 @@ def aggregate_votes(
     )
     known = read_gold(gold, read, missing)
     rng = np.random.default_rng(_seed(random_state))
-    views = None if X is None else encode_items(check_items(X), rng)
-    return VoteAggregation(read, solve(read, views, rng=rng, gold=known), known)
+    views = None if X is None else encode_items(check_items(without_columns(X, task)), rng)
+    return VoteAggregation(read, solve(read, views, rng=rng, gold=known), known, votes if is_frame(votes) else None)
 
 
 def check_items(X: Any) -> Any:
-    """Features as finite numbers."""
-    from sklearn.utils import check_array
-
-    return check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="X")
+    """Features as finite numbers; the columns of a frame that holds more than numbers are encoded."""
+    return read_rows(X).numbers
 
 
 def read_gold(gold: Any, votes: Votes, missing: Any) -> np.ndarray | None:

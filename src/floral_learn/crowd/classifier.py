@@ -11,6 +11,8 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validat
 
 from floral_learn.base.whole_fit import whole_fit
 from floral_learn.labels.votes import read_votes
+from floral_learn.tables.frames import is_frame, without_columns
+from floral_learn.tables.rows import explain_refusal, read_rows, take_rows
 
 from .aggregate import VoteAggregation, _seed, read_gold
 from .features import MOST_ROWS, PENALTY, encode_items, linear_steps, smooth_step
@@ -90,7 +92,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):
         ----------
         X : array, frame or sparse matrix (n, d)
         votes : array or frame (n, annotators), long frame with columns task, worker, label, or array (n,)
-            A long frame's tasks are matched to X's index; a 1-D array is one label per item.
+            A long frame's tasks are matched to X's column `task`, or to its index; a 1-D array is one label per item.
         groups : array-like (n,), optional
             With one label per item: who gave it.
         gold : array-like (n,) or mapping item -> class, optional
@@ -106,16 +108,38 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):
             votes, groups=groups, X=X, classes=classes, missing=missing, task=task, worker=worker, label=label
         )
         known = read_gold(gold, read, missing)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        given, X = self._items(without_columns(X, task), reset=True)
         if len(read.classes) < 2:
             raise ValueError(f"votes: everybody voted {read.classes.tolist()[0]!r}; a classifier needs two classes")
         rng = np.random.default_rng(_seed(self.random_state))
         views = encode_items(X, rng)
-        self.aggregation_ = VoteAggregation(read, solve(read, views, rng=rng, gold=known), known)
+        like = votes if is_frame(votes) else None
+        self.aggregation_ = VoteAggregation(read, solve(read, views, rng=rng, gold=known), known, like)
         self.classes_ = read.classes
         told = (read.per_item > 0) if known is None else (read.per_item > 0) | (known >= 0)
-        self.estimator_ = self._fit_final(X, np.flatnonzero(told), rng)
+        self.task_ = task
+        try:
+            self.estimator_ = self._fit_final(X if self.estimator is None else given, np.flatnonzero(told), rng)
+        except (TypeError, ValueError) as error:
+            raise explain_refusal(error, given, self.estimator) from error
         return self
+
+    def _items(self, X: Any, reset: bool) -> tuple[Any, Any]:
+        """The rows for an estimator of the caller's own (a frame untouched), and as numbers."""
+        if not is_frame(X):
+            X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
+            return X, X
+        X = validate_data(self, X, skip_check_array=True, reset=reset)
+        if reset:
+            rows = read_rows(X)
+            self.encoder_ = rows.encoder
+            return X, rows.numbers
+        return X, read_rows(X).numbers if self.encoder_ is None else self.encoder_.transform(X)
+
+    def _asked(self, X: Any) -> Any:
+        """New rows as the estimator takes them."""
+        given, numbers = self._items(without_columns(X, self.task_), reset=False)
+        return numbers if self.estimator is None else given
 
     @property
     def labels_(self) -> np.ndarray:
@@ -157,14 +181,12 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of each row."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return self.estimator_.predict(X)
+        return self.estimator_.predict(self._asked(X))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class, (n, K), in the order of ``classes_``."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        found = self.estimator_.predict_proba(X)
+        found = self.estimator_.predict_proba(self._asked(X))
         full = np.zeros((len(found), len(self.classes_)))
         full[:, np.searchsorted(self.classes_, self.estimator_.classes_)] = found
         return full
@@ -175,11 +197,11 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):
         probability = self.aggregation_.probability
         model = self._default(X, rng) if self.estimator is None else clone(self.estimator)
         if self.estimator is not None and not has_fit_parameter(model, "sample_weight"):
-            return model.fit(X[told], self.aggregation_.labels[told])
+            return model.fit(take_rows(X, told), self.aggregation_.labels[told])
         row, code = np.nonzero(probability[told] >= _SURE)
         weight = probability[told][row, code]
         name = "sample_weight" if self.estimator is not None else "logisticregression__sample_weight"
-        return model.fit(X[told][row], self.classes_[code], **{name: weight})
+        return model.fit(take_rows(X, told[row]), self.classes_[code], **{name: weight})
 
     def _default(self, X: Any, rng: np.random.Generator) -> Any:
         """The model that served in the EM, as a scikit-learn pipeline."""

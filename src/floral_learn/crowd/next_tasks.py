@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from floral_learn.tables.frames import same_kind
+
 from .aggregate import VoteAggregation
 from .annotators import ERROR_RATE, judge
 
@@ -62,7 +64,7 @@ def next_tasks(found: VoteAggregation, n: int = 10, *, annotators: Any = None) -
         who = good[np.argmin(load[good])]
         load[who] += 1
         chosen.append(int(who))
-    return pd.DataFrame(
+    chosen_tasks = pd.DataFrame(
         {
             "task": votes.items[rows],
             "annotator": votes.annotators[asked[chosen]] if len(rows) else [],
@@ -71,6 +73,7 @@ def next_tasks(found: VoteAggregation, n: int = 10, *, annotators: Any = None) -
             "decided": found.decided[rows],
         }
     )
+    return same_kind(chosen_tasks, found.like)
 
 
 def _who(found: VoteAggregation, annotators: Any) -> np.ndarray:

@@ -37,7 +37,7 @@ def render(found: VoteAggregation, *, title: str = "Votes") -> str:
     template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
         here.joinpath("page.html").read_text(encoding="utf-8")
     )
-    votes, frame = found.votes, found.annotators
+    votes, frame = found.votes, found.people
     expected = float(found.probability.max(axis=1).sum())
     return template.render(
         title=title,

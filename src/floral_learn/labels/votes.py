@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from floral_learn.tables.frames import column_named
+
 LONG_COLUMNS = ("task", "worker", "label")
 
 
@@ -105,7 +107,7 @@ def read_votes(
     groups : array-like (n,), optional
         With one label per row: who gave it.
     X : array or frame with n rows, optional
-        Items that the votes must match: by row, or for a long frame by X's index.
+        Items that the votes must match: by row, or for a long frame by X's column `task` or its index.
     classes : array-like, optional
         All classes; a vote for anything else is refused. By default the classes that occur.
     missing : scalar, optional
@@ -175,17 +177,27 @@ def _from_long(
     if X is None:
         items, codes = _names(task)
         return codes, worker, label, items
-    index = np.asarray(X.index, dtype=object) if hasattr(X, "index") and not callable(X.index) else None
-    if index is None:
-        index = np.arange(n_rows(X))
+    index = _item_names(X, columns[0])
     place = {value: row for row, value in enumerate(index.tolist())}
     if len(place) != len(index):
-        raise ValueError("X: its index names some items twice, so that tasks cannot be matched to rows")
+        raise ValueError(
+            "X: its index names some items twice, so that tasks cannot be matched to rows"
+        )
     codes = np.array([place.get(value, -1) for value in task.tolist()], dtype=np.intp)
     if (unknown := codes < 0).any():
         some = ", ".join(repr(v) for v in dict.fromkeys(task[unknown].tolist()[:1000]))[:80]
         raise ValueError(f"votes: {int(unknown.sum())} votes are on tasks that X's index does not hold, such as {some}")
     return codes, worker, label, index
+
+
+def _item_names(X: Any, task: Any) -> np.ndarray:
+    """The names of X's rows: its column of tasks where it is a frame that has one, else its index, else numbers."""
+    named = column_named(X, task)
+    if named is not None:
+        return np.array([*named, None], dtype=object)[:-1]
+    if hasattr(X, "index") and not callable(X.index):
+        return np.asarray(X.index, dtype=object)
+    return np.arange(n_rows(X))
 
 
 def _from_table(votes: Any, groups: Any, X: Any, missing: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -41,6 +41,19 @@ def column_at(X: Any, position: int) -> Any:
     return nw.from_native(native, series_only=True)
 
 
+def column_named(X: Any, name: Any) -> list[Any] | None:
+    """The values of a frame's column of this name; None where X is no frame or has none."""
+    if not is_frame(X) or str(name) not in frame_columns(X):
+        return None
+    return column_at(X, frame_columns(X).index(str(name))).to_list()
+
+
+def without_columns(X: Any, *names: Any) -> Any:
+    """A frame without these columns, those that it has; what is no frame, as it is."""
+    given = [name for name in names if is_frame(X) and str(name) in frame_columns(X)]
+    return nw.from_native(X, eager_only=True).drop(given).to_native() if given else X
+
+
 def typed_column(series: Any, as_text: bool = False) -> np.ndarray | None:
     """A column as float64 (booleans and durations too), datetime64, or texts with None where missing.
 
@@ -141,6 +154,11 @@ def frame_from_parts(parts: Mapping[str, Any]) -> Any:
         return frame_of(columns)
     plain = {name: values.tolist() if _is_object(values) else values for name, values in columns.items()}
     return nw.from_dict(plain, backend=parts["library"]).to_native()
+
+
+def as_pandas(X: Any) -> Any:
+    """A frame of any library as a pandas frame with typed columns."""
+    return X if hasattr(X, "iloc") else frame_of(typed_columns(X))
 
 
 def same_kind(frame: Any, like: Any) -> Any:
