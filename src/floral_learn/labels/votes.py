@@ -180,9 +180,7 @@ def _from_long(
     index = _item_names(X, columns[0])
     place = {value: row for row, value in enumerate(index.tolist())}
     if len(place) != len(index):
-        raise ValueError(
-            "X: its index names some items twice, so that tasks cannot be matched to rows"
-        )
+        raise ValueError("X: its index names some items twice, so that tasks cannot be matched to rows")
     codes = np.array([place.get(value, -1) for value in task.tolist()], dtype=np.intp)
     if (unknown := codes < 0).any():
         some = ", ".join(repr(v) for v in dict.fromkeys(task[unknown].tolist()[:1000]))[:80]
