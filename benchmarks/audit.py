@@ -1,100 +1,82 @@
-"""How well planted errors are found and flagged: the audit beside cleanlab on the same held-out probabilities.
+"""How well planted errors are found and flagged: find_label_issues beside cleanlab and two cheap peers.
 
-python benchmarks/audit.py flags --data judged --cache DIR    cells of the data sets as CSV, in DIR (resumable)
-python benchmarks/audit.py table --data judged --cache DIR    the tables of docs/results/audit.md
+python benchmarks/audit.py flags --data report --cache DIR    cells of the data sets as CSV, in DIR (resumable)
+python benchmarks/audit.py table --data report --cache DIR    the tables of docs/results/audit.md
+python benchmarks/audit.py probabilities                      cleanlab's own ground: probabilities without rows
+python benchmarks/audit.py speed                              seconds and memory
 python benchmarks/audit.py recovery                           docs/images/audit_recovery.png
 python benchmarks/audit.py stability                          the lemmas' bounds, docs/images/audit_stability.png
 
-The rule was chosen on `design` and `overlap` (what scikit-learn ships or makes); `judged` (real tables, MNIST) reports.
+The rule was chosen on `choose` (benchmarks/label_rules.py); `report` was read once, when the rule was set.
 """
 
 import argparse
 import csv
+import resource
 import time
 import warnings
 from pathlib import Path
 
 import numpy as np
 from sklearn import datasets as shipped
-from sklearn.metrics import roc_auc_score
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import average_precision_score
+from sklearn.model_selection import cross_val_predict
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from floral_bench.recovery import RecoveryDisplay, recovery
 from floral_bench.reporting.making import begin
 from floral_bench.stability import stability, summarise
-from floral_learn import FloralClassifier, load_moon, poison
-from floral_learn.audit import audit
-from floral_learn.datasets import DataNotFoundError, load_mnist
+from floral_learn import FloralClassifier, find_label_issues, poison
+from floral_learn.datasets import DataNotFoundError, load_mnist, load_moon
 from floral_learn.datasets.files import search_path
 
-LEVELS = (5, 10, 15, 20)
+LEVELS = (5, 10, 20)
 ATTACKS = ("random", "class-biased", "farthest", "near-boundary", "near-boundary-rbf")
-TABLES = ("pima", "phoneme", "spambase", "htru2", "banknote", "magic04", "satimage")
+PEERS = ("ours", "cleanlab", "cleanlab alone", "forest", "in-sample")
 MOST_ROWS = 1000
-COLUMNS = ("data", "attack", "level", "rows", "wrong", "auc", "apart", "informative", "flagged", "hit", "cleanlab",
-           "cleanlab_hit", "seconds")  # fmt: skip
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 
-def standardised(pair):
-    X, y = pair
-    return StandardScaler().fit_transform(X), np.unique(y, return_inverse=True)[1]
+def standardised(X, y):
+    return StandardScaler().fit_transform(np.asarray(X, dtype=float)), np.unique(y, return_inverse=True)[1]
 
 
-def design():
-    """What scikit-learn ships, and made-up sets whose classes hardly overlap."""
+def table_of(name, rng, half=None):
+    path = next(p for p in (folder / "tables" / f"{name}.npz" for folder in search_path()) if p.is_file())
+    with np.load(path) as stored:
+        X, y = stored["X"], stored["y"]
+    order = np.random.default_rng(5).permutation(len(y)) if half is not None else np.arange(len(y))
+    order = order if half is None else order[: len(y) // 2] if half == 0 else order[len(y) // 2 :]
+    some = rng.permutation(order)[:MOST_ROWS]
+    return standardised(X[some], y[some])
+
+
+def choose():
+    """What the rule was chosen on, at most 1,000 rows each."""
+    rng = np.random.default_rng(11)
     X, y = shipped.load_digits(return_X_y=True)
-    some = np.random.default_rng(0).permutation(len(y))[:900]
-    return {
-        "digits": (X / 16, y),
-        "digits, odd or even": (X[some] / 16, y[some] % 2),
-        "breast cancer": standardised(shipped.load_breast_cancer(return_X_y=True)),
-        "wine": standardised(shipped.load_wine(return_X_y=True)),
-        "iris": standardised(shipped.load_iris(return_X_y=True)),
-        "moons": shipped.make_moons(500, noise=0.2, random_state=0),
-        "circles": shipped.make_circles(500, noise=0.1, factor=0.5, random_state=0),
-        "one in ten": standardised(shipped.make_classification(
-            800, 20, n_informative=6, class_sep=1.5, weights=[0.9], flip_y=0, random_state=1)),
-        "three classes": standardised(shipped.make_classification(
-            800, 20, n_informative=6, class_sep=1.2, flip_y=0, n_classes=3, n_clusters_per_class=1, random_state=2)),
-    }  # fmt: skip
-
-
-def overlap():
-    """Classes that overlap, so that right labels are contradicted, too."""
-    rng = np.random.default_rng(7)
-    X, y = shipped.load_diabetes(return_X_y=True)
-    found = {"diabetes, above the median": (StandardScaler().fit_transform(X), (y > np.median(y)).astype(int))}
-    for distance in (1.0, 1.5, 2.0, 3.0):
-        y = rng.integers(0, 2, 700)
-        found[f"Gaussians at {distance:g}"] = (rng.normal(size=(700, 4)) + distance / 2 * y[:, None], y)
-    X, y = shipped.make_hastie_10_2(800, random_state=0)
-    found["Hastie"] = (X, (y > 0).astype(int))
-    found["moons, noise 0.35"] = shipped.make_moons(600, noise=0.35, random_state=1)
-    X, y = shipped.load_breast_cancer(return_X_y=True)
-    found["breast cancer, five columns"] = (StandardScaler().fit_transform(X[:, [1, 4, 8, 18, 24]]), y)
-    X, y = shipped.load_wine(return_X_y=True)
-    found["wine, three columns"] = (StandardScaler().fit_transform(X[:, [1, 2, 4]]), y)
-    return found
-
-
-def judged():
-    """Real tables and MNIST 1 against 7, 1,000 rows each; looked at after the rule was chosen."""
-    rng = np.random.default_rng(1)
-    found = {}
-    for name in TABLES:
-        path = next(p for p in (folder / "tables" / f"{name}.npz" for folder in search_path()) if p.is_file())
-        with np.load(path) as stored:
-            X, y = stored["X"], stored["y"]
-        some = rng.permutation(len(y))[:MOST_ROWS]
-        found[name] = standardised((X[some], y[some]))
+    some = rng.permutation(len(y))[:MOST_ROWS]
+    found = {"digits": (X[some] / 16, y[some])}
+    found["wine"] = standardised(*shipped.load_wine(return_X_y=True))
+    found["breast cancer"] = standardised(*shipped.load_breast_cancer(return_X_y=True))
+    found |= {name: table_of(name, rng) for name in ("banknote", "phoneme", "satimage")}
+    found["trec, one half"] = table_of("trec", rng, half=0)
     data = load_mnist(n_train=MOST_ROWS, random_state=0)
     found["MNIST 1 / 7"] = (np.array(data.X_train), (data.y_train > 0).astype(int))
     return found
 
 
-SETS = {"design": design, "overlap": overlap, "judged": judged}
+def report():
+    """What it is reported on."""
+    rng = np.random.default_rng(12)
+    names = ("htru2", "pima", "spambase", "magic04", "a9a", "elec2", "students", "catdog")
+    return {name: table_of(name, rng) for name in names} | {"trec, other half": table_of("trec", rng, half=1)}
+
+
+SETS = {"choose": choose, "report": report}
 
 
 def attacked(X, y, attack, level):
@@ -106,16 +88,37 @@ def attacked(X, y, attack, level):
         return poison(X, y, attack.removesuffix("-rbf"), level / 100, random_state=0, **victim).y
 
 
-def flags(args):
-    """One line per cell: what the audit flags, and what cleanlab flags with its defaults on the same probabilities."""
-    from cleanlab.filter import find_label_issues
+def peers(X, given, probability):
+    """Flags and scores of the others: cleanlab on our probabilities and on its own, a forest's out-of-bag votes, a
+    model that has seen every label."""
+    from cleanlab.filter import find_label_issues as confident_learning
 
+    rows = np.arange(len(given))
+    own = cross_val_predict(LogisticRegression(max_iter=300), X, given, cv=5, method="predict_proba")
+    forest = RandomForestClassifier(100, min_samples_leaf=5, oob_score=True, random_state=0).fit(X, given)
+    votes = np.nan_to_num(forest.oob_decision_function_)
+    seen = LogisticRegression(max_iter=300).fit(X, given).predict_proba(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = {
+            "cleanlab": (confident_learning(given, probability, n_jobs=1), -probability[rows, given]),
+            "cleanlab alone": (confident_learning(given, own, n_jobs=1), -own[rows, given]),
+        }
+    found["forest"] = (votes.argmax(axis=1) != given, -votes[rows, given])
+    found["in-sample"] = (seen.argmax(axis=1) != given, -seen[rows, given])
+    return found
+
+
+def flags(args):
+    """One line per cell and method."""
     path = args.cache / f"flags_{args.data}.csv"
+    columns = ("data", "attack", "level", "rows", "wrong", "method", "flagged", "hit", "precision", "left_wrong", "ap",
+               "scattered", "replaceable", "share", "seconds")  # fmt: skip
     done = set()
     if path.exists():
         done = {(r["data"], r["attack"], int(r["level"])) for r in csv.DictReader(path.open())}
     else:
-        path.write_text(",".join(COLUMNS) + "\n")
+        path.write_text(",".join(columns) + "\n")
     cells = [("none", 0), *((attack, level) for attack in ATTACKS for level in LEVELS)]
     for name, (X, y) in SETS[args.data]().items():
         for attack, level in cells:
@@ -124,54 +127,113 @@ def flags(args):
             given = attacked(X, y, attack, level)
             wrong = given != y
             start = time.process_time()
-            found = audit(X, given, random_state=0)
+            issues = find_label_issues(X, given, random_state=0)
             seconds = time.process_time() - start
-            mask = found.suspicion >= 0.5
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                other = find_label_issues(given, found.probabilities, n_jobs=1)
-            auc = roc_auc_score(wrong, found.suspicion) if wrong.any() and found.informative else float("nan")
-            row = [name, attack, level, len(y), wrong.sum(), f"{auc:.4f}", int(found.apart), int(found.informative),
-                   mask.sum(), (mask & wrong).sum(), other.sum(), (other & wrong).sum(), f"{seconds:.2f}"]  # fmt: skip
+            methods = {"ours": (issues.flagged, issues.score)} | peers(X, given, issues.probability)
+            lines = []
+            for method, (mask, score) in methods.items():
+                ap = average_precision_score(wrong, score) if wrong.any() else float("nan")
+                left = (issues.cleaned_labels() != y).sum() if method == "ours" else -1
+                lines.append([name, attack, level, len(y), wrong.sum(), method, mask.sum(), (mask & wrong).sum(),
+                              f"{(mask & wrong).sum() / max(1, mask.sum()):.4f}", left, f"{ap:.4f}",
+                              int(issues.scattered), int(issues.replaceable), f"{issues.wrong_share:.4f}",
+                              f"{seconds:.2f}"])  # fmt: skip
             with path.open("a", newline="") as stream:
-                csv.writer(stream, lineterminator="\n").writerow(row)
-            print(*row, flush=True)
+                csv.writer(stream, lineterminator="\n").writerows(lines)
 
 
 def table(args):
-    path = args.cache / f"flags_{args.data}.csv"
-    rows = [{k: v if k in ("data", "attack") else float(v) for k, v in r.items()} for r in csv.DictReader(path.open())]
-    seen = [r for r in rows if r["level"] and r["auc"] > 0.8]
-    print(f"{len(seen)} of {sum(r['level'] > 0 for r in rows)} poisoned cells have a ranking AUC above 0.8.\n")
-    head = ("", "cells", "flagged / wrong", "precision", "F1", "ahead / behind in F1")
-    print("| " + " | ".join(head) + " |\n|" + "---|" * len(head))
-    for key in ("all", "attack", "level", "data"):
-        for value in dict.fromkeys(r.get(key, "all") for r in seen):
-            here = [r for r in seen if r.get(key, "all") == value]
-            name = f"{value:g} %" if key == "level" else value
-            print(f"| {'**' if key == 'all' else ''}{name}{'**' if key == 'all' else ''} | " + _line(here) + " |")
-    print("\n| right labels | rows | audit flags | stand apart | cleanlab flags |\n|---|---|---|---|---|")
-    for r in rows:
-        if not r["level"]:
-            share = [f"{100 * r[k] / r['rows']:.1f} %" for k in ("flagged", "cleanlab")]
-            print(f"| {r['data']} | {r['rows']:.0f} | {share[0]} | {'yes' if r['apart'] else 'no'} | {share[1]} |")
-    print(f"\nMedian time of an audit: {np.median([r['seconds'] for r in rows]):.2f} s of one core.")
+    """The tables of the page: every cell counts."""
+    import pandas as pd
+
+    rows = pd.read_csv(args.cache / f"flags_{args.data}.csv")
+    rows["f1"] = 2 * rows["hit"] / (rows["flagged"] + rows["wrong"]).clip(lower=1)
+    rows["ratio"] = rows["flagged"] / rows["wrong"].clip(lower=1)
+    planted = rows[rows["level"] > 0]
+    wide = planted.pivot(index=["data", "attack", "level"], columns="method", values="f1")
+    print(f"{len(wide)} cells, none left out.\n")
+    print("| | cells | " + " | ".join(f"{p}: F1" for p in PEERS) + " | ahead / behind cleanlab |")
+    print("|---" * (len(PEERS) + 3) + "|")
+    groups = [("**all**", wide)] + [(str(v), wide.xs(v, level=k)) for k in wide.index.names
+                                    for v in wide.index.get_level_values(k).unique()]  # fmt: skip
+    for name, some in groups:
+        ahead = (some["ours"] > some["cleanlab"] + 1e-9).sum(), (some["ours"] < some["cleanlab"] - 1e-9).sum()
+        print(f"| {name} | {len(some)} | " + " | ".join(f"{some[p].mean():.3f}" for p in PEERS)
+              + f" | {ahead[0]} / {ahead[1]} |")  # fmt: skip
+    means = planted.groupby("method")[["precision", "ap"]].mean().loc[list(PEERS)]
+    ratio = planted.groupby("method")["ratio"].median().loc[list(PEERS)]
+    print("\n| | " + " | ".join(PEERS) + " |\n" + "|---" * (len(PEERS) + 1) + "|")
+    for what in ("precision", "ap"):
+        print(f"| mean {what} | " + " | ".join(f"{means[what][p]:.3f}" for p in PEERS) + " |")
+    print("| median of flagged / wrong | " + " | ".join(f"{ratio[p]:.2f}" for p in PEERS) + " |")
+    biased = planted[planted["attack"] == "class-biased"].copy()
+    biased["recall"] = biased["hit"] / biased["wrong"]
+    print("\nClass-biased errors by data set, F1 (recall):\n")
+    print("| data | ours | cleanlab | cleanlab alone |\n|---|---|---|---|")
+    for name, some in biased.groupby("data"):
+        m = some.groupby("method")[["f1", "recall"]].mean()
+        print(f"| {name} | " + " | ".join(f"{m['f1'][p]:.2f} ({m['recall'][p]:.2f})" for p in PEERS[:3]) + " |")
+    easy = planted[planted["method"] == "cleanlab"].query("ap > 0.8").set_index(["data", "attack", "level"]).index
+    ours = planted[planted["method"] == "ours"].set_index(["data", "attack", "level"])
+    near = ours.loc[easy, "ratio"].between(0.7, 1.4)
+    print(f"\nFlagged / wrong from 0.7 to 1.4 in {near.sum()} of {len(near)} cells, those in which cleanlab's average")
+    print("precision is above 0.8.")
+    copies = ours[ours["replaceable"] == 1]
+    worse = copies[copies["left_wrong"] > copies["wrong"]]
+    print(f"A cleaned copy may be written in {len(copies)} of {len(ours)} cells; labels more wrong in {len(worse)}:")
+    print([" ".join(map(str, cell)) for cell in worse.index])
+    refused = [cell for cell in ours[ours["replaceable"] == 0].index if cell[1] in ("random", "class-biased")]
+    print(f"No copy in these random and class-biased cells: {[' '.join(map(str, cell)) for cell in refused]}.\n")
+    print("| labels as published | rows | ours | scattered | cleanlab | cleanlab alone | forest |\n" + "|---" * 7 + "|")
+    for name, some in rows[rows["level"] == 0].groupby("data", sort=False):
+        share = (100 * some.set_index("method")["flagged"] / some["rows"].iloc[0]).map("{:.1f} %".format)
+        print(f"| {name} | {some['rows'].iloc[0]} | {share['ours']} | {'yes' if some['scattered'].iloc[0] else 'no'} | "
+              f"{share['cleanlab']} | {share['cleanlab alone']} | {share['forest']} |")  # fmt: skip
+    print(f"\nMedian time: {rows['seconds'].median():.2f} s of one core.")
 
 
-def _line(rows):
-    """Means over cells, audit / cleanlab; precision where both flag something."""
-    flagged, other, wrong = (np.array([r[k] for r in rows]) for k in ("flagged", "cleanlab", "wrong"))
-    hit, other_hit = (np.array([r[k] for r in rows]) for k in ("hit", "cleanlab_hit"))
-    both = (flagged > 0) & (other > 0)
-    f1, other_f1 = 2 * hit / (flagged + wrong), 2 * other_hit / (other + wrong)
-    precision = [
-        f"{(h[both] / f[both]).mean():.2f}" if both.any() else "-" for h, f in ((hit, flagged), (other_hit, other))
-    ]
-    ahead = f"{(f1 > other_f1 + 1e-9).sum()} / {(f1 < other_f1 - 1e-9).sum()}"
-    return (
-        f"{len(rows)} | {(flagged / wrong).mean():.2f} / {(other / wrong).mean():.2f} | {' / '.join(precision)} | "
-        f"{f1.mean():.2f} / {other_f1.mean():.2f} | {ahead}"
-    )
+def probabilities(args):
+    """cleanlab's public benchmark: held-out probabilities of networks, labels checked by hand or planted."""
+    from cleanlab.filter import find_label_issues as confident_learning
+
+    folder = next(folder / "tables" for folder in search_path() if (folder / "tables").is_dir())
+    roman, cifar = np.load(folder / "roman_probabilities.npz"), np.load(folder / "cifar10s_probabilities.npz")
+    cases = {name: (roman[name], roman["given"], roman["wrong"]) for name in ("resnet18", "swin")}
+    cases["cifar10s"] = (cifar["probabilities"].astype(np.float32), cifar["given"], cifar["given"] != cifar["y"])
+    print("| data | labels | wrong | AP: ours | AP: self-confidence | F1: ours | F1: cleanlab | flagged | seconds |")
+    print("|---" * 9 + "|")
+    for name, (p, given, wrong) in cases.items():
+        given, p = given.astype(int), p / p.sum(axis=1, keepdims=True)
+        start = time.perf_counter()
+        found = find_label_issues(None, given, pred_probs=p)
+        seconds = time.perf_counter() - start
+        other = confident_learning(given, p, n_jobs=1)
+        ap = [average_precision_score(wrong, s) for s in (found.score, -p[np.arange(len(given)), given])]
+        f1 = [2 * (m & wrong).sum() / (m.sum() + wrong.sum()) for m in (found.flagged, other)]
+        print(f"| {name} | {len(given):,} | {wrong.sum():,} | {ap[0]:.3f} | {ap[1]:.3f} | {f1[0]:.3f} | {f1[1]:.3f} | "
+              f"{found.flagged.sum():,} | {seconds:.1f} |", flush=True)  # fmt: skip
+
+
+def speed(args):
+    """Seconds, and the most memory that this process has had so far."""
+    rng = np.random.default_rng(0)
+    print("| rows | columns | classes | seconds | peak memory |\n|---|---|---|---|---|")
+    for n, d, m in ((1000, 20, 2), (10_000, 50, 5), (100_000, 50, 5), (100_000, 0, 1000)):
+        y = rng.integers(0, m, n)
+        if not d:
+            p = rng.random((n, m), dtype=np.float32)
+            p[np.arange(n), y] += 300
+            p /= p.sum(axis=1, keepdims=True)
+            X, options = None, {"pred_probs": p}
+        else:
+            X, options = rng.normal(size=(n, d)) + 2 * np.eye(m, d)[y], {}
+        codes = np.where(rng.random(n) < 0.1, rng.integers(0, m, n), y)
+        start = time.perf_counter()
+        find_label_issues(X, codes, random_state=0, **options)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        print(
+            f"| {n:,} | {d or 'pred_probs'} | {m:,} | {time.perf_counter() - start:.1f} | {peak:.1f} GiB |", flush=True
+        )
 
 
 def stability_figure(args):
@@ -231,9 +293,11 @@ def recovery_figure(args):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="?", default="recovery", choices=["flags", "table", "recovery", "stability"])
-    parser.add_argument("--data", default="design", choices=list(SETS))
+    doings = {"flags": flags, "table": table, "probabilities": probabilities, "speed": speed,
+              "recovery": recovery_figure, "stability": stability_figure}  # fmt: skip
+    parser.add_argument("what", nargs="?", default="recovery", choices=list(doings))
+    parser.add_argument("--data", default="choose", choices=list(SETS))
     parser.add_argument("--cache", type=Path, default=Path("."))
     parser.add_argument("--trial", action="store_true", help="stability of a tree with local changes, for a look")
     made = parser.parse_args()
-    {"flags": flags, "table": table, "recovery": recovery_figure, "stability": stability_figure}[made.what](made)
+    doings[made.what](made)

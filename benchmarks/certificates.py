@@ -82,12 +82,13 @@ def choose() -> None:
 class Spectral:
     """Spectral features, and a certified linear regression on them."""
 
-    def __init__(self, features, ridge: str | float = 1.0) -> None:
-        self.features, self.ridge = features, ridge
+    def __init__(self, features, ridge: str | float = 1.0, intercept: bool = True) -> None:
+        self.features, self.ridge, self.intercept = features, ridge, intercept
 
     def fit(self, X, y):
         made = self.features.fit_transform(X)
-        self.model = CertifiedKernelClassifier(kernel="linear", ridge=self.ridge).fit(made, y)
+        linear = CertifiedKernelClassifier(kernel="linear", ridge=self.ridge, fit_intercept=self.intercept)
+        self.model = linear.fit(made, y)
         return self
 
     def certified_accuracy(self, X, y, radii):
@@ -160,9 +161,14 @@ def moon_settings() -> dict[str, dict[str, object]]:
     return {
         "kernel ridge, exact": kernel,
         "partitions of kernel ridge, white box": voters,
-        "spectral features, exact": {
-            f"{r} features, gamma {gamma:g}": lambda r=r, g=gamma: Spectral(SpectralFeatures(r, gamma=g))
-            for r, gamma in product((2, 3, 4, 6, 8, 12, 16), (4.0, 8.0, 16.0))
+        **{
+            f"spectral features, exact, {'with' if intercept else 'without'} intercept": {
+                f"{r} features, gamma {gamma:g}": lambda r=r, g=gamma, i=intercept: Spectral(
+                    SpectralFeatures(r, gamma=g), intercept=i
+                )
+                for r, gamma in product((2, 3, 4, 6, 8, 12, 16), (4.0, 8.0, 16.0))
+            }
+            for intercept in (True, False)
         },
         "partitions of SVMs, black box": {
             f"{parts} parts": lambda p=parts: PartitionAggregationClassifier(SVC(C=10.0, gamma=1.0), n_partitions=p)
@@ -422,7 +428,8 @@ def page() -> None:
     for part in ("moon", "tables", "answers", "choose", "mnist", "speed_gpu", "speed_cpu"):
         made = json.loads((FOLDER / f"{part}.json").read_text("utf-8"))
         command = (
-            made.get("command") or f"python benchmarks/certificates_mnist.py {'mnist' if part == 'mnist' else 'speed'}"
+            made.get("command")
+            or f"python benchmarks/certificates_mnist.py {'mnist' if part == 'mnist' else 'speed'} --out out"
         )
         if part == "moon":
             made["commit"] = ", ".join(sorted({row.get("commit", made["commit"]) for row in made["rows"]}))

@@ -93,6 +93,8 @@ def of_asking(rows):
     """Further votes."""
     ask = frame(rows, "ask", ["seed", "share", "order"])
     ask["order"] = ask["order"].replace("random", "at random")
+    if not {"crowdlab_500", "ours_500"} <= set(ask.columns):
+        return {}
     columns = [f"ours_{n}" for n in (0, 100, 200, 500)] + [f"crowdlab_{n}" for n in (100, 200, 500)]
     table = ask.groupby(["share", "order"])[columns].mean()
     table.columns = [name.replace("ours_", "ours, ").replace("crowdlab_", "CROWDLAB, ") for name in table.columns]

@@ -101,13 +101,13 @@ X = rng.normal(size=(n, d)) * np.linspace(2.0, 0.1, d)
 X[:, 0] += 2.0 * y
 before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
 {
-    "ls (k=20)": lambda: KNNRelabel(20).fit_sanitize(X, y),
-    "ls (k=1000)": lambda: KNNRelabel(1000).fit_sanitize(X, y),
-    "curie": lambda: CurieFilter().fit_sanitize(X, y),
-    "curie (k=1000)": lambda: CurieFilter(n_neighbors=1000).fit_sanitize(X, y),
-    "curie (random)": lambda: CurieFilter(compare="random").fit_sanitize(X, y),
-    "curie (all)": lambda: CurieFilter(compare="all").fit_sanitize(X, y),
-    "k-lid": lambda: KLIDWeights(random_state=0).fit_sanitize(X, y),
+    "ls (k=20)": lambda: KNNRelabel(20).fit_resample(X, y),
+    "ls (k=1000)": lambda: KNNRelabel(1000).fit_resample(X, y),
+    "curie": lambda: CurieFilter().fit_resample(X, y),
+    "curie (k=1000)": lambda: CurieFilter(n_neighbors=1000).fit_resample(X, y),
+    "curie (random)": lambda: CurieFilter(compare="random").fit_resample(X, y),
+    "curie (all)": lambda: CurieFilter(compare="all").fit_resample(X, y),
+    "k-lid": lambda: KLIDWeights(random_state=0).fit(X, y),
     "rs": lambda: RandomizedSmoothingClassifier().fit(X, y).certified_flips(X[:200]),
 }[method]()
 after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.datasets import load_iris
 from sklearn.preprocessing import StandardScaler
 
-from floral_learn.audit import audit
+from floral_learn import find_label_issues
 
 X, truth = load_iris(return_X_y=True, as_frame=False)
 rng = np.random.default_rng(0)
@@ -25,7 +25,7 @@ mixes, hurried = who == "annotator 3", (who == "annotator 7") & (rng.random(600)
 y[mixes & (truth == 1)] = 2
 y[hurried] = (truth[hurried] + rng.integers(1, 3, hurried.sum())) % 3
 
-found = audit(X, y, groups=who, random_state=0)
+found = find_label_issues(X, y, groups=who, random_state=0)
 ranking = found.group_ranking()
 print(ranking.round(3))
 

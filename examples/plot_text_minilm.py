@@ -61,7 +61,7 @@ print(issues[["given", "suspicion", "text"]].head(8))
 
 figure, axes = plt.subplots(1, 2, figsize=(10.5, 4.2), layout="constrained")
 place = PCA(2, random_state=0).fit_transform(vectors[train])
-suspicion = issues.set_index("row")["suspicion"].reindex(train).to_numpy()
+suspicion = issues.set_index("row")["score"].reindex(train).to_numpy()
 for sign, colour in ((1, "C0"), (-1, "C1")):
     here = untrusted.y == sign
     size = 10 + 90 * suspicion[here]

@@ -3,6 +3,7 @@
 from floral_learn.attacks import SecurityCurveDisplay as SecurityCurveDisplay
 from floral_learn.attacks import poison as poison
 from floral_learn.attacks.votes import poison_votes as poison_votes
+from floral_learn.audit.issues import find_label_issues as find_label_issues
 from floral_learn.baselines.ln_svm import LabelNoiseSVC as LabelNoiseSVC
 from floral_learn.baselines.rsrnn import RSRNNClassifier as RSRNNClassifier
 from floral_learn.certify.kernel_ridge import CertifiedKernelClassifier as CertifiedKernelClassifier
@@ -18,10 +19,9 @@ from floral_learn.floral.checkpoint import resume as resume
 from floral_learn.floral.classifier import FloralClassifier as FloralClassifier
 from floral_learn.floral.engine import Engine as Engine
 from floral_learn.floral.paper import PaperFloralClassifier as PaperFloralClassifier
+from floral_learn.labels.evidence import judge_labels as judge_labels
 from floral_learn.neural.floral_net import NeuralFloralClassifier as NeuralFloralClassifier
 from floral_learn.neural.head import FloralHead as FloralHead
-from floral_learn.neural.mlp import NeuralNetClassifier as NeuralNetClassifier
-from floral_learn.neural.mlp import PGDNeuralNetClassifier as PGDNeuralNetClassifier
 from floral_learn.neural.text import TextClassifier as TextClassifier
 from floral_learn.neural.text_floral import TextFloralClassifier as TextFloralClassifier
 from floral_learn.review.label_review import LabelReview as LabelReview

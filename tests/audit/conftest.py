@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_blobs, make_moons
 
-from floral_learn.audit import audit
+from floral_learn import find_label_issues
 
 
 @pytest.fixture(scope="session")
@@ -19,7 +19,7 @@ def moons():
 def found(moons):
     X, y, wrong = moons
     groups = np.where(wrong & (np.arange(400) % 3 > 0), "careless", np.where(np.arange(400) % 2, "ann", "bob"))
-    return audit(X, np.array(["no", "yes"])[y], groups=groups, random_state=0)
+    return find_label_issues(X, np.array(["no", "yes"])[y], groups=groups, random_state=0)
 
 
 @pytest.fixture(scope="session")

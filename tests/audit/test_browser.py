@@ -10,10 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from floral_learn.audit import audit
+from floral_learn.audit import LabelIssues, find_label_issues
 from floral_learn.audit.decisions import read_decisions
 from floral_learn.audit.page import render
-from floral_learn.audit.result import AuditResult
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 CHROME = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -100,7 +99,7 @@ def page(browser, found, moons, tmp_path):
 
 
 def test_rows_come_ranked_and_headings_sort_them(page, found):
-    assert page.rows() == found.order[:50].tolist()
+    assert page.rows() == found.ranking[:50].tolist()
     page.find("th[data-key=row] button").click()
     assert page.column("row")[:3] == ["id0", "id1", "id2"]
     page.find("th[data-key=row] button").click()
@@ -108,14 +107,14 @@ def test_rows_come_ranked_and_headings_sort_them(page, found):
     page.find("th[data-key=given] button").click()
     assert set(page.column("given")) == {"no"}
     page.find("th[data-key=suspicion] button").click()
-    assert page.rows()[0] == found.order[0]
+    assert page.rows()[0] == found.ranking[0]
 
 
 def test_filters_search_and_paging(page, found):
     page.choose("#f-given", "yes")
     assert page.count() == (found.given == 1).sum()
     page.choose("#f-reason", "neighbours disagree")
-    assert page.count() == ((found.given == 1) & found.holds[:, 1]).sum()
+    assert page.count() == ((found.given == 1) & found.reasons[:, 1]).sum()
     page.find("#clear").click()
     assert page.count() == 400
     page.choose("#f-group", "careless")
@@ -126,7 +125,7 @@ def test_filters_search_and_paging(page, found):
     page.find("#clear").click()
     assert page.find("#page").text == "page 1 of 8"
     page.find("#next").click()
-    assert page.rows() == found.order[50:100].tolist()
+    assert page.rows() == found.ranking[50:100].tolist()
     page.find("#last").click()
     assert page.find("#page").text == "page 8 of 8"
     assert not page.find("#next").is_enabled()
@@ -136,7 +135,7 @@ def test_filters_search_and_paging(page, found):
 
 
 def test_a_row_opens_with_its_content_and_neighbours(page, found):
-    first = int(found.order[0])
+    first = int(found.ranking[0])
     page.find("#table tr.row").click()
     text = page.find("tr.detail").text
     assert f"note number {first}" in text
@@ -150,7 +149,7 @@ def test_marks_by_mouse_and_keyboard_go_into_the_download_and_survive_a_reload(p
     page.browser.refresh()
     for old in page.browser.downloads.iterdir():
         old.unlink()
-    first, second, third = found.order[:3].tolist()
+    first, second, third = found.ranking[:3].tolist()
     page.find("#table tr.row td.mark button.w").click()
     page.press("j")
     page.press("r")
@@ -202,7 +201,7 @@ def test_another_label_a_note_unsure_and_the_reviewer_go_into_the_decisions_and_
     assert page.find("#marks").text == "1 marked wrong, 0 right, 1 unsure"
     path = downloaded(page, 2)
     lines = read_decisions(path, found.classes[found.given])
-    first, second = found.order[:2].tolist()
+    first, second = found.ranking[:2].tolist()
     assert {d.position: (d.kind, d.reviewer, d.note) for d in lines} == {
         first: ("wrong", '=Eve, "E"', "looks, odd"),
         second: ("unsure", '=Eve, "E"', ""),
@@ -247,7 +246,7 @@ def test_decisions_given_to_the_audit_are_marks_on_its_page(browser, moons, tmp_
     row = int(np.flatnonzero(wrong)[0])
     lines = [{"row": row, "given": y[row], "decision": "wrong", "label": 1 - y[row], "reviewer": "eve", "note": "seen"}]
     path = tmp_path / "page.html"
-    audit(X, y, decisions=lines, random_state=0).to_html(path)
+    find_label_issues(X, y, decisions=lines, random_state=0).to_html(path)
     page = Page(browser, path)
     fresh(page)
     assert page.find("#marks").text == "1 marked wrong, 0 right"
@@ -260,10 +259,10 @@ def test_decisions_given_to_the_audit_are_marks_on_its_page(browser, moons, tmp_
 
 
 def test_the_content_of_rows_is_in_the_list_and_of_neighbours_under_headings(page, found):
-    assert f"note number {found.order[0]}" in page.column("content")[0]
+    assert f"note number {found.ranking[0]}" in page.column("content")[0]
     page.find("#table tr.row").click()
     heads = page.js("return [...document.querySelectorAll('tr.detail th')].map(t => t.innerText)")
-    assert heads[:6] == ["neighbour", "label", "suspicion", "east", "north", "note"]
+    assert heads[:6] == ["neighbour", "label", "score", "east", "north", "note"]
 
 
 def test_confusion_cells_and_sources_list_their_rows(page, found):
@@ -278,7 +277,7 @@ def test_the_map_names_the_row_under_the_pointer_and_opens_it(page, found):
 
     canvas = page.find("#map")
     page.js("arguments[0].scrollIntoView({block: 'center'})", canvas)
-    target = int(found.order[0])
+    target = int(found.ranking[0])
     x, y = page.js(
         "const D = JSON.parse(document.getElementById('data').textContent), r = arguments[0], c = arguments[1];"
         "const W = c.clientWidth, H = c.clientHeight;"
@@ -333,7 +332,7 @@ def test_the_page_has_no_barriers_that_axe_knows(page, scheme):
 def test_hostile_text_stays_text(browser, blobs, tmp_path):
     X, given, _, _ = blobs
     labels = np.where(given == "red", HOSTILE, given)
-    result = audit(X, labels, groups=np.full(300, HOSTILE), random_state=0)
+    result = find_label_issues(X, labels, groups=np.full(300, HOSTILE), random_state=0)
     frame = pd.DataFrame({HOSTILE: [HOSTILE] * 300})
     path = tmp_path / "page.html"
     path.write_text(render(result, title=HOSTILE, frame=frame, ids=[HOSTILE] * 300, notes=[HOSTILE]), encoding="utf-8")
@@ -354,7 +353,7 @@ def large():
     n = 50_000
     given = rng.integers(0, 5, n)
     suspicion = rng.beta(0.2, 4, n)
-    return AuditResult(
+    return LabelIssues(
         classes=np.array(list("abcde")),
         given=given,
         suggested=(given + 1) % 5,
@@ -383,7 +382,7 @@ def test_50_000_rows_stay_responsive(browser, large, tmp_path):
     nodes = page.js("return document.querySelectorAll('*').length")
     assert nodes < 2500
     page.find("th[data-key=given] button").click()
-    assert page.rows()[0] == np.lexsort((np.arange(50_000), -np.round(large.suspicion, 6), large.given))[0]
+    assert page.rows()[0] == np.lexsort((np.arange(50_000), -np.round(large.score, 6), large.given))[0]
     page.find("#search").send_keys("number 4999")
     page.wait(lambda: page.count() == sum("4999" in str(i) for i in range(50_000)))
     page.find("#clear").click()

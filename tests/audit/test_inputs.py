@@ -9,11 +9,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from floral_learn import TableEncoder
-from floral_learn.audit import audit
+from floral_learn import TableEncoder, find_label_issues
 from floral_learn.audit.class_names import look_at_names
 from floral_learn.audit.decisions import read_decisions
-from floral_learn.audit.twins import find_twins
+from floral_learn.audit.near_duplicates import find_near_duplicates
 
 
 @pytest.fixture(scope="module")
@@ -38,23 +37,23 @@ def customers():
 
 def test_a_frame_is_audited_by_the_names_of_its_columns_and_keeps_its_index(customers):
     frame, wrong, _ = customers
-    found = audit(frame, label="label", groups="who", trusted="gold", random_state=0)
-    issues = found.label_issues()
+    found = find_label_issues(frame, label="label", groups="who", trusted="gold", random_state=0)
+    issues = found.to_frame()
     assert set(issues.index) == set(frame.index)
     assert (issues["given"] == frame.loc[issues.index, "label"]).all()
     assert (issues.index == [f"c{row}" for row in issues["row"]]).all()
-    assert wrong[found.flagged()].mean() > 0.8
+    assert wrong[found.flagged.nonzero()[0]].mean() > 0.8
     assert found.group_ranking()["group"][0] == "zed"
-    assert not np.isin(np.flatnonzero(frame["gold"]), found.flagged()).any()
+    assert not np.isin(np.flatnonzero(frame["gold"]), found.flagged.nonzero()[0]).any()
     assert "who" not in " ".join(found.notes)  # a role is not a feature
-    same = audit(frame.drop(columns=["label", "gold", "who"]), frame["label"], groups=frame["who"],
+    same = find_label_issues(frame.drop(columns=["label", "gold", "who"]), frame["label"], groups=frame["who"],
                  trusted=frame["gold"].to_numpy(), random_state=0)  # fmt: skip
-    np.testing.assert_array_equal(same.suspicion, found.suspicion)
+    np.testing.assert_array_equal(same.score, found.score)
 
 
 def test_ids_name_rows(customers):
     frame = customers[0].reset_index(names="name")
-    issues = audit(frame, label="label", ids="name", drop=["who", "gold"], random_state=0).label_issues()
+    issues = find_label_issues(frame, label="label", ids="name", drop=["who", "gold"], random_state=0).to_frame()
     assert (issues["id"] == [f"c{row}" for row in issues["row"]]).all()
 
 
@@ -64,8 +63,8 @@ def test_texts_are_read(customers):
     truth, wrong = customers[2], customers[1]
     texts = [" ".join(rng.choice(words[t], 3)) + f" item {i}" for i, t in enumerate(truth)]
     frame = pd.DataFrame({"review": texts, "label": customers[0]["label"].to_numpy()})
-    found = audit(frame, label="label", text="review", text_encoder="tfidf", random_state=0)
-    assert wrong[found.flagged()].mean() > 0.9
+    found = find_label_issues(frame, label="label", text="review", text_encoder="tfidf", random_state=0)
+    assert wrong[found.flagged.nonzero()[0]].mean() > 0.9
 
 
 @pytest.mark.parametrize(
@@ -80,56 +79,56 @@ def test_any_model_can_be_the_judge(customers, judge):
     frame, wrong, _ = customers
     rows = frame[["size", "site"]]
     rows = rows if hasattr(judge, "steps") else TableEncoder().fit_transform(rows)
-    found = audit(rows, frame["label"].to_numpy(), estimator=judge, random_state=0)
-    assert wrong[found.flagged()].mean() > 0.8
-    assert len(found.flagged()) > 12
+    found = find_label_issues(rows, frame["label"].to_numpy(), model=judge, random_state=0)
+    assert wrong[found.flagged.nonzero()[0]].mean() > 0.8
+    assert len(found.flagged.nonzero()[0]) > 12
 
 
 def test_probabilities_of_ones_own_can_be_the_judge(customers):
     frame, wrong, truth = customers
     X = TableEncoder().fit_transform(frame[["size", "site"]])
     p = LogisticRegression().fit(X, truth).predict_proba(X)
-    found = audit(X, frame["label"].to_numpy(), pred_probs=p, random_state=0)
-    assert wrong[found.flagged()].mean() > 0.9
-    assert len(found.flagged()) > 15
+    found = find_label_issues(X, frame["label"].to_numpy(), pred_probs=p, random_state=0)
+    assert wrong[found.flagged.nonzero()[0]].mean() > 0.9
+    assert len(found.flagged.nonzero()[0]) > 15
     for bad, message in (
-        (p[:, :1], r"must be \(300, 2\): one column per class, in the order leaves, stays"),
-        (p * 3, "finite numbers from 0 to 1"),
+        (p[:, :1], r"must be \(300, 2\): one row for each label and one column per class, in the order leaves, stays"),
+        (-p, "finite and not negative"),
         (p * 0.5, "must sum to 1"),
     ):
         with pytest.raises(ValueError, match=message):
-            audit(X, frame["label"].to_numpy(), pred_probs=bad)
+            find_label_issues(X, frame["label"].to_numpy(), pred_probs=bad)
     with pytest.raises(ValueError, match="not both"):
-        audit(X, frame["label"].to_numpy(), pred_probs=p, estimator=LogisticRegression())
+        find_label_issues(X, frame["label"].to_numpy(), pred_probs=p, model=LogisticRegression())
     with pytest.raises(ValueError, match="predict_proba or decision_function"):
-        audit(X, frame["label"].to_numpy(), estimator=StandardScaler())
+        find_label_issues(X, frame["label"].to_numpy(), model=StandardScaler())
 
 
 def test_columns_are_named_in_frames_only(customers):
     frame = customers[0]
     with pytest.raises(ValueError, match="groups='who' names a column; X must be a pandas DataFrame"):
-        audit(np.zeros((300, 2)), frame["label"], groups="who")
+        find_label_issues(np.zeros((300, 2)), frame["label"], groups="who")
     with pytest.raises(ValueError, match="y is missing"):
-        audit(np.zeros((300, 2)))
+        find_label_issues(np.zeros((300, 2)))
     with pytest.raises(ValueError, match="either y=, the labels, or label="):
-        audit(frame)
+        find_label_issues(frame)
     with pytest.raises(ValueError, match="nothing"):
-        audit(frame, label="nothing")
+        find_label_issues(frame, label="nothing")
 
 
 def test_one_row_classes_and_repeated_names_come_first_and_do_not_spoil_the_audit(customers):
     frame, wrong, _ = customers
-    plain = audit(frame, label="label", drop=["who", "gold"], random_state=0)
+    plain = find_label_issues(frame, label="label", drop=["who", "gold"], random_state=0)
     typos = frame.copy()
     stay = np.flatnonzero((frame["label"] == "stays").to_numpy() & ~wrong)
     typos.iloc[stay[0], typos.columns.get_loc("label")] = "Stays"
     typos.iloc[stay[1], typos.columns.get_loc("label")] = "rare"
-    found = audit(typos, label="label", drop=["who", "gold"], random_state=0)
-    assert found.summary()[:2] == found.names
-    assert "'Stays' (1 row) and" in found.names[0]
-    assert "class 'rare' (1 row) is too small to judge" in found.names[1]
-    assert abs(len(found.flagged()) - len(plain.flagged())) <= 4
-    assert not np.isin(stay[:2], found.flagged()).any()
+    found = find_label_issues(typos, label="label", drop=["who", "gold"], random_state=0)
+    assert found.summary()[:2] == found.class_notes
+    assert "'Stays' (1 row) and" in found.class_notes[0]
+    assert "class 'rare' (1 row) is too small to judge" in found.class_notes[1]
+    assert abs(len(found.flagged.nonzero()[0]) - len(plain.flagged.nonzero()[0])) <= 4
+    assert not np.isin(stay[:2], found.flagged.nonzero()[0]).any()
     assert "rare" not in found.classes[found.suggested]
     assert "Stays" not in found.classes[found.suggested]
 
@@ -148,19 +147,19 @@ def test_slips_of_the_pen_are_recognised(one, other, slip):
 def test_nearly_equal_rows_with_different_labels_are_listed(moons):
     X, y, _ = moons
     X = np.vstack([X, X[5] + 1e-7])
-    found = audit(X, np.r_[y, 1 - y[5]], random_state=0)
-    assert found.twins[0].tolist() == [5, 400]
+    found = find_label_issues(X, np.r_[y, 1 - y[5]], random_state=0)
+    assert found.near_duplicate_pairs[0].tolist() == [5, 400]
     assert found.near_duplicates().iloc[0].tolist() == [5, y[5], 400, 1 - y[5]]
-    assert "twin" in found.label_issues().set_index("row")["reasons"][400]
-    assert len(found.twins) < 20  # near is not equal
-    assert find_twins(X, np.zeros(401, int), found.neighbours, np.random.default_rng(0)).shape == (0, 2)
+    assert "twin" in found.to_frame().set_index("row")["reasons"][400]
+    assert len(found.near_duplicate_pairs) < 20  # near is not equal
+    assert find_near_duplicates(X, np.zeros(401, int), found.neighbours, np.random.default_rng(0)).shape == (0, 2)
 
 
 def test_decisions_close_the_loop(customers):
     frame, wrong, truth = customers
     roles = {"label": "label", "groups": "who", "drop": ["gold"], "random_state": 0}
-    first = audit(frame, **roles)
-    rows = first.flagged()[:10]
+    first = find_label_issues(frame, **roles)
+    rows = first.flagged.nonzero()[0][:10]
     lines = [
         {
             "row": int(row),
@@ -172,11 +171,11 @@ def test_decisions_close_the_loop(customers):
         }
         for row in rows
     ]
-    lines.append({"row": int(first.flagged()[10]), "given": frame["label"].iloc[first.flagged()[10]], "label": "",
-                  "decision": "unsure"})  # fmt: skip
-    again = audit(frame, decisions=pd.DataFrame(lines), **roles)
-    assert not np.isin(rows, again.flagged()).any()
-    assert first.flagged()[10] in again.flagged()
+    left = int(first.flagged.nonzero()[0][10])
+    lines.append({"row": left, "given": frame["label"].iloc[left], "label": "", "decision": "unsure"})
+    again = find_label_issues(frame, decisions=pd.DataFrame(lines), **roles)
+    assert not np.isin(rows, again.flagged.nonzero()[0]).any()
+    assert left in again.flagged.nonzero()[0]
     assert (again.classes[again.given][rows] == truth[rows]).all()
     assert again.decisions[0].reviewer == "eve"
 
@@ -210,7 +209,7 @@ def test_results_print_in_a_few_lines_and_show_as_tables(found, tmp_path):
     assert repr(found).count("\n") <= 3
     assert "flip" not in repr(found)
     assert "<table" in found._repr_html_()
-    head = str(found.label_issues().head())
+    head = str(found.to_frame().head())
     assert "suggested" in head
     assert "..." not in head
     assert found.to_html(tmp_path / "page.html") is None

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 
-from floral_learn.audit import audit
+from floral_learn import find_label_issues
 from floral_learn.audit.page import page_data, render, script_json
 
 HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">'
@@ -36,18 +36,18 @@ def test_the_page_holds_every_row_and_the_summary_counts_them(found):
     data = data_of(html)
     assert len(data["given"]) == len(data["x"]) == 400
     assert data["classes"] == ["no", "yes"]
-    np.testing.assert_allclose(data["suspicion"], found.suspicion, atol=1e-6)
+    np.testing.assert_allclose(data["score"], found.score, atol=1e-6)
     assert "moons &amp; stars" in html
     assert "2 number columns &lt;standardised&gt;" in html
-    assert f"<strong>{len(found.flagged())} of 400 labels" in html
-    assert sum(map(sum, data["confusion"])) == len(found.flagged())
+    assert f"<strong>{len(found.flagged.nonzero()[0])} of 400 labels" in html
+    assert sum(map(sum, data["confusion"])) == len(found.flagged.nonzero()[0])
     assert data["groups"][0]["group"] == "careless"
 
 
 def test_hostile_labels_ids_titles_and_cells_stay_data(blobs):
     X, given, _, _ = blobs
     labels = np.where(given == "red", HOSTILE, given)
-    result = audit(X, labels, groups=np.full(300, HOSTILE), random_state=0)
+    result = find_label_issues(X, labels, groups=np.full(300, HOSTILE), random_state=0)
     frame = pd.DataFrame({HOSTILE: [HOSTILE] * 300})
     html = render(result, title=HOSTILE, frame=frame, ids=[HOSTILE] * 300, notes=[HOSTILE])
     assert html.count("<script") == 2  # the data and our own code
@@ -60,12 +60,12 @@ def test_hostile_labels_ids_titles_and_cells_stay_data(blobs):
 
 def test_long_texts_are_cut_where_there_are_many_rows(found, monkeypatch):
     frame = pd.DataFrame({"text": ["word " * 1000] * 400, "number": np.linspace(0, 1, 400)})
-    data = page_data(found, frame=frame, ids=None, threshold=0.5)
+    data = page_data(found, frame=frame, ids=None)
     assert len(data["cells"][0][0]) == 2000
     assert data["cells"][0][0].endswith("…")
     assert data["cells"][1][-1] == "1"
     monkeypatch.setattr("floral_learn.audit.page._DETAIL_CHARACTERS", 60_000)
-    shorter = page_data(found, frame=frame, ids=None, threshold=0.5)["cells"]
+    shorter = page_data(found, frame=frame, ids=None)["cells"]
     assert sum(map(len, shorter[0] + shorter[1])) <= 60_000
     assert len(shorter[0][0]) == 120
     assert shorter[1][-1] == "1"
@@ -74,30 +74,30 @@ def test_long_texts_are_cut_where_there_are_many_rows(found, monkeypatch):
 def test_a_page_without_flagged_rows_says_so():
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], 60)
-    result = audit(rng.normal(size=(120, 2)) + 9 * y[:, None], y, random_state=0)
-    assert len(result.flagged()) == 0
+    result = find_label_issues(rng.normal(size=(120, 2)) + 9 * y[:, None], y, random_state=0)
+    assert len(result.flagged.nonzero()[0]) == 0
     assert "<strong>No label of 120 stands out as wrong.</strong>" in render(result)
 
 
 def test_a_stop_sign_stands_first(moons):
     rng = np.random.default_rng(0)
-    html = render(audit(rng.normal(size=(300, 4)), rng.integers(0, 2, 300), random_state=0))
+    html = render(find_label_issues(rng.normal(size=(300, 4)), rng.integers(0, 2, 300), random_state=0))
     assert "<strong>Stop: the columns used here do not predict the label" in html
 
 
 def test_only_so_many_rows_go_into_the_page_with_neighbours_and_decided_rows_among_them(moons):
     X, y, _ = moons
-    last = audit(X, y, random_state=0).order[-1]
+    last = find_label_issues(X, y, random_state=0).ranking[-1]
     lines = [
         {"row": int(last), "given": str(y[last]), "decision": "right", "label": "", "reviewer": "eve", "note": "!"}
     ]
-    result = audit(X, y, decisions=lines, random_state=0)
-    data = page_data(result, frame=None, ids=None, threshold=0.5, most_rows=60)
+    result = find_label_issues(X, y, decisions=lines, random_state=0)
+    data = page_data(result, frame=None, ids=None, most_rows=60)
     assert len(data["rows"]) == len(data["given"]) == len(data["x"]) == 60
-    assert set(result.order[:30]) <= set(data["rows"])
+    assert set(result.ranking[:30]) <= set(data["rows"])
     assert max(max(near, default=0) for near in data["neighbours"]) < 60
     place, kind, _, who, note, given = data["decisions"][0]
     assert (data["rows"][place], kind, who, note, given) == (last, "right", "eve", "!", str(y[last]))
     assert "This page holds 60 of 400 rows" in render(result, most_rows=60)
-    first = data["neighbours"][data["rows"].index(int(result.order[0]))]
-    assert [data["rows"][j] for j in first] == result.neighbours[result.order[0]].tolist()
+    first = data["neighbours"][data["rows"].index(int(result.ranking[0]))]
+    assert [data["rows"][j] for j in first] == result.neighbours[result.ranking[0]].tolist()

@@ -1,4 +1,4 @@
-"""The parts of an audit: neighbours, calibration, encoding, the map, recovery."""
+"""The map, and which flips a game takes back."""
 
 import sys
 from types import SimpleNamespace
@@ -8,24 +8,7 @@ import pytest
 from sklearn.datasets import make_moons
 
 from floral_bench.recovery import RecoveryDisplay, recovery
-from floral_learn import FloralClassifier
-from floral_learn.audit.neighbours import find_neighbours
-from floral_learn.audit.run import place_on_map
-
-
-def test_neighbours_match_a_plain_loop_and_leave_the_row_itself_out():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 3))
-    X[7] = X[3]  # equal rows: each is the other's neighbour, not its own
-    near = find_neighbours(X, rng)
-    distance = np.linalg.norm(X[:, None] - X[None], axis=2)
-    np.fill_diagonal(distance, np.inf)
-    for i in range(60):
-        np.testing.assert_allclose(distance[i, near.rows[i]], np.sort(distance[i])[: near.rows.shape[1]])
-    labels = rng.integers(0, 3, 60)
-    votes = near.votes(labels, 3)
-    np.testing.assert_allclose(votes.sum(axis=1), 1)
-    np.testing.assert_allclose(near.disagreement(labels), 1 - votes[np.arange(60), labels])
+from floral_learn import FloralClassifier, find_label_issues
 
 
 @pytest.fixture(scope="module")
@@ -84,11 +67,12 @@ def test_umap_draws_the_map_where_it_is_installed(monkeypatch):
             return X[:, 1:3]
 
     X = np.random.default_rng(0).normal(size=(30, 4))
+    y = np.repeat([0, 1], 15)
     monkeypatch.setitem(sys.modules, "umap", SimpleNamespace(UMAP=UMAP))
-    place, name = place_on_map(X, np.random.default_rng(0))
-    assert name == "UMAP"
-    np.testing.assert_array_equal(place, X[:, 1:3])
+    found = find_label_issues(X, y, random_state=0)
+    assert found.map_method == "UMAP"
+    np.testing.assert_array_equal(found.map_position, X[:, 1:3])
     monkeypatch.setitem(sys.modules, "umap", None)  # as if it were not installed
-    place, name = place_on_map(X, np.random.default_rng(0))
-    assert name.startswith("two principal components")
-    assert place.shape == (30, 2)
+    found = find_label_issues(X, y, random_state=0)
+    assert found.map_method.startswith("two principal components")
+    assert found.map_position.shape == (30, 2)

@@ -8,7 +8,7 @@ from sklearn.datasets import make_moons
 from sklearn.svm import SVC
 
 import floral_learn as fl
-from floral_learn.audit import audit
+from floral_learn import find_label_issues
 from floral_learn.review.guarantee import Accuracy
 
 X, y = make_moons(80, noise=0.2, random_state=0)
@@ -19,8 +19,6 @@ def results():
     bad = fl.poison(X, y, "farthest", 0.1, random_state=0)
     yield bad
     yield bad.effect_on(SVC(), X, X, y)
-    yield fl.KNNRelabel(threshold=0.7).fit_sanitize(X, bad.y)
-    yield fl.KLIDWeights(random_state=0).fit_sanitize(X, bad.y)
     yield fl.diagnose(fl.FloralClassifier(budget=0.05, n_rounds=20, tol=None, random_state=0).fit(X, y), X, y)
     votes = np.where(np.random.default_rng(0).random((len(y), 6)) < 0.5, y[:, None], -1)
     lied = fl.poison_votes(votes, X, y, attack="pair", budget=0.3, missing=-1, random_state=0)
@@ -33,7 +31,7 @@ def results():
     yield from (review, review.wrong_share, review.guarantee(), review.choose({"a": SVC(), "b": SVC(C=10)}))
     yield Accuracy(0.9, 0.8, 0.95, 12)
     yield fl.load_moon(n_train=50, n_val=10, n_test=10)
-    yield audit(X, bad.y, random_state=0)
+    yield find_label_issues(X, bad.y, random_state=0)
     yield fl.transfer_table(X, y, X, y, attacks=["random"], victims={"svc": SVC()}, random_state=0)
 
 

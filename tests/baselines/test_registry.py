@@ -10,7 +10,6 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.svm import SVC
 
 import floral_learn
-from floral_learn.base.extras import install_line
 from floral_learn.baselines import DEFENSES
 
 FULL_NAMES = {
@@ -20,18 +19,13 @@ FULL_NAMES = {
     "rs": "RandomizedSmoothingClassifier",
     "dpa": "PartitionAggregationClassifier",
     "rsrnn": "RSRNNClassifier",
-    "nn": "NeuralNetClassifier",
-    "nn-pgd": "PGDNeuralNetClassifier",
     "transformer": "TextClassifier",
 }
-NETWORKS = ("nn", "nn-pgd")  # their modules need torch; the text model imports it in fit
 
 
 @pytest.mark.parametrize(("name", "full"), FULL_NAMES.items())
 def test_each_name_gives_the_public_class(name, full):
     assert name in DEFENSES
-    if name in NETWORKS:
-        pytest.importorskip("torch", reason="networks need torch: pip install '.[torch]'")
     assert DEFENSES[name].__name__ == full
     assert full == "SVC" or getattr(floral_learn, full) is DEFENSES[name]
 
@@ -42,7 +36,6 @@ def test_each_name_gives_the_public_class(name, full):
         ("curie", "CurieFilter"),
         ("ls-svm", "KNNRelabel"),
         ("k-lid", "KLIDWeights"),
-        ("contradicted", "ContradictedLabels"),
     ],
 )
 def test_a_sanitiser_stands_in_front_of_an_svc_and_settings_find_their_part(name, sanitizer):
@@ -57,18 +50,16 @@ def test_a_sanitiser_stands_in_front_of_an_svc_and_settings_find_their_part(name
         DEFENSES[name](colour="red")
 
 
+def test_contradicted_labels_stand_in_front_of_an_svc():
+    model = DEFENSES["contradicted"](C=3.0, random_state=5)
+    assert type(model.sanitizer).__name__ == "ContradictedLabels"
+    assert (model.sanitizer.random_state, model.estimator.C) == (5, 3.0)
+
+
 def test_every_registered_class_is_a_classifier_with_defaults():
     for name in DEFENSES:
-        if name in NETWORKS and importlib.util.find_spec("torch") is None:
-            continue
         model = DEFENSES[name]()
         assert model.__sklearn_tags__().estimator_type == "classifier", name
-
-
-def test_a_network_without_torch_names_the_install_line():
-    code = "import sys; sys.modules['torch'] = None; from floral_learn.baselines import DEFENSES; DEFENSES['nn']"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert f"need torch: {install_line('torch')}" in done.stderr
 
 
 def test_an_unknown_name_lists_the_known_ones():
@@ -88,7 +79,7 @@ def made():
     for name in DEFENSES:
         if name == "svm":  # scikit-learn's own
             continue
-        if name in (*NETWORKS, "transformer") and importlib.util.find_spec("torch") is None:
+        if name == "transformer" and importlib.util.find_spec("torch") is None:
             continue
         yield name, DEFENSES[name](), ["some text"] * 40 if name == "transformer" else rng.normal(size=(40, 3))
 

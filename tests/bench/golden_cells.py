@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from floral_bench.arena_methods import SAFE_VERSION
 from floral_bench.crowds.cells import crowd_cells
 from floral_bench.crowds.score import run_cell as score_votes
 from floral_bench.plan import family_of
@@ -55,7 +56,8 @@ def suites() -> list[Suite]:
     fits = tuple(m for m in ALL_METHODS if not m.needs_grid and m.name not in ("nn", "nn-pgd"))
     others = (Method("rs", per_setting=False), Method("rsrnn", per_setting=False), Method("dpa", per_setting=False))
     names = (*AT_HAND, CLEANLAB) if find_spec("cleanlab") is not None else AT_HAND
-    at_hand = tuple(Method(name, per_setting=False) for name in names)
+    ours = params(version=SAFE_VERSION)
+    at_hand = tuple(Method(name, ours if name.startswith("safe-") else (), per_setting=False) for name in names)
     networks = tuple(Method(name, params(epochs=4), per_setting=False) for name in ("nn", "nn-pgd"))
     return [
         replace(base, name="attacks", attacks=attacks, levels=(10,), methods=(), attack_of_setting=True),

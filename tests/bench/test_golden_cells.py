@@ -14,6 +14,7 @@ from golden_cells import (
     write,
 )
 
+from floral_bench.arena_methods import SAFE_VERSION
 from floral_bench.cli.bench_data import CONTENDERS, ON_REQUEST, THOROUGH
 from floral_bench.crowds.cells import VERSION as OF_CROWDS
 from floral_bench.questions.cells import VERSION as OF_QUESTIONS
@@ -52,7 +53,10 @@ def test_every_family_has_a_golden_cell_and_its_own_version(golden):
     assert versions["questions"] == {f"{RESULTS_VERSION}.{OF_QUESTIONS}"}
     # what other people's aggregators say depends on the problems only
     assert versions["crowd"] == {f"{RESULTS_VERSION}.{OF_CROWDS}", f"{RESULTS_VERSION}.1"}
-    assert set().union(*(versions[name] for name in FAMILIES - {"questions", "crowd"})) == {str(RESULTS_VERSION)}
+    assert versions["fits"] == {str(RESULTS_VERSION), f"{RESULTS_VERSION}.{SAFE_VERSION}"}
+    assert set().union(*(versions[name] for name in FAMILIES - {"questions", "crowd", "fits"})) == {
+        str(RESULTS_VERSION)
+    }
 
 
 def test_every_method_for_a_users_file_has_a_golden_cell(golden):

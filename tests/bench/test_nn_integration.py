@@ -12,6 +12,7 @@ from floral_bench.adapt_suite import adapt  # noqa: E402
 from floral_bench.cell_data import load  # noqa: E402
 from floral_bench.families.network_heads import BUDGETS, gradient_labels  # noqa: E402
 from floral_bench.families.networks import network_of  # noqa: E402
+from floral_bench.mlp import NeuralNetClassifier  # noqa: E402
 from floral_bench.reporting import details  # noqa: E402
 from floral_bench.reporting.page import render  # noqa: E402
 from floral_bench.reporting.results import Results  # noqa: E402
@@ -20,7 +21,7 @@ from floral_bench.runner import run_suite  # noqa: E402
 from floral_bench.spec import Attack, Data, attack_cell, params  # noqa: E402
 from floral_bench.store import Store  # noqa: E402
 from floral_bench.suites import DEFAULTS, SUITES, nn_methods  # noqa: E402
-from floral_learn import FloralClassifier, FloralHead, NeuralFloralClassifier, NeuralNetClassifier, poison  # noqa: E402
+from floral_learn import FloralClassifier, FloralHead, NeuralFloralClassifier, poison  # noqa: E402
 from floral_learn.neural.mlp_network import build_mlp  # noqa: E402
 
 GRADIENT = Attack("gradient", params(surrogate="nn", epochs=5))

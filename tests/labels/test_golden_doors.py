@@ -15,10 +15,8 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_wine, make_moons
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import scale
-from sklearn.svm import SVC
 
-from floral_learn import ContradictedLabels, FloralClassifier, LabelReview, poison
-from floral_learn.audit import audit
+from floral_learn import ContradictedLabels, FloralClassifier, LabelReview, find_label_issues, poison
 
 FILE = Path(__file__).with_name("golden_doors.json")
 DIGITS = 3
@@ -47,12 +45,12 @@ def summary(values):
 
 
 def of_audit(X, given, **options):
-    found = audit(X, given, random_state=0, **options)
+    found = find_label_issues(X, given, random_state=0, **options)
     return {
-        "score": summary(found.suspicion),
-        "flagged": len(found.flagged()),
-        "first": found.order[:5].tolist(),
-        "given probability": summary(found.probabilities[np.arange(len(given)), found.given]),
+        "score": summary(found.score),
+        "flagged": int(found.flagged.sum()),
+        "first": found.ranking[:5].tolist(),
+        "given probability": summary(found.probability[np.arange(len(given)), found.given]),
         "suggested": summary(found.suggested),
     }
 
@@ -61,7 +59,7 @@ def of_label_issues(X, given):
     frame = FloralClassifier(n_rounds=100, tol=None, random_state=0).fit(X, given).label_issues()
     ranked = frame.sort_values("row")
     return {
-        "score": summary(ranked["suspicion"]),
+        "score": summary(ranked["score"]),
         "flagged": int(frame["flagged"].sum()),
         "first": frame["row"][:5].tolist(),
         "suggested": summary(ranked["suggested"]),
@@ -83,10 +81,10 @@ def of_review(X, truth, given):
     }
 
 
-def of_contradicted(X, given, model):
-    rule = ContradictedLabels(random_state=0)
-    result = rule.fit_sanitize(X, given, estimator=model)
-    return {"support": summary(rule.support_), "kept": int(result.kept.sum()), "suspects": int(rule.suspects_.sum())}
+def of_contradicted(X, given, model=None):
+    rule = ContradictedLabels(model=model, random_state=0)
+    rule.fit_resample(X, given)
+    return {"wrong": summary(rule.wrong_probability_), "kept": len(rule.sample_indices_)}
 
 
 def compute():
@@ -96,8 +94,8 @@ def compute():
         found[f"find_label_issues: {name}"] = of_audit(X, given)
         found[f"label_issues: {name}"] = of_label_issues(X, given)
         found[f"LabelReview: {name}"] = of_review(X, truth, given)
-        found[f"ContradictedLabels: {name}"] = of_contradicted(X, given, SVC())
-    found["find_label_issues: a model"] = of_audit(X, given, estimator=LogisticRegression())
+        found[f"ContradictedLabels: {name}"] = of_contradicted(X, given)
+    found["find_label_issues: a model"] = of_audit(X, given, model=LogisticRegression())
     chances = np.where(np.arange(2) == truth[:, None], 0.8, 0.2)
     found["find_label_issues: probabilities"] = of_audit(X, given, pred_probs=chances)
     groups = np.where(given != truth, "cy", np.array(["ann", "bob"])[np.arange(len(given)) % 2])

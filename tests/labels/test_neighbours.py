@@ -56,7 +56,7 @@ def test_peak_memory_does_not_hold_all_neighbours_at_once(monkeypatch):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(3000, 20)), rng.integers(0, 2, 3000)
     tracemalloc.start()
-    KNNRelabel(n_neighbors=500).fit_sanitize(X, y)
+    KNNRelabel(n_neighbors=500).fit_resample(X, y)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     everything = 3000 * 500 * (8 + 8)

@@ -9,7 +9,8 @@ from sklearn.datasets import make_moons
 
 torch = pytest.importorskip("torch")
 
-from floral_learn import NeuralFloralClassifier, NeuralNetClassifier, PGDNeuralNetClassifier  # noqa: E402
+from floral_bench.mlp import NeuralNetClassifier, PGDNeuralNetClassifier  # noqa: E402
+from floral_learn import NeuralFloralClassifier  # noqa: E402
 
 X, Y = make_moons(60, noise=0.2, random_state=0)
 

@@ -7,7 +7,8 @@ from sklearn.datasets import make_moons
 torch = pytest.importorskip("torch")
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset  # noqa: E402
 
-from floral_learn import FloralHead, NeuralFloralClassifier, NeuralNetClassifier  # noqa: E402
+from floral_bench.mlp import NeuralNetClassifier  # noqa: E402
+from floral_learn import FloralHead, NeuralFloralClassifier  # noqa: E402
 from floral_learn.neural import layer_features  # noqa: E402
 from floral_learn.neural.torch_data import read_torch_data  # noqa: E402
 

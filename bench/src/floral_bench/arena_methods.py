@@ -83,11 +83,14 @@ class CleanlabClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[self.model_.predict(X)]
 
 
+SAFE_VERSION = 2  # of the rule of ContradictedLabels: numbers of another one are not kept in a store
+
+
 def _plain(model: str, seed: int) -> Any:
     return MODELS[model][1](seed)
 
 
-def _safe(model: str, seed: int, **given: Any) -> Any:
+def _safe(model: str, seed: int, *, version: int = SAFE_VERSION, **given: Any) -> Any:
     from floral_learn.sanitizers import ContradictedLabels
     from floral_learn.sanitizers.sanitized import SanitizedClassifier
 
@@ -99,10 +102,11 @@ def _cleanlab(model: str, seed: int) -> Any:
 
 
 def _defense(name: str, seed: int, **given: Any) -> Any:
-    from floral_learn.baselines import DEFENSES
+    from floral_learn.baselines import DEFENSES, set_parts
 
     made = DEFENSES[name](**given)
-    return made.set_params(random_state=seed) if "random_state" in made.get_params() else made
+    seeded = any(parameter.removeprefix("sanitizer__") == "random_state" for parameter in made.get_params())
+    return set_parts(made, random_state=seed) if seeded else made
 
 
 def _certified(seed: int) -> Any:

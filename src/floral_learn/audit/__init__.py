@@ -1,6 +1,6 @@
-"""Find labels that look wrong: ``audit(X, y)`` gives a calibrated, ranked list, a page and a ranking of sources."""
+"""Find labels that look wrong: ``find_label_issues(X, y)`` gives a ranked list, a page and a ranking of sources."""
 
-from .result import AuditResult
-from .run import audit
+from .issues import find_label_issues
+from .result import LabelIssues
 
-__all__ = ["AuditResult", "audit"]
+__all__ = ["LabelIssues", "find_label_issues"]

@@ -1,4 +1,4 @@
-"""What a caller hands to an audit, array or table, as one thing: numbers, labels and what is known of each row."""
+"""What a caller hands over, array or table, as one thing: numbers, labels and what is known of each row."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_array
+from scipy.sparse import issparse
+from sklearn.decomposition import TruncatedSVD
 from sklearn.utils.multiclass import check_classification_targets
+
+from floral_learn.tables.rows import InputRows, read_rows
 
 LEAST_ROWS = 20
 _COMPONENTS = 100
@@ -18,15 +21,14 @@ _COMPONENTS = 100
 class Rows:
     """n rows, ready to be judged."""
 
-    X: np.ndarray  # (n, d), numbers in which distances mean something
-    raw: Any  # what an estimator of the caller's own gets
+    rows: InputRows | None  # as numbers, and as a model of the caller's own gets them; None without rows
     labels: np.ndarray  # (n,)
-    rows: np.ndarray  # (n,), the number of each row in its file or array
+    row_numbers: np.ndarray  # (n,), the number of each row in its file or array
     index: Any = None  # the frame's index, (n,)
     ids: list[str] | None = None
     groups: np.ndarray | None = None  # (n,), texts
     trusted: np.ndarray | None = None  # (n,), bool
-    shown: Any = None  # frame of columns that a page shows
+    columns: Any = None  # frame of columns that a page shows
     notes: list[str] = field(default_factory=list)
 
 
@@ -41,8 +43,9 @@ def gather(
     trusted: Any = None,
     drop: Any = (),
     text_encoder: str = "auto",
+    rows_needed: bool = True,
 ) -> Rows:
-    """Check and unite the arguments of `audit`; `X` may also be a `Table` that has been read."""
+    """Check and unite the arguments of `find_label_issues`; `X` may also be a `Table` that has been read."""
     from floral_learn.tables.tables import Table
 
     if isinstance(X, Table):
@@ -55,26 +58,25 @@ def gather(
         raise ValueError(f"{wrong[0]}={named[wrong[0]]!r} names a column; X must be a pandas DataFrame then")
     if y is None:
         raise ValueError("y is missing: give the labels, or a DataFrame and label=, its label column")
-    from scipy.sparse import issparse
-
-    rows = check_array(
-        X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=LEAST_ROWS, input_name="X"
-    )
-    n = rows.shape[0]
-    if issparse(rows):
-        from sklearn.decomposition import TruncatedSVD
-
-        numbers = TruncatedSVD(min(_COMPONENTS, rows.shape[1] - 1), random_state=0).fit_transform(rows)
-    else:
-        numbers = rows
+    rows = None
+    if X is not None:
+        rows = read_rows(X, text_encoder=text_encoder, allow_nan=True, min_rows=LEAST_ROWS)
+        if issparse(rows.numbers):
+            components = TruncatedSVD(min(_COMPONENTS, rows.numbers.shape[1] - 1), random_state=0)
+            rows = InputRows(components.fit_transform(rows.numbers), rows.given)
+    elif rows_needed:
+        raise ValueError("X is missing: give rows, or pred_probs=, probabilities of your own")
+    n = len(np.asarray(y)) if rows is None else len(rows)
+    if n < LEAST_ROWS:
+        raise ValueError(f"there are {n} rows; a minimum of {LEAST_ROWS} is required")
     return Rows(
-        X=np.ascontiguousarray(numbers),
-        raw=rows,
+        rows=rows,
         labels=check_labels(y, n),
-        rows=np.arange(n),
+        row_numbers=np.arange(n),
         ids=None if ids is None else _texts(ids, n, "ids"),
         groups=None if groups is None else np.array(_texts(groups, n, "groups")),
         trusted=None if trusted is None else _mask(trusted, n),
+        notes=[] if rows is None else rows.notes,
     )
 
 
@@ -115,15 +117,14 @@ def _from_table(table: Any, y: Any, index: Any, arrays: dict[str, Any], text_enc
     ids, groups, trusted = arrays["ids"], arrays["groups"], arrays["trusted"]
     encoder = TableEncoder(text=table.text, text_encoder=text_encoder)
     return Rows(
-        X=encoder.fit_transform(table.features),
-        raw=table.features,
+        rows=InputRows(encoder.fit_transform(table.features), table.features, encoder),
         labels=check_labels(table.labels if y is None else y, n),
-        rows=table.rows,
+        row_numbers=table.rows,
         index=index,
         ids=_texts(ids, n, "ids") if ids is not None else None if table.ids is None else list(table.ids),
         groups=np.array(_texts(groups, n, "groups")) if groups is not None else table.groups,
         trusted=_mask(trusted, n) if trusted is not None else table.trusted,
-        shown=table.features,
+        columns=table.features,
         notes=[*table.notes, *encoder.notes_],
     )
 
@@ -141,9 +142,9 @@ def check_labels(y: Any, n: int) -> np.ndarray:
         raise ValueError("y has missing labels; drop those rows or label them first")
     classes = np.unique(labels)
     if len(classes) < 2:
-        raise ValueError(f"y has only one class ({classes.tolist()[0]!r}); an audit needs at least 2")
+        raise ValueError(f"y has only one class ({classes.tolist()[0]!r}); at least 2 are needed")
     if len(classes) > max(20, n // 5):
-        raise ValueError(f"y has {len(classes)} different labels in {n} rows; an audit needs at least 5 rows per class")
+        raise ValueError(f"y has {len(classes)} different labels in {n} rows; at least 5 rows per class are needed")
     check_classification_targets(labels)
     return labels
 

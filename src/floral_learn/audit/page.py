@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.audit.result import THRESHOLD, AuditResult
+from floral_learn.audit.result import LabelIssues
 from floral_learn.audit.words import sentences
 from floral_learn.base.extras import install_line
 
@@ -21,13 +21,12 @@ _CUTS = (2000, 1000, 500, 250, 120, 60, 30)
 
 
 def render(
-    result: AuditResult,
+    result: LabelIssues,
     *,
     title: str = "Label audit",
     frame: Any = None,
     ids: list[str] | None = None,
     notes: list[str] | None = None,
-    threshold: float = THRESHOLD,
     most_rows: int = MOST_ROWS,
     lead: list[str] | None = None,
 ) -> str:
@@ -43,12 +42,10 @@ def render(
         Names of the rows; by default those of the audit, or their numbers.
     notes : list of str, optional
         How the features were made, shown to the reader, in place of the audit's own notes.
-    threshold : float
-        Suspicion from which a label counts as flagged.
     most_rows : int
-        Rows in the page, the most suspicious ones and their neighbours; issues.csv has all of them.
+        Rows in the page, the most doubtful ones and their neighbours; issues.csv has all of them.
     lead : list of str, optional
-        What the page says first, in place of the audit's own sentences, where suspicion comes from elsewhere.
+        What the page says first, in place of the audit's own sentences, where scores come from elsewhere.
     """
     try:
         from jinja2 import Environment
@@ -57,20 +54,20 @@ def render(
         raise ImportError(f"the audit page needs jinja2: {install_line('cli')}") from error
     here = files("floral_learn.audit").joinpath("templates")
     source = {name: here.joinpath(name).read_text(encoding="utf-8") for name in ("page.html", "page.css", "page.js")}
-    data = page_data(result, frame=frame, ids=ids, threshold=threshold, most_rows=most_rows)
+    data = page_data(result, frame=frame, ids=ids, most_rows=most_rows)
     template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(source["page.html"])
     return template.render(
         title=title,
         css=Markup(source["page.css"]),  # ours, not the data's
         js=Markup(source["page.js"]),
         data=Markup(script_json(data)),
-        names=result.names,
+        names=result.class_notes,
         sentences=sentences(result) if lead is None else lead,
         stopped=lead is None and not result.informative,
         notes=result.notes if notes is None else notes,
         shown=len(data["given"]),
-        total=result.n,
-        threshold=threshold,
+        total=len(result),
+        threshold=0.5,
         has_groups=result.groups is not None,
         has_content=bool(data["columns"]),
     )
@@ -84,49 +81,47 @@ def script_json(value: Any) -> str:
     return text
 
 
-def page_data(
-    result: AuditResult, *, frame: Any, ids: list[str] | None, threshold: float, most_rows: int = MOST_ROWS
-) -> dict[str, Any]:
+def page_data(result: LabelIssues, *, frame: Any, ids: list[str] | None, most_rows: int = MOST_ROWS) -> dict[str, Any]:
     """Return everything that the page's script reads, one list per column; rows are those that the page holds."""
     kept = _kept(result, most_rows)
-    place_of = np.full(result.n, -1)
+    place_of = np.full(len(result), -1)
     place_of[kept] = np.arange(len(kept))
-    frame = result.shown if frame is None else frame
+    frame = result.columns if frame is None else frame
     columns, cells = _cells(None if frame is None else frame.iloc[kept])
     ids = result.ids if ids is None else ids
     names, codes = (None, None)
     if result.groups is not None:
         names, codes = np.unique(result.groups, return_inverse=True)
-    groups = result.group_ranking(threshold)
-    bits = (result.holds[kept] @ (1 << np.arange(result.holds.shape[1]))).tolist()
-    key = hashlib.sha256(result.given.tobytes() + result.suspicion.tobytes()).hexdigest()[:16]
-    spread = np.ptp(result.place, axis=0)
-    place = (result.place - result.place.min(axis=0)) / np.where(spread > 0, spread, 1)
+    groups = result.group_ranking()
+    bits = (result.reasons[kept] @ (1 << np.arange(result.reasons.shape[1]))).tolist()
+    key = hashlib.sha256(result.given.tobytes() + result.score.tobytes()).hexdigest()[:16]
+    spread = np.ptp(result.map_position, axis=0)
+    place = (result.map_position - result.map_position.min(axis=0)) / np.where(spread > 0, spread, 1)
     return {
         "key": key,
-        "threshold": threshold,
-        "total": result.n,
+        "threshold": 0.5,
+        "total": len(result),
         "classes": [str(c) for c in result.classes.tolist()],
         "reasons": list(REASON_TEXTS),
-        "rows": result.numbers[kept].tolist(),
+        "rows": result.row_numbers[kept].tolist(),
         "ids": None if ids is None else [ids[row] for row in kept],
         "given": result.given[kept].tolist(),
         "suggested": result.suggested[kept].tolist(),
-        "suspicion": np.round(result.suspicion[kept], 6).tolist(),
-        "model": np.round(result.disagreement[kept], 3).tolist(),
+        "score": np.round(result.score[kept], 6).tolist(),
+        "model": np.round(1 - result.probability[kept, result.given[kept]].astype(float), 3).tolist(),
         "near": np.round(result.neighbour_disagreement[kept], 3).tolist(),
         "why": bits,
         "neighbours": [[int(j) for j in place_of[row] if j >= 0] for row in result.neighbours[kept]],
         "twins": _twins(result, place_of),
         "x": np.round(place[kept, 0], 4).tolist(),
         "y": np.round(place[kept, 1], 4).tolist(),
-        "map": result.map_name,
+        "map": result.map_method,
         "columns": columns,
         "cells": cells,
         "groupNames": None if names is None else names.tolist(),
         "group": None if codes is None else codes[kept].tolist(),
         "groups": None if groups is None else _ranking(groups),
-        "confusion": result.confusion(threshold).tolist(),
+        "confusion": result.confusion().tolist(),
         "decisions": [
             [int(place_of[d.position]), d.kind, str(d.label), d.reviewer, d.note, d.given]
             for d in result.decisions
@@ -140,21 +135,21 @@ def _ranking(groups: Any) -> list[dict[str, Any]]:
     return groups.round(4).astype(object).where(groups.notna(), None).to_dict(orient="records")
 
 
-def _kept(result: AuditResult, most: int) -> np.ndarray:
-    """Positions of the rows that the page holds, in their order: decided ones, the most suspicious, neighbours."""
-    if result.n <= most:
-        return np.arange(result.n)
-    first = np.unique(np.concatenate([[d.position for d in result.decisions], result.order[: most // 2]]).astype(int))
-    near = result.neighbours[result.order[: most // 2]].ravel()
-    wanted = np.concatenate([first, result.twins.ravel(), near, result.order[most // 2 :]])
+def _kept(result: LabelIssues, most: int) -> np.ndarray:
+    """Positions of the rows that the page holds, in their order: decided ones, the most doubtful, neighbours."""
+    if len(result) <= most:
+        return np.arange(len(result))
+    first = np.unique(np.concatenate([[d.position for d in result.decisions], result.ranking[: most // 2]]).astype(int))
+    near = result.neighbours[result.ranking[: most // 2]].ravel()
+    wanted = np.concatenate([first, result.near_duplicate_pairs.ravel(), near, result.ranking[most // 2 :]])
     _, place = np.unique(wanted, return_index=True)
     return np.sort(wanted[np.sort(place)[:most]])
 
 
-def _twins(result: AuditResult, place_of: np.ndarray) -> dict[str, list[int]]:
+def _twins(result: LabelIssues, place_of: np.ndarray) -> dict[str, list[int]]:
     """For each row of the page with nearly equal rows of other labels, where these are."""
     out: dict[str, list[int]] = {}
-    for a, b in place_of[result.twins.reshape(-1, 2)].tolist():
+    for a, b in place_of[result.near_duplicate_pairs.reshape(-1, 2)].tolist():
         if a >= 0 and b >= 0:
             out.setdefault(str(a), []).append(b)
             out.setdefault(str(b), []).append(a)

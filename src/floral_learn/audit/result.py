@@ -1,4 +1,4 @@
-"""What an audit found, as tables."""
+"""What was found about labels, as tables."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from floral_learn.audit.decisions import Decision
-from floral_learn.audit.words import headline, overlapping_classes, sentences
+from floral_learn.audit.words import headline, overlap_in_words, sentences
 from floral_learn.base.extras import install_line
 from floral_learn.files.atomic_files import write_atomically
 
-THRESHOLD = 0.5
+SHOWN = 6  # neighbours that a page shows
 REASONS = ("model", "neighbours", "twin", "small class", "source")
 _PRIOR_ROWS = 20  # a group's rate is shrunk towards the overall one as if it had this many rows more
 _HEAD = 10
@@ -24,13 +24,13 @@ def pandas() -> Any:
     try:
         import pandas as pd
     except ImportError as error:
-        raise ImportError(f"an audit's tables need pandas: {install_line('cli')}") from error
+        raise ImportError(f"tables of label issues need pandas: {install_line('cli')}") from error
     return pd
 
 
 @dataclass(frozen=True, repr=False)
-class AuditResult:
-    """Every label's suspicion and the evidence for it; rows are in the order of the data.
+class LabelIssues:
+    """Every label's score, flag and the evidence for it; rows are in the order of the data.
 
     Attributes
     ----------
@@ -38,51 +38,56 @@ class AuditResult:
         The labels.
     given, suggested : int ndarray of shape (n,)
         Class numbers of the given label and of the most probable other one.
-    suspicion : ndarray of shape (n,)
-        A score in [0, 1], not a probability; labels of at least 0.5 are flagged.
-    probabilities : ndarray of shape (n, M)
-        What the held-out judge says of each row.
-    disagreement, neighbour_disagreement : ndarray of shape (n,)
-        Probability of any other label by the model; share of the neighbours with another label.
-    holds : bool ndarray of shape (n, 5)
-        Which reasons hold: the model disagrees, most neighbours disagree, a nearly equal row has another label, the
+    score : ndarray of shape (n,)
+        Ranks the labels, in [0, 1], not a probability; flagged labels have at least 0.5.
+    flagged : bool ndarray of shape (n,)
+        Labels to look at.
+    wrong_probability : ndarray of shape (n,)
+        How probable it is that each label is wrong: an estimate where `scattered`, too low where errors were chosen.
+    probability : ndarray of shape (n, M)
+        What held-out judges say of each row.
+    reasons : bool ndarray of shape (n, 5)
+        Which reasons hold: the judges disagree, most neighbours disagree, a nearly equal row has another label, the
         class is too small to judge, other labels of the same source do not fit either.
+    neighbour_disagreement : ndarray of shape (n,)
+        Share of the nearest rows with another label.
     neighbours : int ndarray of shape (n, shown)
         Positions of the nearest rows.
-    twins : int ndarray of shape (pairs, 2)
+    near_duplicate_pairs : int ndarray of shape (pairs, 2)
         Positions of nearly equal rows with different labels.
-    place : ndarray of shape (n, 2)
+    map_position : ndarray of shape (n, 2)
         Positions on a map.
-    map_name : str
+    map_method : str
         How the map was made.
-    gain : float
+    log_loss_saved : float
         Share of the log loss of guessing by class shares that the held-out predictions save.
     informative : bool
         Whether they are better than guessing by class shares; if not, nothing is flagged.
-    apart : bool
-        Whether contradicted labels form a group of their own. If not, classes overlap or few labels are wrong, and
-        labels should not be replaced without a look.
+    scattered : bool
+        Whether errors lie at random, so that they can be told from classes that overlap.
+    replaceable : bool
+        Whether that is so clear that labels which are more probably wrong than right may be replaced unseen.
     agreement : float
         Share of the judged labels that the held-out predictions repeat.
-    alike : list of (int, int, int)
+    overlapping : list of (int, int, int)
         Pairs of classes that cannot be told apart in some rows, and in how many.
-    names : list of str
+    class_notes : list of str
         Classes of a few rows and names that mean the same class: what to look at before anything else.
-    rows : int ndarray of shape (n,)
+    row_numbers : int ndarray of shape (n,)
         The number of each row in its file.
     index : pandas.Index or None
-        The index of the frame that was audited.
+        The index of the frame that was given.
     ids : list of str or None
         Names of the rows.
     groups : ndarray of shape (n,) or None
         Who gave each label.
-    authors : DataFrame or None
-        How well the labels of each of them fit the rest, as `VoteAggregation.annotators`; see `group_ranking`.
+    authors : Authors or None
+        How well the labels of each of them fit the rest; see `group_ranking`.
     trusted : bool ndarray of shape (n,) or None
         Labels that were known to be right.
     decisions : list of Decision
-        Earlier decisions that the audit took into account.
-    shown : DataFrame or None
+        Earlier decisions that were taken into account.
+    columns : DataFrame or None
         Columns that the page shows.
     notes : list of str
         What was done to the columns.
@@ -90,85 +95,76 @@ class AuditResult:
     Examples
     --------
     >>> from sklearn.datasets import make_moons
-    >>> from floral_learn.audit import audit
+    >>> from floral_learn import find_label_issues
     >>> X, y = make_moons(200, noise=0.15, random_state=0)
     >>> y[:15] = 1 - y[:15]
-    >>> found = audit(X, y, groups=["ann", "bob"] * 100, random_state=0)
-    >>> list(found.label_issues().columns)
-    ['row', 'given', 'suggested', 'suspicion', 'flagged', 'reasons']
-    >>> len(found.group_ranking()), found.cleaned().shape
+    >>> issues = find_label_issues(X, y, groups=["ann", "bob"] * 100, random_state=0)
+    >>> list(issues.to_frame().columns)
+    ['row', 'given', 'suggested', 'score', 'flagged', 'reasons']
+    >>> len(issues.group_ranking()), issues.cleaned_labels().shape
     (2, (200,))
     """
 
     classes: np.ndarray
     given: np.ndarray
     suggested: np.ndarray
-    suspicion: np.ndarray
-    probabilities: np.ndarray
-    disagreement: np.ndarray
+    score: np.ndarray
+    flagged: np.ndarray
+    wrong_probability: np.ndarray
+    probability: np.ndarray
+    reasons: np.ndarray
     neighbour_disagreement: np.ndarray
-    holds: np.ndarray
     neighbours: np.ndarray
-    twins: np.ndarray
-    place: np.ndarray
-    map_name: str
-    gain: float
-    informative: bool
-    apart: bool
-    agreement: float
-    alike: list[tuple[int, int, int]] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
-    rows: np.ndarray | None = None
+    near_duplicate_pairs: np.ndarray
+    map_position: np.ndarray
+    map_method: str = "nothing"
+    log_loss_saved: float = float("nan")
+    informative: bool = True
+    scattered: bool = False
+    replaceable: bool = False
+    agreement: float = float("nan")
+    overlapping: list[tuple[int, int, int]] = field(default_factory=list)
+    class_notes: list[str] = field(default_factory=list)
+    row_numbers: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=int))
     index: Any = None
     ids: list[str] | None = None
     groups: np.ndarray | None = None
     authors: Any = None
     trusted: np.ndarray | None = None
     decisions: list[Decision] = field(default_factory=list)
-    shown: Any = None
+    columns: Any = None
     notes: list[str] = field(default_factory=list)
 
-    @property
-    def n(self) -> int:
-        """How many rows were looked at."""
+    def __len__(self) -> int:
         return len(self.given)
 
     @property
-    def numbers(self) -> np.ndarray:
-        """The number of each row in its file, (n,)."""
-        return np.arange(self.n) if self.rows is None else self.rows
-
-    @property
-    def order(self) -> np.ndarray:
-        """Positions of the rows, most suspicious first."""
-        return np.argsort(-self.suspicion, kind="stable")
-
-    @property
     def wrong_share(self) -> float:
-        """Share of the labels that are flagged: an estimate of the share of wrong ones where they stand `apart`."""
-        return float((self.suspicion >= THRESHOLD).mean())
+        """Estimated share of wrong labels: the mean of `wrong_probability`, too low where errors were chosen."""
+        return float(self.wrong_probability.mean())
 
-    def flagged(self, threshold: float = THRESHOLD) -> np.ndarray:
-        """Positions of the rows with a suspicion of at least `threshold`, most suspicious first."""
-        return self.order[: int((self.suspicion >= threshold).sum())]
+    @property
+    def ranking(self) -> np.ndarray:
+        """Positions of the rows, the most doubtful first."""
+        return np.argsort(-self.score, kind="stable")
 
-    def label_issues(self) -> Any:
-        """Return a DataFrame of all rows, most suspicious first, with the index of the audited frame.
+    def to_frame(self) -> Any:
+        """Return a DataFrame of all rows, the most doubtful first, with the index of the given frame.
 
         Returns
         -------
         DataFrame
-            row, (id,) given, suggested, suspicion, flagged, reasons.
+            row, (id,) given, suggested, score, flagged, reasons.
         """
-        order = self.order
+        order = self.ranking
         frame = pandas().DataFrame(
             {
-                "row": self.numbers[order],
+                "row": self.row_numbers[order],
                 "given": self.classes[self.given[order]],
                 "suggested": self.classes[self.suggested[order]],
-                "suspicion": self.suspicion[order],
-                "flagged": self.suspicion[order] >= THRESHOLD,
-                "reasons": [", ".join(r for r, true in zip(REASONS, row) if true) for row in self.holds[order]],
+                "score": self.score[order],
+                "flagged": self.flagged[order],
+                "reasons": [", ".join(r for r, true in zip(REASONS, row) if true) for row in self.reasons[order]],
             },
             index=None if self.index is None else self.index[order],
         )
@@ -184,36 +180,38 @@ class AuditResult:
         DataFrame
             row, given, other_row, other_given.
         """
-        one, other = self.twins.reshape(-1, 2).T
+        one, other = self.near_duplicate_pairs.reshape(-1, 2).T
         return pandas().DataFrame(
             {
-                "row": self.numbers[one],
+                "row": self.row_numbers[one],
                 "given": self.classes[self.given[one]],
-                "other_row": self.numbers[other],
+                "other_row": self.row_numbers[other],
                 "other_given": self.classes[self.given[other]],
             }
         )
 
-    def cleaned(self, threshold: float = THRESHOLD) -> np.ndarray:
-        """Return the labels, those with a suspicion of at least `threshold` replaced by the suggestion."""
-        return self.classes[np.where(self.suspicion >= threshold, self.suggested, self.given)]
+    def cleaned_labels(self) -> np.ndarray:
+        """Return the labels with the flagged ones replaced by the suggestion.
+
+        Where errors are `scattered`, only labels that are more probably wrong than right are replaced. See
+        `why_not_cleaned` before you train on the result.
+        """
+        replaced = self.flagged & (self.wrong_probability > 0.5) if self.scattered else self.flagged
+        return self.classes[np.where(replaced, self.suggested, self.given)]
 
     def why_not_cleaned(self) -> str | None:
         """Return why flagged labels should not be replaced unseen, or None where they may be."""
         if not self.informative:
             return "the labels cannot be judged"
-        if not self.apart:
-            return "classes overlap or few labels stand out"
-        return overlapping_classes(self)
+        return None if self.replaceable else overlap_in_words(self)
 
-    def confusion(self, threshold: float = THRESHOLD) -> np.ndarray:
+    def confusion(self) -> np.ndarray:
         """Count flagged rows by given (row) and suggested (column) class, (M, M)."""
-        rows = self.flagged(threshold)
-        m = len(self.classes)
+        rows, m = np.flatnonzero(self.flagged), len(self.classes)
         return np.bincount(m * self.given[rows] + self.suggested[rows], minlength=m * m).reshape(m, m)
 
-    def group_ranking(self, threshold: float = THRESHOLD) -> Any:
-        """Return a DataFrame of annotators or sources, the most suspicious first; None without groups.
+    def group_ranking(self) -> Any:
+        """Return a DataFrame of annotators or sources, the most doubtful first; None without groups.
 
         ``rate`` is the share of a group's labels that are flagged, ``score`` the same shrunk towards the overall rate
         (as if each group had twenty more rows of it, so that a group of three rows does not lead the list), ``ratio``
@@ -225,21 +223,24 @@ class AuditResult:
             return None
         names, code = np.unique(self.groups, return_inverse=True)
         rows = np.bincount(code)
-        flagged = np.bincount(code, weights=self.suspicion >= threshold).astype(int)
-        overall = flagged.sum() / self.n
+        flagged = np.bincount(code, weights=self.flagged).astype(int)
+        overall = flagged.sum() / len(self)
         score = (flagged + _PRIOR_ROWS * overall) / (rows + _PRIOR_ROWS)
         frame = pandas().DataFrame(
             {"group": names, "rows": rows, "flagged": flagged, "rate": flagged / rows, "score": score}
         )
         frame["ratio"] = frame["score"] / overall if overall else 1.0
         if self.authors is not None:
-            fit = self.authors.set_index("annotator").reindex(names)
-            frame["fit"], frame["low"], frame["high"] = (fit[c].to_numpy() for c in ("reliability", "low", "high"))
+            at = np.minimum(np.searchsorted(self.authors.names, names), len(self.authors.names) - 1)
+            known = self.authors.names[at] == names  # not of sources none of whose labels could be judged
+            for column in ("reliability", "low", "high"):
+                values = getattr(self.authors, column)[at]
+                frame["fit" if column == "reliability" else column] = np.where(known, values, np.nan)
         return frame.sort_values("score", ascending=False, kind="stable", ignore_index=True)
 
     def summary(self) -> list[str]:
         """Return the result in sentences: what the classes' names say, what is known, and what is not."""
-        return [*self.names, *sentences(self)]
+        return [*self.class_notes, *sentences(self)]
 
     def to_html(self, path: str | Path | None = None, **details: Any) -> str | None:
         """Write the page to `path`, or return it without one; `details` go to `floral_learn.audit.page.render`."""
@@ -252,21 +253,27 @@ class AuditResult:
         return None
 
     def __repr__(self) -> str:
-        lines = [f"AuditResult: {self.n:,} rows, {len(self.classes)} classes", *self.names, headline(self)]
+        lines = [f"LabelIssues: {len(self):,} rows, {len(self.classes)} classes", *self.class_notes, headline(self)]
         return "\n  ".join(lines)
 
     def _repr_html_(self) -> str:
         from html import escape
 
-        table = self.label_issues().head(_HEAD).to_html(float_format="{:.3f}".format, border=0)
+        table = self.to_frame().head(_HEAD).to_html(float_format="{:.3f}".format, border=0)
         return "".join(f"<p>{escape(line)}</p>" for line in self.summary()) + table
 
 
-def look_alikes(probabilities: np.ndarray, known: np.ndarray) -> list[tuple[int, int, int]]:
+def overlapping_pairs(probability: np.ndarray, known: np.ndarray) -> list[tuple[int, int, int]]:
     """Pairs of classes, the second at least half as probable as the first, and in how many rows; most rows first."""
-    top = np.argsort(-probabilities, axis=1)[:, :2]
-    at = np.arange(len(top))
-    close = 2 * probabilities[at, top[:, 1]] >= probabilities[at, top[:, 0]]
-    pairs, counts = np.unique(np.sort(known[top[close]], axis=1), axis=0, return_counts=True)
-    order = np.argsort(-counts, kind="stable")
-    return [(int(pairs[i, 0]), int(pairs[i, 1]), int(counts[i])) for i in order]
+    m = probability.shape[1]
+    counts: dict[int, int] = {}
+    for start in range(0, len(probability), step := max(1, 4_000_000 // m)):
+        block = probability[start : start + step]
+        top = np.argpartition(-block, 1, axis=1)[:, :2]
+        two = np.take_along_axis(block, top, axis=1)
+        close = 2 * two.min(axis=1) >= two.max(axis=1)
+        pairs, times = np.unique(np.sort(known[top[close]], axis=1) @ [m + known.max(), 1], return_counts=True)
+        for pair, rows in zip(pairs.tolist(), times.tolist()):
+            counts[pair] = counts.get(pair, 0) + rows
+    base = m + int(known.max())
+    return [(pair // base, pair % base, rows) for pair, rows in sorted(counts.items(), key=lambda item: -item[1])]

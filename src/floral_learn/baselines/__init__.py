@@ -17,8 +17,6 @@ _CLASSES = {
     "rs": "floral_learn.certify.smoothing:RandomizedSmoothingClassifier",
     "dpa": "floral_learn.certify.partition:PartitionAggregationClassifier",
     "rsrnn": "floral_learn.baselines.rsrnn:RSRNNClassifier",
-    "nn": "floral_learn.neural.mlp:NeuralNetClassifier",
-    "nn-pgd": "floral_learn.neural.mlp:PGDNeuralNetClassifier",
     "transformer": "floral_learn.neural.text:TextClassifier",
 }
 # sanitisers that stand in front of an SVC
@@ -29,8 +27,7 @@ _IN_FRONT_OF_SVC = {
     "contradicted": "ContradictedLabels",
 }
 _NAMES = (
-    "floral", "svm", "ln-svm", "curie", "ls-svm", "k-lid", "contradicted", "rs", "dpa", "rsrnn", "nn", "nn-pgd",
-    "transformer",
+    "floral", "svm", "ln-svm", "curie", "ls-svm", "k-lid", "contradicted", "rs", "dpa", "rsrnn", "transformer",
 )  # fmt: skip
 
 

@@ -16,8 +16,6 @@ from floral_learn.tables.table_error import TableError
 from .failures import one_line
 from .options import KINDS, OPTIONS, check_same_kind, with_table_options
 
-SMALLEST, BIGGEST = 0.0, 1.0
-
 
 class _AuditGroup(TyperGroup):
     """``floral audit FILE ...`` runs the audit; ``floral audit apply ...`` is the only named subcommand."""
@@ -53,7 +51,6 @@ def audit(
     source: Path = typer.Argument(..., metavar="DATA", help=f"data file: {KINDS}"),
     out: Path = typer.Option(..., "--out", "-o", help="folder for page.html and issues.csv"),
     decisions: Path | None = typer.Option(None, "--decisions", help="decisions.csv of an earlier page, to go on from"),
-    threshold: float = typer.Option(0.5, help="suspicion from which a label is flagged and replaced in the copy"),
     write_cleaned: bool = typer.Option(
         False, "--write-cleaned", help="also write a copy of DATA with flagged labels replaced, where that is safe"
     ),
@@ -63,7 +60,7 @@ def audit(
 ) -> None:
     """Find labels of DATA that look wrong, and say what is known and what is not.
 
-    OUT gets page.html (open it in any browser), issues.csv (every row, most suspicious first) and near_duplicates.csv
+    OUT gets page.html (open it in any browser), issues.csv (every row, the most doubtful first) and near_duplicates.csv
     (equal rows with different labels). With --write-cleaned it also gets cleaned.csv, a copy of DATA in which flagged
     labels are replaced by the suggested ones, unless classes overlap: then many flagged labels are right. DATA itself
     is never changed.
@@ -71,44 +68,41 @@ def audit(
     `floral audit apply DATA decisions.csv --label y --out clean.csv` writes decisions made on the page into a copy.
     """
     started = time.perf_counter()
-    from floral_learn.audit import audit as run_audit
+    from floral_learn.audit import find_label_issues
     from floral_learn.files.file_sets import write_set
     from floral_learn.tables.csv_cells import frame_bytes
     from floral_learn.tables.table_files import table_suffix
 
     from .to_label_studio import check_target, task_files
 
-    if not SMALLEST < threshold <= BIGGEST:
-        raise TableError(f"--threshold {threshold:g} must be above 0 and at most 1")
     check_target(to)
     _check_folder(out, source)
     table = columns.read(source)
     typer.echo(f"{source.name}: {len(table):,} rows, {len(table.classes)} classes")
     with _progress_bar() as progress:
-        result = run_audit(
+        result = find_label_issues(
             table, text_encoder=columns.text_encoder, decisions=decisions, random_state=seed, progress=progress
         )
     for note in result.notes:
-        if note not in result.names:  # these come with the summary
+        if note not in result.class_notes:  # these come with the summary
             typer.echo(f"  {note}")
     shown = table.features if table.groups is None else table.features.assign(**{str(columns.group): table.groups})
-    page: Any = result.to_html(title=source.name, frame=shown, threshold=threshold)
-    issues = result.label_issues()
-    issues["suspicion"] = issues["suspicion"].round(4)
+    page: Any = result.to_html(title=source.name, frame=shown)
+    issues = result.to_frame().round({"score": 4})
     files = {out / "page.html": page.encode(), out / "issues.csv": frame_bytes(issues)}
-    if len(result.twins):
+    if len(result.near_duplicate_pairs):
         files[out / "near_duplicates.csv"] = frame_bytes(result.near_duplicates())
     if columns.group:
-        files[out / "groups.csv"] = frame_bytes(result.group_ranking(threshold).round(4))
+        files[out / "groups.csv"] = frame_bytes(result.group_ranking().round(4))
     cleaned = out / f"cleaned{table_suffix(source)}"
     refusal = result.why_not_cleaned() if write_cleaned else None
     if write_cleaned and refusal is None:
-        new = result.cleaned(threshold)
+        new = result.cleaned_labels()
         changed = (new != table.labels).nonzero()[0]
         files[cleaned] = table.relabelled(changed, new[changed])
     if to is not None:
-        suspects = issues.loc[issues["suspicion"] >= threshold]
-        files |= task_files(table, suspects["row"], suspects["suggested"], suspects["suspicion"], out)
+        doubtful = issues.loc[issues["flagged"]]
+        files |= task_files(table, doubtful["row"], doubtful["suggested"], doubtful["score"], out)
     others = ("near_duplicates.csv", "groups.csv", "tasks.json", "label-config.xml")
     write_set(files, "floral audit", gone=(cleaned, *(out / name for name in others)))
     for line in result.summary():

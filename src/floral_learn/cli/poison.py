@@ -61,7 +61,9 @@ def register(app: typer.Typer) -> None:
 def poison(
     source: Path = typer.Argument(..., metavar="IN", help=f"data file: {KINDS}"),
     out: Path = typer.Option(..., "--out", "-o", help="file to write, of the same kind as IN"),
-    attack: str = typer.Option("farthest", "--attack", "-a", help=f"one of: {', '.join(NAMES)}"),
+    attack: str | None = typer.Option(
+        None, "--attack", "-a", help=f"one of: {', '.join(NAMES)} (default: farthest; with --votes: pair)"
+    ),
     budget: str = typer.Option(
         "0.1", "--budget", "-b", help="labels to flip: a share of the rows (0.1), a percentage (10%) or a count (25)"
     ),
@@ -89,9 +91,9 @@ def poison(
     if votes:
         from .poison_votes import poison_vote_file
 
-        wanted = "pair" if attack == "farthest" else attack
-        poison_vote_file(source, out, columns, (task, worker), wanted, budget, param, features, truth, seed)
+        poison_vote_file(source, out, columns, (task, worker), attack or "pair", budget, param, features, truth, seed)
         return
+    attack = "farthest" if attack is None else attack
     from floral_learn.attacks import ATTACKS
     from floral_learn.files.file_sets import write_set
 

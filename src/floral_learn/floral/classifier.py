@@ -10,6 +10,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -27,13 +28,15 @@ from floral_learn.floral.fitting import (
     warn_if_unsettled,
 )
 from floral_learn.floral.inputs import backend_of, is_blocks, is_dask, open_query, read_query, read_training
+from floral_learn.floral.label_reasons import margins, predicted, reason_texts
 from floral_learn.floral.settings import Settings
 from floral_learn.floral.tensor_input import as_host, like
 from floral_learn.game.kernels import KERNELS
 from floral_learn.game.state import GameState
 from floral_learn.game.threads import threads_for_rows
-from floral_learn.labels.flagging import flag_scores
-from floral_learn.labels.suspicion import predicted, reason_texts, suspicion
+from floral_learn.labels.calibration import calibrate
+from floral_learn.labels.evidence import judge_labels
+from floral_learn.labels.flagging import flag_labels
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -262,19 +265,25 @@ class GameClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
         return accuracy_score(as_host(y), as_host(self.predict(X)), sample_weight=as_host(sample_weight))
 
-    def label_issues(self) -> pd.DataFrame:
-        """Rank the training labels, the most suspect first.
+    def label_issues(self, X: Any = None) -> pd.DataFrame:
+        """Rank the training labels, the most doubtful first.
 
-        Each label is judged by the model without that row's own term, and flagged by the rule that
-        ``floral_learn.audit.audit`` has, too (:mod:`floral_learn.labels.flagging`); the audit also asks held-out models
-        and neighbours, ranks groups of annotators and makes a page.
+        With the training rows `X` the ranking and the flags are those of :func:`floral_learn.find_label_issues`: held-
+        out judges and neighbours. Without them the model itself judges each label, less that row's own term, which
+        ranks less well. The game's own marks (the model disagrees, the attacker often flips the label, its dual is at
+        the cap) are the reasons in both cases.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or frame of shape (n, d), optional
+            The rows that `fit` had.
 
         Returns
         -------
         pandas.DataFrame
-            ``row``, ``given``, ``suggested`` (the given label where the model agrees with it), ``suspicion`` (a score
-            in [0, 1] that ranks labels, not a probability), ``flagged`` (those of at least 0.5; none where the model
-            is no better than the class shares) and ``reasons``; every training row is listed.
+            ``row``, ``given``, ``suggested`` (the given label where the judges agree with it), ``score`` (ranks
+            labels, in [0, 1], not a probability), ``flagged`` (those of at least 0.5; none where the judges are no
+            better than the class shares) and ``reasons``; every training row is listed.
         """
         check_is_fitted(self)
         try:
@@ -282,19 +291,29 @@ class GameClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         except ImportError as error:
             raise ImportError(f"label_issues() needs pandas: {install_line('cli')}") from error
         record = self.record_
-        score, holds = suspicion(record.scores, record.labels, record.flip_rate, record.load)
-        found = flag_scores(record.scores, record.labels)
-        # A model that knows nothing still ranks; below a half, so that nothing counts as flagged.
-        score = found.suspicion if found.informative else 0.499 * score
+        scores, labels = record.scores, record.labels
+        margin = margins(scores, labels)
+        if X is None:
+            by_class = np.hstack([-scores, scores]) if scores.shape[1] == 1 else scores
+            found, named = flag_labels(calibrate(by_class, labels), labels), predicted(scores)
+            # Without its own term a row's margin leans against its label: ask for more than one in four.
+            flagged = found.flagged & (margin < 0) & ((found.wrong_probability > 0.5) | (not found.scattered))
+            score = 0.5 * (flagged + expit(-margin))
+        else:
+            evidence = judge_labels(X, self.classes_[labels], random_state=0)
+            found, named = evidence.flags(), evidence.probability.argmax(axis=1)
+            score, flagged = found.score, found.flagged
+            if not found.informative:  # the margins still rank; below a half, since nothing is flagged
+                score = 0.499 * expit(-margin)
         order = np.argsort(-score, kind="stable")
         return pd.DataFrame(
             {
                 "row": order,
-                "given": self.classes_[record.labels[order]],
-                "suggested": self.classes_[predicted(record.scores)[order]],
-                "suspicion": score[order],
-                "flagged": found.mask[order],
-                "reasons": reason_texts(holds[order]),
+                "given": self.classes_[labels[order]],
+                "suggested": self.classes_[named[order]],
+                "score": score[order],
+                "flagged": flagged[order],
+                "reasons": np.array(reason_texts(scores, labels, record.flip_rate, record.load), dtype=object)[order],
             }
         )
 

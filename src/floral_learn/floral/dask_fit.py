@@ -16,12 +16,12 @@ from floral_learn.floral.dask_rounds import solve_on_workers
 from floral_learn.floral.dask_rows import ClusterRows
 from floral_learn.floral.fitting import RunningFit, fitted_attributes, make_problem, warn_if_unsettled
 from floral_learn.floral.inputs import TrainingInput, is_dask
+from floral_learn.floral.label_reasons import predicted
 from floral_learn.floral.settings import Settings
 from floral_learn.game.arrays import NUMPY
 from floral_learn.game.game import Callback, result_of
 from floral_learn.game.model import FittedModel
 from floral_learn.game.state import GameState
-from floral_learn.labels.suspicion import predicted
 
 _INSTALL = f"fitting on a cluster needs dask: {install_line('dask')}"
 

@@ -17,6 +17,7 @@ from floral_learn.base.classifier_input import LARGEST, LARGEST_SINGLE, check_sc
 from floral_learn.base.validation import check_decay, check_trusted
 from floral_learn.floral.budgets import Budget, resolve_budget
 from floral_learn.floral.inputs import TrainingInput
+from floral_learn.floral.label_reasons import without_own
 from floral_learn.floral.precomputed import check_callable, check_precomputed
 from floral_learn.floral.settings import Settings
 from floral_learn.floral.tensor_input import as_host
@@ -32,7 +33,6 @@ from floral_learn.game.pairs import PairedGram, Pairs
 from floral_learn.game.row_blocks import RowBlocks, gamma_of
 from floral_learn.game.state import GameResult, GameState
 from floral_learn.game.threads import threads_for_product
-from floral_learn.labels.suspicion import without_own
 
 Rows = np.ndarray | slice
 FLIPS_SHARE = 20  # the flips of all rounds are kept if they take at most 1 / FLIPS_SHARE of max_memory

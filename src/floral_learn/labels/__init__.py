@@ -1,1 +1,5 @@
-"""How probable it is that a label is wrong: votes, suspicion and flags (being joined into one evidence)."""
+"""How probable it is that a label is wrong: the evidence, written once, on which every other room rests."""
+
+from floral_learn.labels.evidence import LabelEvidence, judge_labels
+
+__all__ = ["LabelEvidence", "judge_labels"]

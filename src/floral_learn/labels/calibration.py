@@ -6,7 +6,6 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
-_LEAST = 0.01  # probabilities below are as good as zero, and logarithms need more than zero
 _MOST_ROWS = 20_000  # M + 1 numbers are known well enough from as many rows
 
 
@@ -44,7 +43,10 @@ def calibrate(scores: np.ndarray, codes: np.ndarray) -> np.ndarray:
     return softmax(np.exp(t[0]) * (scores / spread) + t[1:], axis=1)
 
 
-def log_probabilities(probabilities: np.ndarray) -> np.ndarray:
-    """Logarithms of probabilities (n, M) that may be zero; what is below one in a hundred counts as that."""
-    clipped = np.clip(probabilities, _LEAST, None)
-    return np.log(clipped / clipped.sum(axis=1, keepdims=True))
+def log_or_floor(probability: np.ndarray) -> np.ndarray:
+    """Logarithms of probabilities (n, M); zero stands for half of the smallest probability above it.
+
+    That is what zero means for votes of trees or neighbours, and for probabilities in half precision.
+    """
+    floor = 0.5 * float(np.min(probability, where=probability > 0, initial=1.0))
+    return np.log(np.maximum(probability, floor))

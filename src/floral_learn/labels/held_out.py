@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import softmax
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
 from floral_learn.labels.neighbours import label_votes, nearest_rows
+from floral_learn.tables.rows import take_rows
 
 _ASKED_AGAIN = 100  # rows per fold that a model which was trained on them predicts, too: enough for a share
 
@@ -108,14 +108,14 @@ def _predict_fold(
         return rows, again, np.eye(len(classes))[np.repeat(present, len(asked))], np.repeat(present, len(asked))
     fit_weighted(
         model,
-        _safe_indexing(X, np.flatnonzero(train)),
+        take_rows(X, np.flatnonzero(train)),
         classes[codes[train]],
         None if weight is None else weight[train],
     )
-    shares = class_shares(model, _safe_indexing(X, asked), classes)
+    shares = class_shares(model, take_rows(X, asked), classes)
     if len(present) == 2 and not hasattr(model, "predict_proba") and hasattr(model, "decision_function"):
         return rows, again, shares, shares.argmax(axis=1)  # the sign of the decision: a second pass says the same
-    return rows, again, shares, np.searchsorted(classes, model.predict(_safe_indexing(X, asked)))
+    return rows, again, shares, np.searchsorted(classes, model.predict(take_rows(X, asked)))
 
 
 def fit_weighted(model: Any, X: Any, y: NDArray[Any], weight: Shares | None) -> Any:

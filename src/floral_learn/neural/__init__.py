@@ -1,4 +1,4 @@
-"""Networks as baselines, FLORAL as the head of a network or a transformer (needs torch).
+"""FLORAL as the head of a network or a transformer (needs torch).
 
 The public names load on first use: text models need transformers, networks only torch.
 """
@@ -16,8 +16,6 @@ if find_spec("torch") is None:  # once for the whole room: every file of it impo
 _PUBLIC = {
     "FloralHead": "head",
     "NeuralFloralClassifier": "floral_net",
-    "NeuralNetClassifier": "mlp",
-    "PGDNeuralNetClassifier": "mlp",
     "TextClassifier": "text",
     "TextFloralClassifier": "text_floral",
     "layer_features": "head_features",

@@ -19,9 +19,9 @@ from floral_learn.floral.classifier import GameClassifier
 from floral_learn.neural.batched_mlp import MLPSettings
 from floral_learn.neural.head import HeadMixin, build_head, check_head_takes, fit_head
 from floral_learn.neural.head_features import check_rows, find_layers, float_types, layer_features
-from floral_learn.neural.mlp import TRAINING_CONSTRAINTS, hidden_sizes, log_epoch
 from floral_learn.neural.mlp_network import build_mlp, packed, torch_device, unpacked
 from floral_learn.neural.mlp_training import History, Rows, train
+from floral_learn.neural.own_training import TRAINING_CONSTRAINTS, hidden_sizes, log_epoch
 from floral_learn.neural.torch_data import rows_and_labels
 
 
@@ -55,7 +55,7 @@ class NeuralFloralClassifier(HeadMixin, ClassifierMixin, BaseEstimator):
     epochs : int, default=100
         Of each network.
     learning_rate, momentum, batch_size, optimizer, scheduler, loss, device, random_state, verbose
-        As in :class:`NeuralNetClassifier`; the head draws from `random_state` unless it has its own. In the
+        Of the network's training; the head draws from `random_state` unless it has its own. In the
         turns after the first, `loss` gets class probabilities (n, n_classes) for rows whose labels are soft.
 
     Attributes

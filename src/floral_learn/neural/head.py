@@ -145,10 +145,11 @@ class FloralHead(HeadMixin, ClassifierMixin, BaseEstimator):
 
     Examples
     --------
+    >>> import torch
     >>> from sklearn.datasets import make_moons
-    >>> from floral_learn import FloralHead, NeuralNetClassifier
+    >>> from floral_learn import FloralHead
     >>> X, y = make_moons(300, noise=0.2, random_state=0)
-    >>> network = NeuralNetClassifier(epochs=30, random_state=0).fit(X, y).module_
+    >>> network = torch.nn.Sequential(torch.nn.Linear(2, 32), torch.nn.ReLU(), torch.nn.Linear(32, 1))
     >>> head = FloralHead(network, head={"budget": 0.1}, random_state=0).fit(X, y)
     >>> head.transform(X).shape
     (300, 32)

@@ -1,12 +1,16 @@
-"""The user's own optimizer, schedule and loss, for any training here."""
+"""What every training here has in common: its parameters, and the user's own optimizer, schedule and loss."""
 
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Callable, Iterable
+from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
 import torch
+from sklearn.utils._param_validation import Interval
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 #: Constraints of the three parameters, as scikit-learn checks them.
@@ -65,3 +69,34 @@ def on_device(loss: Any, device: Any) -> Any:
     if isinstance(loss, torch.nn.Module):
         return copy.deepcopy(loss).to(device)
     return loss
+
+
+_POSITIVE = Interval(Real, 0.0, None, closed="neither")
+_COUNT = Interval(Integral, 1, None, closed="left")
+#: Parameters that every network here has in common, with the allowed values.
+TRAINING_CONSTRAINTS: dict[str, Any] = {
+    "hidden_layer_sizes": [tuple, list],
+    "epochs": [_COUNT],
+    "learning_rate": [_POSITIVE],
+    "momentum": [Interval(Real, 0.0, 1.0, closed="left")],
+    "batch_size": [_COUNT],
+    **OWN_CONSTRAINTS,
+    "device": [str, None],
+    "random_state": ["random_state", np.random.Generator],
+    "verbose": ["verbose"],
+}
+
+
+def hidden_sizes(given: Any) -> tuple[int, ...]:
+    """Widths of the hidden layers; a ValueError where they are none."""
+    sizes = tuple(given)
+    if not sizes or any(not isinstance(size, Integral) or size < 1 for size in sizes):
+        raise ValueError(f"hidden_layer_sizes={given!r} must be positive integers, one per layer, such as (32,)")
+    return sizes
+
+
+def log_epoch(done: int, epochs: int, history: dict[str, list[float]], lines: int = 10) -> None:
+    """One line on stderr, about `lines` times per fit."""
+    if done % max(1, epochs // lines) == 0 or done == epochs:
+        numbers = "  ".join(f"{name.replace('_', ' ')} {values[-1]:.4f}" for name, values in history.items())
+        sys.stderr.write(f"[nn] epoch {done}/{epochs}  {numbers}\n")

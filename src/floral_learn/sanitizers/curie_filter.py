@@ -20,12 +20,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from floral_learn.labels.neighbours import nearest_others
-from floral_learn.sanitizers.result import (
-    SanitizeResult,
-    drop_rows,
-    sanitizer_input,
-    spare_one_of_each_class,
-)
+from floral_learn.sanitizers.inputs import keep_rows, sanitizer_input, spare_one_of_each_class
 
 _WIDE = 50  # features above which "auto" compresses by PCA
 _LINKS = 50  # nearest rows through which DBSCAN may grow a cluster
@@ -68,8 +63,9 @@ class CurieFilter(BaseEstimator):
     >>> from floral_learn import CurieFilter
     >>> X, y = make_moons(200, noise=0.1, random_state=0)
     >>> y[:5] = 1 - y[:5]
-    >>> result = CurieFilter(confidence=0.95).fit_sanitize(X, y)
-    >>> bool((~result.kept[:5]).sum() >= 4)
+    >>> curie = CurieFilter(confidence=0.95)
+    >>> kept, labels = curie.fit_resample(X, y)
+    >>> bool(sum(row not in curie.sample_indices_ for row in range(5)) >= 4)
     True
     """
 
@@ -110,7 +106,7 @@ class CurieFilter(BaseEstimator):
         self.n_components = n_components
         self.random_state = random_state
 
-    def fit_sanitize(self, X: Any, y: Any) -> SanitizeResult:
+    def fit_resample(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
         """Drop suspicious rows of X (n, d) with labels y (n,); sets ``clusters_`` and ``scores_`` (n,)."""
         features, classes, codes = sanitizer_input(self, X, y)
         features = self._compress(features)
@@ -128,7 +124,7 @@ class CurieFilter(BaseEstimator):
                 if spread > 1e-12 * max(1.0, float(far.max())):
                     self.scores_[rows] = (far - far.mean()) / spread
         drop = spare_one_of_each_class(self.scores_ > norm.ppf(self.confidence), codes, self.scores_)
-        return drop_rows(X, classes[codes], ~drop)
+        return keep_rows(self, X, classes[codes], ~drop)
 
     def _compress(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         keep = self.n_components

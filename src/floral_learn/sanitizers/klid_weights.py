@@ -8,7 +8,7 @@ density are flips that this code plants itself in the given labels.
 """
 
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from floral_learn.game.kernels import resolve_gamma
+from floral_learn.sanitizers.inputs import sanitizer_input
 from floral_learn.sanitizers.lid import cross_lid
-from floral_learn.sanitizers.result import SanitizeResult, sanitizer_input
 
 _FEWEST = 5  # values below which a density is not worth estimating
 _GRID = 512
@@ -52,7 +52,7 @@ class KLIDWeights(BaseEstimator):
     >>> from floral_learn import KLIDWeights, load_moon, poison
     >>> moon = load_moon()
     >>> bad = poison(moon.X_train, moon.y_train, attack="random", budget=0.1, random_state=0)
-    >>> weight = KLIDWeights(random_state=0).fit_sanitize(moon.X_train, bad.y).sample_weight
+    >>> weight = KLIDWeights(random_state=0).fit(moon.X_train, bad.y).sample_weight_
     >>> bool(weight[bad.mask].mean() < weight[~bad.mask].mean())
     True
     """
@@ -83,8 +83,8 @@ class KLIDWeights(BaseEstimator):
         self.n_plantings = n_plantings
         self.random_state = random_state
 
-    def fit_sanitize(self, X: Any, y: Any) -> SanitizeResult:
-        """Weigh rows X (n, d) with labels y (n,); sets ``statistic_`` (n,), the s behind each weight.
+    def fit(self, X: Any, y: Any) -> Self:
+        """Weigh rows X (n, d) with labels y (n,); sets ``sample_weight_`` and the s behind it, ``statistic_``, (n,).
 
         Nothing is dropped or relabelled. A class with too few rows for two densities keeps weight one.
         """
@@ -112,8 +112,8 @@ class KLIDWeights(BaseEstimator):
         for code in range(len(classes)):
             rows = (codes == code) & np.isfinite(self.statistic_)
             weight[rows] = density_ratio_weights(self.statistic_[rows], *learned[code])
-        nothing = np.zeros(len(codes), bool)
-        return SanitizeResult(X, classes[codes], weight, ~nothing, nothing)
+        self.sample_weight_ = weight
+        return self
 
     def _widths(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         """The kernel widths among which the data choose."""

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
 from floral_learn.labels.neighbours import nearest_others
-from floral_learn.sanitizers.result import SanitizeResult, sanitizer_input, spare_one_of_each_class
+from floral_learn.sanitizers.inputs import sanitizer_input, spare_one_of_each_class
 
 
 class KNNRelabel(BaseEstimator):
@@ -33,7 +33,9 @@ class KNNRelabel(BaseEstimator):
     >>> from floral_learn import KNNRelabel
     >>> X, y = make_moons(200, noise=0.1, random_state=0)
     >>> y[:5] = 1 - y[:5]
-    >>> int(KNNRelabel(threshold=0.8).fit_sanitize(X, y).relabeled[:5].sum())
+    >>> relabel = KNNRelabel(threshold=0.8)
+    >>> rows, labels = relabel.fit_resample(X, y)
+    >>> int(relabel.relabeled_[:5].sum())
     5
     """
 
@@ -46,7 +48,7 @@ class KNNRelabel(BaseEstimator):
         self.n_neighbors = n_neighbors
         self.threshold = threshold
 
-    def fit_sanitize(self, X: Any, y: Any, graph: Any = None) -> SanitizeResult:
+    def fit_resample(self, X: Any, y: Any, graph: Any = None) -> tuple[Any, NDArray[Any]]:
         """Sanitise labels y (n,) of rows X (n, d).
 
         ``graph`` is an optional sparse (n, n) matrix whose stored entries, explicit zeros included, name
@@ -65,9 +67,10 @@ class KNNRelabel(BaseEstimator):
         own = share[rows, codes]
         # A tie that includes the given label is no reason to change it.
         change = (share[rows, winner] >= self.threshold - 1e-12) & (share[rows, winner] > own)
-        change = spare_one_of_each_class(change, codes, suspicion=-own)
+        change = spare_one_of_each_class(change, codes, doubt=-own)
         clean = classes[np.where(change, winner, codes)]
-        return SanitizeResult(X, clean, None, np.ones(len(codes), bool), change)
+        self.sample_indices_, self.relabeled_ = np.arange(len(codes)), change
+        return X, clean
 
 
 def _count_votes(X: NDArray[np.float64], codes: NDArray[np.intp], n_classes: int, n_neighbors: int) -> NDArray[np.intp]:

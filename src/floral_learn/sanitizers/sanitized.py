@@ -40,7 +40,8 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     sanitizer : object
-        Has ``fit_sanitize(X, y) -> SanitizeResult``. Where that takes ``estimator`` or ``sample_weight``, it gets them.
+        Has ``fit_resample(X, y) -> X, y`` and sets ``sample_indices_``, or only weighs: ``fit(X, y)`` sets
+        ``sample_weight_``.
     estimator : classifier
         It must accept ``sample_weight`` if the sanitiser (or the caller) gives weights.
 
@@ -67,7 +68,7 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "sanitizer": [HasMethods("fit_sanitize")],
+        "sanitizer": [HasMethods("fit_resample"), HasMethods("fit")],
         "estimator": [HasMethods(["fit", "predict"])],
     }
 
@@ -82,9 +83,9 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
         """Sanitise rows X (n, d) and labels y (n,), then train.
 
-        ``sample_weight`` (n,) goes to the classifier, times the sanitiser's own weights, and to a sanitiser that takes
-        it (others count every row once). Further keywords that ``fit_sanitize`` knows (``graph``, ``pred_probs``) go
-        there; with scikit-learn's metadata routing switched on, the rest goes to the classifier, if it requested it.
+        ``sample_weight`` (n,) goes to the classifier, times the sanitiser's own weights; the sanitiser counts every row
+        once. Further keywords that the sanitiser knows (``graph``, ``pred_probs``) go there; with scikit-learn's
+        metadata routing switched on, the rest goes to the classifier, if it requested it.
         """
         self._validate_params()
         sanitizer, estimator = self.sanitizer, self.estimator
@@ -93,44 +94,48 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
                 raise TypeError(f"{name}={part.__name__} is a class; give an instance, {part.__name__}().")
         if is_regressor(estimator):
             raise ValueError(f"estimator={type(estimator).__name__} is a regressor; a classifier is needed.")
-        known = inspect.signature(sanitizer.fit_sanitize).parameters
+        verb = sanitizer.fit_resample if hasattr(sanitizer, "fit_resample") else sanitizer.fit
+        known = inspect.signature(verb).parameters
         for_sanitizer = {name: value for name, value in params.items() if name in known and value is not None}
         for_estimator = self._route(sanitizer, estimator, known, params)
-        X, codes, weight = self._training_rows(X, y, sample_weight, "estimator" in known)
+        X, codes, weight = self._training_rows(X, y, sample_weight)
         if weight is not None:
             self._takes_weights(estimator, "sample_weight")
-        if "sample_weight" in known:
-            for_sanitizer["sample_weight"] = weight
-        if "estimator" in known:
-            for_sanitizer["estimator"] = estimator
         self.sanitizer_ = clone(sanitizer)
-        result = self.sanitizer_.fit_sanitize(X, self.classes_[codes], **for_sanitizer)
-        self.kept_, self.relabeled_ = result.kept, result.relabeled
-        self.sample_weight_ = result.sample_weight
+        labels = self.classes_[codes]
+        if hasattr(sanitizer, "fit_resample"):
+            rows, labels = self.sanitizer_.fit_resample(X, labels, **for_sanitizer)
+            kept, own = self.sanitizer_.sample_indices_, None
+            self.relabeled_ = getattr(self.sanitizer_, "relabeled_", np.zeros(len(codes), dtype=bool))
+        else:
+            own = self.sanitizer_.fit(X, labels, **for_sanitizer).sample_weight_
+            rows, kept = X, np.arange(len(codes))
+            self.relabeled_ = np.zeros(len(codes), dtype=bool)
+        self.kept_ = np.isin(np.arange(len(codes)), kept)
+        self.sample_weight_ = own
         if weight is not None:
-            given = weight[result.kept]
-            self.sample_weight_ = given if result.sample_weight is None else given * result.sample_weight
-        arguments = _check_method_params(X, for_estimator, indices=np.flatnonzero(result.kept))
+            self.sample_weight_ = weight[kept] if own is None else weight[kept] * own
+        arguments = _check_method_params(X, for_estimator, indices=kept)
         if self.sample_weight_ is not None:
             self._takes_weights(estimator, "the sanitizer")
             arguments["sample_weight"] = self.sample_weight_
         try:
-            self.estimator_ = clone(estimator).fit(result.X, result.y, **arguments)
+            self.estimator_ = clone(estimator).fit(rows, labels, **arguments)
         except (TypeError, ValueError) as error:
             raise explain_refusal(error, X, estimator) from error
         return self
 
-    def _training_rows(self, X: Any, y: Any, sample_weight: Any, hands_on: bool) -> tuple[Any, Any, Any]:
+    def _training_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         """Rows for sanitiser and classifier, a frame as it is; codes into `classes_`; weights or None."""
         if not is_frame(X):
-            tags = get_tags(self.estimator).input_tags
+            tags = get_tags(self).input_tags
             return training_input(
                 self,
                 X,
                 y,
                 sample_weight,
-                accept_sparse="csr" if hands_on and tags.sparse else False,
-                ensure_all_finite="allow-nan" if hands_on and tags.allow_nan else True,
+                accept_sparse="csr" if tags.sparse else False,
+                ensure_all_finite="allow-nan" if tags.allow_nan else True,
             )
         refuse_several_labels(y)
         X, y = validate_data(self, X, y, skip_check_array=True)
@@ -154,7 +159,7 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
         if rest and _routing_enabled():
             return dict(process_routing(self, "fit", **rest).estimator.fit)
         if rest:
-            allowed = [name for name in known if name not in ("X", "y", "sample_weight", "estimator")]
+            allowed = [name for name in known if name not in ("X", "y", "params")]
             raise TypeError(
                 f"fit() got an unexpected keyword {next(iter(rest))!r}; {type(sanitizer).__name__} takes "
                 f"{', '.join(allowed) or 'no further keywords'}."
@@ -205,8 +210,8 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         sanitizer, estimator = self.sanitizer, self.estimator
-        # The classifiers of other papers count on dense rows; one that takes the model behind takes its rows, too.
-        if "estimator" in inspect.signature(sanitizer.fit_sanitize).parameters:
-            behind = get_tags(estimator).input_tags
-            tags.input_tags.sparse, tags.input_tags.allow_nan = behind.sparse, behind.allow_nan
+        # The sanitisers of other papers count on dense rows without holes.
+        before, behind = (get_tags(part).input_tags for part in (sanitizer, estimator))
+        tags.input_tags.sparse = before.sparse and behind.sparse
+        tags.input_tags.allow_nan = before.allow_nan and behind.allow_nan
         return tags

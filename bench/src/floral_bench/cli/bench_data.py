@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from floral_bench.arena_methods import SAFE_VERSION
 from floral_bench.spec import Attack, Data, Method, Suite, params
 
 # A newcomer's answer within a minute, and with --thorough what takes longer.
@@ -14,9 +15,9 @@ SEEDS, ALL_SEEDS = (1, 2, 3), (1, 2, 3, 4, 5)
 C = 1.0  # as in SVC(), so that sanitisers are compared with the same SVM behind them
 # What a user would try. Sanitisers have their own defaults here: nobody tells them how many labels are wrong.
 CONTENDERS = (
-    Method("safe-svc", label="ContradictedLabels, SVC()", per_setting=False),
+    Method("safe-svc", params(version=SAFE_VERSION), label="ContradictedLabels, SVC()", per_setting=False),
     Method("plain-boosting", label="boosted trees", per_setting=False),
-    Method("safe-boosting", label="ContradictedLabels, boosted trees", per_setting=False),
+    Method("safe-boosting", params(version=SAFE_VERSION), label="ContradictedLabels, boosted trees", per_setting=False),
     Method("ln-svm-libsvm", params(noise=0.05), label="ln-svm"),
     Method("curie-libsvm", params(confidence=0.95, n_neighbors=20), label="curie"),
     Method("ls-svm-libsvm", params(threshold=0.95, n_neighbors=20), label="ls-svm"),

@@ -27,8 +27,8 @@ _METRICS = ("accuracy", "balanced_accuracy", "hinge_loss")
 
 def gradient_labels(data: Data, attack: Attack, levels: list[float], seed: int, device: str | None) -> list[np.ndarray]:
     """Training labels after the gradient attack at each of `levels` (percent), by a network trained on clean labels."""
+    from floral_bench.mlp import NeuralNetClassifier
     from floral_learn.attacks.gradient import Gradient
-    from floral_learn.neural.mlp import NeuralNetClassifier
 
     dataset, given = load(data), dict(attack.params)
     settings = network_of(data)

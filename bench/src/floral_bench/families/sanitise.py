@@ -63,13 +63,15 @@ def prepare(cell: Cell, dataset: Dataset, y: np.ndarray) -> Prepared:
         variance = settings["noise"] * (1 - settings["noise"])
         return Prepared(codes, cap, poisoned, 1 - 4 * variance)
     if name == "curie":
-        kept = CurieFilter(**settings).fit_sanitize(dataset.X_train, y).kept
+        curie = CurieFilter(**settings)
+        curie.fit_resample(dataset.X_train, y)
+        kept = np.isin(np.arange(len(y)), curie.sample_indices_)
         return Prepared(codes, np.where(kept, C, 0.0), poisoned)
     if name == "ls-svm":
-        cleaned = KNNRelabel(**settings).fit_sanitize(dataset.X_train, y).y
+        _, cleaned = KNNRelabel(**settings).fit_resample(dataset.X_train, y)
         return Prepared((cleaned == positive).astype(int), cap, poisoned)
     if name == "k-lid":
-        weight = KLIDWeights(**settings).fit_sanitize(dataset.X_train, y).sample_weight
+        weight = KLIDWeights(**settings).fit(dataset.X_train, y).sample_weight_
         return Prepared(codes, C * np.asarray(weight), poisoned)
     if name not in ("floral", "largest-loss", "floral-slip", "floral-printed", "svm"):
         raise ValueError(f"{name!r} is not trained by projected gradient rounds")

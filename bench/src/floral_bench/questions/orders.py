@@ -10,9 +10,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.svm import SVC
 
-from floral_learn import FloralClassifier
-from floral_learn.labels.judges import log_odds_against, prepare_judges
-from floral_learn.labels.rows import standardised_rows
+from floral_learn import FloralClassifier, find_label_issues
 
 Order = Callable[[np.ndarray, np.ndarray, np.random.Generator], np.ndarray]
 
@@ -23,10 +21,8 @@ def random(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray
 
 
 def suspicious(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Labels that held-out judges contradict most, those with which a review begins."""
-    codes = np.unique(y, return_inverse=True)[1]
-    odds = prepare_judges(standardised_rows(X), rng).probabilities(codes, int(codes.max()) + 1)
-    return np.argsort(-log_odds_against(odds, codes), kind="stable")
+    """What an audit lists first."""
+    return find_label_issues(X, y, random_state=rng).ranking
 
 
 def uncertain(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:

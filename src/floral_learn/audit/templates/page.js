@@ -41,7 +41,7 @@
   const setMark = (r, mark) => { if (mark) change(r, { mark }); else { marks.delete(r); keep(); } drawTable(); };
 
   // ---- filter and sort ----
-  const state = { sort: "suspicion", down: true, page: 0, open: -1, selected: -1 };
+  const state = { sort: "score", down: true, page: 0, open: -1, selected: -1 };
   let list = new Uint32Array(0), listed = new Uint8Array(n);
   let hay = null;
   const haystack = () => {
@@ -86,7 +86,7 @@
       if (h && !words.every((w) => h[r].includes(w))) continue;
       out.push(r); listed[r] = 1;
     }
-    const key = rankOf(state.sort), s = D.suspicion, sign = state.down ? -1 : 1;
+    const key = rankOf(state.sort), s = D.score, sign = state.down ? -1 : 1;
     list = Uint32Array.from(out).sort((a, b) => sign * (key[a] - key[b]) || s[b] - s[a] || a - b);
     state.page = 0; state.open = -1; state.selected = list.length ? list[0] : -1;
     drawTable(); drawMap();
@@ -111,12 +111,12 @@
   };
   const toggle = (r) => { state.selected = r; state.open = state.open === r ? -1 : r; drawTable(); };
   const rowNode = (r) => {
-    const m = marks.get(r), s = D.suspicion[r];
+    const m = marks.get(r), s = D.score[r];
     const tr = el("tr", { class: "row" + (m ? " " + m.mark : "") + (r === state.selected ? " selected" : ""), "data-row": D.rows[r], onclick: () => toggle(r) },
       el("td", { "data-name": "row" }, el("button", { type: "button", class: "open", "data-focus": r + "open", "aria-expanded": String(state.open === r), onclick: (e) => { e.stopPropagation(); toggle(r); } }, idOf(r))),
       el("td", { "data-name": "given" }, givenOf(r)),
       el("td", { "data-name": "suggested" }, D.classes[m && m.mark === "wrong" ? m.label : D.suggested[r]]),
-      el("td", { "data-name": "suspicion" }, el("span", { class: "meter" }, el("b", null, score(s)), el("i", { style: "width:" + Math.round(60 * s) + "px" }))));
+      el("td", { "data-name": "score" }, el("span", { class: "meter" }, el("b", null, score(s)), el("i", { style: "width:" + Math.round(60 * s) + "px" }))));
     if (D.columns.length) tr.append(el("td", { "data-name": "content", class: "wide content" }, el("div", null, brief(r, 180))));
     tr.append(el("td", { "data-name": "reasons", class: "wide" }, chips(D.why[r])));
     if (D.group) tr.append(el("td", { "data-name": "source" }, groupOf(r)));
@@ -128,11 +128,11 @@
   const WIDE = 6;  // columns of a neighbour that have room beside each other
   const rowsTable = (rows, r, first) => {
     const some = D.columns.length > 1 && D.columns.length <= WIDE;
-    const heads = [first, "label", "suspicion", ...(some ? D.columns : D.columns.length ? ["content"] : [])];
+    const heads = [first, "label", "score", ...(some ? D.columns : D.columns.length ? ["content"] : [])];
     const body = el("tbody");
     for (const j of rows) {
       const cells = some ? D.cells.map((c) => el("td", null, c[j].length > 60 ? c[j].slice(0, 59) + "…" : c[j])) : D.columns.length ? [el("td", null, brief(j, 160))] : [];
-      body.append(el("tr", null, el("td", null, idOf(j)), el("td", { class: D.given[j] !== D.given[r] ? "other" : "" }, D.classes[D.given[j]]), el("td", null, score(D.suspicion[j])), ...cells));
+      body.append(el("tr", null, el("td", null, idOf(j)), el("td", { class: D.given[j] !== D.given[r] ? "other" : "" }, D.classes[D.given[j]]), el("td", null, score(D.score[j])), ...cells));
     }
     return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": first }, el("table", null, el("thead", null, el("tr", null, ...heads.map((t) => el("th", { scope: "col" }, t)))), body));
   };
@@ -181,7 +181,7 @@
   // ---- map ----
   const canvas = $("map"), tip = $("tip");
   const colour = (s) => { const stops = [[127, 155, 179], [224, 160, 60], [201, 40, 28]], f = s < 0.5 ? 0 : 1, t = s < 0.5 ? 2 * s : 2 * s - 1; return "rgb(" + [0, 1, 2].map((i) => Math.round(stops[f][i] + t * (stops[f + 1][i] - stops[f][i]))).join(",") + ")"; };
-  const byS = Uint32Array.from(D.suspicion.keys()).sort((a, b) => D.suspicion[a] - D.suspicion[b]);
+  const byS = Uint32Array.from(D.score.keys()).sort((a, b) => D.score[a] - D.score[b]);
   let W = 0, H = 0, grid = null;
   const px = (r) => 12 + D.x[r] * (W - 24), py = (r) => H - 12 - D.y[r] * (H - 24);
   const drawMap = () => {
@@ -191,7 +191,7 @@
     const g = canvas.getContext("2d"); g.scale(ratio, ratio); g.clearRect(0, 0, W, H);
     const small = n > 5000 ? 1.2 : n > 1000 ? 1.8 : 2.6;
     for (const r of byS) {
-      const s = D.suspicion[r]; g.globalAlpha = listed[r] ? 0.45 + 0.5 * s : 0.07; g.fillStyle = colour(s);
+      const s = D.score[r]; g.globalAlpha = listed[r] ? 0.45 + 0.5 * s : 0.07; g.fillStyle = colour(s);
       const size = small * (1 + s); g.fillRect(px(r) - size, py(r) - size, 2 * size, 2 * size);
     }
     grid = new Map();
@@ -201,13 +201,13 @@
   const nearest = (mx, my) => {
     let best = -1, dist = 14 * 14;
     for (let i = (mx >> 4) - 1; i <= (mx >> 4) + 1; i++) for (let j = (my >> 4) - 1; j <= (my >> 4) + 1; j++)
-      for (const r of grid.get(i * 4096 + j) || []) { const d = (px(r) - mx) ** 2 + (py(r) - my) ** 2 - (listed[r] ? 20 : 0) - 10 * D.suspicion[r]; if (d < dist) { dist = d; best = r; } }
+      for (const r of grid.get(i * 4096 + j) || []) { const d = (px(r) - mx) ** 2 + (py(r) - my) ** 2 - (listed[r] ? 20 : 0) - 10 * D.score[r]; if (d < dist) { dist = d; best = r; } }
     return best;
   };
   canvas.addEventListener("mousemove", (e) => {
     const box = canvas.getBoundingClientRect(), r = nearest(e.clientX - box.left, e.clientY - box.top);
     tip.hidden = r < 0; if (r < 0) return;
-    tip.textContent = "row " + idOf(r) + ": " + D.classes[D.given[r]] + (D.suspicion[r] >= D.threshold ? " → " + D.classes[D.suggested[r]] : "") + ", suspicion " + score(D.suspicion[r]) + (D.columns.length ? ". " + brief(r, 90) : "");
+    tip.textContent = "row " + idOf(r) + ": " + D.classes[D.given[r]] + (D.score[r] >= D.threshold ? " → " + D.classes[D.suggested[r]] : "") + ", score " + score(D.score[r]) + (D.columns.length ? ". " + brief(r, 90) : "");
     tip.style.left = Math.min(px(r) + 12, Math.max(0, W - 270)) + "px"; tip.style.top = py(r) + 14 + "px"; tip.dataset.row = r;
   });
   canvas.addEventListener("mouseleave", () => { tip.hidden = true; });
@@ -293,8 +293,8 @@
   });
   $("forget").addEventListener("click", () => { if (confirm("Forget all " + marks.size + " marks?")) { marks.clear(); keep(); select(); } });
   $("mark-all").addEventListener("click", () => {
-    const rows = [...list].filter((r) => D.suspicion[r] >= D.threshold && !marks.has(r));
-    if (!rows.length) { alert("No unmarked row in this list has a suspicion of " + D.threshold + " or more."); return; }
+    const rows = [...list].filter((r) => D.score[r] >= D.threshold && !marks.has(r));
+    if (!rows.length) { alert("No unmarked row in this list has a score of " + D.threshold + " or more."); return; }
     if (confirm("Mark " + rows.length + " rows as wrong?")) { for (const r of rows) change(r, { mark: "wrong" }); drawTable(); }
   });
 
@@ -312,7 +312,7 @@
   $("next").addEventListener("click", () => turn(state.page + 1)); $("last").addEventListener("click", () => turn(pages() - 1));
   document.querySelectorAll("#table th[data-key] button").forEach((b) => b.addEventListener("click", () => {
     const key = b.parentNode.dataset.key;
-    if (state.sort === key) state.down = !state.down; else { state.sort = key; state.down = key === "suspicion" || key === "why"; }
+    if (state.sort === key) state.down = !state.down; else { state.sort = key; state.down = key === "score" || key === "why"; }
     select();
   }));
   $("keys").checked = recall("floral-audit-keys", "on") === "on";

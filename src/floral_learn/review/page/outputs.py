@@ -136,65 +136,63 @@ def changes(review: Any, answers: Sequence[Answer], rows: Any) -> bytes:
 def report(
     review: Any, answers: Sequence[Answer], rows: Any, groups: np.ndarray | None, notes: Sequence[str], title: str
 ) -> str:
-    """The audit's page with the review's own evidence: suspicion is the probability that a label is wrong.
+    """The audit's page with the review's own evidence: the score is the probability that a label is wrong.
 
     Nothing is judged again, so that every table that can be reviewed has a report, one of two rows too.
     """
     from floral_learn.audit.decisions import Decision
-    from floral_learn.audit.neighbours import SHOWN, find_neighbours
+    from floral_learn.audit.issues import place_on_map
+    from floral_learn.audit.near_duplicates import find_near_duplicates
     from floral_learn.audit.page import render
-    from floral_learn.audit.result import REASONS, AuditResult
-    from floral_learn.audit.run import place_on_map
-    from floral_learn.audit.twins import find_twins
+    from floral_learn.audit.result import REASONS, SHOWN, LabelIssues
+    from floral_learn.labels.neighbours import nearest_rows
 
     rng, X = np.random.default_rng(0), np.asarray(rows.X, dtype=float)
     belief, wrong, classes = review.label_probability, review.wrong_probability, review.classes
     given = np.searchsorted(classes, review.given)
-    near = find_neighbours(X, rng)
-    twins = find_twins(X, given, near.rows[:, :SHOWN], rng)
-    differ = near.disagreement(given)
+    near = nearest_rows(np.nan_to_num(X), SHOWN)
+    pairs = find_near_duplicates(X, given, near, rng)
+    differ = (given[near] != given[:, None]).mean(axis=1)
     holds = np.zeros((len(given), len(REASONS)), dtype=bool)
     holds[:, 0] = belief.argmax(axis=1) != given
     holds[:, 1] = differ > 0.5
-    holds[twins.ravel(), 2] = True
+    holds[pairs.ravel(), 2] = True
     others = belief.copy()
     others[np.arange(len(others)), given] = -1.0
-    place, map_name = place_on_map(X, rng)
+    position, method = place_on_map(X, len(X), rng)
     decided = {}
     for answer in answers:
         if answer.kind != "skip":
             was = str(rows.labels[answer.row])
             said = answer.label if answer.label is not None else was
             decided[answer.row] = Decision(answer.row, _decision(answer, was), said, was, answer.reviewer)
-    found = AuditResult(
+    found = LabelIssues(
         classes=classes,
         given=given,
         suggested=others.argmax(axis=1),
-        suspicion=wrong,
-        probabilities=belief,
-        disagreement=wrong,
+        score=wrong,
+        flagged=wrong >= 0.5,
+        wrong_probability=wrong,
+        probability=belief,
+        reasons=holds,
         neighbour_disagreement=differ,
-        holds=holds,
-        neighbours=near.rows[:, :SHOWN],
-        twins=twins,
-        place=place,
-        map_name=map_name,
-        gain=0.0,
-        informative=True,
-        apart=True,
+        neighbours=near,
+        near_duplicate_pairs=pairs,
+        map_position=position,
+        map_method=method,
         agreement=float((~holds[:, 0]).mean()),
-        rows=np.asarray(rows.numbers),
+        row_numbers=np.asarray(rows.numbers),
         ids=None if rows.ids is None else [str(name) for name in rows.ids],
         groups=groups,
         decisions=list(decided.values()),
     )
     changed = int((review.labels != review.given).sum())
     lead = [
-        f"After {words.count(len(decided), 'answered row')}, {words.count(changed)} of {found.n:,} are read "
+        f"After {words.count(len(decided), 'answered row')}, {words.count(changed)} of {len(found):,} are read "
         "differently than the file has them.",
         words.estimate(review.wrong_share),
         words.guarantee(review.guarantee()),
-        "In this report the suspicion is the review’s probability that a label in the file is wrong. Rows that were "
+        "In this report the score is the review’s probability that a label in the file is wrong. Rows that were "
         "answered are marked.",
     ]
     return render(found, title=title, frame=rows.frame, notes=list(notes), lead=lead)

@@ -13,12 +13,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 torch = pytest.importorskip("torch")
 
-from floral_learn import load, poison, save  # noqa: E402
+from floral_bench.mlp import NeuralNetClassifier, PGDNeuralNetClassifier  # noqa: E402
+from floral_learn import poison  # noqa: E402
 from floral_learn.attacks.gradient_torch import module_gradients  # noqa: E402
 from floral_learn.base.extras import install_line  # noqa: E402
 from floral_learn.base.validation import generator  # noqa: E402
 from floral_learn.neural.batched_mlp import MLPSettings, train_mlps  # noqa: E402
-from floral_learn.neural.mlp import NeuralNetClassifier, PGDNeuralNetClassifier  # noqa: E402
 
 X, Y = make_moons(120, noise=0.2, random_state=0)
 P, LABELS = make_blobs(150, centers=3, random_state=0)
@@ -116,19 +116,6 @@ def test_weights_move_the_boundary():
     assert (one_sided.predict(X) == 1).mean() > (
         NeuralNetClassifier(epochs=20, random_state=0).fit(X, Y).predict(X)
     ).mean()
-
-
-@pytest.mark.parametrize("cls", BOTH)
-@pytest.mark.parametrize(("rows", "labels"), [(X, np.array(["no", "yes"])[Y]), (P, LABELS)], ids=["two", "three"])
-def test_a_model_comes_back_from_a_file(tmp_path, cls, rows, labels):
-    clf = make_pipeline(StandardScaler(), cls((8,), epochs=3, random_state=0)).fit(rows, labels)
-    save(clf, tmp_path / "model.skops")
-    back = load(tmp_path / "model.skops")
-    np.testing.assert_array_equal(back.decision_function(rows), clf.decision_function(rows))
-    np.testing.assert_array_equal(back.predict(rows), clf.predict(rows))
-    assert back[-1].get_params() == clf[-1].get_params()
-    np.testing.assert_array_equal(back[-1].history_["loss"], clf[-1].history_["loss"])
-    assert isinstance(clf[-1].module_, torch.nn.Module)  # saving takes nothing from the model
 
 
 def test_early_stopping_ends_sooner_with_the_best_epochs_weights():
@@ -304,7 +291,7 @@ def test_a_training_that_blows_up_says_what_to_do():
         NeuralNetClassifier(learning_rate=1000.0, momentum=0.99, random_state=0).fit(1e10 * X, Y)
 
 
-@pytest.mark.parametrize("name", ["NeuralNetClassifier", "FloralHead", "NeuralFloralClassifier"])
+@pytest.mark.parametrize("name", ["FloralHead", "NeuralFloralClassifier"])
 def test_without_torch_the_error_names_the_install_line(name):
     code = f"import sys; sys.modules['torch'] = None; from floral_learn import {name}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

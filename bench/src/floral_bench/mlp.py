@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import sys
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -30,38 +29,18 @@ from floral_learn.neural.mlp_network import (
     unpacked,
 )
 from floral_learn.neural.mlp_training import History, Rows, train
-from floral_learn.neural.own_training import OWN_CONSTRAINTS
+from floral_learn.neural.own_training import TRAINING_CONSTRAINTS, hidden_sizes, log_epoch
 from floral_learn.neural.torch_data import rows_and_labels, rows_only
 
 _POSITIVE = Interval(Real, 0.0, None, closed="neither")
 _COUNT = Interval(Integral, 1, None, closed="left")
-#: Parameters that every network here has in common, with the allowed values.
-TRAINING_CONSTRAINTS: dict[str, Any] = {
-    "hidden_layer_sizes": [tuple, list],
-    "epochs": [_COUNT],
-    "learning_rate": [_POSITIVE],
-    "momentum": [Interval(Real, 0.0, 1.0, closed="left")],
-    "batch_size": [_COUNT],
-    **OWN_CONSTRAINTS,
-    "device": [str, None],
-    "random_state": ["random_state", np.random.Generator],
-    "verbose": ["verbose"],
-}
-
-
-def hidden_sizes(given: Any) -> tuple[int, ...]:
-    """Widths of the hidden layers; a ValueError where they are none."""
-    sizes = tuple(given)
-    if not sizes or any(not isinstance(size, Integral) or size < 1 for size in sizes):
-        raise ValueError(f"hidden_layer_sizes={given!r} must be positive integers, one a layer, such as (32,)")
-    return sizes
 
 
 class NeuralNetClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Multi-layer perceptron on the given labels: min_theta mean_i CE(y_i, f_theta(x_i)), the paper's NN.
 
     ReLU layers trained by SGD with momentum; binary cross-entropy on one logit for two classes, cross-entropy on one
-    logit a class for more. It believes every label: a baseline, the network below a FLORAL head, and a surrogate for
+    logit per class for more. It believes every label: a baseline, the network below a FLORAL head, and a surrogate for
     the gradient attack.
 
     Parameters
@@ -117,12 +96,10 @@ class NeuralNetClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     Features should be scaled, as for any network. Training computes in 32-bit floats, predictions in 64. A row of
     weight 2 pulls twice as hard in its batch, which is not the same as two rows.
 
-    ``floral_learn.save`` keeps the weights as plain arrays; ``load`` puts the network on the CPU.
-
     Examples
     --------
     >>> from sklearn.datasets import make_moons
-    >>> from floral_learn import NeuralNetClassifier
+    >>> from floral_bench.mlp import NeuralNetClassifier
     >>> X, y = make_moons(300, noise=0.2, random_state=0)
     >>> clf = NeuralNetClassifier(epochs=50, random_state=0).fit(X, y)
     >>> bool(clf.score(X, y) > 0.9)
@@ -321,13 +298,6 @@ class NeuralNetClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         super().__setstate__(unpacked(state))
 
 
-def log_epoch(done: int, epochs: int, history: History, lines: int = 10) -> None:
-    """One line on stderr, about `lines` times a fit."""
-    if done % max(1, epochs // lines) == 0 or done == epochs:
-        numbers = "  ".join(f"{name.replace('_', ' ')} {values[-1]:.4f}" for name, values in history.items())
-        sys.stderr.write(f"[nn] epoch {done}/{epochs}  {numbers}\n")
-
-
 class PGDNeuralNetClassifier(NeuralNetClassifier):
     """Network trained on perturbed inputs: min_theta mean_i max_{|d|_inf <= epsilon} CE(y_i, f(x_i + d)), NN-PGD.
 
@@ -351,7 +321,7 @@ optimizer, scheduler, loss, device, random_state, verbose
     Examples
     --------
     >>> from sklearn.datasets import make_moons
-    >>> from floral_learn import PGDNeuralNetClassifier
+    >>> from floral_bench.mlp import PGDNeuralNetClassifier
     >>> X, y = make_moons(300, noise=0.2, random_state=0)
     >>> clf = PGDNeuralNetClassifier(epochs=20, inner_steps=2, random_state=0).fit(X, y)
     >>> bool(clf.score(X, y) > 0.8)

@@ -1,0 +1,302 @@
+"""Find given labels that look wrong: the evidence, flags, equal rows and the names of the classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.decomposition import PCA
+from sklearn.utils import check_random_state
+
+from floral_learn.audit.class_names import ClassNames, look_at_names
+from floral_learn.audit.decisions import Decision, read_decisions
+from floral_learn.audit.inputs import Rows, gather
+from floral_learn.audit.near_duplicates import find_near_duplicates
+from floral_learn.audit.result import REASONS, SHOWN, LabelIssues, overlapping_pairs
+from floral_learn.labels import judge_labels
+from floral_learn.labels.evidence import checked_probabilities
+from floral_learn.labels.neighbours import label_votes, nearest_rows
+from floral_learn.tables.rows import InputRows
+
+SOURCE_SHIFT = 1.0  # log-odds from its author's other labels from which the source is named as a reason
+
+_STAGES = {"neighbours": 0.2, "held-out models": 0.85, "map": 1.0}
+
+Progress = Callable[[str, float], None]
+
+
+def find_label_issues(
+    X: Any,
+    y: Any = None,
+    *,
+    model: Any = None,
+    pred_probs: Any = None,
+    groups: Any = None,
+    label: Any = None,
+    text: Any = (),
+    text_encoder: str = "auto",
+    ids: Any = None,
+    trusted: Any = None,
+    decisions: Any = None,
+    drop: Any = (),
+    random_state: Any = None,
+    progress: Progress | None = None,
+) -> LabelIssues:
+    """Find labels that look wrong, rank all of them, and say what is known and what is not.
+
+    Judges that did not see a row's label say what it would have been, and a model of how labels go wrong says how
+    probable it is that this one did. Errors that lie at random are told from classes that overlap; where the judges
+    know nothing about the labels, nothing is flagged.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix, frame, Table, or None
+        n rows of numbers or of any columns (words, categories, dates, holes). None with `pred_probs`.
+    y : array-like of shape (n,), optional
+        Labels of two or more classes; leave it out where `label` names a column of `X`.
+    model : classifier, optional
+        Judges in place of the library's own judges: cloned and trained on four fifths of the rows to judge the rest,
+        five times over. It gets `X` as given, less the columns with a role.
+    pred_probs : array-like of shape (n, M), optional
+        Held-out probabilities of the classes, in sorted order, from a model of your own; nothing is trained then.
+    groups, ids, trusted : str or array-like of shape (n,), optional
+        Who gave each label; names of the rows; labels known to be right, which are never flagged. Each is an array or
+        the name of a column. With `groups`, a label is weighed by how well the other labels of its author fit.
+    label : str, optional
+        The label column of the frame `X`.
+    text : str or list of str
+        Columns of the frame that are prose, whatever they look like.
+    text_encoder : {"auto", "minilm", "tfidf"}, default="auto"
+        How prose becomes numbers, see `TableEncoder`.
+    decisions : path, DataFrame or list of dict, optional
+        What people decided before (`read_decisions`): labels found wrong are replaced, those and the ones found right
+        are trusted.
+    drop : str or list of str
+        Columns of the frame to leave out.
+    random_state : int, RandomState, Generator or None
+        Draws the folds, the landmarks and the map.
+    progress : callable(stage, share), optional
+        Told how much is done, a share in [0, 1].
+
+    Returns
+    -------
+    LabelIssues
+        A score, a flag and the evidence for every row, as tables and as a page.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from floral_learn import find_label_issues
+    >>> X, y = make_moons(200, noise=0.15, random_state=0)
+    >>> given = y.copy()
+    >>> given[:20] = 1 - given[:20]
+    >>> issues = find_label_issues(X, given, random_state=0)
+    >>> bool((issues.ranking[:15] < 20).mean() > 0.8)
+    True
+    """
+    if model is not None and pred_probs is not None:
+        raise ValueError("give model= or pred_probs=, not both")
+    named = {"label": label, "text": text, "ids": ids, "groups": groups, "trusted": trusted, "drop": drop}
+    data = gather(X, y, text_encoder=text_encoder, rows_needed=pred_probs is None, **named)
+    decided = [] if decisions is None else read_decisions(decisions, data.labels, rows=data.row_numbers)
+    labels, sure = _decide(data, decided)
+    classes, given = np.unique(labels, return_inverse=True)
+    names = look_at_names(classes, np.bincount(given))
+    judged, codes, known = _judged(given, names, len(classes))
+    n, every = len(given), bool(judged.all())
+    rng = np.random.default_rng(_seed(random_state))
+    tell = _Stages(progress)
+    if pred_probs is not None:
+        among = classes if decisions is None else np.unique(data.labels)
+        pred_probs = _merged_probabilities(pred_probs, n, among, names, classes)
+        if not every or len(known) < len(classes):
+            pred_probs = pred_probs[np.ix_(judged, known)]
+            pred_probs = pred_probs / np.maximum(pred_probs.sum(axis=1, keepdims=True), 1e-12)
+    settled = None if sure is None else sure[judged]
+    evidence = judge_labels(
+        data.rows if data.rows is None or every else InputRows(data.rows.numbers[judged], data.rows.take(judged)),
+        codes,
+        model=model,
+        pred_probs=pred_probs,
+        groups=None if data.groups is None else data.groups[judged],
+        said=_as_said(data.labels[judged], codes, classes, names, known),
+        truth=None if settled is None else np.where(settled, codes, -1),
+        random_state=rng,
+        progress=tell,
+    )
+    flags = evidence.flags(trusted=settled)
+    near = _neighbours(data, evidence.neighbours, judged)
+    merged = names.merged[given]
+    pairs = (
+        np.empty((0, 2), dtype=int) if data.rows is None else find_near_duplicates(data.rows.numbers, merged, near, rng)
+    )
+    tell("map", 0)
+    position, method = place_on_map(None if data.rows is None else data.rows.numbers, n, rng)
+    tell("map", 1)
+    votes = label_votes(near, merged, len(classes)) if near.shape[1] else None
+    differ = np.zeros(n) if votes is None else 1 - votes[np.arange(n), merged] / near.shape[1]
+    if every and len(known) == len(classes):
+        probability = evidence.probability
+    else:
+        probability = np.zeros((n, len(classes)))
+        probability[np.ix_(judged, known)] = evidence.probability
+    suggested = (merged + 1) % len(classes) if votes is None else _favourite(votes, merged)
+    suggested[judged] = known[flags.suggested]
+    reasons = np.zeros((n, len(REASONS)), dtype=bool)
+    reasons[judged, 0] = evidence.probability.argmax(axis=1) != codes
+    reasons[:, 1] = differ > 0.5
+    reasons[pairs.ravel(), 2] = True
+    reasons[:, 3] = ~judged
+    if evidence.authors is not None:
+        reasons[judged, 4] = (evidence.authors.shift >= SOURCE_SHIFT) & flags.flagged
+    return LabelIssues(
+        classes=classes,
+        given=given,
+        suggested=suggested,
+        score=_spread(flags.score, judged),
+        flagged=_spread(flags.flagged, judged),
+        wrong_probability=_spread(flags.wrong_probability, judged),
+        probability=probability,
+        reasons=reasons,
+        neighbour_disagreement=differ,
+        neighbours=near,
+        near_duplicate_pairs=pairs,
+        map_position=position,
+        map_method=method,
+        log_loss_saved=flags.gain,
+        informative=flags.informative,
+        scattered=flags.scattered,
+        replaceable=flags.replaceable,
+        agreement=float((evidence.probability.argmax(axis=1) == codes).mean()),
+        overlapping=overlapping_pairs(evidence.probability, known) if flags.informative else [],
+        class_notes=names.lines,
+        row_numbers=data.row_numbers,
+        index=data.index,
+        ids=data.ids,
+        groups=data.groups,
+        authors=evidence.authors,
+        trusted=sure,
+        decisions=decided,
+        columns=data.columns,
+        notes=data.notes,
+    )
+
+
+def _decide(data: Rows, decided: list[Decision]) -> tuple[np.ndarray, np.ndarray | None]:
+    """The labels after people's decisions, and which are trusted."""
+    labels, sure = data.labels.copy(), None if data.trusted is None else data.trusted.copy()
+    settled = [d for d in decided if d.kind != "unsure"]
+    if settled:
+        sure = np.zeros(len(labels), dtype=bool) if sure is None else sure
+        for decision in settled:
+            labels[decision.position] = decision.label
+            sure[decision.position] = True
+    if sure is not None and sure.all():
+        raise ValueError("every label is trusted: there is nothing to judge")
+    return labels, sure
+
+
+def _judged(given: np.ndarray, names: ClassNames, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Which rows can be judged (n,), their class numbers among the judged classes, and these classes."""
+    merged = names.merged[given]
+    judged = ~np.isin(merged, names.few)
+    known = np.unique(merged[judged])
+    if len(known) < 2:
+        raise ValueError(
+            f"the labels have {m} different value{'s' if m > 1 else ''} in {len(given)} rows and {len(known)} of them "
+            "with 5 rows or more; at least 2 such classes are needed"
+        )
+    return judged, np.searchsorted(known, merged[judged]), known
+
+
+def _as_said(
+    labels: np.ndarray, codes: np.ndarray, classes: np.ndarray, names: ClassNames, known: np.ndarray
+) -> np.ndarray:
+    """Class numbers of the labels before people's decisions: an author whose label was found wrong did say it."""
+    place = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    merged = names.merged[place]
+    number = np.minimum(np.searchsorted(known, merged), len(known) - 1)
+    there = (classes[place] == labels) & (known[number] == merged)
+    return np.where(there, number, codes)
+
+
+def _merged_probabilities(
+    pred_probs: Any, n: int, among: np.ndarray, names: ClassNames, classes: np.ndarray
+) -> np.ndarray:
+    """Probabilities (n, M) with one column per class of `classes`, those of repeated names added up."""
+    given = checked_probabilities(pred_probs, n, among)
+    if len(among) == len(classes) and (names.merged == np.arange(len(classes))).all():
+        return given
+    out = np.zeros((n, len(classes)), dtype=given.dtype)
+    for column, name in enumerate(among):
+        at = np.flatnonzero(classes == name)
+        if len(at):  # a class whose last label was decided away has no column any more
+            out[:, names.merged[at[0]]] += given[:, column]
+    return out
+
+
+def _neighbours(data: Rows, near: np.ndarray | None, judged: np.ndarray) -> np.ndarray:
+    """The nearest rows that a page shows, among all rows, (n, at most SHOWN)."""
+    if data.rows is None or near is None:
+        return np.empty((len(judged), 0), dtype=int)
+    if judged.all():
+        return near[:, :SHOWN]
+    return nearest_rows(np.nan_to_num(data.rows.numbers), SHOWN)
+
+
+def _favourite(votes: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """The class that most neighbours carry, the row's own left out, (n,)."""
+    others = votes.copy()
+    others[np.arange(len(codes)), codes] = -1
+    return others.argmax(axis=1)
+
+
+def _spread(values: np.ndarray, judged: np.ndarray) -> np.ndarray:
+    """Values of the judged rows among all rows; zero for the others."""
+    out = np.zeros(len(judged), dtype=values.dtype)
+    out[judged] = values
+    return out
+
+
+class _Stages:
+    """Turn the stages' own shares into one share of the whole."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self.progress, self.done = progress, 0.0
+
+    def __call__(self, stage: str, share: float) -> None:
+        if self.progress is None:
+            return
+        names = list(_STAGES)
+        start = _STAGES[names[names.index(stage) - 1]] if stage != names[0] else 0.0
+        self.done = max(self.done, start + share * (_STAGES[stage] - start))
+        self.progress(stage, self.done)
+
+
+def place_on_map(X: Any, n: int, rng: np.random.Generator) -> tuple[np.ndarray, str]:
+    """Two coordinates per row: the features themselves, UMAP where it is installed, else principal components."""
+    if X is None:
+        return np.zeros((n, 2)), "nothing: no rows were given"
+    X = np.nan_to_num(X)
+    if X.shape[1] == 1:
+        return np.column_stack([X[:, 0], np.zeros(n)]), "the one feature"
+    if X.shape[1] == 2:
+        return np.array(X, dtype=float), "the two features"
+    seed = int(rng.integers(2**31))
+    if not X.var(axis=0).any():
+        return np.zeros((n, 2)), "nothing: all rows are equal"
+    try:
+        from umap import UMAP
+    except ImportError:
+        made = PCA(2, svd_solver="randomized" if min(X.shape) > 50 else "full", random_state=seed)
+        position = made.fit_transform(X)
+        share = 100 * made.explained_variance_ratio_.sum()
+        return position, f"two principal components ({share:.0f} % of the variance)"
+    return np.asarray(UMAP(random_state=seed).fit_transform(X)), "UMAP"
+
+
+def _seed(random_state: Any) -> int:
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31))
+    return int(check_random_state(random_state).randint(2**31 - 1))

@@ -1,0 +1,220 @@
+"""The evidence about labels, once for every room: what held-out models, neighbours and authors say of each label."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+
+from floral_learn.labels.authors import Authors, judge_authors
+from floral_learn.labels.calibration import calibrate, log_or_floor
+from floral_learn.labels.flagging import Flags, flag_labels
+from floral_learn.labels.held_out import deal_folds, held_out
+from floral_learn.labels.judges import SETTINGS, choose_scale, prepare_judges
+from floral_learn.labels.noise import NoiseModel, fit_noise
+from floral_learn.tables.rows import InputRows, read_rows
+
+Progress = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class LabelEvidence:
+    """What is known about n labels of M classes before any of them is called wrong.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (M,)
+        The labels.
+    codes : int ndarray of shape (n,)
+        Class numbers of the given labels.
+    probability : ndarray of shape (n, M)
+        Of each class, by judges that did not see the row's own label, calibrated on the given labels.
+    log_odds : ndarray of shape (n,)
+        Against the given label: log((1 - p) / p).
+    noise : NoiseModel
+        How labels seem to go wrong: `noise.confusion` (M, M) is how often a true class is labelled as another.
+    neighbours : int ndarray of shape (n, k) or None
+        The nearest other rows, nearest first; None without rows.
+    authors : Authors or None
+        How far the author of each label can be relied on; None without groups.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn import judge_labels
+    >>> y = np.repeat([0, 1], 50)
+    >>> evidence = judge_labels(None, y, pred_probs=np.where(np.arange(2) == y[:, None], 0.9, 0.1))
+    >>> evidence.probability.shape, bool(evidence.flags().flagged.any())
+    ((100, 2), False)
+    """
+
+    classes: np.ndarray
+    codes: np.ndarray
+    probability: np.ndarray
+    log_odds: np.ndarray
+    noise: NoiseModel
+    neighbours: np.ndarray | None = None
+    authors: Authors | None = None
+
+    def flags(self, *, trusted: np.ndarray | None = None) -> Flags:
+        """Which labels to look at: `floral_learn.labels.flagging.flag_labels` on this evidence."""
+        shift = None if self.authors is None else self.authors.shift
+        return flag_labels(self.probability, self.codes, noise=self.noise, trusted=trusted, shift=shift)
+
+
+def judge_labels(
+    X: Any,
+    y: Any,
+    *,
+    model: Any = None,
+    pred_probs: Any = None,
+    groups: Any = None,
+    said: np.ndarray | None = None,
+    truth: Any = None,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+    progress: Progress | None = None,
+) -> LabelEvidence:
+    """Gather what held-out judges say about every label.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix or frame of shape (n, d), or None
+        Rows; columns in different units are brought to one scale where that helps, and frames of words, dates and holes
+        become numbers. None with `pred_probs`.
+    y : array-like of shape (n,)
+        Labels of two or more classes.
+    model : classifier, optional
+        Cross-validated in place of the library's own judges (kernel ridge regression and the nearest rows); it gets
+        `X` as given.
+    pred_probs : array-like of shape (n, M), optional
+        Held-out class probabilities of your own, columns in the order of the sorted labels; nothing is trained then.
+    groups : array-like of shape (n,), optional
+        Who gave each label.
+    said : int ndarray of shape (n,), optional
+        Class numbers as the authors gave them, where some of `y` were corrected since.
+    truth : int ndarray of shape (n,), optional
+        Class numbers that are known to be right, -1 elsewhere: an author who is found wrong there is trusted less.
+    n_jobs : int or None
+        joblib workers over the folds of `model`.
+    random_state : int, RandomState, Generator or None
+        Draws folds and landmarks.
+    progress : callable(stage, share), optional
+        Told how much is done, a share in [0, 1].
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from floral_learn.labels import judge_labels
+    >>> X, y = make_moons(200, noise=0.1, random_state=0)
+    >>> y[:3] = 1 - y[:3]
+    >>> sorted(judge_labels(X, y, random_state=0).log_odds.argsort()[-3:].tolist())
+    [0, 1, 2]
+    """
+    if model is not None and pred_probs is not None:
+        raise ValueError("give model= or pred_probs=, not both")
+    if model is not None and not (hasattr(model, "predict_proba") or hasattr(model, "decision_function")):
+        raise ValueError(f"model={model!r} needs predict_proba or decision_function")
+    classes, codes = _read_labels(y)
+    n, m = len(codes), len(classes)
+    rng = _generator(random_state)
+    tell = progress or (lambda stage, share: None)
+    shares = None if pred_probs is None else checked_probabilities(pred_probs, n, classes)
+    rows = _read_rows(X, n, optional=shares is not None)
+    neighbours = judges = None
+    if rows is not None:
+        tell("neighbours", 0.0)
+        measured = choose_scale(rows.numbers, codes, m, rng)(rows.numbers)
+        judges = prepare_judges(measured, rng, SETTINGS, codes=codes)
+        neighbours = judges.near
+    tell("held-out models", 0.3)
+    if shares is not None:
+        probability = calibrate(log_or_floor(shares), codes).astype(shares.dtype, copy=False)
+    elif model is not None:
+        folds = deal_folds(codes, min(SETTINGS.folds, n), rng)
+        given = None if rows is None else rows.given
+        probability = calibrate(
+            log_or_floor(held_out(model, given, codes, classes, folds, n_jobs=n_jobs).shares), codes
+        )
+    elif judges is not None:
+        probability = judges.probabilities(codes, m)
+    tell("held-out models", 1.0)
+    own = np.clip(probability[np.arange(n), codes].astype(np.float64), 1e-12, 1 - 1e-12)
+    logs = log_or_floor(probability)
+    noise = fit_noise(logs, codes)
+    authors = None
+    if groups is not None:
+        before = np.exp(noise.truth(logs))  # of the true class, before anybody gave a label
+        authors = judge_authors(_read_groups(groups, n), codes if said is None else said, before, truth=truth)
+    return LabelEvidence(classes, codes, probability, np.log1p(-own) - np.log(own), noise, neighbours, authors)
+
+
+def checked_probabilities(pred_probs: Any, n: int, classes: np.ndarray) -> np.ndarray:
+    """Return probabilities (n, M) as given by the caller, in their own precision, or say what is wrong with them."""
+    try:
+        shares = np.asarray(pred_probs)
+        shares = shares if shares.dtype in (np.float32, np.float64) else shares.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"pred_probs must be numbers, held-out probabilities of each class: {error}.") from error
+    if shares.shape != (n, len(classes)):
+        some = ", ".join(map(str, classes.tolist()[:12]))
+        raise ValueError(
+            f"pred_probs has shape {shares.shape}; it must be ({n}, {len(classes)}): one row for each label and one "
+            f"column per class, in the order {some}"
+        )
+    low, total = shares.min(axis=1), shares.sum(axis=1)
+    bad = ~np.isfinite(total) | (low < 0)
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise ValueError(f"pred_probs must be finite and not negative; row {row} is {shares[row].tolist()[:12]}")
+    if abs(total - 1).max() > 0.05:
+        row = int(np.argmax(abs(total - 1)))
+        raise ValueError(f"pred_probs must sum to 1 in every row; row {row} sums to {total[row]:.4g}")
+    return shares
+
+
+def _read_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the classes (M,) and the class numbers (n,) of labels of any kind that sorts, none missing."""
+    labels = np.asarray(y)
+    if labels.ndim != 1:
+        raise ValueError(f"y has shape {labels.shape}; it must be one label per row")
+    if labels.dtype == object:
+        if any(value is None or value != value for value in labels):  # NaN differs from itself
+            raise ValueError("y has missing labels; drop those rows or label them first")
+        labels = np.array(labels.tolist())
+    elif labels.dtype.kind == "f" and np.isnan(labels).any():
+        raise ValueError("y has missing labels; drop those rows or label them first")
+    check_classification_targets(labels)
+    classes, codes = np.unique(labels, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"y has only one class ({classes.tolist()[0]!r}); at least 2 are needed")
+    return classes, codes
+
+
+def _read_rows(X: Any, n: int, *, optional: bool) -> InputRows | None:
+    """Return the rows as numbers and as given, or None where there are none and none are needed."""
+    if X is None:
+        if not optional:
+            raise ValueError("X is missing: give rows, or pred_probs=, probabilities of your own")
+        return None
+    rows = X if isinstance(X, InputRows) else read_rows(X, allow_nan=True)
+    if len(rows) != n:
+        raise ValueError(f"X has {len(rows)} rows and y has {n} labels")
+    return rows
+
+
+def _read_groups(groups: Any, n: int) -> np.ndarray:
+    names = np.asarray(groups, dtype=object)
+    if names.shape != (n,):
+        raise ValueError(f"groups= must hold one name per row ({n}); got shape {names.shape}")
+    return np.array(["(missing)" if g is None or g != g or g == "" else str(g) for g in names])
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))

@@ -1,0 +1,54 @@
+"""The input checks that all sanitisers share, and what they report about rows."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_X_y
+
+from floral_learn.base.classifier_input import encode_labels
+from floral_learn.tables.frames import is_frame
+from floral_learn.tables.rows import read_rows, take_rows
+
+
+def sanitizer_input(
+    sanitizer: Any, X: Any, y: Any, *, accept_sparse: str | bool = False, allow_nan: bool = False
+) -> tuple[Any, NDArray[Any], NDArray[np.intp]]:
+    """Checked parameters and data: X (n, d) floats (a frame's columns encoded), classes (M,), codes (n,)."""
+    sanitizer._validate_params()
+    if is_frame(X):
+        X = read_rows(X, min_rows=2).numbers
+    X, y = check_X_y(
+        X,
+        y,
+        dtype=np.float64,
+        ensure_min_samples=2,
+        accept_sparse=accept_sparse,
+        ensure_all_finite="allow-nan" if allow_nan else True,
+        estimator=sanitizer,
+    )
+    classes, codes = encode_labels(y, type(sanitizer).__name__)
+    return X, classes, codes
+
+
+def keep_rows(sanitizer: Any, X: Any, y: NDArray[Any], kept: NDArray[np.bool_]) -> tuple[Any, NDArray[Any]]:
+    """Return the masked rows of X, whatever container X is, and their labels; sets what every sanitiser reports."""
+    sanitizer.sample_indices_ = np.flatnonzero(kept)
+    sanitizer.relabeled_ = np.zeros(len(kept), dtype=bool)
+    return (X if kept.all() else take_rows(X, sanitizer.sample_indices_)), y[kept]
+
+
+def spare_one_of_each_class(
+    change: NDArray[np.bool_], codes: NDArray[np.intp], doubt: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    """Withdraw the least doubtful change of every class that would lose all of its rows.
+
+    Without it a sanitiser could hand a one-class problem to the classifier behind it, and a class that is
+    wrong as a whole is a matter for a person, not for a filter.
+    """
+    change = change.copy()
+    for code in np.unique(codes):
+        rows = np.flatnonzero(codes == code)
+        if change[rows].all():
+            change[rows[np.argmin(doubt[rows])]] = False
+    return change
