@@ -90,7 +90,7 @@ def _models(X: Any, given: Any, true: Any) -> Iterator[tuple[str, Any, Any]]:
     fixed = given.copy()
     fixed[doubtful] = true[doubtful]
     yield DOUBTED, SVC().fit(X, fixed), doubtful
-    review, asked = LabelReview(X, given, random_state=0), []
+    review, asked = LabelReview(X, given, random_state=0), list[int]()
     for name, wanted in zip(ASKED, ANSWERS, strict=True):
         while len(asked) < wanted:
             row = review.ask(1)

@@ -51,7 +51,7 @@ class ContradictedLabels(BaseEstimator):
     --------
     >>> from floral_learn import ContradictedLabels, load_moon, poison
     >>> moon = load_moon()
-    >>> bad = poison(moon.X_train, moon.y_train, attack="class-biased", budget=0.2, random_state=0)
+    >>> bad = poison(moon.X_train, moon.y_train, attack="class-biased", budget=0.15, random_state=0)
     >>> rule = ContradictedLabels(random_state=0)
     >>> X, y = rule.fit_resample(moon.X_train, bad.y)
     >>> bool((y != moon.y_train[rule.sample_indices_]).mean() < 0.07)
