@@ -234,7 +234,7 @@ def test_a_class_in_doubt_keeps_as_many_rows_as_it_is_expected_to_have(moons):
 def test_rows_are_compared_in_the_scale_in_which_labels_can_be_told():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 400)
-    components = np.column_stack([y * 4 + rng.normal(size=400), 0.2 * rng.normal(size=(400, 40))])  # one of 41 speaks
+    components = np.column_stack([y * 4 + rng.normal(size=400), 0.2 * rng.normal(size=(400, 15))])  # one of 16 speaks
     units = np.column_stack([rng.normal(size=400) * 1000, y + 0.3 * rng.normal(size=400)])  # the larger says nothing
 
     def spread(X):
@@ -248,7 +248,8 @@ def test_right_answers_on_clean_labels_leave_no_room_for_regions():
     X, y = make_moons(200, noise=0.2, random_state=0)
     review = answered(X, y, y, 20)
     assert (review.labels == y).mean() > 0.99
-    assert float(review.wrong_share) < 0.05
+    assert review.wrong_share.low == 0.0
+    assert float(review.wrong_share) < 0.1
 
 
 def test_no_share_is_named_before_twenty_answers_of_which_five_were_drawn(moons):
@@ -272,6 +273,52 @@ def test_the_share_is_known_where_every_row_is(moons):
     review = LabelReview(X[:12], given[:12], random_state=0)
     review.answer(np.arange(12), y[:12])
     assert review.wrong_share.known
+
+
+def test_many_columns_are_compared_by_their_principal_components():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 300)
+    X = np.outer(2 * y - 1, rng.normal(size=120)) + 3 * rng.normal(size=(300, 120))
+    review = LabelReview(X, y, random_state=0)
+    assert review._data.problem.rows.values.shape == (300, 16)
+    first = review._data.problem.rows.values[:, 0]
+    assert abs(np.corrcoef(first, y)[0, 1]) > 0.8, "what the classes differ in is the largest component"
+
+
+def test_scores_rank_what_a_held_out_model_thinks_of_each_label():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 300)
+    X = np.eye(3)[y] * 3 + rng.normal(size=(300, 3))
+    given = np.where(np.arange(300) < 30, (y + 1) % 3, y)
+    scores = LabelReview(X, given, random_state=0)._data.problem.scores
+    assert sorted(scores) == pytest.approx(4 * np.arange(300) / 300 - 2)
+    assert scores[:30].mean() < -1.2 < scores[30:].mean(), "wrong labels among right ones have low scores"
+
+
+def test_the_first_questions_look_along_the_scores_where_columns_are_many(moons):
+    X, y, given = moons
+    wide = np.hstack([X, np.random.default_rng(0).normal(size=(len(y), 20))])
+    review = answered(wide, y, given, 3, random_share=0.0)
+    scores = review._data.problem.scores[[entry["row"] for entry in review.history]]
+    assert len(set(np.floor(scores))) == 3, "each in another quarter of them"
+
+
+def test_any_random_state_makes_questions_repeatable(moons):
+    X, _, given = moons
+    for made in (lambda: 3, lambda: np.random.default_rng(3), lambda: np.random.RandomState(3)):
+        one, two = (LabelReview(X, given, random_state=made()) for _ in range(2))
+        np.testing.assert_array_equal(one.ask(6), two.ask(6))
+        assert not one.guarantee().valid
+    assert LabelReview(X, given).guarantee().valid
+
+
+def test_training_without_weights_is_the_plain_fit_of_the_corrected_labels(moons):
+    X, y, given = moons
+    review = answered(X, y, given, 10)
+    plain = SVC().fit(X, review.training_labels)
+    np.testing.assert_array_equal(review.train(SVC(), weighted=False).dual_coef_, plain.dual_coef_)
+    with pytest.raises(ValueError, match="weighted='no' must be True or False"):
+        review.train(SVC(), weighted="no")
 
 
 def test_sparse_rows_are_read_like_dense_ones(moons):
@@ -360,7 +407,7 @@ def test_training_labels_and_weights_are_those_of_fit():
     again = SVC().fit(X[:500], review.training_labels, sample_weight=review.training_weights)
     np.testing.assert_array_equal(fitted.predict(X), again.predict(X))
     assert (review.labels == y[:500]).mean() > (given == y[:500]).mean() + 0.03
-    assert SVC().fit(X[:500], review.labels).score(X[500:], y[500:]) < plain - 0.03
+    assert SVC().fit(X[:500], review.labels).score(X[500:], y[500:]) < plain
     assert fitted.score(X[500:], y[500:]) > plain - 0.01
 
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from floral_learn.labels.rows import standardised_rows
 from floral_learn.review.posterior import Component, Problem
 from floral_learn.review.questions import look_along
-from floral_learn.review.rows import measured_rows
 
 
 def test_looks_are_spread_skip_what_is_taken_and_end_where_nothing_is_free():
@@ -25,7 +25,7 @@ def test_looks_are_spread_skip_what_is_taken_and_end_where_nothing_is_free():
 def test_regions_on_scores_join_rows_of_one_label_or_of_all():
     X = np.random.default_rng(0).normal(size=(4, 3))
     codes, scores = np.array([0, 1, 0, 1]), np.array([1.5, 1.5, -1.0, 1.0])
-    problem = Problem(measured_rows(X, 1000), codes, 2, np.zeros((1, 4)), scores=scores)
+    problem = Problem(standardised_rows(X, 1000), codes, 2, np.zeros(4), scores)
     rows = np.arange(4)
     given, every = (Component(tie, 1.0, 2.0, -4.0, 0.5, -1.0, on_scores=True) for tie in ("given", "any"))
     apart, joined = problem.covariances((given, every), rows, rows)

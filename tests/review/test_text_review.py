@@ -131,7 +131,7 @@ def test_the_first_questions_look_along_the_line(texts):
         rows += asked.tolist()
     assert len(set(rows)) == 8
     order = np.argsort(scores, kind="stable").tolist()
-    assert {4 * order.index(row) // len(order) for row in rows} == {0, 1, 2, 3}, "every quarter is looked at"
+    assert len({4 * order.index(row) // len(order) for row in rows[:3]}) == 3, "each in another quarter"
     other = TextReview(made, given, encoder=Scoring(), random_share=0.0, random_state=1)
     assert other.ask(1) != rows[0], "where it looks is drawn"
 
@@ -171,7 +171,8 @@ def test_regions_may_lie_along_the_encoders_scores(texts, tmp_path):
     review.save(tmp_path / "texts.skops")
     again = TextReview.load(tmp_path / "texts.skops", encoder=Scoring())
     np.testing.assert_array_equal(again.ask(3), review.ask(3))
-    assert TextReview(made, given, encoder=Bag(), random_state=0)._data.problem.scores is None
+    plain = TextReview(made, given, encoder=Bag(), random_state=0)  # no scores of its own: those of a held-out model
+    assert len(plain._data.problem.scores) == len(made)
 
 
 def test_a_stretch_of_the_line_that_was_turned_over_is_read_right():
@@ -246,3 +247,33 @@ def test_what_cannot_be_reviewed_is_refused(texts):
         TextReview("one text", ["good"], encoder=Bag())
     with pytest.raises(ValueError, match="must have fit"):
         TextReview(made, given, encoder=object())
+
+
+class Freezing(Scoring):
+    """An encoder that may be left as it came."""
+
+    def freeze(self, classes):
+        self.words_ = TfidfVectorizer().fit(["fine warm bright kind dull cold grim cruel film"])
+        self.taught_ = None
+        return self
+
+
+def test_few_texts_leave_the_encoder_as_it_came(texts, tmp_path):
+    made, y, given = texts
+    review = TextReview(made, given, encoder=Freezing(), random_state=0)
+    assert not review.tuned
+    assert review.fitted_encoder.taught_ is None
+    for _ in range(15):
+        rows = review.ask(1)
+        review.answer(rows, y[rows])
+    assert review.retrain().turns == 1
+    model = review.train()
+    assert (model.predict(made) == y).mean() > (given == y).mean()
+    review.save(tmp_path / "texts.skops")
+    assert not TextReview.load(tmp_path / "texts.skops", encoder=Freezing()).tuned
+    assert TextReview(made * 17, np.tile(given, 17), encoder=Freezing()).tuned, "many texts"
+    assert TextReview(made, given, encoder=Freezing(), tune=True).tuned
+    with pytest.raises(ValueError, match="tune=False needs an encoder with freeze"):
+        TextReview(made, given, encoder=Bag(), tune=False)
+    with pytest.raises(ValueError, match="tune='often' must be True, False or None"):
+        TextReview(made, given, encoder=Bag(), tune="often")

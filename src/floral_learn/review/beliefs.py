@@ -15,11 +15,9 @@ from floral_learn.crowd.authors import judge_authors
 from floral_learn.review.answers import GUESSING, Answers
 from floral_learn.review.posterior import Evidence, Posterior, Problem, infer
 from floral_learn.review.rules import RULES
-from floral_learn.review.suspicion import Judges, suspicion
 
 _TRUSTED = 200  # trusted rows that the posterior looks at, at most
 _CERTAIN = 0.97  # how certain the answer is on which everyone agrees
-_LOOK_AGAIN_ROWS = 20_000  # rows up to which a second model is taught
 _MOST_BY_GROUP = 3.0  # log-odds: what a group is known for must not drown what is known of the row
 _LYING = 0.95  # how often a liar is wrong
 _SUSPECTS = 4  # reviewers up to whom each is doubted in turn
@@ -34,7 +32,6 @@ class ReviewData:
     """
 
     problem: Problem
-    judges: Judges
     proba: np.ndarray
     trusted: np.ndarray
     groups: np.ndarray | None
@@ -80,27 +77,9 @@ class Beliefs:
         return free
 
     @cached_property
-    def by_everything(self) -> np.ndarray:
-        """P(true class) of every row, (n, M), by the posterior."""
-        return _true_classes(self.data, self.answers, self.posterior.probability(self._every))
-
-    @cached_property
     def label_probability(self) -> np.ndarray:
-        """P(true class) of every row, (n, M), for reading labels.
-
-        With enough answers a second view joins the posterior: that of models which are taught the labels as they are
-        read. They see more than those that were taught the given labels. Questions go by the first view alone: a model
-        that has accepted what is read so far would not ask where that may be wrong.
-        """
-        data, answers, posterior = self.data, self.answers, self.posterior
-        if len(answers) < RULES.look_again or len(data.codes) > _LOOK_AGAIN_ROWS:
-            return self.by_everything
-        proba = data.judges.proba(self.by_everything.argmax(axis=1), data.n_classes)
-        against = np.vstack([posterior.problem.against, suspicion(proba, data.codes)])
-        second = tuple(replace(c, view=1) for c in posterior.problem.components)
-        both = (*posterior.thinned().components, *second)
-        wide = infer(replace(posterior.problem, against=against), _evidence(data, answers), both)
-        return _true_classes(data, answers, wide.probability(self._every))
+        """P(true class) of every row, (n, M), by all that is known."""
+        return _true_classes(self.data, self.answers, self.posterior.probability(self._every))
 
     @cached_property
     def from_answers(self) -> np.ndarray:
@@ -112,7 +91,7 @@ class Beliefs:
         around a wrong one are right, and corrections by them were measured to help.
         """
         if self.data.n_classes > 2:
-            return self.by_everything
+            return self.label_probability
         by_region, shift = self.posterior.by_region(self._every), self.posterior.problem.shift
         if shift is not None:
             wrong = self.posterior.probability(self._every)

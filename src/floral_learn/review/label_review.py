@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length
 
 from floral_learn.base.shown import Shown
+from floral_learn.labels.judges import log_odds_against, prepare_judges
 from floral_learn.review import saving
 from floral_learn.review.answers import UNSURE, Answer, Answers, checked_answers
 from floral_learn.review.beliefs import Beliefs, ReviewData
@@ -28,17 +29,17 @@ from floral_learn.review.guarantee import (
     wrong_bounds,
 )
 from floral_learn.review.posterior import Problem
-from floral_learn.review.questions import ask_settling, pool_of
+from floral_learn.review.questions import ask_settling, look_along, pool_of
 from floral_learn.review.rows import (
-    better_scale,
     bytes_per_row,
     checked_column,
+    compared_rows,
     encoded_labels,
     is_integer,
-    measured_rows,
+    own_scores,
     values_at_a_time,
 )
-from floral_learn.review.suspicion import appoint_judges, suspicion
+from floral_learn.review.rules import RULES
 from floral_learn.review.training import Choice, checked_model, fit_reviewed, training_set
 from floral_learn.review.wrong_share import WrongShare, enough_answers, estimated_share
 from floral_learn.tables.frames import frame_from_parts, frame_parts, is_frame
@@ -53,7 +54,7 @@ class LabelReview(Shown):
     """Find out which labels are wrong by asking a person about a few well-chosen rows.
 
     Keeps a posterior over "this label is wrong" for every row, asks about the rows whose true label would settle most
-    of what is in doubt, and corrects the other labels after every answer. One question in four comes from a secret
+    of what is in doubt, and corrects the other labels after every answer. Three questions in ten come from a secret
     random order of all rows: `guarantee` rests on these alone. A review is a conversation, not an estimator: what it
     says changes with every answer, and each part is computed once per answer.
 
@@ -75,7 +76,7 @@ class LabelReview(Shown):
         The labels that can be true, where `y` may lack some of them; by default those that occur in `y`.
     sample_weight : array-like of shape (n,), optional
         Weights of the rows, passed on to `train` times the review's own, and to what a question is worth.
-    random_share : float, default=0.25
+    random_share : float, default=0.3
         Share of the questions that come from a secret random order of all rows.
     max_memory : str or float, default="4GB"
         Most memory that the review takes beside `X` itself, in bytes or as text such as "500MB". Less is slower at
@@ -123,7 +124,7 @@ class LabelReview(Shown):
     >>> model = review.train(SVC())
     """
 
-    _any_scale = True  # whether rows may be compared in the scale in which they were given
+    _is_text = False
     _asking: tuple[np.ndarray, float] | None
     _share: WrongShare | None
 
@@ -136,7 +137,7 @@ class LabelReview(Shown):
         groups: Any = None,
         classes: Any = None,
         sample_weight: Any = None,
-        random_share: float = 0.25,
+        random_share: float = 0.3,
         max_memory: str | float = "4GB",
         random_state: int | np.random.Generator | np.random.RandomState | None = None,
     ) -> None:
@@ -252,7 +253,8 @@ class LabelReview(Shown):
             sure = self.guarantee(confidence=0.9)
             answered = len(self._answers) + int(self.trusted.sum())
             if enough_answers(answered, sure.checked, len(self.given)):
-                self._share = estimated_share(self._beliefs.posterior, self.wrong_probability, self._pool)
+                drawn = {a.row for a in self._log if a.drawn}
+                self._share = estimated_share(self._beliefs, self.wrong_probability, drawn)
             else:
                 self._share = WrongShare(math.nan, sure.low, sure.high, known=False)
         return self._share
@@ -319,17 +321,26 @@ class LabelReview(Shown):
 
     # -- using it --------------------------------------------------------------------------------------------------
 
-    def train(self, estimator: Any) -> Any:
+    def train(self, estimator: Any, *, weighted: bool = True) -> Any:
         """A fitted clone of any scikit-learn classifier, trained on what the answers bear out.
 
         Labels in regions that answers show to be turned over are corrected. A stray label that only its neighbours
         contradict stays as given (of two classes), though `labels` may read it otherwise: most classifiers bear such
-        labels better than corrections by another model. Rows in doubt weigh less where fit takes ``sample_weight``;
-        answered and trusted rows are ``trusted`` where it takes that; a FLORAL ``budget`` that still has its default
-        becomes the share of rows that are still in doubt (right with less than 70 %), at most 5 %. Without answers and
-        groups this is a plain fit.
+        labels better than corrections by another model. Answered and trusted rows are ``trusted`` where fit takes that;
+        a FLORAL ``budget`` that still has its default becomes the share of rows that are still in doubt (right with
+        less than 70 %), at most 5 %. Without answers and groups this is a plain fit.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Not fitted; pipelines get their rows as they were given.
+        weighted : bool, default=True
+            Whether rows in doubt weigh less, where fit takes ``sample_weight``: `training_weights`.
         """
-        return self._train_on(checked_model(estimator, "estimator"), np.arange(len(self.given)))
+        if weighted not in (True, False):
+            raise ValueError(f"weighted={weighted!r} must be True or False")
+        every = np.arange(len(self.given))
+        return self._train_on(checked_model(estimator, "estimator"), every, weighted=weighted)
 
     def accuracy(self, estimator: Any, *, confidence: float = 0.95, reviewed: bool = True) -> Accuracy:
         """An interval for the accuracy of `train(estimator)` on rows like these, counted on rows kept out of it.
@@ -428,14 +439,12 @@ class LabelReview(Shown):
         at_a_time = values_at_a_time(self.max_memory, n, bytes_per_row(X), M)
         rng = np.random.default_rng(self._seed)
         scale_rng = np.random.default_rng([self._seed, 1])
-        measured = better_scale(X, codes, M, scale_rng) if self._any_scale else measured_rows
-        rows = measured(X, at_a_time)
-        judges = appoint_judges(rows, rng)
-        proba = judges.proba(codes, M)
-        problem = Problem(rows, codes, M, suspicion(proba, codes)[None, :], scores=self._scores(codes))
+        rows = compared_rows(X, codes, M, at_a_time, scale_rng)
+        proba = prepare_judges(rows, rng).probabilities(codes, M)
+        problem = Problem(rows, codes, M, log_odds_against(proba, codes), scores=self._scores(X, codes, M))
         numbers = None if groups is None else np.unique(groups, return_inverse=True)[1]
-        self._data = ReviewData(problem, judges, proba, trusted, numbers)
-        self._pool = pool_of(n, rng)
+        self._data = ReviewData(problem, proba, trusted, numbers)
+        self._pool, self._many_columns = pool_of(n, rng), self._is_text or X.shape[1] > RULES.components
         self._rows, self.given, self.classes = given, y, known
         self.trusted, self._groups, self._weight = trusted, groups, weight
         self._order = random_order(n, self.random_state, self._order)
@@ -460,9 +469,9 @@ class LabelReview(Shown):
             self.classes,
         )
 
-    def _scores(self, codes: np.ndarray) -> np.ndarray | None:
-        """Places (n,) of the rows on which regions may lie; None where nothing but rows is known."""
-        return None
+    def _scores(self, X: Any, codes: np.ndarray, n_classes: int) -> np.ndarray:
+        """Places (n,) of the rows on which regions may lie: what a held-out model thinks of the given labels."""
+        return own_scores(X, codes, n_classes, np.random.default_rng([self._seed, 2]))
 
     def _forget(self) -> None:
         """Drop what followed from the answers."""
@@ -481,8 +490,18 @@ class LabelReview(Shown):
         """At least n rows to ask about, if there are as many in the pool, and what the first is expected to settle."""
         if self._asking is None or len(self._asking[0]) < n:
             rng = np.random.default_rng([self._seed, len(self._log)])
-            free = self._pool[self._beliefs.free[self._pool]]
-            self._asking = ask_settling(self._beliefs.posterior, free, self._pool, self._weight, n, rng)
+            beliefs, every = self._beliefs, np.arange(len(self.given))
+            free = self._pool[beliefs.free[self._pool]]
+            misread = 1.0 - beliefs.label_probability[every, self._training[0]]
+            rows, gain = ask_settling(beliefs.posterior, free, self._pool, misread, self._weight, n, rng)
+            # Where rows tell little of each other, the first questions look along the scores: a stretch that was turned
+            # over is seen before it is suspected.
+            looked = len({a.row for a in self._log if not a.drawn})
+            if self._many_columns and looked < RULES.looks:
+                scores, more = beliefs.data.problem.scores, min(n, RULES.looks - looked)
+                first = look_along(scores, beliefs.free, looked, more, self._seed)
+                rows = np.concatenate([first, rows[~np.isin(rows, first)]])
+            self._asking = rows, gain
         return self._asking
 
     @cached_property
@@ -490,13 +509,14 @@ class LabelReview(Shown):
         """Class numbers and weights that `train` trains with, and which rows are in doubt, three arrays (n,)."""
         return training_set(self._beliefs)
 
-    def _train_on(self, estimator: Any, train: np.ndarray) -> Any:
+    def _train_on(self, estimator: Any, train: np.ndarray, *, weighted: bool = True) -> Any:
         codes, _, doubtful = self._training
+        weights = self.training_weights if weighted else self._weight
         return fit_reviewed(
             estimator,
             self._rows.take(train),
             self.classes[codes[train]],
-            self.training_weights[train],
+            weights[train],
             self._beliefs.known[train],
             float(doubtful[train].mean()),
         )

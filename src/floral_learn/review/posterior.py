@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from floral_learn.labels.rows import Rows
 from floral_learn.review.expectation_propagation import Sites, averaged_sigmoid, propagate, sigmoid
-from floral_learn.review.rows import Rows
 from floral_learn.review.rules import RULES, Rules
 
 # How it is solved: answers from which components are ruled out on the first half, and below which weight
@@ -38,7 +38,7 @@ class Component:
     "class" (the classifier that the labels teach is off in a region: [z = z'] - [z != z'] / (M - 1)). Distances are
     those of rows times gamma, or with ``on_scores`` those of scores (`Problem.scores`): then regions are stretches of
     what a held-out model thinks of the given label. A height of 0 says that there are no regions; r is then the same
-    everywhere. `prior` is the weight before any answer, `view` whose log-odds it goes by.
+    everywhere. `prior` is the weight before any answer.
     """
 
     tie: str
@@ -48,17 +48,15 @@ class Component:
     slope: float
     centre: float
     prior: float = 1.0
-    view: int = 0
     on_scores: bool = False
 
 
-def default_components(scores: bool, rules: Rules = RULES) -> tuple[Component, ...]:
+def default_components(rules: Rules = RULES) -> tuple[Component, ...]:
     """The grid that is averaged over: kinds of log-odds, each with kinds of regions and without."""
     grid = []
     for base, slope in rules.own:
         regions = [("given", width, False) for width in rules.widths] + [("class", rules.class_width, False)]
-        if scores:
-            regions += [(tie, width, True) for tie in ("given", "any") for width in rules.stretches]
+        regions += [(tie, width, True) for tie in ("given", "any") for width in rules.stretches]
         grid += [
             Component(tie, width, rules.height, base, slope, rules.centre, on_scores=on_scores)
             for tie, width, on_scores in regions
@@ -69,36 +67,34 @@ def default_components(scores: bool, rules: Rules = RULES) -> tuple[Component, .
 
 @dataclass(frozen=True)
 class Problem:
-    """What is known beside the answers: rows, given labels as codes (n,), log-odds against them (views, n).
+    """What is known beside the answers: rows, given labels as codes (n,), held-out log-odds against them (n,).
 
-    The first view is that of models that were taught the given labels, a second one of models that were taught the
-    labels as they were read before. `shift` (n,) is added to the log-odds of q, for what groups are known to do.
-    `scores` (n,) are places from -2 to 2 on which regions may lie, too: ranks of the held-out log-odds of the label.
+    `scores` (n,) are places from -2 to 2 on which regions may lie, too: ranks of what a held-out model thinks of the
+    given label. `shift` (n,) is added to the log-odds of q, for what groups are known to do.
     """
 
     rows: Rows
     codes: np.ndarray
     n_classes: int
     against: np.ndarray
+    scores: np.ndarray
     shift: np.ndarray | None = None
-    scores: np.ndarray | None = None
 
     @property
     def components(self) -> tuple[Component, ...]:
         """The grid that is averaged over."""
-        return default_components(self.scores is not None)
+        return default_components()
 
     def own(self, component: Component, at: np.ndarray) -> np.ndarray:
         """q: P(wrong) of the labels at `at` where nothing was turned over."""
         shift = 0.0 if self.shift is None else self.shift[at]
-        return sigmoid(component.base + component.slope * self.against[component.view][at] + shift)
+        return sigmoid(component.base + component.slope * self.against[at] + shift)
 
     def covariances(self, components: Sequence[Component], left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Prior covariances of f, (components, len(left), len(right)); distances are computed once for all."""
         same = self.codes[left][:, None] == self.codes[right][None, :]
-        apart = {False: self.rows.distances(left, right)}
-        if self.scores is not None:
-            apart[True] = (self.scores[left][:, None] - self.scores[right][None, :]) ** 2
+        along = (self.scores[left][:, None] - self.scores[right][None, :]) ** 2
+        apart = {False: self.rows.distances(left, right), True: along}
         ties = {"given": np.where(same, 1.0, 0.0), "class": np.where(same, 1.0, -1.0 / (self.n_classes - 1))}
         # components differ in their log-odds, too, which do not enter here: each kind of field is computed once
         fields: dict[tuple[object, ...], np.ndarray] = {}

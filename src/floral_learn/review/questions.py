@@ -8,7 +8,7 @@ from floral_learn.review.expectation_propagation import averaged_sigmoid
 from floral_learn.review.posterior import Posterior, Seen, wrong_chance
 
 # Sizes: candidates and references of one question, and rows among which they are drawn
-_CANDIDATES, _REFERENCES, _POOL = 200, 400, 3000
+_CANDIDATES, _REFERENCES, _POOL, _AT_ONCE = 200, 400, 3000, 50
 
 
 def settled(posterior: Posterior, candidates: Seen, references: Seen, weight: np.ndarray) -> np.ndarray:
@@ -64,20 +64,33 @@ def pool_of(n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def ask_settling(
-    posterior: Posterior, free: np.ndarray, pool: np.ndarray, weight: np.ndarray, n: int, rng: np.random.Generator
+    posterior: Posterior,
+    free: np.ndarray,
+    pool: np.ndarray,
+    misread: np.ndarray,
+    weight: np.ndarray,
+    n: int,
+    rng: np.random.Generator,
 ) -> tuple[np.ndarray, float]:
-    """At most `n` of the rows `free`, best first, and what the first is expected to settle.
+    """At most `n` of the rows `free`, best first, and the most that one of them is expected to settle elsewhere.
 
-    Doubt about a row counts by its `weight` (rows of all, as `sample_weight`). Each further row counts only as far as
-    it is not like the former.
+    An answer settles doubt elsewhere, and it sets its own row right, which counts by the probability `misread` (n,)
+    that a model would be trained on a wrong label there: where flips lie at random, that is all that answers can do.
+    Rows count by their `weight` (n,). Each further row counts only as far as it is not like the former.
     """
     posterior = posterior.thinned(0.01)
-    candidates = posterior.seen_from(subset(free, _CANDIDATES, rng))
+    doubted = free[np.argsort(-misread[free], kind="stable")[: _CANDIDATES // 4]]
+    some = np.union1d(subset(free, _CANDIDATES - len(doubted), rng), doubted)
+    candidates = posterior.seen_from(some)
     references = posterior.seen_from(subset(pool, _REFERENCES, rng))
     share = weight[references.at] / max(float(weight[references.at].sum()), 1e-300)
-    gain = settled(posterior, candidates, references, share)
+    # in parts: what an answer would do to each reference takes much memory
+    blocks = [np.arange(len(some))[start : start + _AT_ONCE] for start in range(0, len(some), _AT_ONCE)]
+    parts = [settled(posterior, candidates.only(block), references, share) for block in blocks]
+    elsewhere = np.concatenate([np.zeros(0), *parts])
+    gain = elsewhere + misread[candidates.at] * weight[candidates.at] / max(float(weight.sum()), 1e-300)
     chosen: list[int] = []
-    most = float(gain.max(initial=0.0))
+    most = float(elsewhere.max(initial=0.0))
     for _ in range(min(n, len(candidates.at))):
         best = int(np.argmax(gain))
         chosen.append(best)

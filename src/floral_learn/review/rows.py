@@ -6,135 +6,108 @@ Squared distances are computed on demand, in blocks that fit into `max_memory`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.linear_model import LogisticRegression
 
 from floral_learn.base.classifier_input import encode_labels
 from floral_learn.game.choose_gram import parse_bytes
 from floral_learn.game.gram import format_bytes
+from floral_learn.labels.held_out import deal_folds, held_out
+from floral_learn.labels.judges import prepare_judges
+from floral_learn.labels.rows import MOST_VALUES, Rows, evenly_scaled_rows, standardised_rows
+from floral_learn.review.rules import RULES
 
-MOST_VALUES = 4_000_000  # kernel values held at a time; more are not faster
+_SMALL = 2_000_000  # numbers up to which rows are kept in float64
 _LEAST_VALUES = 200_000
 _BYTES_PER_VALUE = 48  # a kernel value and what is computed from it, in float64
 _QUESTION = 60_000_000  # bytes that choosing a question takes, whatever the number of rows
 _PER_ROW = 220  # bytes per row: neighbours, folds, order, label, weight, log-odds
 _PER_CLASS = 56  # and per row and class: probabilities, held-out scores
-_SMALL = 2_000_000  # numbers up to which float64 costs nothing worth saving
-_TAIL = 5.0  # standard deviations beyond which a value says no more than "far out"
+_FOLDS = 5
+_FEW_COLUMNS, _MANY_COLUMNS = 1.0, 0.01  # C of the linear model, up to a hundred columns and above
+_MANY_ROWS = 10_000  # from which directions and linear models are learned on a sample
 _SAMPLE = 2000  # rows on which the two scales are compared
 _ALIKE = 1.5  # ratio of the columns' spreads up to which the two scales are the same
 
 
-@dataclass(frozen=True)
-class Rows:
-    """The rows as the review measures them: (n, d) dense, or CSR, with their squared norms and the width's inverse.
-
-    Parameters
-    ----------
-    values : ndarray or CSR matrix of shape (n, d)
-        Columns standardised and cut off at five standard deviations, or all scaled alike, where dense; as given where
-        sparse.
-    squares : ndarray of shape (n,)
-        Squared norms.
-    gamma : float
-        1 / (d Var), the ``gamma="scale"`` of these values.
-    at_a_time : int
-        Kernel values that may be held at a time.
-    """
-
-    values: Any
-    squares: np.ndarray
-    gamma: float
-    at_a_time: int = MOST_VALUES
-
-    def __len__(self) -> int:
-        return self.values.shape[0]
-
-    def distances(self, left: np.ndarray | slice, right: np.ndarray | slice) -> np.ndarray:
-        """Squared distances times gamma between two sets of rows, (len(left), len(right)) in float64."""
-        product = self.values[left] @ self.values[right].T
-        product = product.toarray() if sparse.issparse(product) else product
-        far = self.squares[left][:, None] + self.squares[right][None, :] - 2.0 * product.astype(np.float64)
-        return self.gamma * np.maximum(far, 0.0)
-
-
 def bytes_per_row(X: Any) -> float:
-    """What a row takes, measured: a copy of it in the precision that `measured_rows` keeps."""
+    """What a row takes, measured: a copy of it in the precision that is kept."""
     if sparse.issparse(X):
         return 28.0 * X.nnz / X.shape[0]  # values and column numbers, and the squares while they are summed
-    return X.shape[1] * float(_precision(X)().itemsize)
+    return X.shape[1] * (8.0 if X.size <= _SMALL else 4.0)
 
 
-def measured_rows(X: Any, at_a_time: int = MOST_VALUES) -> Rows:
-    """`X` (n, d), dense or CSR, checked already, as `Rows`."""
-    if sparse.issparse(X):
-        X = X.tocsr().astype(np.float64)
-        squares = np.asarray(X.multiply(X).sum(axis=1)).ravel()
-        variance = float(squares.sum() / np.prod(X.shape) - X.mean() ** 2)
-        return Rows(X, squares, 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0, at_a_time)
-    X, spread = _centred(X, at_a_time)
-    X /= np.where(spread > 0, spread, 1.0).astype(X.dtype)
-    np.clip(X, -_TAIL, _TAIL, out=X)
-    return _as_rows(X, at_a_time)
+def compared_rows(X: Any, codes: np.ndarray, n_classes: int, at_a_time: int, rng: np.random.Generator) -> Rows:
+    """The rows of `X` (n, d) in the scale in which they are compared.
+
+    Dense rows of many columns by their first principal components: in hundreds of columns nothing is near anything.
+    """
+    if not sparse.issparse(X) and X.shape[1] > RULES.components:
+        X = _principal_components(standardised_rows(X, at_a_time).values, RULES.components, rng)
+    return better_scale(X, codes, n_classes, rng)(X, at_a_time)
 
 
-def alike_rows(X: Any, at_a_time: int = MOST_VALUES) -> Rows:
-    """Dense `X` (n, d) as `Rows`, all columns centred and divided by the same number."""
-    X, spread = _centred(X, at_a_time)
-    scale = np.sqrt(np.mean(spread**2))
-    X /= X.dtype.type(scale if scale > 0 else 1.0)
-    return _as_rows(X, at_a_time)
+def _principal_components(values: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """The first `count` principal components of `values` (n, d), their directions from a sample of the rows."""
+    some = values
+    if len(values) > _MANY_ROWS:
+        some = values[np.sort(rng.choice(len(values), _MANY_ROWS, replace=False))]
+    covariance = np.cov(some.astype(np.float64), rowvar=False)
+    directions = np.linalg.eigh(covariance)[1][:, ::-1][:, :count]  # largest eigenvalues first
+    return values @ directions.astype(values.dtype)
 
 
-def _centred(X: Any, at_a_time: int) -> tuple[np.ndarray, np.ndarray]:
-    """A copy of `X` with its columns centred, and their standard deviations."""
-    X = np.array(X, dtype=_precision(X), order="C")
-    X -= X.mean(axis=0, dtype=np.float64).astype(X.dtype)
-    step = max(1, at_a_time // X.shape[1])
-    parts = [slice(start, start + step) for start in range(0, len(X), step)]
-    return X, np.sqrt(sum((X[part].astype(np.float64) ** 2).sum(axis=0) for part in parts) / len(X))
+def own_scores(X: Any, codes: np.ndarray, n_classes: int, rng: np.random.Generator) -> np.ndarray:
+    """Places (n,) from -2 to 2 by the held-out log-odds of each given label, those of a linear model.
+
+    An attack that flips what lies far from a boundary, or near to it, flips a stretch of these, in any number of
+    columns and classes.
+    """
+    values = standardised_rows(X).values
+    model = LogisticRegression(C=_FEW_COLUMNS if X.shape[1] <= 100 else _MANY_COLUMNS, max_iter=300)
+    fold = deal_folds(codes, min(_FOLDS, len(codes)), rng)
+    weight = None
+    if len(codes) > _MANY_ROWS:  # a linear model needs no more rows than that
+        weight = np.zeros(len(codes))
+        weight[rng.choice(len(codes), _MANY_ROWS, replace=False)] = 1.0
+    shares = held_out(model, values, codes, np.arange(n_classes), fold, weight).shares
+    own = np.clip(shares[np.arange(len(codes)), codes], 1e-6, 1 - 1e-6)
+    return evenly_placed(np.log(own) - np.log1p(-own))
 
 
-def _as_rows(X: np.ndarray, at_a_time: int) -> Rows:
-    squares = np.einsum("ij,ij->i", X, X).astype(np.float64)
-    variance = float(squares.sum() / X.size - X.mean(dtype=np.float64) ** 2)
-    return Rows(X, squares, 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0, at_a_time)
-
-
-def _precision(X: Any) -> type[np.floating]:
-    return np.float64 if X.size <= _SMALL else np.float32
+def evenly_placed(values: np.ndarray) -> np.ndarray:
+    """Places from -2 to 2 by the ranks of `values`, (n,)."""
+    return 4.0 * np.argsort(np.argsort(values, kind="stable"), kind="stable") / len(values) - 2.0
 
 
 def better_scale(X: Any, codes: np.ndarray, n_classes: int, rng: np.random.Generator) -> Callable[..., Rows]:
-    """How to measure the rows of `X`: `measured_rows`, or `alike_rows` where the given labels are told better by that.
+    """`standardised_rows`, or `evenly_scaled_rows` where the given labels are told better by that.
 
     Columns in different units must be standardised. But principal components, pixels and embeddings differ in spread
     for a reason: standardised, their noise counts as much as what they show, and nothing is near anything. Compared on
     a sample, by how likely held-out judges find its labels.
     """
     if sparse.issparse(X):
-        return measured_rows
+        return standardised_rows
     at = np.arange(len(codes)) if len(codes) <= _SAMPLE else np.sort(rng.choice(len(codes), _SAMPLE, replace=False))
     spread = np.asarray(X[at], dtype=np.float64).std(axis=0)
     spread = spread[spread > 0]
     if not len(spread) or spread.max() <= _ALIKE * spread.min() or len(np.unique(codes[at])) < 2:
-        return measured_rows
+        return standardised_rows
     seed = int(rng.integers(2**31))
     losses = [
         _loss(measured(X[at]), codes[at], n_classes, np.random.default_rng(seed))
-        for measured in (measured_rows, alike_rows)
+        for measured in (standardised_rows, evenly_scaled_rows)
     ]
-    return alike_rows if losses[1] < losses[0] else measured_rows
+    return evenly_scaled_rows if losses[1] < losses[0] else standardised_rows
 
 
 def _loss(rows: Rows, codes: np.ndarray, n_classes: int, rng: np.random.Generator) -> float:
     """Mean negative log probability of the labels by judges that did not see them."""
-    from floral_learn.review.suspicion import appoint_judges
-
-    proba = appoint_judges(rows, rng).proba(codes, n_classes)
+    proba = prepare_judges(rows, rng).probabilities(codes, n_classes)
     return float(-np.log(np.clip(proba[np.arange(len(codes)), codes], 1e-3, 1.0)).mean())
 
 

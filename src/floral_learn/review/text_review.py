@@ -14,13 +14,15 @@ from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.naive_bayes import ComplementNB
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.svm import SVC
 
 from floral_learn.review import saving
 from floral_learn.review.label_review import LabelReview
-from floral_learn.review.questions import look_along
-from floral_learn.review.rows import is_integer
+from floral_learn.review.rows import evenly_placed, is_integer
 
-_LOOKS = 20  # questions of the review's own choice that look along the line first
+_FEW_TEXTS = 2000  # below, an encoder stays as it came: tuned on 800 poisoned labels it knew nothing, on 20,000 it did
 _NEWER = 0.3  # share of the last encoder in a place on the line, where the encoder was trained again
 _WORDS = 0.25  # share of the words in a place, where they tell the given labels as well as the encoder
 _FOLDS = 8
@@ -32,7 +34,7 @@ class TextReview(LabelReview):
 
     The encoder is fine-tuned on the given labels, and questions are asked on its embeddings and its scores: an attack
     on a network flips what it finds hard to tell, which is a stretch of the scores. Words alone are a second opinion on
-    a text's place there, and the first twenty questions look along that line from class to class. `train` gives the
+    a text's place there, and the first questions look along that line from class to class. `train` gives the
     final classifier, for which a label in doubt is no more than a hint. `retrain` fine-tunes the encoder again, from
     the start, on the labels as read then, and questions go on with its embeddings and mostly the first encoder's
     scores: an encoder that was taught labels that are still wrong is sure of them.
@@ -51,6 +53,10 @@ class TextReview(LabelReview):
         Epochs after which the encoder is asked for embeddings, where it has a parameter ``epochs``; None leaves it as
         it is. After several epochs an encoder knows wrong labels by heart, after one hardly any. `train` keeps the
         encoder's own number.
+    tune : bool or None, default=None
+        Whether the encoder is fine-tuned on the labels. None tunes from 2,000 texts on: with fewer, an encoder that is
+        tuned on wrong labels knows less than one that is left as it came (`freeze`), with a head on its embeddings. An
+        encoder that cannot be frozen is always fitted.
     trusted, groups, classes, sample_weight, random_share, max_memory, random_state
         As in :class:`LabelReview`.
 
@@ -60,6 +66,8 @@ class TextReview(LabelReview):
         As fitted last.
     turns : int
         How often the encoder was fitted.
+    tuned : bool
+        Whether the encoder is fine-tuned, or left as it came.
 
     Notes
     -----
@@ -80,10 +88,11 @@ class TextReview(LabelReview):
     2
     """
 
-    _any_scale = False  # an encoder's columns are alike, and questions about texts were tried in standardised ones
     _scored = True  # whether regions may lie along the encoder's scores
     _ranks: np.ndarray | None = None
     fitted_encoder: Any = None
+    tuned = True
+    _is_text = True
 
     def __init__(
         self,
@@ -92,11 +101,12 @@ class TextReview(LabelReview):
         *,
         encoder: Any = None,
         asking_epochs: int | None = 1,
+        tune: bool | None = None,
         trusted: Any = None,
         groups: Any = None,
         classes: Any = None,
         sample_weight: Any = None,
-        random_share: float = 0.25,
+        random_share: float = 0.3,
         max_memory: str | float = "4GB",
         random_state: int | np.random.Generator | np.random.RandomState | None = None,
     ) -> None:
@@ -108,6 +118,12 @@ class TextReview(LabelReview):
             raise ValueError(f"asking_epochs={asking_epochs!r} must be an integer of at least 1, or None")
         self.texts, self.encoder, self.turns = texts, _checked(encoder), 0
         self.asking_epochs = asking_epochs
+        if tune not in (None, True, False):
+            raise ValueError(f"tune={tune!r} must be True, False or None")
+        freezes = hasattr(self.encoder, "freeze")
+        if tune is False and not freezes:
+            raise ValueError(f"tune=False needs an encoder with freeze, which {self.encoder!r} has not")
+        self.tuned = not freezes or (len(texts) >= _FEW_TEXTS if tune is None else tune)
         super().__init__(
             self._encoded(np.asarray(y)),
             y,
@@ -121,7 +137,12 @@ class TextReview(LabelReview):
         )
 
     def retrain(self) -> TextReview:
-        """Fine-tune the encoder again on the labels as they are now, and ask on its embeddings from here on."""
+        """Fine-tune the encoder again on the labels as they are now, and ask on its embeddings from here on.
+
+        An encoder that is not `tuned` stays as it is, and so does the review.
+        """
+        if not self.tuned and self.fitted_encoder is not None:
+            return self
         self._set_up(
             self._encoded(self.labels, first=False),
             self.given,
@@ -132,14 +153,18 @@ class TextReview(LabelReview):
         )
         return self
 
-    def train(self, estimator: Any = None) -> Any:
+    def train(self, estimator: Any = None, *, weighted: bool = True) -> Any:
         """The encoder fitted on `labels` and on their probabilities; with an `estimator`, that one on embeddings.
 
-        `training_labels` and `training_weights` are those of the `estimator`.
+        `training_labels` and `training_weights` are those of the `estimator`. Without one, an encoder that is not
+        `tuned` gets an SVC behind its embeddings: a pipeline from texts to labels.
         """
         if estimator is not None:
-            return super().train(estimator)
-        return self._taught(clone(self.encoder))
+            return super().train(estimator, weighted=weighted)
+        if self.tuned:
+            return self._taught(clone(self.encoder))
+        head = super().train(SVC(), weighted=weighted)
+        return Pipeline([("embed", FunctionTransformer(self._embed)), ("head", head)])
 
     def append(self, texts: Any, y: Any, *, trusted: Any = None, groups: Any = None, sample_weight: Any = None) -> None:
         """Add texts with their given labels, embedded by the encoder as it was fitted last; `retrain` takes them in."""
@@ -161,7 +186,7 @@ class TextReview(LabelReview):
         if not isinstance(self.texts, list | tuple | np.ndarray):
             raise ValueError(f"texts are {type(self.texts).__name__}, which a review file cannot hold")
         kept = {"texts": [str(t) for t in self.texts], "turns": self.turns, "asking_epochs": self.asking_epochs}
-        kept["ranks"] = self._ranks
+        kept |= {"ranks": self._ranks, "tuned": self.tuned}
         saving.write(path, {**self._state(), **kept})
 
     @classmethod
@@ -178,6 +203,7 @@ class TextReview(LabelReview):
             raise saving.ModelFileError("it holds a LabelReview, not a TextReview")
         self.texts, self.turns = state["texts"], state["turns"]
         self.asking_epochs, self._ranks = state.get("asking_epochs", 1), state.get("ranks")
+        self.tuned = bool(state.get("tuned", True))
 
     def _text_weights(self) -> np.ndarray:
         """2p - 1, p the probability of the label as it is read: what a label that may be wrong says on average.
@@ -188,31 +214,25 @@ class TextReview(LabelReview):
         chance = belief[np.arange(len(belief)), self._beliefs.labels]
         return self._weight * np.clip(2 * chance - 1, 1e-3, 1.0)
 
-    def _scores(self, codes: np.ndarray) -> np.ndarray | None:
+    def _scores(self, X: Any, codes: np.ndarray, n_classes: int) -> np.ndarray:
         """Where the texts lie from the other class to their own, by the first encoder with a share of the last, (n,).
 
         An encoder that was taught corrected labels is surer of itself, and no longer shows what the first one did.
+        Without an encoder's scores, or with several classes, by a held-out model of the embeddings.
         """
         if self._ranks is None or self._ranks.shape[1] != len(codes):
-            return None
+            return super()._scores(X, codes, n_classes)
         place = self._ranks[0]
         if len(self._ranks) > 1:
-            place = _evenly((1 - _NEWER) * self._ranks[0] + _NEWER * self._ranks[-1])
+            place = evenly_placed((1 - _NEWER) * self._ranks[0] + _NEWER * self._ranks[-1])
         return place * np.where(codes == 0, -1.0, 1.0)
-
-    def _settling(self, n: int) -> tuple[np.ndarray, float]:
-        """The first questions look along the line: a stretch that was turned over is seen before it is suspected."""
-        rows, gain = super()._settling(n)
-        scores = self._data.problem.scores
-        asked = len({a.row for a in self._log if not a.drawn})
-        if scores is None or asked >= _LOOKS:
-            return rows, gain
-        first = look_along(scores, self._beliefs.free, asked, min(n, _LOOKS - asked), self._seed)
-        return np.concatenate([first, rows[~np.isin(rows, first)]]), gain
 
     def _encoded(self, labels: np.ndarray, *, first: bool = True) -> Any:
         """Embeddings of the texts by a clone of the encoder that was fitted on `labels`, as given or as read."""
         encoder = clone(self.encoder)
+        if not self.tuned:
+            self.fitted_encoder, self.turns = encoder.freeze(np.unique(labels)), self.turns + 1
+            return self._embed(self.texts)
         if self.asking_epochs is not None and "epochs" in encoder.get_params(deep=False):
             encoder.set_params(epochs=self.asking_epochs)
         self.fitted_encoder = encoder.fit(self.texts, labels) if first else self._taught(encoder)
@@ -223,12 +243,15 @@ class TextReview(LabelReview):
         """Embeddings of the texts by the encoder as it was fitted last; keeps their places between the classes."""
         if self.fitted_encoder is None:
             raise ValueError("this review was loaded without its fitted encoder; call retrain() first")
-        embed = getattr(self.fitted_encoder, "embed", None) or self.fitted_encoder.transform
-        new = _placed(self.fitted_encoder, self.texts, labels) if self._scored else None
+        new = _placed(self.fitted_encoder, self.texts, labels) if self._scored and self.tuned else None
         if new is not None:
             old = None if self._ranks is None or self.turns == 1 else self._ranks[0]
             self._ranks = new[None] if old is None or len(old) != len(new) else np.stack([old, new])
-        return embed(self.texts)
+        return self._embed(self.texts)
+
+    def _embed(self, texts: Any) -> Any:
+        embed = getattr(self.fitted_encoder, "embed", None) or self.fitted_encoder.transform
+        return embed(texts)
 
     def _taught(self, encoder: Any) -> Any:
         """`encoder` fitted on the labels as they are read now, and on what is believed of them.
@@ -277,7 +300,7 @@ def places_between(score: np.ndarray, words: np.ndarray | None, codes: np.ndarra
         told = [max(0.0, 2 * float(roc_auc_score(codes, one)) - 1) for one in (words, score)]
         share = _WORDS * min(1.0, told[0] / max(told[1], 1e-9))
         place = (1 - share) * place + share * _ranks(words)
-    return _evenly(place)
+    return evenly_placed(place)
 
 
 def word_scores(texts: Any, codes: np.ndarray) -> np.ndarray | None:
@@ -320,8 +343,3 @@ def _counted_tokens(ids: np.ndarray, lengths: np.ndarray) -> sparse.csr_matrix:
     places = np.concatenate([rows[here], rows[:, 1:][both]])
     columns = np.concatenate([ids[here] % _COLUMNS, pairs[both]])
     return sparse.csr_matrix((np.ones(len(places), np.float32), (places, columns)), shape=(n, _COLUMNS))
-
-
-def _evenly(values: np.ndarray) -> np.ndarray:
-    """Places from -2 to 2 by the ranks of `values`, (n,)."""
-    return 4.0 * np.argsort(np.argsort(values, kind="stable"), kind="stable") / len(values) - 2.0

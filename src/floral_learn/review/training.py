@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from floral_learn.review.label_review import LabelReview
 
 _MOST_BUDGET = 0.05  # FLORAL's own default, which costs nothing on clean labels
+_IN_FULL = 1.25  # rows that are read right with 90 % and more count in full
+_MOST_SHIFT = 4.0  # how much more, or less, a class may weigh than the rows that are read as it
 _DOUBTFUL = 0.7  # rows read right with less are what FLORAL's attacker may flip
 
 
 def training_set(beliefs: Beliefs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Class numbers and weights to train with, and which rows are in doubt, three arrays (n,)."""
-    codes, every = beliefs.data.codes, beliefs.by_everything
+    codes, every = beliefs.data.codes, beliefs.label_probability
     weights = np.ones(len(codes))
     if beliefs.has_evidence:
         acted = beliefs.from_answers
@@ -61,12 +63,11 @@ def training_weights(
         1 per row on average.
     """
     M, counts = belief.shape[1], answers / (answers + RULES.few_answers)
-    certainty = np.clip(RULES.sure * (2 * belief[np.arange(len(belief)), read] - 1), RULES.least_weight, 1.0)
+    certainty = np.clip(_IN_FULL * (2 * belief[np.arange(len(belief)), read] - 1), RULES.least_weight, 1.0)
     certainty = np.where(read == codes, 1 - counts * (1 - certainty), certainty)
     total = np.maximum(np.bincount(read, certainty, minlength=M), 1e-9)
     size = np.maximum(np.bincount(read, minlength=M), 1)
-    most = RULES.most_shift
-    shifts = [np.log(np.clip(b.sum(axis=0) / size, 1 / most, most)) for b in (belief, every)]
+    shifts = [np.log(np.clip(b.sum(axis=0) / size, 1 / _MOST_SHIFT, _MOST_SHIFT)) for b in (belief, every)]
     agreed = np.where(shifts[0] * shifts[1] > 0, np.sign(shifts[0]) * np.abs(shifts).min(axis=0), 0.0)
     weights = certainty * (size * np.exp(counts * agreed) / total)[read]
     return weights / weights.mean()
