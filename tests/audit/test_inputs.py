@@ -106,7 +106,7 @@ def test_probabilities_of_ones_own_can_be_the_judge(customers):
 
 def test_columns_are_named_in_frames_only(customers):
     frame = customers[0]
-    with pytest.raises(ValueError, match="groups='who' names a column; X must be a pandas DataFrame"):
+    with pytest.raises(ValueError, match="groups='who' names a column; X must be a DataFrame"):
         find_label_issues(np.zeros((300, 2)), frame["label"], groups="who")
     with pytest.raises(ValueError, match="y is missing"):
         find_label_issues(np.zeros((300, 2)))

@@ -69,7 +69,7 @@ def test_audit_writes_its_suspects_as_tasks(tmp_path):
     done = run("audit", tmp_path / "t.csv", "-l", "y", "-o", tmp_path / "out", "--to", "label-studio")
     assert done.exit_code == 0, done.output
     made = json.loads((tmp_path / "out" / "tasks.json").read_text())
-    suspects = pd.read_csv(tmp_path / "out" / "issues.csv").query("suspicion >= 0.5")
+    suspects = pd.read_csv(tmp_path / "out" / "issues.csv").query("flagged")
     assert [int(task["meta"]["floral_row"]) for task in made] == suspects["row"].tolist()
     refused = run("audit", tmp_path / "t.csv", "-l", "y", "-o", tmp_path / "other", "--to", "prodigy")
     assert refused.exit_code == 2

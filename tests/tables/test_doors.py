@@ -22,6 +22,7 @@ from floral_learn import (
     SanitizedClassifier,
     TableEncoder,
     aggregate_votes,
+    find_label_issues,
 )
 from floral_learn.tables import TableError
 from floral_learn.tables.rows import take_rows
@@ -157,3 +158,15 @@ def test_votes_and_items_are_frames(library):
         assert np.mean(model.predict(items) == y[:80]) > 0.75
     with pytest.raises(ValueError, match="SVC cannot be trained on X"):
         CrowdClassifier(estimator=SVC(), random_state=0).fit(items, votes)
+
+
+def test_label_issues_are_found_in_frames_and_come_back_in_kind(table):
+    X, y = table
+    bad = flipped(y, 0.1)
+    issues = find_label_issues(X, bad, model=pipeline(), random_state=0)
+    assert isinstance(issues.to_frame(), type(X))
+    assert len(issues.to_frame()) == N
+    with_label = X.with_columns(y=pl.Series(bad)) if isinstance(X, pl.DataFrame) else X.assign(y=bad)
+    again = find_label_issues(with_label, label="y", model=pipeline(), random_state=0)
+    np.testing.assert_allclose(again.score, issues.score)
+    assert "<table" in issues._repr_html_()

@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 from sklearn.decomposition import TruncatedSVD
 from sklearn.utils.multiclass import check_classification_targets
 
+from floral_learn.tables.frames import is_frame, without_columns
 from floral_learn.tables.rows import InputRows, read_rows
 
 LEAST_ROWS = 20
@@ -50,12 +51,12 @@ def gather(
 
     if isinstance(X, Table):
         return _from_table(X, None, None, {"ids": ids, "groups": groups, "trusted": trusted}, text_encoder)
-    if hasattr(X, "columns") and hasattr(X, "iloc"):
+    if X is not None and is_frame(X):
         return _from_frame(X, y, label, _several(text), ids, groups, trusted, _several(drop), text_encoder)
     named = {"label": label, "text": _several(text) or None, "drop": _several(drop) or None}
     named |= {k: v for k, v in (("ids", ids), ("groups", groups), ("trusted", trusted)) if isinstance(v, str)}
     if wrong := [name for name, value in named.items() if value is not None]:
-        raise ValueError(f"{wrong[0]}={named[wrong[0]]!r} names a column; X must be a pandas DataFrame then")
+        raise ValueError(f"{wrong[0]}={named[wrong[0]]!r} names a column; X must be a DataFrame, of pandas or polars")
     if y is None:
         raise ValueError("y is missing: give the labels, or a DataFrame and label=, its label column")
     rows = None
@@ -101,13 +102,16 @@ def _from_frame(
         if isinstance(value, str)
     }
     # The index names rows; it is not something to learn from.
-    table = read_table(frame.reset_index(drop=True), label=label, text=text, drop=drop, **columns)
+    index = frame.index if hasattr(frame, "iloc") else None
+    plain = frame if index is None else frame.reset_index(drop=True)
+    table = read_table(plain, label=label, text=text, drop=drop, **columns)
     arrays = {"ids": ids, "groups": groups, "trusted": trusted}
     arrays = {k: None if k in columns else v for k, v in arrays.items()}
-    return _from_table(table, y, frame.index, arrays, text_encoder)
+    given = without_columns(frame, label, *columns.values(), *drop)  # for a model of the caller's own: untouched
+    return _from_table(table, y, index, arrays, text_encoder, given)
 
 
-def _from_table(table: Any, y: Any, index: Any, arrays: dict[str, Any], text_encoder: str) -> Rows:
+def _from_table(table: Any, y: Any, index: Any, arrays: dict[str, Any], text_encoder: str, given: Any = None) -> Rows:
     """Rows of a table; `y` and `arrays` stand in for columns that it does not have."""
     from floral_learn.tables.encoder import TableEncoder
 
@@ -117,7 +121,7 @@ def _from_table(table: Any, y: Any, index: Any, arrays: dict[str, Any], text_enc
     ids, groups, trusted = arrays["ids"], arrays["groups"], arrays["trusted"]
     encoder = TableEncoder(text=table.text, text_encoder=text_encoder)
     return Rows(
-        rows=InputRows(encoder.fit_transform(table.features), table.features, encoder),
+        rows=InputRows(encoder.fit_transform(table.features), table.features if given is None else given, encoder),
         labels=check_labels(table.labels if y is None else y, n),
         row_numbers=table.rows,
         index=index,

@@ -12,6 +12,7 @@ import numpy as np
 from floral_learn.audit.result import LabelIssues
 from floral_learn.audit.words import sentences
 from floral_learn.base.extras import install_line
+from floral_learn.tables.frames import as_pandas
 
 MOST_COLUMNS = 30
 MOST_ROWS = 20_000  # in the page; a browser opens that in a second
@@ -87,7 +88,7 @@ def page_data(result: LabelIssues, *, frame: Any, ids: list[str] | None, most_ro
     place_of = np.full(len(result), -1)
     place_of[kept] = np.arange(len(kept))
     frame = result.columns if frame is None else frame
-    columns, cells = _cells(None if frame is None else frame.iloc[kept])
+    columns, cells = _cells(None if frame is None else as_pandas(frame).iloc[kept])
     ids = result.ids if ids is None else ids
     names, codes = (None, None)
     if result.groups is not None:

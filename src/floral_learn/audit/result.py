@@ -12,6 +12,7 @@ from floral_learn.audit.decisions import Decision
 from floral_learn.audit.words import headline, overlap_in_words, sentences
 from floral_learn.base.extras import install_line
 from floral_learn.files.atomic_files import write_atomically
+from floral_learn.tables.frames import as_pandas, same_kind
 
 SHOWN = 6  # neighbours that a page shows
 REASONS = ("model", "neighbours", "twin", "small class", "source")
@@ -170,7 +171,7 @@ class LabelIssues:
         )
         if self.ids is not None:
             frame.insert(1, "id", [self.ids[position] for position in order])
-        return frame
+        return same_kind(frame, self.columns)
 
     def near_duplicates(self) -> Any:
         """Return a DataFrame of pairs of nearly equal rows with different labels, the nearest first.
@@ -181,7 +182,7 @@ class LabelIssues:
             row, given, other_row, other_given.
         """
         one, other = self.near_duplicate_pairs.reshape(-1, 2).T
-        return pandas().DataFrame(
+        frame = pandas().DataFrame(
             {
                 "row": self.row_numbers[one],
                 "given": self.classes[self.given[one]],
@@ -189,6 +190,7 @@ class LabelIssues:
                 "other_given": self.classes[self.given[other]],
             }
         )
+        return same_kind(frame, self.columns)
 
     def cleaned_labels(self) -> np.ndarray:
         """Return the labels with the flagged ones replaced by the suggestion.
@@ -236,7 +238,7 @@ class LabelIssues:
             for column in ("reliability", "low", "high"):
                 values = getattr(self.authors, column)[at]
                 frame["fit" if column == "reliability" else column] = np.where(known, values, np.nan)
-        return frame.sort_values("score", ascending=False, kind="stable", ignore_index=True)
+        return same_kind(frame.sort_values("score", ascending=False, kind="stable", ignore_index=True), self.columns)
 
     def summary(self) -> list[str]:
         """Return the result in sentences: what the classes' names say, what is known, and what is not."""
@@ -259,7 +261,7 @@ class LabelIssues:
     def _repr_html_(self) -> str:
         from html import escape
 
-        table = self.to_frame().head(_HEAD).to_html(float_format="{:.3f}".format, border=0)
+        table = as_pandas(self.to_frame()).head(_HEAD).to_html(float_format="{:.3f}".format, border=0)
         return "".join(f"<p>{escape(line)}</p>" for line in self.summary()) + table
 
 

@@ -52,6 +52,8 @@ class Flags:
         Whether errors lie at random, so that `wrong_probability` is an estimate.
     replaceable : bool
         Whether that is so clear that labels which are more probably wrong than right may be replaced unseen.
+    explained : float
+        Share of the contradicted labels that the noise model explains as errors.
     wrong_share : float
         Mean of `wrong_probability`.
     gain : float
@@ -66,6 +68,7 @@ class Flags:
     suggested: np.ndarray
     scattered: bool
     replaceable: bool
+    explained: float
     wrong_share: float
     gain: float
     informative: bool
@@ -149,6 +152,7 @@ def flag_labels(
         suggested=suggested,
         scattered=scattered,
         replaceable=telling and explained >= REPLACEABLE and float(unsure.mean()) <= MOST_OVERLAP,
+        explained=explained,
         wrong_share=float(wrong_probability.mean()),
         gain=gain,
         informative=informative,

@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import HasMethods
 
 from floral_learn.labels.evidence import judge_labels
+from floral_learn.labels.flagging import REPLACEABLE
 from floral_learn.sanitizers.inputs import keep_rows, spare_one_of_each_class
 from floral_learn.tables.rows import read_rows
 
@@ -83,14 +84,15 @@ class ContradictedLabels(BaseEstimator):
         )
         flags = evidence.flags()
         self.wrong_probability_ = flags.wrong_probability
-        doubted = flags.flagged & (flags.wrong_probability > 0.5) & flags.replaceable
+        scattered = flags.scattered and flags.explained >= REPLACEABLE
+        doubted = flags.flagged & (flags.wrong_probability > 0.5) & scattered
         doubted = spare_one_of_each_class(doubted, evidence.codes, flags.wrong_probability)
         self.acted_ = bool(doubted.any())
         share = f"about {100 * flags.wrong_share:.1f} % of the labels are estimated wrong"
         if self.acted_:
             left_out = f"{doubted.sum():,} of {len(doubted):,} labels were left out"
             self.summary_ = f"{left_out}: errors lie scattered, {share}."
-        elif flags.replaceable:
+        elif scattered:
             self.summary_ = "Nothing was done: no label is more probably wrong than right."
         else:
             why = "contradicted labels can be overlap" if flags.informative else "the rows do not predict the labels"
