@@ -70,7 +70,9 @@ def run(args: argparse.Namespace) -> None:
                 break
             report = run_suite(suite, store, jobs=args.jobs, retry_errors=True)
             computed, failed = computed + report.computed, failed + report.failed
-            print(f"{suite.name}: {report.computed} cells in {report.seconds:.0f} s, {report.failed} failed", flush=True)
+            print(
+                f"{suite.name}: {report.computed} cells in {report.seconds:.0f} s, {report.failed} failed", flush=True
+            )
         store.end_run(number, "done", time.monotonic() - started)
     print(f"{computed} cells computed, {failed} failed")
 
