@@ -14,12 +14,10 @@ from floral_bench.reporting import details
 from floral_bench.reporting.results import Results
 from floral_bench.reporting.tables import (
     METRICS,
-    Table,
     by_level,
     comparison,
     level_markdown,
     markdown,
-    tidy,
 )
 from floral_bench.spec import Attack, Data, Grid, Method, Suite
 from floral_learn.files.atomic_files import write_atomically
@@ -53,7 +51,7 @@ def rows_of(results: Results) -> pd.DataFrame:
 
     if _is_stability(results):
         return stability_table(results)
-    found = [tidy(comparison(results, metric)) for metric in KEPT]
+    found = [comparison(results, metric) for metric in KEPT]
     found.append(details.last_round(results))
     if {"sensitivity", "recovery"} & set(results.suite.figures):
         found.append(_budget_rows(results))
@@ -99,7 +97,7 @@ def sections(results: Results) -> Iterator[tuple[str, str]]:
     metrics = ["accuracy", *(m for m in ("recovery_rate", "overlap") if m[:8] in " ".join(results.suite.figures))]
     for metric in metrics:
         name = {"accuracy": "Test accuracy", "recovery_rate": "Recovery rate", "overlap": "Overlap"}[metric]
-        for part in by_level(comparison(results, metric)):
+        for part in by_level(comparison(results, metric), results.suite.grid):
             kind = "" if part.statistic == "final" and metric != "accuracy" else f", *{part.statistic}*"
             yield f"{name}{kind}: {part.title}", f"{part.reading}\n\n{level_markdown(part)}"
     last = details.last_round(results)
@@ -123,7 +121,7 @@ def _lowest(results: Results) -> str:
         low = []
         for number, level in enumerate(part.levels):
             found = {name: row[number] for name, row in rows.items()}
-            values = {name: round(entry.mean, 3) for name, entry in found.items() if entry is not None}
+            values = {name: round(float(line.mean), 3) for name, line in found.items() if line is not None}
             if level and values.get(DEFAULT) == min(values.values()) < max(values.values()):
                 low.append(f"{level:g} %")
         if low:
@@ -171,14 +169,6 @@ def _with_spread(table: pd.DataFrame) -> pd.DataFrame:
 
 def _is_stability(results: Results) -> bool:
     return any(method.name == "stability" for method in results.suite.methods)
-
-
-def tables_of(results: Results) -> list[Table]:
-    """One table per metric that the results have."""
-    if not len(results.frame):
-        return []
-    made = [comparison(results, metric) for metric in METRICS]
-    return [table for table in made if table.rows]
 
 
 class NoReportError(ValueError):
