@@ -12,7 +12,7 @@ from floral_bench.reporting import details, tables
 from floral_bench.reporting.paper import paper_value, paper_values
 from floral_bench.reporting.results import Results
 from floral_bench.reporting.tables import by_level, comparable
-from floral_bench.reporting.write import rows_of, write_outputs
+from floral_bench.reporting.write import page_of, rows_of, write_outputs
 from floral_bench.runner import run_suite
 from floral_bench.spec import CellResult, params
 from floral_bench.store import Store
@@ -250,16 +250,13 @@ def test_the_last_round_is_read_in_three_ways(results):
             assert settings["mean"].max() == pytest.approx(chosen), "what the tables show"
 
 
-def test_a_default_that_is_the_lowest_line_is_named_in_the_caption(results, monkeypatch):
-    from floral_bench.reporting import write
-
+def test_a_default_that_is_the_lowest_line_is_named_in_the_caption(results):
     rows = tables.comparison(results)
     rows = rows[(rows.level == 10) & (rows.statistic == "final")].assign(mean=0.9)
 
     def caption(value):
         default = rows.iloc[:1].assign(method="FloralClassifier()", mean=value)
-        monkeypatch.setattr(write, "comparison", lambda _: pd.concat([rows.iloc[:1].assign(mean=0.95), rows, default]))
-        return write._lowest(results)
+        return page_of(TINY, pd.concat([rows, rows.iloc[:1].assign(mean=0.95), default]), ["security"])
 
-    assert caption(0.8) == " Among the single fits under farthest, `FloralClassifier()` is the lowest line at 10 %."
-    assert caption(0.905) == ""
+    assert "under farthest, `FloralClassifier()` is the lowest line at 10 %." in caption(0.8)
+    assert "lowest line" not in caption(0.905)
