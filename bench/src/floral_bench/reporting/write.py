@@ -168,7 +168,7 @@ def read_note(folder: Path) -> dict[str, Any]:
     try:
         note = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(note, dict) and "suite" not in note and "command" in note:
-            card = next(iter(sorted(folder.rglob("scorecard.md"))), folder)
+            card = next(iter(sorted(folder.rglob("card.md"))), folder)
             raise NoReportError(f"{folder} has a score card in place of a page: read {card}")
         suite_from(note["suite"])
     except OSError:
