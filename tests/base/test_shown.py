@@ -34,6 +34,8 @@ def results():
     yield Accuracy(0.9, 0.8, 0.95, 12)
     yield fl.load_moon(n_train=50, n_val=10, n_test=10)
     yield find_label_issues(X, bad.y, random_state=0)
+    yield fl.judge_labels(X, bad.y, groups=y, random_state=0)
+    yield fl.CertifiedKernelClassifier().fit(X, bad.y).certificate(X)
     yield transfer_table(X, y, X, y, attacks=["random"], victims={"svc": SVC()}, random_state=0)
 
 
@@ -47,7 +49,7 @@ def test_results_print_in_a_few_lines_and_are_tables_in_notebooks():
         assert "array(" not in text
         assert " object at 0x" not in text
         assert page.count("<table") == 1
-    assert len(seen) >= 14
+    assert len(seen) >= 15
 
 
 def test_text_of_the_data_is_escaped():
