@@ -5,6 +5,7 @@ on a given day and are not run again.
 """
 
 import importlib
+import json
 import re
 import shlex
 import subprocess
@@ -153,8 +154,44 @@ def folder(tmp_path):
         table.to_csv(folder / name, index=False)
     table.drop(columns="y").to_csv(folder / "new.csv", index=False)
     first = pd.read_csv(sample_table(folder / "parts.csv", n_rows=80))["quality"][0]
+    votes = [(task, person, table["y"][task]) for task in range(n) for person in ("ann", "bob", "cy")]
+    pd.DataFrame(votes, columns=["task", "worker", "label"]).to_csv(folder / "votes.csv", index=False)
+    _write_exports(folder, truth)
     (folder / "decisions.csv").write_text(f"row,id,given,decision,label\n0,p0000,{first},right,{first}\n")
     return folder
+
+
+def _write_exports(folder, truth):
+    """What annotation tools export, as docs/bridges.md names it."""
+    names, texts = (
+        np.array(["bad", "good"])[truth],
+        [f"a {'fine' if t else 'poor'} thing {i}" for i, t in enumerate(truth)],
+    )
+    people = ("ann", "bob")
+
+    def put(name, rows):
+        (folder / name).write_text("\n".join(json.dumps(row) for row in rows) + "\n", encoding="utf-8")
+
+    choice = [[{"from_name": "sentiment", "type": "choices", "value": {"choices": [name]}}] for name in names]
+    tasks = [
+        {
+            "id": i,
+            "data": {"text": text, "length": len(text)},
+            "annotations": [{"completed_by": person, "result": choice[i]} for person in (1, 2)],
+        }
+        for i, text in enumerate(texts)
+    ]
+    (folder / "export.json").write_text(json.dumps(tasks), encoding="utf-8")
+    put("all.jsonl", ({"id": i, "text": t, "label": [name]} for i, (t, name) in enumerate(zip(texts, names))))
+    put(
+        "votes.jsonl",
+        ({"id": i, "annotator": who, "label": [name]} for i, name in enumerate(names) for who in people),
+    )
+    accepted = [{"_input_hash": i, "text": t, "accept": [name], "options": [{"id": "bad"}, {"id": "good"}]}
+                for i, (t, name) in enumerate(zip(texts, names))]  # fmt: skip
+    put("annotations.jsonl", (row | {"answer": "accept", "_annotator_id": "ann"} for row in accepted))
+    binary = ({"text": t, "label": "good", "answer": "accept" if v else "reject"} for t, v in zip(texts, truth))
+    put("binary.jsonl", binary)
 
 
 @pytest.mark.parametrize("added", [SHORTENED, pytest.param({}, marks=pytest.mark.slow)], ids=["shortened", "whole"])
@@ -173,6 +210,8 @@ def test_every_command_runs(folder, monkeypatch, added):
         if any(command.split(" #")[0].startswith(prefix) for prefix in NOT_RUN):
             continue
         words = shlex.split(f"{command} {added.get(command, '')}")
+        if words[:2] == ["floral", "review"] and "--to" not in words:
+            words.append("--finish")  # it would serve its page until it is stopped
         assert words[0] == "floral", f"{page}: who runs {command!r}? mark the block with <!-- not run: reason -->"
         if alone:
             words[0] = str(Path(sys.executable).with_name("floral"))

@@ -109,7 +109,7 @@ def page_data(result: LabelIssues, *, frame: Any, ids: list[str] | None, most_ro
         "ids": None if ids is None else [ids[row] for row in kept],
         "given": result.given[kept].tolist(),
         "suggested": result.suggested[kept].tolist(),
-        "score": np.round(result.score[kept], 6).tolist(),
+        "score": result.score[kept].tolist(),  # all digits: the page sorts by it as `ranking` does
         "model": np.round(1 - result.probability[kept, result.given[kept]].astype(float), 3).tolist(),
         "near": np.round(result.neighbour_disagreement[kept], 3).tolist(),
         "why": bits,

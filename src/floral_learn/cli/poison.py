@@ -214,7 +214,7 @@ def make_surrogate(name: str, attack: str) -> Any:
     from floral_learn.attacks import ATTACKS
 
     choices = {
-        "svc": SVC(C=10.0),
+        "svc": SVC(),
         "logistic": LogisticRegression(max_iter=1000),
         "forest": RandomForestClassifier(),
         "mlp": MLPClassifier(hidden_layer_sizes=(32, 32), max_iter=500),
