@@ -105,7 +105,7 @@ def publish(args: argparse.Namespace) -> None:
         f"{where['date'][:10]}, commit {where['commit']}, {where['system']}, {seconds / 60:.0f} min: `{command}`. "
         f"{ROWS} training rows, {args.splits} splits, {len(ATTACKS)} attacks at 10 and 30 % (alfa-tilt on two classes "
         "only) and clean labels. Cell by cell: [defenses.csv](results/arena/defenses.csv).",
-        f"**On {unseen.data.nunique()} data sets on which no number of the library's rules was chosen** "
+        f"**On {unseen.data.nunique()} data sets on which no number of the present rules was chosen** "
         f"({', '.join(UNSEEN)}): {arena_card(unseen).strip()}",
         f"**On {seen.data.nunique()} on which one was** ({', '.join(SEEN)}): {arena_card(seen).strip()}",
         "**By attack**, all data sets: mean accuracy less that of `SVC()` over poisoned cells.",

@@ -31,7 +31,7 @@ NOTES = sorted(RESULTS.glob("*/run.json"))
 
 
 #: Folders whose time is not known in full. Every run notes its time now: no folder may be added.
-NOT_TIMED = {"arena", "more-problems"}
+NOT_TIMED = {"more-problems"}
 OF_A_MACHINE = {"commit", "python", "numpy", "scikit-learn", "system", "results_version"}
 
 
