@@ -48,7 +48,7 @@ def certify(
 
     from floral_learn import CertifiedKernelClassifier
     from floral_learn.certify.page import headline, render
-    from floral_learn.files.atomic_files import write_all
+    from floral_learn.files.file_sets import write_set
     from floral_learn.tables.csv_cells import frame_bytes
 
     table = columns.read(source).check_classes(least=2)
@@ -96,7 +96,7 @@ def certify(
         notes=notes,
     )
     files = {out / "page.html": page.encode(), out / "certificates.csv": frame_bytes(frame)}
-    write_all(files)
+    write_set(files, "floral certify")
     typer.echo(headline(found.flips, found.n_labels))
     typer.echo("holds for a kernel ridge regression with settings that no label has chosen; the page names them")
     typer.echo(f"wrote {', '.join(str(path) for path in files)} ({time.perf_counter() - started:.1f} s)")
