@@ -14,7 +14,6 @@ import csv
 import io
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -29,38 +28,15 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 import fuzz_cases as cases
+import fuzz_doors
 import fuzz_files
-from fuzz_cases import Count
+from fuzz_cases import Count, invoke
 
 from floral_learn import TableEncoder, load, read_table
 from floral_learn.files import ModelFileError
 from floral_learn.tables import TableError
 
-CLOCK = re.compile(r"[0-9]{2}:[0-9]{2}:[0-9]{2} ")  # lines of progress
 CALL = [sys.executable, "-c", "from floral_learn.cli import main; main()"]
-
-
-def invoke(arguments):
-    """Run a command in this process; (exit code, stdout, stderr, what was wrong with how it ended)."""
-    from typer.testing import CliRunner
-
-    from floral_learn.cli import make_app
-
-    result = CliRunner().invoke(make_app(), [str(a) for a in arguments])
-    problem = ""
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        problem = f"{type(result.exception).__name__}: {result.exception}"
-    elif "Traceback" in result.output:
-        problem = "a traceback"
-    elif result.exit_code == 2 and len(said := [s for s in result.stderr.splitlines() if not CLOCK.match(s)]) != 1:
-        problem = f"{len(said)} lines of error"
-    elif "FLORAL_DEBUG" in result.stderr or "unexpected keyword" in result.stderr:
-        problem = f"no words for it: {result.stderr.strip()}"
-    elif result.exit_code not in (0, 1, 2):
-        problem = f"exit code {result.exit_code}"
-    elif "Warning" in result.stderr:
-        problem = "a warning of a library"
-    return result.exit_code, result.stdout, result.stderr, problem
 
 
 def counted(count, arguments, what, folder=None):
@@ -392,6 +368,7 @@ PARTS = {
     "interrupts": interrupts,
     "pages": pages,
     **fuzz_files.PARTS,
+    **fuzz_doors.PARTS,
 }
 
 
