@@ -14,6 +14,8 @@ import typer
 from floral_learn.tables.table_error import TableError
 
 from .failures import one_line
+from .say import say
+from .say import say
 
 Section = tuple[str, list[tuple[str, str]]]
 
@@ -76,14 +78,14 @@ def evidence(
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):  # the file's author may write anything there
         raise TableError(f"{source}: what is stored in it about its labels cannot be read") from None
     for title, lines in sections:
-        typer.echo(title)
+        say(title)
         for name, value in lines:
-            typer.echo(f"  {name}: {value}" if name else f"  {value}")
+            say(f"  {name}: {value}" if name else f"  {value}")
     if out is not None:
         from floral_learn.files.atomic_files import write_atomically
 
         write_atomically(out, page(source.name, sections) if out.suffix.lower() == ".html" else card(model, sections))
-        typer.echo(f"wrote {out}")
+        say(f"wrote {out}")
 
 
 def read_facts(path: Path, max_bytes: int) -> tuple[Any, dict[str, Any]]:
