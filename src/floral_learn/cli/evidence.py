@@ -15,7 +15,6 @@ from floral_learn.tables.table_error import TableError
 
 from .failures import one_line
 from .say import say
-from .say import say
 
 Section = tuple[str, list[tuple[str, str]]]
 
