@@ -36,7 +36,7 @@ from floral_learn.game.threads import threads_for_product
 
 Rows = np.ndarray | slice
 FLIPS_SHARE = 20  # the flips of all rounds are kept if they take at most 1 / FLIPS_SHARE of max_memory
-BOLD = 1.5  # times 1 / lambda_max; below 2 a game is stable, and larger steps settle sooner
+BOLD = 1.5  # times 1 / lambda_max; below 2 steps with unchanged labels are stable, and larger ones settle sooner
 MOVES = 10.0  # times tol: what a game may still move at its last round without a warning
 SVM_TOL = 3e-4  # KKT residual at which a game without an attacker is solved; SVC's default is 1e-3
 SVM_OFF = 1e-2  # KKT residual above which the last round is not good enough to say nothing: a hundredth of the margin

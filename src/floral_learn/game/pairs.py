@@ -198,7 +198,7 @@ class PairedGram(Gram):
     def steepest(self, labels: np.ndarray, weight: np.ndarray | None, rounds: int = 12) -> np.ndarray:
         """lambda_max of each pair's centred (and weighted) kernel, (P,), by power iterations from the labels.
 
-        A little below the true one at most, and a step of 1 / lambda_max is stable up to twice as much.
+        A little below the true one at most; with unchanged labels a step is stable up to 2 / lambda_max.
         """
         backend, member = self.backend, self.pairs.member
         root = np.where(member, 1.0 if weight is None else np.sqrt(np.maximum(weight, 0)), 0.0)
