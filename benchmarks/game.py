@@ -305,7 +305,8 @@ def main():
     quick = args.quick
     print(f"{begin(trial=True).heading()}, Python {platform.python_version()}, numpy {np.__version__}")
     if args.part == "step":
-        return step_constants()
+        step_constants()
+        return
     if args.part != "rounds":
         several_classes(1 if quick else 3)
         default_fits(busy=False)
