@@ -145,7 +145,7 @@ class GameClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             with self._watched(running, problem, log) as callback:
                 result = play_problem(problem, state, callback)
             warn_if_unsettled(problem, result)
-            return self._become(fitted_attributes(problem, result.state))
+            return self._become(fitted_attributes(problem, result.state, result))
 
     _resume = with_callbacks(_fit)
     _validated_fit = with_callbacks(_fit_context(prefer_skip_nested_validation=True)(_fit))

@@ -189,13 +189,14 @@ def _uneven(X: Any) -> bool:
     return bool(len(spread)) and float(spread.max()) > UNEVEN * float(spread.min())
 
 
-def fitted_attributes(problem: Problem, state: GameState) -> dict[str, Any]:
-    """Every fitted attribute, from the state of the game after any closed round."""
+def fitted_attributes(problem: Problem, state: GameState, result: GameResult | None = None) -> dict[str, Any]:
+    """Every fitted attribute, from the state of the game after any closed round, or from its `result` at the end."""
     settings = problem.settings
     data, game, gram, pairs = problem.data, problem.game, problem.gram, problem.pairs
     backend, n, rows = gram.backend, len(data.labels), problem.rows
-    result = result_of(game, state, average=settings.average and not problem.solved)
-    weights, bias = result.mean_weights, result.mean_bias
+    average = settings.average and not problem.solved
+    result = result or result_of(game, state, average)
+    weights, bias = (result.mean_weights, result.mean_bias) if average else (result.weights, result.bias)
     dual, cap = result.dual, np.broadcast_to(backend.numpy(game.cap), result.dual.shape)
     load = np.divide(dual, cap, out=np.zeros_like(dual), where=cap > 0)
     flip_rate = result.flip_rate
