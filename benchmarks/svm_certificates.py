@@ -54,7 +54,7 @@ if __name__ == "__main__":
     print(f"{begin(trial=True).heading()}\n")
     at = " / ".join(f"{C:g}" for C in COSTS)
     print(
-        f"| data | C up to which f is linear | SVC's duals at their bound, C = {at} | SVC() | SVM of that C | ridge | majority |"
+        f"| data | linear up to C | duals of SVC at their bound, C = {at} | SVC() | SVM, small C | ridge | majority |"
     )
     print("|---|---:|---:|---:|---:|---:|---:|")
     for name in TABLES:
