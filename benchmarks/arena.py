@@ -1,8 +1,9 @@
 """What ContradictedLabels brings behind four models, told nothing: accuracy minus that of the same plain model.
 
 python benchmarks/arena.py run --out FOLDER --minutes 9    every cell, beside CleanLearning (cleanlab); resumable
-python benchmarks/arena.py rules --out FOLDER              other rules on the same evidence, one data set left out in turn
+python benchmarks/arena.py rules --out FOLDER              the same for other rules on the same evidence
 python benchmarks/arena.py table --out FOLDER              the tables of docs/results/arena.md
+python benchmarks/arena.py rules-table --out FOLDER        every rule, and the one chosen on all other data sets
 
 28 data sets: those of `floral_bench.arena_data` that need no embeddings, and a9a, elec2, students, trec and catdog. One
 split each, at most 400 training and 1,000 test rows; clean labels and four kinds of flips at 10 and 30 %.

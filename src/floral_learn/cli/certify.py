@@ -12,6 +12,7 @@ from floral_learn.tables.table_error import TableError
 
 from .failures import one_line
 from .options import KINDS, with_table_options
+from .say import say
 
 NAMED = 20  # labels that certificates.csv names for each row
 
@@ -53,12 +54,12 @@ def certify(
 
     table = columns.read(source).check_classes(least=2)
     labels = table.labels
-    typer.echo(f"{source.name}: {len(table):,} rows, {len(table.classes)} classes")
+    say(f"{source.name}: {len(table):,} rows, {len(table.classes)} classes")
     encoder = columns.encoder(seed)
     X = encoder.fit_transform(table.features)
     notes = [*table.notes, *encoder.notes_]
     for note in notes:
-        typer.echo(f"  {note}")
+        say(f"  {note}")
     clf = CertifiedKernelClassifier(possible_flips=parse_flips(flip, table.classes))
     clf.fit(X, labels, sample_weight=table.weights, trusted=table.trusted)
     able = np.arange(len(table)) if table.weights is None else np.flatnonzero(table.weights > 0)
@@ -66,16 +67,16 @@ def certify(
         notes.append(
             f"only these labels can be wrong: {', '.join(flip)} (the label that may be replaced = the new one)"
         )
-        typer.echo(f"  {notes[-1]}")
+        say(f"  {notes[-1]}")
     asked = able
     if len(able) > rows:
         asked = np.sort(np.random.default_rng(seed).choice(able, rows, replace=False))
         notes.append(f"{rows:,} of {len(able):,} rows were drawn at random and certified")
-        typer.echo(f"  {notes[-1]}")
+        say(f"  {notes[-1]}")
     found = clf.held_out_certificate(asked)
     names = [str(number) for number in table.rows.tolist()] if table.ids is None else table.ids.tolist()
     if seen := int((found.flips < 0).sum()):
-        typer.echo(f"  {seen:,} predictions are ties: nothing is promised of them")
+        say(f"  {seen:,} predictions are ties: nothing is promised of them")
     frame = pd.DataFrame(
         {
             "row": table.rows[asked],
@@ -97,9 +98,9 @@ def certify(
     )
     files = {out / "page.html": page.encode(), out / "certificates.csv": frame_bytes(frame)}
     write_all(files)
-    typer.echo(headline(found.flips, found.n_labels))
-    typer.echo("holds for a kernel ridge regression with settings that no label has chosen; the page names them")
-    typer.echo(f"wrote {', '.join(str(path) for path in files)} ({time.perf_counter() - started:.1f} s)")
+    say(headline(found.flips, found.n_labels))
+    say("holds for a kernel ridge regression with settings that no label has chosen; the page names them")
+    say(f"wrote {', '.join(str(path) for path in files)} ({time.perf_counter() - started:.1f} s)")
 
 
 def parse_flips(texts: list[str], classes: Any) -> dict[Any, list[Any]] | None:

@@ -12,6 +12,7 @@ import typer
 from floral_learn.tables.table_error import TableError
 
 from .failures import one_line
+from .say import say
 
 Section = tuple[str, list[tuple[str, str]]]
 
@@ -47,14 +48,14 @@ def evidence(
     model, facts = read_facts(source, max_bytes)
     sections = describe(source, model, facts)
     for title, lines in sections:
-        typer.echo(title)
+        say(title)
         for name, value in lines:
-            typer.echo(f"  {name}: {value}" if name else f"  {value}")
+            say(f"  {name}: {value}" if name else f"  {value}")
     if out is not None:
         from floral_learn.files.atomic_files import write_atomically
 
         write_atomically(out, page(source.name, sections) if out.suffix.lower() == ".html" else card(model, sections))
-        typer.echo(f"wrote {out}")
+        say(f"wrote {out}")
 
 
 def read_facts(path: Path, max_bytes: int) -> tuple[Any, dict[str, Any]]:

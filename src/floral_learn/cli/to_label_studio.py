@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import typer
 
 from floral_learn.tables.table_error import TableError
+
+from .say import say
 
 TARGETS = ("label-studio",)
 FIRST = 100  # tasks in the order of what their answer would settle; the others by how probably they are wrong
@@ -49,10 +50,10 @@ def review_tasks(source: Path, out: Path, columns: Any, seed: int | None) -> Non
         raise TableError(f"--out {out} must be a folder, or a new one in a folder that exists")
     table = columns.read(source).check_classes()
     encoder = columns.encoder()
-    typer.echo(f"{len(table):,} rows, {len(table.classes)} classes")
+    say(f"{len(table):,} rows, {len(table.classes)} classes")
     X = encoder.fit_transform(table.features)
     for note in [*table.notes, *encoder.notes_]:
-        typer.echo(f"  {note}")
+        say(f"  {note}")
     review = LabelReview(X, table.labels, trusted=table.trusted, groups=table.groups, random_state=seed)
     wrong = review.wrong_probability
     first = review.ask(min(FIRST, len(table) if table.trusted is None else int((~table.trusted).sum())))
@@ -64,4 +65,4 @@ def review_tasks(source: Path, out: Path, columns: Any, seed: int | None) -> Non
     suggested = review.classes[probability.argmax(axis=1)]
     files = task_files(table, table.rows[order], suggested, probability.max(axis=1), out)
     write_all(files)
-    typer.echo(f"wrote {', '.join(map(str, files))}: {len(order):,} tasks, the first {len(first)} to be asked first")
+    say(f"wrote {', '.join(map(str, files))}: {len(order):,} tasks, the first {len(first)} to be asked first")

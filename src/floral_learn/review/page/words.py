@@ -71,14 +71,14 @@ def ten_more(misread: float, gain: float, n: int) -> str:
     if round(gain) < 1:
         return "Ten more answers would probably change no further label."
     return (
-        f"About {count(misread)} of {n:,} are probably still misread. "
+        f"About {count(misread)} of {n:,} are probably still wrong. "
         f"Ten more answers would set about {round(gain):,} of them right."
     )
 
 
 def too_early() -> dict[str, Any]:
     """What is said about stopping before anything is known."""
-    return {"now": False, "words": f"Go on: a first picture takes about {FIRST_ANSWERS} answers."}
+    return {"now": False, "words": f"Go on: a first estimate takes about {FIRST_ANSWERS} answers."}
 
 
 def stop(enough: bool) -> dict[str, Any]:
