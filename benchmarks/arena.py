@@ -102,44 +102,54 @@ class Scores:
 def run(args):
     """One line per cell, model and method; to measure a changed rule anew, take its lines out of cells.csv.
 
-    Data sets take turns, so that a run that is cut short has the same attacks of all of them.
+    The cheap models come first and data sets take turns, so that a run that is cut short has the same cells of all.
     """
     path, end = args.out / "cells.csv", time.monotonic() + 60 * args.minutes
     done = finished(path)
-    for method, (attack, level), name in product(args.methods or METHODS, KINDS, SETS):
-        if (name, attack, level, method) in done:
+    for model, method, (attack, level), name in product(MODELS, METHODS, KINDS, SETS):
+        if (name, attack, level, model, method) in done:
             continue
         if time.monotonic() > end:
             return
         scores = Scores.of_data(name)
-        found = METHODS[method](scores.X, flipped(scores.X, scores.y, attack, level), scores)
-        scored = [(model, method, n, f"{right:.4f}", f"{even:.4f}") for model, n, (right, even) in found]
-        append(path, [(name, attack, level, *rest) for rest in scored])
+        dropped, (right, even) = METHODS[method](model, name, attack, level, scores)
+        append(path, [(name, attack, level, model, method, dropped, f"{right:.4f}", f"{even:.4f}")])
 
 
-def plain(X, given, scores):
-    return [(model, 0, scores.of(model, given, np.ones(len(X), dtype=bool))) for model in MODELS]
+def plain(model, name, attack, level, scores):
+    given = labels_of(name, attack, level)
+    return 0, scores.of(model, given, np.ones(len(given), dtype=bool))
 
 
-def contradicted(X, given, scores):
-    rule = ContradictedLabels(random_state=0)
-    rule.fit_resample(X, given)
-    kept = np.isin(np.arange(len(X)), rule.sample_indices_)
-    return [(model, int((~kept).sum()), scores.of(model, given, kept)) for model in MODELS]
+def contradicted(model, name, attack, level, scores):
+    kept = kept_rows(name, attack, level)
+    return int((~kept).sum()), scores.of(model, labels_of(name, attack, level), kept)
 
 
-def clean_learning(X, given, scores):
+def clean_learning(model, name, attack, level, scores):
     from cleanlab.classification import CleanLearning
 
-    present, codes = np.unique(given, return_inverse=True)
-    for model, make in MODELS.items():
-        certain = SVC(probability=True, random_state=0) if model == "SVC" else make()
-        made = CleanLearning(certain, seed=0, find_label_issues_kwargs={"n_jobs": 1}).fit(X, codes)
-        dropped = int(made.get_label_issues()["is_label_issue"].sum())
-        yield model, dropped, scores.judged(present[made.predict(scores.X_test)])
+    present, codes = np.unique(labels_of(name, attack, level), return_inverse=True)
+    certain = SVC(probability=True, random_state=0) if model == "SVC" else MODELS[model]()
+    made = CleanLearning(certain, seed=0, find_label_issues_kwargs={"n_jobs": 1}).fit(scores.X, codes)
+    dropped = int(made.get_label_issues()["is_label_issue"].sum())
+    return dropped, scores.judged(present[made.predict(scores.X_test)])
 
 
 METHODS = {"plain": plain, "ContradictedLabels": contradicted, "CleanLearning": clean_learning}
+
+
+@cache
+def labels_of(name, attack, level):
+    scores = Scores.of_data(name)
+    return flipped(scores.X, scores.y, attack, level)
+
+
+@cache
+def kept_rows(name, attack, level):
+    rule = ContradictedLabels(random_state=0)
+    rule.fit_resample(Scores.of_data(name).X, labels_of(name, attack, level))
+    return np.isin(np.arange(len(Scores.of_data(name).X)), rule.sample_indices_)
 
 
 def rules(args):
@@ -147,7 +157,7 @@ def rules(args):
     path, end = args.out / "rules.csv", time.monotonic() + 60 * args.minutes
     done = finished(path)
     for (attack, level), name in product(KINDS, SETS):
-        if (name, attack, level, "plain") in done:
+        if (name, attack, level, "SVC", "plain") in done:
             continue
         if time.monotonic() > end:
             return
@@ -182,7 +192,8 @@ def finished(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(",".join(COLUMNS) + "\n")
     with path.open() as stream:
-        return {(row["data"], row["attack"], int(row["level"]), row["method"]) for row in csv.DictReader(stream)}
+        lines = csv.DictReader(stream)
+        return {(row["data"], row["attack"], int(row["level"]), row["model"], row["method"]) for row in lines}
 
 
 def append(path, lines):
@@ -283,6 +294,5 @@ if __name__ == "__main__":
     parser.add_argument("what", choices=list(doings))
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--minutes", type=float, default=9.0, help="stop after so many; the next call goes on")
-    parser.add_argument("--methods", nargs="*", help="of run: only these")
     made = parser.parse_args()
     doings[made.what](made)
