@@ -10,6 +10,7 @@ import typer
 
 from floral_learn.tables.table_error import TableError
 
+from .evidence import certificate_facts
 from .failures import one_line
 from .options import KINDS, with_table_options
 from .say import say
@@ -27,7 +28,7 @@ def register(app: typer.Typer) -> None:
 )
 def certify(
     source: Path = typer.Argument(..., metavar="DATA", help=f"data file: {KINDS}"),
-    out: Path = typer.Option(..., "--out", "-o", help="folder for page.html and certificates.csv"),
+    out: Path = typer.Option(..., "--out", "-o", help="folder for page.html, certificates.csv and certificate.json"),
     flip: list[str] = typer.Option([], "--flip", help="what can be wrong: spam=ham, and nothing else (repeatable)"),
     rows: int = typer.Option(2000, "--rows", min=1, help="most rows to certify; more are drawn at random"),
     seed: int = typer.Option(0, "--seed", "-s", min=0, help="random seed of that draw"),
@@ -36,8 +37,8 @@ def certify(
     """Say how many wrong labels of DATA predictions survive, whichever they are.
 
     Each row is predicted by a kernel ridge regression from the labels of all other rows. OUT gets page.html (open it in
-    any browser) and certificates.csv (per row: prediction, wrong labels survived, and which labels would turn it). DATA
-    itself is never changed.
+    any browser), certificates.csv (per row: prediction, wrong labels survived, and which labels would turn it) and
+    certificate.json, for `floral evidence --with OUT`. DATA itself is never changed.
     """
     started = time.perf_counter()
     if out.exists() and not out.is_dir():
@@ -49,7 +50,7 @@ def certify(
 
     from floral_learn import CertifiedKernelClassifier
     from floral_learn.certify.page import headline, render
-    from floral_learn.files.atomic_files import write_all
+    from floral_learn.files.file_sets import write_set
     from floral_learn.tables.csv_cells import frame_bytes
 
     table = columns.read(source).check_classes(least=2)
@@ -96,11 +97,15 @@ def certify(
         training_labels=labels,
         notes=notes,
     )
-    files = {out / "page.html": page.encode(), out / "certificates.csv": frame_bytes(frame)}
-    write_all(files)
+    files = {
+        out / "page.html": page.encode(),
+        out / "certificates.csv": frame_bytes(frame),
+        out / "certificate.json": certificate_facts(source, found, flip),
+    }
+    write_set(files, "floral certify")
     say(headline(found.flips, found.n_labels))
     say("holds for a kernel ridge regression with settings that no label has chosen; the page names them")
-    say(f"wrote {', '.join(str(path) for path in files)} ({time.perf_counter() - started:.1f} s)")
+    say(f"wrote {', '.join(path.name for path in files)} in {out} ({time.perf_counter() - started:.1f} s)")
 
 
 def parse_flips(texts: list[str], classes: Any) -> dict[Any, list[Any]] | None:

@@ -44,7 +44,7 @@ def task_files(table: Any, numbers: Any, suggested: Any, score: Any, out: Path) 
 def review_tasks(source: Path, out: Path, columns: Any, seed: int | None) -> None:
     """Write the rows of a table as tasks, those first whose answers would settle most."""
     from floral_learn import LabelReview
-    from floral_learn.files.atomic_files import write_all
+    from floral_learn.files.file_sets import write_set
 
     if not out.parent.is_dir() or (out.exists() and not out.is_dir()):
         raise TableError(f"--out {out} must be a folder, or a new one in a folder that exists")
@@ -64,5 +64,5 @@ def review_tasks(source: Path, out: Path, columns: Any, seed: int | None) -> Non
     probability = review.label_probability[order]
     suggested = review.classes[probability.argmax(axis=1)]
     files = task_files(table, table.rows[order], suggested, probability.max(axis=1), out)
-    write_all(files)
+    write_set(files, "floral review --to label-studio")
     say(f"wrote {', '.join(map(str, files))}: {len(order):,} tasks, the first {len(first)} to be asked first")

@@ -123,6 +123,10 @@ def commands(out: Path, table: Path, label: str) -> list[dict[str, str]]:
                 "Train another model on the cleaned table",
                 ("train", str(cleaned), "--label", label, "--out", "other.skops"),
             ),
+            (
+                "Say what the labels behind the model rest on, as a page for others",
+                ("evidence", str(out / "model.skops"), "--out", "evidence.html"),
+            ),
             ("Go on with this review later", ("review", str(table), "--label", label, "--out", str(out))),
         )
     ]
