@@ -221,7 +221,7 @@ def _notes(found: VoteAggregation) -> list[str]:
             "people contradict the rest that nobody can tell who is right. Known answers (gold) settle it."
         )
     if contested := int(found.contested.sum()):
-        notes.append(f"{contested:,} tasks have two readings that are nearly as likely; they need another answer.")
+        notes.append(f"Tasks with two labels that are nearly as likely: {contested:,}. They need another answer.")
     return notes
 
 
