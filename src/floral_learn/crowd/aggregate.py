@@ -65,10 +65,11 @@ class VoteAggregation(Shown):
 
     @property
     def decided(self) -> np.ndarray:
-        """(n,) False where two groups of people contradict each other and neither clearly outvotes the other.
+        """(n,) True where the label's probability is 0.75 or more and nobody contradicts it who may be right.
 
-        Which of them is right is not in the votes. `labels` and `probability` (hardly above one half there) are filled
-        in all the same; known answers (`gold`) settle it.
+        False on every task where a reading and its mirror image, or two readings that contradict each other on most
+        tasks, explain the votes alike: which of them is right is not in the votes. `labels` and `probability` are
+        filled in all the same; known answers (`gold`) settle it.
         """
         return self.solution.decided
 
