@@ -216,10 +216,12 @@ def _notes(found: VoteAggregation) -> list[str]:
             "people who lie together would win, and nothing in the votes would show it: answer some tasks (gold)."
         )
     if open_items := len(found.undecided):
-        notes.append(
-            f"{open_items:,} tasks are not decided: their votes are too few or contradict each other, or so many "
-            "people contradict the rest that nobody can tell who is right. Known answers (gold) settle it."
+        why = (
+            "their votes are too few or contradict each other. Another vote or a known answer (gold) settles them."
+            if solution.settled
+            else "so many people contradict the rest that nobody can tell who is right. Known answers (gold) settle it."
         )
+        notes.append(f"{open_items:,} tasks are not decided: {why}")
     if contested := int(found.contested.sum()):
         notes.append(f"{contested:,} tasks have two readings that are nearly as likely; they need another answer.")
     return notes
