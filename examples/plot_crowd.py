@@ -1,6 +1,6 @@
 """
-Votes of people who lie together
-==================================
+Votes of annotators who agree on false answers
+================================================
 
 Twenty people label digits, about three votes per image. Some of them are owned by an attacker and send each class to
 the next one. Counting votes follows them; weighing people by what else they said does not.

@@ -33,6 +33,7 @@ PAGES = [
 ]
 # Their rooms run these, with checks of their own.
 ELSEWHERE = {"attacks.md", "audit.md", "defenses.md", "theory-diagnostics.md", "scale.md", "neural.md", "crowd.md"}
+ELSEWHERE |= {"boosting.md"}  # below, with the libraries that are installed
 BLOCK = re.compile(r"(?:<!-- not run: (?P<reason>[^>]+) -->\n)?^```(?P<kind>\w*)\n(?P<code>.*?)^```", re.S | re.M)
 # Commands that cannot run inside a test, wherever they stand.
 NOT_RUN = {
@@ -64,6 +65,53 @@ def test_python_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
     for code in blocks(page, "python"):
         exec(compile(code, name_of(page), "exec"), names)
     plt.close("all")
+
+
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm", "catboost", "sklearn.ensemble"])
+def test_the_page_on_boosting_runs_with_each_library_that_is_installed(library, tmp_path, monkeypatch):
+    pytest.importorskip(library)
+    monkeypatch.chdir(tmp_path)
+    first, *others = blocks(DOCS / "boosting.md", "python")
+    (block,) = [code for code in others if f"from {library} import" in code]
+    names = {}
+    for code in (first, block):
+        exec(compile(code, "boosting.md", "exec"), names)
+    given, asked = names["trees"].fit(names["X"], names["y"]), names["review"].train(names["trees"])
+    test = names["X_test"], names["y_test"]
+    assert asked.score(*test) > given.score(*test) + 0.1
+
+
+# What people look for, and the page that should be among the first three.
+SEARCHED = {
+    "three annotators": "crowd",
+    "inter-annotator": "crowd",
+    "xgboost": "boosting",
+    "label noise": "audit",
+    "data poisoning": "threat-model",
+}
+
+
+@pytest.mark.parametrize(("query", "page"), SEARCHED.items())
+def test_the_search_of_the_site_has_the_right_page_among_the_first_three(query, page):
+    """By Sphinx's rule a main index entry counts 100 x its share of the query, a title at most 16, words less."""
+    entries = {}
+    for path in DOCS.glob("*.md"):
+        for line in re.findall(r"^:::\{index\} (.+)$", path.read_text(encoding="utf-8"), re.M):
+            for entry in line.split(","):
+                assert entry.strip().startswith("! "), f"{path.name}: entries that are not main come last"
+                entry = entry.strip()[2:].lower()
+                if query in entry and len(query) >= len(entry) / 2:
+                    score = round(100 * len(query) / len(entry))
+                    entries[path.stem] = max(score, entries.get(path.stem, 0))
+    assert entries[page] > 16
+    assert sum(score >= entries[page] for score in entries.values()) <= 3
+
+
+@pytest.mark.slow
+def test_the_page_on_cost_has_the_table_of_the_rows():
+    script = ROOT / "benchmarks" / "cost.py"
+    done = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def commands():

@@ -213,7 +213,8 @@ def _notes(found: VoteAggregation) -> list[str]:
     if share > 0.6 * limit:
         notes.append(
             f"About {share:.0%} of the votes come from people whose answers do not fit the rest. Above {limit:.0%}, "
-            "people who lie together would win, and nothing in the votes would show it: answer some tasks (gold)."
+            "annotators who agree on false answers would win, and nothing in the votes would show it: answer some "
+            "tasks (gold)."
         )
     if open_items := len(found.undecided):
         why = (
