@@ -60,7 +60,9 @@ def test_too_many_doubtful_votes_are_said_aloud():
     result = poison_votes(votes, y=y, attack="pair", budget=0.34, missing=-1, random_state=0)
     notes = aggregate_votes(result.votes, missing=-1, random_state=0).notes
     assert any("agree on false answers would win" in note for note in notes)
-    assert not any("agree on false answers" in note for note in aggregate_votes(votes, missing=-1, random_state=0).notes)
+    assert not any(
+        "agree on false answers" in note for note in aggregate_votes(votes, missing=-1, random_state=0).notes
+    )
 
 
 def test_next_tasks_asks_people_who_have_not_voted_about_unsure_items():
