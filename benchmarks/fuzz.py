@@ -12,7 +12,6 @@ among the features, code that ran. The last column must be 0.
 import argparse
 import contextlib
 import csv
-import datetime
 import io
 import json
 import multiprocessing
@@ -39,6 +38,7 @@ import fuzz_doors
 import fuzz_files
 from fuzz_cases import Count, invoke
 
+from floral_bench.reporting.making import begin
 from floral_learn import TableEncoder, load, read_table
 from floral_learn.files import ModelFileError
 from floral_learn.tables import TableError
@@ -432,32 +432,17 @@ def table(found):
     return "\n".join([*lines, "| **together** | " + " | ".join(together) + " |"])
 
 
-def heading(found, seconds, command):
+def heading(found, seconds, run):
     """When, where and at which commit the counts were made, in words."""
-    environment = versions()
-    own, others = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
-    processor = sum(part.ru_utime + part.ru_stime for part in (own, others))
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    processor = sum(part.ru_utime + part.ru_stime for part in used)
     together = sum(count.tried for count in found.values())
     changed = sum(found[title].tried for title in BYTES if title in found)
-    names = ("python", "scikit-learn", "skops", "pandas", "polars")
+    libraries = ", ".join(f"{name} {metadata.version(name)}" for name in ("scikit-learn", "skops", "pandas", "polars"))
     return (
-        f"Made on {datetime.date.today():%-d %B %Y} at {environment['commit']} by `{command}`: {together:,} attacks in "
-        f"{seconds / 60:.0f} minutes ({processor / 60:.0f} of processor time), {changed:,} of them byte changes of one "
-        f"file. {', '.join(f'{name} {environment[name]}' for name in names)}, {environment['system']}."
+        f"{run.heading()}. {together:,} attacks in {seconds / 60:.0f} minutes ({processor / 60:.0f} of processor), "
+        f"{changed:,} of them byte changes of one file; Python {platform.python_version()}, {libraries}."
     )
-
-
-def versions():
-    """Versions of what was attacked, and the commit, marked where the tree differs from it."""
-    git = ["git", "-C", str(Path(__file__).parent)]
-    commit = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout
-    dirty = subprocess.run(
-        [*git, "status", "--porcelain", "--untracked-files=no"], capture_output=True, text=True, check=False
-    ).stdout
-    found = {name: metadata.version(name) for name in ("scikit-learn", "skops", "pandas", "polars")}
-    known = commit.strip() + (" and changes" if dirty.strip() else "")
-    system = f"{platform.system()}, {os.cpu_count()} cores"
-    return {**found, "python": platform.python_version(), "commit": known or "no commit", "system": system}
 
 
 def put_into(page, text):
@@ -477,11 +462,10 @@ def main():
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--page", type=Path, help="page whose table is replaced")
     chosen = parser.parse_args()
-    started = time.perf_counter()
+    started, making = time.perf_counter(), begin(trial=True)
     tell = lambda line: print(line, file=sys.stderr, flush=True)  # noqa: E731
     found = run(chosen.only, chosen.scale, chosen.seed, tell, chosen.jobs)
-    command = " ".join(["python", "benchmarks/fuzz.py", *sys.argv[1:]])
-    text = f"{heading(found, time.perf_counter() - started, command)}\n\n{table(found)}"
+    text = f"{heading(found, time.perf_counter() - started, making)}\n\n{table(found)}"
     print(text)
     if chosen.page:
         put_into(chosen.page, text)

@@ -363,7 +363,8 @@ def test_the_workflow_runs_make_test_on_every_python_that_the_package_claims():
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8"))
     claimed = re.findall(r"Python :: (3\.\d+)", (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     jobs = workflow["jobs"]
-    assert jobs["test"]["strategy"]["matrix"]["python"] == claimed
+    # The workflow may try a newer Python than those on which the tests have been seen to pass.
+    assert jobs["test"]["strategy"]["matrix"]["python"][: len(claimed)] == claimed
     oldest = re.search(r"scikit-learn>=(\d+\.\d+)", (ROOT / "pyproject.toml").read_text(encoding="utf-8"))[1]
     steps = [step.get("run", "") for step in jobs["scikit-learn"]["steps"]]
     versions = [entry["scikit-learn"] for entry in jobs["scikit-learn"]["strategy"]["matrix"]["include"]]

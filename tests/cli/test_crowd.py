@@ -138,6 +138,14 @@ def test_votes_are_poisoned_in_a_copy(files):
     assert set(before["who"][differs]) <= set(liars)
 
 
+def test_an_attack_on_labels_is_refused_on_votes_not_replaced(files):
+    out = files / "bad.csv"
+    done = floral("poison", files / "votes.csv", "--votes", *COLUMNS, "--attack", "farthest", "--out", out)
+    assert done.exit_code == 2
+    assert "attack='farthest' is unknown; choose one of spam, pair" in done.output
+    assert not out.exists()
+
+
 def test_informed_liars_need_the_truth_of_every_item(files):
     options = ("--votes", *COLUMNS, "--attack", "pair", "--budget", "0.3", "--out", files / "bad.csv")
     assert floral("poison", files / "votes.csv", *options, "--truth", files / "truth.csv").exit_code == 0
