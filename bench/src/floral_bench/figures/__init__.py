@@ -57,7 +57,7 @@ def write_figures(results: Results, folder: Path) -> list[Path]:
             if not figure.axes:
                 continue
             stream = io.BytesIO()
-            figure.savefig(stream, format="png", dpi=160, bbox_inches="tight")
+            figure.savefig(stream, format="png", dpi=120, bbox_inches="tight")
             written.append(write_atomically(folder / f"{name}.png", stream.getvalue()))
     return written
 
