@@ -170,7 +170,8 @@ def run(suite: Any, out: Path, jobs: int, retry_errors: bool, device: str | None
         print_costs(console, report)
         known = f"{report.reused} of {report.cells} cells were known" if report.reused else f"{report.cells} cells"
         say(f"{known}, {report.computed} computed in {duration(report.seconds)}")
-        typer.echo(f"wrote tables and figures to {folder}; a page: floral report {folder}")
+        typer.echo(f"wrote tables and figures to {folder}")
+        typer.echo(f"a page of them: floral report {folder}")
         return name_failures(store, suite)
 
 
