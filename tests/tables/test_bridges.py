@@ -164,6 +164,11 @@ def round_trip(data):
     assert read_label_studio_votes("e.json", json.dumps(made)).label == chosen
 
 
+def test_a_missing_cell_is_an_empty_one_in_a_task():
+    made = json.loads(label_studio_tasks([{"a": None, "b": 1}, {"b": float("nan"), "c": "x"}], ["u", "v"], [0.5, 0.5]))
+    assert [task["data"] for task in made] == [{"a": "", "b": 1, "c": ""}, {"a": "", "b": "", "c": "x"}]
+
+
 def test_the_configuration_names_what_the_tasks_name():
     from xml.etree import ElementTree
 
