@@ -404,3 +404,12 @@ def test_what_a_killed_benchmark_left_is_removed(tmp_path):
     assert _progress_file(store) == alive.resolve()
     assert not left.exists()
     assert alive.exists()
+
+
+def test_a_class_spelled_in_two_ways_is_named(tmp_path):
+    from floral_bench.cli.bench_data import suite_for_file
+
+    names = ["Graduate", "graduate ", "Dropout"]
+    (tmp_path / "t.csv").write_text("a,y\n" + "".join(f"{i / 9:.2f},{names[i % 3]}\n" for i in range(60)))
+    suite = suite_for_file(tmp_path / "t.csv", "y", ["random"], {})
+    assert any("'graduate' (20 rows) and 'Graduate' (20 rows) differ only in case" in note for note in suite.notes)

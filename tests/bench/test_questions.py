@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import make_blobs
 from sklearn.svm import SVC
 from typer.testing import CliRunner
 
@@ -17,6 +18,7 @@ from floral_bench.questions.goals import goal_rows
 from floral_bench.questions.orders import ORDERS, available
 from floral_bench.questions.outputs import card_text, write_questions
 from floral_bench.questions.problems import SharedKernelSVC, problem
+from floral_learn import find_label_issues
 from floral_learn.cli import make_app
 
 
@@ -32,6 +34,12 @@ def test_unknown_methods_and_data_are_refused():
         question_cells(methods=["guess"])
     with pytest.raises(ValueError, match="unknown data set 'sun'"):
         question_cells(data=["sun"])
+
+
+def test_what_an_audit_lists_first_is_what_the_audit_lists_first():
+    X, y = make_blobs(120, centers=2, cluster_std=2.5, random_state=0)
+    listed = find_label_issues(X, y, random_state=np.random.default_rng(3)).ranking
+    np.testing.assert_array_equal(ORDERS["suspicious"](X, y, np.random.default_rng(3)), listed)
 
 
 @pytest.mark.parametrize("order", ["review", "suspicious"])
