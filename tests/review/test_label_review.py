@@ -222,6 +222,28 @@ def test_accuracy_is_counted_in_parts_where_all_rows_are_answered(moons):
     assert found.low < SVC().fit(X[::2], y[::2]).score(X[1::2], y[1::2]) < found.high
 
 
+def test_a_class_that_answers_take_away_is_gone_and_training_says_so(moons):
+    X = moons[0]
+    y = np.where(np.arange(len(X)) < 2, "b", "a")
+    review = LabelReview(X, y, random_state=0)
+    review.answer([0, 1], ["a", "a"])
+    assert (review.labels == "a").all()
+    with pytest.raises(ValueError, match="training needs two classes, and every label is read as a"):
+        review.train(SVC())
+
+
+def test_parts_without_a_class_are_counted_and_compared_all_the_same(moons):
+    X = moons[0][:60]
+    y = np.where(np.arange(60) == 7, 1, 0)  # wherever row 7 is held out, all others are of one class
+    review = LabelReview(X, y, random_state=0)
+    review.answer(np.arange(60), y)
+    for reviewed in (True, False):
+        found = review.accuracy(SVC(), reviewed=reviewed)
+        assert found.checked == 60
+        assert found.low < 59 / 60 < found.high
+    assert review.choose([SVC(), SVC(C=2.0)]).predictions["SVC()"][7] == 0
+
+
 def test_a_class_in_doubt_keeps_as_many_rows_as_it_is_expected_to_have(moons):
     given = moons[2]
     belief = np.column_stack([np.where(given == 0, 0.9, 0.55), np.where(given == 0, 0.1, 0.45)])

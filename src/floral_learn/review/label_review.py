@@ -40,7 +40,7 @@ from floral_learn.review.rows import (
     values_at_a_time,
 )
 from floral_learn.review.rules import RULES
-from floral_learn.review.training import Choice, checked_model, fit_reviewed, training_set
+from floral_learn.review.training import Choice, checked_model, fit_or_constant, fit_reviewed, training_set
 from floral_learn.review.wrong_share import WrongShare, enough_answers, estimated_share
 from floral_learn.tables.frames import frame_from_parts, frame_parts, is_frame
 from floral_learn.tables.rows import read_rows, stack_rows
@@ -339,8 +339,10 @@ class LabelReview(Shown):
         """
         if weighted not in (True, False):
             raise ValueError(f"weighted={weighted!r} must be True or False")
-        every = np.arange(len(self.given))
-        return self._train_on(checked_model(estimator, "estimator"), every, weighted=weighted)
+        checked_model(estimator, "estimator")
+        if len(read := np.unique(self.training_labels)) < 2:
+            raise ValueError(f"training needs two classes, and every label is read as {read[0]!s}; answer other rows first")
+        return self._train_on(estimator, np.arange(len(self.given)), weighted=weighted)
 
     def accuracy(self, estimator: Any, *, confidence: float = 0.95, reviewed: bool = True) -> Accuracy:
         """An interval for the accuracy of `train(estimator)` on rows like these, counted on rows kept out of it.
@@ -368,7 +370,7 @@ class LabelReview(Shown):
             if reviewed:
                 model = blind._train_on(estimator, train)
             else:
-                model = clone(estimator).fit(self._rows.take(train), self.given[train])
+                model = fit_or_constant(clone(estimator), self._rows.take(train), self.given[train])
             guess = model.predict(self._rows.take(rows))
             for row, label in zip(rows, guess, strict=True):
                 code = agreed[row]
