@@ -341,7 +341,8 @@ class LabelReview(Shown):
             raise ValueError(f"weighted={weighted!r} must be True or False")
         checked_model(estimator, "estimator")
         if len(read := np.unique(self.training_labels)) < 2:
-            raise ValueError(f"training needs two classes, and every label is read as {read[0]!s}; answer other rows first")
+            words = f"every label is read as {read[0]!s}"
+            raise ValueError(f"training needs two classes, and {words}; answer other rows first")
         return self._train_on(estimator, np.arange(len(self.given)), weighted=weighted)
 
     def accuracy(self, estimator: Any, *, confidence: float = 0.95, reviewed: bool = True) -> Accuracy:
