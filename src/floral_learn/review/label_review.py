@@ -324,11 +324,13 @@ class LabelReview(Shown):
     def train(self, estimator: Any, *, weighted: bool = True) -> Any:
         """A fitted clone of any scikit-learn classifier, trained on what the answers bear out.
 
-        Labels in regions that answers show to be turned over are corrected. A stray label that only its neighbours
-        contradict stays as given (of two classes), though `labels` may read it otherwise: most classifiers bear such
-        labels better than corrections by another model. Answered and trusted rows are ``trusted`` where fit takes that;
-        a FLORAL ``budget`` that still has its default becomes the share of rows that are still in doubt (right with
-        less than 70 %), at most 5 %. Without answers and groups this is a plain fit.
+        As long as no answer contradicts a label, this is a plain fit. After that rows in doubt weigh less, and labels
+        in regions that answers show to be turned over are corrected, if such corrections would have been right on the
+        answered rows, each held out in turn. A stray label that only its neighbours contradict stays as given (of two
+        classes), though `labels` may read it otherwise: most classifiers bear such labels better than corrections by
+        another model. Answered and trusted rows are ``trusted`` where fit takes that; a FLORAL ``budget`` that still
+        has its default becomes the share of rows that are still in doubt (right with less than 70 %), at most 5 %.
+        `groups` are evidence of their own, and need no answers.
 
         Parameters
         ----------
