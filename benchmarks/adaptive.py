@@ -24,12 +24,20 @@ from sklearn.svm import SVC
 from floral_bench.public_tables import load_table
 from floral_bench.reporting.making import begin, one_commit, write_note
 from floral_learn import FloralClassifier, load_moon, poison
+from floral_learn.attacks import Alfa, AlfaTilt
 from floral_learn.baselines import DEFENSES
 
 DATA = ("moon", "breast cancer", "pima", "phoneme", "spambase")
 ATTACKS = ("none", "random", "near-boundary", "farthest", "alfa", "alfa-tilt", "adaptive")
 SLOW = "lfa"  # sixteen seconds on 500 rows and weak: measured after all others, on as many splits as there is time for
 LEVELS, SPLITS = (0.1, 0.2), range(5)
+_SVM = 10.0  # C of the attackers' SVM
+SETTINGS = {
+    "alfa": {"C": _SVM},
+    "alfa-tilt": {"C": _SVM},
+    "lfa": {"surrogate": SVC(C=_SVM)},
+    "adaptive": {"starts": ("farthest", Alfa(C=_SVM), AlfaTilt(C=_SVM))},
+}
 VICTIMS = {
     "FloralClassifier()": lambda seed, level: FloralClassifier(random_state=seed),
     "FLORAL, budget = level": lambda seed, level: FloralClassifier(budget=level, random_state=seed),
@@ -67,7 +75,7 @@ def measure(name, level, split, attack):
     """Rows of the file for one cell; the defender's seeds are not those of the attacker."""
     X, y, X_test, y_test = rows_of(name, split)
     begin = time.perf_counter()
-    labels = y if attack == "none" else poison(X, y, attack, level, random_state=split).y
+    labels = y if attack == "none" else poison(X, y, attack, level, random_state=split, **SETTINGS.get(attack, {})).y
     seconds = time.perf_counter() - begin
     for victim, make in VICTIMS.items():
         draws = range(3) if "FLORAL" in victim.upper() else range(1)

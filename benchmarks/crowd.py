@@ -24,6 +24,8 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 
+from floral_bench.reporting.environment import environment, publishable
+
 ROOT = Path(__file__).resolve().parents[1]
 CROWDS = ("labelme", "music", "product", "dogs", "rte")
 FEATURED = ("labelme", "music", "product")
@@ -281,7 +283,8 @@ def one(part, arguments):
 def run(parts, folder, jobs, limit):
     """Compute the cells that `folder` lacks, until `limit` seconds have passed."""
     folder.mkdir(parents=True, exist_ok=True)
-    file, began = folder / "rows.jsonl", time.time()
+    file, began, here = folder / "rows.jsonl", time.time(), environment()
+    made = {"commit": here.get("commit"), "system": here["system"]}
     known = {(row["part"], tuple(row["cell"])) for row in read_rows(folder) if "error" not in row}
     order = {"million": 0, "ask": 1}
     wanted = sorted(
@@ -292,7 +295,7 @@ def run(parts, folder, jobs, limit):
         waiting = [pool.submit(one, *task) for task in left]
         try:
             for done in as_completed(waiting, timeout=limit):
-                out.write(json.dumps(done.result()) + "\n")
+                out.write(json.dumps(done.result() | made) + "\n")
                 out.flush()
         except TimeoutError:
             for task in waiting:
@@ -311,18 +314,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("run", "page"))
     parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; page takes none")
-    parser.add_argument("--rows", type=Path, required=True, help="folder of rows.jsonl")
+    parser.add_argument("--rows", type=Path, default=Path("build/crowd"), help="folder of rows.jsonl")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--limit", type=float, default=3600.0, help="seconds")
-    parser.add_argument("--commit", default="", help="page: the commit that was measured")
-    parser.add_argument("--machine", default="16 cores", help="page: where")
     given = parser.parse_args()
     if given.what == "run":
         run(given.parts or list(PARTS), given.rows, given.jobs, given.limit)
     else:
         from crowd_tables import write_page
 
-        write_page(read_rows(given.rows), given.commit, given.machine)
+        rows = read_rows(given.rows)
+        for commit in {row.get("commit") for row in rows}:
+            publishable({"commit": commit})
+        write_page(rows)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import date
 from pathlib import Path
@@ -101,8 +102,9 @@ def of_asking(rows):
     return {"ask": markdown(percent(table, "share"))}
 
 
-def write_page(rows, commit, machine):
+def write_page(rows):
     """Write the tables between the marks of the page, the first line of facts, and cells.csv."""
+    commits, systems = (sorted({row[name] for row in rows}) for name in ("commit", "system"))
     real, tables, (broken, cells) = of_real(rows)
     tables |= of_people(rows) | of_asking(rows)
     big = [row for row in rows if row["part"] == "million"][-1]
@@ -111,8 +113,9 @@ def write_page(rows, commit, machine):
         f"{big['accuracy']:.4f} of the labels right, {big['decided']:.2f} decided."
     )
     tables["facts"] = (
-        f"{date.today()}, commit {commit}, {machine}: `python benchmarks/crowd.py run real people named ask --rows R "
-        f"--jobs 14` and `run million`, then `python benchmarks/crowd.py page --rows R`. "
+        f"{date.today()}, commit {', '.join(commits)}, {'; '.join(systems)}: "
+        f"`python benchmarks/crowd.py run real people named ask --rows R --jobs 14` "
+        f"and `run million`, then `python benchmarks/crowd.py page --rows R`. "
         f"{len(real):,} cells, every one in [cells.csv](crowd/cells.csv)."
     )
     tables["broken"] = f"{broken} of {cells} cells of ours do not keep this"
@@ -123,5 +126,7 @@ def write_page(rows, commit, machine):
     write_atomically(PAGE, text)
     keep = ["crowd", "attack", "level", "draw", "method", "accuracy", "expected", "decided", "right_decided", "covered"]
     order = ["crowd", "attack", "level", "draw", "method"]
+    note = {"commit": ", ".join(commits), "date": str(date.today()), "command": "python benchmarks/crowd.py run"}
+    write_atomically(PAGE.with_suffix("") / "note.json", json.dumps(note, indent=1) + "\n")
     csv = real[keep].sort_values(order).to_csv(index=False, float_format="%.4f")
     write_atomically(PAGE.with_suffix("") / "cells.csv", csv)

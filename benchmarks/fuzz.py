@@ -1,7 +1,8 @@
 """Attack the commands, the files and the fits, and count what happened: the table of docs/results/reliability.md.
 
-    python benchmarks/fuzz.py                 everything, 20,000 attacks, half an hour
+    python benchmarks/fuzz.py                 everything, more than 20,000 attacks, in two processes
     python benchmarks/fuzz.py --only models --scale 0.1
+    python benchmarks/fuzz.py --page docs/results/reliability.md     also puts the table into the page
 
 Every part counts the attempts, how many were refused in one line (or with the one exception that stands for it), how
 many succeeded as if nothing were wrong, and how many failed: a traceback, noise on the terminal, a half file, a label
@@ -13,8 +14,10 @@ import contextlib
 import csv
 import io
 import json
+import multiprocessing
 import os
-import re
+import platform
+import resource
 import shutil
 import signal
 import subprocess
@@ -23,44 +26,24 @@ import tempfile
 import time
 import zipfile
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 import fuzz_cases as cases
+import fuzz_doors
 import fuzz_files
-from fuzz_cases import Count
+from fuzz_cases import Count, invoke
 
+from floral_bench.reporting.making import begin
 from floral_learn import TableEncoder, load, read_table
 from floral_learn.files import ModelFileError
 from floral_learn.tables import TableError
 
-CLOCK = re.compile(r"[0-9]{2}:[0-9]{2}:[0-9]{2} ")  # lines of progress
 CALL = [sys.executable, "-c", "from floral_learn.cli import main; main()"]
-
-
-def invoke(arguments):
-    """Run a command in this process; (exit code, stdout, stderr, what was wrong with how it ended)."""
-    from typer.testing import CliRunner
-
-    from floral_learn.cli import make_app
-
-    result = CliRunner().invoke(make_app(), [str(a) for a in arguments])
-    problem = ""
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        problem = f"{type(result.exception).__name__}: {result.exception}"
-    elif "Traceback" in result.output:
-        problem = "a traceback"
-    elif result.exit_code == 2 and len(said := [s for s in result.stderr.splitlines() if not CLOCK.match(s)]) != 1:
-        problem = f"{len(said)} lines of error"
-    elif "FLORAL_DEBUG" in result.stderr or "unexpected keyword" in result.stderr:
-        problem = f"no words for it: {result.stderr.strip()}"
-    elif result.exit_code not in (0, 1, 2):
-        problem = f"exit code {result.exit_code}"
-    elif "Warning" in result.stderr:
-        problem = "a warning of a library"
-    return result.exit_code, result.stdout, result.stderr, problem
 
 
 def counted(count, arguments, what, folder=None):
@@ -107,7 +90,7 @@ def tables(rng, scale, work):
     count, model = Count(), a_model(work)
     named = list(cases.malformed_tables(rng).items())
     good = cases.good_table(rng)
-    named += [(f"mutation {i}", (".csv", cases.mutated(rng, good))) for i in range(int(200 * scale))]
+    named += [(f"mutation {i}", (".csv", cases.mutated(rng, good))) for i in range(int(120 * scale))]
     if scale < 1:
         named = [named[i] for i in sorted(rng.sample(range(len(named)), max(8, int(len(named) * scale))))]
     for number, (name, (suffix, content)) in enumerate(named):
@@ -176,7 +159,7 @@ def models(rng, scale, work):
     raw, frame = good.read_bytes(), read_table(work / "good.csv", label="y").features
     expected = load(good).decision_function(frame)
     accidents, changes = Count(), Count()
-    for number in range(max(30, int(3000 * scale))):
+    for number in range(max(30, int(2000 * scale))):
         path.write_bytes(cases.mutated(rng, raw))
         try:
             same = np.array_equal(load(path).decision_function(frame), expected)
@@ -209,7 +192,7 @@ def runs(rng, scale, work):
     start = ("bench", "moon", "--methods", "svm-libsvm", "--reps", "1", "--levels", "0", "--out", work / "runs")
     code, _, errors, _ = invoke(start)
     assert code == 0, errors
-    for number in range(max(10, int(150 * scale))):
+    for number in range(max(5, int(50 * scale))):
         folder = work / "damaged"
         shutil.copytree(work / "runs", folder)
         if number % 2:
@@ -309,7 +292,7 @@ def interrupts(rng, scale, work):
                 # A shell's background job ignores Ctrl-C, and would hand that on to its children.
                 preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             )
-            time.sleep(rng.uniform(0.5, 8.0))
+            time.sleep(rng.uniform(0.3, 5.0))
             process.send_signal(how)
             _, errors = process.communicate(timeout=120)
             half = [
@@ -364,7 +347,13 @@ def pages(rng, scale, work):
     content["command"] = hostile[1]
     note.write_text(json.dumps(content))
     assert invoke(("report", runs_folder / "moon"))[0] == 0
-    for page in (work / "rep" / "page.html", runs_folder / "moon" / "report.html"):
+    table = (work / "h.csv", "-l", "y", "--id", hostile[1])
+    assert invoke(("certify", *table, "-o", work / "cert"))[0] == 0
+    assert invoke(("review", *table, "-o", work / "review", "--finish", "--no-browser"))[0] == 0
+    shown_with = ("--with", work / "cert", "-o", work / "evidence.html")
+    assert invoke(("evidence", work / "review" / "model.skops", *shown_with))[0] == 0
+    made = [work / "rep" / "page.html", runs_folder / "moon" / "report.html", work / "cert" / "page.html"]
+    for page in (*made, work / "review" / "report.html", work / "evidence.html"):
         flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
         flags += [
             "--disable-component-update",
@@ -392,20 +381,43 @@ PARTS = {
     "interrupts": interrupts,
     "pages": pages,
     **fuzz_files.PARTS,
+    **fuzz_doors.PARTS,
 }
 
 
-def run(only=tuple(PARTS), scale=1.0, seed=0, tell=lambda line: None):
-    """Title -> Count of every part asked for."""
+# The long parts first, so that two processes end at about the same time.
+LONGEST = ("files", "tables", "interrupts", "models", "reviews", "checkpoints", "runs", "certificates", "workbooks")
+# Byte changes of one file: at most half of all attacks.
+BYTES = ("model files, bytes changed", "review files, bytes changed")
+
+
+def one_part(name, scale, seed):
+    """Title -> Count of one part, and the seconds that it took."""
+    started = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="floral-fuzz-") as folder:
+        made = PARTS[name](cases.seeded(f"{seed} {name}"), scale, Path(folder))
+    return made, time.perf_counter() - started
+
+
+def run(only=tuple(PARTS), scale=1.0, seed=0, tell=lambda line: None, jobs=1):
+    """Title -> Count of every part asked for, in the order of the parts."""
+    order = [*(name for name in LONGEST if name in only), *(name for name in only if name not in LONGEST)]
     found = {}
-    for name in only:
-        started = time.perf_counter()
-        with tempfile.TemporaryDirectory(prefix="floral-fuzz-") as folder:
-            made = PARTS[name](cases.seeded(f"{seed} {name}"), scale, Path(folder))
-        found |= made
+
+    def ended(name, made, seconds):
+        found[name] = made
         for title, count in made.items():
-            tell(f"{title}: {count.tried} tried, {len(count.failures)} failed ({time.perf_counter() - started:.0f} s)")
-    return found
+            tell(f"{title}: {count.tried} tried, {len(count.failures)} failed ({seconds:.0f} s)")
+
+    if jobs == 1:
+        for name in only:
+            ended(name, *one_part(name, scale, seed))
+    else:
+        with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+            waiting = {pool.submit(one_part, name, scale, seed): name for name in order}
+            for done in as_completed(waiting):
+                ended(waiting[done], *done.result())
+    return {title: count for name in only for title, count in found[name].items()}
 
 
 def table(found):
@@ -414,10 +426,31 @@ def table(found):
         "| attack | tried | refused in one line | done as if nothing were wrong | failed |",
         "|---|---:|---:|---:|---:|",
     ]
-    lines += [
-        f"| {title} | {c.tried:,} | {c.refused:,} | {c.done:,} | {len(c.failures):,} |" for title, c in found.items()
-    ]
-    return "\n".join(lines)
+    rows = {title: (c.tried, c.refused, c.done, len(c.failures)) for title, c in found.items()}
+    lines += ["| " + " | ".join([title, *(f"{n:,}" for n in row)]) + " |" for title, row in rows.items()]
+    together = [f"**{sum(column):,}**" for column in zip(*rows.values(), strict=True)]
+    return "\n".join([*lines, "| **together** | " + " | ".join(together) + " |"])
+
+
+def heading(found, seconds, run):
+    """When, where and at which commit the counts were made, in words."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    processor = sum(part.ru_utime + part.ru_stime for part in used)
+    together = sum(count.tried for count in found.values())
+    changed = sum(found[title].tried for title in BYTES if title in found)
+    libraries = ", ".join(f"{name} {metadata.version(name)}" for name in ("scikit-learn", "skops", "pandas", "polars"))
+    return (
+        f"{run.heading()}. {together:,} attacks in {seconds / 60:.0f} minutes ({processor / 60:.0f} of processor), "
+        f"{changed:,} of them byte changes of one file; Python {platform.python_version()}, {libraries}."
+    )
+
+
+def put_into(page, text):
+    """Replace what stands between the two marks of the page."""
+    before, _, rest = page.read_text(encoding="utf-8").partition("<!-- counts -->\n")
+    _, _, after = rest.partition("<!-- end of counts -->")
+    whole = f"{before}<!-- counts -->\n{text}\n\n<!-- end of counts -->{after}"
+    page.write_text(whole, encoding="utf-8")
 
 
 def main():
@@ -426,9 +459,16 @@ def main():
     parser.add_argument("--only", nargs="*", choices=PARTS, default=list(PARTS))
     parser.add_argument("--scale", type=float, default=1.0, help="share of the attempts")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    parser.add_argument("--page", type=Path, help="page whose table is replaced")
     chosen = parser.parse_args()
-    found = run(chosen.only, chosen.scale, chosen.seed, lambda line: print(line, file=sys.stderr, flush=True))
-    print(table(found))
+    started, making = time.perf_counter(), begin(trial=True)
+    tell = lambda line: print(line, file=sys.stderr, flush=True)  # noqa: E731
+    found = run(chosen.only, chosen.scale, chosen.seed, tell, chosen.jobs)
+    text = f"{heading(found, time.perf_counter() - started, making)}\n\n{table(found)}"
+    print(text)
+    if chosen.page:
+        put_into(chosen.page, text)
     failures = [f"{title}: {what}" for title, count in found.items() for what in count.failures]
     for what, times in Counter(failures).most_common(40):
         print(f"- {what}" + (f" ({times} times)" if times > 1 else ""))

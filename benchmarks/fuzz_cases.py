@@ -3,6 +3,7 @@
 import io
 import json
 import random
+import re
 import sqlite3
 import string
 
@@ -11,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+CLOCK = re.compile(r"[0-9]{2}:[0-9]{2}:[0-9]{2} ")  # lines of progress
 NAMES = [
     "",
     " ",
@@ -332,6 +334,29 @@ def words(rng, n):
 def seeded(seed):
     """The one source of randomness."""
     return random.Random(seed)
+
+
+def invoke(arguments):
+    """Run a command in this process; (exit code, stdout, stderr, what was wrong with how it ended)."""
+    from typer.testing import CliRunner
+
+    from floral_learn.cli import make_app
+
+    result = CliRunner().invoke(make_app(), [str(a) for a in arguments])
+    problem = ""
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        problem = f"{type(result.exception).__name__}: {result.exception}"
+    elif "Traceback" in result.output:
+        problem = "a traceback"
+    elif result.exit_code == 2 and len(said := [s for s in result.stderr.splitlines() if not CLOCK.match(s)]) != 1:
+        problem = f"{len(said)} lines of error"
+    elif "FLORAL_DEBUG" in result.stderr or "unexpected keyword" in result.stderr:
+        problem = f"no words for it: {result.stderr.strip()}"
+    elif result.exit_code not in (0, 1, 2):
+        problem = f"exit code {result.exit_code}"
+    elif "Warning" in result.stderr:
+        problem = "a warning of a library"
+    return result.exit_code, result.stdout, result.stderr, problem
 
 
 class Count:

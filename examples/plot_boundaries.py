@@ -3,7 +3,7 @@ Boundaries under attack
 =======================
 
 An attacker flips the labels that a linear model is surest of. The more they flip, the further an SVC bends around
-them. FLORAL, told how many labels may be wrong, holds out longer; at 20 % it gives way too.
+them. FLORAL, given the share of wrong labels, holds out longer; at 20 % it gives way too.
 """
 
 # %%

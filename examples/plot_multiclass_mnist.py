@@ -3,7 +3,7 @@ Ten classes
 ===========
 
 FLORAL plays a game for each pair of classes, all of them columns of one batch, and classes are voted for as in SVC.
-Compared here, all with C = 1: SVC, FLORAL with its default budget, and FLORAL told the share of flipped labels.
+Compared here, all with C = 1: SVC, FLORAL with its default budget, and FLORAL given the share of flipped labels.
 
 With MNIST in ``FLORAL_DATA``, 800 of its images are used; otherwise scikit-learn's small digits.
 """
@@ -36,7 +36,7 @@ for level in levels:
     models = {
         "SVC": SVC(),
         "FLORAL": FloralClassifier(random_state=0),
-        "FLORAL, told the level": FloralClassifier(budget=max(level, 0.02), random_state=0),
+        "FLORAL, given the share": FloralClassifier(budget=max(level, 0.02), random_state=0),
     }
     for name, model in models.items():
         scores.setdefault(name, []).append(model.fit(X, bad.y).score(X_test, y_test))

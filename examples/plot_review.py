@@ -29,10 +29,10 @@ print("the model's estimate:", review.wrong_share)
 print("guaranteed:", review.guarantee())
 
 # %%
-# What a classifier makes of it. FLORAL is told the true level of poison; the review is told nothing but ten labels.
+# What a classifier makes of it. FLORAL is given the true share of wrong labels; the review gets ten answers.
 models = {
     "SVC": SVC().fit(X, y),
-    "FLORAL, told the level": FloralClassifier(C=1.0, budget=0.2, random_state=0).fit(X, y),
+    "FLORAL, given the share": FloralClassifier(C=1.0, budget=0.2, random_state=0).fit(X, y),
     "FLORAL with ten answers": review.train(FloralClassifier(C=1.0, random_state=0)),
 }
 figure, panels = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained", sharey=True)

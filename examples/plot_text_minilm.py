@@ -57,20 +57,20 @@ print(clf.predict(["what a wonderful evening at the cinema", "two hours that I w
 # On so few texts the heads are about level: random mistakes hardly hurt an SVC. What FLORAL adds here is the list of
 # labels that it distrusts, with their texts.
 issues = clf.label_issues(texts[train])
-print(issues[["given", "suspicion", "text"]].head(8))
+print(issues[["given", "score", "text"]].head(8))
 
 figure, axes = plt.subplots(1, 2, figsize=(10.5, 4.2), layout="constrained")
 place = PCA(2, random_state=0).fit_transform(vectors[train])
-suspicion = issues.set_index("row")["score"].reindex(train).to_numpy()
+score = issues.set_index("row")["score"].reindex(train).to_numpy()
 for sign, colour in ((1, "C0"), (-1, "C1")):
     here = untrusted.y == sign
-    size = 10 + 90 * suspicion[here]
+    size = 10 + 90 * score[here]
     axes[0].scatter(*place[here].T, s=size, color=colour, alpha=0.6, lw=0, label=f"label {sign:+d}")
 axes[0].scatter(*place[untrusted.indices].T, s=110, facecolors="none", edgecolors="black", lw=0.6, label="flipped")
 axes[0].set(xticks=[], yticks=[], title="embeddings; larger: more suspicious")
 axes[0].legend(fontsize=8)
 hits = np.cumsum(np.isin(issues["row"], untrusted.indices))
-axes[1].plot(np.arange(1, len(hits) + 1), hits, label="by suspicion")
+axes[1].plot(np.arange(1, len(hits) + 1), hits, label="by score")
 axes[1].plot([0, len(hits)], [0, hits[-1]], "--", color="0.6", label="random order")
 axes[1].set(xlabel="texts looked at", ylabel="wrong labels found")
 axes[1].legend()

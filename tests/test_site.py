@@ -56,6 +56,26 @@ def browser(tmp_path_factory):
     driver.quit()
 
 
+@pytest.mark.parametrize(
+    ("query", "page"),
+    [
+        ("three annotators", "crowd"),
+        ("inter-annotator", "crowd"),
+        ("xgboost", "boosting"),
+        ("label noise", "audit"),
+        ("data poisoning", "threat-model"),
+    ],
+)
+def test_the_search_finds_the_right_page_among_its_first_three(browser, query, page):
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    browser.get(f"{(SITE / 'search.html').as_uri()}?q={query.replace(' ', '+')}")
+    found = "return [...document.querySelectorAll('#search-results ul.search li a')].map(a => a.getAttribute('href'))"
+    WebDriverWait(browser, 20).until(lambda driver: len(driver.execute_script(found)) >= 3)
+    first = browser.execute_script(found)[:3]
+    assert any(link.split("?")[0].split("#")[0] == f"{page}.html" for link in first), first
+
+
 @pytest.mark.parametrize("width", [1280, 390], ids=["desk", "phone"])
 def test_pages_fit_the_screen_and_are_complete(browser, width):
     browser.execute_cdp_cmd(

@@ -6,6 +6,7 @@ not searched for further .pth files, so the editable floral-learn of this enviro
 
 import importlib.util
 import re
+import shlex
 import subprocess
 import sys
 import sysconfig
@@ -20,19 +21,22 @@ pytest.importorskip("build", reason="the wheel is built with `build`: pip instal
 pytestmark = pytest.mark.skipif(not (ROOT / "pyproject.toml").is_file(), reason="not in a source tree")
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("dist")
+def built(source, folder):
     # With hatchling at hand nothing is downloaded; otherwise `build` fetches it into an environment of its own.
     isolation = ["--no-isolation"] if importlib.util.find_spec("hatchling") else []
     done = subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", *isolation, "--outdir", str(folder), str(ROOT)],
+        [sys.executable, "-m", "build", "--wheel", *isolation, "--outdir", str(folder), str(source)],
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-2000:]
-    (made,) = folder.glob("floral_learn-*.whl")
+    (made,) = folder.glob("floral_*.whl")
     return made
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    return built(ROOT, tmp_path_factory.mktemp("dist"))
 
 
 def test_the_wheel_holds_every_file_of_the_package(wheel):
@@ -80,3 +84,41 @@ def test_it_installs_in_an_empty_environment_and_runs_the_readme(wheel, tmp_path
     assert missing.returncode == 2
     line = "floral bench: the benchmarks are a package of their own: pip install ./bench in a clone of floral-learn"
     assert missing.stderr.strip() == line
+
+
+# What a user of each extra would try first; every line must end with 0.
+FIRST_STEPS = {
+    "": ["python -c 'from floral_learn import *; FloralClassifier(n_rounds=20).fit([[0.0], [1.0]] * 9, [0, 1] * 9)'"],
+    "cli": [
+        "floral train t.csv --label y --out m.skops", "floral predict m.skops t.csv --out p.csv",
+        "floral audit t.csv --label y --out report", "floral certify t.csv --label y --out certificates",
+        "floral review t.csv --label y --out review --finish --no-browser", "floral evidence m.skops --out e.html",
+        "floral bench --list",
+        "floral bench --data t.csv --label y --out runs --methods svm-libsvm --reps 1 --levels 0 --attack random",
+    ],
+    "all": [
+        "floral train t.csv --label y --out m.skops", "floral bench --list", "python -c 'import torch, dask, datasets'",
+        "python -c 'from floral_learn import TextClassifier, TextReview'",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("extra", FIRST_STEPS)
+def test_with_its_own_dependencies_alone_it_takes_the_first_steps(wheel, extra, tmp_path):
+    """An empty environment, both wheels, what they ask for and nothing else."""
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "env")], check=True)
+    scripts = tmp_path / "env" / ("bin" if (tmp_path / "env" / "bin").is_dir() else "Scripts")
+    wheels = [f"{wheel}[{extra}]"] if extra else [str(wheel)]
+    wheels += [str(built(ROOT / "bench", tmp_path))] if extra else []
+    install = [scripts / "python", "-m", "pip", "-q", "--disable-pip-version-check", "install", *wheels]
+    done = subprocess.run(install, capture_output=True, text=True)
+    if "No matching distribution found" in done.stderr and "floral" not in done.stderr.splitlines()[-1]:
+        pytest.skip("no package index can be reached")
+    assert done.returncode == 0, done.stderr[-2000:]
+    rows = [f"{i / 7:.3f},{i % 5},{'yes' if i % 2 else 'no'}" for i in range(60)]
+    (tmp_path / "t.csv").write_text("a,b,y\n" + "\n".join(rows) + "\n")
+    for step in FIRST_STEPS[extra]:
+        command = shlex.split(step)
+        found = subprocess.run([scripts / command[0], *command[1:]], cwd=tmp_path, capture_output=True, text=True)
+        assert found.returncode == 0, f"{step}: {found.stderr[-1500:]}"

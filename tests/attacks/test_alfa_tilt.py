@@ -64,7 +64,7 @@ def test_unsigned_random_svms_favour_rows_of_one_class(moons):
     one_sided = []
     for kind in ("signed", "unsigned"):
         result = AlfaTilt(
-            budget=30, n_restarts=20, random_svm=kind, beta1=0.0, beta2=1.0, gamma=1.0, random_state=0
+            budget=30, n_restarts=20, random_svm=kind, beta1=0.0, beta2=1.0, C=10.0, gamma=1.0, random_state=0
         ).poison(X, y)
         one_sided.append(max(np.mean(y[result.indices] == 1), np.mean(y[result.indices] == -1)))
     assert one_sided[1] == 1.0

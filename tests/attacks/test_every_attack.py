@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from sklearn.datasets import make_blobs, make_moons
+from sklearn.svm import SVC
 
 from floral_learn import FloralClassifier
 from floral_learn.attacks import ATTACKS, poison
@@ -261,3 +262,12 @@ def test_every_kind_of_random_state_is_taken(two_classes):
     a = poison(X, y, "random", 5, np.random.RandomState(3)).indices
     b = poison(X, y, "random", 5, np.random.RandomState(3)).indices
     np.testing.assert_array_equal(a, b)
+
+
+@every_attack
+def test_an_svm_inside_an_attack_is_svc_at_its_defaults(name, two_classes):
+    X, y = two_classes
+    names = {field.name: field.default for field in dataclasses.fields(ATTACKS[name])}
+    assert names.get("C", 1.0) == 1.0
+    if name in ("top-k", "randomized-top-k", "lfa", "gradient"):
+        np.testing.assert_array_equal(attack(name, X, y).y, attack(name, X, y, surrogate=SVC()).y)

@@ -106,7 +106,7 @@ def test_rows_come_ranked_and_headings_sort_them(page, found):
     assert page.column("row")[0] == "id399"
     page.find("th[data-key=given] button").click()
     assert set(page.column("given")) == {"no"}
-    page.find("th[data-key=suspicion] button").click()
+    page.find("th[data-key=score] button").click()
     assert page.rows()[0] == found.ranking[0]
 
 
@@ -288,7 +288,7 @@ def test_the_map_names_the_row_under_the_pointer_and_opens_it(page, found):
     page.wait(lambda: page.find("#tip").is_displayed())
     assert page.find("#tip").text.startswith("row id")
     canvas_row = page.js("return +document.getElementById('tip').dataset.row")
-    assert np.linalg.norm(found.place[canvas_row] - found.place[target]) < 0.2
+    assert np.linalg.norm(found.map_position[canvas_row] - found.map_position[target]) < 0.2
     ActionChains(page.browser).click().perform()
     assert page.find("tr.detail").is_displayed()
     assert page.js("return +document.querySelector('tr.selected').dataset.row") == canvas_row
@@ -352,24 +352,25 @@ def large():
     rng = np.random.default_rng(0)
     n = 50_000
     given = rng.integers(0, 5, n)
-    suspicion = rng.beta(0.2, 4, n)
+    score = rng.beta(0.2, 4, n)
     return LabelIssues(
         classes=np.array(list("abcde")),
         given=given,
         suggested=(given + 1) % 5,
-        suspicion=suspicion,
-        probabilities=np.zeros((n, 5)),
-        disagreement=suspicion,
-        neighbour_disagreement=suspicion,
-        holds=rng.random((n, 4)) < 0.2,
+        score=score,
+        flagged=score >= 0.5,
+        wrong_probability=score,
+        probability=np.zeros((n, 5)),
+        reasons=rng.random((n, 5)) < 0.2,
+        neighbour_disagreement=score,
         neighbours=rng.integers(0, n, (n, 6)),
-        place=rng.normal(size=(n, 2)),
-        map_name="chance",
-        twins=np.zeros((0, 2), dtype=int),
-        gain=0.5,
-        informative=True,
-        apart=True,
+        near_duplicate_pairs=np.zeros((0, 2), dtype=int),
+        map_position=rng.normal(size=(n, 2)),
+        map_method="chance",
+        log_loss_saved=0.5,
+        scattered=True,
         agreement=0.9,
+        row_numbers=np.arange(n),
     )
 
 
@@ -382,7 +383,7 @@ def test_50_000_rows_stay_responsive(browser, large, tmp_path):
     nodes = page.js("return document.querySelectorAll('*').length")
     assert nodes < 2500
     page.find("th[data-key=given] button").click()
-    assert page.rows()[0] == np.lexsort((np.arange(50_000), -np.round(large.score, 6), large.given))[0]
+    assert page.rows()[0] == np.lexsort((np.arange(50_000), -large.score, large.given))[0]
     page.find("#search").send_keys("number 4999")
     page.wait(lambda: page.count() == sum("4999" in str(i) for i in range(50_000)))
     page.find("#clear").click()

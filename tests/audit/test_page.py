@@ -101,3 +101,22 @@ def test_only_so_many_rows_go_into_the_page_with_neighbours_and_decided_rows_amo
     assert "This page holds 60 of 400 rows" in render(result, most_rows=60)
     first = data["neighbours"][data["rows"].index(int(result.ranking[0]))]
     assert [data["rows"][j] for j in first] == result.neighbours[result.ranking[0]].tolist()
+
+
+def test_the_list_shows_first_the_columns_that_say_most_about_the_label():
+    rng = np.random.default_rng(0)
+    label = rng.integers(3, size=240)
+    frame = pd.DataFrame(
+        {
+            "noise": rng.normal(size=240),
+            "constant": 1.0,
+            "name": [f"n{i}" for i in range(240)],
+            "place": np.where(rng.random(240) < 0.8, np.array(list("abc"))[label], "d"),
+            "size": label + rng.normal(scale=0.3, size=240),
+        }
+    )
+    frame.loc[::9, "size"] = np.nan
+    found = find_label_issues(frame, label, random_state=0)
+    data = page_data(found, frame=frame, ids=None)
+    assert [data["columns"][i] for i in data["first"][:3]] == ["size", "place", "noise"]
+    assert sorted(data["first"]) == list(range(5)), "the order of the opened row stays that of the file"

@@ -9,7 +9,9 @@ from sklearn.svm import SVC
 
 import floral_learn as fl
 from floral_learn import find_label_issues
+from floral_learn.attacks import transfer_table
 from floral_learn.review.guarantee import Accuracy
+from floral_learn.theory import diagnose
 
 X, y = make_moons(80, noise=0.2, random_state=0)
 HOSTILE = "<script>alert(1)</script>"
@@ -19,7 +21,7 @@ def results():
     bad = fl.poison(X, y, "farthest", 0.1, random_state=0)
     yield bad
     yield bad.effect_on(SVC(), X, X, y)
-    yield fl.diagnose(fl.FloralClassifier(budget=0.05, n_rounds=20, tol=None, random_state=0).fit(X, y), X, y)
+    yield diagnose(fl.FloralClassifier(budget=0.05, n_rounds=20, tol=None, random_state=0).fit(X, y), X, y)
     votes = np.where(np.random.default_rng(0).random((len(y), 6)) < 0.5, y[:, None], -1)
     lied = fl.poison_votes(votes, X, y, attack="pair", budget=0.3, missing=-1, random_state=0)
     yield lied
@@ -32,7 +34,9 @@ def results():
     yield Accuracy(0.9, 0.8, 0.95, 12)
     yield fl.load_moon(n_train=50, n_val=10, n_test=10)
     yield find_label_issues(X, bad.y, random_state=0)
-    yield fl.transfer_table(X, y, X, y, attacks=["random"], victims={"svc": SVC()}, random_state=0)
+    yield fl.judge_labels(X, bad.y, groups=y, random_state=0)
+    yield fl.CertifiedKernelClassifier().fit(X, bad.y).certificate(X)
+    yield transfer_table(X, y, X, y, attacks=["random"], victims={"svc": SVC()}, random_state=0)
 
 
 def test_results_print_in_a_few_lines_and_are_tables_in_notebooks():
@@ -45,7 +49,7 @@ def test_results_print_in_a_few_lines_and_are_tables_in_notebooks():
         assert "array(" not in text
         assert " object at 0x" not in text
         assert page.count("<table") == 1
-    assert len(seen) >= 14
+    assert len(seen) >= 15
 
 
 def test_text_of_the_data_is_escaped():

@@ -68,13 +68,29 @@ def test_a_kill_at_every_rename_leaves_whole_files_and_a_set_that_can_be_told(tm
         if found not in (OLD, NEW):
             seen.add("mixed")
             assert "are not all of one run of `floral test`" in said
+        else:  # and nobody is told of a set that is whole
+            seen.add("whole")
+            assert said is None
         if not killed:
             assert (found, said) == (NEW, None)
             break
         write_set(into(folder, NEW), "floral test")
         assert (contents(folder), mixed_set(folder / "a.csv")) == (NEW, None)
     assert number > 6
-    assert seen == {"mixed"}
+    assert seen == {"mixed", "whole"}
+
+
+def test_a_second_kill_does_not_hide_a_mixed_set(tmp_path):
+    for number in range(100):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        write_set(into(folder, OLD), "floral test")
+        (folder / "b.html").write_bytes(b"of another run")
+        assert mixed_set(folder / "a.csv")
+        killed = killed_at(number, lambda folder=folder: write_set(into(folder, NEW), "floral test"))
+        assert (mixed_set(folder / "a.csv") is None) == (contents(folder) == NEW)
+        if not killed:
+            break
 
 
 def test_a_kill_of_the_first_run_into_a_folder_of_somebody_else_is_told_too(tmp_path):
@@ -84,8 +100,7 @@ def test_a_kill_of_the_first_run_into_a_folder_of_somebody_else_is_told_too(tmp_
         (folder / "a.csv").write_bytes(b"mine")
         killed = killed_at(number, lambda folder=folder: write_set(into(folder, NEW), "floral test"))
         found = contents(folder)
-        if found != {"a.csv": b"mine"} and found != NEW:
-            assert mixed_set(folder / "a.csv")
+        assert (mixed_set(folder / "a.csv") is None) == (found in ({"a.csv": b"mine"}, NEW))
         if not killed:
             break
 
@@ -169,6 +184,8 @@ def test_sets_lie_side_by_side(tmp_path):
         b'{"sets": [{"command": "x", "files": {"a.csv": 7}, "gone": []}]}',
         b'{"sets": [{"command": "x", "files": {"a.csv": "0"}, "gone": [1]}]}',
         b'{"sets": [[]]}',
+        b'{"sets": [{"command": "x", "files": {"a.csv": "0"}, "gone": [], "before": 3}]}',
+        b'{"sets": [{"command": "x", "files": {"a.csv": "0"}, "gone": [], "before": {"../a.csv": null}}]}',
         b"\xff\xfe",
         b" " * 2_000_000,
     ],
@@ -201,13 +218,14 @@ def commands(table):
     who.write_text("item,worker,label\n" + "\n".join(votes) + "\n")
     return {
         "audit": ("audit", table, "-l", "y", "-o", table.parent / "out"),
+        "certify": ("certify", table, "-l", "y", "-o", table.parent / "out"),
         "poison": ("poison", table, "-l", "y", "-a", "random", "-o", table.parent / "out" / "p.csv"),
         "crowd": ("crowd", who, "--task", "item", "--worker", "worker", "-l", "label", "-o", table.parent / "out"),
         "review": ("review", table, "-l", "y", "-o", table.parent / "out", "--finish", "--no-browser"),
     }
 
 
-@pytest.mark.parametrize("name", ["audit", "poison", "crowd", "review"])
+@pytest.mark.parametrize("name", ["audit", "certify", "poison", "crowd", "review"])
 def test_a_command_killed_between_two_files_is_told_of_and_made_whole(table, name):
     out, arguments = table.parent / "out", commands(table)[name]
     out.mkdir()

@@ -16,6 +16,9 @@ from floral_learn.datasets import Dataset
 GREEDY = ("lfa",)
 # Attacks with an SVM inside take C and gamma by themselves, the others take a classifier.
 _OWN_SVM = ("alfa", "alfa-tilt")
+_SVM_BY_DEFAULT = ("top-k", "randomized-top-k", "lfa", "gradient")
+# The attacker's SVM where a suite names none (the arena, a user's table): that of the published cells.
+_ATTACKER_C = 10.0
 
 
 @lru_cache(maxsize=4)
@@ -65,7 +68,12 @@ def _poison(dataset: Dataset, attack: Attack, level: float, seed: int, progress:
         if attack.name in ("top-k", "randomized-top-k", "lfa"):
             arguments["surrogate"] = svm
     if attack.name not in _OWN_SVM and "kernel" in arguments:  # the arena's second "farthest": another victim
-        arguments["surrogate"] = SVC(kernel=arguments.pop("kernel"), C=10.0)
+        arguments["surrogate"] = SVC(kernel=arguments.pop("kernel"), C=_ATTACKER_C)
+    if attack.name in _OWN_SVM:
+        arguments.setdefault("C", _ATTACKER_C)
+    several = attack.name == "gradient" and len(np.unique(dataset.y_train_clean)) > 2  # its default is no SVM then
+    if attack.name in _SVM_BY_DEFAULT and not several:
+        arguments.setdefault("surrogate", SVC(C=_ATTACKER_C))
     if attack.name == "lfa" and len(dataset.y_val):
         arguments |= {"X_val": dataset.X_val, "y_val": dataset.y_val}
     budget = int(len(dataset.y_train_clean) * level / 100 + 1e-9)

@@ -56,7 +56,7 @@ class Alfa(LabelAttack):
     (10, True)
     """
 
-    C: float = 10.0
+    C: float = 1.0
     kernel: str = "rbf"
     gamma: float | str = "scale"
     degree: int = 3

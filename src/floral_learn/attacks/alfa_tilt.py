@@ -74,7 +74,7 @@ class AlfaTilt(LabelAttack):
     10
     """
 
-    C: float = 10.0
+    C: float = 1.0
     kernel: str = "rbf"
     gamma: float | str = "scale"
     degree: int = 3

@@ -29,7 +29,7 @@ class Gradient(RankingAttack):
     surrogate : object, optional
         One of
 
-        - ``None``: ``SVC(C=10)`` for two classes, else ``LogisticRegression()``;
+        - ``None``: ``SVC()`` for two classes, else ``LogisticRegression()``;
         - an ``SVC`` (rbf, linear, poly or sigmoid kernel, two classes) or a ``LogisticRegression``: fitted here
           on the given labels, gradients in closed form, no torch;
         - a trained ``torch.nn.Module`` that maps (n, ...) floats to (n,), (n, 1) or (n, M) logits, or a fitted
@@ -88,7 +88,7 @@ class Gradient(RankingAttack):
             return norms, -logits
         surrogate = self.surrogate
         if surrogate is None:
-            surrogate = SVC(C=10.0) if n_classes == 2 else LogisticRegression()
+            surrogate = SVC() if n_classes == 2 else LogisticRegression()
         if isinstance(surrogate, LogisticRegression):
             return self._logistic(fresh(surrogate, problem.rng).fit(problem.X, problem.y), problem)
         if isinstance(surrogate, SVC) and surrogate.kernel in SMOOTH_KERNELS and n_classes == 2:

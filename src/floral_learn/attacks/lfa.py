@@ -38,7 +38,7 @@ class LabelFlipping(LabelAttack):
     Parameters
     ----------
     surrogate : classifier, optional
-        The victim, ``SVC(C=10)`` by default.
+        The victim, ``SVC()`` by default.
     X_val, y_val : array-like, optional
         Validation rows. Without them ``validation_fraction`` of the training rows (a stratified
         draw) plays that part: these rows still may be flipped, but their given labels measure the error.
@@ -90,7 +90,7 @@ class LabelFlipping(LabelAttack):
         if self.n_check < 1 or self.n_first < 1:
             raise ValueError(f"n_check={self.n_check!r} and n_first={self.n_first!r} must be at least 1")
         X_val, y_val = self._validation(problem)
-        model = fresh(SVC(C=10.0) if self.surrogate is None else self.surrogate, problem.rng)
+        model = fresh(SVC() if self.surrogate is None else self.surrogate, problem.rng)
         trainer = _Trainer(model, problem.X, X_val, y_val, len(problem.classes))
         screen = make_screen(model, problem.X, X_val, len(problem.classes), self.objective)
         first, second = (itemgetter(0), itemgetter(1)) if self.objective == "error" else (itemgetter(1), itemgetter(0))

@@ -20,7 +20,7 @@ class TopK(RankingAttack):
     Parameters
     ----------
     surrogate : classifier, optional
-        By default ``SVC(C=10)``; other classifiers use the dual of their loss (see ``dual_weights``).
+        By default ``SVC()``; other classifiers use the dual of their loss (see ``dual_weights``).
 
     Notes
     -----
@@ -42,7 +42,7 @@ class TopK(RankingAttack):
     random_ties: ClassVar[bool] = True
 
     def _rank(self, problem: Problem) -> tuple[np.ndarray, np.ndarray | None]:
-        model = fresh(SVC(C=10.0) if self.surrogate is None else self.surrogate, problem.rng)
+        model = fresh(SVC() if self.surrogate is None else self.surrogate, problem.rng)
         model.fit(problem.X, problem.y)
         duals = dual_weights(model, problem.X, problem.y)
         if len(problem.classes) == 2:

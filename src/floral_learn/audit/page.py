@@ -88,7 +88,8 @@ def page_data(result: LabelIssues, *, frame: Any, ids: list[str] | None, most_ro
     place_of = np.full(len(result), -1)
     place_of[kept] = np.arange(len(kept))
     frame = result.columns if frame is None else frame
-    columns, cells = _cells(None if frame is None else as_pandas(frame).iloc[kept])
+    shown = None if frame is None else as_pandas(frame).iloc[kept]
+    columns, cells = _cells(shown)
     ids = result.ids if ids is None else ids
     names, codes = (None, None)
     if result.groups is not None:
@@ -108,7 +109,7 @@ def page_data(result: LabelIssues, *, frame: Any, ids: list[str] | None, most_ro
         "ids": None if ids is None else [ids[row] for row in kept],
         "given": result.given[kept].tolist(),
         "suggested": result.suggested[kept].tolist(),
-        "score": np.round(result.score[kept], 6).tolist(),
+        "score": result.score[kept].tolist(),  # all digits: the page sorts by it as `ranking` does
         "model": np.round(1 - result.probability[kept, result.given[kept]].astype(float), 3).tolist(),
         "near": np.round(result.neighbour_disagreement[kept], 3).tolist(),
         "why": bits,
@@ -118,6 +119,7 @@ def page_data(result: LabelIssues, *, frame: Any, ids: list[str] | None, most_ro
         "y": np.round(place[kept, 1], 4).tolist(),
         "map": result.map_method,
         "columns": columns,
+        "first": [] if shown is None else _most_telling(shown, result.given[kept]),
         "cells": cells,
         "groupNames": None if names is None else names.tolist(),
         "group": None if codes is None else codes[kept].tolist(),
@@ -167,6 +169,39 @@ def _cells(frame: Any) -> tuple[list[str], list[list[str]]]:
     longest = next((most for most in _CUTS if np.minimum(lengths, most).sum() <= _DETAIL_CHARACTERS), _CUTS[-1])
     cut = [[t if len(t) <= longest else t[: longest - 1] + "…" for t in column] for column in texts]
     return [str(name) for name in names], cut
+
+
+def _most_telling(frame: Any, given: np.ndarray) -> list[int]:
+    """The shown columns, first those that say most about the given label: the list has room for a few of them.
+
+    Numbers by the share of their variance between the classes (the correlation ratio), other columns of few values by
+    the square of Cramer's V; what is different in nearly every row says nothing this way.
+    """
+    told = [_told(frame[name], given) for name in list(frame.columns)[:MOST_COLUMNS]]
+    return np.argsort([-value for value in told], kind="stable").tolist()
+
+
+def _told(column: Any, given: np.ndarray) -> float:
+    """How much of a column's variance, in [0, 1], is between the classes."""
+    known = column.notna().to_numpy()
+    labels = given[known]
+    if column.dtype.kind in "iuf":
+        values = column[known].to_numpy(dtype=float)
+        spread = np.var(values[np.isfinite(values)]) if np.isfinite(values).all() and len(values) else 0.0
+        if not spread > 0:
+            return 0.0
+        means = np.bincount(labels, values) / np.maximum(np.bincount(labels), 1)
+        return float(np.mean((means[labels] - values.mean()) ** 2) / spread)
+    names, codes = np.unique(column[known].astype(str).to_numpy(dtype=str), return_inverse=True)
+    if not 2 <= len(names) <= max(2, len(labels) // 10):
+        return 0.0
+    table = np.zeros((len(names), int(given.max()) + 1))
+    np.add.at(table, (codes, labels), 1)
+    table = table[:, table.sum(axis=0) > 0]
+    if table.shape[1] < 2:
+        return 0.0
+    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
+    return float(((table - expected) ** 2 / expected).sum() / (table.sum() * (min(table.shape) - 1)))
 
 
 def _texts(column: Any) -> list[str]:

@@ -23,7 +23,14 @@ def headline(result: LabelIssues) -> str:
         return f"No label of {n:,} stands out as wrong."
     if result.scattered:
         wrong = 100 * float(result.wrong_probability.mean())
-        return f"{share} look wrong: errors lie scattered, and about {wrong:.1f} % of all labels are estimated wrong."
+        if result.replaceable:
+            return (
+                f"{share} look wrong: errors are scattered, and about {wrong:.1f} % of all labels are estimated wrong."
+            )
+        return (
+            f"{share} are most doubtful, and about {wrong:.1f} % of all labels are estimated wrong, but classes "
+            "overlap: many of the flagged labels can be right."
+        )
     if sum(rows for _, _, rows in result.overlapping) >= _MANY * n:
         return f"The classes overlap. {share} are contradicted most strongly, but many of these can be right."
     return f"{share} are contradicted by the rest of the data, but not at random: some can be right."

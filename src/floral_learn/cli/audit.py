@@ -15,6 +15,7 @@ from floral_learn.tables.table_error import TableError
 
 from .failures import one_line
 from .options import KINDS, OPTIONS, check_same_kind, with_table_options
+from .say import say
 
 
 class _AuditGroup(TyperGroup):
@@ -78,14 +79,14 @@ def audit(
     check_target(to)
     _check_folder(out, source)
     table = columns.read(source)
-    typer.echo(f"{source.name}: {len(table):,} rows, {len(table.classes)} classes")
+    say(f"{source.name}: {len(table):,} rows, {len(table.classes)} classes")
     with _progress_bar() as progress:
         result = find_label_issues(
             table, text_encoder=columns.text_encoder, decisions=decisions, random_state=seed, progress=progress
         )
     for note in result.notes:
         if note not in result.class_notes:  # these come with the summary
-            typer.echo(f"  {note}")
+            say(f"  {note}")
     shown = table.features if table.groups is None else table.features.assign(**{str(columns.group): table.groups})
     page: Any = result.to_html(title=source.name, frame=shown)
     issues = result.to_frame().round({"score": 4})
@@ -106,13 +107,13 @@ def audit(
     others = ("near_duplicates.csv", "groups.csv", "tasks.json", "label-config.xml")
     write_set(files, "floral audit", gone=(cleaned, *(out / name for name in others)))
     for line in result.summary():
-        typer.echo(line)
+        say(line)
     if decided := len(result.decisions):
-        typer.echo(f"{decided:,} decisions taken into account")
+        say(f"{decided:,} decisions taken into account")
     if refusal is not None:
-        typer.echo(f"no cleaned copy is written: {refusal}; mark rows on the page and use `floral audit apply`")
-    typer.echo(f"wrote {', '.join(str(path) for path in files)} ({time.perf_counter() - started:.1f} s)")
-    typer.echo(f"open {out / 'page.html'} in a browser")
+        say(f"no cleaned copy is written: {refusal}; mark rows on the page and use `floral audit apply`")
+    say(f"wrote {', '.join(str(path) for path in files)} ({time.perf_counter() - started:.1f} s)")
+    say(f"open {out / 'page.html'} in a browser")
 
 
 @with_table_options("label", "skip_blank", "sep", "encoding")
@@ -141,7 +142,7 @@ def apply(
     new = np.array([d.label for d in wrong], dtype=labels.dtype)
     write_all({out: table.relabelled([d.position for d in wrong], new)})
     unsure = f" and {told['unsure']:,} unsure ones" if told["unsure"] else ""
-    typer.echo(f"replaced {len(wrong):,} labels, left {told['right']:,} that were confirmed{unsure}; wrote {out}")
+    say(f"replaced {len(wrong):,} labels, left {told['right']:,} that were confirmed{unsure}; wrote {out}")
 
 
 def _check_folder(out: Path, source: Path) -> None:

@@ -10,8 +10,10 @@ import typer
 
 from floral_learn.tables.table_error import TableError
 
+from .evidence import certificate_facts
 from .failures import one_line
 from .options import KINDS, with_table_options
+from .say import say
 
 NAMED = 20  # labels that certificates.csv names for each row
 
@@ -26,7 +28,7 @@ def register(app: typer.Typer) -> None:
 )
 def certify(
     source: Path = typer.Argument(..., metavar="DATA", help=f"data file: {KINDS}"),
-    out: Path = typer.Option(..., "--out", "-o", help="folder for page.html and certificates.csv"),
+    out: Path = typer.Option(..., "--out", "-o", help="folder for page.html, certificates.csv and certificate.json"),
     flip: list[str] = typer.Option([], "--flip", help="what can be wrong: spam=ham, and nothing else (repeatable)"),
     rows: int = typer.Option(2000, "--rows", min=1, help="most rows to certify; more are drawn at random"),
     seed: int = typer.Option(0, "--seed", "-s", min=0, help="random seed of that draw"),
@@ -35,8 +37,8 @@ def certify(
     """Say how many wrong labels of DATA predictions survive, whichever they are.
 
     Each row is predicted by a kernel ridge regression from the labels of all other rows. OUT gets page.html (open it in
-    any browser) and certificates.csv (per row: prediction, wrong labels survived, and which labels would turn it). DATA
-    itself is never changed.
+    any browser), certificates.csv (per row: prediction, wrong labels survived, and which labels would turn it) and
+    certificate.json, for `floral evidence --with OUT`. DATA itself is never changed.
     """
     started = time.perf_counter()
     if out.exists() and not out.is_dir():
@@ -48,17 +50,17 @@ def certify(
 
     from floral_learn import CertifiedKernelClassifier
     from floral_learn.certify.page import headline, render
-    from floral_learn.files.atomic_files import write_all
+    from floral_learn.files.file_sets import write_set
     from floral_learn.tables.csv_cells import frame_bytes
 
     table = columns.read(source).check_classes(least=2)
     labels = table.labels
-    typer.echo(f"{source.name}: {len(table):,} rows, {len(table.classes)} classes")
+    say(f"{source.name}: {len(table):,} rows, {len(table.classes)} classes")
     encoder = columns.encoder(seed)
     X = encoder.fit_transform(table.features)
     notes = [*table.notes, *encoder.notes_]
     for note in notes:
-        typer.echo(f"  {note}")
+        say(f"  {note}")
     clf = CertifiedKernelClassifier(possible_flips=parse_flips(flip, table.classes))
     clf.fit(X, labels, sample_weight=table.weights, trusted=table.trusted)
     able = np.arange(len(table)) if table.weights is None else np.flatnonzero(table.weights > 0)
@@ -66,16 +68,16 @@ def certify(
         notes.append(
             f"only these labels can be wrong: {', '.join(flip)} (the label that may be replaced = the new one)"
         )
-        typer.echo(f"  {notes[-1]}")
+        say(f"  {notes[-1]}")
     asked = able
     if len(able) > rows:
         asked = np.sort(np.random.default_rng(seed).choice(able, rows, replace=False))
         notes.append(f"{rows:,} of {len(able):,} rows were drawn at random and certified")
-        typer.echo(f"  {notes[-1]}")
+        say(f"  {notes[-1]}")
     found = clf.held_out_certificate(asked)
     names = [str(number) for number in table.rows.tolist()] if table.ids is None else table.ids.tolist()
     if seen := int((found.flips < 0).sum()):
-        typer.echo(f"  {seen:,} predictions are ties: nothing is promised of them")
+        say(f"  {seen:,} predictions are ties: nothing is promised of them")
     frame = pd.DataFrame(
         {
             "row": table.rows[asked],
@@ -95,11 +97,15 @@ def certify(
         training_labels=labels,
         notes=notes,
     )
-    files = {out / "page.html": page.encode(), out / "certificates.csv": frame_bytes(frame)}
-    write_all(files)
-    typer.echo(headline(found.flips, found.n_labels))
-    typer.echo("holds for a kernel ridge regression with settings that no label has chosen; the page names them")
-    typer.echo(f"wrote {', '.join(str(path) for path in files)} ({time.perf_counter() - started:.1f} s)")
+    files = {
+        out / "page.html": page.encode(),
+        out / "certificates.csv": frame_bytes(frame),
+        out / "certificate.json": certificate_facts(source, found, flip),
+    }
+    write_set(files, "floral certify")
+    say(headline(found.flips, found.n_labels))
+    say("holds for a kernel ridge regression with settings that no label has chosen; the page names them")
+    say(f"wrote {', '.join(path.name for path in files)} in {out} ({time.perf_counter() - started:.1f} s)")
 
 
 def parse_flips(texts: list[str], classes: Any) -> dict[Any, list[Any]] | None:

@@ -13,6 +13,7 @@ from floral_learn.tables.table_error import TableError
 
 from .failures import one_line
 from .options import KINDS, with_table_options
+from .say import say
 
 
 def register(app: typer.Typer) -> None:
@@ -60,26 +61,26 @@ def crowd(
         votes, told = read_wide_file(source, task, wide, columns)
     else:
         votes, told = read_vote_file(source, task, worker, columns)
-    typer.echo(
+    say(
         f"{source.name}: {len(votes):,} votes by {votes['worker'].nunique():,} people "
         f"on {votes['task'].nunique():,} tasks"
     )
     for note in told:
-        typer.echo(f"  {note}")
+        say(f"  {note}")
     X = None
     if features is not None:
         X, notes = read_features(features, task, seed, columns)
         for note in notes:
-            typer.echo(f"  {note}")
+            say(f"  {note}")
     elif exported is not None:
         X, notes = read_export_items(exported, seed, columns)
         for note in notes:
-            typer.echo(f"  {note}")
+            say(f"  {note}")
     known = None if gold is None else read_gold_file(gold, task, columns)
     if exported is not None and known is None:
         known = exported.gold or None
         if known:
-            typer.echo(f"  {len(known):,} known answers (ground_truth)")
+            say(f"  {len(known):,} known answers (ground_truth)")
     found = aggregate_votes(votes, X, gold=known, random_state=seed)
     files = {
         out / "consensus.csv": frame_bytes(consensus(found, withhold)),
@@ -89,12 +90,12 @@ def crowd(
     }
     write_set(files, "floral crowd")
     for note in found.notes:
-        typer.echo(f"  {note}")
+        say(f"  {note}")
     sure = float(found.probability.max(axis=1).mean())
     if undecided := len(found.undecided):
-        typer.echo(f"not decided: {undecided:,} of {len(found.items):,} labels; next.csv has tasks to answer (--gold)")
-    typer.echo(f"expected share of right labels: {sure:.0%} ({time.perf_counter() - started:.1f} s)")
-    typer.echo(f"wrote {', '.join(str(path) for path in files)}")
+        say(f"not decided: {undecided:,} of {len(found.items):,} labels; next.csv has tasks to answer (--gold)")
+    say(f"expected share of right labels: {sure:.0%} ({time.perf_counter() - started:.1f} s)")
+    say(f"wrote {', '.join(str(path) for path in files)}")
 
 
 def read_vote_file(path: Path, task: str, worker: str, columns: Any) -> tuple[Any, list[str]]:

@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from .say import say
+
 LEVEL = 0.2  # share of the training labels that the attack flips
 ANSWERS = (10, 50)
 SPLITS = (1, 2, 3)
 GIVEN, DOUBTED = "SVC on the given labels", f"  {ANSWERS[-1]} most doubtful labels fixed by a person"
-DEFAULT, TOLD = "FLORAL, default", f"FLORAL, told the level (budget={LEVEL})"
+DEFAULT, TOLD = "FLORAL, default", f"FLORAL, given the true share (budget={LEVEL})"
 ASKED = tuple(f"  {n} answers to what LabelReview asks" for n in ANSWERS)
 CLEAN = "SVC on the true labels"
 ROWS = (GIVEN, DEFAULT, TOLD, DOUBTED, *ASKED, CLEAN)
@@ -32,7 +34,7 @@ def register(app: Any) -> None:
         if not out.parent.is_dir():
             raise ValueError(f"the folder {out.parent} does not exist")
         began = time.perf_counter()
-        typer.echo(f"{len(DATA)} data sets, {len(SPLITS)} splits each: about a minute", err=True)
+        say(f"{len(DATA)} data sets, {len(SPLITS)} splits each: about a minute", err=True)
         rows: dict[str, dict[str, list[float]]] = {name: {data: [] for data in DATA} for name in ROWS}
         shown: dict[str, Any] = {}
         for data in DATA:
@@ -44,10 +46,10 @@ def register(app: Any) -> None:
                     if data == DATA[0] and split == SPLITS[0]:
                         shown.setdefault("problem", problem)
                         shown[name] = (model, score, asked)
-                typer.echo(f"  {data}, split {split}: {time.perf_counter() - began:.0f} s", err=True)
+                say(f"  {data}, split {split}: {time.perf_counter() - began:.0f} s", err=True)
         _table(rows)
         _picture(shown, out)
-        typer.echo(f"Picture: {out}   ({time.perf_counter() - began:.0f} s)")
+        say(f"Picture: {out}   ({time.perf_counter() - began:.0f} s)")
 
 
 def _problem(data: str, split: int) -> tuple[Any, Any, Any, Any, Any]:

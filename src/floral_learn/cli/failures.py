@@ -17,6 +17,8 @@ from typing import Any
 
 import typer
 
+from .say import say
+
 FAILED, WRONG, STOPPED = 1, 2, 130
 MOST_CHARACTERS = 600  # of a message: some libraries print whole arrays
 _WARNINGS_MODULE = ("warnings", "_py_warnings")  # where Python's own frames of a warning are
@@ -64,13 +66,13 @@ def _say_what_is_mixed(command: str, arguments: dict[str, Any]) -> None:
     paths = [path for value in given for path in (value if isinstance(value, list | tuple) else [value])]
     lines = [mixed_set(path) for path in paths if isinstance(path, Path) and path.is_file()]
     for line in dict.fromkeys(line for line in lines if line):
-        typer.echo(f"{command}: note: {line}", err=True)
+        say(f"{command}: note: {line}", err=True)
 
 
 def fail(command: str, message: str, code: int = WRONG) -> None:
     """One line on stderr, and the exit code."""
     text = "".join(c if c.isprintable() else " " for c in " ".join(message.split()))
-    typer.echo(f"{command}: {text[:MOST_CHARACTERS]}{'...' if len(text) > MOST_CHARACTERS else ''}", err=True)
+    say(f"{command}: {text[:MOST_CHARACTERS]}{'...' if len(text) > MOST_CHARACTERS else ''}", err=True)
     raise typer.Exit(code) from None
 
 
@@ -95,7 +97,7 @@ def own_warnings_only(command: str) -> Iterator[None]:
 
     def show(message: Any, category: Any, *_: Any, **__: Any) -> None:
         if _warned_by_us() and issubclass(category, UserWarning):
-            typer.echo(f"{command}: note: {' '.join(str(message).split())}", err=True)
+            say(f"{command}: note: {' '.join(str(message).split())}", err=True)
 
     # Worker processes of a benchmark read their filters from here.
     before = os.environ.get("PYTHONWARNINGS")

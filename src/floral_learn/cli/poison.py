@@ -16,6 +16,7 @@ from floral_learn.tables.table_error import TableError
 
 from .failures import one_line
 from .options import KINDS, check_same_kind, parse_budget, with_table_options
+from .say import say
 
 # The names of floral_learn.attacks.ATTACKS, which takes a second to import; a test compares them.
 NAMES = (
@@ -125,11 +126,11 @@ def poison(
     poisoned = table.relabelled(result.indices, result.y[result.indices])
     write_set({flips: flip_list(table.rows, labels, result), out: poisoned}, "floral poison")
     for note in notes:
-        typer.echo(f"  {note}")
+        say(f"  {note}")
     seconds = time.perf_counter() - started
     note = f" ({result.stopped_early})" if result.stopped_early else ""
-    typer.echo(f"{attack}: flipped {len(result.indices)} of {len(labels)} labels{note} in {seconds:.1f} s")
-    typer.echo(f"wrote {out} and {flips}")
+    say(f"{attack}: flipped {len(result.indices)} of {len(labels)} labels{note} in {seconds:.1f} s")
+    say(f"wrote {out} and {flips}")
 
 
 def target_is_safe(source: Path, out: Path) -> None:
@@ -213,7 +214,7 @@ def make_surrogate(name: str, attack: str) -> Any:
     from floral_learn.attacks import ATTACKS
 
     choices = {
-        "svc": SVC(C=10.0),
+        "svc": SVC(),
         "logistic": LogisticRegression(max_iter=1000),
         "forest": RandomForestClassifier(),
         "mlp": MLPClassifier(hidden_layer_sizes=(32, 32), max_iter=500),

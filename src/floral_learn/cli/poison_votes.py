@@ -7,11 +7,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from floral_learn.tables.table_error import TableError
 
 from .options import parse_budget
+from .say import say
 
 
 def poison_vote_file(
@@ -66,11 +65,11 @@ def poison_vote_file(
     write_set({liars: listed.encode(), out: table.relabelled(changed, new[changed])}, "floral poison")
     seconds = time.perf_counter() - started
     people = "1 person" if len(result.annotators) == 1 else f"{len(result.annotators)} people"
-    typer.echo(
+    say(
         f"{attack}: {people} with {result.share:.0%} of the {len(frame):,} votes; "
         f"{result.changed:,} votes changed in {seconds:.1f} s"
     )
-    typer.echo(f"wrote {out} and {liars}")
+    say(f"wrote {out} and {liars}")
 
 
 def parse_params(texts: list[str]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import typer
 
 from .failures import one_line
 from .options import KINDS, with_table_options
+from .say import say
 
 
 def register(app: typer.Typer) -> None:
@@ -46,7 +47,7 @@ def predict(
     except TableError as error:
         raise TableError(f"{source}: {error}") from None
     write_all({out: content})
-    typer.echo(f"wrote {len(table):,} predictions to {out}")
+    say(f"wrote {len(table):,} predictions to {out}")
 
 
 def predictions(model: Any, features: Any, ids: list[str] | None) -> bytes:

@@ -17,6 +17,7 @@ from floral_learn.base.extras import install_line
 
 from .failures import STOPPED, one_line
 from .options import KINDS, OPTIONS, with_table_options
+from .say import say
 
 
 def register(app: typer.Typer) -> None:
@@ -58,19 +59,19 @@ def review(
     check_folder(out, source)
     name = reviewer_name(reviewer)
     listening = None if finish else bind(host, port)
-    typer.echo(f"reading {source}")
+    say(f"reading {source}")
     table = columns.read(source).check_classes()
-    typer.echo(f"{len(table):,} rows, {len(table.classes)} classes")
+    say(f"{len(table):,} rows, {len(table.classes)} classes")
     encoder = columns.encoder()
     read = {name: columns.roles()[name] for name in ("text", "ids", "groups", "trusted", "drop")}
     options = {**read, "text_encoder": columns.text_encoder, "skip_blank_labels": columns.skip_blank}
     session = ReviewSession(table, encoder, path=source, out=out, options=options, seed=seed)
     try:
         for note in [*table.notes, *encoder.notes_]:
-            typer.echo(f"  {note}")
+            say(f"  {note}")
         if finish:
             for file in session.write_files():
-                typer.echo(f"wrote {out / file['name']}: {file['about']}")
+                say(f"wrote {out / file['name']}: {file['about']}")
             return
         if not port:
             listening = _same_again(session.store, host, listening)
@@ -84,7 +85,7 @@ def review(
         with contextlib.suppress(KeyboardInterrupt):
             server.run()
         # Only Ctrl-C, or another signal, ends the page; whoever started it ignoring Ctrl-C hears the same.
-        typer.echo(f"stopped: {session.answered:,} answers are stored in {out}; the same command continues")
+        say(f"stopped: {session.answered:,} answers are stored in {out}; the same command continues")
         raise typer.Exit(STOPPED)
     finally:
         session.close()
@@ -92,11 +93,11 @@ def review(
 
 def _say_where(address: str, host: str, answered: int, out: Path) -> None:
     if answered:
-        typer.echo(f"continuing: {answered:,} answers are stored in {out}")
+        say(f"continuing: {answered:,} answers are stored in {out}")
     if host not in ("127.0.0.1", "localhost", "::1"):
-        typer.echo("anyone who can reach this machine and has the address can read the rows and answer", err=True)
-    typer.echo(f"page: {address}")
-    typer.echo("Ctrl-C stops; the same command continues where you stopped")
+        say("anyone who can reach this machine and has the address can read the rows and answer", err=True)
+    say(f"page: {address}")
+    say("Ctrl-C stops; the same command continues where you stopped")
 
 
 def reviewer_name(given: str | None) -> str:

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import typer
 
 from floral_learn.tables.table_error import TableError
+
+from .say import say
 
 TARGETS = ("label-studio",)
 FIRST = 100  # tasks in the order of what their answer would settle; the others by how probably they are wrong
@@ -43,16 +44,16 @@ def task_files(table: Any, numbers: Any, suggested: Any, score: Any, out: Path) 
 def review_tasks(source: Path, out: Path, columns: Any, seed: int | None) -> None:
     """Write the rows of a table as tasks, those first whose answers would settle most."""
     from floral_learn import LabelReview
-    from floral_learn.files.atomic_files import write_all
+    from floral_learn.files.file_sets import write_set
 
     if not out.parent.is_dir() or (out.exists() and not out.is_dir()):
         raise TableError(f"--out {out} must be a folder, or a new one in a folder that exists")
     table = columns.read(source).check_classes()
     encoder = columns.encoder()
-    typer.echo(f"{len(table):,} rows, {len(table.classes)} classes")
+    say(f"{len(table):,} rows, {len(table.classes)} classes")
     X = encoder.fit_transform(table.features)
     for note in [*table.notes, *encoder.notes_]:
-        typer.echo(f"  {note}")
+        say(f"  {note}")
     review = LabelReview(X, table.labels, trusted=table.trusted, groups=table.groups, random_state=seed)
     wrong = review.wrong_probability
     first = review.ask(min(FIRST, len(table) if table.trusted is None else int((~table.trusted).sum())))
@@ -63,5 +64,5 @@ def review_tasks(source: Path, out: Path, columns: Any, seed: int | None) -> Non
     probability = review.label_probability[order]
     suggested = review.classes[probability.argmax(axis=1)]
     files = task_files(table, table.rows[order], suggested, probability.max(axis=1), out)
-    write_all(files)
-    typer.echo(f"wrote {', '.join(map(str, files))}: {len(order):,} tasks, the first {len(first)} to be asked first")
+    write_set(files, "floral review --to label-studio")
+    say(f"wrote {', '.join(map(str, files))}: {len(order):,} tasks, the first {len(first)} to be asked first")

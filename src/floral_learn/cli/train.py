@@ -12,6 +12,7 @@ import typer
 
 from .failures import one_line
 from .options import KINDS, OPTIONS, check_model_path, parse_budget, with_table_options
+from .say import say
 
 HELD_OUT, MOST_HELD_OUT, MOST_CHECK_ROWS = 0.2, 2_000, 4_000
 
@@ -46,7 +47,7 @@ def train(
     check_model_path(out)
     if out.exists() and source.exists() and out.samefile(source):
         raise TableError(f"--out {out} is the data file itself; it is never overwritten")
-    typer.echo(f"reading {source}")
+    say(f"reading {source}")
     share = None if budget is None else parse_budget(budget)
     classifier = make_classifier(method, penalty, gamma, share, seed)
     from floral_learn import save
@@ -58,7 +59,7 @@ def train(
 
         model, note = fit_table_on_cluster(cluster, source, columns, classifier, seed)
         n = len(classifier.flip_rate_)
-        typer.echo(f"columns: {note}")
+        say(f"columns: {note}")
         checked = "not checked on held-out rows"
     else:
         table = columns.read(source).check_classes()
@@ -68,16 +69,16 @@ def train(
         n = len(table)
         if budget is not None:
             parse_budget(budget, n_rows=n)  # before the held-out fit, which has fewer rows, complains
-        typer.echo(f"{n:,} rows; {classes_in_words(table.labels)}")
+        say(f"{n:,} rows; {classes_in_words(table.labels)}")
         model, checked = fit(table, classifier, columns.encoder(seed), seed, held_out, per_row)
         for line in (*table.notes, *model.named_steps["columns"].notes_):
-            typer.echo(f"  {line}")
+            say(f"  {line}")
     model.evidence_ = training_facts(source, n, table if cluster is None else None, checked)
     save(model, out)
     played = getattr(classifier, "budget", None)
     bought = f", budget {played:g}" if isinstance(played, int | float) else ""
-    typer.echo(f"trained {method} on {n:,} rows{bought} in {time.perf_counter() - started:.1f} s; {checked}")
-    typer.echo(f"wrote {out}")
+    say(f"trained {method} on {n:,} rows{bought} in {time.perf_counter() - started:.1f} s; {checked}")
+    say(f"wrote {out}")
 
 
 def training_facts(source: Path, n: int, table: Any, checked: str) -> dict[str, Any]:
@@ -148,7 +149,7 @@ def decided(table: Any, path: Path) -> Any:
     for decision in settled:
         labels[decision.position], sure[decision.position] = decision.label, True
     changed = int((labels != table.labels).sum())
-    typer.echo(f"{len(settled):,} decisions: {changed:,} labels replaced, all of them trusted")
+    say(f"{len(settled):,} decisions: {changed:,} labels replaced, all of them trusted")
     return replace(table, labels=labels, trusted=sure).check_classes()
 
 
@@ -248,7 +249,7 @@ def step(what: str) -> Iterator[None]:
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        typer.echo(f"  {what} ...")
+        say(f"  {what} ...")
         yield
         return
     with Progress(SpinnerColumn(), TextColumn(what), TimeElapsedColumn(), console=console, transient=True) as bar:

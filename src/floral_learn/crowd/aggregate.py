@@ -148,12 +148,12 @@ def aggregate_votes(
     >>> import numpy as np
     >>> from floral_learn import aggregate_votes
     >>> truth = np.tile([0, 1, 2], 20)
-    >>> votes = np.column_stack([truth, truth, (truth + 1) % 3])  # the third person always lies
+    >>> votes = np.column_stack([truth, truth, truth, (truth + 1) % 3])  # the fourth person always lies
     >>> found = aggregate_votes(votes, random_state=0)
     >>> bool((found.labels == truth).all())
     True
     >>> found.annotators["annotator"].tolist()[0]
-    2
+    3
     """
     read = read_votes(
         votes, groups=groups, X=X, classes=classes, missing=missing, task=task, worker=worker, label=label
@@ -212,7 +212,8 @@ def _notes(found: VoteAggregation) -> list[str]:
     if share > 0.6 * limit:
         notes.append(
             f"About {share:.0%} of the votes come from people whose answers do not fit the rest. Above {limit:.0%}, "
-            "people who lie together would win, and nothing in the votes would show it: answer some tasks (gold)."
+            "annotators who agree on false answers would win, and nothing in the votes would show it: answer some "
+            "tasks (gold)."
         )
     if open_items := len(found.undecided):
         notes.append(

@@ -2,7 +2,7 @@
 
 Where people contradict a reading time and again, believing them gives another one, which explains the votes about as
 well. Of the two, the one is kept under which most votes come from people who fit it. It is sure only if those who would
-fit the other one are few: five of eight people who lie together look exactly like three of eight.
+fit the other one are few: five of eight liars in concert look exactly like three of eight.
 """
 
 from __future__ import annotations

@@ -2,9 +2,10 @@
 
 `write_all` stages every file before the first rename, so that an error leaves all of the old files. What no file
 system offers is to rename several files at once: a process killed between two renames into a folder that existed before
-leaves some new files beside old ones. So a list of names and digests (``floral-files.json``) takes its place first. A
-set is whole if every file in the list has its digest: whoever reads one of them can tell, and the same command, run
-again, makes the set whole.
+leaves some new files beside old ones. So a list of names and digests (``floral-files.json``) takes its place first: one
+that came last would not be there to tell of a first run that was killed. It holds the digests of the new files and of
+those that they replace. A set is mixed if its files are neither all the new ones nor all as they were: whoever reads
+one of them can tell, and the same command, run again, makes the set whole.
 """
 
 from __future__ import annotations
@@ -41,13 +42,17 @@ def write_set(files: Mapping[Path, str | bytes], command: str, gone: Iterable[Pa
     folder = folders.pop()
     old = [path.name for path in gone if path not in files]
     content = {path.name: raw.encode() if isinstance(raw, str) else raw for path, raw in files.items()}
-    entry = {
+    entry: dict[str, Any] = {
         "command": command,
         "files": {name: hashlib.sha256(raw).hexdigest() for name, raw in content.items()},
         "gone": old,
     }
     # A folder may hold several sets, as poisoned copies lie side by side; what this one replaces is no longer theirs.
-    others = [known for known in _sets(folder) if not set(known["files"]) & set(content)]
+    replaced = [known for known in _sets(folder) if set(known["files"]) & set(content)]
+    others = [known for known in _sets(folder) if known not in replaced]
+    if all(_whole(folder, known) for known in replaced):  # else there is no whole state to fall back on
+        names = dict.fromkeys(name for part in (entry, *replaced) for name in (*part["files"], *part["gone"]))
+        entry["before"] = {name: _digest(folder / name) for name in names}
     listed = json.dumps({"format": 1, "sets": [*others, entry]}, indent=1) + "\n"
     write_all({**{folder / name: raw for name, raw in content.items()}, folder / LIST: listed}, first=folder / LIST)
     for name in old:
@@ -68,19 +73,23 @@ def mixed_set(path: str | os.PathLike[str]) -> str | None:
 
 
 def _whole(folder: Path, known: Mapping[str, Any]) -> bool:
-    try:
-        if any((folder / name).exists() for name in known["gone"]):
-            return False
-        return all(_digest(folder / name) == digest for name, digest in known["files"].items())
-    except OSError:  # a file of the set is missing, or cannot be read
-        return False
+    """Whether all files are those of this run, or all as they were before it."""
+    now = {**known["files"], **dict.fromkeys(known["gone"])}
+    states = [state for state in (now, known.get("before")) if state is not None]
+    return any(all(_digest(folder / name) == digest for name, digest in state.items()) for state in states)
 
 
-def _digest(path: Path) -> str:
+def _digest(path: Path) -> str | None:
+    """SHA-256 of a file; None where there is none."""
     found = hashlib.sha256()
-    with path.open("rb") as stream:
-        while block := stream.read(_BLOCK):
-            found.update(block)
+    try:
+        with path.open("rb") as stream:
+            while block := stream.read(_BLOCK):
+                found.update(block)
+    except FileNotFoundError:
+        return None
+    except OSError:  # a folder, or a file that may not be read: like no digest of ours
+        return ""
     return found.hexdigest()
 
 
@@ -96,11 +105,13 @@ def _sets(folder: Path) -> list[dict[str, Any]]:
 
 
 def _is_set(entry: Any) -> bool:
-    if not isinstance(entry, dict) or set(entry) != {"command", "files", "gone"}:
+    if not isinstance(entry, dict) or set(entry) - {"before"} != {"command", "files", "gone"}:
         return False
-    files, gone, command = entry["files"], entry["gone"], entry["command"]
-    if not isinstance(files, dict) or not isinstance(gone, list) or not isinstance(command, str):
+    files, gone, command, before = entry["files"], entry["gone"], entry["command"], entry.get("before", {})
+    if not (isinstance(files, dict) and isinstance(gone, list) and isinstance(command, str)):
         return False
-    names = [*files, *gone]
+    if not isinstance(before, dict) or not all(digest is None or isinstance(digest, str) for digest in before.values()):
+        return False
+    names = [*files, *gone, *before]
     plain = all(isinstance(name, str) and name not in ("", ".", "..") and Path(name).name == name for name in names)
     return plain and len(command) < 100 and all(isinstance(digest, str) for digest in files.values())

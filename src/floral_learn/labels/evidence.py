@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
+from floral_learn.base.shown import Shown
 from floral_learn.labels.authors import Authors, judge_authors
 from floral_learn.labels.calibration import calibrate, log_or_floor
 from floral_learn.labels.flagging import Flags, flag_labels
@@ -21,8 +22,8 @@ from floral_learn.tables.rows import InputRows, read_rows
 Progress = Callable[[str, float], None]
 
 
-@dataclass(frozen=True)
-class LabelEvidence:
+@dataclass(frozen=True, repr=False)
+class LabelEvidence(Shown):
     """What is known about n labels of M classes before any of them is called wrong.
 
     Attributes
@@ -59,6 +60,15 @@ class LabelEvidence:
     noise: NoiseModel
     neighbours: np.ndarray | None = None
     authors: Authors | None = None
+
+    def _facts(self) -> dict[str, str]:
+        facts = {
+            "labels": f"{len(self.codes):,}, {len(self.classes)} classes",
+            "given label is not the most probable": f"{np.mean(self.probability.argmax(axis=1) != self.codes):.1%}",
+        }
+        if self.authors is not None:
+            facts["authors"] = f"{len(self.authors.names):,}"
+        return facts
 
     def flags(self, *, trusted: np.ndarray | None = None) -> Flags:
         """Which labels to look at: `floral_learn.labels.flagging.flag_labels` on this evidence."""

@@ -119,7 +119,7 @@ class Beliefs:
 
     @cached_property
     def labels(self) -> np.ndarray:
-        """Class numbers as the labels should be read now, (n,); before any answer only groups speak against labels."""
+        """Class numbers of the corrected labels, (n,); before any answer only groups speak against labels."""
         if not self.has_evidence:
             return self.data.codes
         read = read_classes(self.label_probability, self.data.codes, self.free)

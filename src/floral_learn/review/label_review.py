@@ -91,7 +91,7 @@ class LabelReview(Shown):
     classes : ndarray of shape (M,)
         The labels that occur.
     labels : ndarray of shape (n,)
-        Labels as they should be read now; as given as long as there are neither answers nor groups.
+        The corrected labels; the given ones as long as there are neither answers nor groups.
     label_probability : ndarray of shape (n, M)
         P(true class), for every row.
     wrong_probability : ndarray of shape (n,)
@@ -233,7 +233,7 @@ class LabelReview(Shown):
 
     @property
     def labels(self) -> np.ndarray:
-        """Labels as they should be read now, (n,)."""
+        """The corrected labels, (n,)."""
         return self.classes[self._beliefs.labels]
 
     @property
@@ -322,10 +322,10 @@ class LabelReview(Shown):
     # -- using it --------------------------------------------------------------------------------------------------
 
     def train(self, estimator: Any, *, weighted: bool = True) -> Any:
-        """A fitted clone of any scikit-learn classifier, trained on what the answers bear out.
+        """A fitted clone of any scikit-learn classifier, trained on the labels that the answers confirm or correct.
 
         As long as no answer contradicts a label, this is a plain fit. After that rows in doubt weigh less, and labels
-        in regions that answers show to be turned over are corrected, if such corrections would have been right on the
+        in regions that answers show to be flipped are corrected, if such corrections would have been right on the
         answered rows, each held out in turn. A stray label that only its neighbours contradict stays as given (of two
         classes), though `labels` may read it otherwise: most classifiers bear such labels better than corrections by
         another model. Answered and trusted rows are ``trusted`` where fit takes that; a FLORAL ``budget`` that still

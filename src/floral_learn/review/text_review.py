@@ -72,7 +72,7 @@ class TextReview(LabelReview):
     Notes
     -----
     The other attributes and methods are those of :class:`LabelReview`. `train` without an estimator gives the encoder
-    fitted on the labels as they are read now; with one, a head on the embeddings. `save` keeps the texts and the
+    fitted on the corrected labels; with one, a head on the embeddings. `save` keeps the texts and the
     embeddings, not the encoder: `load` takes one to go on with.
 
     Examples
@@ -258,7 +258,7 @@ class TextReview(LabelReview):
         return embed(texts)
 
     def _taught(self, encoder: Any) -> Any:
-        """`encoder` fitted on the labels as they are read now, and on what is believed of them.
+        """`encoder` fitted on the corrected labels, and on what is believed of them.
 
         Where its fit takes ``belief``, a label in doubt may be overruled; else it weighs less where weights are taken.
         """

@@ -14,7 +14,7 @@ from floral_learn.tables.rows import read_rows
 
 
 class ContradictedLabels(BaseEstimator):
-    """Leave out labels that held-out judges find more probably wrong than right, where errors lie scattered.
+    """Leave out labels that held-out judges find more probably wrong than right, where errors are scattered.
 
     The evidence is that of :func:`floral_learn.judge_labels`. Where it shows that labels went wrong at random, in one
     class or in all, rows whose label is wrong with a probability above one half are left out. Where classes overlap or
@@ -91,7 +91,7 @@ class ContradictedLabels(BaseEstimator):
         share = f"about {100 * flags.wrong_share:.1f} % of the labels are estimated wrong"
         if self.acted_:
             left_out = f"{doubted.sum():,} of {len(doubted):,} labels were left out"
-            self.summary_ = f"{left_out}: errors lie scattered, {share}."
+            self.summary_ = f"{left_out}: errors are scattered, {share}."
         elif scattered:
             self.summary_ = "Nothing was done: no label is more probably wrong than right."
         else:

@@ -14,3 +14,6 @@ class TableError(ValueError):
     ...     print(error)
     cannot read nowhere.csv: No such file or directory
     """
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(" ".join(str(message).splitlines()))  # a column's name, too, may have line ends

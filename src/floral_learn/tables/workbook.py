@@ -35,7 +35,12 @@ class WorkbookSource(Source):
 
     def relabelled(self, position: int, rows: np.ndarray, new: np.ndarray) -> bytes:
         """The workbook with new labels; formulas, formats and other sheets stay as far as openpyxl keeps them."""
-        book = _openpyxl().load_workbook(io.BytesIO(self.raw))
+        try:  # all of it is read here, other sheets and formats too, of which reading took the cells alone
+            book = _openpyxl().load_workbook(io.BytesIO(self.raw))
+        except Exception as error:
+            if isinstance(error, MemoryError | ImportError):
+                raise
+            raise TableError(f"{self.name} cannot be copied with other labels ({_reason(error)})") from None
         sheet, known = book[self.sheet], self.spelled(position, self.cells(position))
         for row, label in pairs(rows, new):
             sheet.cell(row=self.rows[row][0], column=position + 1).value = known.get(label, label)
@@ -63,8 +68,7 @@ def read_workbook(name: str, raw: bytes) -> WorkbookSource:
     except Exception as error:  # openpyxl lets through what its XML, zip and date readers raise
         if isinstance(error, MemoryError):
             raise
-        reason = (str(error).splitlines() or [""])[0] or type(error).__name__
-        raise TableError(f"{name} is not a readable .xlsx workbook ({reason})") from None
+        raise TableError(f"{name} is not a readable .xlsx workbook ({_reason(error)})") from None
     source = WorkbookSource(name, raw, sheet.title, header, rows)
     if len(book.worksheets) > 1:
         source.notes.append(f"sheet {sheet.title!r}, the first of {len(book.worksheets)}")
@@ -92,6 +96,10 @@ def _read(lines: Any, name: str) -> tuple[list[str], list[tuple[int, list[Any]]]
     if not rows:
         raise TableError(f"{name} has a header and no data rows" if header else f"{name} is empty")
     return header, rows
+
+
+def _reason(error: Exception) -> str:
+    return (str(error).splitlines() or [""])[0] or type(error).__name__
 
 
 def _openpyxl() -> Any:

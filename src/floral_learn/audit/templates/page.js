@@ -98,9 +98,9 @@
   const pages = () => Math.max(1, Math.ceil(list.length / size()));
   const shown = () => list.subarray(state.page * size(), (state.page + 1) * size());
   const chips = (w) => { const f = document.createDocumentFragment(); D.reasons.forEach((t, i) => { if (w & (1 << i)) f.append(el("span", { class: "chip" }, t)); }); return f; };
-  // In the list prose comes first, and short values carry the names of their columns.
+  // In the list prose comes first, then what says most about the label; short values carry the names of their columns.
   const typical = D.cells.map((c) => { let t = 0, k = Math.min(n, 200); for (let r = 0; r < k; r++) t += c[r].length; return t / Math.max(k, 1); });
-  const turn_of = D.columns.map((_, i) => i).sort((a, b) => (typical[b] > 30) - (typical[a] > 30) || a - b);
+  const turn_of = [...D.first].sort((a, b) => (typical[b] > 30) - (typical[a] > 30));
   const named = (i, r) => (D.columns.length > 1 && D.cells[i][r] && typical[i] <= 30 ? D.columns[i] + " " + D.cells[i][r] : D.cells[i][r]);
   const brief = (r, most) => { const t = turn_of.map((i) => named(i, r)).filter(Boolean).join(" · "); return t.length > most ? t.slice(0, most - 1) + "…" : t; };
   const markCell = (r) => {

@@ -1,4 +1,4 @@
-"""What a review knows so far: how many labels are wrong and where, what was bought back, what more would bring."""
+"""What a review knows so far: how many labels are wrong and where, what answers brought back, what more would bring."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def plain_model(n: int) -> Any:
 
 
 def misread_labels(review: Any) -> float:
-    """Expected number of rows whose label is still read wrongly."""
+    """Expected number of rows whose label is still wrong after the corrections."""
     return float((1.0 - review.label_probability.max(axis=1)).sum())
 
 

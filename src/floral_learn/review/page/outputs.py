@@ -73,12 +73,13 @@ class Outputs:
         """A FLORAL model behind the encoder that read the table, for ``floral predict``."""
         from sklearn.pipeline import Pipeline
 
-        from floral_learn import FloralClassifier
+        from floral_learn import FloralClassifier, __version__
         from floral_learn.files.persistence import model_bytes
 
         classifier = review.train(FloralClassifier(C=1.0, budget=0.05, random_state=0))
         model = Pipeline([("columns", self.encoder), ("classifier", classifier)])
-        model.evidence_ = {"data": self._data(), "review": review_evidence(review)}
+        versions = f"floral-learn {__version__}"
+        model.evidence_ = {"versions": versions, "data": self._data(), "review": review_evidence(review)}
         return model_bytes(model)
 
     def _data(self) -> dict[str, str]:

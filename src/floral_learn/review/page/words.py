@@ -71,14 +71,14 @@ def ten_more(misread: float, gain: float, n: int) -> str:
     if round(gain) < 1:
         return "Ten more answers would probably change no further label."
     return (
-        f"About {count(misread)} of {n:,} are probably still misread. "
+        f"About {count(misread)} of {n:,} are probably still wrong. "
         f"Ten more answers would set about {round(gain):,} of them right."
     )
 
 
 def too_early() -> dict[str, Any]:
     """What is said about stopping before anything is known."""
-    return {"now": False, "words": f"Go on: a first picture takes about {FIRST_ANSWERS} answers."}
+    return {"now": False, "words": f"Go on: a first estimate takes about {FIRST_ANSWERS} answers."}
 
 
 def stop(enough: bool) -> dict[str, Any]:
@@ -122,6 +122,10 @@ def commands(out: Path, table: Path, label: str) -> list[dict[str, str]]:
             (
                 "Train another model on the cleaned table",
                 ("train", str(cleaned), "--label", label, "--out", "other.skops"),
+            ),
+            (
+                "Say what the labels behind the model rest on, as a page for others",
+                ("evidence", str(out / "model.skops"), "--out", "evidence.html"),
             ),
             ("Go on with this review later", ("review", str(table), "--label", label, "--out", str(out))),
         )
