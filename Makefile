@@ -69,13 +69,13 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: $(BIN)/python pyproject.toml bench/pyproject.toml
-	echo "installing floral-learn (first time only)"
+	echo "installing floral-learn and what it needs: one to three minutes, the first time only; pip is quiet meanwhile"
 	$(PIP) -e '.[cli]' -e ./bench
 	touch $@
 
 # torch is pinned to a release, so that the environment is the same everywhere.
 $(VENV)/.dev: $(BIN)/python pyproject.toml bench/pyproject.toml
-	echo "installing floral-learn with its test tools (first time only)"
+	echo "installing floral-learn with its test tools, torch among them: some minutes, the first time only; pip is quiet meanwhile"
 	$(PIP) torch==2.13.0
 	$(PIP) -e '.[dev]' -e './bench[peers]'
 	touch $@ $(VENV)/.demo

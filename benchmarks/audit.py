@@ -15,6 +15,8 @@ import csv
 import resource
 import time
 import warnings
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -88,12 +90,16 @@ def attacked(X, y, attack, level):
         return poison(X, y, attack.removesuffix("-rbf"), level / 100, random_state=0, **victim).y
 
 
-def peers(X, given, probability):
-    """Flags and scores of the others: cleanlab on our probabilities and on its own, a forest's out-of-bag votes, a
-    model that has seen every label."""
+def peers(X, given, probability, every):
+    """Flags and scores of the others: cleanlab on our probabilities; with `every` also on its own, a forest's
+    out-of-bag votes, and a model that has seen every label."""
     from cleanlab.filter import find_label_issues as confident_learning
 
     rows = np.arange(len(given))
+    if not every:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return {"cleanlab": (confident_learning(given, probability, n_jobs=1), -probability[rows, given])}
     own = cross_val_predict(LogisticRegression(max_iter=300), X, given, cv=5, method="predict_proba")
     forest = RandomForestClassifier(100, min_samples_leaf=5, oob_score=True, random_state=0).fit(X, given)
     votes = np.nan_to_num(forest.oob_decision_function_)
@@ -111,7 +117,7 @@ def peers(X, given, probability):
 
 def flags(args):
     """One line per cell and method."""
-    path = args.cache / f"flags_{args.data}.csv"
+    path, end = args.cache / f"flags_{args.data}.csv", time.monotonic() + 60 * args.minutes
     columns = ("data", "attack", "level", "rows", "wrong", "method", "flagged", "hit", "precision", "left_wrong", "ap",
                "scattered", "replaceable", "share", "seconds")  # fmt: skip
     done = set()
@@ -124,12 +130,14 @@ def flags(args):
         for attack, level in cells:
             if (name, attack, level) in done:
                 continue
+            if time.monotonic() > end:
+                return
             given = attacked(X, y, attack, level)
             wrong = given != y
             start = time.process_time()
             issues = find_label_issues(X, given, random_state=0)
             seconds = time.process_time() - start
-            methods = {"ours": (issues.flagged, issues.score)} | peers(X, given, issues.probability)
+            methods = {"ours": (issues.flagged, issues.score)} | peers(X, given, issues.probability, args.peers)
             lines = []
             for method, (mask, score) in methods.items():
                 ap = average_precision_score(wrong, score) if wrong.any() else float("nan")
@@ -147,32 +155,33 @@ def table(args):
     import pandas as pd
 
     rows = pd.read_csv(args.cache / f"flags_{args.data}.csv")
+    there = [peer for peer in PEERS if peer in set(rows["method"])]
     rows["f1"] = 2 * rows["hit"] / (rows["flagged"] + rows["wrong"]).clip(lower=1)
     rows["ratio"] = rows["flagged"] / rows["wrong"].clip(lower=1)
     planted = rows[rows["level"] > 0]
     wide = planted.pivot(index=["data", "attack", "level"], columns="method", values="f1")
     print(f"{len(wide)} cells, none left out.\n")
-    print("| | cells | " + " | ".join(f"{p}: F1" for p in PEERS) + " | ahead / behind cleanlab |")
-    print("|---" * (len(PEERS) + 3) + "|")
+    print("| | cells | " + " | ".join(f"{p}: F1" for p in there) + " | ahead / behind cleanlab |")
+    print("|---" * (len(there) + 3) + "|")
     groups = [("**all**", wide)] + [(str(v), wide.xs(v, level=k)) for k in wide.index.names
                                     for v in wide.index.get_level_values(k).unique()]  # fmt: skip
     for name, some in groups:
         ahead = (some["ours"] > some["cleanlab"] + 1e-9).sum(), (some["ours"] < some["cleanlab"] - 1e-9).sum()
-        print(f"| {name} | {len(some)} | " + " | ".join(f"{some[p].mean():.3f}" for p in PEERS)
+        print(f"| {name} | {len(some)} | " + " | ".join(f"{some[p].mean():.3f}" for p in there)
               + f" | {ahead[0]} / {ahead[1]} |")  # fmt: skip
-    means = planted.groupby("method")[["precision", "ap"]].mean().loc[list(PEERS)]
-    ratio = planted.groupby("method")["ratio"].median().loc[list(PEERS)]
-    print("\n| | " + " | ".join(PEERS) + " |\n" + "|---" * (len(PEERS) + 1) + "|")
+    means = planted.groupby("method")[["precision", "ap"]].mean().loc[there]
+    ratio = planted.groupby("method")["ratio"].median().loc[there]
+    print("\n| | " + " | ".join(there) + " |\n" + "|---" * (len(there) + 1) + "|")
     for what in ("precision", "ap"):
-        print(f"| mean {what} | " + " | ".join(f"{means[what][p]:.3f}" for p in PEERS) + " |")
-    print("| median of flagged / wrong | " + " | ".join(f"{ratio[p]:.2f}" for p in PEERS) + " |")
+        print(f"| mean {what} | " + " | ".join(f"{means[what][p]:.3f}" for p in there) + " |")
+    print("| median of flagged / wrong | " + " | ".join(f"{ratio[p]:.2f}" for p in there) + " |")
     biased = planted[planted["attack"] == "class-biased"].copy()
     biased["recall"] = biased["hit"] / biased["wrong"]
     print("\nClass-biased errors by data set, F1 (recall):\n")
-    print("| data | ours | cleanlab | cleanlab alone |\n|---|---|---|---|")
+    print("| data | " + " | ".join(there[:3]) + " |\n" + "|---" * (1 + len(there[:3])) + "|")
     for name, some in biased.groupby("data"):
         m = some.groupby("method")[["f1", "recall"]].mean()
-        print(f"| {name} | " + " | ".join(f"{m['f1'][p]:.2f} ({m['recall'][p]:.2f})" for p in PEERS[:3]) + " |")
+        print(f"| {name} | " + " | ".join(f"{m['f1'][p]:.2f} ({m['recall'][p]:.2f})" for p in there[:3]) + " |")
     easy = planted[planted["method"] == "cleanlab"].query("ap > 0.8").set_index(["data", "attack", "level"]).index
     ours = planted[planted["method"] == "ours"].set_index(["data", "attack", "level"])
     near = ours.loc[easy, "ratio"].between(0.7, 1.4)
@@ -184,11 +193,11 @@ def table(args):
     print([" ".join(map(str, cell)) for cell in worse.index])
     refused = [cell for cell in ours[ours["replaceable"] == 0].index if cell[1] in ("random", "class-biased")]
     print(f"No copy in these random and class-biased cells: {[' '.join(map(str, cell)) for cell in refused]}.\n")
-    print("| labels as published | rows | ours | scattered | cleanlab | cleanlab alone | forest |\n" + "|---" * 7 + "|")
+    print("| labels as published | rows | scattered | " + " | ".join(there) + " |\n" + "|---" * (3 + len(there)) + "|")
     for name, some in rows[rows["level"] == 0].groupby("data", sort=False):
         share = (100 * some.set_index("method")["flagged"] / some["rows"].iloc[0]).map("{:.1f} %".format)
-        print(f"| {name} | {some['rows'].iloc[0]} | {share['ours']} | {'yes' if some['scattered'].iloc[0] else 'no'} | "
-              f"{share['cleanlab']} | {share['cleanlab alone']} | {share['forest']} |")  # fmt: skip
+        words = "yes" if some["scattered"].iloc[0] else "no"
+        print(f"| {name} | {some['rows'].iloc[0]} | {words} | " + " | ".join(share[p] for p in there) + " |")
     print(f"\nMedian time: {rows['seconds'].median():.2f} s of one core.")
 
 
@@ -200,13 +209,15 @@ def probabilities(args):
     roman, cifar = np.load(folder / "roman_probabilities.npz"), np.load(folder / "cifar10s_probabilities.npz")
     cases = {name: (roman[name], roman["given"], roman["wrong"]) for name in ("resnet18", "swin")}
     cases["cifar10s"] = (cifar["probabilities"].astype(np.float32), cifar["given"], cifar["given"] != cifar["y"])
-    print("| data | labels | wrong | AP: ours | AP: self-confidence | F1: ours | F1: cleanlab | flagged | seconds |")
+    print(
+        "| data | labels | wrong | AP: ours | AP: self-confidence | F1: ours | F1: cleanlab | flagged | CPU seconds |"
+    )
     print("|---" * 9 + "|")
     for name, (p, given, wrong) in cases.items():
         given, p = given.astype(int), p / p.sum(axis=1, keepdims=True)
-        start = time.perf_counter()
+        start = time.process_time()
         found = find_label_issues(None, given, pred_probs=p)
-        seconds = time.perf_counter() - start
+        seconds = time.process_time() - start
         other = confident_learning(given, p, n_jobs=1)
         ap = [average_precision_score(wrong, s) for s in (found.score, -p[np.arange(len(given)), given])]
         f1 = [2 * (m & wrong).sum() / (m.sum() + wrong.sum()) for m in (found.flagged, other)]
@@ -215,25 +226,30 @@ def probabilities(args):
 
 
 def speed(args):
-    """Seconds, and the most memory that this process has had so far."""
+    """CPU seconds of one core and the most memory that a process of its own had, libraries and data included."""
+    print("| rows | columns | classes | CPU seconds | seconds | peak memory |\n|---|---|---|---|---|---|")
+    for case in ((1000, 20, 2), (10_000, 50, 5), (100_000, 50, 5), (100_000, 0, 1000)):
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            print(pool.submit(timed, *case).result(), flush=True)
+
+
+def timed(n, d, m):
     rng = np.random.default_rng(0)
-    print("| rows | columns | classes | seconds | peak memory |\n|---|---|---|---|---|")
-    for n, d, m in ((1000, 20, 2), (10_000, 50, 5), (100_000, 50, 5), (100_000, 0, 1000)):
-        y = rng.integers(0, m, n)
-        if not d:
-            p = rng.random((n, m), dtype=np.float32)
-            p[np.arange(n), y] += 300
-            p /= p.sum(axis=1, keepdims=True)
-            X, options = None, {"pred_probs": p}
-        else:
-            X, options = rng.normal(size=(n, d)) + 2 * np.eye(m, d)[y], {}
-        codes = np.where(rng.random(n) < 0.1, rng.integers(0, m, n), y)
-        start = time.perf_counter()
-        find_label_issues(X, codes, random_state=0, **options)
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        print(
-            f"| {n:,} | {d or 'pred_probs'} | {m:,} | {time.perf_counter() - start:.1f} | {peak:.1f} GiB |", flush=True
-        )
+    y = rng.integers(0, m, n)
+    if not d:
+        p = rng.random((n, m), dtype=np.float32)
+        p[np.arange(n), y] += 300
+        p /= p.sum(axis=1, keepdims=True)
+        X, options = None, {"pred_probs": p}
+    else:
+        X, options = rng.normal(size=(n, d)) + 2 * np.eye(m, d)[y], {}
+    codes = np.where(rng.random(n) < 0.1, rng.integers(0, m, n), y)
+    find_label_issues(rng.normal(size=(60, 2)), np.arange(60) % 2, random_state=0)  # imports are not counted
+    start, used = time.perf_counter(), time.process_time()
+    find_label_issues(X, codes, random_state=0, **options)
+    seconds, used = time.perf_counter() - start, time.process_time() - used
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return f"| {n:,} | {d or 'pred_probs'} | {m:,} | {used:.2f} | {seconds:.2f} | {peak:.1f} GiB |"
 
 
 def stability_figure(args):
@@ -298,6 +314,8 @@ if __name__ == "__main__":
     parser.add_argument("what", nargs="?", default="recovery", choices=list(doings))
     parser.add_argument("--data", default="choose", choices=list(SETS))
     parser.add_argument("--cache", type=Path, default=Path("."))
+    parser.add_argument("--peers", action="store_true", help="of flags: all peers, not cleanlab on our probabilities")
+    parser.add_argument("--minutes", type=float, default=9.0, help="of flags: stop after so many; resumable")
     parser.add_argument("--trial", action="store_true", help="stability of a tree with local changes, for a look")
     made = parser.parse_args()
     doings[made.what](made)

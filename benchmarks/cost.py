@@ -45,14 +45,12 @@ def minutes_per_point(gained: float, answers: int, seconds: float) -> str:
 
 
 def table(found: list[dict[str, Any]]) -> str:
-    """Markdown: by what wrong labels had taken, points that came back and minutes per point."""
-    each = " / ".join(f"{s} s" for s in SECONDS)
-    head = ["wrong labels had taken", "cells", "answers", "points back, mean (median)"]
-    head += [f"minutes at {each} each", "minutes per point"]
+    """Markdown: by the points lost to wrong labels, points that came back and minutes per point."""
+    head = ["points lost", "cells", "answers", "points back (median)", "minutes", "minutes per point"]
     lines = [f"| {' | '.join(head)} |", "|---|" + "---:|" * (len(head) - 1)]
     for low, high in LOST:
-        name = f"more than {low} points" if high == np.inf else f"{low} to {high} points"
-        name = f"less than {high} points" if low == -np.inf else name
+        name = f"more than {low}" if high == np.inf else f"{low} to {high}"
+        name = f"less than {high}" if low == -np.inf else name
         inside = [c for c in found if low <= 100 * (c["clean"] - c["given"]) < high]
         if not inside:
             continue

@@ -9,8 +9,13 @@ from hypothesis import strategies as st
 from sklearn.datasets import make_blobs
 
 from floral_learn.sanitizers import KLIDWeights
-from floral_learn.sanitizers.klid_weights import density_ratio_weights, plant_flips
-from floral_learn.sanitizers.lid import cross_lid, lid_of_nearest, nearest_distances
+from floral_learn.sanitizers.klid_weights import (
+    cross_lid,
+    density_ratio_weights,
+    lid_of_nearest,
+    nearest_distances,
+    plant_flips,
+)
 
 
 def loop_lid(x, others, k, gamma):

@@ -30,11 +30,11 @@ def register(app: Any) -> None:
     @app.command()
     @one_line("floral demo")
     def demo(out: Path = typer.Option(Path("demo.png"), help="picture to write")) -> None:
-        """Train on poisoned labels, with and without answers: a table and a picture, in about a minute."""
+        """Train on poisoned labels, with and without answers: a table and a picture, in one to two minutes."""
         if not out.parent.is_dir():
             raise ValueError(f"the folder {out.parent} does not exist")
         began = time.perf_counter()
-        say(f"{len(DATA)} data sets, {len(SPLITS)} splits each: about a minute", err=True)
+        say(f"{len(DATA)} data sets, {len(SPLITS)} splits each: one to two minutes", err=True)
         rows: dict[str, dict[str, list[float]]] = {name: {data: [] for data in DATA} for name in ROWS}
         shown: dict[str, Any] = {}
         for data in DATA:

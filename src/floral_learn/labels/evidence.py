@@ -147,9 +147,7 @@ def judge_labels(
     elif model is not None:
         folds = deal_folds(codes, min(SETTINGS.folds, n), rng)
         given = None if rows is None else rows.given
-        probability = calibrate(
-            log_or_floor(held_out(model, given, codes, classes, folds, n_jobs=n_jobs).shares), codes
-        )
+        probability = calibrate(log_or_floor(held_out(model, given, codes, classes, folds, n_jobs=n_jobs)), codes)
     elif judges is not None:
         probability = judges.probabilities(codes, m)
     tell("held-out models", 1.0)

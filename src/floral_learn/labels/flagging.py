@@ -23,10 +23,10 @@ from floral_learn.labels.noise import NoiseModel, fit_noise
 
 # Chosen by benchmarks/label_rules.py on digits, wine, breast cancer, banknote, phoneme, satimage, MNIST, half of trec.
 EXPLAINED = 0.3  # share of the contradictions that the noise model must explain for errors to count as scattered
-REPLACEABLE = 0.5  # the same for flagged labels to be replaced unseen
-MOST_OVERLAP = 0.1  # mean of 1 - max q above which classes overlap, and nothing is replaced unseen
+REPLACEABLE = 0.55  # the same for labels to be replaced or left out unseen
+MOST_OVERLAP = 0.1  # overlap above which nothing is replaced or left out unseen
 WRONG = 0.25  # probability of being wrong from which scattered errors are flagged
-BAR = 6.0  # log-odds per unit of overlap (mean 1 - max q) that a contradiction must exceed otherwise
+BAR = 6.0  # log-odds per unit of overlap that a contradiction must exceed otherwise
 RECOGNISED = 5  # rows that q must give to a class before labels of that class can be contradicted
 TELLING_GAIN = 0.1  # share of log loss saved below which no model can tell errors from overlap
 LEAST_GAIN = 0.02  # share of the class shares' log loss that held-out predictions must save
@@ -51,9 +51,12 @@ class Flags:
     scattered : bool
         Whether errors lie at random, so that `wrong_probability` is an estimate.
     replaceable : bool
-        Whether that is so clear that labels which are more probably wrong than right may be replaced unseen.
+        Whether that is so clear, and the classes so separate, that labels which are more probably wrong than right may
+        be replaced or left out unseen.
     explained : float
         Share of the contradicted labels that the noise model explains as errors.
+    overlap : float
+        How far the classes overlap: the mean of 1 - max q, where q is the noise model's probability of the true class.
     wrong_share : float
         Mean of `wrong_probability`.
     gain : float
@@ -69,6 +72,7 @@ class Flags:
     scattered: bool
     replaceable: bool
     explained: float
+    overlap: float
     wrong_share: float
     gain: float
     informative: bool
@@ -132,12 +136,12 @@ def flag_labels(
     explained = float(expit(wrong[contradicted]).sum() / max(1, contradicted.sum()))
     if shift is not None:
         against, wrong = against + shift, wrong + shift
-    wrong_probability = expit(wrong)
+    wrong_probability, overlap = expit(wrong), float(unsure.mean())
     telling = informative and gain >= TELLING_GAIN
     scattered = telling and explained >= EXPLAINED
     flagged = (wrong_probability >= WRONG) & telling
     if not scattered:
-        flagged |= against > BAR * float(unsure.mean())
+        flagged |= against > BAR * overlap
     # A class that the model hardly ever names cannot be judged by it: contradicting all its labels says nothing.
     flagged &= (np.bincount(named, minlength=m) >= RECOGNISED)[codes] & free & informative
     held_out = 1.0 - probability[np.arange(n), codes]
@@ -151,8 +155,9 @@ def flag_labels(
         wrong_probability=wrong_probability,
         suggested=suggested,
         scattered=scattered,
-        replaceable=telling and explained >= REPLACEABLE and float(unsure.mean()) <= MOST_OVERLAP,
+        replaceable=telling and explained >= REPLACEABLE and overlap <= MOST_OVERLAP,
         explained=explained,
+        overlap=overlap,
         wrong_share=float(wrong_probability.mean()),
         gain=gain,
         informative=informative,

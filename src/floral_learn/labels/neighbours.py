@@ -27,9 +27,7 @@ def neighbours_on(device: str | None) -> Iterator[None]:
         _DEVICE.reset(token)
 
 
-def nearest_others(
-    X: Any, k: int, *, among: np.ndarray | None = None, metric: str = "minkowski", n_jobs: int | None = None
-) -> Iterator[Block]:
+def nearest_others(X: Any, k: int, *, among: np.ndarray | None = None) -> Iterator[Block]:
     """Yield (rows, indices (b, k), distances (b, k)) over blocks of rows; a row is never its own neighbour.
 
     Parameters
@@ -40,10 +38,6 @@ def nearest_others(
         Neighbours per row; at most one less than the rows that may be neighbours.
     among : int ndarray, optional
         The rows that may be neighbours; all by default. Indices are row numbers of `X` in either case.
-    metric : str
-        As scikit-learn names it.
-    n_jobs : int or None
-        Threads of the search.
 
     Examples
     --------
@@ -55,11 +49,11 @@ def nearest_others(
     n = X.shape[0]
     some = np.arange(n) if among is None else among
     k = min(k, len(some) - 1)
-    if _DEVICE.get() is not None and metric == "minkowski" and among is None:
+    if _DEVICE.get() is not None and among is None:
         yield from _torch_blocks(X, k, str(_DEVICE.get()))
         return
     algorithm = "auto" if X.shape[1] < _TREES else "brute"
-    search = NearestNeighbors(n_neighbors=k + 1, metric=metric, algorithm=algorithm, n_jobs=n_jobs).fit(X[some])
+    search = NearestNeighbors(n_neighbors=k + 1, algorithm=algorithm).fit(X[some])
     size = max(1, _BLOCK_ENTRIES // (k + 1))
     for start in range(0, n, size):
         rows = slice(start, min(start + size, n))
@@ -72,23 +66,19 @@ def nearest_others(
         yield rows, indices[other].reshape(shape), distances[other].reshape(shape)
 
 
-def nearest_rows(X: Any, k: int, *, among: np.ndarray | None = None, n_jobs: int | None = None) -> np.ndarray:
+def nearest_rows(X: Any, k: int, *, among: np.ndarray | None = None) -> np.ndarray:
     """Return the row numbers of the k nearest other rows, nearest first, (n, k)."""
-    return np.concatenate([indices for _, indices, _ in nearest_others(X, k, among=among, n_jobs=n_jobs)])
+    return np.concatenate([indices for _, indices, _ in nearest_others(X, k, among=among)])
 
 
-def label_votes(near: np.ndarray, codes: np.ndarray, n_classes: int, weight: np.ndarray | None = None) -> np.ndarray:
-    """Count the labels among the neighbours of each row, by weight where rows have any, (n, n_classes)."""
+def label_votes(near: np.ndarray, codes: np.ndarray, n_classes: int) -> np.ndarray:
+    """Count the labels among the neighbours of each row, (n, n_classes)."""
     votes = np.empty((len(near), n_classes))
     size = max(1, _BLOCK_ENTRIES // max(1, near.shape[1]))
     for start in range(0, len(near), size):
         block = near[start : start + size]
         place = codes[block] + n_classes * np.arange(len(block))[:, None]
-        counts = np.bincount(
-            place.ravel(),
-            weights=None if weight is None else weight[block].ravel(),
-            minlength=len(block) * n_classes,
-        )
+        counts = np.bincount(place.ravel(), minlength=len(block) * n_classes)
         votes[start : start + size] = counts.reshape(len(block), n_classes)
     return votes
 

@@ -69,11 +69,11 @@ def own_scores(X: Any, codes: np.ndarray, n_classes: int, rng: np.random.Generat
     values = standardised_rows(X).values
     model = LogisticRegression(C=_FEW_COLUMNS if X.shape[1] <= 100 else _MANY_COLUMNS, max_iter=300)
     fold = deal_folds(codes, min(_FOLDS, len(codes)), rng)
-    weight = None
+    some = None
     if len(codes) > _MANY_ROWS:  # a linear model needs no more rows than that
-        weight = np.zeros(len(codes))
-        weight[rng.choice(len(codes), _MANY_ROWS, replace=False)] = 1.0
-    shares = held_out(model, values, codes, np.arange(n_classes), fold, weight).shares
+        some = np.zeros(len(codes), dtype=bool)
+        some[rng.choice(len(codes), _MANY_ROWS, replace=False)] = True
+    shares = held_out(model, values, codes, np.arange(n_classes), fold, train_on=some)
     own = np.clip(shares[np.arange(len(codes)), codes], 1e-6, 1 - 1e-6)
     return evenly_placed(np.log(own) - np.log1p(-own))
 

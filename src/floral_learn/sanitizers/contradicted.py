@@ -8,7 +8,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import HasMethods
 
 from floral_learn.labels.evidence import judge_labels
-from floral_learn.labels.flagging import REPLACEABLE
 from floral_learn.sanitizers.inputs import keep_rows, spare_one_of_each_class
 from floral_learn.tables.rows import read_rows
 
@@ -17,9 +16,9 @@ class ContradictedLabels(BaseEstimator):
     """Leave out labels that held-out judges find more probably wrong than right, where errors are scattered.
 
     The evidence is that of :func:`floral_learn.judge_labels`. Where it shows that labels went wrong at random, in one
-    class or in all, rows whose label is wrong with a probability above one half are left out. Where classes overlap or
-    errors were chosen, the labels alone do not say which are wrong, and nothing is done: the model behind is trained
-    exactly as if this sanitiser were not there.
+    class or in all, and that the classes hardly overlap, rows whose label is wrong with a probability above one half
+    are left out: those that an audit would replace in a cleaned copy. Elsewhere the labels alone do not say which are
+    wrong, and nothing is done: the model behind is trained exactly as if this sanitiser were not there.
 
     Parameters
     ----------
@@ -84,15 +83,14 @@ class ContradictedLabels(BaseEstimator):
         )
         flags = evidence.flags()
         self.wrong_probability_ = flags.wrong_probability
-        scattered = flags.scattered and flags.explained >= REPLACEABLE
-        doubted = flags.flagged & (flags.wrong_probability > 0.5) & scattered
+        doubted = flags.flagged & (flags.wrong_probability > 0.5) & flags.replaceable
         doubted = spare_one_of_each_class(doubted, evidence.codes, flags.wrong_probability)
         self.acted_ = bool(doubted.any())
         share = f"about {100 * flags.wrong_share:.1f} % of the labels are estimated wrong"
         if self.acted_:
             left_out = f"{doubted.sum():,} of {len(doubted):,} labels were left out"
             self.summary_ = f"{left_out}: errors are scattered, {share}."
-        elif scattered:
+        elif flags.replaceable:
             self.summary_ = "Nothing was done: no label is more probably wrong than right."
         else:
             why = "contradicted labels can be overlap" if flags.informative else "the rows do not predict the labels"

@@ -1,7 +1,10 @@
 """Weigh rows by how much their kernel LID looks like that of a flipped label.
 
 Weerasinghe, Alpcan, Erfani and Leckie, "Defending Support Vector Machines against Data Poisoning
-Attacks", 2021. For each class two densities of the statistic s (see :mod:`.lid`) are estimated, one for
+Attacks", 2021. Local intrinsic dimensionality in a kernel's feature space, for k neighbours at kernel distances
+t_1 <= ... <= t_k, is estimated by maximum likelihood: LID = -k / sum_i log(t_i / t_k), with t = 1 / k(x, x') - 1 =
+exp(gamma |x - x'|^2) - 1 for the RBF kernel; s is that among rows of the own class over that among all others
+(`cross_lid`). For each class two densities of the statistic s are estimated, one for
 benign rows and one for flipped rows; their ratio becomes a weight in [0.1, 1], smoothed by
 w(s) = 0.55 - 0.45 tanh(a s - b). Which labels are flipped is not known: the flipped rows behind the second
 density are flips that this code plants itself in the given labels.
@@ -15,16 +18,18 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 from scipy.stats import gaussian_kde
 from sklearn.base import BaseEstimator
+from sklearn.metrics import euclidean_distances
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from floral_learn.game.kernels import resolve_gamma
 from floral_learn.sanitizers.inputs import sanitizer_input
-from floral_learn.sanitizers.lid import cross_lid
 
 _FEWEST = 5  # values below which a density is not worth estimating
 _GRID = 512
 _WIDTHS = (1.0, 1 / 30, 1 / 10, 1 / 3, 3.0, 10.0, 30.0)  # times "scale", which wins where all are equal
+_SMALLEST = 1e-12  # of gamma |x - x'|^2: keeps the log of a duplicate's distance finite
+_FLATTEST = 1e-6  # of the mean log ratio: k equal distances would give an infinite dimension
 _Samples = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
@@ -196,3 +201,49 @@ def _densities(
     # The ratio of two LIDs has a heavy right tail; beyond the 99.5 % quantile both densities are empty.
     grid = np.linspace(pooled.min(), np.quantile(pooled, 0.995), _GRID)
     return grid, gaussian_kde(benign)(grid), gaussian_kde(flipped)(grid)
+
+
+def nearest_distances(squared: NDArray[np.float64], n_neighbors: int) -> NDArray[np.float64]:
+    """The min(k, m) smallest of squared distances (b, m) to m candidates, in order, per row."""
+    k = min(n_neighbors, squared.shape[1])
+    return np.sort(np.partition(squared, k - 1, axis=1)[:, :k], axis=1)
+
+
+def lid_of_nearest(nearest: NDArray[np.float64], gamma: float) -> NDArray[np.float64]:
+    """LID (b,) of rows by the squared distances (b, k) to their nearest candidates, in order."""
+    scaled = np.maximum(gamma * nearest, _SMALLEST)
+    log_t = scaled + np.log(-np.expm1(-scaled))  # log(exp(s) - 1) without overflow
+    mean_log_ratio = (log_t[:, -1:] - log_t).mean(axis=1)
+    return 1.0 / np.maximum(mean_log_ratio, _FLATTEST)
+
+
+def cross_lid(
+    X: NDArray[np.float64],
+    codes: NDArray[np.intp],
+    n_neighbors: int,
+    gamma: float | NDArray[np.float64],
+    batch_size: int,
+    rng: np.random.RandomState,
+) -> NDArray[np.float64]:
+    """s (n,) = LID among rows of the own class / LID among rows of all other classes.
+
+    Each class is dealt at random into batches of about ``batch_size`` rows; a row's own-class neighbours
+    come from its batch, the others from as many rows drawn from the rest. A row alone in its class gets nan.
+    Several widths ``gamma`` (g,) share distances and neighbours; the result is then (g, n).
+    """
+    widths = np.atleast_1d(gamma)
+    ratio = np.full((len(widths), len(X)), np.nan)
+    for code in np.unique(codes):
+        own = rng.permutation(np.flatnonzero(codes == code))
+        rest = np.flatnonzero(codes != code)
+        for batch in np.array_split(own, max(1, round(len(own) / batch_size))):
+            if len(batch) < 2 or len(rest) == 0:
+                continue
+            among_own = euclidean_distances(X[batch], squared=True)
+            np.fill_diagonal(among_own, np.inf)
+            others = rng.choice(rest, size=min(batch_size, len(rest)), replace=False)
+            inside = nearest_distances(among_own, min(n_neighbors, len(batch) - 1))
+            outside = nearest_distances(euclidean_distances(X[batch], X[others], squared=True), n_neighbors)
+            for row, width in zip(ratio, widths, strict=True):
+                row[batch] = lid_of_nearest(inside, width) / lid_of_nearest(outside, width)
+    return ratio[0] if np.ndim(gamma) == 0 else ratio
