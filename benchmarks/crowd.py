@@ -1,10 +1,10 @@
 """Votes under attack and without: real crowds first, honest people, liars named, whom to ask next, a million votes.
 
-    python benchmarks/crowd.py run real people named ask --rows FOLDER --jobs 8    # adds what FOLDER lacks
+    python benchmarks/crowd.py run real people named ask --rows FOLDER --draws 5    # adds what FOLDER lacks
     python benchmarks/crowd.py run million --rows FOLDER
     python benchmarks/crowd.py page FOLDER                                       # tables into docs/results/crowd.md
 
-`real`: LabelMe, music, product (3,000 rows), dogs and rte, five draws of every attack at 20 and 40 % of the votes, ours
+`real`: LabelMe, music, product (3,000 rows), dogs and rte, draws of every attack at 20 and 40 % of the votes, ours
 with and without features beside majority, Dawid-Skene, GLAD, MACE (crowd-kit) and CROWDLAB (cleanlab). `people`: honest
 crowds, simulated and redrawn from real ones: who is named, do intervals cover. `named`: 30 % liars. `ask`: further
 votes on the protocol of ActiveLab's benchmark. Needs the tables of FLORAL_DATA.
@@ -32,9 +32,8 @@ FEATURED = ("labelme", "music", "product")
 ATTACKS = ("spam", "pair", "far", "sleeper", "collusion", "targeted")
 PEERS = ("majority", "dawid-skene", "mace", "crowdlab", "glad")
 OURS, WITH_FEATURES = "ours", "ours, features"
-DRAWS = range(5)
-HONEST = 1000  # simulated crowds
-REDRAWN = 40  # draws per real crowd
+HONEST = 200  # simulated crowds per draw
+REDRAWN = 8  # crowds per draw and real crowd
 
 
 def load(name, most=3000):
@@ -245,11 +244,11 @@ def million():
 PARTS = {"real": real, "people": people, "named": named, "ask": ask, "million": million}
 
 
-def tasks(parts):
+def tasks(parts, draws):
     """(part, arguments) of every cell, quick ones and first draws first."""
     found = []
     if "real" in parts:
-        for method, draw, crowd in product((OURS, WITH_FEATURES, *PEERS), DRAWS, CROWDS):
+        for method, draw, crowd in product((OURS, WITH_FEATURES, *PEERS), range(draws), CROWDS):
             if method in (WITH_FEATURES, "crowdlab") and crowd not in FEATURED:
                 continue
             threats = [(a, level) for level in (0.2, 0.4) for a in ATTACKS if a != "far" or crowd in FEATURED]
@@ -257,14 +256,14 @@ def tasks(parts):
                 ("real", (crowd, a, level, draw, method)) for a, level in [("none", 0.0), *threats] if level or not draw
             ]
     if "named" in parts:
-        for draw, crowd, attack, method in product(DRAWS, CROWDS, ATTACKS, (OURS, WITH_FEATURES)):
+        for draw, crowd, attack, method in product(range(draws), CROWDS, ATTACKS, (OURS, WITH_FEATURES)):
             if crowd in FEATURED or (attack != "far" and method == OURS):
                 found.append(("named", (crowd, attack, draw, method)))
     if "people" in parts:
-        found += [("people", (crowd, seed)) for seed in range(REDRAWN) for crowd in CROWDS]
-        found += [("people", ("simulated", seed)) for seed in range(HONEST)]
+        found += [("people", (crowd, seed)) for seed in range(REDRAWN * draws) for crowd in CROWDS]
+        found += [("people", ("simulated", seed)) for seed in range(HONEST * draws)]
     if "ask" in parts:
-        found += [("ask", cell) for cell in product(DRAWS, (0.0, 0.2), ("next_tasks", "ActiveLab", "random"))]
+        found += [("ask", cell) for cell in product(range(draws), (0.0, 0.2), ("next_tasks", "ActiveLab", "random"))]
     if "million" in parts:
         found.append(("million", ()))
     return found
@@ -280,7 +279,7 @@ def one(part, arguments):
     return {"part": part, "cell": list(arguments), "cpu_seconds": time.process_time() - began} | row
 
 
-def run(parts, folder, jobs, limit):
+def run(parts, folder, jobs, limit, draws):
     """Compute the cells that `folder` lacks, until `limit` seconds have passed."""
     folder.mkdir(parents=True, exist_ok=True)
     file, began, here = folder / "rows.jsonl", time.time(), environment()
@@ -288,7 +287,7 @@ def run(parts, folder, jobs, limit):
     known = {(row["part"], tuple(row["cell"])) for row in read_rows(folder) if "error" not in row}
     order = {"million": 0, "ask": 1}
     wanted = sorted(
-        tasks(parts), key=lambda task: (task[1][-1:] == ("glad",), order.get(task[0], 2))
+        tasks(parts, draws), key=lambda task: (task[1][-1:] == ("glad",), order.get(task[0], 2))
     )  # the slowest peer last
     left = [task for task in wanted if (task[0], task[1]) not in known]
     with ProcessPoolExecutor(jobs) as pool, file.open("a") as out:
@@ -317,9 +316,10 @@ def main():
     parser.add_argument("--rows", type=Path, default=Path("build/crowd"), help="folder of rows.jsonl")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--limit", type=float, default=3600.0, help="seconds")
+    parser.add_argument("--draws", type=int, default=5, help="of each attack, and the number of honest crowds with it")
     given = parser.parse_args()
     if given.what == "run":
-        run(given.parts or list(PARTS), given.rows, given.jobs, given.limit)
+        run(given.parts or list(PARTS), given.rows, given.jobs, given.limit, given.draws)
     else:
         from crowd_tables import write_page
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from reference_round import reference_round
 from sklearn.datasets import (
+    load_breast_cancer,
     load_digits,
     load_iris,
     load_wine,
@@ -24,9 +25,11 @@ from sklearn.datasets import (
     make_gaussian_quantiles,
     make_moons,
 )
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+from floral_bench.public_tables import load_table
 from floral_bench.reporting.making import begin
 from floral_learn import Engine, FloralClassifier
 from floral_learn.game.attackers import RandomizedTopK
@@ -141,6 +144,26 @@ def dense_rounds(n, rounds):
     row("bare K @ V, V of 32 columns", f"{1e3 * many:.1f}", f"{many / two:.2f}")
     row("16 batched games, a round", f"{1e3 * batch:.1f}", f"{batch / single:.2f} single games, "
         f"{batch / two:.2f} bare products")  # fmt: skip
+
+
+def step_constants():
+    """How far a step can move two points apart after new flips: ||H(I - eta K)||, where no dual is at a bound."""
+    factors = (1.0, 1.5, 2.0)
+    header(
+        "The step after new flips",
+        "data", "rows", "lambda_max(K) / lambda_max(HKH)", *(f"eta = {f:g} / lambda_max(HKH)" for f in factors),
+    )  # fmt: skip
+    tables = {"breast cancer": load_breast_cancer().data, "wine": load_wine().data, "digits": load_digits().data}
+    sets = {"Moon": make_moons(500, noise=0.2, random_state=0)[0]} | tables
+    sets |= {name: np.asarray(load_table(name)[0], dtype=float) for name in ("pima", "magic04", "phoneme", "spambase")}
+    for name, X in sets.items():
+        if name != "Moon":
+            X = StandardScaler().fit_transform(X[np.random.default_rng(0).permutation(len(X))[:1000]])
+        n = len(X)
+        K, H = rbf_kernel(X, gamma=1 / (X.shape[1] * X.var())), np.eye(n) - 1 / n
+        plain, centred = (float(np.linalg.eigvalsh(matrix)[-1]) for matrix in (K, H @ K @ H))
+        norms = [np.linalg.norm(H @ (np.eye(n) - factor / centred * K), 2) for factor in factors]
+        row(name, f"{n:,}", f"{plain / centred:.1f}", *(f"{norm:.2f}" for norm in norms))
 
 
 def satimage(n=2000):
@@ -274,11 +297,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
     parser.add_argument(
-        "--part", choices=["defaults", "rounds"], help="only the default fits beside SVC, or only rounds"
+        "--part",
+        choices=["defaults", "rounds", "step"],
+        help="only the default fits beside SVC, only rounds, or the step",
     )
     args = parser.parse_args()
     quick = args.quick
     print(f"{begin(trial=True).heading()}, Python {platform.python_version()}, numpy {np.__version__}")
+    if args.part == "step":
+        step_constants()
+        return
     if args.part != "rounds":
         several_classes(1 if quick else 3)
         default_fits(busy=False)

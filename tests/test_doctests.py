@@ -47,6 +47,14 @@ def test_example(test, tmp_path, monkeypatch):
     assert not failed, "".join(said)
 
 
+@pytest.mark.parametrize("name", [name for name in floral_learn.__all__ if name != "__version__"])
+def test_a_name_at_the_top_has_an_example_that_runs(name):
+    value = getattr(floral_learn, name)
+    assert f"{value.__module__}.{value.__qualname__}" in {test.name for test in EXAMPLES}
+    lines = next(test for test in EXAMPLES if test.name == f"{value.__module__}.{value.__qualname__}").examples
+    assert any(name in line.source and not line.options.get(doctest.SKIP) for line in lines)
+
+
 REFERENCE = sorted((Path(__file__).resolve().parents[1] / "docs" / "api").glob("*.rst"))
 
 

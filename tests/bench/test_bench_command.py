@@ -356,9 +356,9 @@ def test_the_arena_prints_a_score_card_and_is_in_the_list(tmp_path):
     few = ("--quick", "--methods", "plain-svc,safe-svc", "--levels", "30")
     done = floral("bench", "arena", *few, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "score card" in done.stdout
+    assert "poisoned cells of 4 data sets" in done.stdout
     assert "safe SVC" in done.stdout
-    assert (tmp_path / "runs" / "arena-quick" / "figures" / "arena.png").is_file()
+    assert (tmp_path / "runs" / "arena-quick" / "card.md").is_file()
     again = floral("bench", "arena", *few, cwd=tmp_path)
     assert "0 cells computed" in again.stdout
     assert "arena" in floral("bench", "--list", cwd=tmp_path).stdout
@@ -404,3 +404,12 @@ def test_what_a_killed_benchmark_left_is_removed(tmp_path):
     assert _progress_file(store) == alive.resolve()
     assert not left.exists()
     assert alive.exists()
+
+
+def test_a_class_spelled_in_two_ways_is_named(tmp_path):
+    from floral_bench.cli.bench_data import suite_for_file
+
+    names = ["Graduate", "graduate ", "Dropout"]
+    (tmp_path / "t.csv").write_text("a,y\n" + "".join(f"{i / 9:.2f},{names[i % 3]}\n" for i in range(60)))
+    suite = suite_for_file(tmp_path / "t.csv", "y", ["random"], {})
+    assert any("'graduate' (20 rows) and 'Graduate' (20 rows) differ only in case" in note for note in suite.notes)

@@ -75,6 +75,45 @@ def test_each_person_may_have_a_column(files):
     assert "matches none of its columns" in done.output
 
 
+def test_what_is_left_out_or_merged_is_said(files):
+    votes = pd.read_csv(files / "votes.csv")
+    odd = [
+        ("=1", "p8", "setosa"),
+        ("'=1", "p9", "setosa"),
+        ("i0", None, "setosa"),
+        ("i1", "p9", None),
+        ("gone", "p9", None),
+    ]
+    pd.concat([votes, pd.DataFrame(odd, columns=votes.columns)]).to_csv(files / "odd.csv", index=False)
+    done = floral("crowd", files / "odd.csv", *COLUMNS, "-o", files / "out")
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.output.split())
+    assert "2 rows without a label skipped" in said
+    assert "left out, since every vote is blank: task gone" in said
+    assert "1 votes name nobody: they count as those of one person, '(missing)'" in said
+    assert "read as one task, though written differently" in said
+    assert "'=1' and \"'=1\"" in said or "\"'=1\" and '=1'" in said
+    assert floral("crowd", files / "votes.csv", *COLUMNS, "-o", files / "same").output.count("read as one") == 0
+
+
+def test_known_answers_that_contradict_each_other_are_refused(files):
+    pd.DataFrame({"id": ["i0", "i0"], "vote": ["setosa", "versicolor"]}).to_csv(files / "two.csv", index=False)
+    done = floral("crowd", files / "votes.csv", *COLUMNS, "--gold", files / "two.csv", "-o", files / "out")
+    assert done.exit_code == 2
+    assert "task 'i0' has two known answers, 'setosa' and 'versicolor'" in done.output
+    assert not (files / "out").exists()
+
+
+def test_every_file_calls_a_task_a_task(files):
+    assert floral("crowd", files / "votes.csv", *COLUMNS, "-o", files / "out").exit_code == 0
+    for name in ("consensus.csv", "next.csv"):
+        assert pd.read_csv(files / "out" / name).columns[0] == "task"
+    page = (files / "out" / "page.html").read_text()
+    assert "item" not in page.lower()
+    counts = pd.read_csv(files / "out" / "consensus.csv")["label"].value_counts()
+    assert f'setosa</th><td class="number">{counts["setosa"]}</td>' in page
+
+
 def test_a_feature_called_like_the_votes_is_warned_of(files):
     items = pd.read_csv(files / "items.csv").assign(vote=pd.read_csv(files / "truth.csv")["vote"])
     items.to_csv(files / "told.csv", index=False)

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from floral_learn import aggregate_votes
 from floral_learn.crowd.annotators import benjamini_hochberg
+from floral_learn.crowd.mirror import contradicting, settle
 from floral_learn.crowd.readings import STEPS, foretell, hide_votes, majority, read
-from floral_learn.crowd.solve import surest
+from floral_learn.crowd.solve import shared_mistakes
 from floral_learn.labels.votes import read_votes
 
 
@@ -124,9 +125,36 @@ def test_benjamini_hochberg_is_the_definition(values):
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.lists(st.floats(0.5, 1), min_size=1, max_size=12))
-def test_decided_are_as_many_of_the_surest_as_can_be(values):
-    p = np.column_stack([values, 1 - np.array(values)])
-    ranked = np.sort(values)[::-1]
-    sizes = [m for m in range(1, len(ranked) + 1) if ranked[:m].sum() >= 0.9 * m]
-    assert surest(p, np.ones(len(p), dtype=bool)).sum() == max(sizes, default=0)
+@given(st.integers(2, 6), st.integers(1, 12), st.integers(0, 10**6))
+def test_mistakes_that_all_share_make_every_label_less_sure_and_change_none(k, per_item, seed):
+    rng = np.random.default_rng(seed)
+    votes = read_votes(rng.integers(k, size=(30, per_item)), classes=range(k))
+    given_ = rng.dirichlet(np.ones(k), size=30)
+    gold = np.where(np.arange(30) < 5, 0, -1)
+    found = shared_mistakes(votes, given_, gold, 0.1)
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+    assert (found[:5, 0] == 1).all()
+    assert (found[5:].argmax(axis=1) == given_[5:].argmax(axis=1)).all()
+    assert (found[5:].max(axis=1) <= given_[5:].max(axis=1) + 1e-12).all()
+    assert found[5:].max() <= 0.9 + 0.1 / k + 1e-12
+
+
+def test_decided_labels_are_probable_ones():
+    _, votes = crowd(knows=0.5, per_item=3)
+    found = aggregate_votes(votes, missing=-1, random_state=0)
+    assert 0 < found.decided.mean() < 1
+    np.testing.assert_array_equal(found.decided, found.probability.max(axis=1) >= 0.75)
+
+
+def test_a_reading_that_contradicts_most_labels_leaves_nothing_decided():
+    y, votes = crowd()
+    given_ = read_votes(votes, missing=-1)
+    sure, other = np.eye(3)[y] * 0.97 + 0.01, np.eye(3)[(y + 1) % 3] * 0.97 + 0.01
+    assert contradicting(sure, [sure, other]) is other
+    assert contradicting(sure, [sure]) is None
+    mixed, mirror, decided = settle(given_, sure, None, None, rival=other)
+    assert mirror is other
+    assert not decided.any()
+    assert (mixed.argmax(axis=1) == y).all()
+    assert mixed.max() < 0.6
+    assert settle(given_, sure, None, None)[2].all()

@@ -170,3 +170,10 @@ def test_a_long_frame_may_have_other_names(table):
         aggregate_votes(named)
     with pytest.raises(ValueError, match="not a frame"):
         aggregate_votes(table, missing=-1, task="id")
+
+
+def test_a_task_whose_votes_are_all_blank_does_not_vanish_in_silence(table):
+    votes = long_of(table).assign(task=lambda d: d["task"].astype(object))
+    votes = pd.concat([votes, pd.DataFrame({"task": ["gone"], "worker": [0], "label": [None]})], ignore_index=True)
+    with pytest.warns(UserWarning, match="1 tasks are left out, since all votes on them are blank, such as 'gone'"):
+        assert "gone" not in read_votes(votes).items

@@ -32,7 +32,7 @@ def load_split_table(
     r"""Return the rows of a .csv, .tsv or .parquet file, split by ``seed`` with equal shares of each class.
 
     `read_table` reads and `TableEncoder` encodes, fitted on the training rows alone. ``info["encoding"]`` says what
-    became of each column. A `TableError` says what is wrong with a file.
+    became of each column, ``info["notes"]`` what else to know of the file. A `TableError` says what is wrong with one.
 
     Parameters
     ----------
@@ -102,5 +102,5 @@ def load_split_table(
         X_test=X[test],
         y_test=labels[test],
         y_train_clean=labels[train],
-        info={"source": str(path), "seed": seed, "encoding": encoder.describe()},
+        info={"source": str(path), "seed": seed, "encoding": encoder.describe(), "notes": tuple(table.notes)},
     )

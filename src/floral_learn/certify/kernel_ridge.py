@@ -37,6 +37,9 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, BaseEstim
     fine, a search for gamma or ridge on the same labels is not, and an encoder that saw them is not. The classifier
     cannot see what happened before it; `certificate` names what it took as fixed.
 
+    Certificates against more than a handful of flips are larger on :class:`~floral_learn.certify.SpectralFeatures` with
+    ``kernel="linear"``, at the cost of accuracy where the classes have no gap between them (docs/certificates.md).
+
     Parameters
     ----------
     kernel : {"rbf", "laplacian", "linear"}, default="rbf"

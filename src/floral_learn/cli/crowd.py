@@ -104,7 +104,32 @@ def read_vote_file(path: Path, task: str, worker: str, columns: Any) -> tuple[An
     notes = list(table.notes)
     if nameless := int((table.groups == "(missing)").sum()):
         notes.append(f"{nameless:,} votes name nobody: they count as those of one person, '(missing)'")
-    return vote_frame(table, path, task), notes
+    votes = vote_frame(table, path, task)
+    return votes, notes + not_read_as_written(table, task, "task") + not_read_as_written(table, worker, "person")
+
+
+def not_read_as_written(table: Any, column: str, word: str) -> list[str]:
+    """Notes on names in a column that are in no vote, and on several spellings that are read as one name."""
+    from floral_learn.tables.cells import as_texts
+
+    cells = table.source.cells(table.source.position(column))
+    names, kept = as_texts(cells), set(table.rows.tolist())
+    voted = {name for row, name in enumerate(names) if row in kept}
+    spelled: dict[str, set[str]] = {}
+    for name, cell in zip(names, cells, strict=True):
+        if name is not None:
+            spelled.setdefault(name, set()).add(str(cell).strip())
+    notes = []
+    if lost := [name for name in spelled if name not in voted]:
+        notes.append(f"left out, since every vote is blank: {word} {_some(lost)}")
+    if merged := {name: ways for name, ways in spelled.items() if len(ways) > 1}:
+        ways = [" and ".join(sorted(map(repr, found))) for found in merged.values()]
+        notes.append(f"read as one {word}, though written differently: {_some(ways)}")
+    return notes
+
+
+def _some(names: list[str], most: int = 6) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if names[most:] else "")
 
 
 def read_wide_file(path: Path, task: str, patterns: list[str], columns: Any) -> tuple[Any, list[str]]:

@@ -65,10 +65,11 @@ class VoteAggregation(Shown):
 
     @property
     def decided(self) -> np.ndarray:
-        """(n,) False where two groups of people contradict each other and neither clearly outvotes the other.
+        """(n,) True where the label's probability is 0.75 or more and nobody contradicts it who may be right.
 
-        Which of them is right is not in the votes. `labels` and `probability` (hardly above one half there) are filled
-        in all the same; known answers (`gold`) settle it.
+        False on every task where a reading and its mirror image, or two readings that contradict each other on most
+        tasks, explain the votes alike: which of them is right is not in the votes. `labels` and `probability` are
+        filled in all the same; known answers (`gold`) settle it.
         """
         return self.solution.decided
 
@@ -216,12 +217,14 @@ def _notes(found: VoteAggregation) -> list[str]:
             "tasks (gold)."
         )
     if open_items := len(found.undecided):
-        notes.append(
-            f"{open_items:,} tasks are not decided: their votes are too few or contradict each other, or so many "
-            "people contradict the rest that nobody can tell who is right. Known answers (gold) settle it."
+        why = (
+            "their votes are too few or contradict each other. Another vote or a known answer (gold) settles them."
+            if solution.settled
+            else "so many people contradict the rest that nobody can tell who is right. Known answers (gold) settle it."
         )
+        notes.append(f"{open_items:,} tasks are not decided: {why}")
     if contested := int(found.contested.sum()):
-        notes.append(f"{contested:,} tasks have two readings that are nearly as likely; they need another answer.")
+        notes.append(f"Tasks with two labels that are nearly as likely: {contested:,}. They need another answer.")
     return notes
 
 

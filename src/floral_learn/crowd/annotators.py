@@ -57,7 +57,7 @@ def judge(solution: Solution, level: float = 0.95) -> People:
     counted_in = np.maximum(per_person(solution.held[votes.item, votes.label]), counted_out)
     low = beta.ppf((1 - level) / 2, counted_out + 0.5, n - counted_out + 0.5)
     high = beta.ppf((1 + level) / 2, counted_in + 0.5, np.maximum(n - counted_in, 0.0) + 0.5)
-    wrong = float(1 - solution.posterior.max(axis=1).mean()) / 2
+    wrong = float(1 - solution.held.max(axis=1).mean()) / 2
     low, high = np.maximum(low - wrong, 0.0), np.minimum(high + wrong, 1.0)
     if solution.mirror is not None:
         other = np.clip(per_person(solution.mirror[votes.item, votes.label]), 0, n)

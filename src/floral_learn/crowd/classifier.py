@@ -194,7 +194,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):
     def _fit_final(self, X: Any, told: np.ndarray, rng: np.random.Generator) -> Any:
         if len(told) > MOST_ROWS and self.estimator is None:
             told = np.sort(rng.choice(told, MOST_ROWS, replace=False))
-        probability = self.aggregation_.probability
+        probability = self.aggregation_.solution.held  # a mistake that all people share is nobody's to unlearn
         model = self._default(X, rng) if self.estimator is None else clone(self.estimator)
         if self.estimator is not None and not has_fit_parameter(model, "sample_weight"):
             return model.fit(take_rows(X, told), self.aggregation_.labels[told])

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import betaln, expit, gammaln, logit
 
-ROW_STRENGTHS = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0])
-ACCURACY_STRENGTHS = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0])
+STRENGTHS = 2.0 ** np.arange(7)  # of both priors, in votes
 _LEAST = 0.01
 
 
@@ -86,10 +85,10 @@ def left_out_guess(confusions: Confusions, who: np.ndarray, said: np.ndarray, tr
 
 def _choose_beta(right: np.ndarray, total: np.ndarray, share: float) -> float:
     mean = min(max(share, _LEAST), 1 - _LEAST)
-    a, b = ACCURACY_STRENGTHS * mean, ACCURACY_STRENGTHS * (1 - mean)
+    a, b = STRENGTHS * mean, STRENGTHS * (1 - mean)
     wrong = np.maximum(total - right, 0)
     score = betaln(right[:, None] + a, wrong[:, None] + b).sum(axis=0) - len(right) * betaln(a, b)
-    return float(ACCURACY_STRENGTHS[np.argmax(score)])
+    return float(STRENGTHS[np.argmax(score)])
 
 
 def _choose_dirichlet(counts: np.ndarray, guess: np.ndarray, most: int = 2000) -> float:
@@ -99,6 +98,6 @@ def _choose_dirichlet(counts: np.ndarray, guess: np.ndarray, most: int = 2000) -
     rows = counts.sum(axis=2)
     scores = [
         (gammaln(s) - gammaln(rows + s)).sum() + (gammaln(counts + s * guess) - gammaln(s * guess)).sum()
-        for s in ROW_STRENGTHS
+        for s in STRENGTHS
     ]
-    return float(ROW_STRENGTHS[int(np.argmax(scores))])
+    return float(STRENGTHS[int(np.argmax(scores))])

@@ -28,7 +28,7 @@ SCALES = np.exp(np.linspace(np.log(0.5), np.log(2.5), 13))
 MARGIN = 2 / 3  # real people share mistakes, which makes their votes look surer than they are
 REFITS = (0, 4, 10)
 ROUNDS = 30
-LARGE = 300_000  # votes from which rounds, starts and scales are fewer
+LARGE = 300_000  # votes from which rounds, scales and hidden votes are fewer
 MOST_JUDGED = 50_000  # votes from which t and u are chosen
 
 

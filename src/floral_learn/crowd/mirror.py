@@ -70,29 +70,46 @@ def gold_evidence(votes: Votes, posterior: np.ndarray, gold: np.ndarray | None) 
     return float(log_likelihood(votes, matrix)[at, gold[votes.item[at]]].sum())
 
 
-def settle(
-    votes: Votes, posterior: np.ndarray, mirror: np.ndarray, gold: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray, bool]:
-    """The posterior to be used, the items (n,) that can be decided, and whether one can tell who contradicts whom.
+def contradicting(posterior: np.ndarray, readings: list[np.ndarray]) -> np.ndarray | None:
+    """The reading (n, K) that gives most tasks another label, the farthest of them; None where there is none."""
+    label = posterior.argmax(axis=1)
+    agree = [float((reading.argmax(axis=1) == label).mean()) for reading in readings]
+    return readings[int(np.argmin(agree))] if min(agree, default=1.0) < 0.5 else None
 
-    Known answers decide where there are enough of them.
+
+def settle(
+    votes: Votes,
+    posterior: np.ndarray,
+    mirror: np.ndarray | None,
+    gold: np.ndarray | None,
+    rival: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
+    """The posterior to be used, the mirror image where nobody can tell, and the tasks (n,) that can be decided.
+
+    Known answers decide where there are enough of them. A `rival` is a reading of the same votes that contradicts the
+    posterior on most tasks: it takes the place of the mirror image where that one has too few votes.
     """
     both = np.ones(len(posterior), dtype=bool)
-    known = gold_evidence(votes, mirror, gold) - gold_evidence(votes, posterior, gold)
-    if abs(known) > SETTLED:
-        return mirror if known > 0 else posterior, both, True
-    fits, opposed = fitting_votes(votes, posterior), fitting_votes(votes, mirror)
-    share = opposed / max(fits + opposed, 1e-12)
-    if share > PREFERRED:
-        posterior, mirror, share = mirror, posterior, 1 - share
+    share = 0.0
+    if mirror is not None:
+        known = gold_evidence(votes, mirror, gold) - gold_evidence(votes, posterior, gold)
+        if abs(known) > SETTLED:
+            return mirror if known > 0 else posterior, None, both
+        fits, opposed = fitting_votes(votes, posterior), fitting_votes(votes, mirror)
+        share = opposed / max(fits + opposed, 1e-12)
+        if share > PREFERRED:
+            posterior, mirror, share = mirror, posterior, 1 - share
     if share < UNSURE:
-        return posterior, both, True
+        if rival is None or gold is not None:
+            return posterior, None, both
+        mirror = rival
+    assert mirror is not None
     agree = posterior.argmax(axis=1) == mirror.argmax(axis=1)
     settled = bool(agree.mean() >= 0.8)
     if agree.mean() < 0.5:  # the mirror image of nearly everything: what is common to both is an accident
         agree[:] = False if gold is None else gold >= 0
     mixed = np.where(agree[:, None], posterior, (1 - SECOND) * posterior + SECOND * mirror)
-    # Labels stay those of the reading that is kept.
+    # Where that turns a label, the mirror image has half of the weight only.
     turned = np.flatnonzero(mixed.argmax(axis=1) != posterior.argmax(axis=1))
     mixed[turned] = 0.5 * mixed[turned] + 0.5 * posterior[turned]
-    return mixed, agree, settled
+    return mixed, None if settled else mirror, agree

@@ -39,11 +39,8 @@ def next_tasks(found: VoteAggregation, n: int = 10, *, annotators: Any = None) -
         raise ValueError(f"n={n!r} must be a number of tasks, at least 1")
     votes = found.votes
     asked = _who(found, annotators)
-    probability = found.probability
-    use = ~np.isclose(probability.max(axis=1), 1.0)
-    if found.gold is not None:
-        use &= found.gold < 0
-    rows = np.flatnonzero(use)
+    probability = found.solution.held  # one more person is misled as well where everybody is
+    rows = np.arange(len(probability)) if found.gold is None else np.flatnonzero(found.gold < 0)
     typical = found.confusions[asked].mean(axis=0)
     first = (
         _gain(probability[rows], typical) + 1e-6 * found.contested[rows] + 1e-9 * (1 - probability[rows].max(axis=1))
@@ -69,7 +66,7 @@ def next_tasks(found: VoteAggregation, n: int = 10, *, annotators: Any = None) -
             "task": votes.items[rows],
             "annotator": votes.annotators[asked[chosen]] if len(rows) else [],
             "gain": np.maximum(gains[np.arange(len(rows)), chosen], 0.0) if len(rows) else [],
-            "probability": probability[rows].max(axis=1),
+            "probability": found.probability[rows].max(axis=1),
             "decided": found.decided[rows],
         }
     )

@@ -21,7 +21,7 @@ def remark(row: Any) -> str:
     """What to say about a person: the evidence where somebody is named, nothing about a failing otherwise."""
     if row.named:
         return "named: " + row.evidence + (f"; most often {row.most_confused}" if row.most_confused else "")
-    return "too few votes to say" if row.high - row.low > WIDE else ""
+    return "the range is too wide to say" if row.high - row.low > WIDE else ""
 
 
 def render(found: VoteAggregation, *, title: str = "Votes") -> str:
@@ -69,7 +69,7 @@ def _person(row: Any) -> dict[str, Any]:
 def _tasks(found: VoteAggregation) -> list[dict[str, Any]]:
     votes = found.votes
     tasks = next_tasks(found, MOST_TASKS)
-    tasks = tasks[tasks["probability"] < 0.95]
+    tasks = tasks[tasks["gain"] > 0]
     place = {name: row for row, name in enumerate(votes.items.tolist())}
     labels = found.labels
     shown = []
@@ -101,7 +101,7 @@ def _labels(found: VoteAggregation) -> list[dict[str, Any]]:
     return [
         {
             "name": str(name),
-            "items": f"{int((labels == c).sum()):,}",
+            "tasks": f"{int((labels == c).sum()):,}",
             "votes": f"{given[c]:,.0f}",
             "confirmed": f"{confirmed[c] / given[c]:.0%}" if given[c] else "",
         }

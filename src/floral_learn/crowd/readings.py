@@ -23,9 +23,8 @@ from scipy.special import softmax
 from floral_learn.labels.votes import Votes
 
 from .confusion import estimate
+from .features import FOLDS
 
-FOLDS = 5  # a fold of the votes is hidden at a time, two of them in turn
-ROUNDS = 50
 TEMPERATURES = (1.0, 0.7, 0.5, 0.35)  # scales of a reading's log-probabilities: people share mistakes
 # Weight of a reading: exp(SHARPNESS * mean log-probability of hidden votes). Three lets a reading that is plainly worse
 # go and averages those that are close (of 0, 2, 3, 5, 10; on LabelMe, rte, digits and breast cancer, 0 and 20 % liars).
@@ -124,7 +123,7 @@ def read(
     gold: np.ndarray | None = None,
     opinion: np.ndarray | None = None,
     trust: float = 1.0,
-    rounds: int = ROUNDS,
+    rounds: int = 50,
     tolerance: float = 1e-3,
 ) -> np.ndarray:
     """Posterior (n, K) of the truth by EM from `start` (n, K).
@@ -169,7 +168,7 @@ def leave_out(
 
 
 def hide_votes(votes: Votes, rng: np.random.Generator, times: int = 2) -> list[tuple[Votes, np.ndarray]]:
-    """Pairs (the rest, numbers of the hidden votes); items with one vote keep it."""
+    """Pairs (the rest, numbers of the hidden votes), a fold each of FOLDS; items with one vote keep it."""
     several = np.flatnonzero(votes.per_item[votes.item] > 1.5)
     if not len(several):
         return []

@@ -145,7 +145,7 @@ class GameClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             with self._watched(running, problem, log) as callback:
                 result = play_problem(problem, state, callback)
             warn_if_unsettled(problem, result)
-            return self._become(fitted_attributes(problem, result.state))
+            return self._become(fitted_attributes(problem, result.state, result))
 
     _resume = with_callbacks(_fit)
     _validated_fit = with_callbacks(_fit_context(prefer_skip_nested_validation=True)(_fit))
@@ -356,8 +356,8 @@ class FloralClassifier(GameClassifier):
         still moved by more than ten times `tol`. With the attacker off there is no game to settle: the SVM is solved,
         in at most `n_rounds` accelerated steps, to a KKT residual of 0.0003 (a warning: above 0.01).
     learning_rate : "auto" or float, default="auto"
-        Step size eta. "auto" is 1.5 / lambda_max of the centred Gram matrix; 2 / lambda_max is the largest step that is
-        stable whatever the attacker does (1 / lambda_max with the attacker off).
+        Step size eta. "auto" is 1.5 / lambda_max of the centred Gram matrix (1 / lambda_max with the attacker off);
+        2 / lambda_max is the largest step that is stable as long as the labels stay those of the last round.
     multi_class : {"pairs", "one-vs-rest"}, default="pairs"
         Three or more classes: a game for each pair of classes, decided by votes as in SVC, or one column per class in a
         single game (the paper's Algorithm 3).

@@ -59,8 +59,9 @@ def fit_on_workers(
         once = _once(callback)
         state = rows.recovering(lambda: solve_on_workers(problem.game, rows, once))
     rows.checkpoint = state
-    warn_if_unsettled(problem, result_of(problem.game, state))
-    return rows.recovering(lambda: fitted_attributes(problem, state))
+    result = result_of(problem.game, state)
+    warn_if_unsettled(problem, result)
+    return rows.recovering(lambda: fitted_attributes(problem, state, result))
 
 
 def _refuse(settings: Settings) -> None:

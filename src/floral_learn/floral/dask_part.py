@@ -171,7 +171,8 @@ class GamePart(FactorPart):
         """Sums over these rows that close the waiting rounds."""
         local, columns = self.local, self.local.state.dual.shape[1]
         parts = [self.outer(inner[:, at : at + columns]) for at in range(0, inner.shape[1], columns)]
-        sums = local.closing_sums(parts)
+        duals, signs = (NUMPY.side_by_side(*waiting) for waiting in zip(*local.waiting))
+        sums = local.sums(NUMPY.side_by_side(*parts), duals, signs, len(parts))
         local.waiting = []
         return sums
 

@@ -36,7 +36,7 @@ from floral_learn.game.threads import threads_for_product
 
 Rows = np.ndarray | slice
 FLIPS_SHARE = 20  # the flips of all rounds are kept if they take at most 1 / FLIPS_SHARE of max_memory
-BOLD = 1.5  # times 1 / lambda_max; below 2 a game is stable, and larger steps settle sooner
+BOLD = 1.5  # times 1 / lambda_max; below 2 steps with unchanged labels are stable, and larger ones settle sooner
 MOVES = 10.0  # times tol: what a game may still move at its last round without a warning
 SVM_TOL = 3e-4  # KKT residual at which a game without an attacker is solved; SVC's default is 1e-3
 SVM_OFF = 1e-2  # KKT residual above which the last round is not good enough to say nothing: a hundredth of the margin
@@ -189,13 +189,14 @@ def _uneven(X: Any) -> bool:
     return bool(len(spread)) and float(spread.max()) > UNEVEN * float(spread.min())
 
 
-def fitted_attributes(problem: Problem, state: GameState) -> dict[str, Any]:
-    """Every fitted attribute, from the state of the game after any closed round."""
+def fitted_attributes(problem: Problem, state: GameState, result: GameResult | None = None) -> dict[str, Any]:
+    """Every fitted attribute, from the state of the game after any closed round, or from its `result` at the end."""
     settings = problem.settings
     data, game, gram, pairs = problem.data, problem.game, problem.gram, problem.pairs
     backend, n, rows = gram.backend, len(data.labels), problem.rows
-    result = result_of(game, state, average=settings.average and not problem.solved)
-    weights, bias = result.mean_weights, result.mean_bias
+    average = settings.average and not problem.solved
+    result = result or result_of(game, state, average)
+    weights, bias = (result.mean_weights, result.mean_bias) if average else (result.weights, result.bias)
     dual, cap = result.dual, np.broadcast_to(backend.numpy(game.cap), result.dual.shape)
     load = np.divide(dual, cap, out=np.zeros_like(dual), where=cap > 0)
     flip_rate = result.flip_rate

@@ -82,6 +82,10 @@ class NumpyBackend:
         """Each of `rows` as a numpy array."""
         return [np.asarray(row) for row in rows]
 
+    def stacked(self, rows: list[Array]) -> Array:
+        """`rows` of equal length as one array, (rows, length)."""
+        return np.array(rows)
+
     def here(self) -> AbstractContextManager[Any]:
         """Where work on the device is done: the device is the current one, and too little memory is a MemoryError."""
         return nullcontext()
@@ -166,6 +170,10 @@ class NumpyBackend:
             return np.asfortranarray(matrix @ np.ascontiguousarray(columns))
         return np.stack([matrix @ np.ascontiguousarray(column) for column in columns.T]).T
 
+    def take_columns(self, x: Array, places: Array) -> Array:
+        """``x[:, places]``."""
+        return x.take(places, axis=1)
+
     def few_rows_times(self, rows: Array, matrix: Array) -> Array:
         """``rows @ matrix``; a few rows go one by one, too."""
         return np.stack([row @ matrix for row in rows]) if len(rows) <= FEW_COLUMNS else rows @ matrix
@@ -187,13 +195,17 @@ def _largest_of_many(keys: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """All columns at once: those above the last key that a column has room for; a loop over many short ones would take
     longer.
     """
-    n, wanted = len(keys), np.minimum(counts, len(keys))
-    parted = np.partition(keys.T, n - np.unique(wanted[wanted > 0]), axis=1)
-    last = np.where(wanted > 0, parted[np.arange(len(parted)), n - np.maximum(wanted, 1)], np.iinfo(np.int64).max)
-    columns, rows = np.nonzero(np.maximum(last, 0)[:, None] <= keys.T)
-    places = np.arange(len(rows)) - np.searchsorted(columns, np.arange(keys.shape[1]))[columns]
-    result = np.full((int(counts.max()), keys.shape[1]), -1, dtype=np.int64)
-    result[places, columns] = rows
+    n, turned = len(keys), keys.T
+    wanted = np.minimum(counts, n)
+    # A partition among equal keys is slow: rows that are never named get keys of their own.
+    parted = np.where(turned < 0, -1 - np.arange(n), turned)
+    parted.partition(sorted({n - count for count in wanted.tolist() if count}), axis=1)
+    last = np.where(wanted > 0, parted[np.arange(len(parted)), n - np.maximum(wanted, 1)], INT64_MAX)
+    named = np.flatnonzero(turned >= np.maximum(last, 0)[:, None])
+    columns = named // n
+    places = np.arange(len(named)) - np.searchsorted(columns, np.arange(len(turned)))[columns]
+    result = np.full((int(counts.max()), len(turned)), -1, dtype=np.int64)
+    result[places, columns] = named - columns * n
     return result
 
 

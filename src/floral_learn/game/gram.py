@@ -68,9 +68,10 @@ class Gram:
     ) -> float:
         """An estimate, from above, of the largest eigenvalue of K or (centred) of HKH, H = I - 11'/n.
 
-        The signed duals sum to zero, so a projected step sees only HKH: it is stable for eta < 2 / lambda_max(HKH),
-        whatever the labels are. For an rbf kernel with a small gamma K is nearly constant and the centred bound is
-        several times larger. `weight` (n, 1) scales rows and columns by its square root, as sample weights do.
+        Under the labels of the last round the signed duals sum to zero, so that another projected step with these
+        labels sees only HKH and is stable for eta < 2 / lambda_max(HKH); after new flips only 2 / lambda_max(K) is
+        shown. For an rbf kernel with a small gamma K is nearly constant and the centred bound is several times larger.
+        `weight` (n, 1) scales rows and columns by its square root, as sample weights do.
         """
         return (1 + tol) * self.eigenvalue("LA", steps, tol, centred, weight)
 

@@ -134,34 +134,25 @@ class LocalRows:
 
     def close(self) -> None:
         """All rounds that wait, at once; a game of one column has the same bits in any company."""
-        columns = self.state.dual.shape[1]
-        weights = [signs * dual for dual, signs in self.waiting]
-        if not self.together or len(weights) == 1:
-            products = [self.product(part) for part in weights]
+        rounds, stack = len(self.waiting), self.backend.side_by_side
+        duals, signs = (parts[0] if rounds == 1 else stack(*parts) for parts in zip(*self.waiting))
+        weights = signs * duals
+        if self.together or rounds == 1:
+            product = self.product(weights)
         else:
-            shared = self.product(self.backend.side_by_side(*weights))
-            products = [shared[:, at : at + columns] for at in range(0, shared.shape[1], columns)]
-        sums = self.closing_sums(products)
+            product = stack(*[self.product(weights[:, at : at + 1]) for at in range(rounds)])
+        sums = self.sums(product, duals, signs, rounds)
         bias, residual = optimality_of(sums, self.backend.xp)
-        rounds = (len(self.waiting), -1)
-        self.state.history.close_rounds(*(part.reshape(rounds) for part in (bias, residual, sums.objective)))
+        self.state.history.close_rounds(*(part.reshape(rounds, -1) for part in (bias, residual, sums.objective)))
         self.waiting = []
-
-    def closing_sums(self, products: list[Array]) -> KKTSums:
-        """Sums over rows that close the waiting rounds, (rounds * columns,) each, from the products of each with K."""
-        duals, signs = zip(*self.waiting)
-        if len(products) == 1:
-            return self.sums(products[0], duals[0], signs[0])
-        stack = self.backend.side_by_side
-        return self.sums(stack(*products), stack(*duals), stack(*signs), len(products))
 
     def sums(self, product: Array, dual: Array, signs: Array, rounds: int = 1) -> KKTSums:
         """What bias, residual and objective are read from, for one or several rounds side by side."""
         cap, weight = self.game.cap, self.game.weight
-        if rounds > 1:
-            stack = self.backend.side_by_side
-            cap = cap if cap.shape[1] == 1 else stack(*[cap] * rounds)
-            weight = weight if weight is None or weight.shape[1] == 1 else stack(*[weight] * rounds)
+        if rounds > 1 and cap.shape[1] > 1:
+            cap = self.view.once(("cap", rounds), lambda: self.backend.side_by_side(*[self.game.cap] * rounds))
+        if rounds > 1 and weight is not None and weight.shape[1] > 1:
+            weight = self.backend.side_by_side(*[weight] * rounds)
         return kkt_sums(product, dual, signs, cap, self.backend, weight)
 
     def movement(self) -> np.ndarray:

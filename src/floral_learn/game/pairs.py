@@ -100,8 +100,8 @@ class _ClassBlock:
 
     factor: Array  # (n_c, rank)
     turned: Array  # (rank, n_c), the same row by row: products of few columns with it are several times faster
-    pairs: Array  # (M - 1,), the pairs that the class is in
-    places: Array  # ((M - 1) * n_c,), where their rows stand when columns lie one after the other
+    pairs: np.ndarray  # (M - 1,), the pairs that the class is in
+    places: np.ndarray  # ((M - 1) * n_c,), where their rows stand when columns lie one after the other
 
     @classmethod
     def of(cls, base: LowRankGram, pairs: Pairs, c: int) -> _ClassBlock:
@@ -113,7 +113,51 @@ class _ClassBlock:
         places = own[:, None] * m + first[:, None] + np.arange(counts[c])
         rows = pairs.rows[first[0] : first[0] + counts[c], own[0]]
         factor = base.factor[backend.array(rows)]
-        return cls(factor, backend.rowwise(factor.T), backend.array(own), backend.array(places.reshape(-1)))
+        return cls(factor, backend.rowwise(factor.T), own, places.reshape(-1))
+
+
+class _ClassBlocks:
+    """F (F' v) for the columns of all pairs, with the rows of a class at a time: each multiplies all pairs it is in.
+
+    Numbers are moved between columns and classes all at once: many small moves take longer than the products.
+    """
+
+    def __init__(self, base: LowRankGram, pairs: Pairs) -> None:
+        backend = self.backend = base.backend
+        self.blocks = [_ClassBlock.of(base, pairs, c) for c in range(int(pairs.classes.max()) + 1)]
+        self.m, self.count = pairs.rows.shape
+        self.rank = self.blocks[0].factor.shape[1]
+        places = np.concatenate([block.places for block in self.blocks])
+        # Where a number of the columns stands among those of the classes; the places filled up read a zero at the end.
+        back = np.full(self.m * self.count, len(places))
+        back[places] = np.arange(len(places))
+        named = np.concatenate([block.pairs for block in self.blocks])
+        both = np.argsort(named, kind="stable").reshape(self.count, 2)  # the two classes of each pair
+        self.places, self.back = backend.array(places), backend.array(back)
+        self.named, self.both = backend.array(named), [backend.array(part.copy()) for part in both.T]
+
+    def __call__(self, columns: Array, times: int) -> Array:
+        """The product for columns (m, times * P)."""
+        backend, xp, dtype = self.backend, self.backend.xp, self.blocks[0].factor.dtype
+        flat = columns.T.reshape(times, self.count * self.m)
+        own = backend.cast(backend.take_columns(flat, self.places), dtype)
+        parts, at = [], 0
+        for block in self.blocks:
+            size = len(block.places)
+            rows = own[:, at : at + size].reshape(-1, len(block.factor))
+            parts.append(backend.few_rows_times(rows, block.factor).reshape(times, -1, self.rank))
+            at += size
+        inner = backend.cast(xp.concatenate(parts, 1), backend.float64)
+        inner = inner[:, self.both[0]] + inner[:, self.both[1]]  # F' v of each pair
+        own, parts, at = backend.cast(inner[:, self.named], dtype), [], 0
+        for block in self.blocks:
+            size = len(block.pairs)
+            rows = own[:, at : at + size].reshape(-1, self.rank)
+            parts.append(backend.few_rows_times(rows, block.turned).reshape(times, -1))
+            at += size
+        parts.append(xp.zeros((times, 1), dtype=dtype, **backend.placed))
+        product = backend.take_columns(xp.concatenate(parts, 1), self.back)
+        return backend.cast(product, backend.float64).reshape(times * self.count, self.m).T
 
 
 class PairedGram(Gram):
@@ -137,10 +181,10 @@ class PairedGram(Gram):
         self.n, self.dtype = len(pairs.rows), base.dtype
         m, count = pairs.rows.shape
         self.blocks: Array = None  # (P, m, m): the matrices of all pairs
-        self.by_class: list[_ClassBlock] = []  # or the rows of a low-rank factor, class by class
+        self.by_class: _ClassBlocks | None = None  # or the rows of a low-rank factor, class by class
         size = 0
         if isinstance(base, LowRankGram) and base.one_process and m < pairs.n:
-            self.by_class = [_ClassBlock.of(base, pairs, c) for c in range(int(pairs.classes.max()) + 1)]
+            self.by_class = _ClassBlocks(base, pairs)
             size = base.nbytes
         elif isinstance(base, DenseGram) and m < pairs.n and count * m * m * np.dtype(base.dtype).itemsize <= max_bytes:
             self.blocks = self._laid_out(base)
@@ -161,30 +205,14 @@ class PairedGram(Gram):
         """Each column times the kernel of its own pair; columns repeat the pairs as often as needed."""
         backend, count = self.backend, self.pairs.rows.shape[1]
         times = columns.shape[1] // count
-        if self.by_class:
-            return self._through_factor(columns, times)
+        if self.by_class is not None:
+            return self.by_class(columns, times)
         if self.blocks is None:
             return self._through_all(columns, times)
         vectors = columns.T.reshape(times, count, self.n)
         vectors = backend.cast(vectors.swapaxes(0, 1), self.blocks.dtype)
         product = backend.cast((vectors @ self.blocks).swapaxes(0, 1), backend.float64)
         return product.reshape(times * count, self.n).T
-
-    def _through_factor(self, columns: Array, times: int) -> Array:
-        """F (F' v) with the rows of a class at a time: each multiplies the columns of all pairs that it is in."""
-        backend, count = self.backend, self.pairs.rows.shape[1]
-        flat = columns.T.reshape(times, count * self.n)
-        rank = self.by_class[0].factor.shape[1]
-        inner = backend.xp.zeros((times, count, rank), dtype=backend.float64, **backend.placed)
-        for part in self.by_class:
-            own = backend.cast(flat[:, part.places].reshape(-1, len(part.factor)), part.factor.dtype)
-            inner[:, part.pairs] += backend.few_rows_times(own, part.factor).reshape(times, len(part.pairs), rank)
-        out = backend.xp.zeros((times, count * self.n), dtype=backend.float64, **backend.placed)
-        for part in self.by_class:
-            own = backend.cast(inner[:, part.pairs].reshape(-1, rank), part.factor.dtype)
-            product = backend.few_rows_times(own, part.turned)
-            out[:, part.places] = backend.cast(product, backend.float64).reshape(times, -1)
-        return out.reshape(times * count, self.n).T
 
     def _through_all(self, columns: Array, times: int) -> Array:
         values = self.backend.numpy(columns)
@@ -198,7 +226,7 @@ class PairedGram(Gram):
     def steepest(self, labels: np.ndarray, weight: np.ndarray | None, rounds: int = 12) -> np.ndarray:
         """lambda_max of each pair's centred (and weighted) kernel, (P,), by power iterations from the labels.
 
-        A little below the true one at most, and a step of 1 / lambda_max is stable up to twice as much.
+        A little below the true one at most; with unchanged labels a step is stable up to 2 / lambda_max.
         """
         backend, member = self.backend, self.pairs.member
         root = np.where(member, 1.0 if weight is None else np.sqrt(np.maximum(weight, 0)), 0.0)

@@ -41,7 +41,7 @@ class History:
 
     def mean_bias(self, first: int, backend: NumpyBackend) -> Array:
         """Mean bias of the rounds after `first`: a difference of running sums, as the mean duals are."""
-        sums = backend.xp.stack([backend.array(row) for row in self.rows["bias"]]).cumsum(0)
+        sums = backend.stacked(self.rows["bias"]).cumsum(0)
         return (sums[-1] - (sums[first - 1] if first else 0.0)) / (len(sums) - first)
 
     def __len__(self) -> int:

@@ -162,6 +162,14 @@ class TorchBackend(NumpyBackend):
         """(n, c1), (n, c2), ... as one (n, c1 + c2 + ...), column by column in memory."""
         return self.xp.cat([part.T for part in parts], dim=0).T
 
+    def stacked(self, rows: list[Array]) -> Array:
+        """`rows` of equal length as one tensor, (rows, length)."""
+        return self.xp.stack([self.array(row) for row in rows])
+
+    def take_columns(self, x: Array, places: Array) -> Array:
+        """``x[:, places]``."""
+        return x[:, places]
+
     def argsort(self, x: Array) -> Array:
         """Row order that sorts each column, equal values in the order they stand."""
         return self.xp.argsort(x, dim=0, stable=True)

@@ -173,8 +173,18 @@ def _from_long(
     for name, values in ((columns[0], task), (columns[1], worker)):
         if lost := int((_is_missing(values[given], None)).sum()):
             raise ValueError(f"votes: column {name!r} is empty in {lost} rows that hold a vote")
+    everything = task
     task, worker, label = task[given], worker[given], label[given]
     if X is None:
+        voted = set(task.tolist())
+        blank_only = [name for name in dict.fromkeys(everything[~given].tolist()) if name not in voted]
+        if blank_only:
+            warnings.warn(
+                f"votes: {len(blank_only)} tasks are left out, since all votes on them are blank, "
+                f"such as {blank_only[0]!r}",
+                UserWarning,
+                stacklevel=4,
+            )
         items, codes = _names(task)
         return codes, worker, label, items
     index = _item_names(X, columns[0])

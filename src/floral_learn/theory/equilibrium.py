@@ -1,4 +1,6 @@
-"""Find a Stackelberg equilibrium: duals that solve the SVM for the labels that the top-k attacker makes of them.
+"""Find what the paper calls a Stackelberg equilibrium: a fixed point of simultaneous best answers.
+
+Duals that solve the SVM for the labels that the top-k attacker makes of them:
 
 argmin_lam D(lam, yh) s.t. yh'lam = 0, 0 <= lam <= C, where yh flips the k largest of that very lam.
 """

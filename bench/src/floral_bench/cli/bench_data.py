@@ -83,6 +83,7 @@ def suite_for_file(
         seeds=seeds,
         figures=("security",),
         notes=(
+            *first.info["notes"],
             "The labels in the file count as right; the attack changes those of the training rows only.",
             "floral (budget = level) is told how many labels are wrong, the others are not.",
             *(() if thorough else ("More splits, levels and methods: --thorough.",)),
