@@ -114,6 +114,9 @@ def run(args):
             return
         scores, cell = Scores.of_data(name), (name, attack, level)
         before = same.get((name, attack, str(level), model, "plain"))
+        if args.acting and method != "CleanLearning" and kept_rows(*cell, args.out).all():
+            append(path, [(*cell, model, method, 0, *(before or ("", "")))])  # nothing left out: no difference
+            continue
         if method == "ContradictedLabels" and before and kept_rows(*cell, args.out).all():
             append(path, [(*cell, model, method, 0, *before)])  # nothing left out: the plain model
             continue
@@ -216,7 +219,8 @@ def gains(path):
     for column in ("accuracy", "balanced"):
         plain = rows[rows["method"] == "plain"].set_index(KEYS)[column]
         rows[column] -= rows.set_index(KEYS).index.map(plain)
-    return rows[rows["method"] != "plain"]
+        rows.loc[(rows["method"] == "ContradictedLabels") & (rows["dropped"] == 0), column] = 0.0
+    return rows[rows["method"] != "plain"].dropna(subset="accuracy")
 
 
 def summary(part):
@@ -234,32 +238,37 @@ def summary(part):
 
 
 def table(args):
+    """Means with intervals over data sets; where CleanLearning was not run in all cells, ours in the same ones too."""
     rows = gains(args.out / "cells.csv")
     chosen = rows["data"].isin(CHOSEN_ON)
     for words, some in (("All data sets", rows), ("Data on which nothing was chosen", rows[~chosen])):
-        print(f"\n{words} ({some['data'].nunique()}, {some.groupby(['data', 'attack', 'level']).ngroups} cells):\n")
-        print(
-            "| model behind | method | clean labels | poisoned, 95 % over data sets | median | worst cell | balanced |"
-        )
-        print("|---" * 7 + "|")
-        for (model, method), part in some.groupby(["model", "method"], sort=False):
-            s = summary(part)
-            print(f"| {model} | {method} | {s['clean']:+.4f} (worst {s['clean worst']:+.3f}) | {s['gain']:+.4f} "
-                  f"({s['gain'] - s['half']:+.4f} to {s['gain'] + s['half']:+.4f}) | {s['median']:+.4f} | "
-                  f"{s['worst']:+.3f} ({s['where']}) | {s['balanced']:+.4f} |")  # fmt: skip
-    bad = rows[rows["level"] > 0]
-    print("\nBy attack, mean of the four models:\n\n| attack | level | " + " | ".join(bad["method"].unique()) + " |")
-    print("|---" * (2 + bad["method"].nunique()) + "|")
-    for (attack, level), part in bad.groupby(["attack", "level"], sort=False):
-        means = part.groupby("method", sort=False)["accuracy"].mean()
-        print(f"| {attack} | {level} % | " + " | ".join(f"{value:+.4f}" for value in means) + " |")
-    print("\nBy data set, mean over poisoned cells, ours (CleanLearning):\n\n| data | acts in | " + " | ".join(MODELS))
-    print("|---" * (2 + len(MODELS)) + "|")
-    for name, part in bad.groupby("data", sort=False):
-        means = part.groupby(["model", "method"], sort=False)["accuracy"].mean()
-        acted = part[(part["method"] == "ContradictedLabels") & (part["model"] == "SVC")]["dropped"] > 0
-        pairs = (f"{means[m, 'ContradictedLabels']:+.3f} ({means[m, 'CleanLearning']:+.3f})" for m in MODELS)
-        print(f"| {name} | {acted.sum()} of {len(acted)} | " + " | ".join(pairs) + " |")
+        print(f"\n{words} ({some['data'].nunique()}):\n")
+        print("| model | method | cells | clean labels | poisoned (95 % over data sets) | median | worst | balanced |")
+        print("|---" * 8 + "|")
+        for model, of_model in some.groupby("model", sort=False):
+            ours, peer = (of_model[of_model["method"] == name] for name in ("ContradictedLabels", "CleanLearning"))
+            parts = [("ContradictedLabels", ours)]
+            if len(peer):
+                parts.append(("CleanLearning", peer))
+            if 0 < len(peer) < len(ours):
+                parts.append(("ContradictedLabels, the same cells", ours.merge(peer[KEYS], on=KEYS)))
+            for method, part in parts:
+                s = summary(part)
+                clean = "" if np.isnan(s["clean"]) else f"{s['clean']:+.4f} (worst {s['clean worst']:+.3f})"
+                interval = f"{s['gain']:+.4f} ({s['gain'] - s['half']:+.4f} to {s['gain'] + s['half']:+.4f})"
+                worst = f"{s['worst']:+.3f} ({s['where']})"
+                print(f"| {model} | {method} | {len(part)} | {clean} | {interval} | {s['median']:+.4f} | {worst} | "
+                      f"{s['balanced']:+.4f} |")  # fmt: skip
+    bad = rows[(rows["level"] > 0) & (rows["method"] == "ContradictedLabels")]
+    for column, words in (("attack", "attack"), ("data", "data set")):
+        print(f"\nContradictedLabels by {words}, poisoned cells:\n\n| {words} | acts in | " + " | ".join(MODELS) + " |")
+        print("|---" * (2 + len(MODELS)) + "|")
+        for name, part in bad.groupby(["attack", "level"] if column == "attack" else "data", sort=False):
+            acted = part[part["model"] == "SVC"]["dropped"] > 0
+            means = part.groupby("model")["accuracy"].mean()
+            title = f"{name[0]} {name[1]} %" if column == "attack" else name
+            values = " | ".join(f"{means[m]:+.4f}" if m in means else "" for m in MODELS)
+            print(f"| {title} | {acted.sum()} of {len(acted)} | {values} |")
 
 
 def rules_table(args):
@@ -305,5 +314,6 @@ if __name__ == "__main__":
     parser.add_argument("--minutes", type=float, default=9.0, help="stop after so many; the next call goes on")
     parser.add_argument("--models", nargs="*", help="only these")
     parser.add_argument("--methods", nargs="*", help="of run: only these")
+    parser.add_argument("--acting", action="store_true", help="of run: train only where the rule leaves labels out")
     made = parser.parse_args()
     doings[made.what](made)
