@@ -327,7 +327,7 @@ def workbooks(rng, scale, work):
 
     number = max(20, int(400 * scale))
     # A bomb takes a second to make: a few are enough.
-    kinds = [k if k % 10 != 4 or k < 20 else 10 * k + 7 for k in range(number)]
+    kinds = [k if k % 10 != 4 or k < 10 else 10 * k + 7 for k in range(number)]
     in_children(count, [(f"workbook {k}", content(k)) for k in kinds], use)
     return {"workbooks, odd cells, parts, entities and bombs": count}
 

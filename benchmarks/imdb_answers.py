@@ -1,12 +1,12 @@
-"""IMDB with a few answers: TextReview on reviews whose labels the gradient attack poisoned.
+"""IMDB with a few answers: TextReview where the gradient attack poisoned labels; docs/results/imdb-answers.md.
 
-    FLORAL_DATA=folder python benchmarks/imdb_answers.py --device cuda --jobs 3 --out runs     # into answers.jsonl
+    FLORAL_DATA=folder python benchmarks/imdb_answers.py run answers.jsonl --device cuda --jobs 3
+    python benchmarks/imdb_answers.py table answers.jsonl [--picture answers.png]
 
 One cell is a draw of 20,000 reviews at one level of poison. `TextReview` fine-tunes an encoder for one epoch on the
-poisoned labels, asks on its embeddings and scores, and the true labels are the answers. After the numbers of answers
-that --fitted names `fit()` makes a classifier, which is scored on 25,000 reviews. It may be killed at any moment: cells
-that are complete in the file are not run again. With --store, poisoned labels and the accuracies of MiniLM on given
-and clean labels come from the store of the IMDB suite (imdb_gpu.py) of the same draws, as far as it has them.
+poisoned labels, asks on its embeddings and scores, and the true labels are the answers. After a hundred of them
+`train()` makes a classifier, which is scored on 25,000 reviews. Cells that are complete in the file are not run again.
+Encoders on clean and on given labels are those of the suite imdb, from its work folder where they are.
 """
 
 from __future__ import annotations
@@ -14,236 +14,151 @@ from __future__ import annotations
 import argparse
 import fcntl
 import json
-import multiprocessing
-import os
-import sys
 import time
-import traceback
 import warnings
-from dataclasses import dataclass, replace
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
+import pandas as pd
+from joblib import Parallel, delayed
 
-import numpy as np
+from floral_bench.adapt_suite import adapt
+from floral_bench.metrics import sample_deviation
+from floral_bench.reporting.making import begin
+from floral_bench.reporting.paper import paper_value
+from floral_bench.reporting.tables import markdown
+from floral_bench.spec import Attack, Data, params
+from floral_bench.suites import SUITES
 
-STARTED = time.monotonic()
 ANSWERS = (10, 20, 50, 100)
-EXPLORED = 9  # the draw on which settings were compared
-LEVELS = (30, 40, 25, 35)
+LEVELS, DRAWS = (30, 40, 25, 35), (1, 2, 3)
+EXPLORED = 9  # a draw that was looked at while the method was made
+GOALS = {25: 0.5, 30: 0.7, 35: 0.7, 40: 0.7}  # share of the gap to clean labels, with 100 answers
 
 
-@dataclass(frozen=True)
-class Task:
-    """One cell: a draw and a level, and the numbers of answers after which a classifier is fitted."""
+def measure(draw_number: int, level: float, given: argparse.Namespace, commit: str) -> None:
+    """One cell, a line per measurement."""
+    from floral_bench.families.text_data import draw_of, max_length_of, source_of
+    from floral_bench.families.text_encode import encode
+    from floral_bench.families.text_heads import gradient_labels
+    from floral_learn import TextReview
+    from floral_learn.neural.text import TextClassifier
 
-    seed: int
-    level: float
-    fitted: tuple[int, ...] = (100,)
-
-    @property
-    def name(self) -> str:
-        return f"{self.seed}/{self.level:g}/{','.join(map(str, self.fitted)) or 'plain'}"
-
-
-class OutOfTime(Exception):
-    """The limit is near."""
-
-
-class Cell:
-    """Runs a task and writes a line per measurement."""
-
-    def __init__(self, task: Task, given: argparse.Namespace) -> None:
-        self.task, self.given = task, given
-        self.began = time.monotonic()
-
-    def note(self, **values) -> None:
-        line = {
-            "commit": self.given.commit,
-            "draw": self.task.seed,
-            "level": self.task.level,
-            **{k: round(v, 5) if isinstance(v, float) else v for k, v in values.items()},
-            "seconds": round(time.monotonic() - self.began, 1),
-        }
-        with open(self.given.out / "answers.jsonl", "a") as stream:
-            fcntl.flock(stream, fcntl.LOCK_EX)
-            stream.write(json.dumps(line) + "\n")
-        print(f"{time.monotonic() - self.given.started:6.0f} s {line}", flush=True)
-
-    def in_time(self, needed: float = 45.0) -> None:
-        if self.given.limit and time.monotonic() - self.given.started > self.given.limit - needed:
-            raise OutOfTime
-
-    def run(self) -> None:
-        from sklearn.base import clone
-
-        from floral_bench.families.text_data import draw_of, max_length_of, source_of
-        from floral_learn import TextReview
-        from floral_learn.neural.text import TextClassifier
-
-        task = self.task
-        data = data_of(task.seed, self.given)
-        draw = draw_of(data)
-        y = draw.y_train
-        given, plain = self.poisoned(data, y)
-        encoder = TextClassifier(
-            source_of(data),
-            epochs=int(dict(data.params).get("epochs", 3)),
-            max_length=max_length_of(data),
-            pooling="first",
-            device=self.given.device,
-            random_state=task.seed,
-        )
-
-        def accuracy(model) -> float:
-            return float((model.predict(draw.test) == draw.y_test).mean())
-
-        if "given labels" not in plain and (self.given.plain or self.given.store is None):
-            plain["given labels"] = accuracy(clone(encoder).fit(draw.train, given))
-        for kind, value in plain.items():
-            self.note(kind=kind, accuracy=value)
-        if self.given.plain:
-            self.note(kind="done", task=task.name)
-            return
-        self.in_time()
-        began = time.monotonic()
-        review = TextReview(draw.train, given, encoder=encoder, random_state=task.seed)
-        self.note(kind="set up", took=time.monotonic() - began, asked_encoder=accuracy(review.fitted_encoder))
-        for goal in sorted({*ANSWERS, *task.fitted}):
-            if goal > max(task.fitted):
-                break
-            began = time.monotonic()
-            while (have := len(review.history)) < goal:
-                rows = review.ask(min(1 if have < 20 else 5, goal - have))
-                review.answer(rows, y[rows])
-            wrong = float((review.labels != y).mean())
-            self.note(kind="read", answers=goal, wrong=wrong, asking=time.monotonic() - began)
-            if goal in task.fitted:
-                self.in_time(30.0)
-                began = time.monotonic()
-                model = review.train()
-                took = time.monotonic() - began
-                self.note(kind="answers", answers=goal, wrong=wrong, accuracy=accuracy(model), fitting=took)
-        self.note(kind="done", task=task.name)
-
-    def poisoned(self, data, y: np.ndarray) -> tuple[np.ndarray, dict[str, float]]:
-        """Poisoned labels, and the accuracies of the network on clean and given labels as far as they are known."""
-        from floral_bench.families.text_encode import encode
-        from floral_bench.families.text_heads import gradient_labels
-        from floral_bench.spec import Attack
-
-        task, attack = self.task, Attack("gradient")
-        if self.given.store is not None:
-            return from_store(self.given.store, data, y, task.seed, task.level, attack)
-        with open(self.given.out / f"clean-{task.seed}.lock", "w") as lock:  # one process makes the clean encoder
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            clean = encode(data, y, task.seed, self.given.device)
-        plain = {"clean labels": float(clean.accuracy[-1])}
-        if not task.level:
-            return y, plain | {"given labels": plain["clean labels"]}
-        given = gradient_labels(data, attack, [task.level], task.seed, self.given.device, lambda share: None)[0]
-        return given, plain
-
-
-def from_store(path: Path, data, y: np.ndarray, seed: int, level: float, attack) -> tuple[np.ndarray, dict[str, float]]:
-    """What the suite's store knows of a draw and level."""
-    from floral_bench.spec import attack_cell
-    from floral_bench.store import Store
-    from floral_bench.suites import SUITES
-
-    with Store(path, read_only=True) as store:
-        labels = y if not level else store.trace(attack_cell(data, attack, level, seed), "labels")
-        if labels is None:
-            raise ValueError(f"{path} has no labels of draw {seed} at {level:g} %")
-        plain = {}
-        for kind, at in (("clean labels", 0), ("given labels", level)):
-            own = [c for c in SUITES["imdb"].cells() if (c.method.name, c.seed, c.level) == ("minilm", seed, at)]
-            for _, statistic, metric, value in store.rows(replace(own[0], data=data)):
-                if (statistic, metric) == ("last", "accuracy"):
-                    plain[kind] = float(value)
-    return labels.astype(np.intp), plain
-
-
-def data_of(seed: int, given: argparse.Namespace):
-    """The IMDB suite's data of a draw."""
-    from floral_bench.adapt_suite import adapt
-    from floral_bench.spec import Data, params
-    from floral_bench.suites import SUITES
-
-    base = adapt(SUITES["imdb"], reps=1).data[0]
-    sizes = {} if given.rows is None else {"n_train": given.rows, "n_val": 10, "n_test": given.rows}
-    if given.epochs is not None:
-        sizes["epochs"] = given.epochs
-    if given.max_length is not None:
-        sizes["max_length"] = given.max_length
-    return Data(base.name, params(**(dict(base.params) | sizes | {"seed": seed})))
-
-
-def work(tasks, given: argparse.Namespace) -> None:
-    """Take tasks until there are none."""
     warnings.filterwarnings("ignore", message="eta = ")
-    making = given.making.beside(given.out / "answers.jsonl")
-    while (task := tasks.get()) is not None:
-        cell = Cell(task, given)
-        try:
-            cell.in_time(30.0 if given.plain else 50.0)
-            cell.run()
-            making.add(time.monotonic() - cell.began)
-        except OutOfTime:
-            print(f"{task.name}: no time left", flush=True)
-        except Exception:
-            traceback.print_exc()
-            sys.stderr.flush()
+    began = time.monotonic()
+
+    def note(**values) -> None:
+        line = {"commit": commit, "draw": draw_number, "level": level}
+        line |= {key: round(value, 5) if isinstance(value, float) else value for key, value in values.items()}
+        with open(given.rows, "a") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX)
+            stream.write(json.dumps(line | {"seconds": round(time.monotonic() - began, 1)}) + "\n")
+
+    base = dict(adapt(SUITES["imdb"], reps=1).data[0].params)
+    sizes = {} if given.trial is None else {"n_train": given.trial, "n_val": 10, "n_test": given.trial, "epochs": 1}
+    data = Data("imdb", params(**(base | sizes | {"seed": draw_number})))
+    draw = draw_of(data)
+    y = draw.y_train
+    with open(f"{given.rows}.{draw_number}.lock", "w") as lock:  # one process makes the clean encoder
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        clean = encode(data, y, draw_number, given.device)
+        labels = gradient_labels(data, Attack("gradient"), [level], draw_number, given.device, lambda share: None)[0]
+    note(kind="clean labels", accuracy=float(clean.accuracy[-1]))
+    note(kind="given labels", accuracy=float(encode(data, labels, draw_number, given.device).accuracy[-1]))
+    encoder = TextClassifier(
+        source_of(data), epochs=int(dict(data.params).get("epochs", 3)), max_length=max_length_of(data),
+        pooling="first", device=given.device, random_state=draw_number,
+    )  # fmt: skip
+
+    def accuracy(model) -> float:
+        return float((model.predict(draw.test) == draw.y_test).mean())
+
+    review = TextReview(draw.train, labels, encoder=encoder, random_state=draw_number)
+    note(kind="set up", asked_encoder=accuracy(review.fitted_encoder))
+    for goal in ANSWERS:
+        while (have := len(review.history)) < goal:
+            rows = review.ask(min(1 if have < 20 else 5, goal - have))
+            review.answer(rows, y[rows])
+        note(kind="read", answers=goal, wrong=float((review.labels != y).mean()))
+    note(kind="answers", answers=ANSWERS[-1], accuracy=accuracy(review.train()))
+    note(kind="done")
 
 
-def lines_of(path: Path) -> list[dict]:
-    """Measurements so far."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
+def run(given: argparse.Namespace) -> None:
+    """All cells that the file does not have."""
+    making = begin(trial=given.trial is not None, device=given.device)
+    commit, known = making.environment.get("commit", ""), set()
+    if given.rows.exists():
+        lines = [json.loads(line) for line in given.rows.read_text().splitlines()]
+        known = {(line["draw"], line["level"]) for line in lines if line["kind"] == "done"}
+    wanted = [(draw, level) for level in LEVELS for draw in given.draws if (draw, level) not in known]
+    Parallel(given.jobs)(delayed(measure)(draw, level, given, commit) for draw, level in wanted)
+    print(making.heading())
 
 
-def options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--draws", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--levels", type=float, nargs="+", default=list(LEVELS))
-    parser.add_argument("--fitted", type=int, nargs="+", default=[100], help="answers after which to fit")
-    parser.add_argument("--plain", action="store_true", help="measure MiniLM on given labels alone, without answers")
-    parser.add_argument("--jobs", type=int, default=1, help="processes; they share one GPU")
-    parser.add_argument("--device", default=None)
-    parser.add_argument("--store", type=Path, default=None, help="store.sqlite of the IMDB suite")
-    parser.add_argument("--model", default=None, help="folder of the encoder; without it the installed MiniLM")
-    parser.add_argument("--out", type=Path, default=Path("runs"))
-    parser.add_argument("--limit", type=float, default=0.0, help="seconds after which nothing new is begun")
-    parser.add_argument("--rows", type=int, default=None, help="training and test rows, for a trial")
-    parser.add_argument("--epochs", type=int, default=None, help="for a trial")
-    parser.add_argument("--max-length", type=int, default=None, help="for a trial")
-    return parser.parse_args()
+def spread(values: pd.Series, digits: int = 3) -> str:
+    deviation = f" ± {sample_deviation(values.to_numpy()):.{digits}f}" if len(values) > 1 else ""
+    return f"{values.mean():.{digits}f}{deviation}"
+
+
+def table(given: argparse.Namespace) -> None:
+    """Print accuracy and labels that are read wrong, by level."""
+    rows = pd.read_json(given.rows, lines=True)
+    rows = rows[rows.draw != EXPLORED].drop_duplicates(["draw", "level", "kind", "answers"], keep="last")
+    first, second = [], []
+    for level, part in rows.groupby("level"):
+        by_kind = {kind: some.accuracy for kind, some in part.groupby("kind")}
+        early = part[part.kind == "set up"].asked_encoder
+        start, end = by_kind["given labels"].mean(), by_kind["clean labels"].mean()
+        closed = [(now.mean() - start) / (end - start) for now in (early, by_kind["answers"])]
+        paper = paper_value("comp-imdb-additional", level, (10.0, 0.005), "floral", "accuracy", "last")
+        shown = [spread(values) for values in (by_kind["given labels"], early, by_kind["answers"])]
+        shares = [f"{100 * share:.0f} %" for share in (*closed, GOALS[int(level)])]
+        shown += [spread(by_kind["clean labels"]), *shares, by_kind["answers"].size]
+        first.append([f"{level:g} %", f"{paper:.3f}", *shown])
+        read = part[part.kind == "read"].set_index("answers").wrong * 100
+        second.append([f"{level:g} %", *(spread(read.loc[[m]], 1) for m in ANSWERS)])
+    names = ["poisoned", "*floral, paper*", "given labels", "one epoch", "100 answers", "clean labels"]
+    names += ["gap closed by one epoch", "by 100 answers", "goal", "draws"]
+    print(markdown(pd.DataFrame(first, columns=names)))
+    print(markdown(pd.DataFrame(second, columns=["poisoned", *(f"{m} answers" for m in ANSWERS)])))
+    if given.picture is not None:
+        draw_answers(rows, given.picture)
+
+
+def draw_answers(rows: pd.DataFrame, path: Path) -> None:
+    """Two panels: labels that are read wrong by number of answers, and test accuracy."""
+    from matplotlib.figure import Figure
+
+    from floral_bench.figures.style import BLUE, GREEN, ORANGE, RED
+
+    figure = Figure(figsize=(7.2, 3.8), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for (level, part), colour in zip(rows.groupby("level"), (GREEN, BLUE, ORANGE, RED), strict=False):
+        look = {"color": colour, "marker": "o", "markersize": 4, "linewidth": 1.6, "capsize": 2}
+        read = part[part.kind == "read"].groupby("answers").wrong.agg(["mean", "std"]) * 100
+        label = f"{level:g} % poisoned"
+        left.errorbar(range(5), [level, *read["mean"]], [0, *read["std"]], label=label, **look)
+        by_kind = part.groupby("kind").accuracy.agg(["mean", "std"]).loc[["given labels", "answers", "clean labels"]]
+        right.errorbar(range(3), by_kind["mean"], by_kind["std"], **look)
+    left.set_xticks(range(5), ["0", *map(str, ANSWERS)])
+    left.set(xlabel="answers", ylabel="labels read wrong, %", ylim=(0, None))
+    right.set_xticks(range(3), ["given", "100 answers", "clean"])
+    right.set(ylabel="test accuracy, MiniLM fine-tuned")
+    figure.legend(loc="outside lower center", ncols=4)
+    figure.savefig(path, dpi=110)
 
 
 def main() -> None:
-    given = options()
-    given.started = STARTED
-    given.out.mkdir(parents=True, exist_ok=True)
-    if given.model is not None:
-        os.environ["FLORAL_TEXT_MODEL"] = str(Path(given.model).resolve())
-    os.environ.setdefault("FLORAL_WORK", str((given.out / "work").resolve()))
-    from floral_bench.reporting.making import begin
-
-    trial = any(v is not None for v in (given.rows, given.epochs, given.max_length))
-    given.making = begin(trial=trial, device=given.device)
-    given.commit = given.making.environment.get("commit", "")
-    levels = [int(level) if level == int(level) else level for level in given.levels]
-    fitted = () if given.plain else tuple(given.fitted)
-    wanted = [Task(seed, level, fitted) for level in levels for seed in given.draws]
-    known = {line.get("task") for line in lines_of(given.out / "answers.jsonl") if line["kind"] == "done"}
-    context = multiprocessing.get_context("spawn")
-    tasks = context.Queue()
-    for task in [task for task in wanted if task.name not in known] + [None] * given.jobs:
-        tasks.put(task)
-    workers = [context.Process(target=work, args=(tasks, given)) for _ in range(given.jobs)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("action", choices=("run", "table"))
+    parser.add_argument("rows", type=Path)
+    parser.add_argument("--draws", type=int, nargs="+", default=DRAWS)
+    parser.add_argument("--jobs", type=int, default=1, help="processes; they share one GPU")
+    parser.add_argument("--device", default=None)
+    parser.add_argument("--picture", type=Path, default=None)
+    parser.add_argument("--trial", type=int, default=None, help="so many training and test rows, one epoch")
+    given = parser.parse_args()
+    run(given) if given.action == "run" else table(given)
 
 
 if __name__ == "__main__":

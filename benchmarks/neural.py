@@ -1,8 +1,8 @@
 """FLORAL as the head of a language model: how long, and do the fast ways give the same predictions?
 
     python benchmarks/neural.py                                # synthetic embeddings
-    python benchmarks/neural.py --embeddings FOLDER            # those that benchmarks/imdb_gpu.py --export wrote
-    python benchmarks/neural.py --embeddings FOLDER --heads    # and every head of the IMDB suite on the CPU
+    python benchmarks/neural.py --encoder clean                # the IMDB suite's own, from its work folder
+    python benchmarks/neural.py --encoder clean --heads        # and every head of the IMDB suite on the CPU
 
 Prints one line per item: the dense game of 20,000 rows and 1,000 rounds on the GPU, the same game by low rank on the
 CPU, the share of test rows on which the two agree, and a sweep of ten games on the GPU. Without CUDA those parts are
@@ -53,12 +53,19 @@ def synthetic(n: int, m: int, width: int = 384) -> Dataset:
     return Dataset("imdb", X[:n], given, *none, X[n:], y[n:], y[:n])
 
 
-def saved(folder: Path, encoder: str) -> Dataset:
-    """The first draw's embeddings at 25 % poison."""
-    train, test = (np.load(folder / f"{encoder}_{part}.npy").astype(np.float32) for part in ("train", "test"))
-    with np.load(folder / "labels.npz") as labels:
-        given, clean, truth = (labels[name].astype(np.int64) for name in ("poisoned", "clean", "test"))
-    return Dataset("imdb", train, given, train[:0], clean[:0], test, truth, clean)
+def embedded(encoder: str) -> Dataset:
+    """The first draw's embeddings at 25 % poison, by the encoder tuned on clean labels or on those."""
+    from floral_bench.families.text_data import draw_of
+    from floral_bench.families.text_encode import encode
+    from floral_bench.families.text_heads import gradient_labels
+    from floral_bench.suites import SUITES
+
+    suite = SUITES["imdb"]
+    data, seed = suite.data[0], suite.seeds[0]
+    draw = draw_of(data)
+    given = gradient_labels(data, suite.attacks[0], [100 * LEVEL], seed, None, lambda share: None)[0]
+    made = encode(data, draw.y_train if encoder == "clean" else given, seed, None).dataset(draw)
+    return replace(made, y_train=given, X_test=made.X_test[:20_000], y_test=made.y_test[:20_000])
 
 
 def timed(action):
@@ -167,21 +174,20 @@ def heads(data: Dataset, encoder: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--embeddings", type=Path, default=None, help="folder that imdb_gpu.py --export wrote")
-    parser.add_argument("--encoder", choices=("clean", "own"), default="clean", help="which of the saved encoders")
+    parser.add_argument("--encoder", choices=("clean", "own"), default=None, help="IMDB's embeddings by this encoder")
     parser.add_argument("--heads", action="store_true", help="also every head of the suite, on the CPU")
     parser.add_argument("--dense-cpu", action="store_true", help="also the dense game on the CPU")
     parser.add_argument("--rows", type=int, default=20_000, help="rows of the synthetic embeddings")
     given = parser.parse_args()
     warnings.filterwarnings("ignore", message="eta = ")
-    if given.embeddings is None:
+    if given.encoder is None:
         data, what = synthetic(given.rows, given.rows), "synthetic embeddings"
     else:
-        data, what = saved(given.embeddings, given.encoder), f"IMDB, {given.encoder} encoder, 25 % poisoned"
+        data, what = embedded(given.encoder), f"IMDB, {given.encoder} encoder, 25 % poisoned"
     print(f"{what}: {data.X_train.shape[0]:,} x {data.X_train.shape[1]}, {len(data.y_test):,} test rows\n")
     print("| item | seconds | |\n|---|---|---|")
     speed(data, given.dense_cpu)
-    if given.heads:
+    if given.heads and given.encoder:
         heads(data, given.encoder)
 
 

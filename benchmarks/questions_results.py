@@ -3,14 +3,13 @@
     floral bench questions --out RUN; python benchmarks/review_cases.py --parts ... --rows RUN/cases.jsonl
     python benchmarks/questions_results.py RUN [--docs docs/results]
 
-RUN holds store.sqlite, *.jsonl and review-times.md; what is missing is left out. Every number comes from these files.
-Remarks of people stand between the two markers of the page, and are kept.
+RUN holds store.sqlite, and cases.jsonl where the cases were run again. Every number comes from these files. Remarks of
+people stand between the two markers of the page, and are kept.
 """
 
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import re
 from collections import defaultdict
@@ -20,12 +19,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from floral_bench.figures.questions import draw_by_attack
-from floral_bench.figures.style import print_style
-from floral_bench.questions.card import SMALL_GAP, question_frame
-from floral_bench.questions.cells import question_cells
-from floral_bench.questions.goals import goal_rows
-from floral_bench.questions.outputs import card_text, write_questions
+from floral_bench.experiments import experiment
+from floral_bench.questions.card import card_text, goal_rows
 from floral_bench.reporting.origin import note_of, parts_of
 from floral_bench.reporting.paper import paper_value
 from floral_bench.store import Store
@@ -47,34 +42,19 @@ SETTING = """\
 At most 1,000 training and 1,000 test rows, standardised; six attacks at 10 and 30 % and clean labels. The
 model is `SVC()`, always the same: on the given labels, on the clean ones, and by `review.train(SVC())`. One
 question in four is on the secret walk. *Tables*: six real tables that no setting was chosen on. *Uneven or
-overlapping*: relatives of three of them with a rare class or few columns. Some 26 cells of both were looked at before
-the final run, to find out why an earlier rule did harm; nothing was chosen by them. *Small sets*: scikit-learn's and
-synthetic data, on which settings were chosen ([how](#how-the-rule-was-chosen))."""
+overlapping*: relatives of three of them with a rare class or few columns. *Small sets*: scikit-learn's and synthetic
+data. Which of them were looked at when, and for what: [one list](looked-at.md). Every order of a group has the same
+splits."""
 WORDS = """\
-**Recovered**: (mean accuracy - SVC) / (SVC on clean labels - SVC), a ratio of means over the poisoned cells;
-a cell is the mean over its splits. **Harm**: difference to SVC in cells where poison took less than two
+**Recovered**: (mean accuracy - SVC) / (SVC on clean labels - SVC), a ratio of means over the poisoned cells, and in
+brackets the median of the cells' own shares and how many cells have at least half of it back, where poison took two
+points or more; a cell is the mean over its splits. **Harm**: difference to SVC in cells where poison took less than two
 points (*mean harm* is the lowest mean at any number of answers, 5 to 100, *worst harm* the lowest cell from
 20 answers on). *Worst cell*: the lowest difference to SVC in any cell from 20 answers on."""
-ON_A_GPU = """\
-The next question at 1,000,000 rows takes a fraction of the second that it may, on one CPU core: a GPU would
-bring nothing to it, and `LabelReview` has no GPU path. Memory stays within `max_memory` (4 GB unless set)."""
-ON_RULES = """\
-In two steps, on problems that are not judged here, one split each. First the hypotheses, on the small sets and on
-synthetic ones with a rare class (5 to 20 %) or overlapping classes, {problems} problems (an earlier form of
-`benchmarks/review_rules.py`, commit d791861; models were trained on all that is known). *Before*: no hypothesis of
-clean labels, labels read row by row, columns always standardised, firmer weights. *Firmer weights*: rows count in
-full from 70 % certainty on rather than 90 %. *No second view*: no judges who are taught the labels as they are read.
-The other lines change the prior of regions."""
-ON_TRAINING = """\
-Then what a model is trained on, after a review of data that nobody had used did harm: MNIST, LabelMe's images, IMDB
-by 50 components, and synthetic data, {problems} problems. Trained on all that is known, stray labels follow the
-opinion of held-out models; trained on regions, only what answers bear out is corrected. Shipped is the third line, in
-which classes change their weight only where everything that is known agrees, and doubt counts by m / (m + 10) after m
-answers: on twelve of the problems the worst differences to SVC at 5, 10, 20 and 50 answers were then -0.015, -0.019,
--0.016, -0.007 (with doubt in full -0.037, -0.052, -0.026, -0.007), the means +0.052, +0.048, +0.082, +0.150 (+0.043,
-+0.045, +0.086, +0.152). With several classes models are trained on all that is known: on wine, iris and digits (split
-2, 16 problems) that recovered 30, 67, 84, 91 % in place of 27, 52, 76, 82 %, the worst difference to SVC being the
-same."""
+ON_CASES = """\
+[cases.jsonl](questions/cases.jsonl), by `python benchmarks/review_cases.py --parts paper strategies reviewers --rows
+RUN/cases.jsonl` at commit 611b4ca, before the present rules of the review: they say what kinds of cases there are, and
+how an earlier form did in them."""
 ON_PAPER = """\
 The paper's C and gamma. *Paper*: accuracy in the last round (its best round in brackets). *SVM* and *FLORAL*
 by `review.fit`, FLORAL with its defaults otherwise; means over splits. Our attacks are stronger than the
@@ -98,25 +78,16 @@ def main() -> None:
     parser.add_argument("--docs", type=Path, default=ROOT / "docs" / "results")
     given = parser.parse_args()
     page, folder = given.docs / "questions.md", given.docs / "questions"
-    cells = question_cells()
+    found = experiment("questions", {})
     with Store(given.run / "store.sqlite", read_only=True) as store:
-        frame = question_frame(cells, store)
-        note = note_of(parts_of(store, "questions", {"questions": cells}))
-    cases = [
-        json.loads(line) for path in sorted(given.run.glob("*.jsonl")) for line in path.read_text().splitlines() if line
-    ]
-    write_questions(frame, folder, note)
-    with print_style():
-        stream = io.BytesIO()
-        draw_by_attack(frame).savefig(stream, format="png", dpi=140, bbox_inches="tight")
-    write_atomically(folder / "by_attack.png", stream.getvalue())
-    write_atomically(folder / "cases.jsonl", "".join(json.dumps(case) + "\n" for case in cases))
-    times = given.run / "review-times.md"
-    if times.exists():
-        write_atomically(given.docs / "review-times.md", times.read_text())
-    kept = _kept(page)
-    text = "\n".join(_page(frame, cases, note, kept, (given.docs / "review-times.md").read_text(), folder))
-    write_atomically(page, text + "\n")
+        frame = found.read(found.cells, store)
+        note = note_of(parts_of(store, "questions", {"questions": found.cells}))
+    cases = next(path for path in (given.run / "cases.jsonl", folder / "cases.jsonl") if path.exists()).read_text()
+    found.write(frame, folder, note)
+    (folder / "card.md").unlink()  # it is part of the page
+    write_atomically(folder / "cases.jsonl", cases)
+    lines = [json.loads(line) for line in cases.splitlines()]
+    write_atomically(page, "\n".join(_page(frame, lines, note, _kept(page))) + "\n")
 
 
 def _kept(page: Path) -> str:
@@ -125,14 +96,7 @@ def _kept(page: Path) -> str:
     return found[1].strip("\n") if found else ""
 
 
-def _page(
-    frame: pd.DataFrame,
-    cases: list[dict[str, Any]],
-    note: dict[str, Any],
-    kept: str,
-    times: str,
-    folder: Path,
-) -> list[str]:
+def _page(frame: pd.DataFrame, cases: list[dict[str, Any]], note: dict[str, Any], kept: str) -> list[str]:
     parts = note.get("parts", [note["environment"]])
     commits, systems = (" and ".join(dict.fromkeys(part[name] for part in parts)) for name in ("commit", "system"))
     hours = note["seconds"] / 3600
@@ -142,8 +106,7 @@ def _page(
         "A person is shown m training rows and says what they are. How much of what poison took comes back?",
         "",
         f"{note['started'][:10]}, commit {commits}, {systems}, {hours:.1f} core hours "
-        "([run.json](questions/run.json)): `floral bench questions --out RUN`, then `python benchmarks/review_cases.py "
-        "--parts paper strategies reviewers --rows RUN/cases.jsonl`; this page is made by `python "
+        "([run.json](questions/run.json)): `floral bench questions --out RUN`; this page is made by `python "
         "benchmarks/questions_results.py RUN`.",
         "",
         SETTING,
@@ -175,55 +138,27 @@ def _page(
         "",
         "All cells: [cells.csv](questions/cells.csv).",
         "",
+        "## Cases beside the cells",
+        "",
+        ON_CASES,
+        "",
         *_paper(cases),
         *_strategies(cases),
         *_reviewers(cases),
-        *_rules(folder),
-        "## Times",
-        "",
-        *times.splitlines()[2:],
-        "",
-        ON_A_GPU,
-        "",
-        "IMDB with answers: [imdb-answers.md](imdb-answers.md).",
+        "Times: [review-times.md](review-times.md). IMDB with answers: [imdb-answers.md](imdb-answers.md).",
     ]
 
 
 def _coverage(frame: pd.DataFrame) -> list[str]:
     """How many splits of the cells of each group were run, by who chooses."""
     lines = ["| group | who chooses | answers | data sets | splits | cells |", "|---|---|---|---|---|---|"]
-    frame = frame.assign(who=np.where(frame["order"] == "review", "review", "six other orders"))
+    frame = frame.assign(who=np.where(frame["order"] == "review", "review", "other orders"))
     for (group, who, wrong), part in frame.groupby(["group", "who", "wrong_answers"], sort=False):
         splits = part.groupby(["data", "attack", "level", "order"])["split"].nunique()
         count = len(part.drop_duplicates(["data", "attack", "level", "split", "order"]))
         span = f"{splits.min()}" if splits.min() == splits.max() else f"{splits.min()} to {splits.max()}"
         words = "right" if wrong == 0 else f"{wrong} % wrong"
         lines.append(f"| {group} | {who} | {words} | {', '.join(sorted(set(part['data'])))} | {span} | {count:,} |")
-    return lines
-
-
-def _rules(folder: Path) -> list[str]:
-    """Other ways to read answers, on the problems on which the rule was chosen."""
-    lines = ["## How the rule was chosen", ""]
-    for name, words, what in (("rules", ON_RULES, "rule"), ("training", ON_TRAINING, "trained")):
-        frame = pd.read_csv(folder / f"{name}.csv")
-        each = frame.groupby(["data", "split", "attack", "level"])["rule"].transform("nunique")
-        frame = frame[each == frame["rule"].nunique()]
-        lines += [words.format(problems=len(frame) // frame["rule"].nunique()), "", *_rule_table(frame, what), ""]
-        lines += [f"All of them: [{name}.csv](questions/{name}.csv).", ""]
-    return lines
-
-
-def _rule_table(frame: pd.DataFrame, what: str) -> list[str]:
-    head = [*(f"{n} answers" for n in MARKS), "mean harm", "worst harm", "worst cell"]
-    lines = [f"| {what} | " + " | ".join(head) + " |", "|---|" + "---:|" * len(head)]
-    for name, part in frame.groupby("rule", sort=False):
-        gap, poisoned = part["clean"] - part["svc"], part["level"] > 0
-        over = part[[n for n in ("5", *MARKS) if n in part]].sub(part["svc"], axis=0)
-        little, late = over[gap < SMALL_GAP], ["20", "50", "100"]
-        shares = [f"{over.loc[poisoned, n].sum() / gap[poisoned].sum():.0%}" for n in MARKS]
-        harm = f"{little.mean().min():+.4f} | {little[late].min().min():+.3f} | {over[late].min().min():+.3f}"
-        lines.append(f"| {name} | " + " | ".join(shares) + f" | {harm} |")
     return lines
 
 

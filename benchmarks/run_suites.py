@@ -3,13 +3,15 @@
     python benchmarks/run_suites.py run --jobs 4            # into runs/store.sqlite; finished cells are not run again
     python benchmarks/run_suites.py publish                 # tables, figures, run.json and counts into docs/results
     python benchmarks/run_suites.py summary                 # the counts alone, from the tables that are there
+    python benchmarks/run_suites.py tables --suites imdb    # a page of tables again, from rows.csv
     python benchmarks/run_suites.py run --quick --suites moon,mnist     # what would it cost
-    python benchmarks/run_suites.py pack --to small.sqlite              # a copy without the arrays that no page shows
 
 `run` needs no more than numpy, scipy, scikit-learn, joblib and torch, so that it can be done on another machine, from a
 copy of the tree; there FLORAL_COMMIT names the commit that was copied. `publish` refuses numbers of a tree with local
 changes, of several commits, of another version of the results, and suites with failed cells. Suites whose data are not
-here are left alone. The suites on IMDB need a GPU and have a script of their own (imdb_gpu.py).
+here are left alone, and so are those on IMDB, which need a GPU, unless they are named:
+
+    FLORAL_TEXT_MODEL=minilm python benchmarks/run_suites.py run --suites imdb,imdb-influence --device cuda --jobs 5
 """
 
 from __future__ import annotations
@@ -28,7 +30,6 @@ from floral_bench.reporting.origin import note_of, parts_of
 from floral_bench.runner import run_cells
 from floral_bench.spec import Suite
 from floral_bench.store import Store, StoreError
-from floral_bench.store_copies import keep_arrays, merge
 from floral_bench.suites import SUITES
 from floral_learn.datasets.files import search_path
 from floral_learn.files.atomic_files import write_atomically
@@ -37,13 +38,14 @@ Note = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = "moon-reference"
 NEEDS = {REFERENCE: "moon_reference_seed42.npz", **{name: "mnist.npz" for name in SUITES if "mnist" in name}}
-NAMES = [*(name for name in SUITES if not name.startswith("imdb")), REFERENCE]
+KNOWN = [*SUITES, REFERENCE]
+NAMES = [name for name in KNOWN if not name.startswith("imdb")]
 
 
 def chosen(args: argparse.Namespace, every: bool = False) -> list[Suite]:
-    names = NAMES if every else [name for name in args.suites.split(",") if name] or NAMES
-    if unknown := [name for name in names if name not in NAMES]:
-        sys.exit(f"unknown suite {unknown[0]!r}; known: {', '.join(NAMES)}")
+    names = KNOWN if every else [name for name in args.suites.split(",") if name] or NAMES
+    if unknown := [name for name in names if name not in KNOWN]:
+        sys.exit(f"unknown suite {unknown[0]!r}; known: {', '.join(KNOWN)}")
     found = []
     for name in names:
         if not every and name in NEEDS and not any((folder / NEEDS[name]).is_file() for folder in search_path()):
@@ -126,27 +128,20 @@ def publish(args: argparse.Namespace) -> int:
     return summary(args)
 
 
-def pack(args: argparse.Namespace) -> int:
-    """A copy of the store without the arrays that no page shows, for the way home from another machine."""
-    from floral_bench.reporting.details import shown_arrays
-    from floral_bench.reporting.results import Results
+def tables(args: argparse.Namespace) -> int:
+    """Pages of suites whose tables are all in their rows, without a store."""
+    import pandas as pd
 
-    if args.to is None:
-        sys.exit("pack needs --to: the file to write")
-    shown, whole = set(), set()
-    with Store(args.out / "store.sqlite", read_only=True) as store:
-        for suite in chosen(args):
-            keys = [cell.key for cell in suite.cells()]
-            known = store.status(keys)
-            if all(known.get(key) == "done" for key in keys):
-                shown |= shown_arrays(Results(suite, store))
-            else:
-                whole.update(keys)
-    args.to.parent.mkdir(parents=True, exist_ok=True)
-    args.to.unlink(missing_ok=True)
-    merge(args.to, [args.out / "store.sqlite"])
-    keep_arrays(args.to, shown, whole)
-    print(f"wrote {args.to}, {args.to.stat().st_size / 1e6:.1f} MB")
+    from floral_bench.reporting.write import PAGE, ROWS, page_of
+
+    for suite in chosen(args):
+        folder = args.docs / suite.name
+        if {"sensitivity", "recovery", "heads", "stability"} & set(suite.figures) or not (folder / ROWS).exists():
+            print(f"{suite.name}: left as it is, its page needs the store")
+            continue
+        rows = pd.read_csv(folder / ROWS, low_memory=False)
+        pictures = [name for name in suite.figures if (folder / f"{name}.png").exists()]
+        write_atomically(folder / PAGE, page_of(suite, rows, pictures))
     return 0
 
 
@@ -168,16 +163,15 @@ def summary(args: argparse.Namespace) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("action", choices=("run", "publish", "summary", "pack"))
+    parser.add_argument("action", choices=("run", "publish", "summary", "tables"))
     parser.add_argument("--suites", default="", help="names, separated by commas (default: all but IMDB)")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--device", default=None, help="torch device of games and networks, such as cuda")
     parser.add_argument("--quick", action="store_true", help="small versions, for a look; from any tree")
     parser.add_argument("--out", type=Path, default=ROOT / "runs", help="folder of the store")
     parser.add_argument("--docs", type=Path, default=ROOT / "docs" / "results", help="where results are published")
-    parser.add_argument("--to", type=Path, default=None, help="the file that pack writes")
     args = parser.parse_args()
-    actions = {"run": run, "publish": publish, "summary": summary, "pack": pack}
+    actions = {"run": run, "publish": publish, "summary": summary, "tables": tables}
     try:
         sys.exit(actions[args.action](args))
     except (ValueError, StoreError) as error:

@@ -7,23 +7,14 @@ import pandas as pd
 import pytest
 from sklearn.svm import SVC
 
-from floral_bench.arena import ARENA_SUITES, RAREST, VOTES, adapted
-from floral_bench.arena_card import (
-    PREVALENCE,
-    arena_frame,
-    differences,
-    groups,
-    score_card,
-    to_markdown,
-)
-from floral_bench.arena_data import ARENA, ARENA_FOLDS, SEVERAL_CLASSES, WITH_FILES, load_arena
+from floral_bench.arena import ARENA_SUITES, RAREST, VOTES, adapted, arena_card, over_plain, score_card
+from floral_bench.arena_data import ARENA, SEVERAL_CLASSES, WITH_FILES, load_arena
 from floral_bench.arena_methods import BASES, ESTIMATORS, MODELS, CleanlabClassifier, TunedSVC, methods
-from floral_bench.arena_outputs import write_arena
 from floral_bench.cell_data import poisoned_labels
-from floral_bench.data_kinds import arena_kind
+from floral_bench.experiments import experiment
 from floral_bench.families.single_fits import make_estimator
 from floral_bench.public_tables import TABLES, load_table
-from floral_bench.runner import run_suite
+from floral_bench.runner import run_cells
 from floral_bench.spec import Attack, Cell, Data, params
 from floral_bench.store import Store
 from floral_learn.datasets import DataNotFoundError
@@ -40,8 +31,6 @@ def check_split(name):
     assert first.poisoned.size == 0
     assert (len(first.classes) > 2) == (name in SEVERAL_CLASSES)
     assert not np.array_equal(first.X_train, second.X_train)
-    counts = np.unique(first.y_train, return_counts=True)[1]
-    assert counts.min() * len(counts) / counts.sum() == pytest.approx(arena_kind(name).evenness, abs=0.06)
 
 
 @pytest.mark.parametrize("name", WITHOUT_FILES)
@@ -157,11 +146,6 @@ def test_cleanlab_falls_back_to_its_model_where_a_class_is_too_small():
     assert TunedSVC().fit(data.X_train, data.y_train).search_.best_params_["C"] in (0.1, 1.0, 10.0)
 
 
-def frame(rows):
-    names = ["fold", "data", "attack", "level", "split", "method", "accuracy", "balanced_accuracy", "seconds"]
-    return pd.DataFrame(rows, columns=names)
-
-
 def test_the_numbers_of_the_score_card():
     rows = []
     values = {"SVC": (0.9, 0.7, 0.6), "safe SVC": (0.89, 0.75, 0.57), "k-NN": (0.8, 0.8, 0.5)}
@@ -169,43 +153,32 @@ def test_the_numbers_of_the_score_card():
         for split, shift in ((1, 0.01), (2, -0.01)):
             more = 0.02 * split if method == "safe SVC" else 0.0
             for attack, level, value in (("clean", 0, clean), ("random", 10, first + more), ("alfa", 10, second)):
-                rows.append((3, "iris", attack, level, split, method, value + shift, value, 0.1))
-    card = score_card(frame(rows)).query("group == 'all'").set_index("method")
-    safe = card.loc["safe SVC"]
-    assert safe["poisoned"] == pytest.approx((0.75 + 0.03 + 0.57) / 2)
-    assert safe["gain"] == pytest.approx((0.08 - 0.03) / 2)
-    assert safe["worst"] == pytest.approx(-0.03)
-    assert safe["clean_gain"] == pytest.approx(-0.01)
-    assert safe["below"] == pytest.approx(1 / 3)
-    assert safe["balanced"] == pytest.approx((0.08 - 0.03) / 2)
-    assert safe["deviation"] == pytest.approx(np.std([0.01, 0.02], ddof=1) / 1 * 1, abs=1e-9)
+                rows.append(("iris", attack, level, split, method, value + shift, value, 0.1))
+    names = ["data", "attack", "level", "split", "method", "accuracy", "balanced_accuracy", "seconds"]
+    frame = pd.DataFrame(rows, columns=names)
+    card = score_card(frame).set_index("method")
+    assert card.index[0] == "safe SVC", "the best on poisoned labels is first"
+    expected = {"poisoned": (0.75 + 0.03 + 0.57) / 2, "gain": (0.08 - 0.03) / 2, "median": (0.08 - 0.03) / 2}
+    expected |= {"worst": -0.03, "clean_gain": -0.01, "below": 0.5, "above": 0.5, "balanced": (0.08 - 0.03) / 2}
+    assert card.loc["safe SVC", list(expected)].to_dict() == pytest.approx(expected)
     assert np.isnan(card.loc["SVC", "gain"])
-    assert "| safe SVC |" in to_markdown(score_card(frame(rows)))
-    half = frame(rows).drop(index=0)  # SVC has no clean fit of split 1: there is no pair
-    assert differences(half).loc[(3, "iris", "clean", 0), "safe SVC"] == pytest.approx(-0.01)
+    assert "| safe SVC |" in arena_card(frame)
+    half = frame.drop(index=0)  # SVC has no clean fit of split 1: there is no pair
+    assert over_plain(half).loc[("iris", "clean", 0), "safe SVC"] == pytest.approx(-0.01)
 
 
-def test_groups_are_folds_and_prevalences_and_relatives_share_a_fold():
-    names = dict(groups(frame([(ARENA_FOLDS[n], n, "clean", 0, 1, "SVC", 0.5, 0.5, 0.1) for n in ARENA])))
-    assert len(names["all"]) == 24
-    assert {"htru2", "phoneme-rare", "spambase-rare", "imbalanced"} == set(names["rare class"])
-    assert sorted(n for title in PREVALENCE for n in names[title]) == sorted(ARENA)
-    for one, other in (("phoneme", "phoneme-rare"), ("digits", "mnist-1-7"), ("magic04", "magic04-overlap")):
-        assert ARENA_FOLDS[one] == ARENA_FOLDS[other]
-
-
-def test_a_small_arena_from_suites_to_files(tmp_path):
-    suites = adapted(quick=True, methods=["plain-svc", "safe-svc", "knn"], levels=[0, 30])
-    assert [suite.name for suite in suites] == [
+def test_a_small_arena_from_cells_to_files(tmp_path):
+    given = {"quick": True, "methods": ["plain-svc", "safe-svc", "knn"], "levels": [0, 30]}
+    assert [suite.name for suite in adapted(**given)] == [
         f"arena-{n}-quick" for n in ("moon", "digits-3-8", "iris", "imbalanced")
     ]
-    iris = [replace(suites[2], data=(Data("arena-iris", params(seed=1, n_train=60)),))]
+    arena = experiment("arena", given)
+    iris = replace(arena, cells=[cell for cell in arena.cells if cell.data.name == "arena-iris"])
     with Store(tmp_path / "store.sqlite") as store:
-        report = run_suite(iris[0], store)
-        assert report.failed == 0
-        assert run_suite(iris[0], store).computed == 0
-        found = arena_frame(iris, store)
+        assert run_cells(iris.cells, store).failed == 0
+        assert run_cells(iris.cells, store).computed == 0
+        found = iris.read(iris.cells, store)
     assert set(found["method"]) == {"SVC", "safe SVC", "k-NN"}
-    assert set(found["fold"]) == {3}
-    written = write_arena(found, tmp_path / "arena", {"command": "floral bench arena"})
-    assert all(path.stat().st_size > 100 for path in written if path.suffix != ".json")
+    assert iris.averaged(found)["splits"].eq(1).all()
+    written = iris.write(found, tmp_path / "arena", {"command": "floral bench arena"})
+    assert {path.name for path in written} == {"card.md", "cells.csv", "run.json"}

@@ -356,9 +356,9 @@ def test_the_arena_prints_a_score_card_and_is_in_the_list(tmp_path):
     few = ("--quick", "--methods", "plain-svc,safe-svc", "--levels", "30")
     done = floral("bench", "arena", *few, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "score card" in done.stdout
+    assert "poisoned cells of 4 data sets" in done.stdout
     assert "safe SVC" in done.stdout
-    assert (tmp_path / "runs" / "arena-quick" / "figures" / "arena.png").is_file()
+    assert (tmp_path / "runs" / "arena-quick" / "card.md").is_file()
     again = floral("bench", "arena", *few, cwd=tmp_path)
     assert "0 cells computed" in again.stdout
     assert "arena" in floral("bench", "--list", cwd=tmp_path).stdout

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from floral_bench.crowds.card import card_text, complete, crowd_frame, groups, score_card, write_crowd
+from floral_bench.crowds.card import card_text, complete, crowd_frame, groups, score_card
 from floral_bench.crowds.cells import crowd_cells
 from floral_bench.crowds.problems import KINDS, load_problem
 from floral_bench.crowds.score import calibration_error, limit, run_cell
+from floral_bench.experiments import experiment
 from floral_bench.store import Store
 
 
@@ -45,9 +46,8 @@ def test_finished_cells_are_known_and_make_a_card(tmp_path):
     assert (groups(frame)["lead"] > 0).all()
     assert "5 problems" in card_text(frame)
     assert len(complete(frame[:-1])) == 8
-    write_crowd(frame, tmp_path / "crowd", {"command": "floral bench crowd --quick"})
-    written = {path.name for path in (tmp_path / "crowd").iterdir()}
-    assert written == {"cells.csv", "card.csv", "groups.csv", "crowd.png", "run.json"}
+    written = experiment("crowd", {"quick": True}).write(frame, tmp_path / "crowd", {"command": "floral bench crowd"})
+    assert {path.name for path in written} == {"cells.csv", "card.md", "crowd.png", "run.json"}
 
 
 def test_an_unknown_method_is_named():

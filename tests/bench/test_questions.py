@@ -9,14 +9,13 @@ from sklearn.datasets import make_blobs
 from sklearn.svm import SVC
 from typer.testing import CliRunner
 
-from floral_bench.figures.questions import draw_by_attack
+from floral_bench.experiments import experiment
+from floral_bench.figures.cards import draw_by_attack
 from floral_bench.questions import ask_and_score
 from floral_bench.questions.ask_and_score import run_cell
-from floral_bench.questions.card import by_attack, paired, score_card
+from floral_bench.questions.card import by_attack, card_text, complete, goal_rows, paired, score_card
 from floral_bench.questions.cells import problem_of, question_cells
-from floral_bench.questions.goals import goal_rows
 from floral_bench.questions.orders import ORDERS, available
-from floral_bench.questions.outputs import card_text, write_questions
 from floral_bench.questions.problems import SharedKernelSVC, problem
 from floral_learn import find_label_issues
 from floral_learn.cli import make_app
@@ -137,9 +136,18 @@ def test_the_card_is_a_ratio_of_means_and_counts_harm_where_little_was_taken():
 
 
 def test_outputs_are_written(tmp_path):
-    written = write_questions(frame(), tmp_path / "questions", {"command": "floral bench questions"})
+    rows = pd.concat([frame().assign(reading=name) for name in ("posterior", "fixed only")])
+    found = experiment("questions", {"quick": True})
+    written = found.write(rows, tmp_path / "questions", {"command": "floral bench questions"})
     assert all(path.stat().st_size > 0 for path in written)
-    assert "80%" in card_text(frame())
+    assert "| review, posterior | 2 | 80% (88%, 100%) |" in card_text(frame())
+    assert pd.read_csv(tmp_path / "questions" / "cells.csv")["splits"].eq(2).all()
+
+
+def test_rivals_have_as_many_splits_as_ours():
+    assert len(complete(frame())) == len(frame())
+    lost = frame()[lambda rows: (rows["order"] == "review") | (rows["split"] == 1)]
+    assert set(complete(lost)["split"]) == {1}
 
 
 def test_the_command_resumes(tmp_path, monkeypatch):
@@ -160,8 +168,8 @@ def test_the_command_resumes(tmp_path, monkeypatch):
 
 def test_goals_say_what_was_reached_and_what_was_missed():
     found = {what: (measured, reached) for what, _, measured, reached in goal_rows(frame())}
-    assert found["recovered with 10 answers"] == ("80%", True)
-    assert found["recovered with 100 answers"] == ("80%", False)
+    assert found["recovered with 10 answers"] == ("80%, median cell 88%", True)
+    assert found["recovered with 100 answers"] == ("80%, median cell 88%", False)
     assert found["lowest mean harm, any number of answers"] == ("-0.0200", False)
     assert found["worst harm, from 20 answers on"] == ("-0.020", True)
     assert found["behind no order with our reading, beyond two standard errors"][1]

@@ -1,12 +1,15 @@
 import json
 import sqlite3
+import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from tiny import BROKEN, TINY
 
+from floral_bench.reporting.origin import parts_of
 from floral_bench.reporting.write import suite_from
+from floral_bench.runner import run_suite
 from floral_bench.spec import RESULTS_VERSION, CellResult, Grid, Method, Setting
 from floral_bench.store import Store, StoreError
 from floral_bench.suites import SUITES
@@ -148,3 +151,31 @@ def test_two_processes_may_write_one_store(tmp_path):
 
 def test_the_broken_method_is_known_to_be_broken():
     assert BROKEN.title == "broken"
+
+
+def test_a_note_tells_cells_of_one_commit_from_those_of_another(tmp_path):
+    """Two suites share their clean cells; the second is run later, elsewhere, and of the first a part is missing."""
+    first = replace(
+        replace(TINY, seeds=TINY.seeds[:1], data=TINY.data[:1], levels=(0, 10)), name="first", methods=TINY.methods[-1:]
+    )
+    second = replace(first, name="second", methods=TINY.methods[-2:])
+    cells = {suite.name: suite.cells() for suite in (first, second)}
+    with Store(tmp_path / "s.sqlite") as store:
+        for suite, commit in ((first, "aaaaaaa"), (second, "bbbbbbb")):
+            note = {"command": f"run {suite.name}", "environment": {"commit": commit, "system": "here"}}
+            number = store.begin_run(suite.name, note)
+            run_suite(suite, store)
+            store.end_run(number, "done", 1.0)
+            if suite is first:
+                time.sleep(1.1)  # times are kept to the second
+        (whole,) = parts_of(store, "first", cells)
+        assert (whole.environment["commit"], whole.cells, list(whole.commands)) == ("aaaaaaa", 3, ["run first"])
+        parts = parts_of(store, "second", cells)
+        assert {p.environment["commit"]: p.cells for p in parts} == {"aaaaaaa": 3, "bbbbbbb": 2}
+        assert parts[0].plain()["cells"] == 3
+        database = sqlite3.connect(tmp_path / "s.sqlite")
+        database.execute("DELETE FROM runs")
+        database.commit()
+        database.close()
+        with pytest.raises(ValueError, match="second: no run of the store accounts for a cell"):
+            parts_of(store, "second", cells)

@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from tiny import GRID, TINY
 
@@ -11,7 +12,7 @@ from floral_bench.reporting import details, tables
 from floral_bench.reporting.paper import paper_value, paper_values
 from floral_bench.reporting.results import Results
 from floral_bench.reporting.tables import by_level, comparable
-from floral_bench.reporting.write import rows_of, write_outputs
+from floral_bench.reporting.write import page_of, rows_of, write_outputs
 from floral_bench.runner import run_suite
 from floral_bench.spec import CellResult, params
 from floral_bench.store import Store
@@ -57,26 +58,24 @@ def test_each_column_shows_the_configuration_with_the_highest_mean(tmp_path):
         tmp_path,
         [{"a": (0.9, 0.5), "b": (0.8, 0.7)}, {"a": (0.8, 0.6), "b": (0.7, 0.9)}],
     )
-    (row,) = tables.comparison(results).rows
-    assert row.entries["best"].config == "a"
-    assert row.entries["best"].mean == pytest.approx(0.85)
-    assert row.entries["last"].config == "b"
-    assert row.entries["last"].mean == pytest.approx(0.8)
-    assert row.entries["last"].deviation == pytest.approx(np.std([0.7, 0.9], ddof=1))
-    assert row.entries["last"].paper == 0.966
-    assert row.entries["last"].difference == pytest.approx(0.8 - 0.966)
+    rows = tables.comparison(results).set_index("statistic")
+    assert rows.configuration.to_dict() == {"best": "a", "last": "b"}
+    assert rows["mean"].to_list() == pytest.approx([0.85, 0.8])
+    assert rows.deviation["last"] == pytest.approx(np.std([0.7, 0.9], ddof=1))
+    assert rows.paper["last"] == 0.966
 
 
-def test_the_best_of_each_level_is_marked(results):
-    table = tables.comparison(results)
+@pytest.mark.parametrize(("metric", "sign"), [("accuracy", 1), ("hinge_loss", -1)])
+def test_the_best_of_each_level_is_marked(results, metric, sign):
+    rows = tables.comparison(results, metric)
+    told = {method.title for method in TINY.methods if method.told}
     for level in TINY.levels:
-        rows = [row for row in table.rows if row.place.level == level and "final" in row.entries]
-        told = [row.entries["final"] for row in rows if row.place.method.told]
-        assert [entry.best for entry in told] == [False], "alone: nobody else is told the level"
-        untold = [row.entries["final"] for row in rows if not row.place.method.told]
-        means = [round(entry.mean, 3) for entry in untold]
+        final = rows[(rows.level == level) & (rows.statistic == "final")]
+        assert (final[final.method.isin(told)].best == "").all(), "alone: nobody else is told the level"
+        untold = final[~final.method.isin(told)]
+        means = [sign * round(mean, 3) for mean in untold["mean"]]
         level_all = len(set(means)) == 1
-        assert [entry.best for entry in untold] == [mean == max(means) and not level_all for mean in means]
+        assert [best == "yes" for best in untold.best] == [mean == max(means) and not level_all for mean in means]
 
 
 def test_a_number_is_compared_with_those_that_know_as_much():
@@ -109,38 +108,19 @@ def test_on_a_users_table_who_was_told_the_level_is_in_no_group(tmp_path):
 
 
 def test_every_form_of_a_table_marks_the_same_numbers(results):
-    table = tables.comparison(results)
-    marked = sum(entry.best for row in table.rows for entry in row.entries.values())
+    rows = tables.comparison(results)
+    marked = (rows.best == "yes").sum()
     assert marked
-    small = by_level(table)
-    assert sum(tables.level_markdown(part).count("**") for part in small) == 2 * marked
-    rows = tables.tidy(table)
-    assert (rows.best == "yes").sum() == marked
     assert rows.compared.all()
-    cells = [entry for part in small for _, shown in part.rows for entry in shown if entry is not None]
-    assert sum(entry.best for entry in cells) == marked, "the page and the terminal show these"
+    small = by_level(rows)
+    assert sum(tables.level_markdown(part).count("**") for part in small) == 2 * marked
+    shown = [line for part in small for _, found in part.rows for line in found if line is not None]
+    assert sum(line.best == "yes" for line in shown) == marked, "the page and the terminal show these"
     for part in small:
         lines = tables.level_markdown(part).splitlines()
         assert len({line.count("|") for line in lines}) == 1
-        assert all(f"{entry.mean:.3f}" in "".join(lines) for _, row in part.rows for entry in row)
+        assert all(f"{line.mean:.3f}" in "".join(lines) for _, found in part.rows for line in found)
         assert " ± " not in "".join(lines), "a number and its deviation do not break"
-
-
-def entries(**columns):
-    """A method's entries: statistic -> mean."""
-    return {name: tables.Entry(mean, 0.01, 5) for name, mean in columns.items()}
-
-
-def test_best_is_best_of_comparable_numbers_only(results):
-    first, second, *_ = results.cells
-    rows = tables._mark(
-        [tables.Row(first, entries(last=0.7, final=0.7)), tables.Row(second, entries(final=0.9))], "accuracy"
-    )
-    assert [row.place.level for row in rows] == [first.level, second.level]
-    assert not rows[0].entries["last"].best, "alone in its column"
-    assert rows[1].entries["final"].best == (first.level == second.level)
-    tied = tables._mark([tables.Row(first, entries(final=0.9001)), tables.Row(second, entries(final=0.9))], "accuracy")
-    assert not any(row.entries["final"].best for row in tied), "level to three digits: nobody won"
 
 
 def test_settings_that_the_paper_does_not_have_are_rows_that_say_so(tmp_path):
@@ -149,24 +129,24 @@ def test_settings_that_the_paper_does_not_have_are_rows_that_say_so(tmp_path):
     with Store(tmp_path / "s.sqlite") as store:
         run_suite(suite, store)
         results = Results(suite, store)
-        table = tables.comparison(results)
-        floral, svm = (row.entries for row in table.rows)
+        rows = tables.comparison(results)
+        floral, svm = (rows[rows.method == name].set_index("statistic") for name in ("floral", "svm"))
         for statistic in ("best", "last", "average"):
-            assert "decay=5" in floral[statistic].config
-            assert floral[f"{statistic} (wider grid)"].mean >= floral[statistic].mean
-            assert f"{statistic} (wider grid)" not in svm, "an extension of FLORAL's grid alone"
-        assert [name for name, _ in by_level(table)[0].rows] == ["floral", "floral (also without decay)", "svm"]
+            assert "decay=5" in floral.configuration[statistic]
+            assert floral["mean"][f"{statistic} (wider grid)"] >= floral["mean"][statistic]
+            assert f"{statistic} (wider grid)" not in svm.index, "an extension of FLORAL's grid alone"
+        assert [name for name, _ in by_level(rows, grid)[0].rows] == ["floral", "floral (also without decay)", "svm"]
         settings = rows_of(results).query("statistic == 'last, at one setting'").configuration
         assert set(settings) == {"eta=0.001 decay=none", "eta=0.001 decay=5"}
         steps = replace(suite, grid=replace(grid, more_decays=(), more_etas=(3e-3,)))
         run_suite(steps, store)
-        assert all("last (wider grid)" in row.entries for row in tables.comparison(Results(steps, store)).rows)
+        assert (tables.comparison(Results(steps, store)).statistic == "last (wider grid)").sum() == 2
 
 
 def test_of_settings_that_are_level_the_first_is_taken(tmp_path):
     level = {"a": (0.9, 0.7), "b": (0.9, 0.7 + 1e-9)}
     results = planted(tmp_path, [level, level])
-    assert tables.comparison(results).rows[0].entries["last"].config == "a"
+    assert tables.comparison(results).set_index("statistic").configuration["last"] == "a"
 
 
 def test_the_papers_grid_has_its_forty_configurations():
@@ -212,14 +192,6 @@ def test_accuracy_and_recovery_of_every_budget_are_a_table(tmp_path):
     assert {"accuracy.md", "rows.csv", "sensitivity.png", "recovery.png", "run.json"} == written
     page = (tmp_path / "out" / "accuracy.md").read_text()
     assert page.split("By budget")[1].count("| 10 % |") == 3
-
-
-def test_for_losses_the_smallest_is_marked(results):
-    table = tables.comparison(results, "hinge_loss")
-    rows = [row for row in table.rows if row.place.level == 0 and "final" in row.entries]
-    rounded = [round(row.entries["final"].mean, 3) for row in rows]
-    marked = [mean for mean, row in zip(rounded, rows, strict=True) if row.entries["final"].best]
-    assert set(marked) == ({min(rounded)} if len(set(rounded)) > 1 else set())
 
 
 def test_settings_are_named_only_where_they_differ(results):
@@ -278,17 +250,13 @@ def test_the_last_round_is_read_in_three_ways(results):
             assert settings["mean"].max() == pytest.approx(chosen), "what the tables show"
 
 
-def test_a_default_that_is_the_lowest_line_is_named_in_the_caption(results, monkeypatch):
-    from floral_bench.reporting import write
-
-    places = [place for place in results.cells if place.level == 10]
-    default = replace(places[0], method=replace(FIXED, label="FloralClassifier()"))
+def test_a_default_that_is_the_lowest_line_is_named_in_the_caption(results):
+    rows = tables.comparison(results)
+    rows = rows[(rows.level == 10) & (rows.statistic == "final")].assign(mean=0.9)
 
     def caption(value):
-        rows = [tables.Row(place, entries(final=0.9 + n / 100)) for n, place in enumerate(places)]
-        table = tables.Table("", "accuracy", (*rows, tables.Row(default, entries(final=value))), ("final",))
-        monkeypatch.setattr(write, "comparison", lambda _: table)
-        return write._lowest(results)
+        default = rows.iloc[:1].assign(method="FloralClassifier()", mean=value)
+        return page_of(TINY, pd.concat([rows, rows.iloc[:1].assign(mean=0.95), default]), ["security"])
 
-    assert caption(0.8) == " Among the single fits under farthest, `FloralClassifier()` is the lowest line at 10 %."
-    assert caption(0.905) == ""
+    assert "under farthest, `FloralClassifier()` is the lowest line at 10 %." in caption(0.8)
+    assert "lowest line" not in caption(0.905)

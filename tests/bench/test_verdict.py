@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from floral_bench.reporting.results import Place
-from floral_bench.reporting.tables import Entry, Row, Table, by_level
+from floral_bench.reporting.tables import by_level
 from floral_bench.reporting.verdict import verdict
 from floral_bench.spec import Data, Method, params
 
@@ -68,11 +67,9 @@ def test_svc_itself_can_win_and_methods_that_failed_somewhere_are_left_out():
 
 
 def test_levels_become_columns_of_one_table_per_attack():
-    def row(attack, level, method, value):
-        return Row(Place(attack, level, (1.0, 1.0), method), {"final": Entry(value, 0.01, 3)})
-
-    rows = [row(attack, level, m, 0.9) for attack in ("far", "random") for level in (0, 10) for m in (SVC, OTHER)]
-    tables = by_level(Table("t", "accuracy", tuple(rows[:-1]), ("final",)))
+    places = [(attack, level, m.title) for attack in ("far", "random") for level in (0, 10) for m in (SVC, OTHER)]
+    rows = pd.DataFrame(places[:-1], columns=["attack", "level", "method"])
+    tables = by_level(rows.assign(C=1.0, gamma=1.0, statistic="final"))
     assert [table.title for table in tables] == ["far", "random"]
     assert tables[0].heads == ("clean", "10 %")
     assert [name for name, _ in tables[1].rows] == ["SVC()", "rs"]

@@ -186,7 +186,7 @@ def test_a_process_killed_at_random_moments_leaves_a_checkpoint_that_can_be_read
     for attempt in range(kills):
         path = tmp_path / f"{attempt}.ckpt"
         process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(path)])
-        for _ in range(600):  # wait for the first state, then kill it in the middle of something
+        for _ in range(6000):  # wait for the first state, then kill it in the middle of something
             if (path / "state.npz").exists() or process.poll() is not None:
                 break
             time.sleep(0.05)

@@ -164,6 +164,11 @@ def round_trip(data):
     assert read_label_studio_votes("e.json", json.dumps(made)).label == chosen
 
 
+def test_a_missing_cell_is_an_empty_one_in_a_task():
+    made = json.loads(label_studio_tasks([{"a": None, "b": 1}, {"b": float("nan"), "c": "x"}], ["u", "v"], [0.5, 0.5]))
+    assert [task["data"] for task in made] == [{"a": "", "b": 1, "c": ""}, {"a": "", "b": "", "c": "x"}]
+
+
 def test_the_configuration_names_what_the_tasks_name():
     from xml.etree import ElementTree
 
@@ -233,3 +238,28 @@ def test_label_studio_itself_takes_what_we_write():
     for task in made:
         assert label_studio.validate_task({"data": task["data"]})
         assert label_studio.validate_prediction(task["predictions"][0])
+
+
+@pytest.mark.parametrize("kind", ["JSON", "JSON_MIN"])
+def test_what_label_studios_own_converter_exports_is_read(tmp_path, kind):
+    converter = pytest.importorskip("label_studio_sdk.converter", reason="label-studio-sdk is not installed")
+    people = [{"id": number, "email": f"p{number}@x.y"} for number in range(3)]
+    dates = {"created_at": "2024-01-01T00:00:00Z", "updated_at": "2024-01-01T00:00:00Z"}
+    answers = [[("up", 0), ("down", 1)], [("down", 2)]]
+    tasks = [
+        {
+            "id": 7 + row,
+            "data": {"text": f"t{row}", "n": row},
+            "annotations": [annotation(label, people[who], id=10 * row + who, **dates) for label, who in given_answers],
+        }
+        for row, given_answers in enumerate(answers)
+    ]
+    config = label_studio_config(["text", "n"], ["up", "down"], choice="mood", item="text").decode()
+    source = put(tmp_path, tasks)
+    converter.Converter(config, project_dir=None).convert(str(source), str(tmp_path / "out"), kind, is_dir=False)
+    (made,) = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    votes = read_label_studio_votes("e.json", made.read_text(encoding="utf-8"), "mood")
+    assert list(zip(votes.task, votes.worker, votes.label)) == [
+        ("7", "p0@x.y", "up"), ("7", "p1@x.y", "down"), ("8", "p2@x.y", "down"),
+    ]  # fmt: skip
+    assert votes.data == {"text": ["t0", "t1"], "n": [0, 1]}

@@ -1,8 +1,4 @@
-"""Data sets for comparing blind defenses: real and synthetic tables; even, uneven and overlapping classes.
-
-Each belongs to one of four folds, relatives together. A rule is chosen on three folds and judged on the fourth, in
-turn.
-"""
+"""Data sets for comparing blind defenses: real and synthetic tables; even, uneven and overlapping classes."""
 
 import os
 from collections.abc import Callable
@@ -21,14 +17,11 @@ from floral_learn.datasets.moon import load_moon
 
 from .public_tables import load_table
 
-#: Data set -> fold. Relatives (a table and its uneven version, all digits) share one.
-ARENA_FOLDS = {
-    "spambase": 0, "spambase-rare": 0, "moon": 0, "wine": 0, "circles": 0, "labelme": 0,
-    "phoneme": 1, "phoneme-rare": 1, "breast-cancer": 1, "letters": 1, "ellipses": 1,
-    "pima": 2, "htru2": 2, "digits": 2, "digits-3-8": 2, "mnist-1-7": 2, "overlap": 2,
-    "magic04": 3, "magic04-overlap": 3, "satimage": 3, "banknote": 3, "iris": 3, "imbalanced": 3, "imdb": 3,
-}  # fmt: skip
-ARENA = tuple(ARENA_FOLDS)
+ARENA = (
+    "spambase", "spambase-rare", "moon", "wine", "circles", "labelme", "phoneme", "phoneme-rare", "breast-cancer",
+    "letters", "ellipses", "pima", "htru2", "digits", "digits-3-8", "mnist-1-7", "overlap", "magic04",
+    "magic04-overlap", "satimage", "banknote", "iris", "imbalanced", "imdb",
+)  # fmt: skip
 #: Data sets that need a file: under ``FLORAL_DATA``, or downloaded.
 WITH_FILES = (
     "spambase", "spambase-rare", "labelme", "phoneme", "phoneme-rare", "pima", "htru2", "mnist-1-7", "magic04",

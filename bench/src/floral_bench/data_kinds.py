@@ -23,18 +23,11 @@ class DataKind:
     network: dict[str, Any] = field(default_factory=dict)  # of `MLPSettings`: shapes are the paper's, epochs ours
     quick: dict[str, int] = field(default_factory=dict)  # sizes of a quick run
     published: dict[str, tuple[int, ...]] = field(default_factory=dict)  # the authors' own labels: attack -> levels
-    evenness: float = 1.0  # share of the rarest class times the number of classes, on all clean labels
     wrong_votes: int = 0  # people have voted on its rows, and so many percent of the votes are wrong
     attacks: tuple[str, ...] = ()  # the arena's attacks on it, where these are not the usual ones
 
 
-_EVENNESS = {
-    "spambase": 0.79, "spambase-rare": 0.20, "moon": 1.0, "wine": 0.81, "circles": 1.0, "labelme": 0.68,
-    "phoneme": 0.59, "phoneme-rare": 0.10, "breast-cancer": 0.75, "letters": 0.80, "ellipses": 0.50, "pima": 0.70,
-    "htru2": 0.18, "digits": 0.97, "digits-3-8": 0.97, "mnist-1-7": 0.96, "overlap": 0.70, "magic04": 0.70,
-    "magic04-overlap": 0.70, "satimage": 0.58, "banknote": 0.89, "iris": 1.0, "imbalanced": 0.20, "imdb": 1.0,
-}  # fmt: skip
-_ARENA = {name: DataKind(partial(load_arena, name), evenness=_EVENNESS[name]) for name in ARENA}
+_ARENA = {name: DataKind(partial(load_arena, name)) for name in ARENA}
 _ARENA["labelme"] = replace(_ARENA["labelme"], wrong_votes=26)
 _ARENA["imdb"] = replace(_ARENA["imdb"], attacks=("gradient", "random", "class-biased"))
 

@@ -12,6 +12,8 @@ from floral_bench.spec import ATTACK_METHOD, Cell
 GAME_METHODS = ("floral", "largest-loss", "floral-slip", "floral-printed", "svm", "ln-svm", "curie", "ls-svm", "k-lid")
 NETWORK_METHODS = ("nn", "nn-pgd")
 HEAD_METHODS = ("nn-head", "nn-turns")
+# Cells that poison by themselves and load data of their own: the questions, and votes.
+OWN_DATA = ("questions", "crowd")
 # Games with rounds of their own share no batch with others.
 OWN_ROUNDS = ("largest-loss", "floral-printed")
 # Long attacks that share nothing between levels; the others share a fit, or a way.
@@ -53,6 +55,8 @@ def family_of(cell: Cell) -> str:
     name = cell.method.name
     if name == ATTACK_METHOD.name:
         return "attack"
+    if name in OWN_DATA:
+        return name
     if kind_of(cell.data).texts:
         return "text"
     if name in GAME_METHODS:
@@ -73,7 +77,9 @@ def jobs_for(cells: Iterable[Cell], rows: int = 500) -> tuple[list[Job], list[Jo
     second: list[Job] = []
     for (family, *_), members in groups.items():
         large = _rows_of(members[0], rows) / rows
-        if family == "attack":
+        if family in OWN_DATA:  # as they come: what tells most is first
+            second.append(Job(str(family), tuple(members), 1.0))
+        elif family == "attack":
             first.append(Job("attack", tuple(members), large * _attack_weight(members[0]) * len(members)))
         elif family == "games":
             second += _game_jobs(members, rows)
@@ -99,6 +105,8 @@ def _attack_weight(cell: Cell) -> float:
 
 def _shared(cell: Cell) -> tuple[object, ...]:
     family = family_of(cell)
+    if family in OWN_DATA:
+        return cell.data, cell.attack, cell.level
     if family == "attack":
         alone = cell.attack is not None and cell.attack.name in LEVELS_APART
         return cell.data, cell.attack, cell.seed, cell.level if alone else None

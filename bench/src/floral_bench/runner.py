@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from floral_bench.families.run_job import run_job
-from floral_bench.plan import Job, jobs_for
+from floral_bench.plan import OWN_DATA, Job, jobs_for
 from floral_bench.spec import Cell, CellResult, Suite, attack_cell
 from floral_bench.store import Store
 
@@ -102,7 +102,7 @@ def run_cells(
     _stage(attacks, store, report, jobs, watcher, device)
     ready = []
     for job in rest:
-        unpoisoned = [cell for cell in job.cells if cell.attack is not None and _labels(store, cell) is None]
+        unpoisoned = [cell for cell in _poisoned(job) if _labels(store, cell) is None]
         for cell in unpoisoned:
             _commit(store, report, job, [CellResult(cell, error="its attack failed: no labels to train on")])
         left = tuple(cell for cell in job.cells if cell not in unpoisoned)
@@ -111,6 +111,11 @@ def run_cells(
     _stage(ready, store, report, jobs, watcher, device)
     report.seconds = time.perf_counter() - started
     return report
+
+
+def _poisoned(job: Job) -> list[Cell]:
+    """Cells whose labels are those of a cell that attacks."""
+    return [cell for cell in job.cells if cell.attack is not None and job.family not in OWN_DATA]
 
 
 def _labels(store: Store, cell: Cell) -> np.ndarray | None:
@@ -174,7 +179,7 @@ def _results(
 ) -> Iterator[tuple[int, list[CellResult]]]:
     def tasks() -> Iterator[tuple[int, Job, dict[str, np.ndarray], str, str | None]]:
         for number, job in enumerate(stage):
-            poisoned = {cell.key: _labels(store, cell) for cell in job.cells if cell.attack is not None}
+            poisoned = {cell.key: _labels(store, cell) for cell in _poisoned(job)}
             labels = {key: y for key, y in poisoned.items() if y is not None}
             yield number, job, labels, path, device
 

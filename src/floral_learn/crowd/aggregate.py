@@ -224,7 +224,7 @@ def _notes(found: VoteAggregation) -> list[str]:
         )
         notes.append(f"{open_items:,} tasks are not decided: {why}")
     if contested := int(found.contested.sum()):
-        notes.append(f"{contested:,} tasks have two readings that are nearly as likely; they need another answer.")
+        notes.append(f"Tasks with two labels that are nearly as likely: {contested:,}. They need another answer.")
     return notes
 
 

@@ -154,10 +154,11 @@ def label_studio_tasks(
     ({'choices': ['spam']}, 0.9)
     """
     tasks = []
+    names = dict.fromkeys(key for row in data for key in row)
     for number, (row, label, sure) in enumerate(zip(data, suggested, score, strict=True)):
         result = {"from_name": choice, "to_name": item, "type": "choices", "value": {"choices": [str(label)]}}
         task: dict[str, Any] = {
-            "data": {key: _plain(value) for key, value in row.items()},
+            "data": {key: _shown(row.get(key)) for key in names},
             "predictions": [{"model_version": model_version, "score": round(float(sure), 6), "result": [result]}],
         }
         if ids is not None:
@@ -315,6 +316,12 @@ def _person(completed_by: Any) -> str:
     if isinstance(completed_by, dict):
         completed_by = completed_by.get("email") or completed_by.get("id")
     return "(missing)" if completed_by in (None, "") else str(completed_by)
+
+
+def _shown(value: Any) -> Any:
+    """A cell as a task holds it: Label Studio refuses tasks that lack something which its configuration shows."""
+    found = _plain(value)
+    return "" if found is None else found
 
 
 def _plain(value: Any) -> Any:

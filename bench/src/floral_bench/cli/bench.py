@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import typer
 
 from floral_learn.cli.failures import FAILED, fail, one_line
 
-from .bench_choice import Cells, listed, percentages, suite_by_name, suite_of_file
+from .bench_choice import by_name, listed, percentages, suite_of_file
 
 RUNS = Path("runs")
 
@@ -88,19 +89,78 @@ def bench(
         }
         work = [suite_of_file(data, label, listed(attack), reading, changes, thorough)]
     else:
-        work = [suite_by_name(name, changes) for name in dict.fromkeys(names)]  # all names are checked before any runs
+        work = [by_name(name, changes) for name in dict.fromkeys(names)]  # all names are checked before any runs
     failed = 0
     for found in work:
-        if isinstance(found, Cells):
-            failed += found.run(found.cells, out, jobs, retry_errors, quick)
-        elif isinstance(found, list):
-            from .bench_arena import run_arena
-
-            failed += run_arena(found, out, jobs, retry_errors, device)
+        if hasattr(found, "card"):
+            failed += run_experiment(found, out, jobs, retry_errors, device)
         else:
             failed += run(found, out, jobs, retry_errors, device, first=data is not None)
     if failed:
         fail("floral bench", f"{failed} cells failed, named above; --retry-errors runs them again", FAILED)
+
+
+def _consoles() -> tuple[Any, Any]:
+    """Where tables go, and who is told how far a run is."""
+    from rich.console import Console
+
+    from .bench_progress import LiveProgress, LogProgress
+    from .bench_show import WIDTH
+
+    # A log or a pipe has no width of its own.
+    console = Console(soft_wrap=False) if sys.stdout.isatty() else Console(width=WIDTH)
+    errors = Console(stderr=True)
+    return console, LiveProgress(errors) if errors.is_terminal else LogProgress(_log_line)
+
+
+@contextmanager
+def _noted(store: Any, name: str, note: dict[str, Any]) -> Iterator[None]:
+    """A run in the store's list of runs, whether it ends or is stopped."""
+    from floral_bench.store import StoreError
+
+    number, started, status = store.begin_run(name, note), time.perf_counter(), "stopped"
+    try:
+        yield
+        status = "done"
+    finally:
+        try:
+            store.end_run(number, status, time.perf_counter() - started)
+        except StoreError:
+            if status == "done":  # a store that cannot be written any more has said so already
+                raise
+
+
+def run_experiment(found: Any, out: Path, jobs: int, retry_errors: bool, device: str | None) -> int:
+    """Run the cells that the store does not have, write the card and print it; returns how many cells failed."""
+    from floral_bench.reporting.environment import environment
+    from floral_bench.reporting.origin import note_of, parts_of
+    from floral_bench.runner import run_cells
+    from floral_bench.store import Store
+
+    from .bench_progress import duration
+
+    note: dict[str, Any] = {"command": shlex.join(["floral", *sys.argv[1:]]), "environment": environment(device)}
+    for text in found.notes:
+        typer.echo(f"{found.name}: {text}", err=True)
+    with Store(out / "store.sqlite") as store:
+        known = store.status(cell.key for cell in found.cells)
+        typer.echo(f"{found.name}: {len(found.cells)} cells, {len(known)} known")
+        with _noted(store, found.name, note):
+            watcher = _consoles()[1]
+            report = run_cells(found.cells, store, jobs=jobs, retry_errors=retry_errors, watcher=watcher, device=device)
+        failed = name_failures(store, found.cells)
+        frame = found.read(found.cells, store)
+        if not len(frame):
+            typer.echo("no score card: no cell is finished", err=True)
+            return failed
+        try:
+            note = note_of(parts_of(store, found.name, {found.name: found.cells}), trial=True)
+        except ValueError:  # cells of another store came without a note of their run
+            note |= {"started": note["environment"]["date"], "seconds": report.seconds}
+    found.write(frame, out / found.name, note)
+    typer.echo(found.card(frame))
+    typer.echo(f"{report.computed} cells computed in {duration(report.seconds)}; see {out / found.name}")
+    return failed
 
 
 def run(suite: Any, out: Path, jobs: int, retry_errors: bool, device: str | None, first: bool = False) -> int:
@@ -108,8 +168,6 @@ def run(suite: Any, out: Path, jobs: int, retry_errors: bool, device: str | None
 
     With `first` a table of the first replication is printed as soon as it is there.
     """
-    from rich.console import Console
-
     from floral_bench.adapt_suite import adapt, without_missing_extras
     from floral_bench.reporting.environment import environment
     from floral_bench.reporting.results import Results
@@ -118,32 +176,25 @@ def run(suite: Any, out: Path, jobs: int, retry_errors: bool, device: str | None
     from floral_bench.runner import run_suite
     from floral_bench.store import Store
 
-    from .bench_progress import LiveProgress, LogProgress, duration
-    from .bench_show import WIDTH, print_costs, print_table
+    from .bench_progress import duration
+    from .bench_show import print_costs, print_table
 
-    # A log or a pipe has no width of its own.
-    console = Console(soft_wrap=False) if sys.stdout.isatty() else Console(width=WIDTH)
-    errors = Console(stderr=True)
-    watcher = LiveProgress(errors) if errors.is_terminal else LogProgress(_log_line)
+    console, watcher = _consoles()
     command = shlex.join(["floral", *sys.argv[1:]])
 
     def say(text: str) -> None:
         console.print(text, highlight=False, markup=False)
 
-    say(f"{suite.name}: {suite.title}")
-    for text in suite.details:
-        say(text)
     suite, skipped = without_missing_extras(suite)
-    for text in skipped:
+    for text in (f"{suite.name}: {suite.title}", *suite.details, *skipped):
         say(text)
     if not suite.attacks or (not suite.methods and skipped):
         return 0
     with Store(out / "store.sqlite") as store:
         note = {"command": command, "environment": environment(device), "seeds": list(suite.seeds)}
-        number, started = store.begin_run(suite.name, note), time.perf_counter()
         settings: dict[str, Any] = {"jobs": jobs, "watcher": watcher, "device": device}
-        status, before = "stopped", 0
-        try:
+        started, before = time.perf_counter(), 0
+        with _noted(store, suite.name, note):
             if first and len(suite.seeds) > 1:
                 one = adapt(suite, reps=1)
                 if before := run_suite(one, store, retry_errors=retry_errors, **settings).computed:
@@ -153,10 +204,6 @@ def run(suite: Any, out: Path, jobs: int, retry_errors: bool, device: str | None
             report = run_suite(suite, store, retry_errors=retry_errors, **settings)
             report.seconds = time.perf_counter() - started
             report.computed, report.reused = report.computed + before, report.reused - before
-            status = "done"
-        finally:
-            # A store that cannot be written any more has said so already.
-            _note_end(store, number, status, time.perf_counter() - started)
         computed = time.perf_counter()
         results = Results(suite, store)
         folder = out / suite.name
@@ -172,12 +219,12 @@ def run(suite: Any, out: Path, jobs: int, retry_errors: bool, device: str | None
         say(f"{known}, {report.computed} computed in {duration(report.seconds)}")
         typer.echo(f"wrote tables and figures to {folder}")
         typer.echo(f"a page of them: floral report {folder}")
-        return name_failures(store, suite)
+        return name_failures(store, suite.cells())
 
 
-def name_failures(store: Any, suite: Any) -> int:
+def name_failures(store: Any, of: Sequence[Any]) -> int:
     """Say on stderr which cells have no result and why, now or in an earlier run; returns how many."""
-    cells = {cell.key: cell for cell in suite.cells()}
+    cells = {cell.key: cell for cell in of}
     by_reason: dict[str, list[str]] = {}
     for key, error in store.errors(cells):
         cell = cells[key]
@@ -190,16 +237,6 @@ def name_failures(store: Any, suite: Any) -> int:
     return sum(map(len, by_reason.values()))
 
 
-def _note_end(store: Any, number: int, status: str, seconds: float) -> None:
-    from floral_bench.store import StoreError
-
-    try:
-        store.end_run(number, status, seconds)
-    except StoreError:
-        if status == "done":
-            raise
-
-
 def _log_line(text: str) -> None:
     typer.echo(f"{time.strftime('%H:%M:%S')} {text}", err=True)
 
@@ -209,9 +246,7 @@ def show_list(out: Path) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from floral_bench.arena import ARENA_SUITES
-    from floral_bench.crowds.cells import crowd_cells
-    from floral_bench.questions.cells import question_cells
+    from floral_bench.experiments import TITLES, experiment
     from floral_bench.store import Store, StoreError
     from floral_bench.suites import SUITES
 
@@ -231,13 +266,7 @@ def show_list(out: Path) -> None:
     for name, suite in SUITES.items():
         took = duration(last[name]) if name in last else "-"
         table.add_row(name, suite.title, str(len(suite.cells())), took)
-    cells = sum(len(suite.cells()) for suite in ARENA_SUITES.values())
-    title = "24 data sets, ten attacks: what a user would run, without clean labels (each also as arena-NAME)"
-    table.add_row("arena", title, str(cells), duration(last["arena"]) if "arena" in last else "-")
-    title = "what a person's answers bring, by who chooses the rows and how answers are read"
-    took = duration(last["questions"]) if "questions" in last else "-"
-    table.add_row("questions", title, str(len(question_cells())), took)
-    title = "labels from votes of people of whom some lie: majority, Dawid-Skene, CROWDLAB, ours, ..."
-    took = duration(last["crowd"]) if "crowd" in last else "-"
-    table.add_row("crowd", title, str(len(crowd_cells())), took)
+    for name, title in TITLES.items():
+        took = duration(last[name]) if name in last else "-"
+        table.add_row(name, title, str(len(experiment(name, {}).cells)), took)
     Console().print(table)

@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-
-@dataclass(frozen=True)
-class Cells:
-    """Work that is a list of cells with a score card at its end, and the function that does it."""
-
-    cells: list[Any]
-    run: Callable[..., int]
 
 
 def suite_of_file(
@@ -35,35 +26,22 @@ def suite_of_file(
     return adapt(suite, **changes)
 
 
-def suite_by_name(name: str, changes: Mapping[str, Any]) -> Any:
-    """A suite, the arena's list of them, or `Cells`; a ValueError names what is wrong."""
+def by_name(name: str, changes: Mapping[str, Any]) -> Any:
+    """A suite or an experiment; a ValueError names what is wrong."""
     from floral_bench.adapt_suite import adapt
-    from floral_bench.arena import ARENA_SUITES, adapted
+    from floral_bench.arena import ARENA_SUITES
+    from floral_bench.experiments import TITLES, experiment
     from floral_bench.suites import SUITES
 
     known = {**SUITES, **ARENA_SUITES}
     if name in known:
         return adapt(known[name], **changes)
-    if name not in ("arena", "questions", "crowd"):
-        raise ValueError(
-            f"unknown suite {name!r}; known: {', '.join([*SUITES, 'questions', 'crowd', 'arena', *ARENA_SUITES])}"
-        )
+    if name not in TITLES:
+        raise ValueError(f"unknown suite {name!r}; known: {', '.join([*SUITES, *TITLES, *ARENA_SUITES])}")
     changes = dict(changes)
     if changes.pop("reference"):
         raise ValueError(f"--authors-labels exist for the paper's Moon suites, not for {name}")
-    if name == "arena":
-        return adapted(changes["quick"], changes["reps"], changes["methods"], changes["levels"], changes["seed"])
-    if name == "questions":
-        from floral_bench.questions.cells import question_cells
-
-        from .bench_questions import run_questions
-
-        return Cells(question_cells(**changes), run_questions)
-    from floral_bench.crowds.cells import crowd_cells
-
-    from .bench_crowd import run_crowd
-
-    return Cells(crowd_cells(**changes), run_crowd)
+    return experiment(name, changes)
 
 
 def percentages(levels: Sequence[str]) -> list[float]:

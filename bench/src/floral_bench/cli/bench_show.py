@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from floral_bench.reporting.results import WIDER, Results
-from floral_bench.reporting.tables import READING, Entry, LevelTable, by_level, comparison
+from floral_bench.reporting.results import STATISTICS, WIDER, Results
+from floral_bench.reporting.tables import READING, LevelTable, by_level, comparison
 from floral_bench.runner import RunReport
 
 from .bench_progress import duration
@@ -20,33 +20,31 @@ def print_table(console: Any, results: Results, short: bool = False) -> None:
     """
     if not results.suite.methods or not len(results.frame):
         return
-    table = comparison(results)
-    if not table.rows:
-        return
-    for part in by_level(table):
+    rows = comparison(results)
+    for part in by_level(rows, results.suite.grid):
         kind = "" if part.statistic == "final" else f", {part.statistic}"
         _print(console, f"test accuracy, {part.title}{kind}", part, _ours)
         if part.has_paper:
             _print(console, f"ours minus the paper's, {part.title}{kind}", part, _difference)
-    if short:
+    if short or not len(rows):
         return
     console.print(
         "Means over replications; their deviations are in the files. "
         "* the best of its level among rows that were told as much and share their C and gamma.",
         highlight=False,
     )
-    explained = dict.fromkeys(statistic.removesuffix(WIDER) for statistic in table.statistics)
+    explained = [name for name in STATISTICS if name in {text.removesuffix(WIDER) for text in rows.statistic}]
     for statistic in explained:
         name = f"{statistic}: " if len(explained) > 1 else ""
         console.print(f"{name}{READING[statistic]}", highlight=False)
 
 
-def _ours(entry: Entry) -> str:
-    return f"[bold]{entry.mean:.3f}[/]*" if entry.best else f"{entry.mean:.3f} "
+def _ours(line: Any) -> str:
+    return f"[bold]{line.mean:.3f}[/]*" if line.best == "yes" else f"{line.mean:.3f} "
 
 
-def _difference(entry: Entry) -> str:
-    return "" if entry.difference is None else f"{entry.difference:+.3f}"
+def _difference(line: Any) -> str:
+    return "" if line.paper != line.paper else f"{line.mean - line.paper:+.3f}"
 
 
 def _print(console: Any, title: str, part: LevelTable, text: Any) -> None:

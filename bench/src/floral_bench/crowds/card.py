@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from floral_bench.spec import Cell
 from floral_bench.store import Store
-from floral_learn.files.atomic_files import write_all
 
 OURS = "ours"
 
@@ -70,26 +66,6 @@ def groups(frame: Any) -> Any:
         if len(peers.columns):
             table["lead"] = table[OURS] - peers.max(axis=1)
     return table
-
-
-def write_crowd(frame: Any, folder: Path, note: dict[str, Any]) -> None:
-    """cells.csv, card.csv, groups.csv, crowd.png, and run.json with `note`: how they were made."""
-    from floral_bench.figures.crowd import draw_crowd
-    from floral_bench.figures.style import print_style
-
-    folder.mkdir(parents=True, exist_ok=True)
-    picture = io.BytesIO()
-    with print_style():
-        draw_crowd(frame).savefig(picture, format="png", dpi=140, bbox_inches="tight")
-    write_all(
-        {
-            folder / "cells.csv": frame.round(4).to_csv(index=False).encode(),
-            folder / "card.csv": score_card(frame).round(4).to_csv().encode(),
-            folder / "groups.csv": groups(frame).round(4).to_csv().encode(),
-            folder / "crowd.png": picture.getvalue(),
-            folder / "run.json": (json.dumps(note, indent=1) + "\n").encode(),
-        }
-    )
 
 
 def card_text(frame: Any) -> str:

@@ -17,7 +17,7 @@ from floral_bench.data_kinds import kind_of
 from floral_bench.families.contraction import run_stability
 from floral_bench.families.games import run_games
 from floral_bench.families.single_fits import run_fits
-from floral_bench.plan import Job
+from floral_bench.plan import OWN_DATA, Job
 from floral_bench.spec import Cell, CellResult
 from floral_learn.base.extras import install_line
 from floral_learn.game.choose_gram import DENSE_ROWS
@@ -38,8 +38,8 @@ def run_job(
     started = time.perf_counter()
     try:
         # On matrices this small a second BLAS thread costs more than it brings, on a busy machine many times more.
-        texts = kind_of(job.cells[0].data).texts  # these have a loader of their own
-        small = not texts and len(load(job.cells[0].data).y_train) <= DENSE_ROWS
+        own = job.family in OWN_DATA or kind_of(job.cells[0].data).texts  # these have a loader of their own
+        small = job.family in OWN_DATA or (not own and len(load(job.cells[0].data).y_train) <= DENSE_ROWS)
         # Nor is a device any faster on so few rows, but for games, which are played in batches of many columns.
         on = None if small and job.family != "games" else device
         with threadpool_limits(1 if small else None), neighbours_on(None if small else on):
@@ -123,6 +123,18 @@ def _text(job: Job, labels: dict[str, np.ndarray], progress: Progress, device: s
     return run_text(list(job.cells), y, progress, device)
 
 
+def _questions(job: Job, labels: dict[str, np.ndarray], progress: Progress, device: str | None) -> list[CellResult]:
+    from floral_bench.questions.ask_and_score import run_cells
+
+    return run_cells(job.cells)
+
+
+def _votes(job: Job, labels: dict[str, np.ndarray], progress: Progress, device: str | None) -> list[CellResult]:
+    from floral_bench.crowds.score import run_cell
+
+    return [run_cell(cell) for cell in job.cells]
+
+
 # A new kind of cell is one function here and one line in `plan.family_of`.
 _FAMILIES: dict[str, Any] = {
     "attack": _attacks,
@@ -132,6 +144,8 @@ _FAMILIES: dict[str, Any] = {
     "heads": _heads,
     "stability": _stability,
     "text": _text,
+    "questions": _questions,
+    "crowd": _votes,
 }
 
 

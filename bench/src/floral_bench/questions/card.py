@@ -1,4 +1,4 @@
-"""The score card of the questions suite: how much of what poison took came back, and what harm was done."""
+"""The card of the questions suite: how much of what poison took came back, what harm was done, beside which goals."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from floral_bench.questions.cells import MARKS, REVIEW
 from floral_bench.questions.problems import SEVERAL, TABLES, UNEVEN
+from floral_bench.reporting.tables import markdown
 from floral_bench.spec import Cell
 from floral_bench.store import Store
 from floral_learn.attacks.deviation import sample_deviation
@@ -20,6 +21,8 @@ ANSWERS = tuple(mark for mark in MARKS if mark >= 10)
 SMALL_GAP = 0.02  # cells in which poison took less than this are counted under harm
 KEY = ["data", "attack", "level", "split"]
 _GROUPS = ("tables", "uneven or overlapping", "small sets", "several classes")
+RECOVERED = {10: 0.40, 20: 0.60, 50: 0.75, 100: 0.85}  # goals, set before anything was measured
+MEAN_HARM, WORST_HARM = -0.005, -0.03  # at every number of answers; from 20 answers on
 
 
 def question_frame(cells: Sequence[Cell], store: Store, metric: str = "accuracy") -> pd.DataFrame:
@@ -55,7 +58,16 @@ def question_frame(cells: Sequence[Cell], store: Store, metric: str = "accuracy"
                 "clean": base[key]["SVC on clean labels"],
             }
         )
-    return pd.DataFrame(found)
+    return complete(pd.DataFrame(found))
+
+
+def complete(frame: pd.DataFrame) -> pd.DataFrame:
+    """Only problems that every order of their group has finished, so that rivals have as many splits as ours."""
+    if not len(frame):
+        return frame
+    asked = frame.assign(who=frame["order"] + frame["wrong_answers"].astype(str))
+    orders = asked.groupby(KEY)["who"].transform("nunique")
+    return frame[orders == asked.groupby("group")["who"].transform("nunique")]
 
 
 def group_of(name: str) -> str:
@@ -70,7 +82,9 @@ def group_of(name: str) -> str:
 def score_card(frame: pd.DataFrame) -> pd.DataFrame:
     """One row per group, order, reading and number of answers.
 
-    ``recovered`` is (mean accuracy - mean of SVC) / (mean on clean labels - mean of SVC) over the poisoned cells;
+    ``recovered`` is (mean accuracy - mean of SVC) / (mean on clean labels - mean of SVC) over the poisoned cells,
+    ``median`` the median of the cells' own shares and ``half`` how many of them have at least half of it back, where
+    poison took two points or more;
     ``mean_harm`` and ``worst_harm`` are differences to SVC in cells where poison took less than two points;
     ``worst`` is the lowest difference to SVC in any cell. A cell's value is its mean over the splits.
     """
@@ -83,7 +97,7 @@ def score_card(frame: pd.DataFrame) -> pd.DataFrame:
         over, gap = cells["accuracy"] - cells["svc"], cells["clean"] - cells["svc"]
         poisoned = cells.index.get_level_values("level") > 0
         small = over[gap < SMALL_GAP]
-        took = gap[poisoned].sum()
+        took, share = gap[poisoned].sum(), (over / gap)[poisoned & (gap >= SMALL_GAP)]
         rows.append(
             {
                 **dict(zip(keys, key, strict=True)),
@@ -91,7 +105,10 @@ def score_card(frame: pd.DataFrame) -> pd.DataFrame:
                 "accuracy": cells.loc[poisoned, "accuracy"].mean(),
                 "svc": cells.loc[poisoned, "svc"].mean(),
                 "clean": cells.loc[poisoned, "clean"].mean(),
+                "splits": part["split"].nunique(),
                 "recovered": over[poisoned].sum() / took if took > 0 else np.nan,
+                "median": share.median(),
+                "half": (share >= 0.5).mean() if len(share) else np.nan,
                 "mean_over_svc": over.mean(),
                 "worst": over.min(),
                 "harm_cells": len(small),
@@ -133,3 +150,72 @@ def paired(frame: pd.DataFrame, group: str, answers: int) -> pd.DataFrame:
         error = sample_deviation(apart) / np.sqrt(len(apart))
         rows.append({"order": name[0], "reading": name[1], "ahead_by": apart.mean(), "standard_error": error})
     return pd.DataFrame(rows)
+
+
+def card_text(frame: pd.DataFrame) -> str:
+    """The card as Markdown: per group the shares that came back, by attack, and paired differences."""
+    import pandas as pd
+
+    card, out = score_card(frame), []
+    for group in dict.fromkeys(card["group"]):
+        part, lines = card[card["group"] == group], []
+        first = part.iloc[0]
+        out.append(f"### {group}: {first['cells']} poisoned cells, SVC {first['svc']:.3f}, clean {first['clean']:.3f}")
+        for (order, wrong, reading), rows in part.groupby(["order", "wrong_answers", "reading"], sort=False):
+            by_number, late = rows.set_index("answers"), rows[rows["answers"] >= 20]
+            shares = {
+                f"{n} answers": f"{by_number['recovered'].get(n, np.nan):.0%} ({by_number['median'].get(n, np.nan):.0%}"
+                f", {by_number['half'].get(n, np.nan):.0%})"
+                for n in ANSWERS
+            }
+            lines.append(
+                {"who chooses, how answers are read": f"{order}, {reading}" + (f" ({wrong} % wrong)" if wrong else "")}
+                | {"splits": int(rows["splits"].max())}
+                | shares
+                | {"mean harm": f"{rows['mean_harm'].min():+.4f}", "worst harm": f"{late['worst_harm'].min():+.3f}"}
+                | {"worst cell": f"{late['worst'].min():+.3f}"}
+            )
+        out.append(markdown(pd.DataFrame(lines)))
+        table = by_attack(frame, group)
+        if len(table):
+            shown = table[["SVC", "clean"]].map("{:.3f}".format)
+            shown[list(ANSWERS)] = table[list(ANSWERS)].map(lambda v: "" if v != v else f"{v:.0%}")
+            level = [f"{v:g} %" for v in table.index.get_level_values("level")]
+            out.append(markdown(shown.assign(level=level).reset_index("attack")[["attack", "level", *shown]], left=2))
+        found = {n: paired(frame, group, n) for n in ANSWERS}
+        if all(map(len, found.values())):  # else our own questions were not run
+            both = pd.DataFrame({"ours ahead of": found[ANSWERS[0]].agg("{0[order]}, {0[reading]}".format, axis=1)})
+            for n, apart in found.items():
+                pairs = zip(apart["ahead_by"], apart["standard_error"], strict=True)
+                both[str(n)] = [f"{a:+.3f} ± {e:.3f}" for a, e in pairs]
+            out.append(markdown(both[both["ours ahead of"] != f"{REVIEW}, posterior"]))
+    return "\n\n".join(text.strip() for text in out) + "\n"
+
+
+def goal_rows(frame: pd.DataFrame, group: str = "tables") -> list[tuple[str, str, str, bool]]:
+    """(what, goal, measured, reached) for our questions with our reading and right answers."""
+    card = score_card(frame[(frame["group"] == group) & (frame["wrong_answers"] == 0)])
+    ours = card[(card["order"] == REVIEW) & (card["reading"] == "posterior")].set_index("answers")
+    rows = []
+    for answers, goal in RECOVERED.items():
+        share, median = (float(ours[name].get(answers, float("nan"))) for name in ("recovered", "median"))
+        measured = f"{share:.0%}, median cell {median:.0%}"
+        rows.append((f"recovered with {answers} answers", f"{goal:.0%}", measured, share >= goal))
+    mean = float(ours["mean_harm"].min())
+    rows.append(("lowest mean harm, any number of answers", f"{MEAN_HARM}", f"{mean:+.4f}", mean >= MEAN_HARM))
+    worst = float(ours.loc[ours.index >= 20, "worst_harm"].min())
+    rows.append(("worst harm, from 20 answers on", f"{WORST_HARM}", f"{worst:+.3f}", worst >= WORST_HARM))
+    for reading, sure, words in (
+        ("fixed only", 0, "ahead of every order, label fixed only"),
+        ("posterior", 2, "behind no order with our reading, beyond two standard errors"),
+    ):
+        apart = [
+            (row["ahead_by"] + sure * row["standard_error"], row["order"], n)
+            for n in ANSWERS
+            for _, row in paired(frame, group, n).iterrows()
+            if row["reading"] == reading and (row["order"], reading) != (REVIEW, "posterior")
+        ]
+        if apart:
+            least, order, answers = min(apart)
+            rows.append((words, "above 0", f"least {least:+.3f} ({order}, {answers} answers)", least > 0))
+    return rows

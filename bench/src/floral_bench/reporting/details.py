@@ -131,26 +131,6 @@ def recovery_over_rounds(results: Results, place: Place, config: str) -> tuple[n
     return np.arange(len(smooth)) + WINDOW // 2 + 1, smooth
 
 
-def shown_arrays(results: Results) -> set[tuple[str, str, str]]:
-    """(key, config, name) of the curves that pages show: accuracy over rounds behind *last*, and what is flipped back.
-
-    They are a few of the thousands that a store keeps.
-    """
-    from floral_bench.figures import budget_of_level
-
-    shown: set[tuple[str, str, str]] = set()
-    for place, cells in results.cells.items():
-        if (config := results.chosen.get((place, "last"))) is not None:
-            shown.update((cell.key, config, "accuracy") for cell in cells)
-    if "recovery" in results.suite.figures:
-        for place in floral_places(results):
-            if place.level > 0:
-                config = budget_of_level(results, place)
-                names = ("recovery", "flip_rate")
-                shown.update((cell.key, config, name) for cell in results.cells[place] for name in names)
-    return shown
-
-
 def heads(results: Results) -> pd.DataFrame:
     """Accuracy after training: rows (attack, level, seed), a column per method; clean labels have one attack."""
     frame = results.frame[results.frame.metric == "accuracy"]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import base64
 import io
+from collections.abc import Iterator
 from typing import Any
 
 from floral_bench.figures import CAPTIONS, draw, security
 from floral_bench.figures.style import print_style
 from floral_bench.reporting.results import Results
-from floral_bench.reporting.tables import Table, by_level, costs
+from floral_bench.reporting.tables import METRICS, by_level, comparison, costs
 from floral_bench.reporting.verdict import verdict
-from floral_bench.reporting.write import tables_of
 from floral_learn.base.extras import install_line
 
 _TITLES = {
@@ -38,7 +38,7 @@ def render(results: Results, note: dict[str, Any]) -> str:
         suite=suite,
         note=note,
         verdict=verdict(results) if len(results.frame) else None,
-        metrics=[_metric(table) for table in tables_of(results)],
+        metrics=list(_metrics(results)),
         costs=costs(results) if len(results.frame) else [],
         figures=_figures(results),
         errors=_errors(results),
@@ -48,18 +48,17 @@ def render(results: Results, note: dict[str, Any]) -> str:
     )
 
 
-def _metric(table: Table) -> dict[str, Any]:
-    """A metric's small tables, method x level."""
-    small = by_level(table)
-    return {
-        "title": _TITLES.get(table.metric, table.metric),
-        "tables": small,
-        "one_attack": len({found.title for found in small}) < 2,
-        "has_paper": any(found.has_paper for found in small),
-        "spread": any(
-            entry is not None and entry.count > 1 for found in small for _, row in found.rows for entry in row
-        ),
-    }
+def _metrics(results: Results) -> Iterator[dict[str, Any]]:
+    """The small tables of each metric that the results have, method x level."""
+    for metric in METRICS if len(results.frame) else ():
+        if len(rows := comparison(results, metric)):
+            small = by_level(rows, results.suite.grid)
+            yield {
+                "title": _TITLES.get(metric, metric),
+                "tables": small,
+                "has_paper": any(found.has_paper for found in small),
+                "spread": bool((rows.replications > 1).any()),
+            }
 
 
 def _figures(results: Results) -> list[dict[str, Any]]:

@@ -1,21 +1,21 @@
 """Tables from results: mean and deviation over replications, the paper's number beside them, the best marked.
 
-`comparison` computes; `tidy` is the frame that is kept as CSV, `by_level` the small tables (a row per method, a column
-per level) that the terminal, the page and the Markdown show.
+`comparison` is the frame that is kept as rows.csv, one line per number; `by_level` reads such a frame, of a store or of
+a file, as the small tables (a row per method, a column per level) that the terminal, the page and the Markdown show.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from floral_bench.metrics import sample_deviation
 from floral_bench.reporting.paper import paper_value
-from floral_bench.reporting.results import COLUMNS, STATISTICS, WIDER, Place, Results
-from floral_bench.spec import Method, Suite
+from floral_bench.reporting.results import COLUMNS, STATISTICS, WIDER, Results
+from floral_bench.spec import Grid, Method, Suite
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,80 +36,46 @@ READING = {
 Key = TypeVar("Key", bound=Hashable)
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One number of a table: ours over the replications, the paper's, and whether it is the best of its group."""
+def comparison(results: Results, metric: str = "accuracy") -> pd.DataFrame:
+    """One line per attack, level, C, gamma, method and statistic: mean, deviation, the paper's number, the best.
 
-    mean: float
-    deviation: float  # sample standard deviation; nan for one replication
-    count: int
-    paper: float | None = None
-    config: str = ""
-    compared: str = ""  # the rows of its column that it can be compared with, see `comparable`
-    best: bool = False
+    ``best`` is "yes" for the highest mean (lowest loss) of a level and statistic among `comparable` methods, to three
+    digits as it is printed.
+    """
+    import pandas as pd
 
-    @property
-    def difference(self) -> float | None:
-        """Ours minus the paper's."""
-        return None if self.paper is None else self.mean - self.paper
-
-    def text(self) -> str:
-        """``0.924 ± 0.011``, which does not break."""
-        spread = "" if np.isnan(self.deviation) else f"\u00a0±\u00a0{self.deviation:.3f}"
-        return f"{self.mean:.3f}{spread}"
-
-
-@dataclass(frozen=True)
-class Row:
-    """A method at one level, with one entry per statistic."""
-
-    place: Place
-    entries: dict[str, Entry]
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows grouped by attack, setting and level."""
-
-    title: str
-    metric: str
-    rows: tuple[Row, ...]
-    statistics: tuple[str, ...]
-    wider: str = "wider grid"  # what the grid of the `WIDER` statistics has that the paper's has not
-
-
-def comparison(results: Results, metric: str = "accuracy") -> Table:
-    """One row per method and level, one column per statistic, with the paper's number where it has one."""
-    rows: list[Row] = []
-    grid = results.suite.grid
+    lines, suite = [], results.suite
     for place in results.cells:
-        entries = {}
+        start = {"attack": place.attack, "level": place.level, "C": place.setting[0], "gamma": place.setting[1]}
         for statistic in COLUMNS:
-            wider = statistic not in STATISTICS
             # More decays are an extension of FLORAL's grid alone; a smaller step is every head's.
-            if wider and ((place, statistic) not in results.chosen or not _widened(place.method, grid)):
+            if statistic not in STATISTICS and ((place, statistic) not in results.chosen or not _widened(place, suite)):
                 continue
             config = results.chosen.get((place, statistic), "")
             values = results.values(place, statistic, metric, config)
-            if len(values):
-                entries[statistic] = _entry(results, place, metric, statistic, values, config)
-        if entries:
-            rows.append(Row(place, entries))
-    statistics = tuple(s for s in COLUMNS if any(s in row.entries for row in rows))
-    words = "also without decay" if grid is not None and grid.more_decays else "wider grid"
-    return Table(results.suite.title, metric, tuple(_mark(rows, metric)), statistics, words)
+            if not len(values):
+                continue
+            # the paper lists its single fits under "last"
+            kinds = [statistic, *(["last"] if statistic == "final" else [])]
+            named = (suite.paper_table, place.level, place.setting, place.method.title, metric)
+            paper = next((value for kind in kinds if (value := paper_value(*named, kind)) is not None), np.nan)
+            lines.append(
+                start
+                | {"method": place.method.title, "metric": metric, "statistic": statistic, "mean": values.mean()}
+                | {"deviation": float(sample_deviation(values)), "replications": len(values), "paper": paper}
+                | {"configuration": config, "compared": comparable(suite, place.method, statistic), "best": ""}
+            )
+    rows = pd.DataFrame(lines)
+    if len(rows) and metric not in NEITHER_IS_BETTER:
+        sign = -1 if metric in LOWER_IS_BETTER else 1
+        where = rows[["attack", "C", "gamma", "level", "statistic", "compared"]].itertuples(index=False, name=None)
+        shown = {number: sign * round(float(mean), 3) for number, mean in enumerate(rows["mean"])}
+        rows.loc[sorted(best_of(shown, dict(enumerate(where)))), "best"] = "yes"
+    return rows
 
 
-def _widened(method: Method, grid: Any) -> bool:
-    return method.name == "floral" or bool(grid.more_etas)
-
-
-def _entry(results: Results, place: Place, metric: str, statistic: str, values: np.ndarray, config: str) -> Entry:
-    paper = paper_value(results.suite.paper_table, place.level, place.setting, place.method.title, metric, statistic)
-    if paper is None and statistic == "final":  # the paper lists its single fits under "last"
-        paper = paper_value(results.suite.paper_table, place.level, place.setting, place.method.title, metric, "last")
-    compared = comparable(results.suite, place.method, statistic)
-    return Entry(float(np.mean(values)), float(sample_deviation(values)), len(values), paper, config, compared)
+def _widened(place: Any, suite: Suite) -> bool:
+    return place.method.name == "floral" or bool(suite.grid and suite.grid.more_etas)
 
 
 def comparable(suite: Suite, method: Method, statistic: str) -> str:
@@ -143,53 +109,15 @@ def best_of(values: Mapping[Key, float], groups: Mapping[Key, Hashable]) -> set[
     }  # fmt: skip
 
 
-def _mark(rows: list[Row], metric: str) -> list[Row]:
-    """Mark the best mean of each level and statistic among `comparable` rows, to three digits as it is printed."""
-    if metric in NEITHER_IS_BETTER:
-        return rows
-    sign = -1 if metric in LOWER_IS_BETTER else 1
-    found = {(number, name): entry for number, row in enumerate(rows) for name, entry in row.entries.items()}
-    groups = {
-        (number, name): (*_where(rows[number].place), name, entry.compared) for (number, name), entry in found.items()
-    }
-    best = best_of({key: sign * round(entry.mean, 3) for key, entry in found.items()}, groups)
-    return [
-        Row(row.place, {name: replace(entry, best=(number, name) in best) for name, entry in row.entries.items()})
-        for number, row in enumerate(rows)
-    ]
-
-
-def _where(place: Place) -> tuple[Any, ...]:
-    return place.attack, place.setting, place.level
-
-
-def tidy(table: Table) -> pd.DataFrame:
-    """One line per number, with the configuration that was chosen and what it was compared with."""
-    import pandas as pd
-
-    lines = []
-    for row in table.rows:
-        place = row.place
-        start = {"attack": place.attack, "level": place.level, "C": place.setting[0], "gamma": place.setting[1]}
-        for statistic, entry in row.entries.items():
-            lines.append(
-                start
-                | {"method": place.method.title, "metric": table.metric, "statistic": statistic, "mean": entry.mean}
-                | {"deviation": entry.deviation, "replications": entry.count, "paper": entry.paper}
-                | {"configuration": entry.config, "compared": entry.compared, "best": "yes" if entry.best else ""}
-            )
-    return pd.DataFrame(lines)
-
-
 @dataclass(frozen=True)
 class LevelTable:
-    """Entries of methods (rows) at levels (columns); None where one is missing."""
+    """Lines of rows (named tuples) of methods at levels; None where one is missing."""
 
     attack: str
     setting: str  # empty where the suite has one setting
     statistic: str
     levels: tuple[float, ...]
-    rows: tuple[tuple[str, tuple[Entry | None, ...]], ...]
+    rows: tuple[tuple[str, tuple[Any, ...]], ...]
 
     @property
     def title(self) -> str:
@@ -208,33 +136,41 @@ class LevelTable:
 
     @property
     def has_paper(self) -> bool:
-        """Whether any entry has a number of the paper."""
-        return any(entry is not None and entry.paper is not None for _, entries in self.rows for entry in entries)
+        """Whether any line has a number of the paper."""
+        return any(line is not None and line.paper == line.paper for _, lines in self.rows for line in lines)
 
 
-def by_level(table: Table) -> list[LevelTable]:
-    """`table` as one small table per attack, setting and statistic; the clean column is in each of them.
+def by_level(rows: pd.DataFrame, grid: Grid | None = None) -> list[LevelTable]:
+    """`rows` as one small table per attack, setting and statistic; the clean column is in each of them.
 
     What was chosen from a wider grid than the paper's is a row that says so, below its method's own.
     """
-    settings = dict.fromkeys(row.place.setting for row in table.rows)
-    groups = dict.fromkeys((row.place.attack, row.place.setting) for row in table.rows)
-    out = []
-    for attack, setting in groups:
-        own = [row for row in table.rows if (row.place.attack, row.place.setting) == (attack, setting)]
-        levels = tuple(dict.fromkeys(row.place.level for row in own))
-        titles = dict.fromkeys(row.place.method.title for row in own)
+    out: list[LevelTable] = []
+    if not len(rows):
+        return out
+    wider = "also without decay" if grid is not None and grid.more_decays else "wider grid"
+    several = len(rows[["C", "gamma"]].drop_duplicates()) > 1
+    for (attack, C, gamma), own in rows.groupby(["attack", "C", "gamma"], sort=False):
+        levels = tuple(own.level.unique())
+        lines = {(line.method, line.statistic, line.level): line for line in own.itertuples(index=False)}
         for statistic in STATISTICS:
-            rows = []
-            for title in titles:
-                for name, shown in ((statistic, title), (statistic + WIDER, f"{title} ({table.wider})")):
-                    found = {row.place.level: row.entries.get(name) for row in own if row.place.method.title == title}
-                    if any(entry is not None for entry in found.values()):
-                        rows.append((shown, tuple(found.get(level) for level in levels)))
-            setting_name = f"C = {setting[0]:g}, gamma = {setting[1]:g}" if len(settings) > 1 else ""
-            if rows:
-                out.append(LevelTable(attack, setting_name, statistic, levels, tuple(rows)))
+            shown = []
+            for title in own.method.unique():
+                for name, text in ((statistic, title), (statistic + WIDER, f"{title} ({wider})")):
+                    found = tuple(lines.get((title, name, level)) for level in levels)
+                    if any(line is not None for line in found):
+                        shown.append((text, found))
+            setting = f"C = {C:g}, gamma = {gamma:g}" if several else ""
+            if shown:
+                out.append(LevelTable(attack, setting, statistic, levels, tuple(shown)))
     return out
+
+
+def with_deviation(line: Any) -> str:
+    """``0.924 ± 0.011``, which does not break; nothing for None."""
+    if line is None:
+        return ""
+    return f"{line.mean:.3f}" + ("" if np.isnan(line.deviation) else f"\u00a0±\u00a0{line.deviation:.3f}")
 
 
 def level_markdown(part: LevelTable) -> str:
@@ -242,12 +178,13 @@ def level_markdown(part: LevelTable) -> str:
     import pandas as pd
 
     lines = []
-    for method, entries in part.rows:
-        texts = ["" if entry is None else f"**{entry.text()}**" if entry.best else entry.text() for entry in entries]
-        lines.append([method, *texts])
-        papers = [None if entry is None else entry.paper for entry in entries]
-        if any(value is not None for value in papers):
-            lines.append(["*the paper's*", *("" if value is None else f"*{value:.3f}*" for value in papers)])
+    for method, found in part.rows:
+        texts = [with_deviation(line) for line in found]
+        marked = [line is not None and line.best == "yes" for line in found]
+        lines.append([method, *(f"**{text}**" if best else text for text, best in zip(texts, marked, strict=True))])
+        papers = [np.nan if line is None else line.paper for line in found]
+        if any(value == value for value in papers):
+            lines.append(["*the paper's*", *("" if value != value else f"*{value:.3f}*" for value in papers)])
     return markdown(pd.DataFrame(lines, columns=["method", *part.heads]))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,12 +14,10 @@ from floral_bench.reporting import details
 from floral_bench.reporting.results import Results
 from floral_bench.reporting.tables import (
     METRICS,
-    Table,
     by_level,
     comparison,
     level_markdown,
     markdown,
-    tidy,
 )
 from floral_bench.spec import Attack, Data, Grid, Method, Suite
 from floral_learn.files.atomic_files import write_atomically
@@ -36,13 +34,12 @@ def write_outputs(results: Results, folder: Path, note: dict[str, Any]) -> list[
     """Write `PAGE`, `ROWS`, the pictures and `NOTE` into `folder`; returns what was written."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    if len(results.frame):
-        rows = rows_of(results)
-        text = rows.to_csv(index=False, float_format="%.6g")
-        written.append(write_atomically(folder / ROWS, text))
     pictures = write_figures(results, folder)
     if len(results.frame):
-        written.append(write_atomically(folder / PAGE, page_of(results, [path.stem for path in pictures])))
+        rows = rows_of(results)
+        page = page_of(results.suite, rows, [path.stem for path in pictures], further(results))
+        written.append(write_atomically(folder / ROWS, rows.to_csv(index=False, float_format="%.6g")))
+        written.append(write_atomically(folder / PAGE, page))
     content = {**note, "suite": asdict(results.suite)}
     return [*written, *pictures, write_atomically(folder / NOTE, json.dumps(content, indent=1) + "\n")]
 
@@ -53,7 +50,7 @@ def rows_of(results: Results) -> pd.DataFrame:
 
     if _is_stability(results):
         return stability_table(results)
-    found = [tidy(comparison(results, metric)) for metric in KEPT]
+    found = [comparison(results, metric) for metric in KEPT]
     found.append(details.last_round(results))
     if {"sensitivity", "recovery"} & set(results.suite.figures):
         found.append(_budget_rows(results))
@@ -73,38 +70,38 @@ def _budget_rows(results: Results) -> pd.DataFrame:
     return long.assign(attack=results.suite.attacks[0].name, method="floral").dropna(subset=["mean"])
 
 
-def page_of(results: Results, pictures: list[str]) -> str:
-    """The tables as Markdown with headings, and the pictures with captions."""
-    suite = results.suite
+def page_of(suite: Suite, rows: pd.DataFrame, pictures: list[str], more: Iterable[tuple[str, str]] = ()) -> str:
+    """The tables that `rows` hold as Markdown with headings, then `more` of them, and the pictures with captions."""
     name = suite.name.removesuffix("-quick").removesuffix("-reference")
     options = {"-quick": " --quick", "-reference": " --authors-labels"}
     command = f"floral bench {name}" + "".join(o for end, o in options.items() if end in suite.name)
-    parts = [f"# {suite.name}", f"{suite.title}. `{command}`; all numbers: [{ROWS}]({ROWS})."]
-    parts += [*suite.notes]
+    parts = [f"# {suite.name}", f"{suite.title}. `{command}`; all numbers: [{ROWS}]({ROWS}).", *suite.notes]
     for picture in pictures:
-        parts += [
-            f"![{picture}]({picture}.png)",
-            CAPTIONS[picture] + (_lowest(results) if picture == "security" else ""),
-        ]
-    parts += [f"## {title}\n\n{text}" for title, text in sections(results)]
+        low = _lowest(rows, suite.grid) if picture == "security" else ""
+        parts += [f"![{picture}]({picture}.png)", CAPTIONS[picture] + low]
+    parts += [f"## {title}\n\n{text}" for title, text in (*sections(suite, rows), *more)]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
-def sections(results: Results) -> Iterator[tuple[str, str]]:
-    """(heading, table) of every table of the page."""
+def sections(suite: Suite, rows: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    """(heading, table) of every table that rows hold."""
+    if "metric" not in rows:  # those of `stability_table`
+        return
+    for metric, name in (("accuracy", "Test accuracy"), ("recovery_rate", "Recovery rate"), ("overlap", "Overlap")):
+        if metric != "accuracy" and metric[:8] not in " ".join(suite.figures):
+            continue
+        for part in by_level(rows[(rows.metric == metric) & rows.replications.notna()], suite.grid):
+            kind = "" if part.statistic == "final" and metric != "accuracy" else f", *{part.statistic}*"
+            yield f"{name}{kind}: {part.title}", f"{part.reading}\n\n{level_markdown(part)}"
+    if details.LOWEST in set(rows.statistic):
+        yield "What *last* rests on", _last_markdown(rows[rows.metric == "accuracy"])
+
+
+def further(results: Results) -> Iterator[tuple[str, str]]:
+    """(heading, table) of what is counted from single replications, which rows do not hold."""
     if _is_stability(results):
         yield "Constants", markdown(stability_table(results), left=2)
         yield "Bounds, checked along games", _bounds()
-        return
-    metrics = ["accuracy", *(m for m in ("recovery_rate", "overlap") if m[:8] in " ".join(results.suite.figures))]
-    for metric in metrics:
-        name = {"accuracy": "Test accuracy", "recovery_rate": "Recovery rate", "overlap": "Overlap"}[metric]
-        for part in by_level(comparison(results, metric)):
-            kind = "" if part.statistic == "final" and metric != "accuracy" else f", *{part.statistic}*"
-            yield f"{name}{kind}: {part.title}", f"{part.reading}\n\n{level_markdown(part)}"
-    last = details.last_round(results)
-    if len(last):
-        yield "What *last* rests on", _last_markdown(results, last)
     if {"sensitivity", "recovery"} & set(results.suite.figures):
         table = details.per_budget(results)
         yield "By budget of the attacker in the game", markdown(_with_spread(table), left=3)
@@ -113,17 +110,17 @@ def sections(results: Results) -> Iterator[tuple[str, str]]:
         yield "What turns of network and head change, split by split", markdown(details.turns(results), left=2)
 
 
-def _lowest(results: Results) -> str:
+def _lowest(rows: pd.DataFrame, grid: Grid | None) -> str:
     """Where a user's default is the lowest line of its panel, in words."""
     out = []
-    for part in by_level(comparison(results)):
-        rows = dict(part.rows)
-        if part.statistic != "final" or DEFAULT not in rows:
+    for part in by_level(rows[(rows.metric == "accuracy") & rows.replications.notna()], grid):
+        found = dict(part.rows)
+        if part.statistic != "final" or DEFAULT not in found:
             continue
         low = []
         for number, level in enumerate(part.levels):
-            found = {name: row[number] for name, row in rows.items()}
-            values = {name: round(entry.mean, 3) for name, entry in found.items() if entry is not None}
+            lines = {name: row[number] for name, row in found.items()}
+            values = {name: round(float(line.mean), 3) for name, line in lines.items() if line is not None}
             if level and values.get(DEFAULT) == min(values.values()) < max(values.values()):
                 low.append(f"{level:g} %")
         if low:
@@ -133,29 +130,17 @@ def _lowest(results: Results) -> str:
     return "".join(out)
 
 
-def _last_markdown(results: Results, last: pd.DataFrame) -> str:
+def _last_markdown(rows: pd.DataFrame) -> str:
     """FLORAL and the plain SVM: the number of the table, and the three ways to read it otherwise."""
-    import pandas as pd
-
-    ways = (details.EACH, details.LOWEST, details.SPREAD)
-    several = [name for name in ("attack", "C", "gamma") if last[name].nunique() > 1]
-    lines = []
-    for where, part in last[last.statistic.isin(ways)].groupby(
-        [*several, "level", "method"] if several else ["level", "method"], sort=False
-    ):
-        first = part.iloc[0]
-        place = next(
-            p for p in results.cells
-            if (p.attack, p.level, *p.setting, p.method.title)
-            == (first.attack, first.level, first["C"], first.gamma, first.method)
-        )  # fmt: skip
-        found = dict(zip(part.statistic, part["mean"], strict=True))
-        shown = [results.values(place, "last").mean(), *(found.get(way, float("nan")) for way in ways)]
-        texts = ["" if value != value else f"{value:.3f}" for value in shown]
-        lines.append([*map(str, where[:-2]), f"{first.level:g} %", first.method, *texts])
-    names = [*several, "poisoned", "method", "one setting", "best of each split", "lowest of the grid"]
-    frame = pd.DataFrame(lines, columns=[*names, f"spread over {details.ROUNDS} rounds"])
-    return markdown(frame, left=2 + len(several))
+    ways = {"last": "one setting", details.EACH: "best of each split", details.LOWEST: "lowest of the grid"}
+    ways[details.SPREAD] = f"spread over {details.ROUNDS} rounds"
+    rows = rows[rows.statistic.isin(ways) & rows.method.isin(("floral", "svm"))]
+    several = [name for name in ("attack", "C", "gamma") if rows[name].nunique() > 1]
+    rows = rows.assign(poisoned=[f"{level:g} %" for level in rows.level])
+    where = [*several, "poisoned", "method"]
+    table = rows.pivot_table(index=where, columns="statistic", values="mean", sort=False)
+    table = table.reindex(columns=list(ways)).map(lambda value: "" if value != value else f"{value:.3f}")
+    return markdown(table.rename(columns=ways).reset_index(), left=len(where))
 
 
 def _with_spread(table: pd.DataFrame) -> pd.DataFrame:
@@ -173,14 +158,6 @@ def _is_stability(results: Results) -> bool:
     return any(method.name == "stability" for method in results.suite.methods)
 
 
-def tables_of(results: Results) -> list[Table]:
-    """One table per metric that the results have."""
-    if not len(results.frame):
-        return []
-    made = [comparison(results, metric) for metric in METRICS]
-    return [table for table in made if table.rows]
-
-
 class NoReportError(ValueError):
     """A folder of results that has no page."""
 
@@ -191,7 +168,7 @@ def read_note(folder: Path) -> dict[str, Any]:
     try:
         note = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(note, dict) and "suite" not in note and "command" in note:
-            card = next(iter(sorted(folder.rglob("scorecard.md"))), folder)
+            card = next(iter(sorted(folder.rglob("card.md"))), folder)
             raise NoReportError(f"{folder} has a score card in place of a page: read {card}")
         suite_from(note["suite"])
     except OSError:

@@ -1,0 +1,100 @@
+"""Experiments that end in one card: cells go through the runner into the store, their rows become a frame, a card.
+
+The suites of the paper have tables and pages of their own (`suites`, `reporting`); the arena, the questions and the
+votes are data for what stands here.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from floral_bench.arena import adapted, arena_card, arena_frame
+from floral_bench.arena_methods import methods as arena_methods
+from floral_bench.crowds.card import card_text as votes_card
+from floral_bench.crowds.card import crowd_frame
+from floral_bench.crowds.cells import crowd_cells
+from floral_bench.crowds.peers import METHODS, available
+from floral_bench.questions.card import card_text as questions_card
+from floral_bench.questions.card import question_frame
+from floral_bench.questions.cells import question_cells
+from floral_bench.spec import Cell
+from floral_bench.store import Store
+from floral_learn.base.extras import bench_install_line
+from floral_learn.files.atomic_files import write_atomically
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SPLIT = "split"
+TITLES = {
+    "arena": "24 data sets, ten attacks: what a user would run, without clean labels (each also as arena-NAME)",
+    "questions": "what a person's answers bring, by who chooses the rows and how answers are read",
+    "crowd": "labels from votes of people of whom some lie: majority, Dawid-Skene, CROWDLAB, ours, ...",
+}
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Cells, how their rows are read, and what is made of them."""
+
+    name: str
+    cells: list[Cell]
+    read: Callable[[Sequence[Cell], Store], pd.DataFrame]
+    card: Callable[[pd.DataFrame], str]
+    numbers: tuple[str, ...]  # columns of the frame that are averaged over splits; what is left names a cell
+    pictures: Mapping[str, str] = field(default_factory=dict)  # file -> function of `figures.cards`
+    notes: tuple[str, ...] = ()  # said before it runs
+
+    def write(self, frame: pd.DataFrame, folder: Path, note: dict[str, Any]) -> list[Path]:
+        """``card.md``, ``cells.csv`` with the number of splits of each cell, the pictures and ``run.json``."""
+        from floral_bench.figures import cards
+        from floral_bench.figures.style import print_style
+
+        folder.mkdir(parents=True, exist_ok=True)
+        written = [
+            write_atomically(folder / "card.md", self.card(frame)),
+            write_atomically(folder / "cells.csv", self.averaged(frame).to_csv(index=False)),
+            write_atomically(folder / "run.json", json.dumps(note, indent=1) + "\n"),
+        ]
+        for name, function in self.pictures.items():
+            stream = io.BytesIO()
+            with print_style():
+                getattr(cards, function)(frame).savefig(stream, format="png", dpi=110, bbox_inches="tight")
+            written.append(write_atomically(folder / f"{name}.png", stream.getvalue()))
+        return written
+
+    def averaged(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """A line per cell: means over its splits, and how many these are."""
+        numbers = [name for name in self.numbers if name in frame]
+        groups = frame.groupby([name for name in frame if name not in (*numbers, SPLIT)], sort=False)
+        means = groups[numbers].mean().round(4)
+        means.insert(0, "splits", groups[SPLIT].nunique())
+        return means.reset_index()
+
+
+def experiment(name: str, changes: Mapping[str, Any]) -> Experiment:
+    """The experiment as the user asked for it: quick, reps, methods, levels, seed."""
+    title = f"{name}-quick" if changes.get("quick") else name
+    if name == "arena":
+        cells = [cell for suite in adapted(**changes) for cell in suite.cells()]
+        missing = () if any(method.name.startswith("cleanlab") for method in arena_methods()) else ("cleanlab",)
+        scores = ("accuracy", "balanced_accuracy", "seconds")
+        return Experiment(title, cells, arena_frame, arena_card, scores, notes=_left_out(missing))
+    if name == "questions":
+        found = question_cells(**changes)
+        pictures = {"questions": "draw_questions", "by_attack": "draw_by_attack"}
+        scores = ("accuracy", "svc", "clean")
+        return Experiment(title, found, question_frame, questions_card, scores, pictures)
+    lost = tuple(method for method in METHODS if method not in available())
+    measured = ("accuracy", "calibration", "model", "seconds", "limit", "decided", "accuracy_decided", "ranking")
+    pictures = {"crowd": "draw_crowd"}
+    return Experiment(title, crowd_cells(**changes), crowd_frame, votes_card, measured, pictures, _left_out(lost))
+
+
+def _left_out(names: Sequence[str]) -> tuple[str, ...]:
+    return (f"not installed, left out: {', '.join(names)} ({bench_install_line(peers=True)})",) if names else ()
