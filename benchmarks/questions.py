@@ -6,6 +6,7 @@
     python benchmarks/questions.py variants rows.jsonl                        # of every variant
 
 A cell is a data set, a split and a kind of flips (at most 1,000 training rows, 2,500 test rows, columns standardised).
+Questions come one by one up to ten, then by fives up to twenty, then by tens, as a busy person would take them.
 A person is simulated who knows the true labels and errs now and then. Recovered: the share of (accuracy on clean labels
 less accuracy on given ones) that comes back, where poison took more than 0.02; harm: accuracy less that on the given
 labels, elsewhere. Cells in which a class vanishes are left out. Known lines of ``--rows`` are not run again.
@@ -17,6 +18,7 @@ import argparse
 import csv
 import json
 import os
+import tempfile
 import time
 import warnings
 import zlib
@@ -31,13 +33,16 @@ from joblib import Parallel, delayed
 from scipy.stats import beta
 from sklearn import datasets
 from sklearn.base import clone
+from sklearn.decomposition import TruncatedSVD
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from floral_learn import LabelReview
+from floral_learn.datasets import load_imdb
 from floral_learn.review.rules import RULES
 
 MARKS = (10, 20, 50, 100)
@@ -55,10 +60,11 @@ REPORT = {
     "several classes": ("students", "music"),
     "many classes": ("letters",),
 }
+MOST_COLUMNS = 20  # up to which other models than SVC are trained, too: boosting takes long in hundreds
 OTHER_MODELS: dict[str, Any] = {
-    "forest": RandomForestClassifier(100, min_samples_leaf=2, random_state=0),
+    "forest": RandomForestClassifier(50, min_samples_leaf=2, random_state=0),
     "logistic": LogisticRegression(max_iter=500),
-    "boosting": HistGradientBoostingClassifier(max_iter=50, random_state=0),
+    "boosting": HistGradientBoostingClassifier(max_iter=30, random_state=0),
 }
 
 
@@ -94,9 +100,24 @@ def source(name: str) -> tuple[np.ndarray, np.ndarray]:
         _, codes, counts = np.unique(fine, return_inverse=True, return_counts=True)
         keep = counts[codes] >= 60
         return X[keep].astype(np.float32), np.unique(codes[keep], return_inverse=True)[1]
-    file = "imdb-words" if name == "imdb" else name  # 100 components of the words of 3,500 reviews
-    found = np.load(home / f"tables/{file}.npz")
+    if name == "imdb":
+        return imdb_words()
+    found = np.load(home / f"tables/{name}.npz")
     return found["X"].astype(np.float32), found["y"].astype(int)
+
+
+def imdb_words() -> tuple[np.ndarray, np.ndarray]:
+    """3,500 of IMDB's reviews by 100 components of their words; kept beside other temporary files."""
+    kept = Path(tempfile.gettempdir()) / "floral-questions-imdb.npz"
+    if not kept.is_file():
+        data = load_imdb()
+        some = np.random.default_rng(0).permutation(len(data.X_train))[:3500]
+        words = TfidfVectorizer(min_df=5, max_features=20_000, sublinear_tf=True, stop_words="english")
+        counts = words.fit_transform([data.X_train[i] for i in some])
+        X = TruncatedSVD(100, random_state=0).fit_transform(counts).astype(np.float32)
+        np.savez(kept, X=X, y=np.asarray(data.y_train)[some])
+    found = np.load(kept)
+    return found["X"], found["y"].astype(int)
 
 
 def split(name: str, seed: int, most: int = 1000) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -143,12 +164,29 @@ def held_out(X: np.ndarray, labels: np.ndarray) -> np.ndarray:
     )
 
 
+def uncertain_first(X: np.ndarray, labels: np.ndarray, left: np.ndarray) -> np.ndarray:
+    """The rows `left`, ten of them with the smallest margins first: scikit-activeml's uncertainty sampling."""
+    from skactiveml.classifier import SklearnClassifier
+    from skactiveml.pool import UncertaintySampling
+
+    strategy = UncertaintySampling(method="margin_sampling", random_state=0)
+    model = SklearnClassifier(LogisticRegression(max_iter=300), classes=np.unique(labels))
+    first = strategy.query(X, labels.astype(float), model, candidates=left, batch_size=10)
+    return np.concatenate([first, left[~np.isin(left, first)]])
+
+
 def fixed_orders(X: np.ndarray, y: np.ndarray, given: np.ndarray, how: str, seed: int) -> Iterator[np.ndarray]:
     """Labels with 1, 2, ... of them fixed, in the order of a peer."""
     labels, rng = given.copy(), np.random.default_rng(seed)
     left = rng.permutation(len(y))
     for turn in range(max(MARKS)):
         if how != "at random" and turn % 10 == 0 and min(np.bincount(np.unique(labels, return_inverse=True)[1])) >= 5:
+            if how == "uncertainty sampling":
+                left = uncertain_first(X, labels, left)
+                row, left = left[0], left[1:]
+                labels[row] = y[row]
+                yield labels
+                continue
             proba = np.clip(held_out(X, labels), 1e-9, 1)
             codes = np.searchsorted(np.unique(labels), given)
             entropy = -np.log(proba[np.arange(len(y)), codes])  # cross-entropy of the given label
@@ -162,10 +200,9 @@ def fixed_orders(X: np.ndarray, y: np.ndarray, given: np.ndarray, how: str, seed
 
 # -- one cell ----------------------------------------------------------------------------------------------------------
 
-# Rules that are not shipped, each with one thing changed; "before": without scores, looks and principal components.
+# Rules that are not shipped, each with one thing changed.
 VARIANTS: dict[str, dict[str, Any]] = {
     "shipped": {},
-    "before": {"stretches": (), "looks": 0, "components": 10**6, "random_share": 0.25},
     "no looks": {"looks": 0},
     "six looks": {"looks": 6},
     "all columns": {"components": 10**6},
@@ -175,7 +212,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "centre 0": {"centre": 0.0},
     "half random": {"random_share": 0.5},
 }
-PEERS = ("most doubtful", "active label cleaning", "at random")
+PEERS = ("most doubtful", "active label cleaning", "uncertainty sampling", "at random")
 
 
 def set_rules(changes: dict[str, Any]) -> dict[str, Any]:
@@ -186,10 +223,17 @@ def set_rules(changes: dict[str, Any]) -> dict[str, Any]:
     return before
 
 
-def scores_of(review: LabelReview, model: Any, X: np.ndarray, Xt: np.ndarray, yt: np.ndarray) -> dict[str, float]:
-    """Test accuracy of `model` trained on what the review says: with weights, without, and on all its labels."""
-    labels = review.training_labels
+def scores_of(
+    review: LabelReview, model: Any, X: np.ndarray, Xt: np.ndarray, yt: np.ndarray, *, every: bool = True
+) -> dict[str, float]:
+    """Test accuracy of `model` on labels as given but where answered, as corrected, as read, and by `train`."""
+    if not every:
+        return {"train": review.train(model).score(Xt, yt)}
+    labels, fixed = review.training_labels, review.given.copy()
+    for entry in review.history:
+        fixed[entry["row"]] = entry["label"]
     return {
+        "fixed": clone(model).fit(X, fixed).score(Xt, yt),
         "corrected": clone(model).fit(X, labels).score(Xt, yt),
         "labels": clone(model).fit(X, review.labels).score(Xt, yt),
         "train": review.train(model).score(Xt, yt),
@@ -219,12 +263,12 @@ def shares_of(review: LabelReview, wrong: np.ndarray) -> dict[str, Any]:
 def run_cell(job: dict[str, Any]) -> dict[str, Any]:
     """One data set, split, kind of flips and variant (or peer)."""
     warnings.filterwarnings("ignore")
-    X, Xt, y, yt = split(job["data"], job["split"])
+    X, Xt, y, yt = split(job["data"], job["split"], job.get("rows", 1000))
     rng = np.random.default_rng([job["split"], zlib.crc32(f"{job['data']} {job['kind']} {job['share']}".encode())])
     given = flipped(job["kind"], job["share"], X, y, rng)
-    found: dict[str, Any] = {**job, "given": SVC().fit(X, given).score(Xt, yt), "clean": SVC().fit(X, y).score(Xt, yt)}
     if len(np.unique(given)) < len(np.unique(y)):
-        return {**found, "left_out": True}
+        return {**job, "left_out": True}
+    found: dict[str, Any] = {**job, "given": SVC().fit(X, given).score(Xt, yt), "clean": SVC().fit(X, y).score(Xt, yt)}
     start = time.perf_counter()
     if job["variant"] in PEERS:
         found["svc"] = {}
@@ -238,32 +282,34 @@ def run_cell(job: dict[str, Any]) -> dict[str, Any]:
         options = {"random_share": changes["random_share"]} if "random_share" in changes else {}
         review = LabelReview(X, given, random_state=job["split"], **options)
         found["svc"], found["shares"], found["others"] = {}, {}, {}
-        for count in range(1, max(MARKS) + 1):
-            rows = review.ask(1)
-            said = y[rows]
-            if rng.random() < job.get("errors", 0.0):
-                said = rng.choice(np.unique(y)[np.unique(y) != said[0]], 1)
+        count, classes = 0, np.unique(y)
+        others = OTHER_MODELS if job.get("others") and X.shape[1] <= MOST_COLUMNS else {}
+        while count < max(MARKS):
+            rows = review.ask(1 if count < 10 else 5 if count < 20 else 10)
+            errs = rng.random(len(rows)) < job.get("errors", 0.0)
+            said = [rng.choice(classes[classes != v]) if err else v for v, err in zip(y[rows], errs, strict=True)]
             review.answer(rows, said)
+            count += len(rows)
             if count in MARKS:
-                found["svc"][str(count)] = scores_of(review, SVC(), X, Xt, yt)
+                found["svc"][str(count)] = scores_of(review, SVC(), X, Xt, yt, every=not job.get("errors"))
                 found["shares"][str(count)] = shares_of(review, given != y)
-        if job.get("others"):
-            for name, model in OTHER_MODELS.items():
-                known = scores_of(review, model, X, Xt, yt)
-                known["given"] = clone(model).fit(X, given).score(Xt, yt)
-                known["clean"] = clone(model).fit(X, y).score(Xt, yt)
-                found["others"][name] = known
+                for name, model in others.items():
+                    found["others"].setdefault(name, {})[str(count)] = review.train(model).score(Xt, yt)
+        for name, model in others.items():
+            found["others"][name]["given"] = clone(model).fit(X, given).score(Xt, yt)
+            found["others"][name]["clean"] = clone(model).fit(X, y).score(Xt, yt)
+        found["asked"] = [[entry["row"], int(entry["label"])] for entry in review.history]
         found["guarantee"] = [review.guarantee().low, review.guarantee().high]
     finally:
         set_rules(before)
     return {**found, "seconds": time.perf_counter() - start}
 
 
-def jobs_of(what: str, splits: int) -> list[dict[str, Any]]:
+def jobs_of(what: str, splits: int, most: int = 1000) -> list[dict[str, Any]]:
     """All cells, the most telling first."""
     groups = DEVELOPMENT if what == "choose" else REPORT
     base = [
-        {"group": group, "data": name, "split": s, "kind": kind, "share": share}
+        {"group": group, "data": name, "split": s, "kind": kind, "share": share, "rows": most}
         for s in range(splits) for kind, share in KINDS for group, names in groups.items() for name in names
     ]  # fmt: skip
     if what == "choose":
@@ -272,9 +318,8 @@ def jobs_of(what: str, splits: int) -> list[dict[str, Any]]:
             {**c, "variant": v} for v in VARIANTS if v != "shipped" for c in strong
         ]
     jobs = [{**c, "variant": "shipped", "others": True} for c in base]
-    jobs += [{**c, "variant": v} for c in base for v in PEERS]
-    jobs += [{**c, "variant": "shipped", "errors": e} for c in base for e in (0.05, 0.1)]
-    return jobs + [{**c, "variant": "before"} for c in base]
+    jobs += [{**c, "variant": "shipped", "errors": e} for e in (0.1, 0.05) for c in base]
+    return jobs + [{**c, "variant": v} for c in base for v in PEERS]
 
 
 # -- tables ------------------------------------------------------------------------------------------------------------
@@ -326,40 +371,32 @@ def ahead_line(rows: Cells) -> str:
         by[r["data"], r["split"], r["kind"], r["share"]][r["variant"]] = r["svc"]["100"]["train"]
     pairs = [(c["shipped"], max(c[p] for p in PEERS)) for c in by.values() if {"shipped", *PEERS} <= set(c)]
     ahead = sum(a > b for a, b in pairs)
-    return f"After 100 answers the review is ahead of the best of the three peers in {ahead} of {len(pairs)} cells."
+    return f"After 100 answers the review is ahead of the best of all peers in {ahead} of {len(pairs)} cells."
 
 
 def harm_table(rows: Cells) -> list[str]:
     """Markdown: what answers cost where poison took little, and bring elsewhere, behind four models."""
     table = [
-        "| model | trained | recovered at 100 | cells | mean difference where poison took little | worst | cells |",
-        "|---|---|---|---|---|---|---|",
+        "| model | recovered at 10 / 20 / 50 / 100 | cells | "
+        "mean difference where poison took little, at 10 / 20 / 50 / 100 | worst | cells |",
+        "|---|---|---|---|---|---|",
     ]
-    shipped = [r for r in rows if r["variant"] == "shipped" and r.get("others")]
+    shipped = [r for r in rows if r["variant"] == "shipped" and not r.get("errors")]
     for name in ("SVC", *OTHER_MODELS):
-        for how in ("train", "corrected", "labels"):
-            told = [{**r, **(r["svc"]["100"] if name == "SVC" else r["others"][name])} for r in shipped]
-            hit = [t for t in told if t["clean"] - t["given"] > 0.02]
-            # as the goal has it: the mean over splits of a data set and kind of flips
-            soft: dict[tuple[Any, ...], list[float]] = defaultdict(list)
-            for t in told:
-                if t["clean"] - t["given"] <= 0.02:
-                    soft[t["data"], t["kind"], t["share"]].append(t[how] - t["given"])
-            harm = [mean(v) for v in soft.values()]
-            share = 100 * sum(t[how] - t["given"] for t in hit) / max(sum(t["clean"] - t["given"] for t in hit), 1e-9)
-            cost = f"{mean(harm):+.4f} | {min(harm, default=0.0):+.3f} | {len(harm)}"
-            table.append(f"| {name} | {how} | {share:.0f} % | {len(hit)} | {cost} |")
+        told = [
+            {**r, **{str(m): r["svc"][str(m)]["train"] for m in MARKS}} if name == "SVC" else {**r, **r["others"][name]}
+            for r in shipped
+            if name == "SVC" or name in r["others"]
+        ]
+        hit = [t for t in told if t["clean"] - t["given"] > 0.02]
+        soft = [t for t in told if t["clean"] - t["given"] <= 0.02]
+        lost = max(sum(t["clean"] - t["given"] for t in hit), 1e-9)
+        back = " / ".join(f"{100 * sum(t[str(m)] - t['given'] for t in hit) / lost:.0f} %" for m in MARKS)
+        harm = [[t[str(m)] - t["given"] for t in soft] for m in MARKS]
+        means = " / ".join(f"{mean(h):+.4f}" for h in harm)
+        worst = " / ".join(f"{min(h, default=0.0):+.3f}" for h in harm)
+        table.append(f"| {name} | {back} | {len(hit)} | {means} | {worst} | {len(soft)} |")
     return table
-
-
-def harm_by_answers(rows: Cells) -> str:
-    """Mean and worst difference of the SVC to that on given labels, where poison took little."""
-    soft = [r for r in rows if r["variant"] == "shipped" and r["clean"] - r["given"] <= 0.02]
-    parts = []
-    for m in MARKS:
-        harm = [r["svc"][str(m)]["train"] - r["given"] for r in soft]
-        parts.append(f"{m} answers mean {mean(harm):+.3f}, worst {min(harm, default=0.0):+.3f}")
-    return "; ".join(parts)
 
 
 def random_width(share: float, answers: int) -> float:
@@ -393,13 +430,14 @@ PAGE = """# What answers bring back, beside other ways to spend them
 
 {about}
 
-Data sets: {data}; at most 1,000 training rows, columns standardised, flips of 30 % (and 10 % far ones),
+Data sets: {data}; at most {most:,} training rows, columns standardised, flips of 30 % (and 10 % far ones),
 splits: {splits}.
 Each entry: the share in % of the accuracy that poison took and that came back after 10 / 20 / 50 / 100 answers, of the
 sums over cells, in brackets that of the median cell; cells in which poison took more than 0.02. The model is an SVC:
-`review.train(SVC())`. Peers fix the labels that were answered and train on all. *before*: the review without scores,
-looks and principal components. *most doubtful*: the least probable labels by held-out logistic regression, fitted again
-every ten answers. *active label cleaning*: Bernhardt et al. (2022), on the same probabilities. {ahead}
+`review.train(SVC())`. Peers fix the labels that were answered and train on all.
+*most doubtful*: the least probable labels by held-out logistic regression, fitted again every ten answers. *active
+label cleaning*: Bernhardt et al. (2022), on the same probabilities. *uncertainty sampling*: margins, by
+scikit-activeml. {ahead}
 
 {recovery}
 
@@ -407,13 +445,13 @@ A review of a hundred answers takes {seconds:.0f} s on one core, the models behi
 
 ## Harm, and other models
 
-After 100 answers. *train*: as shipped, with weights; *corrected*: the same labels without; *labels*: all of
-`review.labels`. Where poison took little: at most 0.02 of that model's accuracy; differences are means over the splits
-of one data set and kind of flips.
+`review.train(model)` after so many answers; where poison took little: at most 0.02 of that model's accuracy. Other
+models than SVC on data of at most {columns} columns.
 
 {harm}
 
-SVC where poison took little, by answers: {harm_by_answers}.
+SVC on the same labels, trained in other ways, recovered in % at 10 / 20 / 50 / 100: given labels with the answers put
+in {fixed}; corrected labels without weights {corrected}; all of `review.labels` {labels}.
 
 ## The interval of `wrong_share`
 
@@ -428,15 +466,20 @@ def page(rows: Cells, about: str) -> str:
     """The results page as markdown."""
     rows = [r for r in rows if not r.get("left_out")]
     plain = [r for r in rows if not r.get("errors")]
+    ours = [r for r in plain if r["variant"] == "shipped"]
     return PAGE.format(
         about=about,
         data=", ".join(sorted({r["data"] for r in rows})),
+        most=max(r.get("rows", 1000) for r in rows),
         splits=len({r["split"] for r in rows}),
         ahead=ahead_line(plain),
         recovery="\n".join(recovery_table(plain)),
         seconds=mean([r["seconds"] for r in plain if r["variant"] == "shipped"]),
         harm="\n".join(harm_table(rows)),
-        harm_by_answers=harm_by_answers(plain),
+        columns=MOST_COLUMNS,
+        fixed=recovered(ours, "fixed"),
+        corrected=recovered(ours, "corrected"),
+        labels=recovered(ours, "labels"),
         intervals="\n".join(interval_table(rows)),
     )
 
@@ -453,7 +496,12 @@ def print_variants(rows: Cells) -> None:
 
 
 def _one(job: dict[str, Any], end: float) -> dict[str, Any] | None:
-    return run_cell(job) if time.monotonic() < end else None
+    if time.monotonic() > end:
+        return None
+    try:
+        return run_cell(job)
+    except Exception as error:  # one broken cell must not stop the others; its line says why
+        return {**job, "left_out": True, "error": f"{type(error).__name__}: {error}"}
 
 
 def main() -> None:
@@ -465,6 +513,7 @@ def main() -> None:
     run.add_argument("--rows", type=Path, required=True)
     run.add_argument("--jobs", type=int, default=2)
     run.add_argument("--splits", type=int, default=1)
+    run.add_argument("--most", type=int, default=1000, help="training rows of a cell, at most")
     run.add_argument("--seconds", type=float, default=1e9, help="start no cell after so many")
     run.add_argument("--only", default="", help="run jobs whose JSON contains this text")
     for name in ("page", "variants"):
@@ -485,7 +534,7 @@ def main() -> None:
             json.dumps({k: v for k, v in json.loads(s).items() if k in _JOB})
             for s in given.rows.read_text().splitlines()
         }
-    todo = [j for j in jobs_of(given.what, given.splits) if given.only in json.dumps(j)]
+    todo = [j for j in jobs_of(given.what, given.splits, given.most) if given.only in json.dumps(j)]
     todo = [j for j in todo if json.dumps({k: v for k, v in j.items() if k in _JOB}) not in done]
     end = time.monotonic() + given.seconds
 
@@ -496,7 +545,7 @@ def main() -> None:
                 stream.flush()
 
 
-_JOB = ("group", "data", "split", "kind", "share", "variant", "errors", "others")
+_JOB = ("group", "data", "split", "kind", "share", "rows", "variant", "errors", "others")
 
 if __name__ == "__main__":
     import questions  # as a module of its own, which processes find by its name

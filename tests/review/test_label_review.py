@@ -175,7 +175,7 @@ def test_a_flipped_cluster_of_several_classes_is_read_as_its_class():
 
 
 @pytest.mark.parametrize("share", [0.0, 0.05, 0.2])
-def test_answers_that_are_wrong_or_missing_do_little_harm_to_clean_labels(share):
+def test_answers_that_are_wrong_or_missing_do_no_harm_to_clean_labels(share):
     X, y = make_moons(500, noise=0.25, random_state=3)
     rng = np.random.default_rng(0)
     train, test = slice(0, 250), slice(250, None)
@@ -184,8 +184,10 @@ def test_answers_that_are_wrong_or_missing_do_little_harm_to_clean_labels(share)
     for _ in range(8):
         rows = review.ask(5)
         review.answer(rows, [told[row] for row in rows])
-    plain = SVC().fit(X[train], y[train]).score(X[test], y[test])
-    assert review.train(SVC()).score(X[test], y[test]) > plain - 0.03
+    plain, fitted = SVC().fit(X[train], y[train]), review.train(SVC())
+    assert fitted.score(X[test], y[test]) >= plain.score(X[test], y[test])
+    if share == 0.0:  # nothing was found wrong, so nothing is done
+        np.testing.assert_array_equal(fitted.dual_coef_, plain.dual_coef_)
 
 
 def test_a_rare_class_survives_a_review_of_noisy_labels():
@@ -222,6 +224,28 @@ def test_accuracy_is_counted_in_parts_where_all_rows_are_answered(moons):
     assert found.low < SVC().fit(X[::2], y[::2]).score(X[1::2], y[1::2]) < found.high
 
 
+def test_a_class_that_answers_take_away_is_gone_and_training_says_so(moons):
+    X = moons[0]
+    y = np.where(np.arange(len(X)) < 2, "b", "a")
+    review = LabelReview(X, y, random_state=0)
+    review.answer([0, 1], ["a", "a"])
+    assert (review.labels == "a").all()
+    with pytest.raises(ValueError, match="training needs two classes, and every label is read as a"):
+        review.train(SVC())
+
+
+def test_parts_without_a_class_are_counted_and_compared_all_the_same(moons):
+    X = moons[0][:60]
+    y = np.where(np.arange(60) == 7, 1, 0)  # wherever row 7 is held out, all others are of one class
+    review = LabelReview(X, y, random_state=0)
+    review.answer(np.arange(60), y)
+    for reviewed in (True, False):
+        found = review.accuracy(SVC(), reviewed=reviewed)
+        assert found.checked == 60
+        assert found.low < 59 / 60 < found.high
+    assert review.choose([SVC(), SVC(C=2.0)]).predictions["SVC()"][7] == 0
+
+
 def test_a_class_in_doubt_keeps_as_many_rows_as_it_is_expected_to_have(moons):
     given = moons[2]
     belief = np.column_stack([np.where(given == 0, 0.9, 0.55), np.where(given == 0, 0.1, 0.45)])
@@ -249,7 +273,7 @@ def test_right_answers_on_clean_labels_leave_no_room_for_regions():
     review = answered(X, y, y, 20)
     assert (review.labels == y).mean() > 0.99
     assert review.wrong_share.low == 0.0
-    assert float(review.wrong_share) < 0.1
+    assert float(review.wrong_share) < 0.07, "none of six drawn rows was wrong: half a row in seven by Jeffreys' prior"
 
 
 def test_no_share_is_named_before_twenty_answers_of_which_five_were_drawn(moons):
@@ -383,8 +407,25 @@ def test_training_leaves_labels_that_only_models_contradict():
     trained = review.training_labels
     only_models = np.setdiff1d(np.arange(300), [entry["row"] for entry in review.history])
     changed, read = ((labels != given)[only_models].sum() for labels in (trained, review.labels))
-    assert changed < 0.3 * read
-    assert (trained != y).mean() <= (given != y).mean()
+    assert changed == 0
+    assert read >= 15
+    assert (trained != y).sum() == (given != y).sum() - 9, "those that answers contradicted"
+
+
+def test_rows_are_corrected_where_that_would_have_been_right_on_answered_ones():
+    X, y = make_moons(200, noise=0.1, random_state=0)
+    given = poison(X, y, attack="farthest", budget=0.2).y
+    review = answered(X, y, given, 12)
+    held = review._beliefs.posterior.left_out_by_region() > 0.5
+    contradicted = review._beliefs.contradicted
+    assert contradicted[held].sum() > (~contradicted)[held].sum()
+    asked = [entry["row"] for entry in review.history]
+    changed = np.setdiff1d(np.flatnonzero(review.training_labels != given), asked)
+    assert len(changed) > 10
+    review._forget()
+    review._beliefs.corrections_hold = False  # as if they had not
+    np.testing.assert_array_equal(np.delete(review.training_labels, asked), np.delete(given, asked))
+    np.testing.assert_array_equal(review.training_labels[asked], y[asked])
 
 
 def test_with_several_classes_training_follows_all_that_is_known():
@@ -396,8 +437,8 @@ def test_with_several_classes_training_follows_all_that_is_known():
 
 
 def test_training_labels_and_weights_are_those_of_fit():
-    """Where judges are worse than the model (squares of ten columns decide), it is worse off with labels as they read
-    them, although these are better labels: `fit` leaves stray ones alone.
+    """Where judges are worse than the model (squares of ten columns decide), it gains nothing by labels as they read
+    them, although a tenth more of these are right: `train` leaves stray ones alone, and gains.
     """
     X = np.random.default_rng(0).normal(size=(1500, 10))
     size = (X**2).sum(axis=1)
@@ -408,9 +449,9 @@ def test_training_labels_and_weights_are_those_of_fit():
     fitted = review.train(SVC())
     again = SVC().fit(X[:500], review.training_labels, sample_weight=review.training_weights)
     np.testing.assert_array_equal(fitted.predict(X), again.predict(X))
-    assert (review.labels == y[:500]).mean() > (given == y[:500]).mean() + 0.03
-    assert SVC().fit(X[:500], review.labels).score(X[500:], y[500:]) < plain
-    assert fitted.score(X[500:], y[500:]) > plain - 0.01
+    assert (review.labels == y[:500]).mean() > (given == y[:500]).mean() + 0.09
+    assert SVC().fit(X[:500], review.labels).score(X[500:], y[500:]) <= plain
+    assert fitted.score(X[500:], y[500:]) > plain + 0.02
 
 
 def test_floral_gets_its_budget_from_the_answers_unless_set(moons):

@@ -262,6 +262,7 @@ def test_few_texts_leave_the_encoder_as_it_came(texts, tmp_path):
     made, y, given = texts
     review = TextReview(made, given, encoder=Freezing(), random_state=0)
     assert not review.tuned
+    assert "as it came, with a head on its embeddings" in repr(review)
     assert review.fitted_encoder.taught_ is None
     for _ in range(15):
         rows = review.ask(1)

@@ -1,13 +1,13 @@
 """Whose turn it is: disagreements once more, second opinions now and then, skipped rows later."""
 
-from floral_learn.review.page.store import Answer
+from floral_learn.review.page.store import StoredAnswer
 from floral_learn.review.page.turns import LOOKS, SKIPPED_COMES_BACK, Turn, disagreements, own_turn
 
 
 def said(*entries):
     """Answers from (row, label or None or "skip", reviewer)."""
     return [
-        Answer(k + 1, row, "skip" if label == "skip" else "label" if label else "unsure",
+        StoredAnswer(k + 1, row, "skip" if label == "skip" else "label" if label else "unsure",
                None if label in (None, "skip") else label, who, "")
         for k, (row, label, who) in enumerate(entries)
     ]  # fmt: skip

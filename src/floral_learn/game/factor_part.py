@@ -60,6 +60,7 @@ class FactorPart:
         backend = self.backend
         self.kernel, self.dtype, self.start, self.rank = kernel, dtype, start, 0
         self.prepared = None if isinstance(self.X, RowBlocks) else kernel.prepare(self.X, backend, dtype)
+        self.squares: Any = None if self.prepared is None else kernel.squares(self.prepared)
         self.factor = backend.zeros((self.n, rank), backend.dtype(dtype))
         self.left = backend.zeros((self.n,), backend.float64)
         for here, rows in self._tiles():
@@ -82,7 +83,8 @@ class FactorPart:
         self.fresh = backend.zeros((self.n, len(rows)), storage)
         squares = np.zeros(len(rows))
         for here, tile in self._tiles():
-            values = backend.cast(self.kernel(tile, pivots, backend), storage)
+            known_squares = None if self.squares is None else self.squares[here]
+            values = backend.cast(self.kernel(tile, pivots, backend, known_squares), storage)
             if self.rank:
                 values = values - self.factor[here, : self.rank] @ old.T
             squares += backend.numpy((values * values).sum(0))

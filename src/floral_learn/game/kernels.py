@@ -95,14 +95,19 @@ class Kernel:
             X = X.to(backend.device, backend.float64 if X.dtype == backend.float64 else backend.dtype("float32"))
             X = X if self.shift is None else X - backend.array(self.shift, X.dtype)
             return X.to(backend.dtype(dtype)).contiguous()
-        X = np.asarray(X)
-        if self.shift is not None:
-            X = X - self.shift
-        X = np.ascontiguousarray(X, dtype=np.float64 if callable(self.name) else dtype)
+        X, kind = np.asarray(X), np.dtype(np.float64 if callable(self.name) else dtype)
+        if self.shift is None:
+            X = np.ascontiguousarray(X, dtype=kind)
+        else:
+            X = _shifted(X, self.shift, kind)
         return X if callable(self.name) else backend.array(X)
 
-    def __call__(self, A: Any, B: Any, backend: NumpyBackend) -> Array:
-        """Kernel values between prepared rows, as an array of `backend`."""
+    def squares(self, A: Any) -> Any:
+        """What `__call__` needs of the rows `A` alone, for those who ask it many times; None for most kernels."""
+        return self.gamma * _squares(A) if self.name == "rbf" else None
+
+    def __call__(self, A: Any, B: Any, backend: NumpyBackend, squares: Any = None) -> Array:
+        """Kernel values between prepared rows, as an array of `backend`; `squares` are those of `A`, if at hand."""
         if callable(self.name):
             values = np.asarray(self.name(A, B), dtype=np.float64)
             if values.shape != (A.shape[0], B.shape[0]):
@@ -118,8 +123,8 @@ class Kernel:
             inner = A @ B.T
         if self.name == "rbf":
             inner *= 2 * self.gamma
-            inner -= backend.array(self.gamma * _squares(A))[:, None]
-            inner -= backend.array(self.gamma * _squares(B))[None, :]
+            inner -= backend.array(self.squares(A) if squares is None else squares)[:, None]
+            inner -= backend.array(self.squares(B))[None, :]
             return backend.exp_(inner.clip(None, 0) if backend.name == "torch" else np.minimum(inner, 0, out=inner))
         if self.name == "linear":
             return inner
@@ -145,6 +150,14 @@ class Kernel:
             return backend.xp.cdist(A, B, p=1)
         A, B = _host(A, backend), _host(B, backend)
         return backend.array(manhattan_distances(A, B).astype(A.dtype, copy=False))
+
+
+def _shifted(X: np.ndarray, shift: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """`X` - `shift` in `dtype`, a few rows at a time: no copy in the type of X is made."""
+    out, step = np.empty(X.shape, dtype), max(1, 2**16 // max(X.shape[1], 1))
+    for start in range(0, len(X), step):
+        out[start : start + step] = X[start : start + step] - shift
+    return out
 
 
 def _host(X: Any, backend: NumpyBackend) -> Any:

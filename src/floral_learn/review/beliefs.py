@@ -99,6 +99,25 @@ class Beliefs:
         return _true_classes(self.data, self.answers, by_region)
 
     @cached_property
+    def contradicted(self) -> np.ndarray:
+        """Whether a believed answer contradicts the label, of each row that the posterior has evidence on, (m,)."""
+        said, codes = self.answers.settled, self.data.codes
+        return np.array([said.get(row, codes[row]) != codes[row] for row in self.posterior.at.tolist()], dtype=bool)
+
+    @cached_property
+    def corrections_hold(self) -> bool:
+        """Whether labels that the other answers alone would correct turn out wrong more often than right.
+
+        Each answered row in turn is held out: what the review does to rows that nobody was asked about is tried on rows
+        whose answers are known. Groups are evidence of their own, and need no answers.
+        """
+        if self.data.groups is not None:
+            return True
+        several = self.data.n_classes > 2
+        chance = self.posterior.left_out() if several else self.posterior.left_out_by_region()
+        return int(self.contradicted[chance > 0.5].sum()) > int((~self.contradicted)[chance > 0.5].sum())
+
+    @cached_property
     def labels(self) -> np.ndarray:
         """Class numbers of the corrected labels, (n,); before any answer only groups speak against labels."""
         if not self.has_evidence:
@@ -147,7 +166,8 @@ def read_classes(belief: np.ndarray, codes: np.ndarray, free: np.ndarray) -> np.
         short = int(belief[:, c].sum()) - int((read == c).sum())
         rows = np.flatnonzero(may_stay & (codes == c))
         read[rows[np.argsort(-belief[rows, c], kind="stable")[: max(0, short)]]] = c
-    return read if len(np.unique(read)) > 1 else codes
+    # one class is nothing to learn from: rows that nobody has answered stay as given then
+    return read if len(np.unique(read)) > 1 else np.where(free, codes, read)
 
 
 def _learned_errors(data: ReviewData, answers: Answers) -> dict[str, float]:

@@ -40,7 +40,7 @@ from floral_learn.review.rows import (
     values_at_a_time,
 )
 from floral_learn.review.rules import RULES
-from floral_learn.review.training import Choice, checked_model, fit_reviewed, training_set
+from floral_learn.review.training import Choice, checked_model, fit_or_constant, fit_reviewed, training_set
 from floral_learn.review.wrong_share import WrongShare, enough_answers, estimated_share
 from floral_learn.tables.frames import frame_from_parts, frame_parts, is_frame
 from floral_learn.tables.rows import read_rows, stack_rows
@@ -324,11 +324,13 @@ class LabelReview(Shown):
     def train(self, estimator: Any, *, weighted: bool = True) -> Any:
         """A fitted clone of any scikit-learn classifier, trained on the labels that the answers confirm or correct.
 
-        Labels in regions that answers show to be flipped are corrected. A stray label that only its neighbours
-        contradict stays as given (of two classes), though `labels` may read it otherwise: most classifiers bear such
-        labels better than corrections by another model. Answered and trusted rows are ``trusted`` where fit takes that;
-        a FLORAL ``budget`` that still has its default becomes the share of rows that are still in doubt (right with
-        less than 70 %), at most 5 %. Without answers and groups this is a plain fit.
+        As long as no answer contradicts a label, this is a plain fit. After that rows in doubt weigh less, and labels
+        in regions that answers show to be flipped are corrected, if such corrections would have been right on the
+        answered rows, each held out in turn. A stray label that only its neighbours contradict stays as given (of two
+        classes), though `labels` may read it otherwise: most classifiers bear such labels better than corrections by
+        another model. Answered and trusted rows are ``trusted`` where fit takes that; a FLORAL ``budget`` that still
+        has its default becomes the share of rows that are still in doubt (right with less than 70 %), at most 5 %.
+        `groups` are evidence of their own, and need no answers.
 
         Parameters
         ----------
@@ -339,8 +341,11 @@ class LabelReview(Shown):
         """
         if weighted not in (True, False):
             raise ValueError(f"weighted={weighted!r} must be True or False")
-        every = np.arange(len(self.given))
-        return self._train_on(checked_model(estimator, "estimator"), every, weighted=weighted)
+        checked_model(estimator, "estimator")
+        if len(read := np.unique(self.training_labels)) < 2:
+            words = f"every label is read as {read[0]!s}"
+            raise ValueError(f"training needs two classes, and {words}; answer other rows first")
+        return self._train_on(estimator, np.arange(len(self.given)), weighted=weighted)
 
     def accuracy(self, estimator: Any, *, confidence: float = 0.95, reviewed: bool = True) -> Accuracy:
         """An interval for the accuracy of `train(estimator)` on rows like these, counted on rows kept out of it.
@@ -368,7 +373,7 @@ class LabelReview(Shown):
             if reviewed:
                 model = blind._train_on(estimator, train)
             else:
-                model = clone(estimator).fit(self._rows.take(train), self.given[train])
+                model = fit_or_constant(clone(estimator), self._rows.take(train), self.given[train])
             guess = model.predict(self._rows.take(rows))
             for row, label in zip(rows, guess, strict=True):
                 code = agreed[row]

@@ -199,6 +199,10 @@ class Posterior:
         own = self.own(self.at)
         return self.weights @ (own + (1 - 2 * own) * self.sites.left_out)
 
+    def left_out_by_region(self) -> np.ndarray:
+        """`by_region` of each answered row, (m,), by the other answers alone."""
+        return self.weights @ (self.sites.left_out * (1 - self.own(self.at)))
+
     def _blockwise(self, at: np.ndarray, values: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         step = max(1, self.problem.rows.at_a_time // (len(self.components) * (len(self.at) + 1)))
         parts = [values(at[start : start + step]) for start in range(0, len(at), step)]

@@ -198,6 +198,10 @@ class TextReview(LabelReview):
         review.encoder = _checked(encoder)
         return review
 
+    def _facts(self) -> dict[str, str]:
+        how = "fine-tuned on the labels" if self.tuned else "as it came, with a head on its embeddings"
+        return super()._facts() | {"encoder": how}
+
     def _restore(self, state: dict[str, Any]) -> None:
         if "texts" not in state:
             raise saving.ModelFileError("it holds a LabelReview, not a TextReview")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
 from sklearn.model_selection import KFold
 from sklearn.pipeline import Pipeline
 
@@ -26,12 +27,20 @@ _DOUBTFUL = 0.7  # rows read right with less are what FLORAL's attacker may flip
 
 
 def training_set(beliefs: Beliefs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Class numbers and weights to train with, and which rows are in doubt, three arrays (n,)."""
+    """Class numbers and weights to train with, and which rows are in doubt, three arrays (n,).
+
+    No more is done than answers bear out: as long as none contradicts a label, labels stay and count alike; rows that
+    nobody was asked about are corrected only where that would have been right on those that were (`corrections_hold`).
+    Chosen on 500 rows of the development sets of benchmarks/questions.py: with ten to fifty answers this took the worst
+    harm behind logistic regression from -0.048 to -0.021, and behind a forest on clean labels from -0.023 to none.
+    """
     codes, every = beliefs.data.codes, beliefs.label_probability
     weights = np.ones(len(codes))
-    if beliefs.has_evidence:
+    if beliefs.data.groups is not None or beliefs.contradicted.any():
         acted = beliefs.from_answers
         read = read_classes(acted, codes, beliefs.free)
+        if not beliefs.corrections_hold:
+            read = np.where(beliefs.free, codes, read)
         weights = training_weights(acted, read, codes, every, len(beliefs.answers))
         codes = read
     return codes, weights, every[np.arange(len(codes)), codes] < _DOUBTFUL
@@ -92,6 +101,13 @@ def fit_reviewed(
         extra[prefix + "sample_weight"] = weights
     if "trusted" in takes:
         extra[prefix + "trusted"] = trusted
+    return fit_or_constant(model, X, labels, **extra)
+
+
+def fit_or_constant(model: Any, X: Any, labels: np.ndarray, **extra: Any) -> Any:
+    """`model` fitted; where all labels are alike, as may be where rows are held out, a model that always says so."""
+    if len(np.unique(labels)) < 2:
+        return DummyClassifier(strategy="most_frequent").fit(X, labels)
     return model.fit(X, labels, **extra)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from floral_learn.files.file_sets import write_set
 from floral_learn.review.evidence import review_evidence
 from floral_learn.review.page import words
-from floral_learn.review.page.store import Answer
+from floral_learn.review.page.store import StoredAnswer
 from floral_learn.tables.csv_cells import csv_bytes
 from floral_learn.tables.table_files import table_suffix
 
@@ -42,7 +42,7 @@ class Outputs:
     encoder: Any
     rows: Any
 
-    def write(self, review: Any, answers: Sequence[Answer]) -> list[dict[str, str]]:
+    def write(self, review: Any, answers: Sequence[StoredAnswer]) -> list[dict[str, str]]:
         """Write all files, all or none; returns their names and what they are.
 
         Everything is made, the model included, before the first file takes its place.
@@ -106,7 +106,7 @@ def check_folder(out: Path, source: Path) -> None:
             raise ValueError(f"{source} would be overwritten by {name}; use another --out")
 
 
-def decisions(answers: Sequence[Answer], rows: Any) -> bytes:
+def decisions(answers: Sequence[StoredAnswer], rows: Any) -> bytes:
     """Every answer that stands, the latest of each reviewer on each row, as ``floral audit apply`` reads them."""
     latest = {(answer.row, answer.reviewer): answer for answer in answers if answer.kind != "skip"}
     header = ["row", "id", "given", "decision", "label", "reviewer", "time", "given_label_seen"]
@@ -121,7 +121,7 @@ def decisions(answers: Sequence[Answer], rows: Any) -> bytes:
     return csv_bytes(header, lines)
 
 
-def changes(review: Any, answers: Sequence[Answer], rows: Any) -> bytes:
+def changes(review: Any, answers: Sequence[StoredAnswer], rows: Any) -> bytes:
     """Every label that is read otherwise than it was given."""
     told = {answer.row for answer in answers if answer.kind == "label"}
     labels, wrong = review.labels, review.wrong_probability
@@ -135,7 +135,7 @@ def changes(review: Any, answers: Sequence[Answer], rows: Any) -> bytes:
 
 
 def report(
-    review: Any, answers: Sequence[Answer], rows: Any, groups: np.ndarray | None, notes: Sequence[str], title: str
+    review: Any, answers: Sequence[StoredAnswer], rows: Any, groups: np.ndarray | None, notes: Sequence[str], title: str
 ) -> str:
     """The audit's page with the review's own evidence: the score is the probability that a label is wrong.
 
@@ -199,7 +199,7 @@ def report(
     return render(found, title=title, frame=rows.frame, notes=list(notes), lead=lead)
 
 
-def _decision(answer: Answer, given: str) -> str:
+def _decision(answer: StoredAnswer, given: str) -> str:
     if answer.label is None:
         return "unsure"
     return "right" if answer.label == given else "wrong"

@@ -21,7 +21,7 @@ from floral_learn.review.page import words
 from floral_learn.review.page.known import describe
 from floral_learn.review.page.outputs import Outputs
 from floral_learn.review.page.shown_rows import ShownRows
-from floral_learn.review.page.store import FILE, KINDS, Answer, AnswerStore
+from floral_learn.review.page.store import FILE, KINDS, AnswerStore, StoredAnswer
 from floral_learn.review.page.turns import Desk, Turn, disagreements, own_turn, spoken
 
 PATIENCE = 0.15  # seconds to wait for a question that knows the last answer, before one that does not is shown
@@ -99,7 +99,7 @@ class ReviewSession:
         self.files: dict[str, Any] = {"state": "none", "files": []}
         self.broken: str | None = None
         self._answers = self.store.active()
-        self._applied: list[Answer] = []  # answers that the review has heard
+        self._applied: list[StoredAnswer] = []  # answers that the review has heard
         self._desks: dict[str, Desk] = {}
         self._change = 0  # counts answers and undos
         self._known_at = -1
@@ -154,7 +154,9 @@ class ReviewSession:
             turn, answers = desk.shown, self._answers
         return self._card(turn, answers)
 
-    def answer(self, *, reviewer: str, request: str, row: int, kind: str, label: str | None, seen: bool) -> Answer:
+    def answer(
+        self, *, reviewer: str, request: str, row: int, kind: str, label: str | None, seen: bool
+    ) -> StoredAnswer:
         """Store an answer to the question before `reviewer`; when this returns it is on the disk."""
         if kind not in KINDS:
             raise Refused(f"kind {kind!r} is none of {', '.join(KINDS)}")
@@ -174,7 +176,7 @@ class ReviewSession:
                 self._take_ahead(desk, reviewer, desk.ahead.get(label))
         return said
 
-    def undo(self, *, reviewer: str, request: str) -> Answer:
+    def undo(self, *, reviewer: str, request: str) -> StoredAnswer:
         """Take the reviewer's last answer back; its row is the question again."""
         with self._room:
             desk = self._desk(reviewer)
@@ -219,7 +221,7 @@ class ReviewSession:
             self.files = {"state": "writing", "files": []}
             self._room.notify_all()
 
-    def _card(self, turn: Turn, answers: Sequence[Answer]) -> dict[str, Any]:
+    def _card(self, turn: Turn, answers: Sequence[StoredAnswer]) -> dict[str, Any]:
         if turn.row < 0:
             return {"row": -1, "reason": turn.reason}
         said = latest_answers(spoken(answers))
@@ -236,7 +238,7 @@ class ReviewSession:
             **card, "given": str(self.rows.labels[turn.row]), "reason": turn.reason, "why": why, "others": others
         }  # fmt: skip
 
-    def _disagreements(self, answers: Sequence[Answer]) -> list[dict[str, Any]]:
+    def _disagreements(self, answers: Sequence[StoredAnswer]) -> list[dict[str, Any]]:
         return [
             {
                 "row": row,
@@ -315,7 +317,7 @@ class ReviewSession:
                 self._stop = True
                 self._room.notify_all()
 
-    def _catch_up(self, answers: Sequence[Answer]) -> None:
+    def _catch_up(self, answers: Sequence[StoredAnswer]) -> None:
         """Bring the review to `answers`: what was undone since is undone, what is new is answered."""
         wanted, same = spoken(answers), 0
         while same < min(len(wanted), len(self._applied)) and wanted[same].id == self._applied[same].id:
@@ -336,7 +338,7 @@ class ReviewSession:
         return None
 
     def _choose(
-        self, reviewer: str, answers: Sequence[Answer], taken: Collection[int], shown: Turn | None
+        self, reviewer: str, answers: Sequence[StoredAnswer], taken: Collection[int], shown: Turn | None
     ) -> Turn | None:
         used = {*taken, *([shown.row] if shown is not None else [])}
         if (turn := own_turn(answers, reviewer, used)) is not None:
@@ -348,7 +350,7 @@ class ReviewSession:
         left = [row for row in again if row not in told and row not in used]
         return Turn(left[0], "skipped") if left else None
 
-    def _lay(self, name: str, answers: Sequence[Answer], change: int) -> None:
+    def _lay(self, name: str, answers: Sequence[StoredAnswer], change: int) -> None:
         with self._room:
             desk = self._desks[name]
             taken, shown = self._taken(name), desk.shown
@@ -360,7 +362,7 @@ class ReviewSession:
                 desk.ready_after = change
             self._room.notify_all()
 
-    def _look_ahead(self, answers: Sequence[Answer], change: int) -> None:
+    def _look_ahead(self, answers: Sequence[StoredAnswer], change: int) -> None:
         """While a reviewer reads a question, work out the next one for each answer to it."""
         with self._room:
             name, desk = next(((n, d) for n, d in self._desks.items() if self._may_look_ahead(d)), (None, None))
@@ -405,7 +407,7 @@ class ReviewSession:
             self._known_at = change
             self._room.notify_all()
 
-    def _write(self, answers: Sequence[Answer]) -> None:
+    def _write(self, answers: Sequence[StoredAnswer]) -> None:
         try:
             files = {"state": "written", "files": self._write_files(answers), "answers": len(spoken(answers))}
         except Exception as error:
@@ -414,11 +416,11 @@ class ReviewSession:
         with self._room:
             self.files = files
 
-    def _write_files(self, answers: Sequence[Answer]) -> list[dict[str, str]]:
+    def _write_files(self, answers: Sequence[StoredAnswer]) -> list[dict[str, str]]:
         outputs = Outputs(self.out, self.path, self.table, self.encoder, self.rows)
         return outputs.write(self.review, answers)
 
 
-def _vote(answer: Answer) -> dict[str, Any]:
+def _vote(answer: StoredAnswer) -> dict[str, Any]:
     said = answer.label if answer.kind == "label" else "not sure"
     return {"reviewer": answer.reviewer, "label": said, "time": answer.time}

@@ -38,8 +38,8 @@ class StoreError(OSError):
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What one reviewer said about one row.
+class StoredAnswer:
+    """What one reviewer said about one row, as the file holds it: a skip, and a label as text, too.
 
     Attributes
     ----------
@@ -181,7 +181,7 @@ class AnswerStore:
         label: str | None,
         reviewer: str,
         seen: bool = False,
-    ) -> Answer:
+    ) -> StoredAnswer:
         """Store one answer; the same `request` again (a repeated message) gives the answer that is there."""
         with self._lock, self._transaction():
             said = self._base.execute("SELECT * FROM answers WHERE request = ?", (request,)).fetchone()
@@ -192,7 +192,7 @@ class AnswerStore:
                 said = (cursor.lastrowid, *values)
         return _answer(said, self.path)
 
-    def undo(self, *, request: str, reviewer: str) -> Answer | None:
+    def undo(self, *, request: str, reviewer: str) -> StoredAnswer | None:
         """Take back the reviewer's last answer that stands, and return it; None where there is none."""
         with self._lock, self._transaction():
             done = "SELECT answers.* FROM answers JOIN undone ON answers.id = undone.answer WHERE undone.request = ?"
@@ -207,12 +207,12 @@ class AnswerStore:
                     self._base.execute("INSERT INTO undone VALUES (?, ?, ?)", (said[0], request, now()))
         return None if said is None else _answer(said, self.path)
 
-    def find(self, request: str) -> Answer | None:
+    def find(self, request: str) -> StoredAnswer | None:
         """The answer that came with `request`, undone or not."""
         found = self._rows("SELECT * FROM answers WHERE request = ?", request)
         return _answer(found[0], self.path) if found else None
 
-    def active(self) -> list[Answer]:
+    def active(self) -> list[StoredAnswer]:
         """All answers that were not undone, in the order in which they came."""
         query = "SELECT * FROM answers WHERE id NOT IN (SELECT answer FROM undone) ORDER BY id"
         return [_answer(said, self.path) for said in self._rows(query)]
@@ -272,13 +272,13 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _answer(said: tuple, path: Path) -> Answer:
+def _answer(said: tuple, path: Path) -> StoredAnswer:
     number, _, row, kind, label, reviewer, time, seen = said
     words = [text for text in (label, reviewer, time) if text is not None]
     fits = type(row) is int and 0 <= row < 2**53 and kind in KINDS and (kind == "label") == (label is not None)
     if not fits or not all(isinstance(text, str) for text in words) or type(seen) is not int:
         raise StoreError(f"{path} is damaged: answer {number} is not one that floral review stores")
-    return Answer(number, row, kind, label, reviewer, time, bool(seen))
+    return StoredAnswer(number, row, kind, label, reviewer, time, bool(seen))
 
 
 def _is_seed(value: Any) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from floral_learn.review.answers import latest_answers
-from floral_learn.review.page.store import Answer
+from floral_learn.review.page.store import StoredAnswer
 
 SECOND_OPINION_EVERY = 8  # of a reviewer's questions, where there are two or more reviewers
 SKIPPED_COMES_BACK = 10  # questions after which a skipped row is asked again
@@ -38,12 +38,12 @@ class Desk:
     seen_at: float = field(default_factory=time.monotonic)
 
 
-def spoken(answers: Sequence[Answer]) -> list[Answer]:
+def spoken(answers: Sequence[StoredAnswer]) -> list[StoredAnswer]:
     """Without the skips, which say nothing."""
     return [answer for answer in answers if answer.kind != "skip"]
 
 
-def disagreements(answers: Sequence[Answer]) -> dict[int, dict[str, Answer]]:
+def disagreements(answers: Sequence[StoredAnswer]) -> dict[int, dict[str, StoredAnswer]]:
     """Rows on which two reviewers name different labels, with the latest answer of each."""
     return {
         row: said
@@ -52,13 +52,13 @@ def disagreements(answers: Sequence[Answer]) -> dict[int, dict[str, Answer]]:
     }
 
 
-def own_turn(answers: Sequence[Answer], reviewer: str, taken: Collection[int] = ()) -> Turn | None:
+def own_turn(answers: Sequence[StoredAnswer], reviewer: str, taken: Collection[int] = ()) -> Turn | None:
     """The row that `reviewer` should see before the next new question; None where the next new question is due.
 
     Examples
     --------
-    >>> ann = Answer(1, 7, "label", "yes", "ann", "")
-    >>> bob = Answer(2, 7, "label", "no", "bob", "")
+    >>> ann = StoredAnswer(1, 7, "label", "yes", "ann", "")
+    >>> bob = StoredAnswer(2, 7, "label", "no", "bob", "")
     >>> own_turn([ann, bob], "ann")
     Turn(row=7, reason='disagreement', others=0)
     >>> own_turn([ann, bob], "bob") is None
@@ -84,7 +84,7 @@ def own_turn(answers: Sequence[Answer], reviewer: str, taken: Collection[int] = 
 
 
 def _second_opinion(
-    latest: dict[int, dict[str, Answer]], mine: Sequence[Answer], reviewer: str, away: Collection[int]
+    latest: dict[int, dict[str, StoredAnswer]], mine: Sequence[StoredAnswer], reviewer: str, away: Collection[int]
 ) -> Turn | None:
     told = spoken(mine)
     open_rows = [
