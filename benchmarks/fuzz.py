@@ -24,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 import zipfile
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -395,7 +396,11 @@ def one_part(name, scale, seed):
     """Title -> Count of one part, and the seconds that it took."""
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="floral-fuzz-") as folder:
-        made = PARTS[name](cases.seeded(f"{seed} {name}"), scale, Path(folder))
+        try:
+            made = PARTS[name](cases.seeded(f"{seed} {name}"), scale, Path(folder))
+        except Exception:  # one part that cannot be run does not take the counts of the others with it
+            made = {name: Count()}
+            made[name].fail(f"the part ended: {traceback.format_exc()[-1500:]}")
     return made, time.perf_counter() - started
 
 

@@ -120,7 +120,7 @@ def retyped(rng, array):
     if kind == 0:
         return np.full(array.shape, 2**40 if array.dtype.kind in "iu" else 1e300).astype(array.dtype)
     if kind == 1:
-        return np.full(array.shape, -1000).astype(array.dtype) if array.dtype.kind in "if" else array[:0]
+        return np.full(array.shape, -1000).astype(array.dtype) if array.dtype.kind in "if" else np.atleast_1d(array)[:0]
     if kind == 2:
         return np.full(array.shape, np.nan)
     if kind == 3:
