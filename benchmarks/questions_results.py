@@ -10,6 +10,7 @@ people stand between the two markers of the page, and are kept.
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import re
 from collections import defaultdict
@@ -85,6 +86,8 @@ def main() -> None:
     cases = next(path for path in (given.run / "cases.jsonl", folder / "cases.jsonl") if path.exists()).read_text()
     found.write(frame, folder, note)
     (folder / "card.md").unlink()  # it is part of the page
+    write_atomically(folder / "cells.csv.gz", gzip.compress((folder / "cells.csv").read_bytes(), 9, mtime=0))
+    (folder / "cells.csv").unlink()
     write_atomically(folder / "cases.jsonl", cases)
     lines = [json.loads(line) for line in cases.splitlines()]
     write_atomically(page, "\n".join(_page(frame, lines, note, _kept(page))) + "\n")
@@ -136,7 +139,7 @@ def _page(frame: pd.DataFrame, cases: list[dict[str, Any]], note: dict[str, Any]
         "",
         card_text(frame).rstrip(),
         "",
-        "All cells: [cells.csv](questions/cells.csv).",
+        "All cells: [cells.csv.gz](questions/cells.csv.gz).",
         "",
         "## Cases beside the cells",
         "",

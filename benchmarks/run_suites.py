@@ -146,11 +146,15 @@ def tables(args: argparse.Namespace) -> int:
 
 
 def with_fewer_colours(source: Path, target: Path) -> None:
-    """A picture of lines and letters needs no more than 128 colours, and a repository keeps it for ever."""
+    """A picture of lines and letters needs no more than 256 colours, and a repository keeps it for ever.
+
+    The palette covers the whole range of colours, so that no two lines become one.
+    """
     from PIL import Image
 
     with Image.open(source) as picture:
-        picture.convert("RGB").quantize(128, dither=Image.Dither.NONE).save(target, optimize=True)
+        few = picture.convert("RGB").quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+        few.save(target, optimize=True)
 
 
 def summary(args: argparse.Namespace) -> int:

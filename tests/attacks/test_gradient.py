@@ -10,7 +10,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
-from floral_learn.attacks import Gradient, gradient_torch, poison
+from floral_learn.attacks import Gradient, poison
+from floral_learn.attacks.gradient import require_torch
 from floral_learn.base.extras import install_line
 
 
@@ -95,7 +96,7 @@ def test_without_torch_the_message_names_the_install_line(monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", no_torch)
     with pytest.raises(ImportError, match=re.escape(install_line("torch"))):
-        gradient_torch.require_torch()
+        require_torch()
 
 
 class TestTorch:

@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 
 from floral_bench.mlp import NeuralNetClassifier, PGDNeuralNetClassifier  # noqa: E402
 from floral_learn import poison  # noqa: E402
-from floral_learn.attacks.gradient_torch import module_gradients  # noqa: E402
+from floral_learn.attacks.gradient import module_gradients  # noqa: E402
 from floral_learn.base.extras import install_line  # noqa: E402
 from floral_learn.base.validation import generator  # noqa: E402
 from floral_learn.neural.batched_mlp import MLPSettings, train_mlps  # noqa: E402

@@ -13,9 +13,6 @@ from floral_bench.reporting import summary
 from floral_bench.reporting.environment import DIRTY, environment, publishable
 from floral_bench.reporting.making import (
     Making,
-    beside_merged,
-    keep_parts,
-    kept_parts,
     makings,
     one_commit,
     typed,
@@ -94,9 +91,6 @@ def test_what_a_run_did_is_kept_beside_its_rows_cell_by_cell(tmp_path):
         (3, 3.0, "abc1234"),
         (1, 4.0, "def5678"),
     ]
-    merged = keep_parts(parts, beside_merged(tmp_path / "records.csv.gz"))
-    assert merged.name == "records.making.json"
-    assert kept_parts(merged) == parts
 
 
 def test_rows_of_two_commits_do_not_meet_in_one_file(tmp_path):
@@ -117,8 +111,6 @@ def test_rows_of_two_commits_do_not_meet_in_one_file(tmp_path):
         kept.unlink()
     with pytest.raises(ValueError, match="abc1234"):  # published rows have run.json alone
         one_commit(rows, later)
-    with pytest.raises(ValueError, match="no note of a run"):
-        keep_parts([], tmp_path / "parts.json")
 
 
 def test_every_folder_of_results_has_a_note():

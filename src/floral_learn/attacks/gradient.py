@@ -1,17 +1,25 @@
-"""Gradient attack: flip the rows whose loss is most sensitive to their input."""
+"""Gradient attack: flip the rows whose loss is most sensitive to their input.
 
+Gradients of kernel SVMs and logistic models are written out; those of a torch module are taken by torch, which is
+imported only where a module is given.
+"""
+
+import sys
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 from sklearn.utils import check_array
 
+from floral_learn.base.extras import install_line
+
 from .base import Problem, RankingAttack
-from .gradient_closed_form import SMOOTH_KERNELS, linear_softmax, svc_decision
-from .gradient_torch import is_module, module_gradients
 from .surrogates import fresh
+
+SMOOTH_KERNELS = ("rbf", "linear", "poly", "sigmoid")
 
 
 @dataclass
@@ -116,3 +124,88 @@ class Gradient(RankingAttack):
         if self.loss == "hinge":
             return (margin < 1).astype(float)
         return np.exp(-np.logaddexp(0.0, margin))
+
+
+def svc_decision(model: SVC, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return f (n,) and grad f (n, d) of a fitted binary SVC, f(x) = sum_j c_j k(x, x_j) + b.
+
+    rbf      grad k = -2 gamma k (x - x_j)           linear   grad k = x_j
+    poly     grad k = degree gamma (gamma x'x_j + coef0)^(degree - 1) x_j
+    sigmoid  grad k = gamma (1 - k^2) x_j
+    """
+    support, weights, gamma = model.support_vectors_, model.dual_coef_[0], model._gamma
+    values = model.decision_function(X)
+    if model.kernel == "linear":
+        return values, np.broadcast_to(weights @ support, X.shape)
+    if model.kernel == "rbf":
+        pulls = rbf_kernel(X, support, gamma=gamma) * weights
+        return values, -2 * gamma * (X * pulls.sum(axis=1, keepdims=True) - pulls @ support)
+    inner = gamma * (X @ support.T) + model.coef0
+    if model.kernel == "poly":
+        return values, (model.degree * gamma * inner ** (model.degree - 1) * weights) @ support
+    return values, (gamma * (1 - np.tanh(inner) ** 2) * weights) @ support
+
+
+def linear_softmax(model: LogisticRegression, X: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Return (n, d) gradients of the cross entropy: W'(p - onehot(y))."""
+    residual = model.predict_proba(X)
+    residual[np.arange(len(codes)), codes] -= 1.0
+    return residual @ model.coef_
+
+
+def is_module(candidate: Any) -> bool:
+    """Whether ``candidate`` is a torch module, without importing torch for those who have none."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(candidate, torch.nn.Module)
+
+
+def require_torch() -> Any:
+    """Return torch, or say how to install it."""
+    try:
+        import torch
+    except ImportError as error:
+        raise ImportError(f"gradients of a network need torch: {install_line('torch')}") from error
+    return torch
+
+
+def module_gradients(
+    module: Any, X: np.ndarray, codes: np.ndarray, n_classes: int, batch_size: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return |d loss_i / d x_i| (n,) and logits (n, M) of ``module`` at rows ``X`` (n, ...) with labels ``codes``.
+
+    The loss is cross entropy; one logit means the log-odds of class 1. Parameters, their gradients and the
+    training mode of the module are left as they were.
+    """
+    torch = require_torch()
+    if batch_size < 1:
+        raise ValueError(f"batch_size={batch_size!r} must be at least 1")
+    reference = next(module.parameters(), None)
+    device = reference.device if reference is not None else torch.device("cpu")
+    dtype = reference.dtype if reference is not None else torch.get_default_dtype()
+    training = module.training
+    norms, logits = [], []
+    module.eval()
+    try:
+        for start in range(0, len(X), batch_size):
+            rows = torch.tensor(X[start : start + batch_size], dtype=dtype, device=device).requires_grad_()
+            labels = torch.as_tensor(codes[start : start + batch_size], device=device)
+            with torch.enable_grad():
+                scores = _two_columns(module(rows), n_classes, len(rows))
+                # rows do not see each other in eval mode: the gradient of the sum is every row's own
+                loss = torch.nn.functional.cross_entropy(scores, labels, reduction="sum")
+                (gradient,) = torch.autograd.grad(loss, rows)
+            norms.append(gradient.flatten(1).norm(dim=1).detach().double().cpu().numpy())
+            logits.append(scores.detach().double().cpu().numpy())
+    finally:
+        module.train(training)
+    return np.concatenate(norms), np.concatenate(logits)
+
+
+def _two_columns(output: Any, n_classes: int, n: int) -> Any:
+    """Return (n, M) logits; a single log-odds column becomes (0, f)."""
+    if output.ndim == 1 or (output.ndim == 2 and output.shape[1] == 1):
+        odds = output.reshape(-1)
+        output = odds.new_zeros(len(odds), 2).index_copy(1, odds.new_ones(1).long(), odds[:, None])
+    if tuple(output.shape) != (n, n_classes):
+        raise ValueError(f"the module gives logits of shape {tuple(output.shape)}, expected ({n}, {n_classes})")
+    return output

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from floral_bench.reporting.results import Place, Results
+from floral_bench.reporting.results import Results
 from floral_learn.files.atomic_files import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# name in a suite -> module with `draw(results) -> Figure`
+# names in a suite: functions of `lines` and of `plane`, which take results and return a figure
+IN_THE_PLANE = ("recovery", "boundaries", "datasets")
 FIGURES = (
-    "rounds", "security", "sensitivity", "recovery", "boundaries", "datasets", "stability", "epochs", "heads",
-    "imdb", "imdb_heads", "overlap",
+    "rounds", "security", "sensitivity", *IN_THE_PLANE, "stability", "epochs", "heads", "imdb", "imdb_heads",
+    "overlap",
 )  # fmt: skip
 
 CAPTIONS = {
@@ -39,8 +39,10 @@ CAPTIONS = {
 
 def draw(name: str, results: Results) -> Figure:
     """The figure `name` of a suite's results."""
-    function: Callable[[Results], Figure] = import_module(f"{__name__}.{name}").draw
-    return function(results)
+    if name not in FIGURES:
+        raise ValueError(f"unknown figure {name!r}; known: {', '.join(FIGURES)}")
+    module = import_module(f"{__name__}.{'plane' if name in IN_THE_PLANE else 'lines'}")
+    return getattr(module, name)(results)
 
 
 def write_figures(results: Results, folder: Path) -> list[Path]:
@@ -57,14 +59,6 @@ def write_figures(results: Results, folder: Path) -> list[Path]:
             if not figure.axes:
                 continue
             stream = io.BytesIO()
-            figure.savefig(stream, format="png", dpi=160, bbox_inches="tight")
+            figure.savefig(stream, format="png", dpi=120, bbox_inches="tight")
             written.append(write_atomically(folder / f"{name}.png", stream.getvalue()))
     return written
-
-
-def budget_of_level(results: Results, place: Place) -> str:
-    """The configuration whose B is nearest to the number of poisoned labels."""
-    from floral_bench.cell_data import load
-    from floral_bench.reporting.details import nearest_config
-
-    return nearest_config(results, place, place.level / 100 * len(load(results.suite.data[0]).y_train))

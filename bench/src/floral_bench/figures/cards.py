@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from floral_bench.crowds.card import OURS, complete, groups
 from floral_bench.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, YELLOW
-from floral_bench.questions.card import score_card
+from floral_bench.questions.card import GROUPS, score_card
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +31,7 @@ def draw_questions(frame: pd.DataFrame) -> Figure:
     """
     card = score_card(frame[(frame["level"] > 0) & (frame["wrong_answers"] == 0)])
     card = card[(card["order"] == "review") | (card["reading"] == "fixed only")]
-    groups = list(dict.fromkeys(card["group"]))
+    groups = [name for name in GROUPS if name in set(card["group"])]
     figure = Figure(figsize=(2.5 * len(groups) + 1.5, 4.2), layout="constrained")
     panels = figure.subplots(1, len(groups), squeeze=False)[0]
     handles: dict[str, Any] = {}
@@ -89,7 +89,7 @@ def _style(order: str, reading: str) -> dict[str, Any]:
     return {
         "color": _COLOURS.get(order, GREY),
         "linestyle": dashes,
-        "linewidth": 2.2 if main else 1.1,
+        "linewidth": 2.2 if main else 1.4,
         "zorder": 5 if main else 3,
     }
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ANSWERS = tuple(mark for mark in MARKS if mark >= 10)
 SMALL_GAP = 0.02  # cells in which poison took less than this are counted under harm
 KEY = ["data", "attack", "level", "split"]
-_GROUPS = ("tables", "uneven or overlapping", "small sets", "several classes")
+GROUPS = ("tables", "uneven or overlapping", "small sets", "several classes")
 RECOVERED = {10: 0.40, 20: 0.60, 50: 0.75, 100: 0.85}  # goals, set before anything was measured
 MEAN_HARM, WORST_HARM = -0.005, -0.03  # at every number of answers; from 20 answers on
 
@@ -39,7 +39,7 @@ def question_frame(cells: Sequence[Cell], store: Store, metric: str = "accuracy"
             rows.append((key, config, int(statistic), value))
     found = []
     place = {key: number for number, key in enumerate(by_key)}  # the suite's order, whatever ran first
-    rows.sort(key=lambda row: (_GROUPS.index(group_of(by_key[row[0]].data.name)), place[row[0]]))
+    rows.sort(key=lambda row: (GROUPS.index(group_of(by_key[row[0]].data.name)), place[row[0]]))
     for key, reading, answers, value in rows:
         cell, options = by_key[key], dict(by_key[key].method.params)
         found.append(

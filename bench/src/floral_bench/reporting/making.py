@@ -110,28 +110,6 @@ def write_note(rows: Path) -> Path:
     return write_atomically(rows.with_name("run.json"), json.dumps(note, indent=1) + "\n")
 
 
-def keep_parts(parts: Sequence[Part], path: Path) -> Path:
-    """Write parts beside rows that were merged into one file; `kept_parts` reads them. None at all are refused."""
-    if not parts:
-        raise ValueError(f"{path.name} is left as it is: no note of a run lies beside the rows")
-    entries = [
-        {"command": "; ".join(part.commands), "environment": part.environment, "started": part.started}
-        | {"cells": part.cells, "seconds": part.seconds, "about": part.about}
-        for part in parts
-    ]
-    return write_atomically(path, json.dumps(entries, indent=1) + "\n")
-
-
-def kept_parts(path: Path) -> list[Part]:
-    """The parts that `keep_parts` wrote."""
-    return [_part(entry) for entry in json.loads(path.read_text(encoding="utf-8"))]
-
-
-def beside_merged(path: Path) -> Path:
-    """Where the parts of a file of merged rows are kept: records.csv.gz has records.making.json."""
-    return path.with_name(f"{path.name.split('.')[0]}.making.json")
-
-
 def _part(entry: dict[str, Any]) -> Part:
     return Part(
         entry["environment"],

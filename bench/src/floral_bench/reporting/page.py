@@ -7,7 +7,8 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
-from floral_bench.figures import CAPTIONS, draw, security
+from floral_bench.figures import CAPTIONS, draw
+from floral_bench.figures.lines import security_panels
 from floral_bench.figures.style import print_style
 from floral_bench.reporting.results import Results
 from floral_bench.reporting.tables import METRICS, by_level, comparison, costs
@@ -66,7 +67,7 @@ def _figures(results: Results) -> list[dict[str, Any]]:
     out = []
     for name in results.suite.figures:
         with print_style():
-            pictures = security.panels(results) if name == "security" else [("", draw(name, results))]
+            pictures = security_panels(results) if name == "security" else [("", draw(name, results))]
             for title, figure in pictures:
                 if figure.axes:
                     small = name == "security"
