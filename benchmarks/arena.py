@@ -106,30 +106,38 @@ def run(args):
     """
     path, end = args.out / "cells.csv", time.monotonic() + 60 * args.minutes
     done = finished(path)
-    for model, method, (attack, level), name in product(MODELS, METHODS, KINDS, SETS):
+    same = {tuple(row[:5]): row[6:] for row in csv.reader(path.open())}
+    for model, method, (attack, level), name in product(args.models or MODELS, args.methods or METHODS, KINDS, SETS):
         if (name, attack, level, model, method) in done:
             continue
         if time.monotonic() > end:
             return
-        scores = Scores.of_data(name)
-        dropped, (right, even) = METHODS[method](model, name, attack, level, scores)
+        scores, cell = Scores.of_data(name), (name, attack, level)
+        before = same.get((name, attack, str(level), model, "plain"))
+        if args.acting and method != "CleanLearning" and kept_rows(*cell, args.out).all():
+            append(path, [(*cell, model, method, 0, *(before or ("", "")))])  # nothing left out: no difference
+            continue
+        if method == "ContradictedLabels" and before and kept_rows(*cell, args.out).all():
+            append(path, [(*cell, model, method, 0, *before)])  # nothing left out: the plain model
+            continue
+        dropped, (right, even) = METHODS[method](model, cell, scores, args.out)
         append(path, [(name, attack, level, model, method, dropped, f"{right:.4f}", f"{even:.4f}")])
 
 
-def plain(model, name, attack, level, scores):
-    given = labels_of(name, attack, level)
+def plain(model, cell, scores, folder):
+    given = labels_of(*cell)
     return 0, scores.of(model, given, np.ones(len(given), dtype=bool))
 
 
-def contradicted(model, name, attack, level, scores):
-    kept = kept_rows(name, attack, level)
-    return int((~kept).sum()), scores.of(model, labels_of(name, attack, level), kept)
+def contradicted(model, cell, scores, folder):
+    kept = kept_rows(*cell, folder)
+    return int((~kept).sum()), scores.of(model, labels_of(*cell), kept)
 
 
-def clean_learning(model, name, attack, level, scores):
+def clean_learning(model, cell, scores, folder):
     from cleanlab.classification import CleanLearning
 
-    present, codes = np.unique(labels_of(name, attack, level), return_inverse=True)
+    present, codes = np.unique(labels_of(*cell), return_inverse=True)
     certain = SVC(probability=True, random_state=0) if model == "SVC" else MODELS[model]()
     made = CleanLearning(certain, seed=0, find_label_issues_kwargs={"n_jobs": 1}).fit(scores.X, codes)
     dropped = int(made.get_label_issues()["is_label_issue"].sum())
@@ -145,11 +153,15 @@ def labels_of(name, attack, level):
     return flipped(scores.X, scores.y, attack, level)
 
 
-@cache
-def kept_rows(name, attack, level):
-    rule = ContradictedLabels(random_state=0)
-    rule.fit_resample(Scores.of_data(name).X, labels_of(name, attack, level))
-    return np.isin(np.arange(len(Scores.of_data(name).X)), rule.sample_indices_)
+def kept_rows(name, attack, level, folder):
+    """Rows that the rule keeps, from `folder` where they are known."""
+    path = folder / "kept" / f"{name}-{attack}-{level}.npy"
+    if not path.exists():
+        path.parent.mkdir(exist_ok=True)
+        rule, given = ContradictedLabels(random_state=0), labels_of(name, attack, level)
+        rule.fit_resample(Scores.of_data(name).X, given)
+        np.save(path, np.isin(np.arange(len(given)), rule.sample_indices_))
+    return np.load(path)
 
 
 def rules(args):
@@ -165,7 +177,7 @@ def rules(args):
         given = flipped(scores.X, scores.y, attack, level)
         for rule, (labels, kept) in candidates(judge_labels(scores.X, given, random_state=0)).items():
             changed = int((~kept).sum() + (labels != given).sum())
-            for model in MODELS:
+            for model in args.models or MODELS:
                 right, even = scores.of(model, labels, kept)
                 lines.append((name, attack, level, model, rule, changed, f"{right:.4f}", f"{even:.4f}"))
         append(path, lines)
@@ -207,7 +219,8 @@ def gains(path):
     for column in ("accuracy", "balanced"):
         plain = rows[rows["method"] == "plain"].set_index(KEYS)[column]
         rows[column] -= rows.set_index(KEYS).index.map(plain)
-    return rows[rows["method"] != "plain"]
+        rows.loc[(rows["method"] == "ContradictedLabels") & (rows["dropped"] == 0), column] = 0.0
+    return rows[rows["method"] != "plain"].dropna(subset="accuracy")
 
 
 def summary(part):
@@ -225,42 +238,47 @@ def summary(part):
 
 
 def table(args):
+    """Means with intervals over data sets; where CleanLearning was not run in all cells, ours in the same ones too."""
     rows = gains(args.out / "cells.csv")
     chosen = rows["data"].isin(CHOSEN_ON)
     for words, some in (("All data sets", rows), ("Data on which nothing was chosen", rows[~chosen])):
-        print(f"\n{words} ({some['data'].nunique()}, {some.groupby(['data', 'attack', 'level']).ngroups} cells):\n")
-        print(
-            "| model behind | method | clean labels | poisoned, 95 % over data sets | median | worst cell | balanced |"
-        )
-        print("|---" * 7 + "|")
-        for (model, method), part in some.groupby(["model", "method"], sort=False):
-            s = summary(part)
-            print(f"| {model} | {method} | {s['clean']:+.4f} (worst {s['clean worst']:+.3f}) | {s['gain']:+.4f} "
-                  f"({s['gain'] - s['half']:+.4f} to {s['gain'] + s['half']:+.4f}) | {s['median']:+.4f} | "
-                  f"{s['worst']:+.3f} ({s['where']}) | {s['balanced']:+.4f} |")  # fmt: skip
-    bad = rows[rows["level"] > 0]
-    print("\nBy attack, mean of the four models:\n\n| attack | level | " + " | ".join(bad["method"].unique()) + " |")
-    print("|---" * (2 + bad["method"].nunique()) + "|")
-    for (attack, level), part in bad.groupby(["attack", "level"], sort=False):
-        means = part.groupby("method", sort=False)["accuracy"].mean()
-        print(f"| {attack} | {level} % | " + " | ".join(f"{value:+.4f}" for value in means) + " |")
-    print("\nBy data set, mean over poisoned cells, ours (CleanLearning):\n\n| data | acts in | " + " | ".join(MODELS))
-    print("|---" * (2 + len(MODELS)) + "|")
-    for name, part in bad.groupby("data", sort=False):
-        means = part.groupby(["model", "method"], sort=False)["accuracy"].mean()
-        acted = part[(part["method"] == "ContradictedLabels") & (part["model"] == "SVC")]["dropped"] > 0
-        pairs = (f"{means[m, 'ContradictedLabels']:+.3f} ({means[m, 'CleanLearning']:+.3f})" for m in MODELS)
-        print(f"| {name} | {acted.sum()} of {len(acted)} | " + " | ".join(pairs) + " |")
+        print(f"\n{words} ({some['data'].nunique()}):\n")
+        print("| model | method | cells | clean labels | poisoned (95 % over data sets) | median | worst | balanced |")
+        print("|---" * 8 + "|")
+        for model, of_model in some.groupby("model", sort=False):
+            ours, peer = (of_model[of_model["method"] == name] for name in ("ContradictedLabels", "CleanLearning"))
+            parts = [("ContradictedLabels", ours)]
+            if len(peer):
+                parts.append(("CleanLearning", peer))
+            if 0 < len(peer) < len(ours):
+                parts.append(("ContradictedLabels, the same cells", ours.merge(peer[KEYS], on=KEYS)))
+            for method, part in parts:
+                s = summary(part)
+                clean = "" if np.isnan(s["clean"]) else f"{s['clean']:+.4f} (worst {s['clean worst']:+.3f})"
+                interval = f"{s['gain']:+.4f} ({s['gain'] - s['half']:+.4f} to {s['gain'] + s['half']:+.4f})"
+                worst = f"{s['worst']:+.3f} ({s['where']})"
+                print(f"| {model} | {method} | {len(part)} | {clean} | {interval} | {s['median']:+.4f} | {worst} | "
+                      f"{s['balanced']:+.4f} |")  # fmt: skip
+    bad = rows[(rows["level"] > 0) & (rows["method"] == "ContradictedLabels")]
+    for column, words in (("attack", "attack"), ("data", "data set")):
+        print(f"\nContradictedLabels by {words}, poisoned cells:\n\n| {words} | acts in | " + " | ".join(MODELS) + " |")
+        print("|---" * (2 + len(MODELS)) + "|")
+        for name, part in bad.groupby(["attack", "level"] if column == "attack" else "data", sort=False):
+            acted = part[part["model"] == "SVC"]["dropped"] > 0
+            means = part.groupby("model")["accuracy"].mean()
+            title = f"{name[0]} {name[1]} %" if column == "attack" else name
+            values = " | ".join(f"{means[m]:+.4f}" if m in means else "" for m in MODELS)
+            print(f"| {title} | {acted.sum()} of {len(acted)} | {values} |")
 
 
 def rules_table(args):
     """Every rule over all data sets, and the one that is chosen on all others, data set by data set."""
     rows = gains(args.out / "rules.csv")
-    bad = rows[rows["level"] > 0]
-    print("| rule | clean | " + " | ".join(MODELS) + " | worst cell | cells in which it acts |")
-    print("|---" * (4 + len(MODELS)) + "|")
+    bad, models = rows[rows["level"] > 0], list(rows["model"].unique())
+    print("| rule | clean | " + " | ".join(models) + " | worst cell | cells in which it acts |")
+    print("|---" * (4 + len(models)) + "|")
     for rule, part in rows.groupby("method", sort=False):
-        found = [summary(part[part["model"] == model]) for model in MODELS]
+        found = [summary(part[part["model"] == model]) for model in models]
         worst = min(found, key=lambda s: s["worst"])
         print(f"| {rule} | {np.mean([s['clean'] for s in found]):+.4f} | "
               + " | ".join(f"{s['gain']:+.4f} ({s['worst']:+.3f})" for s in found)
@@ -280,7 +298,7 @@ def rules_table(args):
     print(
         "| model behind | clean labels | poisoned, 95 % over data sets | worst cell | balanced |\n|---|---|---|---|---|"
     )
-    for model in MODELS:
+    for model in models:
         s = summary(found[found["model"] == model])
         interval = f"{s['gain']:+.4f} ({s['gain'] - s['half']:+.4f} to {s['gain'] + s['half']:+.4f})"
         worst = f"{s['worst']:+.3f} ({s['where']})"
@@ -294,5 +312,8 @@ if __name__ == "__main__":
     parser.add_argument("what", choices=list(doings))
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--minutes", type=float, default=9.0, help="stop after so many; the next call goes on")
+    parser.add_argument("--models", nargs="*", help="only these")
+    parser.add_argument("--methods", nargs="*", help="of run: only these")
+    parser.add_argument("--acting", action="store_true", help="of run: train only where the rule leaves labels out")
     made = parser.parse_args()
     doings[made.what](made)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from datetime import date
+from itertools import product
 from pathlib import Path
 
 import pandas as pd
+from scipy.stats import wilcoxon
 
 from floral_learn.files.atomic_files import write_atomically
 
@@ -17,8 +19,9 @@ METHODS = ["majority", "dawid-skene", "glad", "mace", "crowdlab", "ours", "ours,
 
 
 def frame(rows, part, names):
-    """The rows of a part, its cells as columns."""
-    found = pd.DataFrame([row for row in rows if row["part"] == part and "error" not in row])
+    """The rows of a part, its cells as columns, the last one where a cell was computed twice."""
+    last = {tuple(row["cell"]): row for row in rows if row["part"] == part and "error" not in row}
+    found = pd.DataFrame(list(last.values()))
     found[names] = pd.DataFrame(found["cell"].tolist(), index=found.index)
     return found.dropna(axis=1, how="all").drop(columns=["cell", "part"])
 
@@ -43,6 +46,7 @@ def percent(table, name="level"):
 def of_real(rows):
     """Tables of the real crowds."""
     real = frame(rows, "real", ["crowd", "attack", "level", "draw", "method"])
+    real = real[real["draw"].isin(real["draw"][real["method"] == "ours"])]  # peers on the same draws
     cells = real.groupby(["crowd", "level", "attack", "method"])["accuracy"].mean().unstack()[METHODS]
     crowds = cells.groupby(["crowd", "level"]).mean()
     means = percent(crowds.groupby("level").mean().drop(columns=["crowdlab", "ours, features"]))
@@ -61,7 +65,7 @@ def of_real(rows):
     shown = ["accuracy", "expected", "decided", "right_decided", "said_decided", "covered"]
     sure = ours.groupby(["method", "crowd", "level"])[shown].mean()
     broken = ours[(ours["right_decided"] < 0.85) | (ours["right_decided"] < ours["said_decided"] - 0.03)]
-    share = (len(broken), len(ours))
+    broken = broken.set_index(["method", "crowd", "level", "attack"])[shown[:-1]].sort_index()
     return (
         real,
         {
@@ -71,10 +75,26 @@ def of_real(rows):
             "worst": markdown(percent(worst)),
             "forty": markdown(percent(against)),
             "sure": markdown(percent(sure)),
+            "pairs": markdown(pairs(cells)),
+            "broken": f"{len(broken)} of {len(ours)} cells of ours do not keep this:\n\n{markdown(percent(broken))}",
             "cells": markdown(percent(cells)),
         },
-        share,
     )
+
+
+def pairs(cells):
+    """Per peer: the mean difference over cells, in how many ours is right more often or less, Wilcoxon's p-value."""
+    found = {}
+    for ours, peer in [*product(["ours"], METHODS[:4]), *product(["ours, features"], METHODS[:5])]:
+        gain = (cells[ours] - cells[peer]).dropna()
+        found[ours, peer] = {
+            "mean difference": float(gain.mean()),
+            "median": float(gain.median()),
+            "cells ahead": int((gain > 0.0005).sum()),
+            "behind": int((gain < -0.0005).sum()),
+            "p": f"{wilcoxon(gain).pvalue:.1g}",
+        }
+    return pd.DataFrame(found).T.infer_objects().rename_axis(["", "against"])
 
 
 def of_people(rows):
@@ -104,29 +124,34 @@ def of_asking(rows):
 
 def write_page(rows):
     """Write the tables between the marks of the page, the first line of facts, and cells.csv."""
-    commits, systems = (sorted({row[name] for row in rows}) for name in ("commit", "system"))
-    real, tables, (broken, cells) = of_real(rows)
+    real, tables = of_real(rows)
     tables |= of_people(rows) | of_asking(rows)
     big = [row for row in rows if row["part"] == "million"][-1]
     tables["million"] = (
         f"{big['votes']:,} votes: {big['seconds']:.0f} s on one core, {big['gib']:.1f} GiB at most, "
-        f"{big['accuracy']:.4f} of the labels right, {big['decided']:.2f} decided."
+        f"{big['accuracy']:.4f} of the labels right, {big['decided']:.2f} decided (commit {big['commit']})."
     )
+    peers = [row for row in rows if row["part"] == "real" and row["cell"][-1] in METHODS[:5]]
+    ours = [row for row in rows if row not in peers and row is not big]
+    commits = sorted({row["commit"] for row in ours})
+    draws = int(real["draw"].nunique())
+    of_each = "one draw" if draws == 1 else f"{draws} draws"
     tables["facts"] = (
-        f"{date.today()}, commit {', '.join(commits)}, {'; '.join(systems)}: "
-        f"`python benchmarks/crowd.py run real people named ask --rows R --jobs 14` "
-        f"and `run million`, then `python benchmarks/crowd.py page --rows R`. "
+        f"{date.today()}, commit {', '.join(commits)} ({'; '.join(sorted({row['system'] for row in ours}))}), peers at "
+        f"{', '.join(sorted({row['commit'] for row in peers}))}: "
+        f"`python benchmarks/crowd.py run real people named ask --rows build/crowd --draws {draws}`, "
+        f"`python benchmarks/crowd.py run million --rows build/crowd`, then "
+        f"`python benchmarks/crowd.py page --rows build/crowd`. With {of_each} of every attack; "
         f"{len(real):,} cells, every one in [cells.csv](crowd/cells.csv)."
     )
-    tables["broken"] = f"{broken} of {cells} cells of ours do not keep this"
     text = PAGE.read_text(encoding="utf-8")
     for name, table in tables.items():
         pattern = re.compile(rf"(<!-- table: {re.escape(name)} -->\n).*?(<!-- end -->)", re.S)
         text = pattern.sub(lambda m, t=table: m[1] + "\n" + t + "\n\n" + m[2], text)
     write_atomically(PAGE, text)
+    real = real.sort_values(["crowd", "attack", "level", "draw", "method"])
     keep = ["crowd", "attack", "level", "draw", "method", "accuracy", "expected", "decided", "right_decided", "covered"]
-    order = ["crowd", "attack", "level", "draw", "method"]
     note = {"commit": ", ".join(commits), "date": str(date.today()), "command": "python benchmarks/crowd.py run"}
     write_atomically(PAGE.with_suffix("") / "note.json", json.dumps(note, indent=1) + "\n")
-    csv = real[keep].sort_values(order).to_csv(index=False, float_format="%.4f")
+    csv = real[keep].to_csv(index=False, float_format="%.4f")
     write_atomically(PAGE.with_suffix("") / "cells.csv", csv)

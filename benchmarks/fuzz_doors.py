@@ -163,7 +163,7 @@ def label_studio(rng, scale, work):
         return looked_at(path, "mood", "export.json")
 
     def attacks():
-        for k in range(max(20, int(1500 * scale))):
+        for k in range(max(20, int(2000 * scale))):
             tasks = studio_tasks(rng)[1]
             tasks = studio_min(tasks) if k % 3 == 0 else tasks
             if k % 10 == 0:
@@ -211,7 +211,7 @@ def json_lines(rng, scale, work):
                     return "more than one line changed"
         return outcome
 
-    each(count, ((f"lines {k}", content(k)) for k in range(max(20, int(1200 * scale)))), use)
+    each(count, ((f"lines {k}", content(k)) for k in range(max(20, int(2000 * scale)))), use)
     return {"JSON Lines, odd values, names and lines": count}
 
 
@@ -325,7 +325,7 @@ def workbooks(rng, scale, work):
                 read_table(path, label="y").relabelled([0], ["no"])
         return outcome
 
-    number = max(20, int(400 * scale))
+    number = max(20, int(200 * scale))
     # A bomb takes a second to make: a few are enough.
     kinds = [k if k % 10 != 4 or k < 10 else 10 * k + 7 for k in range(number)]
     in_children(count, [(f"workbook {k}", content(k)) for k in kinds], use)
@@ -383,7 +383,7 @@ def frames(rng, scale, work):
                 return "another kind of frame came back"
         return outcome
 
-    each(count, ((f"frame {k}", made(k)) for k in range(max(20, int(900 * scale)))), use)
+    each(count, ((f"frame {k}", made(k)) for k in range(max(20, int(1500 * scale)))), use)
     return {"frames of polars": count}
 
 
@@ -406,7 +406,7 @@ def certificates(rng, scale, work):
         cells = [[f"{rng.gauss(0, 1):.3f}" for _ in range(n)], [rng.choice(MARKUP) + str(i) for i in range(n)]]
         return cases.csv_of(["x", "id", "y"], [*cells, [(one, other)[i % 2] for i in range(n)]])
 
-    for k in range(max(10, int(300 * scale))):
+    for k in range(max(10, int(150 * scale))):
         source, out = work / "t.csv", work / f"c{k}"
         source.write_bytes(content(k))
         more = rng.choice([(), (), ("--flip", "yes=no"), ("--flip", "="), ("--rows", "3"), ("--id", "id")])
@@ -456,7 +456,7 @@ def evidence(rng, scale, work):
             save(model, path)
         return path.read_bytes()
 
-    for k in range(max(10, int(300 * scale))):
+    for k in range(max(10, int(200 * scale))):
         (work / "attacked.skops").write_bytes(content(k))
         out = work / rng.choice(["e.html", "e.md"])
         out.unlink(missing_ok=True)

@@ -120,7 +120,7 @@ def retyped(rng, array):
     if kind == 0:
         return np.full(array.shape, 2**40 if array.dtype.kind in "iu" else 1e300).astype(array.dtype)
     if kind == 1:
-        return np.full(array.shape, -1000).astype(array.dtype) if array.dtype.kind in "if" else array[:0]
+        return np.full(array.shape, -1000).astype(array.dtype) if array.dtype.kind in "if" else np.atleast_1d(array)[:0]
     if kind == 2:
         return np.full(array.shape, np.nan)
     if kind == 3:
@@ -219,9 +219,9 @@ def files(rng, scale, work):
             yield f"{names[k % len(names)]} {k}", (change(rng, raw), rows)
 
     confused, schemas, bombs = Count(), Count(), Count()
-    in_children(confused, attacks(retyped_archive, 3000), use_model)
-    in_children(schemas, attacks(rewritten, 2000), use_model)
-    in_children(bombs, list(_bombs(rng, models, max(20, int(300 * scale)))), _use_bomb(path))
+    in_children(confused, attacks(retyped_archive, 1500), use_model)
+    in_children(schemas, attacks(rewritten, 1000), use_model)
+    in_children(bombs, list(_bombs(rng, models, max(20, int(150 * scale)))), _use_bomb(path))
     return {
         "model files, arrays of other types and sizes, loaded and used": confused,
         "model files, schema rewritten, loaded and used": schemas,
@@ -280,8 +280,8 @@ def reviews(rng, scale, work):
         return "done"
 
     accidents, changes = Count(), Count()
-    in_children(accidents, [(f"bytes {k}", cases.mutated(rng, raw)) for k in range(max(20, int(1000 * scale)))], use)
-    made = [(retyped_archive if k % 2 else rewritten)(rng, raw) for k in range(max(20, int(1000 * scale)))]
+    in_children(accidents, [(f"bytes {k}", cases.mutated(rng, raw)) for k in range(max(20, int(600 * scale)))], use)
+    made = [(retyped_archive if k % 2 else rewritten)(rng, raw) for k in range(max(20, int(500 * scale)))]
     in_children(changes, [(f"change {k}", content) for k, content in enumerate(made)], use)
     return {"review files, bytes changed": accidents, "review files, values and schema changed": changes}
 
@@ -331,7 +331,7 @@ def checkpoints(rng, scale, work):
         return "done" if np.isfinite(found.decision_function(X)).all() else "scores are not finite"
 
     count = Count()
-    in_children(count, [(f"checkpoint {k}", changed(k)) for k in range(max(20, int(1200 * scale)))], use)
+    in_children(count, [(f"checkpoint {k}", changed(k)) for k in range(max(20, int(600 * scale)))], use)
     return {"checkpoints, bytes, values and schema changed": count}
 
 
@@ -406,7 +406,7 @@ def stores(rng, scale, work):
 def sets(rng, scale, work):
     """A process that ends before any of its renames: files are old or new, and a mixed set is told."""
     count = Count()
-    for k in range(max(10, int(400 * scale))):
+    for k in range(max(10, int(250 * scale))):
         folder = work / f"set{k}"
         names = [f"{i}.csv" for i in range(rng.randint(2, 6))]
         old, new = ({folder / name: f"{age} {name}" for name in names} for age in ("old", "new"))
@@ -456,7 +456,7 @@ def _ended_at(number, call):
 def copies(rng, scale, work):
     """Tables with a copy of the label in any kind of cell: it must not become a feature."""
     count = Count()
-    for k in range(max(20, int(700 * scale))):
+    for k in range(max(20, int(1000 * scale))):
         suffix, content = cases.table_with_a_copy(rng)
         path = work / f"copy{suffix}"
         path.write_bytes(content)
@@ -515,7 +515,7 @@ def requests(rng, scale, work):
     app = make_app(session, title="t.csv", reviewer="ann", folder=work / "out")
     guard, count = Guard(app, token="secret", port=80, hosts=["localhost"]), Count()
     try:
-        for k in range(max(50, int(4000 * scale))):
+        for k in range(max(50, int(5000 * scale))):
             scope, body = cases.strange_request(rng)
             status = asyncio.run(_answered(guard, copy.deepcopy(scope), body))
             if status is None or status >= 500:

@@ -43,8 +43,8 @@ def judge(solution: Solution, level: float = 0.95) -> People:
 
     The label of a task leans towards the person's own vote, and without that vote it is less often right. Counted with
     it the share of right answers is too high, without it too low: the interval reaches from the lower end of one to the
-    upper end of the other (Jeffreys' interval of a binomial share, at each end), and farther by half of the share of
-    labels that are expected to be wrong. Where nobody can tell a reading from its mirror image, it spans both.
+    upper end of the other (Jeffreys' interval of a binomial share, at each end), and farther by the share of labels
+    that the votes themselves expect to be wrong. Where nobody can tell a reading from its mirror image, it spans both.
     """
     votes, without = solution.votes, solution.leave_one_out
     rows = np.arange(len(votes))
@@ -57,7 +57,7 @@ def judge(solution: Solution, level: float = 0.95) -> People:
     counted_in = np.maximum(per_person(solution.held[votes.item, votes.label]), counted_out)
     low = beta.ppf((1 - level) / 2, counted_out + 0.5, n - counted_out + 0.5)
     high = beta.ppf((1 + level) / 2, counted_in + 0.5, np.maximum(n - counted_in, 0.0) + 0.5)
-    wrong = float(1 - solution.held.max(axis=1).mean()) / 2
+    wrong = float(1 - solution.held.max(axis=1).mean())
     low, high = np.maximum(low - wrong, 0.0), np.minimum(high + wrong, 1.0)
     if solution.mirror is not None:
         other = np.clip(per_person(solution.mirror[votes.item, votes.label]), 0, n)
