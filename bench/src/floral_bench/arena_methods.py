@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
-from floral_bench.spec import Method
+from floral_bench.spec import Method, params
 from floral_learn.base.extras import bench_install_line
 from floral_learn.game.kernels import resolve_gamma
 
@@ -154,8 +154,9 @@ _OTHERS = (
 def methods() -> tuple[Method, ...]:
     """Every method of the arena that can run here; without cleanlab installed, all but its own."""
     kinds = [kind for kind in _KINDS if kind != "cleanlab" or find_spec("cleanlab") is not None]
+    versions = {"safe": params(version=SAFE_VERSION)}
     named = (
-        Method(f"{kind}-{model}", label=f"{_KINDS[kind][0]}{title}", per_setting=False)
+        Method(f"{kind}-{model}", versions.get(kind, ()), label=f"{_KINDS[kind][0]}{title}", per_setting=False)
         for model, (title, _) in MODELS.items()
         for kind in kinds
     )
