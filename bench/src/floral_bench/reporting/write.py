@@ -36,12 +36,18 @@ def write_outputs(results: Results, folder: Path, note: dict[str, Any]) -> list[
     written = []
     pictures = write_figures(results, folder)
     if len(results.frame):
-        rows = rows_of(results)
+        rows = as_kept(rows_of(results))
         page = page_of(results.suite, rows, [path.stem for path in pictures], further(results))
         written.append(write_atomically(folder / ROWS, rows.to_csv(index=False, float_format="%.6g")))
         written.append(write_atomically(folder / PAGE, page))
     content = {**note, "suite": asdict(results.suite)}
     return [*written, *pictures, write_atomically(folder / NOTE, json.dumps(content, indent=1) + "\n")]
+
+
+def as_kept(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows with the digits that `ROWS` has, so that a page is the same from the store and from the file."""
+    numbers = rows.select_dtypes("floating").columns
+    return rows.assign(**{name: [float(f"{value:.6g}") for value in rows[name]] for name in numbers})
 
 
 def rows_of(results: Results) -> pd.DataFrame:
