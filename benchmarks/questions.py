@@ -545,7 +545,7 @@ def main() -> None:
                 stream.flush()
 
 
-_JOB = ("group", "data", "split", "kind", "share", "rows", "variant", "errors", "others")
+_JOB = ("group", "data", "split", "kind", "share", "rows", "variant", "errors")  # what tells a job from others
 
 if __name__ == "__main__":
     import questions  # as a module of its own, which processes find by its name
