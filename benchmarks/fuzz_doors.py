@@ -5,6 +5,7 @@ wrong with it. What is read must keep the label away from the features; what is 
 """
 
 import contextlib
+import copy
 import datetime
 import decimal
 import gzip
@@ -125,7 +126,7 @@ def changed_tree(rng, value):
         elif kind == 2:
             item[key] = rng.choice(["rectanglelabels", "labels", "taxonomy", "mood", "other"])
         else:
-            item[key] = rng.choice(ODD)
+            item[key] = copy.deepcopy(rng.choice(ODD))  # a list of ours must not come to hold itself
     return value
 
 

@@ -1,6 +1,7 @@
 """Frames with numbers, categories, texts, dates, truth values and holes go into every door, pandas and polars alike."""
 
 import datetime as dt
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -170,3 +171,18 @@ def test_label_issues_are_found_in_frames_and_come_back_in_kind(table):
     again = find_label_issues(with_label, label="y", model=pipeline(), random_state=0)
     np.testing.assert_allclose(again.score, issues.score)
     assert "<table" in issues._repr_html_()
+
+
+def test_a_workbook_that_claims_a_row_without_end_is_refused_at_once(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    from floral_learn import read_table
+
+    book = openpyxl.Workbook()
+    for row in (["x", "y"], [1, "no"], [2, "yes"]):
+        book.active.append(row)
+    book.save(tmp_path / "good.xlsx")
+    with zipfile.ZipFile(tmp_path / "good.xlsx") as good, zipfile.ZipFile(tmp_path / "bad.xlsx", "w") as bad:
+        for part in good.namelist():
+            bad.writestr(part, good.read(part).replace(b'<row r="3"', b'<row r="99999999999"'))
+    with pytest.raises(TableError, match="rows below 1,048,576"):
+        read_table(tmp_path / "bad.xlsx", label="y")

@@ -16,6 +16,7 @@ from .table_error import TableError
 
 MOST_BYTES = 2**28  # that the parts of a workbook may unpack to, and cells that its sheet may have
 MOST_CELLS = 20_000_000
+MOST_ROWS = 2**20  # of a sheet in Excel; a few bytes can claim a row far below, with empty ones up to it
 
 
 class WorkbookSource(Source):
@@ -80,6 +81,8 @@ def _read(lines: Any, name: str) -> tuple[list[str], list[tuple[int, list[Any]]]
     header: list[str] = []
     rows: list[tuple[int, list[Any]]] = []
     for number, line in enumerate(lines, 1):
+        if number > MOST_ROWS:
+            raise TableError(f"{name} has rows below {MOST_ROWS:,}, where Excel's sheets end")
         values = list(line)
         while values and values[-1] is None:
             values.pop()
