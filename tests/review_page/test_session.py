@@ -2,6 +2,7 @@
 
 import csv
 import io
+import threading
 import time
 
 import numpy as np
@@ -152,6 +153,30 @@ def test_files_at_the_end(parts, start, tmp_path):
     assert list(csv.reader(io.StringIO(content.decode())))[1:] != []
     for name in ("answers.sqlite", "../parts.csv", "..%2fparts.csv", "%2e%2e/parts.csv"):
         assert client.send("GET", f"file/{name}")[0].status == 404
+
+
+def test_an_answer_given_just_before_the_end_is_in_the_files(running, parts, monkeypatch):
+    """The thread behind the page is busy with the answer before when the last one and the wish to end arrive."""
+    client, truth, session = running.client, parts[1], running.session
+    answer_some(client, truth, 24)
+    rows = {name: client.get("question", name)["row"] for name in ("ann", "bob")}
+    client.settled()
+    busy, go_on, catch_up = threading.Event(), threading.Event(), session._catch_up
+
+    def slow(answers):
+        busy.set()
+        assert go_on.wait(20)
+        catch_up(answers)
+
+    monkeypatch.setattr(session, "_catch_up", slow)
+    client.answer(rows["ann"], str(truth[rows["ann"]]), "request ann", "ann")
+    assert busy.wait(20)
+    client.answer(rows["bob"], str(truth[rows["bob"]]), "request bob", "bob")
+    client.post("finish", {"reviewer": "bob"})
+    go_on.set()
+    assert client.settled()["files"]["state"] == "written"
+    decided = pd.read_csv(session.out / "decisions.csv")
+    assert set(rows.values()) <= set(decided["row"])
 
 
 def test_the_page_asks_what_python_would_ask(parts, tmp_path, start):

@@ -304,6 +304,10 @@ class ReviewSession:
                 self._catch_up(answers)
                 for name in waiting:
                     self._lay(name, answers, change)
+                with self._room:
+                    moved = change != self._change
+                if moved:
+                    continue  # files hold every answer that was given before they were asked for
                 if self.files["state"] == "writing":
                     self._write(answers)
                 elif self._known_at != change:
