@@ -34,9 +34,6 @@ from floral_learn.floral.tensor_input import as_host, like
 from floral_learn.game.kernels import KERNELS
 from floral_learn.game.state import GameState
 from floral_learn.game.threads import threads_for_rows
-from floral_learn.labels.calibration import calibrate
-from floral_learn.labels.evidence import judge_labels
-from floral_learn.labels.flagging import flag_labels
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -292,6 +289,11 @@ class GameClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             raise ImportError(f"label_issues() needs pandas: {install_line('cli')}") from error
         record = self.record_
         scores, labels = record.scores, record.labels
+        # Here and not above: who only trains does not wait for the judges and the readers of tables.
+        from floral_learn.labels.calibration import calibrate
+        from floral_learn.labels.evidence import judge_labels
+        from floral_learn.labels.flagging import flag_labels
+
         margin = margins(scores, labels)
         if X is None:
             by_class = np.hstack([-scores, scores]) if scores.shape[1] == 1 else scores
