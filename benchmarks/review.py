@@ -4,17 +4,28 @@
 
 Rows with 20 features in two classes, one region turned over; the answers are right. Times are CPU seconds of one
 thread, so that a busy machine does not count; the next question includes taking in the last answer.
+
+Below it the page, started by `floral review` on a CSV of 100,000 rows with ten numbers, a category and a text: seconds
+of the clock from the command to the first question, and from an answer to the next question, to a reviewer who reads
+for two seconds and to one who answers at once.
 """
 
 from __future__ import annotations
 
 import argparse
+import http.client
+import json
+import re
 import resource
+import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
+from urllib.parse import urlparse
 
 import numpy as np
+import pandas as pd
 
 from floral_bench.reporting.making import begin
 from floral_learn import LabelReview
@@ -48,6 +59,45 @@ def measured(n: int, answers: int) -> dict[str, float]:
     return times
 
 
+def page(folder: Path, n: int = 100_000, answers: int = 10) -> str:
+    """Start the page on a table of `n` rows and answer; returns a sentence with the times."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, n)
+    frame = pd.DataFrame({f"x{i}": (rng.normal(size=n) + truth * (i < 3)).round(4) for i in range(10)})
+    words = np.array(["good", "fine", "bad", "poor", "late", "fast", "slow", "kind", "rude", "cheap", "dear"])
+    frame["note"] = [" ".join(line) for line in words[rng.integers(0, len(words), (n, 6))]]
+    frame["kind"], frame["y"] = rng.choice(list("abcd"), n), np.where(truth, "yes", "no")
+    frame.to_csv(folder / "big.csv", index=False)
+    command = ["floral", "review", "big.csv", "--label", "y", "--text", "note", "--out", "review", "--no-browser"]
+    started = time.monotonic()
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running:
+        address = next(urlparse(found[0]) for line in running.stdout or () if (found := re.search(r"http://\S+", line)))
+
+        def ask(method: str, path: str, body: object = None) -> dict:
+            connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=120)
+            heads = {"Origin": f"http://{address.netloc}", "Content-Type": "application/json"} if body else {}
+            connection.request(method, f"{address.path}api/{path}", json.dumps(body) if body else None, heads)
+            return json.loads(connection.getresponse().read())
+
+        row = ask("GET", "question?reviewer=ann")["row"]
+        first, waits = time.monotonic() - started, {2.0: [], 0.0: []}
+        for number in range(2 * answers):
+            reading = 2.0 if number < answers else 0.0
+            time.sleep(reading)
+            label = "yes" if truth[row] else "no"
+            answer = {"reviewer": "ann", "request": f"request {number}", "row": row, "kind": "label", "label": label}
+            answered = time.monotonic()
+            ask("POST", "answer", {**answer, "seen": False})
+            row = ask("GET", "question?reviewer=ann")["row"]
+            waits[reading].append(time.monotonic() - answered)
+        running.terminate()
+    slow, fast = (f"{np.median(w):.2f} s (slowest {max(w):.2f})" for w in waits.values())
+    return (
+        f"The page on a CSV of {n:,} rows with ten numbers, a category and a text: first question {first:.1f} s "
+        f"after the command; the next one {slow} after an answer that took two seconds to read, {fast} after one given at once."
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, nargs="+", default=[1000, 10_000, 100_000, 1_000_000])
@@ -65,7 +115,9 @@ def main() -> None:
         words = [f"{row['rows']:,}"] + [f"{row[name]:.3f}" for name in names[1:]]
         lines.append("| " + " | ".join(words) + " |")
     note = f"{run.heading()}; CPU seconds of one thread, {given.answers} answers."
-    text = "\n".join(["# A review's times", "", note, "", *lines, ""])
+    with tempfile.TemporaryDirectory() as folder:
+        seen = page(Path(folder))
+    text = "\n".join(["# A review's times", "", note, "", *lines, "", seen, ""])
     print(text)
     if given.out is not None:
         given.out.write_text(text, encoding="utf-8")
