@@ -94,7 +94,8 @@ def page(folder: Path, n: int = 100_000, answers: int = 10) -> str:
     slow, fast = (f"{np.median(w):.2f} s (slowest {max(w):.2f})" for w in waits.values())
     return (
         f"The page on a CSV of {n:,} rows with ten numbers, a category and a text: first question {first:.1f} s "
-        f"after the command; the next one {slow} after an answer that took two seconds to read, {fast} after one given at once."
+        f"after the command; the next one {slow} after an answer that took two seconds to read, "
+        f"{fast} after one given at once."
     )
 
 

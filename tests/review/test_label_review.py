@@ -12,7 +12,7 @@ from sklearn.svm import SVC
 
 from floral_learn import FloralClassifier, LabelReview, poison
 from floral_learn.review.beliefs import read_classes
-from floral_learn.review.training import training_weights
+from floral_learn.review.training import misread_among, training_set, training_weights
 
 
 @pytest.fixture(scope="module")
@@ -602,3 +602,17 @@ def test_a_class_that_no_given_label_has_can_be_answered(moons):
     assert (review.labels != y).mean() < 0.25
     with pytest.raises(ValueError, match="classes does not list: 1"):
         LabelReview(X, y, classes=[0, 2])
+
+
+def test_a_sample_of_the_rows_is_judged_as_all_of_them_are():
+    """Where rows are many, questions come from a sample: its doubts are those of `train` to the last digits."""
+    X, y = make_moons(300, noise=0.2, random_state=0)
+    review = LabelReview(X, np.where((X[:, 0] > 1) & (y == 1), 0, y), random_state=0)
+    for _ in range(12):
+        rows = review.ask(2)
+        review.answer(rows, y[rows])
+        beliefs = review._beliefs
+        free = np.flatnonzero(beliefs.free)
+        trained = beliefs.label_probability[free, training_set(beliefs)[0][free]]
+        np.testing.assert_allclose(misread_among(beliefs, free), 1 - trained, atol=1e-12)
+    assert (training_set(beliefs)[0] != beliefs.data.codes)[free].any(), "nothing was corrected"

@@ -98,6 +98,14 @@ class Beliefs:
             by_region = np.where(shift > RULES.suspect_group, wrong, by_region)
         return _true_classes(self.data, self.answers, by_region)
 
+    def of_free(self, rows: np.ndarray, *, answers_alone: bool = False) -> np.ndarray:
+        """`label_probability`, or `from_answers`, of `rows` that are neither answered nor trusted, (len(rows), M)."""
+        wrong, shift = self.posterior.probability(rows), self.posterior.problem.shift
+        if answers_alone and self.data.n_classes == 2:
+            by_region = self.posterior.by_region(rows)
+            wrong = by_region if shift is None else np.where(shift[rows] > RULES.suspect_group, wrong, by_region)
+        return _class_beliefs(self.data, wrong, rows, self.answers)
+
     @cached_property
     def contradicted(self) -> np.ndarray:
         """Whether a believed answer contradicts the label, of each row that the posterior has evidence on, (m,)."""

@@ -40,7 +40,14 @@ from floral_learn.review.rows import (
     values_at_a_time,
 )
 from floral_learn.review.rules import RULES
-from floral_learn.review.training import Choice, checked_model, fit_or_constant, fit_reviewed, training_set
+from floral_learn.review.training import (
+    Choice,
+    checked_model,
+    fit_or_constant,
+    fit_reviewed,
+    misread_among,
+    training_set,
+)
 from floral_learn.review.wrong_share import WrongShare, enough_answers, estimated_share
 from floral_learn.tables.frames import frame_from_parts, frame_parts, is_frame
 from floral_learn.tables.rows import read_rows, stack_rows
@@ -497,7 +504,11 @@ class LabelReview(Shown):
             rng = np.random.default_rng([self._seed, len(self._log)])
             beliefs, every = self._beliefs, np.arange(len(self.given))
             free = self._pool[beliefs.free[self._pool]]
-            misread = 1.0 - beliefs.label_probability[every, self._training[0]]
+            if len(self._pool) == len(every):
+                misread = 1.0 - beliefs.label_probability[every, self._training[0]]
+            else:  # of so many rows, only those that may be asked about are looked at
+                misread = np.zeros(len(every))
+                misread[free] = misread_among(beliefs, free)
             rows, gain = ask_settling(beliefs.posterior, free, self._pool, misread, self._weight, n, rng)
             # Where rows tell little of each other, the first questions look along the scores: a stretch that was turned
             # over is seen before it is suspected.

@@ -46,6 +46,17 @@ def training_set(beliefs: Beliefs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return codes, weights, every[np.arange(len(codes)), codes] < _DOUBTFUL
 
 
+def misread_among(beliefs: Beliefs, rows: np.ndarray) -> np.ndarray:
+    """P(the label that `training_set` gives a row is wrong) of `rows`, a sample that nobody has answered, (len(rows),).
+
+    The same rule on the sample alone; how many labels of a class stay is counted in it.
+    """
+    codes, belief = beliefs.data.codes[rows], beliefs.of_free(rows)
+    if (beliefs.data.groups is not None or beliefs.contradicted.any()) and beliefs.corrections_hold:
+        codes = read_classes(beliefs.of_free(rows, answers_alone=True), codes, np.ones(len(rows), dtype=bool))
+    return 1.0 - belief[np.arange(len(rows)), codes]
+
+
 def training_weights(
     belief: np.ndarray, read: np.ndarray, codes: np.ndarray, every: np.ndarray, answers: int
 ) -> np.ndarray:
