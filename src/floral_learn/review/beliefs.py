@@ -79,7 +79,7 @@ class Beliefs:
     @cached_property
     def label_probability(self) -> np.ndarray:
         """P(true class) of every row, (n, M), by all that is known."""
-        return _true_classes(self.data, self.answers, self.posterior.probability(self._every))
+        return self.of(self._every)
 
     @cached_property
     def from_answers(self) -> np.ndarray:
@@ -90,21 +90,18 @@ class Beliefs:
         that are known to be off. With several classes it is kept: flips go to many classes there, so that most labels
         around a wrong one are right, and corrections by them were measured to help.
         """
-        if self.data.n_classes > 2:
-            return self.label_probability
-        by_region, shift = self.posterior.by_region(self._every), self.posterior.problem.shift
-        if shift is not None:
-            wrong = self.posterior.probability(self._every)
-            by_region = np.where(shift > RULES.suspect_group, wrong, by_region)
-        return _true_classes(self.data, self.answers, by_region)
+        return self.label_probability if self.data.n_classes > 2 else self.of(self._every, answers_alone=True)
 
-    def of_free(self, rows: np.ndarray, *, answers_alone: bool = False) -> np.ndarray:
-        """`label_probability`, or `from_answers`, of `rows` that are neither answered nor trusted, (len(rows), M)."""
-        wrong, shift = self.posterior.probability(rows), self.posterior.problem.shift
-        if answers_alone and self.data.n_classes == 2:
-            by_region = self.posterior.by_region(rows)
-            wrong = by_region if shift is None else np.where(shift[rows] > RULES.suspect_group, wrong, by_region)
-        return _class_beliefs(self.data, wrong, rows, self.answers)
+    def of(self, rows: np.ndarray, *, answers_alone: bool = False) -> np.ndarray:
+        """`label_probability`, or `from_answers`, of `rows` in ascending order, (len(rows), M)."""
+        shift = self.posterior.problem.shift
+        if not answers_alone or self.data.n_classes > 2:
+            wrong = self.posterior.probability(rows)
+        else:
+            wrong = self.posterior.by_region(rows)
+            if shift is not None:
+                wrong = np.where(shift[rows] > RULES.suspect_group, self.posterior.probability(rows), wrong)
+        return _true_classes(self.data, self.answers, wrong, rows)
 
     @cached_property
     def contradicted(self) -> np.ndarray:
@@ -279,16 +276,20 @@ def _group_covariance(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return group * (of_group**2 + of_label**2 * label)
 
 
-def _true_classes(data: ReviewData, answers: Answers, wrong: np.ndarray) -> np.ndarray:
-    """P(true class) of all rows, (n, M), from P(wrong): answered rows by their answers, trusted rows as given."""
+def _true_classes(data: ReviewData, answers: Answers, wrong: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """P(true class) of `rows`, (len(rows), M), from P(wrong): answered rows by their answers, trusted rows as given."""
     unit = np.eye(data.n_classes)
-    belief = _class_beliefs(data, wrong, np.arange(len(data.codes)), answers)
+    belief = _class_beliefs(data, wrong, rows, answers)
     # the posterior has seen the answers through "wrong" only; here they name classes
-    seen = belief[answers.rows] * answers.likelihood
-    belief[answers.rows] = seen / seen.sum(axis=1, keepdims=True)
-    for row, code in answers.settled.items():
-        belief[row] = _CERTAIN * unit[code] + (1 - _CERTAIN) / data.n_classes
-    belief[data.trusted] = unit[data.codes[data.trusted]]
+    place = np.searchsorted(rows, answers.rows)
+    there = np.flatnonzero(rows[np.minimum(place, len(rows) - 1)] == answers.rows)
+    seen = belief[place[there]] * answers.likelihood[there]
+    belief[place[there]] = seen / seen.sum(axis=1, keepdims=True)
+    for row, at in zip(answers.rows[there].tolist(), place[there].tolist(), strict=True):
+        if row in answers.settled:
+            belief[at] = _CERTAIN * unit[answers.settled[row]] + (1 - _CERTAIN) / data.n_classes
+    trusted = data.trusted[rows]
+    belief[trusted] = unit[data.codes[rows[trusted]]]
     return belief
 
 

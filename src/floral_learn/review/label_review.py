@@ -502,13 +502,10 @@ class LabelReview(Shown):
         """At least n rows to ask about, if there are as many in the pool, and what the first is expected to settle."""
         if self._asking is None or len(self._asking[0]) < n:
             rng = np.random.default_rng([self._seed, len(self._log)])
-            beliefs, every = self._beliefs, np.arange(len(self.given))
+            beliefs = self._beliefs
             free = self._pool[beliefs.free[self._pool]]
-            if len(self._pool) == len(every):
-                misread = 1.0 - beliefs.label_probability[every, self._training[0]]
-            else:  # of so many rows, only those that may be asked about are looked at
-                misread = np.zeros(len(every))
-                misread[free] = misread_among(beliefs, free)
+            misread = np.zeros(len(self.given))
+            misread[self._pool] = misread_among(beliefs, self._pool)
             rows, gain = ask_settling(beliefs.posterior, free, self._pool, misread, self._weight, n, rng)
             # Where rows tell little of each other, the first questions look along the scores: a stretch that was turned
             # over is seen before it is suspected.
