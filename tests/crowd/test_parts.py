@@ -100,7 +100,7 @@ def test_probabilities_are_calibrated_on_an_honest_crowd():
     probability = aggregate_votes(votes, missing=-1, random_state=0).probability
     right = (probability.argmax(axis=1) == y).mean()
     # People here share no mistakes, and those of real crowds do: what is allowed for that makes labels less sure.
-    assert right - 0.12 < probability.max(axis=1).mean() < right
+    assert right - 0.1 < probability.max(axis=1).mean() < right
 
 
 def test_the_classifier_takes_any_estimator_frames_and_sparse_rows():
@@ -142,7 +142,7 @@ def two_camps(share, n=240, people=20, per_item=5, accuracy=0.85, k=3, seed=0):
 def test_labels_are_not_decided_where_a_third_or_more_contradict_together(share, decides):
     y, votes = two_camps(share)
     found = aggregate_votes(votes, missing=-1, random_state=0)
-    assert found.decided.mean() >= 0.9 if decides else not found.decided.any()
+    assert found.decided.mean() >= 0.95 if decides else not found.decided.any()
     assert any("contradict the rest" in note for note in found.notes) is not decides
     assert len(found.labels) == len(y)  # nothing is left out of what was there before
     if not decides:
@@ -155,7 +155,7 @@ def test_ten_known_answers_say_which_camp_is_right():
     assert (aggregate_votes(votes, missing=-1, random_state=0).labels == y).mean() < 0.5
     gold = {row: int(y[row]) for row in range(10)}
     found = aggregate_votes(votes, missing=-1, gold=gold, random_state=0)
-    assert found.decided.mean() >= 0.9
+    assert found.decided.mean() > 0.95
     assert (found.labels == y).mean() > 0.95
 
 

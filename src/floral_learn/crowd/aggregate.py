@@ -215,6 +215,9 @@ def _notes(found: VoteAggregation) -> list[str]:
             f"About {share:.0%} of the votes come from people whose answers do not fit the rest. Above {limit:.0%}, "
             "annotators who agree on false answers would win, and nothing in the votes would show it: answer some "
             "tasks (gold)."
+            if share <= limit
+            else f"More than {limit:.0%} of the votes come from people whose answers do not fit the rest: annotators "
+            "who agree on false answers may have won, and nothing in the votes would show it. Answer some tasks (gold)."
         )
     if open_items := len(found.undecided):
         why = (
