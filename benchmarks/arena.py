@@ -1,319 +1,261 @@
-"""What ContradictedLabels brings behind four models, told nothing: accuracy minus that of the same plain model.
+"""What defenses bring that are told nothing: accuracy minus that of the same plain model, on the same poisoned labels.
 
-python benchmarks/arena.py run --out FOLDER --minutes 9    every cell, beside CleanLearning (cleanlab); resumable
-python benchmarks/arena.py rules --out FOLDER              the same for other rules on the same evidence
-python benchmarks/arena.py table --out FOLDER              the tables of docs/results/arena.md
-python benchmarks/arena.py rules-table --out FOLDER        every rule, and the one chosen on all other data sets
+python benchmarks/arena.py run --rows ROWS --jobs 4 --seconds 500    one line per fit; goes on where it stopped
+python benchmarks/arena.py run --rows ROWS --rules                   the rule with other numbers of standard errors
+python benchmarks/arena.py publish --rows ROWS                       docs/results/arena.md and docs/which-defense.md
 
-28 data sets: those of `floral_bench.arena_data` that need no embeddings, and a9a, elec2, students, trec and catdog. One
-split each, at most 400 training and 1,000 test rows; clean labels and four kinds of flips at 10 and 30 %.
+`ContradictedLabels` and cleanlab's CleanLearning behind four models, and every other defense at its defaults behind an
+SVM, where there is one. At most 400 training and 1,000 test rows; clean labels and four kinds of flips at 10 and 30 %.
+Nobody is told the attack, its level or a clean label. Data sets whose files are not here are left out.
 """
 
 import argparse
 import csv
 import os
+import sys
 import time
 import warnings
 from functools import cache
 from itertools import product
+from multiprocessing import get_context
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import pandas as pd
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from floral_bench.arena_data import ARENA, load_arena
-from floral_learn import ContradictedLabels, judge_labels, poison
-from floral_learn.datasets.files import search_path
-from floral_learn.labels.flagging import TELLING_GAIN
-from floral_learn.sanitizers.inputs import spare_one_of_each_class
+from floral_bench.arena_data import load_arena
+from floral_bench.arena_methods import ESTIMATORS, MODELS
+from floral_bench.reporting.tables import markdown
+from floral_learn import FloralClassifier, poison
+from floral_learn.datasets.files import DataNotFoundError, find_file
+from floral_learn.files.atomic_files import write_atomically
+from floral_learn.sanitizers import contradicted
 
-#: Data on which the numbers of labels/ were chosen (benchmarks/label_rules.py), and their relatives.
-CHOSEN_ON = (
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+#: Data on which numbers of labels/ or of the rule were chosen, and on which none was (docs/results/looked-at.md).
+CHOSEN = (
     "digits", "digits-3-8", "wine", "breast-cancer", "banknote", "phoneme", "phoneme-rare", "satimage", "trec",
-    "mnist-1-7",
+    "mnist-1-7", "moon", "circles", "iris", "letters", "ellipses", "overlap", "imbalanced", "labelme",
 )  # fmt: skip
-NEW = ("a9a", "elec2", "students", "trec", "catdog")
-SETS = (*(name for name in ARENA if name not in ("imdb",)), *NEW)
-N_TRAIN, N_TEST = 400, 1000
-KINDS = (*((a, level) for level in (30, 10) for a in ("random", "class-biased", "farthest", "near-rbf")), ("none", 0))
-MODELS = {
-    "SVC": lambda: SVC(),
-    "logistic regression": lambda: LogisticRegression(max_iter=500),
-    "random forest": lambda: RandomForestClassifier(random_state=0, n_jobs=1),
-    "boosting": lambda: HistGradientBoostingClassifier(random_state=0),
-}
-COLUMNS = ("data", "attack", "level", "model", "method", "dropped", "accuracy", "balanced")
-KEYS = ["data", "attack", "level", "model"]
-GOAL_WORST = -0.03  # a rule that costs more than this in any cell is not chosen
+UNSEEN = (
+    "spambase", "spambase-rare", "pima", "htru2", "magic04", "magic04-overlap", "a9a", "elec2", "students", "catdog",
+)  # fmt: skip
+TABLES = ("a9a", "elec2", "students", "trec", "catdog")  # files that `load_arena` does not know
+SLOW = ("letters", "trec", "digits", "labelme", "satimage", "catdog")  # many classes or columns: boosting last
+ATTACKS = ("random", "class-biased", "farthest", "near-rbf")
+KINDS = (*product(ATTACKS, (30, 10)), ("none", 0))
+BEHIND = {"plain": "plain", "safe": "ContradictedLabels", "cleanlab": "CleanLearning"}
+OTHERS = {
+    "ls-svm": "LS-SVM", "ln-svm": "LN-SVM", "curie": "Curie", "k-lid": "K-LID", "rs": "RS", "dpa": "DPA",
+    "rsrnn": "RSRNN", "certified": "certified kernel ridge", "floral": "FloralClassifier()",
+}  # fmt: skip
+RULES, SHIPPED = ("safe@0", "safe@2", "safe@inf"), contradicted.STANDARD_ERRORS
+COLUMNS = ("data", "split", "attack", "level", "model", "method", "dropped", "accuracy", "balanced", "seconds")
+CELL = ["data", "attack", "level"]
+TITLES = {name: title for name, (title, _) in MODELS.items()}
 
 
-def problem(name):
-    """Training rows, labels, test rows, labels; standardised."""
-    if name not in NEW:
-        data = load_arena(name, seed=1, n_train=N_TRAIN)
-        return data.X_train, np.unique(data.y_train, return_inverse=True)[1], data.X_test[:N_TEST], np.searchsorted(
-            np.unique(data.y_train), data.y_test[:N_TEST]
-        )  # fmt: skip
-    path = next(p for p in (folder / "tables" / f"{name}.npz" for folder in search_path()) if p.is_file())
-    with np.load(path) as stored:
-        X, y = stored["X"].astype(float), np.unique(stored["y"], return_inverse=True)[1]
-    order = np.random.default_rng(1).permutation(len(y))
-    train, test = order[:N_TRAIN], order[N_TRAIN : N_TRAIN + N_TEST]
-    scale = StandardScaler().fit(X[train])
-    return scale.transform(X[train]), y[train], scale.transform(X[test]), y[test]
+@cache
+def problem(name, split):
+    """Training rows, labels, test rows, labels: standardised, class numbers from 0."""
+    if name not in TABLES:
+        data = load_arena(name, seed=split, n_train=400)
+        parts = data.X_train, data.y_train, data.X_test[:1000], data.y_test[:1000]
+    else:
+        with np.load(find_file(f"tables/{name}.npz", hint="a table of docs/results/arena.md")) as stored:
+            X, y = stored["X"].astype(float), stored["y"]
+        order = np.random.default_rng(split).permutation(len(y))
+        train, test = order[:400], order[400:1400]
+        scale = StandardScaler().fit(X[train])
+        parts = scale.transform(X[train]), y[train], scale.transform(X[test]), y[test]
+    classes = np.unique(parts[1])
+    return parts[0], np.searchsorted(classes, parts[1]), parts[2], np.searchsorted(classes, parts[3])
 
 
 def flipped(X, y, attack, level):
     if attack == "none":
         return y
     kind, victim = ("near-boundary", {"surrogate": SVC()}) if attack == "near-rbf" else (attack, {})
-    return poison(X, y, kind, level / 100, random_state=0, **victim).y
+    return poison(X, y, attack=kind, budget=level / 100, random_state=0, **victim).y
 
 
-class Scores:
-    """Accuracy of every model trained on some rows of a data set; the same labels are never trained on twice."""
+def estimator(model, method):
+    method, _, errors = method.partition("@")
+    contradicted.STANDARD_ERRORS = float(errors or SHIPPED)
+    if method == "floral":
+        return FloralClassifier(random_state=0)
+    return ESTIMATORS[f"{method}-default" if method in OTHERS else f"{method}-{model}"](0)
 
-    def __init__(self, X, y, X_test, y_test):
-        self.X, self.y, self.X_test, self.y_test, self.known = X, y, X_test, y_test, {}
 
-    @staticmethod
-    @cache
-    def of_data(name):
-        return Scores(*problem(name))
+def fit(task):
+    """One line of the file of rows; an empty accuracy where a method refuses."""
+    warnings.simplefilter("ignore")
+    (name, split, attack, level), model, method = task
+    X, y, X_test, y_test = problem(name, split)
+    given, start = flipped(X, y, attack, level), time.process_time()
+    try:
+        made = estimator(model, method).fit(X, given)
+        said = made.predict(X_test)
+    except ValueError as error:
+        print(f"{task}: {error}", file=sys.stderr)
+        return (name, split, attack, level, model, method, 0, "", "", "")
+    dropped = int((~made.kept_).sum()) if method.startswith("safe") else 0
+    scores = (f"{(said == y_test).mean():.4f}", f"{balanced_accuracy_score(y_test, said):.4f}")
+    return (name, split, attack, level, model, method, dropped, *scores, f"{time.process_time() - start:.3f}")
 
-    def of(self, model, labels, kept):
-        key = model, labels.tobytes(), kept.tobytes()
-        if key not in self.known:
-            said = MODELS[model]().fit(self.X[kept], labels[kept]).predict(self.X_test)
-            self.known[key] = self.judged(said)
-        return self.known[key]
 
-    def judged(self, said):
-        return float((said == self.y_test).mean()), float(balanced_accuracy_score(self.y_test, said))
+def tasks(splits, rules):
+    """Cheap models first, data in turn: a run that is cut short has the same cells of all data sets."""
+    every = [*product(["svc"], [*BEHIND, *OTHERS]), *product([model for model in MODELS if model != "svc"], BEHIND)]
+    every = [*product(MODELS, RULES)] if rules else every
+    for slow, split, (model, method) in product((False, True), splits, every):
+        for (attack, level), name in product(KINDS, UNSEEN + CHOSEN):
+            if slow == (model == "boosting" and name in SLOW):
+                yield (name, split, attack, level), model, method
 
 
 def run(args):
-    """One line per cell, model and method; to measure a changed rule anew, take its lines out of cells.csv.
-
-    The cheap models come first and data sets take turns, so that a run that is cut short has the same cells of all.
-    """
-    path, end = args.out / "cells.csv", time.monotonic() + 60 * args.minutes
-    done = finished(path)
-    same = {tuple(row[:5]): row[6:] for row in csv.reader(path.open())}
-    for model, method, (attack, level), name in product(args.models or MODELS, args.methods or METHODS, KINDS, SETS):
-        if (name, attack, level, model, method) in done:
-            continue
-        if time.monotonic() > end:
-            return
-        scores, cell = Scores.of_data(name), (name, attack, level)
-        before = same.get((name, attack, str(level), model, "plain"))
-        if args.acting and method != "CleanLearning" and kept_rows(*cell, args.out).all():
-            append(path, [(*cell, model, method, 0, *(before or ("", "")))])  # nothing left out: no difference
-            continue
-        if method == "ContradictedLabels" and before and kept_rows(*cell, args.out).all():
-            append(path, [(*cell, model, method, 0, *before)])  # nothing left out: the plain model
-            continue
-        dropped, (right, even) = METHODS[method](model, cell, scores, args.out)
-        append(path, [(name, attack, level, model, method, dropped, f"{right:.4f}", f"{even:.4f}")])
+    """One line per fit; what is in the file already is not done again."""
+    if not args.rows.exists():
+        args.rows.write_text(",".join(COLUMNS) + "\n")
+    with args.rows.open() as stream:
+        done = {tuple(row[:6]) for row in csv.reader(stream)}
+    there = [name for name in UNSEEN + CHOSEN if (not args.data or name in args.data) and found(name)]
+    left = [t for t in tasks(args.splits, args.rules) if t[0][0] in there and (*map(str, t[0]), t[1], t[2]) not in done]
+    end = time.monotonic() + args.seconds
+    with args.rows.open("a", newline="") as stream, get_context("fork").Pool(args.jobs) as pool:
+        for row in pool.imap_unordered(fit, left):
+            csv.writer(stream, lineterminator="\n").writerow(row)
+            stream.flush()
+            if time.monotonic() > end:
+                pool.terminate()
+                return
 
 
-def plain(model, cell, scores, folder):
-    given = labels_of(*cell)
-    return 0, scores.of(model, given, np.ones(len(given), dtype=bool))
+def found(name):
+    try:
+        return problem(name, 1) is not None
+    except DataNotFoundError as error:
+        print(f"{name} is left out: {error}", file=sys.stderr)
+        return False
 
 
-def contradicted(model, cell, scores, folder):
-    kept = kept_rows(*cell, folder)
-    return int((~kept).sum()), scores.of(model, labels_of(*cell), kept)
+def wide(rows):
+    """Mean over splits of accuracy minus that of the plain model, cells that all methods of a model have."""
+    rows = rows.dropna(subset="accuracy")
+    keys = [*CELL, "split", "model"]
+    plain = rows[rows["method"] == "plain"].set_index(keys)
+    others = rows[rows["method"] != "plain"].copy()
+    at = others.set_index(keys).index
+    for score in ("accuracy", "balanced"):
+        others[score] -= at.map(plain[score])
+    others = others.dropna(subset="accuracy")
+    return (
+        others.groupby([*CELL, "model", "method"], sort=False)[["accuracy", "balanced", "dropped", "seconds"]]
+        .mean()
+        .reset_index()
+    )
 
 
-def clean_learning(model, cell, scores, folder):
-    from cleanlab.classification import CleanLearning
-
-    present, codes = np.unique(labels_of(*cell), return_inverse=True)
-    certain = SVC(probability=True, random_state=0) if model == "SVC" else MODELS[model]()
-    made = CleanLearning(certain, seed=0, find_label_issues_kwargs={"n_jobs": 1}).fit(scores.X, codes)
-    dropped = int(made.get_label_issues()["is_label_issue"].sum())
-    return dropped, scores.judged(present[made.predict(scores.X_test)])
-
-
-METHODS = {"plain": plain, "ContradictedLabels": contradicted, "CleanLearning": clean_learning}
-
-
-@cache
-def labels_of(name, attack, level):
-    scores = Scores.of_data(name)
-    return flipped(scores.X, scores.y, attack, level)
-
-
-def kept_rows(name, attack, level, folder):
-    """Rows that the rule keeps, from `folder` where they are known."""
-    path = folder / "kept" / f"{name}-{attack}-{level}.npy"
-    if not path.exists():
-        path.parent.mkdir(exist_ok=True)
-        rule, given = ContradictedLabels(random_state=0), labels_of(name, attack, level)
-        rule.fit_resample(Scores.of_data(name).X, given)
-        np.save(path, np.isin(np.arange(len(given)), rule.sample_indices_))
-    return np.load(path)
-
-
-def rules(args):
-    """The same for other rules on the same evidence: thresholds, and labels replaced instead of left out."""
-    path, end = args.out / "rules.csv", time.monotonic() + 60 * args.minutes
-    done = finished(path)
-    for (attack, level), name in product(KINDS, SETS):
-        if (name, attack, level, "SVC", "plain") in done:
-            continue
-        if time.monotonic() > end:
-            return
-        scores, lines = Scores.of_data(name), []
-        given = flipped(scores.X, scores.y, attack, level)
-        for rule, (labels, kept) in candidates(judge_labels(scores.X, given, random_state=0)).items():
-            changed = int((~kept).sum() + (labels != given).sum())
-            for model in args.models or MODELS:
-                right, even = scores.of(model, labels, kept)
-                lines.append((name, attack, level, model, rule, changed, f"{right:.4f}", f"{even:.4f}"))
-        append(path, lines)
-
-
-def candidates(evidence):
-    """Rule -> labels and kept rows."""
-    flags, codes, names = evidence.flags(), evidence.codes, evidence.classes
-    given, everything = names[codes], np.ones(len(codes), dtype=bool)
-    found = {"plain": (given, everything)}
-    for explained, overlap in product((0.3, 0.5, 0.55, 0.7), (0.1, 1.0)):
-        act = flags.gain >= TELLING_GAIN and flags.explained >= explained and flags.overlap <= overlap
-        doubted = flags.flagged & (flags.wrong_probability > 0.5) & act
-        doubted = spare_one_of_each_class(doubted, codes, flags.wrong_probability)
-        words = f"explained {explained}, " + ("any overlap" if overlap == 1 else f"overlap {overlap}")
-        found[f"leave out: {words}"] = given, ~doubted
-        if explained == 0.55:
-            found[f"replace: {words}"] = names[np.where(doubted, flags.suggested, codes)], everything
-    return found
-
-
-def finished(path):
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(",".join(COLUMNS) + "\n")
-    with path.open() as stream:
-        lines = csv.DictReader(stream)
-        return {(row["data"], row["attack"], int(row["level"]), row["model"], row["method"]) for row in lines}
-
-
-def append(path, lines):
-    with path.open("a", newline="") as stream:
-        csv.writer(stream, lineterminator="\n").writerows(lines)
-
-
-def gains(path):
-    """Rows of a file, with accuracies minus those of the plain model."""
-    rows = pd.read_csv(path)
-    for column in ("accuracy", "balanced"):
-        plain = rows[rows["method"] == "plain"].set_index(KEYS)[column]
-        rows[column] -= rows.set_index(KEYS).index.map(plain)
-        rows.loc[(rows["method"] == "ContradictedLabels") & (rows["dropped"] == 0), column] = 0.0
-    return rows[rows["method"] != "plain"].dropna(subset="accuracy")
-
-
-def summary(part):
-    """Clean mean; mean and half width of its interval over data sets; median, worst cell, balanced mean."""
-    bad = part[part["level"] > 0]
+def line(part):
+    """Mean with its 95 % interval over data sets, median, worst cell, share of cells far below; clean labels."""
+    bad, clean = part[part["level"] > 0], part[part["level"] == 0]
     by_data = bad.groupby("data")["accuracy"].mean()
-    half = 1.96 * by_data.std() / np.sqrt(len(by_data))
+    mean, half = by_data.mean(), 1.96 * by_data.std() / np.sqrt(len(by_data))
     worst = bad.loc[bad["accuracy"].idxmin()]
     return {
-        "clean": part[part["level"] == 0]["accuracy"].mean(), "clean worst": part[part["level"] == 0]["accuracy"].min(),
-        "gain": by_data.mean(), "half": half, "median": bad["accuracy"].median(), "worst": worst["accuracy"],
-        "where": f"{worst['data']}, {worst['attack']} {worst['level']} %", "balanced": bad["balanced"].mean(),
-        "acted": (bad["dropped"] > 0).mean(),
+        "cells": len(bad),
+        "poisoned (95 % over data sets)": f"{mean:+.4f} ({mean - half:+.4f} to {mean + half:+.4f})",
+        "median": f"{bad['accuracy'].median():+.4f}",
+        "worst cell": f"{worst['accuracy']:+.3f} ({worst['data']}, {worst['attack']} {worst['level']} %)",
+        "cells > 0.02 below": f"{(bad['accuracy'] < -0.02).mean():.1%}",
+        "balanced": f"{bad.groupby('data')['balanced'].mean().mean():+.4f}",
+        "clean (worst)": f"{clean['accuracy'].mean():+.4f} ({clean['accuracy'].min():+.3f})" if len(clean) else "",
     }  # fmt: skip
 
 
-def table(args):
-    """Means with intervals over data sets; where CleanLearning was not run in all cells, ours in the same ones too."""
-    rows = gains(args.out / "cells.csv")
-    chosen = rows["data"].isin(CHOSEN_ON)
-    for words, some in (("All data sets", rows), ("Data on which nothing was chosen", rows[~chosen])):
-        print(f"\n{words} ({some['data'].nunique()}):\n")
-        print("| model | method | cells | clean labels | poisoned (95 % over data sets) | median | worst | balanced |")
-        print("|---" * 8 + "|")
-        for model, of_model in some.groupby("model", sort=False):
-            ours, peer = (of_model[of_model["method"] == name] for name in ("ContradictedLabels", "CleanLearning"))
-            parts = [("ContradictedLabels", ours)]
-            if len(peer):
-                parts.append(("CleanLearning", peer))
-            if 0 < len(peer) < len(ours):
-                parts.append(("ContradictedLabels, the same cells", ours.merge(peer[KEYS], on=KEYS)))
-            for method, part in parts:
-                s = summary(part)
-                clean = "" if np.isnan(s["clean"]) else f"{s['clean']:+.4f} (worst {s['clean worst']:+.3f})"
-                interval = f"{s['gain']:+.4f} ({s['gain'] - s['half']:+.4f} to {s['gain'] + s['half']:+.4f})"
-                worst = f"{s['worst']:+.3f} ({s['where']})"
-                print(f"| {model} | {method} | {len(part)} | {clean} | {interval} | {s['median']:+.4f} | {worst} | "
-                      f"{s['balanced']:+.4f} |")  # fmt: skip
-    bad = rows[(rows["level"] > 0) & (rows["method"] == "ContradictedLabels")]
-    for column, words in (("attack", "attack"), ("data", "data set")):
-        print(f"\nContradictedLabels by {words}, poisoned cells:\n\n| {words} | acts in | " + " | ".join(MODELS) + " |")
-        print("|---" * (2 + len(MODELS)) + "|")
-        for name, part in bad.groupby(["attack", "level"] if column == "attack" else "data", sort=False):
-            acted = part[part["model"] == "SVC"]["dropped"] > 0
-            means = part.groupby("model")["accuracy"].mean()
-            title = f"{name[0]} {name[1]} %" if column == "attack" else name
-            values = " | ".join(f"{means[m]:+.4f}" if m in means else "" for m in MODELS)
-            print(f"| {title} | {acted.sum()} of {len(acted)} | {values} |")
+def publish(args):
+    """Tables between the marks of both pages, and the cells behind them."""
+    rows = pd.read_csv(args.rows)
+    cells, splits = wide(rows), rows.groupby("data")["split"].nunique()
+    behind = cells[cells["method"].isin(BEHIND)]
+    pairs = behind.groupby([*CELL, "model"])["method"].transform("nunique")
+    behind = behind[pairs == len(BEHIND) - 1]  # the same cells of both
+    parts = [f"Mean of {splits.min()} to {splits.max()} splits. Cell by cell: [cells.csv](arena/cells.csv).\n"]
+    for words, names in (("Data on which nothing was chosen", UNSEEN), ("Data on which a number was chosen", CHOSEN)):
+        some = behind[behind["data"].isin(names)]
+        table = [
+            {"model": TITLES[model], "method": BEHIND[method]} | line(part)
+            for model in MODELS
+            for method, part in some[some["model"] == model].groupby("method", sort=False)
+        ]
+        parts += [f"**{words}** ({some['data'].nunique()}: {', '.join(some['data'].unique())}):\n"]
+        parts += [markdown(pd.DataFrame(table))]
+    bad = behind[(behind["level"] > 0) & (behind["method"] == "safe")]
+    for column, keys in (("attack", ["attack", "level"]), ("data set", ["data"])):
+        table = []
+        for key, part in bad.groupby(keys, sort=False):
+            acts = part.groupby("model")["dropped"].agg(lambda d: (d > 0).mean())
+            gains = part.groupby("model")["accuracy"].mean()
+            table.append({column: f"{key[0]} {key[1]} %" if len(key) > 1 else key[0]}
+                         | {TITLES[m]: f"{gains[m]:+.4f} ({acts[m]:.0%})" for m in MODELS if m in gains})  # fmt: skip
+        parts += [
+            f"`ContradictedLabels` by {column}, poisoned cells (share in which it acts):\n",
+            markdown(pd.DataFrame(table)),
+        ]
+    if len(other := cells[cells["method"].isin(["safe", *RULES])]) > len(cells[cells["method"] == "safe"]):
+        some = other[other.groupby([*CELL, "model"])["method"].transform("nunique") == len(RULES) + 1]
+        words = {method: method.partition("@")[2] or f"{SHIPPED:g} (shipped)" for method in ("safe", *RULES)}
+        table = [{"standard errors": words[method], "model": TITLES[model]} | line(part)
+                 for (model, method), part in some.groupby(["model", "method"], sort=False)]  # fmt: skip
+        parts += [
+            f"Other numbers of standard errors, {some['data'].nunique()} data sets:\n",
+            markdown(pd.DataFrame(table)),
+        ]
+    into_page(DOCS / "results" / "arena.md", parts)
+    kept = behind.pivot_table(
+        index=[*CELL, "model"], columns="method", values=["accuracy", "balanced"], sort=False
+    ).round(4)
+    kept.columns = [f"{BEHIND[method]}{'' if score == 'accuracy' else ', balanced'}" for score, method in kept.columns]
+    write_atomically(DOCS / "results" / "arena" / "cells.csv", kept.to_csv())
+    of_svm = cells[(cells["model"] == "svc") & cells["method"].isin([*OTHERS, "safe", "cleanlab"])]
+    counts = of_svm.groupby(CELL)["method"].transform("nunique")
+    of_svm = of_svm[counts == counts.max()]
+    titles, parts = OTHERS | {"safe": "ContradictedLabels", "cleanlab": "CleanLearning"}, []
+    for words, names in (("on which nothing was chosen", UNSEEN), ("on which a number was chosen", CHOSEN)):
+        some = of_svm[of_svm["data"].isin(names)]
+        table = [{"method": titles[m]} | line(part) | {"s per fit": f"{part['seconds'].median():.2f}"}
+                 for m, part in some.groupby("method")]  # fmt: skip
+        table.sort(key=lambda row: -float(row["poisoned (95 % over data sets)"].split()[0]))
+        parts += [f"**{some['data'].nunique()} data sets {words}** ({', '.join(some['data'].unique())}):\n"]
+        parts += [markdown(pd.DataFrame(table))]
+    gains = of_svm[of_svm["level"] > 0].pivot_table(index="method", columns="attack", values="accuracy")
+    gains = gains.loc[gains.mean(axis=1).sort_values(ascending=False).index].map("{:+.3f}".format)
+    gains.index = [titles[m] for m in gains.index]
+    parts += ["**By attack**, all data sets, poisoned cells:\n", markdown(gains.rename_axis("method").reset_index())]
+    into_page(DOCS / "which-defense.md", parts)
 
 
-def rules_table(args):
-    """Every rule over all data sets, and the one that is chosen on all others, data set by data set."""
-    rows = gains(args.out / "rules.csv")
-    bad, models = rows[rows["level"] > 0], list(rows["model"].unique())
-    print("| rule | clean | " + " | ".join(models) + " | worst cell | cells in which it acts |")
-    print("|---" * (4 + len(models)) + "|")
-    for rule, part in rows.groupby("method", sort=False):
-        found = [summary(part[part["model"] == model]) for model in models]
-        worst = min(found, key=lambda s: s["worst"])
-        print(f"| {rule} | {np.mean([s['clean'] for s in found]):+.4f} | "
-              + " | ".join(f"{s['gain']:+.4f} ({s['worst']:+.3f})" for s in found)
-              + f" | {worst['where']} | {100 * found[0]['acted']:.0f} % |")  # fmt: skip
-    left_out, picked = [], {}
-    for name in bad["data"].unique():
-        others = bad[bad["data"] != name].groupby("method")["accuracy"].agg(["mean", "min"])
-        safe = others[others["min"] >= GOAL_WORST]["mean"]
-        best = safe.idxmax()
-        picked[best] = picked.get(best, 0) + 1
-        left_out.append(rows[(rows["data"] == name) & (rows["method"] == best)])
-    found = pd.concat(left_out)
-    print(
-        f"\nChosen on all other data sets (largest mean gain, no cell below {GOAL_WORST}), judged on the one left out."
-    )
-    print("Chosen: " + "; ".join(f"{rule} ({times} times)" for rule, times in picked.items()) + "\n")
-    print(
-        "| model behind | clean labels | poisoned, 95 % over data sets | worst cell | balanced |\n|---|---|---|---|---|"
-    )
-    for model in models:
-        s = summary(found[found["model"] == model])
-        interval = f"{s['gain']:+.4f} ({s['gain'] - s['half']:+.4f} to {s['gain'] + s['half']:+.4f})"
-        worst = f"{s['worst']:+.3f} ({s['where']})"
-        print(f"| {model} | {s['clean']:+.4f} | {interval} | {worst} | {s['balanced']:+.4f} |")
+def into_page(page, parts):
+    """Put tables between the page's marks."""
+    mark, close = "<!-- by `python benchmarks/arena.py publish` -->", "<!-- end -->"
+    before, _, rest = page.read_text(encoding="utf-8").partition(mark)
+    write_atomically(page, f"{before}{mark}\n" + "\n".join(parts) + f"{close}{rest.partition(close)[2]}")
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    doings = {"run": run, "rules": rules, "table": table, "rules-table": rules_table}
-    parser.add_argument("what", choices=list(doings))
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--minutes", type=float, default=9.0, help="stop after so many; the next call goes on")
-    parser.add_argument("--models", nargs="*", help="only these")
-    parser.add_argument("--methods", nargs="*", help="of run: only these")
-    parser.add_argument("--acting", action="store_true", help="of run: train only where the rule leaves labels out")
+    parser.add_argument("what", choices=["run", "publish"])
+    parser.add_argument("--rows", type=Path, default=Path("runs/arena.csv"))
+    parser.add_argument("--splits", type=int, nargs="*", default=[1, 2])
+    parser.add_argument("--data", nargs="*", help="these data sets alone")
+    parser.add_argument("--rules", action="store_true", help="of run: the rule at other numbers of standard errors")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=float("inf"))
     made = parser.parse_args()
-    doings[made.what](made)
+    {"run": run, "publish": publish}[made.what](made)

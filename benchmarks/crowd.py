@@ -1,175 +1,96 @@
-"""Votes under attack and without: real crowds first, honest people, liars named, whom to ask next, a million votes.
+"""Votes under attack and without: real crowds beside peers, honest people, liars named, whom to ask, a million votes.
 
-    python benchmarks/crowd.py run real people named ask --rows FOLDER --draws 5    # adds what FOLDER lacks
-    python benchmarks/crowd.py run million --rows FOLDER
-    python benchmarks/crowd.py page FOLDER                                       # tables into docs/results/crowd.md
+    python benchmarks/crowd.py run real honest ask choose million --rows FOLDER    # what FOLDER lacks
+    python benchmarks/crowd.py page --rows FOLDER                                 # tables into docs/results/crowd.md
 
-`real`: LabelMe, music, product (3,000 rows), dogs and rte, draws of every attack at 20 and 40 % of the votes, ours
-with and without features beside majority, Dawid-Skene, GLAD, MACE (crowd-kit) and CROWDLAB (cleanlab). `people`: honest
-crowds, simulated and redrawn from real ones: who is named, do intervals cover. `named`: 30 % liars. `ask`: further
-votes on the protocol of ActiveLab's benchmark. Needs the tables of FLORAL_DATA.
+`real`: LabelMe, music, product (3,000 rows), dogs and rte, draws of every attack at 20, 30 and 40 % of the votes, ours
+with and without features beside majority, Dawid-Skene, GLAD, MACE (crowd-kit) and CROWDLAB (cleanlab). `honest`:
+simulated crowds and redrawn real ones: is anybody named, do intervals cover. `ask`: further votes on the protocol of
+ActiveLab's benchmark. `choose`: LabelMe and rte with other values of the constants. Needs the tables of FLORAL_DATA.
 """
 
 import argparse
+import importlib
 import json
-import os
+import re
 import resource
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from datetime import date
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
+from scipy.stats import wilcoxon
 
+from floral_bench.crowds import peers
+from floral_bench.crowds.real import attacked, load, people, redrawn, simulated, sure
 from floral_bench.reporting.environment import environment, publishable
+from floral_learn import aggregate_votes
+from floral_learn.crowd import next_tasks
+from floral_learn.files.atomic_files import write_atomically
 
-ROOT = Path(__file__).resolve().parents[1]
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "results" / "crowd.md"
 CROWDS = ("labelme", "music", "product", "dogs", "rte")
-FEATURED = ("labelme", "music", "product")
+FEATURED = CROWDS[:3]
 ATTACKS = ("spam", "pair", "far", "sleeper", "collusion", "targeted")
 PEERS = ("majority", "dawid-skene", "mace", "crowdlab", "glad")
 OURS, WITH_FEATURES = "ours", "ours, features"
-HONEST = 200  # simulated crowds per draw
-REDRAWN = 8  # crowds per draw and real crowd
-
-
-def load(name, most=3000):
-    """Features or None, truth, votes (-1: none) and classes of a real crowd."""
-    data = np.load(Path(os.environ["FLORAL_DATA"]) / "tables" / f"{name}_crowd.npz")
-    votes, y = data["answers"].astype(int), data["y"].astype(int)
-    X = data.get("X", None)
-    if set(np.unique(y)) == {-1, 1}:
-        votes, y = np.where(votes == 0, -1, (votes + 1) // 2), (y + 1) // 2
-    if len(y) > most:
-        some = np.random.default_rng(0).permutation(len(y))[:most]
-        votes, y, X = votes[some], y[some], None if X is None else X[some]
-    votes = votes[:, (votes >= 0).any(axis=0)]
-    return X, y, votes, np.arange(max(y.max(), votes.max()) + 1)
-
-
-def attacked(X, y, votes, classes, attack, level, draw):
-    """Votes, and who is owned (A,)."""
-    from floral_learn import poison_votes
-
-    if not level:
-        return votes, np.zeros(votes.shape[1], dtype=bool)
-    options = {"attack": attack, "budget": level, "classes": classes, "missing": -1, "random_state": draw}
-    found = poison_votes(votes, X, y, **options)
-    return np.asarray(found.votes), np.isin(np.arange(votes.shape[1]), found.annotators)
+CONSTANTS = {  # file and name: values tried
+    ("solve", "OPINION"): (1.0, 2.0, 3.0),
+    ("solve", "MISLED"): (0.1, 0.12, 0.15, 0.18),
+    ("solve", "MISLED_WITH_FEATURES"): (0.06, 0.1, 0.12),
+    ("solve", "DECIDED"): (0.75, 0.8, 0.85),
+    ("mirror", "UNSURE"): (0.25, 1 / 3, 0.4),
+    ("mirror", "SECOND"): (0.4, 0.45, 0.49),
+    ("annotators", "WEAK"): (0.1, 0.2, 0.3),
+    ("agreement", "COPIES"): (0.8, 0.9, 1.1),
+    ("features", "PENALTY"): (3.0, 10.0, 30.0),
+}
+HONEST, REDRAWN, ASKED = 1000, 40, 2  # simulated crowds, redrawn ones per real crowd, tables to ask about
 
 
 def ours(votes, X, classes, seed=0, **known):
-    from floral_learn import aggregate_votes
-
     return aggregate_votes(votes, X, missing=-1, classes=classes, random_state=seed, **known)
 
 
 def real(crowd, attack, level, draw, method):
-    """One cell of the table."""
+    """One cell: labels, how sure they are, and who is named."""
     X, y, votes, classes = load(crowd)
-    votes, _ = attacked(X, y, votes, classes, attack, level, draw)
+    new, owned = attacked(X, y, votes, classes, attack, level, draw)
     if method in PEERS:
-        from floral_bench.crowds import peers
-
-        p = peers.METHODS[method](SimpleNamespace(X=X, classes=classes.tolist()), votes, draw)
+        p = peers.METHODS[method](SimpleNamespace(X=X, classes=classes.tolist()), new, draw)
         return {"accuracy": float((p.argmax(axis=1) == y).mean()), "expected": float(p.max(axis=1).mean())}
-    found = ours(votes, X if method == WITH_FEATURES else None, classes, draw)
-    right, sure, decided = found.labels == y, found.probability.max(axis=1), found.decided
-    out = {"accuracy": right.mean(), "expected": sure.mean(), "decided": decided.mean()}
-    if decided.any():
-        out |= {"right_decided": right[decided].mean(), "said_decided": sure[decided].mean()}
-    return {name: float(value) for name, value in out.items()} | {"covered": covered(votes, y, found)}
+    found = ours(new, X if method == WITH_FEATURES else None, classes, draw)
+    return sure(found, y, new) | people(found, y, votes, new, owned, attack)
 
 
-def covered(votes, y, found):
-    """Share of the people whose share of right answers lies in their interval."""
-    people = found.annotators.set_index("annotator")
-    there = [a for a in range(votes.shape[1]) if (votes[:, a] >= 0).any()]
-    share = np.array([(votes[:, a] == y)[votes[:, a] >= 0].mean() for a in there])
-    low, high = people.loc[there, "low"].to_numpy(), people.loc[there, "high"].to_numpy()
-    return float(((low - 1e-9 <= share) & (share <= high + 1e-9)).mean())
-
-
-def simulated(seed):
-    """An honest crowd: everybody knows at least one answer in five beyond chance; hard items, shared mistakes."""
-    rng = np.random.default_rng(seed)
-    k, n, people = rng.choice([2, 3, 5, 8]), int(rng.integers(150, 400)), int(rng.integers(12, 60))
-    per_item, hard, shared = int(rng.integers(3, 8)), rng.choice([0.0, 1.0]), rng.choice([0.0, 0.5])
-    y = rng.choice(k, size=n, p=rng.dirichlet(np.full(k, 5.0)))
-    knows = rng.uniform(0.2, 0.95, people) if rng.random() < 0.5 else np.clip(rng.beta(6, 3, people), 0.2, 1.0)
-    ease = np.exp(-hard * np.abs(rng.standard_normal(n)))  # a hard item halves and quarters what people know
-    tempting = (y + rng.integers(1, max(k, 2), size=n)) % k
-    rate = (knows[None, :] * (ease / ease.mean())[:, None]).clip(0, 0.98)
-    guess = np.where(rng.random((n, people)) < shared, tempting[:, None], rng.integers(k, size=(n, people)))
-    # A tempting answer must not make a person worse than chance: it replaces guesses, and half of them at most.
-    guess = np.where(rng.random((n, people)) < 0.5, guess, rng.integers(k, size=(n, people)))
-    votes = np.where(rng.random((n, people)) < rate, y[:, None], guess)
-    return y, np.where(np.argsort(rng.random((n, people)), axis=1) < per_item, votes, -1), np.arange(k)
-
-
-def redrawn(crowd, seed):
-    """Votes of a real crowd drawn anew from its fitted confusion matrices, in which everybody knows something."""
-    _, _, votes, classes = load(crowd, 1000)
-    found, rng, k = ours(votes, None, classes), np.random.default_rng(seed), len(classes)
-    y, matrix = found.probability.argmax(axis=1), found.confusions.copy()
-    share = np.bincount(y, minlength=k) / len(y)
-    right = matrix[:, np.arange(k), np.arange(k)] @ share
-    chance = (share @ matrix) @ share
-    lift = np.clip((chance + 0.2 * (1 - chance) - right) / (1 - right), 0, 1)[:, None, None]
-    cumulated = np.cumsum((1 - lift) * matrix + lift * np.eye(k), axis=2)
-    item, person = np.nonzero(votes >= 0)
-    names = found.votes.annotators.tolist()
-    row = np.array([names.index(a) for a in range(votes.shape[1])])[person]
-    said = (rng.random(len(item))[:, None] > cumulated[row, y[item]]).sum(axis=1)
-    new = np.full_like(votes, -1)
-    new[item, person] = np.minimum(said, k - 1)
-    return y, new, classes
-
-
-def people(kind, seed):
+def honest(kind, seed):
     """Is anybody named in an honest crowd, do intervals cover, is the expected share of right labels true?"""
     y, votes, classes = simulated(seed) if kind == "simulated" else redrawn(kind, seed)
     found = ours(votes, None, classes)
-    right, sure = found.labels == y, found.probability.max(axis=1)
-    return {
-        "somebody": bool(found.annotators["named"].any()),
-        "named": int(found.annotators["named"].sum()),
-        "covered": covered(votes, y, found),
-        "accuracy": float(right.mean()),
-        "expected": float(sure.mean()),
-        "decided": float(found.decided.mean()),
-    }
+    table = found.annotators
+    somebody = {"somebody": table["named"].any(), "agreeing": (table["agrees_with"] != "").any()}
+    return sure(found, y, votes) | {name: float(value) for name, value in somebody.items()}
 
 
-def named(crowd, attack, draw, method):
-    """With 30 % liars: the share of those with 20 votes or more who are named, and honest people who are."""
-    X, y, votes, classes = load(crowd)
-    new, owned = attacked(X, y, votes, classes, attack, 0.3, draw)
-    found = ours(new, X if method == WITH_FEATURES else None, classes, draw)
-    told = found.annotators.set_index("annotator")["named"]
-    told = told.reindex(np.arange(new.shape[1]), fill_value=False).to_numpy()
-    many = (new >= 0).sum(axis=0) >= 20
-    accuracy = np.array([(votes[:, a] == y)[votes[:, a] >= 0].mean() for a in range(votes.shape[1])])
-    weak = accuracy < 1.2 / len(classes)  # hardly right before any attack
-    return {
-        "liars": int((owned & many).sum()),
-        "liars_named": int((owned & many & told).sum()),
-        "honest_named": int((~owned & ~weak & told).sum()),
-        "weak_named": int((~owned & weak & told).sum()),
-        "settled": bool(found.solution.settled),
-        "accuracy": float((found.labels == y).mean()),
-    }
+def choose(room, name, value, *cell):
+    """A cell of `real` with another value of a constant."""
+    module = importlib.import_module(f"floral_learn.crowd.{room}")
+    usual = getattr(module, name)
+    setattr(module, name, value)
+    try:
+        return real(*cell)
+    finally:
+        setattr(module, name, usual)
 
 
 def ask(seed, liars, order):
     """Labels right after 0 to 500 further votes, 100 per round: 2,000 rows, 30 people, 85 % right, 1.1 votes each."""
     from sklearn.datasets import make_classification
-
-    from floral_bench.crowds import peers
-    from floral_learn.crowd import next_tasks
 
     shape = {"n_features": 20, "n_informative": 10, "n_classes": 4, "class_sep": 1.2}
     X, y = make_classification(2000, **shape, random_state=seed)
@@ -209,17 +130,13 @@ def active_lab(problem, votes, n):
     """Items in the order of cleanlab's ActiveLab, most in need first."""
     from cleanlab.multiannotator import get_active_learning_scores, get_majority_vote_label
 
-    from floral_bench.crowds.peers import _frame, _held_out
-
-    first = np.asarray(get_majority_vote_label(_frame(votes), verbose=False))
-    scores, _ = get_active_learning_scores(_frame(votes), _held_out(problem, first, 0))
+    first = np.asarray(get_majority_vote_label(peers._frame(votes), verbose=False))
+    scores, _ = get_active_learning_scores(peers._frame(votes), peers._held_out(problem, first, 0))
     return np.argsort(scores)[:n]
 
 
 def million():
     """A million votes of 10,000 people, a fifth of them liars, on 100,000 items with 50 features and 10 classes."""
-    from floral_learn import aggregate_votes
-
     rng = np.random.default_rng(0)
     n, crowd, k = 100_000, 10_000, 10
     y = rng.integers(k, size=n)
@@ -241,32 +158,32 @@ def million():
     }
 
 
-PARTS = {"real": real, "people": people, "named": named, "ask": ask, "million": million}
+PARTS = {"real": real, "honest": honest, "ask": ask, "choose": choose, "million": million}
 
 
 def tasks(parts, draws):
-    """(part, arguments) of every cell, quick ones and first draws first."""
+    """(part, arguments) of every cell: ours, then quick peers, then GLAD; first draws first."""
     found = []
+    if "million" in parts:
+        found.append(("million", ()))
     if "real" in parts:
         for method, draw, crowd in product((OURS, WITH_FEATURES, *PEERS), range(draws), CROWDS):
             if method in (WITH_FEATURES, "crowdlab") and crowd not in FEATURED:
                 continue
-            threats = [(a, level) for level in (0.2, 0.4) for a in ATTACKS if a != "far" or crowd in FEATURED]
-            found += [
-                ("real", (crowd, a, level, draw, method)) for a, level in [("none", 0.0), *threats] if level or not draw
-            ]
-    if "named" in parts:
-        for draw, crowd, attack, method in product(range(draws), CROWDS, ATTACKS, (OURS, WITH_FEATURES)):
-            if crowd in FEATURED or (attack != "far" and method == OURS):
-                found.append(("named", (crowd, attack, draw, method)))
-    if "people" in parts:
-        found += [("people", (crowd, seed)) for seed in range(REDRAWN * draws) for crowd in CROWDS]
-        found += [("people", ("simulated", seed)) for seed in range(HONEST * draws)]
+            levels = (0.2, 0.4) if method in PEERS else (0.2, 0.3, 0.4)
+            threats = [(a, level) for level in levels for a in ATTACKS if a != "far" or crowd in FEATURED]
+            found += [("real", (crowd, a, level, draw, method)) for a, level in threats]
+            found += [("real", (crowd, "none", 0.0, 0, method))] * (draw == 0)
+    if "honest" in parts:
+        found += [("honest", (crowd, seed)) for seed in range(REDRAWN) for crowd in CROWDS]
+        found += [("honest", ("simulated", seed)) for seed in range(HONEST)]
     if "ask" in parts:
-        found += [("ask", cell) for cell in product(range(draws), (0.0, 0.2), ("next_tasks", "ActiveLab", "random"))]
-    if "million" in parts:
-        found.append(("million", ()))
-    return found
+        found += [("ask", cell) for cell in product(range(ASKED), (0.0, 0.2), ("next_tasks", "ActiveLab", "random"))]
+    if "choose" in parts:
+        cells = [cell for part, cell in tasks(["real"], 1) if cell[0] in ("labelme", "rte") and cell[-1] not in PEERS]
+        for (room, name), values in CONSTANTS.items():
+            found += [("choose", (room, name, value, *cell)) for value in values for cell in cells]
+    return sorted(found, key=lambda task: (task[1][-1:] == ("glad",), task[1][-1:] in [(name,) for name in PEERS]))
 
 
 def one(part, arguments):
@@ -285,11 +202,7 @@ def run(parts, folder, jobs, limit, draws):
     file, began, here = folder / "rows.jsonl", time.time(), environment()
     made = {"commit": here.get("commit"), "system": here["system"]}
     known = {(row["part"], tuple(row["cell"])) for row in read_rows(folder) if "error" not in row}
-    order = {"million": 0, "ask": 1}
-    wanted = sorted(
-        tasks(parts, draws), key=lambda task: (task[1][-1:] == ("glad",), order.get(task[0], 2))
-    )  # the slowest peer last
-    left = [task for task in wanted if (task[0], task[1]) not in known]
+    left = [task for task in tasks(parts, draws) if task not in known]
     with ProcessPoolExecutor(jobs) as pool, file.open("a") as out:
         waiting = [pool.submit(one, *task) for task in left]
         try:
@@ -309,6 +222,150 @@ def read_rows(folder):
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
+def frame(rows, part, names):
+    """The rows of a part, its cells as columns, the last one where a cell was computed twice."""
+    last = {tuple(row["cell"]): row for row in rows if row["part"] == part and "error" not in row}
+    found = pd.DataFrame(list(last.values()))
+    found[names] = pd.DataFrame(found["cell"].tolist(), index=found.index)
+    return found.dropna(axis=1, how="all").drop(columns=["cell", "part"])
+
+
+def markdown(table, digits=3):
+    """A table of numbers, its index as first columns; nothing where there is no number."""
+    flat = table.reset_index()
+    lines = [[str(name) for name in flat.columns], ["---"] * len(flat.columns)]
+    for row in flat.itertuples(index=False):
+        cells = ["" if v != v else f"{v:.{digits}f}" if isinstance(v, float) else str(v) for v in row]
+        lines.append(cells)
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def percent(table, name="level"):
+    """Levels as words."""
+    flat = table.reset_index()
+    flat[name] = [f"{round(100 * float(v))} %" for v in flat[name]]
+    return flat.set_index(list(table.index.names))
+
+
+def of_real(rows):
+    """Tables of the real crowds."""
+    real = frame(rows, "real", ["crowd", "attack", "level", "draw", "method"])
+    order = [name for name in (*PEERS, OURS, WITH_FEATURES) if name in set(real["method"])]
+    asked = real[real["level"] != 0.3]
+    cells = asked.groupby(["crowd", "level", "attack", "method"])["accuracy"].mean().unstack()[order]
+    crowds = cells.groupby(["crowd", "level"]).mean()
+    draws = real.groupby("method")["draw"].nunique()
+    peers = [name for name in order[:-2] if draws[name] == draws[OURS]]  # compared where all draws were run
+    alone = [name for name in peers if name != "crowdlab"]
+    low, high = (
+        cells[at] for at in (cells.index.get_level_values("level") < 0.3, cells.index.get_level_values(1) > 0.3)
+    )
+    lead = pd.concat([(low[OURS] - low[alone].max(axis=1)).rename("votes alone"),
+                      (low[WITH_FEATURES] - low[peers].max(axis=1)).rename("features")], axis=1)  # fmt: skip
+    against = high[[OURS, WITH_FEATURES]].sub(high["dawid-skene"], axis=0)
+    of_us = real[real["method"].str.startswith(OURS)]
+    shown = ["accuracy", "expected", "decided", "right_decided", "said_decided", "covered"]
+    off = (of_us["right_decided"] < 0.85) | (of_us["right_decided"] < of_us["said_decided"] - 0.03)
+    broken = of_us[off].set_index(["method", "crowd", "level", "attack", "draw"])[shown[:-1]].sort_index()
+    by_level = of_us.assign(broken=off).groupby(["method", "level"])["broken"].agg(["sum", "size"])
+    named = of_us[of_us["level"] == 0.3]
+    sums = named.groupby(["method", "attack", "crowd"])[["liars", "liars_named", "liars_best"]].sum()
+    shares = sums[["liars_named", "liars_best"]].div(sums["liars"], axis=0)
+    pairs = shares["liars_named"].map("{:.2f}".format) + " of " + shares["liars_best"].map("{:.2f}".format)
+    wrong = named.groupby(["method", "attack"])[
+        ["honest_named", "weak_named", "liars_named", "honest_agree", "liars_agree", "liars"]
+    ].sum()
+    return real, {
+        "crowds": markdown(percent(crowds)),
+        "means": markdown(percent(crowds[[*alone, OURS]].groupby("level").mean())),
+        "featured": markdown(percent(crowds.loc[list(FEATURED)].groupby("level").mean())),
+        "worst": smallest(lead),
+        "forty": smallest(against),
+        "sure": markdown(percent(of_us.groupby(["method", "crowd", "level"])[shown].mean())),
+        "pairs": markdown(compared(cells, alone, peers)),
+        "kept": markdown(percent(by_level.rename(columns={"sum": "cells that break it", "size": "cells"}))),
+        "broken": markdown(percent(broken)),
+        "named": markdown(pairs.unstack("crowd").fillna("")),
+        "named honest": markdown(wrong.astype(int)),
+        "cells": markdown(percent(cells)),
+    }
+
+
+def smallest(table):
+    """The eight rows with the smallest number."""
+    return markdown(percent(table.loc[table.min(axis=1).sort_values().index[:8]]))
+
+
+def compared(cells, alone, peers):
+    """Per peer: the mean difference over cells, in how many ours is right more often or less, Wilcoxon's p-value."""
+    found = {}
+    for us, peer in [*product([OURS], alone), *product([WITH_FEATURES], peers)]:
+        gain = (cells[us] - cells[peer]).dropna()
+        found[us, peer] = {
+            "mean difference": float(gain.mean()),
+            "median": float(gain.median()),
+            "cells ahead": int((gain > 0.0005).sum()),
+            "behind": int((gain < -0.0005).sum()),
+            "p": f"{wilcoxon(gain).pvalue:.1g}",
+        }
+    return pd.DataFrame(found).T.infer_objects().rename_axis(["", "against"])
+
+
+def of_the_rest(rows):
+    """Tables of honest crowds, of further votes and of a million."""
+    honest = frame(rows, "honest", ["kind", "seed"])
+    good = honest[honest["accuracy"] >= 0.85]
+    table = honest.groupby("kind")[["somebody", "agreeing", "covered", "accuracy", "expected", "decided"]].mean()
+    table["right, where 0.85 are: four in five decided"] = (good["decided"] >= 0.8).groupby(good["kind"]).mean()
+    asked = frame(rows, "ask", ["seed", "share", "order"])
+    columns = [f"ours_{n}" for n in (0, 100, 200, 500)] + [f"crowdlab_{n}" for n in (100, 200, 500)]
+    votes = asked.groupby(["share", "order"])[columns].mean()
+    votes.columns = [name.replace("ours_", "ours, ").replace("crowdlab_", "CROWDLAB, ") for name in votes.columns]
+    big = [row for row in rows if row["part"] == "million" and "error" not in row][-1]
+    million = (
+        f"{big['votes']:,} votes: {big['cpu']:.0f} s of one core, {big['gib']:.1f} GiB at most, "
+        f"{big['accuracy']:.4f} of the labels right, {big['decided']:.2f} decided."
+    )
+    found = {"honest": markdown(table.assign(crowds=honest.groupby("kind").size()))}
+    found |= {"ask": markdown(percent(votes, "share")), "million": million}
+    if not any(row["part"] == "choose" for row in rows):
+        return found
+    tried = frame(rows, "choose", ["room", "name", "value", "crowd", "attack", "level", "draw", "method"])
+    size = tried.groupby(["name", "value"])["cpu_seconds"].transform("size")
+    tried = tried[size == size.max()]  # values with all of their cells
+    off = (tried["right_decided"] < 0.85) | (tried["right_decided"] < tried["said_decided"] - 0.03)
+    tried = tried.assign(broken=off.astype(float)).groupby(["name", "value", "crowd", "method"])
+    tried = tried[["accuracy", "expected", "decided", "broken", "liars_named", "honest_named"]].mean()
+    return found | {"choose": markdown(tried)}
+
+
+def write_page(rows):
+    """Write the tables between the marks of the page, the first line of facts, and cells.csv."""
+    real, tables = of_real(rows)
+    tables |= of_the_rest(rows)
+    peers = [row for row in rows if row["part"] == "real" and row["cell"][-1] in PEERS]
+    mine = [row for row in rows if row not in peers]
+    commits, theirs = (sorted({row["commit"] for row in part}) for part in (mine, peers))
+    draws = real.groupby("method")["draw"].nunique()
+    tables["facts"] = (
+        f"{date.today()}, commit {', '.join(commits)} ({'; '.join(sorted({row['system'] for row in mine}))}), peers at "
+        f"{', '.join(theirs)}: `python benchmarks/crowd.py run real honest ask choose million --rows build/crowd`, "
+        f"then `python benchmarks/crowd.py page --rows build/crowd`. Draws of every attack: "
+        f"{', '.join(f'{name} {n}' for name, n in draws.items())}; {len(real):,} cells, every one in "
+        f"[cells.csv](crowd/cells.csv)."
+    )
+    text = PAGE.read_text(encoding="utf-8")
+    for name, table in tables.items():
+        pattern = re.compile(rf"(<!-- table: {re.escape(name)} -->\n).*?(<!-- end -->)", re.S)
+        text = pattern.sub(lambda m, t=table: m[1] + "\n" + t + "\n\n" + m[2], text)
+    write_atomically(PAGE, text)
+    keep = ["crowd", "attack", "level", "draw", "method", "accuracy", "expected", "decided", "right_decided", "covered"]
+    note = {"commit": ", ".join(commits), "date": str(date.today()), "command": "python benchmarks/crowd.py run"}
+    write_atomically(PAGE.with_suffix("") / "note.json", json.dumps(note, indent=1) + "\n")
+    csv = real.sort_values(keep[:5])[keep].to_csv(index=False, float_format="%.4f")
+    write_atomically(PAGE.with_suffix("") / "cells.csv", csv)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("run", "page"))
@@ -321,8 +378,6 @@ def main():
     if given.what == "run":
         run(given.parts or list(PARTS), given.rows, given.jobs, given.limit, given.draws)
     else:
-        from crowd_tables import write_page
-
         rows = read_rows(given.rows)
         for commit in {row.get("commit") for row in rows}:
             publishable({"commit": commit})

@@ -53,7 +53,7 @@ PAPER_NAMES = {"minilm, fine-tuned": "roberta"}
 @cache
 def rows(suite: str) -> pd.DataFrame:
     """All lines of a suite."""
-    return pd.read_csv(RESULTS / suite / "rows.csv", low_memory=False)
+    return pd.read_csv(RESULTS / suite / "rows.csv.gz", low_memory=False)
 
 
 @cache

@@ -218,7 +218,7 @@ def json_lines(rng, scale, work):
 
 def packed_files(rng, scale, work):
     """Packed tables: bombs of one and of many members, cuts, other content, under a limit of a megabyte."""
-    from floral_learn.tables import table_files
+    from floral_learn.tables import source
 
     count, good = Count(), cases.good_table(rng)
 
@@ -237,7 +237,7 @@ def packed_files(rng, scale, work):
         path = work / f"data{suffix}.gz"
         path.write_bytes(raw)
         _few_bytes()
-        table_files.MOST_BYTES = 1_000_000
+        source.MOST_BYTES = 1_000_000
         outcome = looked_at(path, "y", path.name)
         return "a bomb was read" if kind and outcome == "done" else outcome
 

@@ -1,20 +1,18 @@
-"""Speed of the game beside SVC.fit and beside a plain version of the authors' round, all in one run.
+"""Speed of the default fit beside SVC.fit, and what its stopping rule and its step rest on.
 
-    python benchmarks/game.py [--quick] [--part defaults]
+    python benchmarks/game.py [--part beside|stop|classes|step]
 
-Prints Markdown tables. MNIST is read from $FLORAL_DATA; every ratio is measured within this run.
+Prints Markdown tables. MNIST and tables are read from $FLORAL_DATA; every ratio is measured within this run.
 """
 
 import argparse
-import multiprocessing
-import os
 import platform
 import time
+import warnings
 from functools import partial
-from pathlib import Path
+from itertools import pairwise
 
 import numpy as np
-from reference_round import reference_round
 from sklearn.datasets import (
     load_breast_cancer,
     load_digits,
@@ -25,40 +23,21 @@ from sklearn.datasets import (
     make_gaussian_quantiles,
     make_moons,
 )
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from floral_bench.public_tables import load_table
 from floral_bench.reporting.making import begin
-from floral_learn import Engine, FloralClassifier
-from floral_learn.game.attackers import RandomizedTopK
-from floral_learn.game.game import Game, solve, step_schedule
-from floral_learn.game.gram import DenseGram
-from floral_learn.game.kernels import Kernel
+from floral_learn import FloralClassifier, poison
+from floral_learn.game.arrays import NUMPY
 
-C, GAMMA = 5.0, 0.005
-
-
-def clock(call, repeat=1):
-    """Median seconds and the last result."""
-    times = []
-    for _ in range(repeat):
-        began = time.perf_counter()
-        result = call()
-        times.append(time.perf_counter() - began)
-    return float(np.median(times)), result
-
-
-def alternately(calls, repeat):
-    """Median wall and CPU seconds of each of `calls`, made in turn, so that a noisy moment hits all of them."""
-    seconds = []
-    for _ in range(repeat):
-        for call in calls:
-            began = time.perf_counter(), time.process_time()
-            call()
-            seconds.append((time.perf_counter() - began[0], time.process_time() - began[1]))
-    return np.median(np.reshape(seconds, (repeat, len(calls), 2)), axis=0).T
+THREE = {"n_informative": 8, "n_classes": 3, "random_state": 0}
+EASY = THREE | {"class_sep": 5.0, "flip_y": 0}
+LOOKS = (24, 32, 48, 64, 96, 128, 192)
+CHOSEN_ON = ("moon", "breast cancer", "digits", "pima", "phoneme", "banknote")
+REPORTED = ("magic04", "spambase", "htru2", "satimage", "wine")
 
 
 def row(*cells):
@@ -71,104 +50,149 @@ def header(title, *columns):
     row(*["---"] * len(columns))
 
 
-def mnist(n):
+def data(name, seed=0):
+    """Rows and class numbers."""
+    own = {"breast cancer": load_breast_cancer, "digits": load_digits, "wine": load_wine, "iris": load_iris}
+    if name == "moon":
+        return make_moons(3000, noise=0.2, random_state=seed)
+    X, y = own[name](return_X_y=True) if name in own else load_table(name)[:2]
+    return np.asarray(X, dtype=float), np.unique(y, return_inverse=True)[1]
+
+
+def split(name, seed, rows):
+    """Standardised training and test rows of a data set, with their labels."""
+    X, y = data(name, seed)
+    order = np.random.default_rng(seed).permutation(len(y))
+    size = min(rows, int(0.6 * len(y)))
+    train, test = order[:size], order[size : size + 2000]
+    scaler = StandardScaler().fit(X[train])
+    return scaler.transform(X[train]), y[train], scaler.transform(X[test]), y[test]
+
+
+def beside():
+    """Seconds of FloralClassifier() over those of SVC() at the same C and gamma, each seed of the game in turn."""
     from floral_learn.datasets import load_mnist
 
-    data = load_mnist(digits=(1, 7), n_train=n)
-    return data.X_train, data.y_train, data.X_test
-
-
-def fit(X, y, **params):
-    return FloralClassifier(**{"C": C, "gamma": GAMMA, "budget": 0.02, "tol": None, "random_state": 0} | params).fit(
-        X, y
-    )
-
-
-def against_svc(n, rounds):
-    X, clean, test = mnist(n)
-    flipped = clean.copy()
-    rows = np.random.default_rng(0).choice(n, n // 10, replace=False)
-    flipped[rows] = -flipped[rows]
     header(
-        f"MNIST 1 vs 7, n = {n:,}, d = {X.shape[1]}, {rounds} rounds",
-        "labels", "SVC.fit s", "FLORAL fit s", "FLORAL / SVC", "plain round s", "plain fit (extrapolated) / FLORAL fit",
-        "same predictions as dense game",
-    )  # fmt: skip
-    for name, y in (("clean", clean), ("10 % random flips", flipped)):
-        svc, _ = clock(lambda y=y: SVC(C=C, gamma=GAMMA).fit(X, y), 3 if name == "clean" else 1)
-        ours, clf = clock(lambda y=y: fit(X, y, n_rounds=rounds), 3)
-        dense = fit(X, y, n_rounds=rounds, engine=Engine(gram="dense", max_memory="8GB"))
-        agree = np.mean(clf.predict(test) == dense.predict(test))
-        plain = plain_round(X, np.where(y == y.max(), 1.0, -1.0))
-        ratio = plain * rounds / ours
-        row(name, f"{svc:.2f}", f"{ours:.2f}", f"{ours / svc:.2f}", f"{plain:.2f}", f"{ratio:,.0f}", f"{agree:.4f}")
-    print(f"\n{clf.gram_}; budget {clf.budget_}, flips {clf.flips_}; dense: {dense.gram_}")
-    gram = DenseGram.from_rows(X, Kernel("rbf", gamma=GAMMA), "float32")
-    print(f"\nlambda_max: {gram.lambda_max():,.0f} for K, {gram.lambda_max(centred=True):,.0f} for HKH")
+        "The default beside SVC", "data", "SVC", "FLORAL", "ratio", "ratio of CPU seconds", "goal", "rounds", "kernel"
+    )
+    digits = load_mnist(digits=(1, 7), n_train=10_000)
+    X, y = digits.X_train, digits.y_train
+    flipped = y.copy()
+    some = np.random.default_rng(0).permutation(len(y))[: len(y) // 10]
+    flipped[some] = -y[some]
+    table, codes = data("satimage")
+    few = np.random.default_rng(0).permutation(len(codes))[:2000]
+    wide = {"n_informative": 20, "n_redundant": 0, "flip_y": 0.05, "random_state": 0}
+    cases = [
+        ("Moon, 500 rows", *make_moons(500, noise=0.2, random_state=0), {}, 12.0, 21),
+        ("satimage, 2,000 rows, six classes", StandardScaler().fit_transform(table[few]), codes[few], {}, 6.0, 9),
+        ("12,000 x 20, three easy classes", *make_classification(12_000, 20, **EASY), {}, 5.0, 7),
+        ("12,000 x 20, three classes", *make_classification(12_000, 20, **THREE), {}, 5.0, 3),
+        ("MNIST 1 vs 7, 10,000 rows, clean", X, y, {"gamma": 0.005}, 0.25, 3),
+        ("MNIST 1 vs 7, 10,000 rows, 10 % flipped", X, flipped, {"gamma": 0.005}, 0.03, 1),
+        ("50,000 x 20, three classes", *make_classification(50_000, 20, **THREE), {}, None, 1),
+        ("100,000 x 100, two classes", *make_classification(100_000, 100, **wide), {}, "8 s", 1),
+    ]
+    FloralClassifier(n_rounds=2, tol=None).fit(X[:200], y[:200])  # imports and thread pools
+    for name, rows, labels, params, goal, repeat in cases:
+        if len(rows) > 60_000:
+            rows = rows.astype(np.float32)
+        models, seconds, rounds = [SVC(**params)] if len(rows) < 20_000 else [], [], []
+        for seed in range(repeat):  # in turn, so that a noisy moment hits both
+            floral = FloralClassifier(random_state=seed, **params)
+            seconds.append([clock(partial(model.fit, rows, labels)) for model in (*models, floral)])
+            rounds.append(floral.n_iter_)
+        wall, cpu = np.median(seconds, axis=0).T
+        both = (f"{wall[0]:.3f} s", f"{wall[1] / wall[0]:.2f}", f"{cpu[1] / cpu[0]:.2f}") if models else ("", "", "")
+        kernel = floral.gram_.split(", ")[0]
+        row(name, both[0], f"{wall[-1]:.3f} s", *both[1:], goal or "", f"{np.median(rounds):.0f}", kernel)
 
 
-def plain_round(X, signs):
-    """Seconds of a plain round, after checking that it plays the same game as ours."""
-    few, rows = slice(0, 1500), X[:1500].astype(float)
-    gram = DenseGram.from_rows(rows, Kernel("rbf", gamma=GAMMA))
-    eta = 1 / gram.lambda_max(centred=True)
-    labels = (signs[few] > 0).astype(int)
-    game = Game(gram, labels, np.full(len(labels), C), step_schedule(eta, 6), RandomizedTopK(30, 15))
-    ours = solve(game)
-    dual = np.zeros(len(labels))
-    for t in range(6):
-        flips = ours.history["flips"][t, :, 0]
-        dual, bias = reference_round(rows, signs[few], dual, flips[flips >= 0], eta, C, GAMMA)
-        assert abs(bias - ours.history["bias"][t, 0]) < 1e-6, "the plain version plays another game"
-    assert np.abs(dual - ours.dual[:, 0]).max() < 1e-8, "the plain version plays another game"
-    dual, flips = np.full(len(X), 0.01), np.arange(len(X) // 100)
-    return clock(lambda: reference_round(X, signs, dual, flips, 1e-4, C, GAMMA), 2)[0]
+def clock(call):
+    """Wall and CPU seconds."""
+    began = time.perf_counter(), time.process_time()
+    call()
+    return time.perf_counter() - began[0], time.process_time() - began[1]
 
 
-def dense_rounds(n, rounds):
-    X, y, _ = mnist(n)
-    labels = (y == y.max()).astype(int)
-    gram = DenseGram.from_rows(X, Kernel("rbf", gamma=GAMMA), "float32")
-    eta = 1 / gram.lambda_max(centred=True)
-
-    def play(games, T):
-        steps = step_schedule(np.full(games, eta), T)
-        attacker = RandomizedTopK(n // 50, n // 100)
-        return solve(Game(gram, labels, np.full(n, C), steps, attacker, seeds=np.arange(games)))
-
-    def a_round(games):
-        return (clock(lambda: play(games, rounds + 2))[0] - clock(lambda: play(games, 2))[0]) / rounds
-
-    bare = {c: [] for c in (2, 32)}
-    single, batch = [], []
-    for _ in range(5):  # interleaved, so that a noisy moment hits all of them
-        for c in bare:
-            V = np.random.default_rng(0).normal(size=(n, c)).astype(np.float32)
-            bare[c].append(clock(lambda V=V: gram.matrix @ V, 5)[0])
-        single.append(a_round(1))
-        batch.append(a_round(16))
-    single, batch = np.median(single), np.median(batch)
-    two, many = (np.median(bare[c]) for c in (2, 32))
-    header(f"Dense rounds, n = {n:,}, float32", "what", "ms", "ratio")
-    row("bare K @ V, V of 2 columns", f"{1e3 * two:.1f}", "1")
-    row("one game, a round", f"{1e3 * single:.1f}", f"{single / two:.2f} of the bare product")
-    row("bare K @ V, V of 32 columns", f"{1e3 * many:.1f}", f"{many / two:.2f}")
-    row("16 batched games, a round", f"{1e3 * batch:.1f}", f"{batch / single:.2f} single games, "
-        f"{batch / two:.2f} bare products")  # fmt: skip
+def stop(rows=600, splits=2):
+    """Accuracy minus SVC's where the game ends by one rule or another, and after how many rounds."""
+    rules = {  # looks, and how many times as still a game must be at its looks before round 64
+        "looks from 48 on": (LOOKS[2:], 1.0),
+        "from 24 on": (LOOKS, 1.0),
+        "from 24 on, a third of tol before 64": (LOOKS, 3.0),
+    }
+    header(f"Where to end, {rows:,} rows", "data", "rule", "clean", "poisoned", "worst", "mean rounds")
+    for group, names in (("chosen on", CHOSEN_ON), ("reported", REPORTED)):
+        cells = [cell for name in names for seed in range(splits) for cell in stop_cells(name, seed, rows)]
+        for rule, (looks, surer) in rules.items():
+            ends = []
+            for attack, gains, movements in cells:
+                still = [r for r in looks[1:] if movements[looks, r] <= 3e-4 / (surer if r < 64 else 1.0)]
+                end = still[0] if still else looks[-1]
+                ends.append((attack == "clean", gains[end], end))
+            clean, gain, end = np.array(ends, dtype=float).T
+            means = (f"{gain[clean == 1].mean():+.4f}", f"{gain[clean == 0].mean():+.4f}")
+            row(f"{group} ({len(names)})", rule, *means, f"{gain.min():+.3f}", f"{end.mean():.0f}")
 
 
-def step_constants():
+def stop_cells(name, seed, rows):
+    """For clean and poisoned labels: accuracy minus SVC's after each number of rounds, and movements between looks."""
+    X, y, unseen, truth = split(name, seed, rows)
+    for attack, level in (("clean", 0.0), ("random", 0.2), ("farthest", 0.1), ("near-boundary", 0.1)):
+        given = poison(X, y, attack=attack, budget=level, random_state=seed).y if level else y
+        svc = SVC().fit(X, given).score(unseen, truth)
+        fits = {r: FloralClassifier(tol=None, n_rounds=r, random_state=seed).fit(X, given) for r in LOOKS}
+        gains = {r: clf.score(unseen, truth) - svc for r, clf in fits.items()}
+        values = {r: clf.model_.columns(X, NUMPY) for r, clf in fits.items()}
+        pairs = fits[LOOKS[0]].model_.pairs
+        plays = np.ones((len(y), 1), dtype=bool)
+        if pairs is not None:
+            plays = (given[:, None] == pairs[:, 0]) | (given[:, None] == pairs[:, 1])
+        movements = {}
+        for looks in (LOOKS, LOOKS[2:]):
+            for former, now in pairwise(looks):
+                squares = np.where(plays, (values[now] - values[former]) ** 2, 0.0).sum(axis=0) / plays.sum(axis=0)
+                movements[looks, now] = squares.mean() / (now - former)
+        yield attack, gains, movements
+
+
+def several_classes(splits=3):
+    """Accuracy against SVC on clean labels, same C and kernel."""
+    header("Several classes, clean labels: accuracy minus SVC's", "data", "SVC", "pairs", "one-vs-rest")
+    found = {}
+    for seed in range(splits):
+        sets = {name: partial(data, name) for name in ("digits", "wine", "iris", "satimage")}
+        sets["nested"] = partial(make_gaussian_quantiles, n_samples=3000, n_features=4, n_classes=3, random_state=seed)
+        sets["100 blobs"] = partial(
+            make_blobs, 3000, centers=100, cluster_std=0.2, center_box=(-50, 50), random_state=seed
+        )
+        for name, make in sets.items():
+            X, y = make()
+            order = np.random.default_rng(seed).permutation(len(y))
+            size = min(1000, int(0.6 * len(y)))
+            train, test = order[:size], order[size : size + 1000]
+            X = X if name == "100 blobs" else StandardScaler().fit(X[train]).transform(X)
+            svc = SVC().fit(X[train], y[train]).score(X[test], y[test])
+            both = (FloralClassifier(multi_class=how, random_state=seed) for how in ("pairs", "one-vs-rest"))
+            scores = [clf.fit(X[train], y[train]).score(X[test], y[test]) - svc for clf in both]
+            found.setdefault(name, []).append([svc, *scores])
+    for name, values in (found | {"mean": [np.mean(v, axis=0) for v in found.values()]}).items():
+        svc, pairs, rest = np.mean(values, axis=0)
+        row(name, f"{svc:.3f}", f"{pairs:+.4f}", f"{rest:+.4f}")
+
+
+def step():
     """How far a step can move two points apart after new flips: ||H(I - eta K)||, where no dual is at a bound."""
     factors = (1.0, 1.5, 2.0)
     header(
         "The step after new flips",
         "data", "rows", "lambda_max(K) / lambda_max(HKH)", *(f"eta = {f:g} / lambda_max(HKH)" for f in factors),
     )  # fmt: skip
-    tables = {"breast cancer": load_breast_cancer().data, "wine": load_wine().data, "digits": load_digits().data}
-    sets = {"Moon": make_moons(500, noise=0.2, random_state=0)[0]} | tables
-    sets |= {name: np.asarray(load_table(name)[0], dtype=float) for name in ("pima", "magic04", "phoneme", "spambase")}
-    for name, X in sets.items():
-        if name != "Moon":
+    for name in ("moon", "breast cancer", "wine", "digits", "pima", "magic04", "phoneme", "spambase"):
+        X = make_moons(500, noise=0.2, random_state=0)[0] if name == "moon" else data(name)[0]
+        if name != "moon":
             X = StandardScaler().fit_transform(X[np.random.default_rng(0).permutation(len(X))[:1000]])
         n = len(X)
         K, H = rbf_kernel(X, gamma=1 / (X.shape[1] * X.var())), np.eye(n) - 1 / n
@@ -177,165 +201,18 @@ def step_constants():
         row(name, f"{n:,}", f"{plain / centred:.1f}", *(f"{norm:.2f}" for norm in norms))
 
 
-def satimage(n=2000):
-    folder = Path(os.environ.get("FLORAL_DATA", ""))
-    stored = np.load(folder / "tables" / "satimage.npz")
-    order = np.random.default_rng(0).permutation(len(stored["y"]))[:n]
-    return StandardScaler().fit_transform(stored["X"][order].astype(float)), stored["y"][order]
-
-
-def default_fits(busy):
-    """Seconds of FloralClassifier() over those of SVC() at the same C and gamma; with another process on one core."""
-    title = "The default beside SVC" + (", another process keeping one core busy" if busy else "")
-    header(title, "data", "SVC", "FLORAL", "ratio", "ratio of CPU seconds", "goal", "rounds", "kernel")
-    X, y, _ = mnist(10_000)
-    flipped = y.copy()
-    some = np.random.default_rng(0).permutation(len(y))[: len(y) // 10]
-    flipped[some] = np.array([7, 1])[(y[some] == 7).astype(int)] if set(y) == {1, 7} else 1 - y[some]
-    three = {"n_informative": 8, "n_classes": 3, "random_state": 0}
-    easy = three | {"class_sep": 5.0, "flip_y": 0}
-    cases = [
-        ("Moon, 500 rows", *make_moons(500, noise=0.2, random_state=0), {}, 12.0, 15),
-        ("satimage, 2,000 rows, six classes", *satimage(), {}, 6.0, 5),
-        ("12,000 x 20, three easy classes", *make_classification(12_000, 20, **easy), {}, 5.0, 3),
-        ("12,000 x 20, three classes", *make_classification(12_000, 20, **three), {}, 5.0, 1),
-        ("50,000 x 20, three classes", *make_classification(50_000, 20, **three), {}, None, 1),
-        ("MNIST 1 vs 7, 10,000 rows, clean", X, y, {"gamma": GAMMA}, 0.25, 1),
-        ("MNIST 1 vs 7, 10,000 rows, 10 % flipped", X, flipped, {"gamma": GAMMA}, 0.03, 1),
-    ]
-    other = multiprocessing.get_context("spawn").Process(target=_spin, daemon=True)
-    if busy:
-        other.start()
-        time.sleep(2)
-    FloralClassifier(n_rounds=2, tol=None).fit(X[:200], y[:200])  # imports and thread pools
-    for name, rows, labels, params, goal, repeat in cases:
-        large = len(rows) > 20_000
-        plain, floral = SVC(**params), FloralClassifier(random_state=0, **params)
-        calls = (
-            [partial(floral.fit, rows, labels)] if large else [partial(m.fit, rows, labels) for m in (plain, floral)]
-        )
-        wall, cpu = alternately(calls, repeat)
-        beside = ("", "", "") if large else (f"{wall[0]:.3f} s", f"{wall[1] / wall[0]:.2f}", f"{cpu[1] / cpu[0]:.2f}")
-        kernel = floral.gram_.split(", ")[0]
-        row(name, beside[0], f"{wall[-1]:.3f} s", *beside[1:], goal or "", floral.n_iter_, kernel)
-    if busy:
-        other.terminate()
-
-
-def _spin():
-    while True:
-        sum(range(10_000))
-
-
-def several_classes(splits=3):
-    """Accuracy against SVC on clean labels, same C and kernel."""
-    header("Several classes, clean labels: accuracy minus SVC's", "data", "SVC", "pairs", "one-vs-rest")
-    found = {}
-    for seed in range(splits):
-        sets = {
-            "digits": load_digits(return_X_y=True),
-            "wine": load_wine(return_X_y=True),
-            "iris": load_iris(return_X_y=True),
-            "satimage": satimage(4000),
-            "nested": make_gaussian_quantiles(n_samples=3000, n_features=4, n_classes=3, random_state=seed),
-            "100 blobs": make_blobs(3000, centers=100, cluster_std=0.2, center_box=(-50, 50), random_state=seed),
-        }
-        for name, (X, y) in sets.items():
-            order = np.random.default_rng(seed).permutation(len(y))
-            size = min(1000, int(0.6 * len(y)))
-            train, test = order[:size], order[size : size + 1000]
-            X = X if name == "100 blobs" else StandardScaler().fit(X[train]).transform(X)
-            svc = SVC().fit(X[train], y[train]).score(X[test], y[test])
-            scores = [svc]
-            for how in ("pairs", "one-vs-rest"):
-                clf = FloralClassifier(multi_class=how, random_state=seed).fit(X[train], y[train])
-                scores.append(clf.score(X[test], y[test]) - svc)
-            found.setdefault(name, []).append(scores)
-    for name, values in found.items():
-        svc, pairs, rest = np.mean(values, axis=0)
-        row(name, f"{svc:.3f}", f"{pairs:+.4f}", f"{rest:+.4f}")
-    means = np.mean([np.mean(values, axis=0) for values in found.values()], axis=0)
-    row("mean", f"{means[0]:.3f}", f"{means[1]:+.4f}", f"{means[2]:+.4f}")
-
-
-def peak_gib():
-    """Peak resident memory of this process so far (a child's getrusage would begin with its parent's peak)."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmHWM"):
-            return int(line.split()[1]) / 2**20
-    return float("nan")
-
-
-def one_large_fit(n, rounds, params, queue):
-    X, y = make_classification(n, 100, n_informative=20, n_redundant=0, flip_y=0.05, random_state=0)
-    X = X.astype(np.float32)
-    before = peak_gib()
-    seconds, clf = clock(
-        lambda: FloralClassifier(n_rounds=rounds, random_state=0, **{"budget": 0.02} | params).fit(X, y)
-    )
-    peak = peak_gib()
-    fresh = np.random.default_rng(1).normal(size=(100_000, 100)).astype(np.float32)
-    predict, _ = clock(lambda: clf.predict(fresh))
-    queue.put((seconds, before, peak, predict, clf.gram_, clf.score(X, y)))
-
-
-def linear_growth(sizes, rounds, title, **params):
-    header(
-        f"Synthetic, d = 100, {rounds} rounds, {title}",
-        "n", "fit s", "peak before the fit GiB", "peak after it GiB", "predict 100,000 rows s", "Gram",
-    )  # fmt: skip
-    seconds = []
-    context = multiprocessing.get_context("spawn")
-    for n in sizes:
-        queue = context.Queue()
-        process = context.Process(target=one_large_fit, args=(n, rounds, params, queue))
-        process.start()
-        fitted, before, peak, predict, gram, _ = queue.get()
-        process.join()
-        seconds.append(fitted)
-        row(f"{n:,}", f"{fitted:.1f}", f"{before:.2f}", f"{peak:.2f}", f"{predict:.2f}", gram)
-    if len(sizes) == 1:
-        return
-    slope = np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
-    print(f"\nTime grows as n^{slope:.2f} (least squares on logs).")
-
-
-def moon():
-    X, y = make_moons(500, noise=0.2, random_state=1)
-    header("Moon, n = 500, 500 rounds", "fit s (median of 9)")
-    row(f"{clock(lambda: FloralClassifier(gamma=1.0, budget=0.02, tol=None, random_state=0).fit(X, y), 9)[0]:.3f}")
+PARTS = {"beside": beside, "stop": stop, "classes": several_classes, "step": step}
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
-    parser.add_argument(
-        "--part",
-        choices=["defaults", "beside", "rounds", "step"],
-        help="accuracy and default fits, only the fits beside SVC, only rounds, or the step",
-    )
-    args = parser.parse_args()
-    quick = args.quick
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--part", choices=list(PARTS), help="one of the tables; all by default")
+    part = parser.parse_args().part
+    warnings.simplefilter("ignore", ConvergenceWarning)
     print(f"{begin(trial=True).heading()}, Python {platform.python_version()}, numpy {np.__version__}")
-    if args.part == "step":
-        step_constants()
-        return
-    if args.part == "beside":
-        default_fits(busy=False)
-        return
-    if args.part != "rounds":
-        several_classes(1 if quick else 3)
-        default_fits(busy=False)
-        default_fits(busy=True)
-    if args.part == "defaults":
-        return
-    moon()
-    against_svc(2000 if quick else 10_000, 50 if quick else 500)
-    dense_rounds(2000 if quick else 10_000, 5 if quick else 15)
-    sizes = (4000, 8000) if quick else (10_000, 30_000, 100_000)
-    rounds = 50 if quick else 500
-    linear_growth(sizes, rounds, "low rank 256", engine=Engine(gram="low_rank", rank=256))
-    linear_growth(sizes[-1:], rounds, "default settings")
+    for name, table in PARTS.items():
+        if part in (None, name):
+            table()
 
 
 if __name__ == "__main__":

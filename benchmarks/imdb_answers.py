@@ -61,7 +61,7 @@ def measure(draw_number: int, level: float, given: argparse.Namespace, commit: s
     with open(f"{given.rows}.{draw_number}.lock", "w") as lock:  # one process makes the clean encoder
         fcntl.flock(lock, fcntl.LOCK_EX)
         clean = encode(data, y, draw_number, given.device)
-        labels = gradient_labels(data, Attack("gradient"), [level], draw_number, given.device, lambda share: None)[0]
+        labels = gradient_labels(data, Attack("gradient"), [level], draw_number, given.device)[0]
     note(kind="clean labels", accuracy=float(clean.accuracy[-1]))
     note(kind="given labels", accuracy=float(encode(data, labels, draw_number, given.device).accuracy[-1]))
     encoder = TextClassifier(

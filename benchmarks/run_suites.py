@@ -1,9 +1,9 @@
 """Run the suites of the paper again at one commit, and publish what they leave under docs/results.
 
     python benchmarks/run_suites.py run --jobs 4            # into runs/store.sqlite; finished cells are not run again
-    python benchmarks/run_suites.py publish                 # tables, figures, run.json and counts into docs/results
+    python benchmarks/run_suites.py publish                 # tables, figures, notes and counts into docs/results
     python benchmarks/run_suites.py summary                 # the counts alone, from the tables that are there
-    python benchmarks/run_suites.py tables --suites imdb    # a page of tables again, from rows.csv
+    python benchmarks/run_suites.py tables --suites imdb    # a page of tables again, from its rows
     python benchmarks/run_suites.py run --quick --suites moon,mnist     # what would it cost
 
 `run` needs no more than numpy, scipy, scikit-learn, joblib and torch, so that it can be done on another machine, from a
@@ -17,16 +17,17 @@ here are left alone, and so are those on IMDB, which need a GPU, unless they are
 from __future__ import annotations
 
 import argparse
+import gzip
+import json
 import shutil
 import sys
-import tempfile
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
-from floral_bench.adapt_suite import adapt
+from floral_bench.adapt_suite import suite_named
+from floral_bench.cli.bench import name_failures, noted
 from floral_bench.reporting.environment import environment, publishable
-from floral_bench.reporting.making import typed
-from floral_bench.reporting.origin import note_of, parts_of
+from floral_bench.reporting.making import note_of, parts_of, typed
 from floral_bench.runner import run_cells
 from floral_bench.spec import Suite
 from floral_bench.store import Store, StoreError
@@ -34,9 +35,8 @@ from floral_bench.suites import SUITES
 from floral_learn.datasets.files import search_path
 from floral_learn.files.atomic_files import write_atomically
 
-Note = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[1]
-REFERENCE = "moon-reference"
+REFERENCE, NOTES, KEPT = "moon-reference", "suites.json", "rows.csv.gz"
 NEEDS = {REFERENCE: "moon_reference_seed42.npz", **{name: "mnist.npz" for name in SUITES if "mnist" in name}}
 KNOWN = [*SUITES, REFERENCE]
 NAMES = [name for name in KNOWN if not name.startswith("imdb")]
@@ -51,8 +51,7 @@ def chosen(args: argparse.Namespace, every: bool = False) -> list[Suite]:
         if not every and name in NEEDS and not any((folder / NEEDS[name]).is_file() for folder in search_path()):
             print(f"{name}: left out, {NEEDS[name]} is not here")
             continue
-        base = SUITES[name.removesuffix("-reference")] if name == REFERENCE else SUITES[name]
-        found.append(adapt(base, quick=args.quick, reference=name == REFERENCE))
+        found.append(suite_named(name + ("-quick" if args.quick else "")))
     return found
 
 
@@ -67,31 +66,22 @@ def command(given: list[str]) -> str:
 
 def run(args: argparse.Namespace) -> int:
     """All suites are one pool of cells: what two of them share is run once, and no process waits for a suite to end."""
-    here = environment(args.device)
+    here, suites = environment(args.device), chosen(args)
     if not args.quick:
         publishable(here)
-    suites = chosen(args)
     with Store(args.out / "store.sqlite") as store:
         cells = {suite.name: suite.cells() for suite in suites}
-        notes, status = {}, "stopped"
-        for suite in suites:
-            note = {"command": command(sys.argv[1:]), "environment": here, "seeds": list(suite.seeds)}
-            notes[suite.name] = store.begin_run(suite.name, note)
-        try:
+        with ExitStack() as notes:
+            for suite in suites:
+                note = {"command": command(sys.argv[1:]), "environment": here, "seeds": list(suite.seeds)}
+                notes.enter_context(noted(store, suite.name, note))
             everything = [cell for mine in cells.values() for cell in mine]
             report = run_cells(everything, store, jobs=args.jobs, retry_errors=True, device=args.device)
-            status = "done"
-        finally:
-            for suite in suites:
-                costs = store.costs(cell.key for cell in cells[suite.name])
-                store.end_run(notes[suite.name], status, sum(seconds for seconds, _ in costs.values()))
-        for suite in suites:
-            keys = [cell.key for cell in cells[suite.name]]
-            costs, errors = store.costs(keys), store.errors(keys)
+        for name, mine in cells.items():
+            costs = store.costs(cell.key for cell in mine)
             busy = sum(seconds for seconds, _ in costs.values())
-            print(f"{suite.name}: {len(costs)} of {len(keys)} cells, {busy:.0f} s of workers, {len(errors)} failed")
-            for _, message in errors[:3]:
-                print(f"  {message}")
+            lost = name_failures(store, mine)
+            print(f"{name}: {len(costs)} of {len(mine)} cells, {busy:.0f} s of workers, {lost} failed")
         print(f"{report.computed} cells computed in {report.seconds:.0f} s, {report.failed} failed", flush=True)
     return 1 if report.failed else 0
 
@@ -111,19 +101,28 @@ def publish(args: argparse.Namespace) -> int:
                 continue
             if any(known.get(key) != "done" for key in keys):
                 sys.exit(f"{suite.name}: {sum(known.get(key) != 'done' for key in keys)} cells are missing or failed")
-            parts = parts_of(store, suite.name, everyone)
-            commits = list(dict.fromkeys(part.environment.get("commit", "") for part in parts))
-            if len(commits) > 1 and not args.quick:
-                sys.exit(f"{suite.name}: cells of several commits ({', '.join(commits)}); run it at one")
-            note = {**note_of(parts, trial=args.quick), "seeds": list(suite.seeds)}
-            with tempfile.TemporaryDirectory() as folder:
-                made = write_outputs(Results(suite, store), Path(folder), note)
-                target = args.docs / suite.name
-                shutil.rmtree(target, ignore_errors=True)
-                target.mkdir(parents=True)
-                for path in made:
-                    copy = with_fewer_colours if path.suffix == ".png" else shutil.copyfile
-                    copy(path, target / path.name)
+            try:
+                note = note_of(parts_of(store, suite.name, everyone), trial=args.quick)
+            except ValueError as error:
+                sys.exit(f"{suite.name}: {error}")
+            note["seeds"] = list(suite.seeds)
+            target = args.docs / suite.name
+            shutil.rmtree(target, ignore_errors=True)
+            made = [path for path in write_outputs(Results(suite, store), target, note) if path.name != "run.json"]
+            (target / "run.json").unlink()
+            for path in made:
+                if path.suffix == ".png":
+                    with_fewer_colours(path)
+                elif path.suffix == ".csv":  # it is kept for ever: small, and the same from the same rows
+                    path.with_name(KEPT).write_bytes(gzip.compress(path.read_bytes(), 9, mtime=0))
+                    path.unlink()
+                else:
+                    path.write_text(
+                        path.read_text("utf-8").replace("[rows.csv](rows.csv)", f"[{KEPT}]({KEPT})"), "utf-8"
+                    )
+            kept = args.docs / NOTES
+            notes = json.loads(kept.read_text("utf-8")) if kept.exists() else {}
+            write_atomically(kept, json.dumps(dict(sorted((notes | {suite.name: note}).items())), indent=1) + "\n")
             print(f"{suite.name}: {len(made)} files in {target}", flush=True)
     return summary(args)
 
@@ -132,29 +131,29 @@ def tables(args: argparse.Namespace) -> int:
     """Pages of suites whose tables are all in their rows, without a store."""
     import pandas as pd
 
-    from floral_bench.reporting.write import PAGE, ROWS, page_of
+    from floral_bench.reporting.write import PAGE, page_of
 
     for suite in chosen(args):
         folder = args.docs / suite.name
-        if {"sensitivity", "recovery", "heads", "stability"} & set(suite.figures) or not (folder / ROWS).exists():
+        if {"sensitivity", "recovery", "heads", "stability"} & set(suite.figures) or not (folder / KEPT).exists():
             print(f"{suite.name}: left as it is, its page needs the store")
             continue
-        rows = pd.read_csv(folder / ROWS, low_memory=False)
+        rows = pd.read_csv(folder / KEPT, low_memory=False)
         pictures = [name for name in suite.figures if (folder / f"{name}.png").exists()]
-        write_atomically(folder / PAGE, page_of(suite, rows, pictures))
+        write_atomically(folder / PAGE, page_of(suite, rows, pictures, kept=KEPT))
     return 0
 
 
-def with_fewer_colours(source: Path, target: Path) -> None:
+def with_fewer_colours(path: Path) -> None:
     """A picture of lines and letters needs no more than 256 colours, and a repository keeps it for ever.
 
     The palette covers the whole range of colours, so that no two lines become one.
     """
     from PIL import Image
 
-    with Image.open(source) as picture:
+    with Image.open(path) as picture:
         few = picture.convert("RGB").quantize(256, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
-        few.save(target, optimize=True)
+    few.save(path, optimize=True)
 
 
 def summary(args: argparse.Namespace) -> int:

@@ -58,7 +58,7 @@ def test_make_bench_names_scripts_that_need_no_more_words(call, capsys):
     assert len(lines) > 5
     for words in lines:
         assert call(words.split()) is None, f"{words}: {capsys.readouterr().err}"
-    assert call(["more_problems.py"]) == 2, "this one needs words, and says so"
+    assert call(["questions.py"]) == 2, "this one needs words, and says so"
 
 
 def test_commands_on_pages_of_results_are_whole(call, capsys):

@@ -1,5 +1,6 @@
 """``floral bench`` as a user types it."""
 
+import io
 import os
 import re
 import signal
@@ -19,7 +20,7 @@ from typer.testing import CliRunner
 
 from floral_bench.adapt_suite import adapt
 from floral_bench.cli import bench, report
-from floral_bench.cli.bench_progress import Clock, LogProgress, duration
+from floral_bench.cli.bench_progress import Progress, duration
 from floral_bench.plan import Job
 from floral_bench.suites import SUITES
 from floral_learn.cli import make_app
@@ -108,14 +109,13 @@ def test_the_report_of_a_run_is_one_page(finished):
         (["bench", "moon", "--levels", "60"], "--levels 60 is not a percentage"),
         (["bench", "moon", "--reps", "0"], "--reps 0 must be at least 1"),
         (["bench", "moon", "--jobs", "0"], "--jobs 0 must be a number of processes"),
-        (["bench", "mnist", "--labels", "reference"], "--authors-labels exist for Moon"),
+        (["bench", "mnist", "--authors-labels"], "--authors-labels exist for Moon"),
         (
             ["bench", "moon", "arena", "--authors-labels"],
             "--authors-labels exist for the paper's Moon suites, not for arena",
         ),
         (["bench", "moon", "mon"], "unknown suite 'mon'"),
         (["bench", "moon", "--method", "svm", "--method", "nope"], "--methods 'nope' is not in suite 'moon'"),
-        (["bench", "moon", "--labels", "theirs"], "--labels 'theirs' must be 'own' or 'reference'"),
         (["bench", "--data", "none.csv", "--label", "y"], "cannot read none.csv"),
         (["bench", "--data", "few.csv", "--label", "y"], "few.csv"),
         (["bench", "--data", "good.csv"], "--data needs --label"),
@@ -320,36 +320,29 @@ def test_durations_read_well():
     assert [duration(s) for s in (0.34, 12.3, 130, 3900)] == ["0.3 s", "12 s", "2 min 10 s", "1 h 05 min"]
 
 
-def test_time_left_comes_from_the_weight_of_what_is_done(monkeypatch):
-    now = [100.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    cells = tuple(SUITES["moon"].cells()[:1])
-    shares = np.zeros(2)
-    clock = Clock([Job("fits", cells, 1.0), Job("fits", cells, 3.0)], shares)
-    assert clock.overall() == (0.0, None)
-    clock.done.add(0)
-    now[0] += 10  # a quarter of the weight took ten seconds
-    share, left = clock.overall()
-    assert (share, left) == (0.25, pytest.approx(30.0))
-    shares[1] = 0.1
-    clock.running()
-    now[0] += 10
-    shares[1] = 0.5
-    ((number, part, rest),) = clock.running()
-    assert (number, part, rest) == (1, 0.5, pytest.approx(10.0))
+def test_a_log_names_what_is_done_the_time_left_and_failed_cells(monkeypatch):
+    from rich.console import Console
 
-
-def test_a_failed_cell_is_named_in_the_log():
     from floral_bench.spec import CellResult
 
-    cell = SUITES["moon"].cells()[-1]
-    lines = []
-    log = LogProgress(lines.append)
-    job = Job("fits", (cell,), 1.0)
-    log.start([job], np.zeros(1))
-    log.finished(0, job, [CellResult(cell, error="ValueError: broken")])
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    cells = SUITES["moon"].cells()
+    jobs = [Job("fits", (cells[-1],), 1.0), Job("attack", (cells[0],), 3.0)]
+    stream = io.StringIO()
+    log = Progress(Console(file=stream, width=60))
+    log.start(jobs)
+    now[0] += 10  # a quarter of the weight took ten seconds
+    log.finished(jobs[0], [CellResult(cells[-1], error="ValueError: broken")])
+    log.finished(jobs[1], [CellResult(cells[0])])
     log.stop()
-    assert any("failed: " in line and "broken" in line and "25 %" in line for line in lines)
+    first, second, third, last = stream.getvalue().splitlines()
+    assert "2 cells in 2 batches, first farthest 25 %" in first
+    assert "1/2 farthest 25 %, split 5: " in second
+    assert second.endswith("about 30 s left")
+    assert third.startswith("failed: ")
+    assert "25 %, seed 5: ValueError: broken" in third
+    assert "farthest 5 %, split 1: flipping labels" in last
 
 
 def test_the_arena_prints_a_score_card_and_is_in_the_list(tmp_path):
@@ -362,7 +355,7 @@ def test_the_arena_prints_a_score_card_and_is_in_the_list(tmp_path):
     again = floral("bench", "arena", *few, cwd=tmp_path)
     assert "0 cells computed" in again.stdout
     assert "arena" in floral("bench", "--list", cwd=tmp_path).stdout
-    wrong = floral("bench", "arena", "--labels", "reference", cwd=tmp_path)
+    wrong = floral("bench", "arena", "--authors-labels", cwd=tmp_path)
     assert wrong.returncode == 2
     assert "not for arena" in wrong.stderr
 
@@ -372,8 +365,8 @@ def test_failed_cells_are_named_and_the_command_ends_with_an_error(tmp_path, mon
 
     real = runner.run_job
 
-    def broken(job, labels, progress=None, device=None):
-        results = real(job, labels, progress, device)
+    def broken(job, labels, device=None):
+        results = real(job, labels, device)
         for result in results:
             if result.cell.method.name == "svm-libsvm" and result.cell.level == 10:
                 result.error, result.rows = "ValueError: broken on purpose", []
@@ -392,18 +385,6 @@ def test_failed_cells_are_named_and_the_command_ends_with_an_error(tmp_path, mon
     again = CliRunner().invoke(app, ["bench", "moon", *FAST])  # nothing is left to do, and it is still not whole
     assert again.exit_code == 1
     assert not list((tmp_path / "runs").glob(".*"))
-
-
-def test_what_a_killed_benchmark_left_is_removed(tmp_path):
-    from floral_bench.runner import _progress_file
-
-    store = tmp_path / "store.sqlite"
-    left, alive = tmp_path / ".store.sqlite.999999999.progress", tmp_path / f".store.sqlite.{os.getpid()}.progress"
-    left.write_bytes(b"")
-    alive.write_bytes(b"")
-    assert _progress_file(store) == alive.resolve()
-    assert not left.exists()
-    assert alive.exists()
 
 
 def test_a_class_spelled_in_two_ways_is_named(tmp_path):

@@ -20,7 +20,7 @@ from floral_bench.families.plain_rounds import EarlyStoppedSVC, project_as_print
 from floral_bench.families.sanitise import prepare
 from floral_bench.metrics import binary_scores, label_scores, multiclass_hinge
 from floral_bench.plan import MAX_COLUMNS, jobs_for
-from floral_bench.spec import Attack, Data, params
+from floral_bench.spec import Attack, Data, Setting, params
 from floral_bench.suites import ABLATIONS, FOIL, PGD, SUITES
 from floral_learn.baselines.ln_svm import correct_gram
 from floral_learn.game.arrays import NUMPY
@@ -67,7 +67,8 @@ def test_the_plain_column_is_projected_gradient_without_an_attacker():
     rows = rows_of(result)
     K, test = (rbf_kernel(X, dataset.X_train, gamma=cell.gamma) for X in (dataset.X_train, dataset.X_test))
     signs, truth = (np.where(labels == dataset.classes[1], 1.0, -1.0) for labels in (y, dataset.y_test))
-    for config, _, _, eta, decay in configurations(cell, len(y)):
+    for config, at in configurations(cell, len(y)).items():
+        eta, decay = at.eta, at.decay
         dual = np.zeros(len(y))
         for step in step_schedule(eta, 12, decay and (0.1, decay)):
             dual = project(dual - step * (signs * (K @ (signs * dual)) - 1), signs, cell.C).dual
@@ -80,11 +81,11 @@ def test_the_plain_column_is_projected_gradient_without_an_attacker():
 
 def test_the_authors_decay_is_forgotten_in_the_next_round():
     (cell,) = cells_of("floral-slip")
-    column = Column(0, "", 0, 0, 2.0, 3)
+    column = Column(0, "", Setting(0, 0, 2.0, 3))
     assert steps_of(column, cell, 7).tolist() == pytest.approx([2.0, 2.0, 0.2, 2.0, 2.0, 0.2, 2.0])
     (plain,) = cells_of("floral")
     np.testing.assert_allclose(steps_of(column, plain, 7), [2.0] * 3 + [0.2] * 3 + [0.02])
-    assert steps_of(replace(column, decay=None), cell, 3).tolist() == [2.0] * 3
+    assert steps_of(replace(column, at=Setting(0, 0, 2.0, None)), cell, 3).tolist() == [2.0] * 3
 
 
 def test_the_projection_as_printed_swings_and_leaves_the_constraint_unmet():
@@ -106,7 +107,7 @@ def test_the_cell_of_the_printed_projection_has_rows_for_every_point_of_the_grid
     (exact,) = run_games(cells_of("floral"), [y], dataset)
     rows = rows_of(result)
     assert rows != rows_of(exact), "another projection, other numbers"
-    for config, *_ in configurations(cell, len(y)):
+    for config in configurations(cell, len(y)):
         assert rows[config, "best", "accuracy"] >= rows[config, "last", "accuracy"]
         assert 0.4 < rows[config, "average", "accuracy"] <= 1
 
@@ -128,7 +129,7 @@ def test_the_peak_is_the_largest_value_of_the_trace():
     (cell,) = cells_of("floral")
     (result,) = run_games([cell], labels_for([cell]), load(cell.data))
     rows = rows_of(result)
-    for config, *_ in configurations(cell, 60):
+    for config in configurations(cell, 60):
         trace = result.traces[config, "accuracy"]
         assert rows[config, "best", "accuracy"] == pytest.approx(float(trace.max()), abs=1e-3)
         assert trace[int(rows[config, "best", "round"]) - 1] == trace.max()
@@ -189,10 +190,10 @@ def test_a_sanitiser_that_fails_is_an_error_of_its_own_cell():
 
 def test_the_papers_grid_is_sixty_games():
     cell = next(c for c in SUITES["moon"].cells() if c.method.name == "floral")
-    found = configurations(cell, 500)
-    assert len(found) == len({name for name, *_ in found}) == 60
-    assert {flips for _, _, flips, _, _ in found} == {5, 10, 25, 50, 125}
-    assert all(budget == 2 * flips for _, budget, flips, _, _ in found)
+    found = configurations(cell, 500).values()
+    assert len(found) == len(set(found)) == 60
+    assert {at.flips for at in found} == {5, 10, 25, 50, 125}
+    assert all(at.budget == 2 * at.flips for at in found)
 
 
 def test_jobs_cover_every_cell_once_and_stay_narrow():

@@ -13,17 +13,17 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 torch = pytest.importorskip("torch")
 
-from floral_bench.mlp import NeuralNetClassifier, PGDNeuralNetClassifier  # noqa: E402
+from floral_bench.batched_mlp import NetworkSettings, train_mlps  # noqa: E402
+from floral_bench.mlp import NeuralNetClassifier  # noqa: E402
 from floral_learn import poison  # noqa: E402
 from floral_learn.attacks.gradient import module_gradients  # noqa: E402
 from floral_learn.base.extras import install_line  # noqa: E402
 from floral_learn.base.validation import generator  # noqa: E402
-from floral_learn.neural.batched_mlp import MLPSettings, train_mlps  # noqa: E402
 
 X, Y = make_moons(120, noise=0.2, random_state=0)
 P, LABELS = make_blobs(150, centers=3, random_state=0)
 P = StandardScaler().fit_transform(P)
-BOTH = [NeuralNetClassifier, PGDNeuralNetClassifier]
+PGD = 8 / 255
 
 
 def _expected_failures(estimator):
@@ -31,11 +31,11 @@ def _expected_failures(estimator):
     return {"check_sample_weight_equivalence_on_dense_data": reason}
 
 
-@pytest.mark.slow  # tests/test_estimator_checks.py has both classes, as their defaults are
+@pytest.mark.slow  # a minute
 @parametrize_with_checks(
     [
-        NeuralNetClassifier(epochs=15, learning_rate=0.05, early_stopping=True, validation_fraction=0.2),
-        PGDNeuralNetClassifier(epochs=15, learning_rate=0.05, inner_steps=1),
+        NeuralNetClassifier(epochs=15, learning_rate=0.05),
+        NeuralNetClassifier(epochs=15, learning_rate=0.05, epsilon=PGD, inner_steps=1),
     ],
     expected_failed_checks=_expected_failures,
 )
@@ -43,11 +43,10 @@ def test_sklearn_estimator_checks(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("cls", BOTH)
-def test_the_estimator_is_the_batched_cell(cls):
-    clf = cls((8, 4), epochs=3, random_state=5).fit(X[:70], Y[:70])
-    epsilon = 8 / 255 if cls is PGDNeuralNetClassifier else 0.0
-    settings = MLPSettings(hidden=(8, 4), epochs=3, epsilon=epsilon)
+@pytest.mark.parametrize("epsilon", [0.0, PGD])
+def test_the_estimator_is_the_batched_cell(epsilon):
+    clf = NeuralNetClassifier((8, 4), epochs=3, epsilon=epsilon, random_state=5).fit(X[:70], Y[:70])
+    settings = NetworkSettings(hidden=(8, 4), epochs=3, epsilon=epsilon)
     seed = int(generator(5).integers(2**31 - 1))
     cell = train_mlps(X[None, :70], Y[None, :70], X[None, 70:], [seed], settings)
     np.testing.assert_allclose(clf.decision_function(X[70:]), cell.logits[-1, 0], atol=2e-4)
@@ -87,22 +86,6 @@ def test_a_fit_is_repeated_by_its_seed_and_leaves_torch_alone():
     assert not np.allclose(first, NeuralNetClassifier(epochs=2, random_state=4).fit(X, Y).decision_function(X))
 
 
-def test_a_small_network_trains_in_one_thread_and_gives_the_others_back():
-    before, seen = torch.get_num_threads(), []
-
-    class Count(Recorder):
-        def on_fit_task_end(self, estimator, context):
-            seen.append(torch.get_num_threads())
-
-    try:
-        torch.set_num_threads(2)
-        NeuralNetClassifier(epochs=1).set_callbacks(Count()).fit(X, Y)
-        assert set(seen) == {1}
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(before)
-
-
 def test_a_weight_of_zero_leaves_a_row_out_and_a_common_factor_changes_nothing():
     weight = np.ones(len(X))
     weight[:30] = 0
@@ -118,23 +101,6 @@ def test_weights_move_the_boundary():
     ).mean()
 
 
-def test_early_stopping_ends_sooner_with_the_best_epochs_weights():
-    noisy = np.where(np.random.default_rng(0).random(len(Y)) < 0.3, 1 - Y, Y)
-    test, truth = make_moons(200, noise=0.2, random_state=1)
-    clf = NeuralNetClassifier((64, 64), epochs=400, learning_rate=0.1, early_stopping=True, random_state=0)
-    clf.fit(X, noisy, validation=(test, truth))
-    losses = clf.history_["validation_loss"]
-    assert clf.n_iter_ == len(losses) < 400
-    assert len(losses) - 1 - losses.argmin() == clf.patience
-    odds = clf.decision_function(test)
-    kept = np.logaddexp(0, np.where(truth == 1, -odds, odds)).mean()
-    assert kept == pytest.approx(losses.min(), abs=1e-5)
-    plain = NeuralNetClassifier(epochs=5, random_state=0).fit(X, Y, validation=(test, truth))
-    assert plain.n_iter_ == 5
-    assert plain.history_["validation_accuracy"][-1] == pytest.approx(plain.score(test, truth))
-    assert "validation_loss" not in NeuralNetClassifier(epochs=2).fit(X, Y).history_
-
-
 def test_pgd_training_resists_perturbed_inputs_that_a_plain_network_does_not():
     margin = 0.2
     rng = np.random.default_rng(0)
@@ -146,7 +112,7 @@ def test_pgd_training_resists_perturbed_inputs_that_a_plain_network_does_not():
     accuracy = {}
     for name, clf in {
         "nn": NeuralNetClassifier((16,), epochs=40, random_state=0),
-        "pgd": PGDNeuralNetClassifier((16,), epochs=40, epsilon=2 * margin, step=0.1, random_state=0),
+        "pgd": NeuralNetClassifier((16,), epochs=40, epsilon=2 * margin, step=0.1, random_state=0),
     }.items():
         clf.fit(rows, signs)
         moved = torch.tensor(rows, dtype=torch.float32).requires_grad_()
@@ -160,8 +126,8 @@ def test_pgd_training_resists_perturbed_inputs_that_a_plain_network_does_not():
 def test_the_gradient_attack_takes_the_estimator_as_its_module(rows, labels):
     clf = NeuralNetClassifier((8,), epochs=10, random_state=0).fit(rows, np.array(["a", "b", "c"])[labels])
     names = clf.classes_[labels]
-    own = poison(rows, names, "gradient", budget=0.1, random_state=0, surrogate=clf)
-    module = poison(rows, names, "gradient", budget=0.1, random_state=0, surrogate=clf.module_)
+    own = poison(rows, names, attack="gradient", budget=0.1, random_state=0, surrogate=clf)
+    module = poison(rows, names, attack="gradient", budget=0.1, random_state=0, surrogate=clf.module_)
     np.testing.assert_array_equal(own.indices, module.indices)
     np.testing.assert_array_equal(own.y, module.y)
     norms, scores = clf.input_gradient_norms(rows, labels)
@@ -169,38 +135,6 @@ def test_the_gradient_attack_takes_the_estimator_as_its_module(rows, labels):
     np.testing.assert_allclose(norms, expected, rtol=1e-4, atol=1e-7)
     np.testing.assert_allclose(scores, logits, atol=1e-5)
     assert set(own.indices) <= set(np.argsort(-norms)[: len(own.indices)])
-
-
-class Recorder:
-    def __init__(self, stop_at=None):
-        self.events, self.stop_at = [], stop_at
-
-    def setup(self, estimator, context):
-        self.events.append("setup")
-
-    def teardown(self, estimator, context):
-        self.events.append("teardown")
-
-    def on_fit_task_begin(self, estimator, context):
-        pass
-
-    def on_fit_task_end(self, estimator, context):
-        self.events.append(context.task_id if context.parent is not None else "end")
-        return context.parent is not None and context.task_id == self.stop_at
-
-
-def test_callbacks_see_every_epoch_and_may_stop():
-    recorder = Recorder()
-    NeuralNetClassifier(epochs=3).set_callbacks(recorder).fit(X, Y)
-    assert recorder.events == ["setup", 0, 1, 2, "end", "teardown"]
-    assert NeuralNetClassifier(epochs=30).set_callbacks(Recorder(stop_at=4)).fit(X, Y).n_iter_ == 5
-
-
-def test_verbose_writes_lines_to_stderr(capsys):
-    NeuralNetClassifier(epochs=20, verbose=1).fit(X, Y)
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 10
-    assert lines[-1].startswith("[nn] epoch 20/20  loss ")
 
 
 def test_a_search_over_a_pipeline_works():
@@ -226,17 +160,14 @@ def test_a_search_over_a_pipeline_works():
     ],
 )
 def test_a_wrong_parameter_is_named_before_training(params, message):
-    recorder = Recorder()
     with pytest.raises(ValueError, match=message):
-        NeuralNetClassifier(**params).set_callbacks(recorder).fit(X, Y)
-    assert recorder.events == []
+        NeuralNetClassifier(**params).fit(X, Y)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
-@pytest.mark.parametrize("cls", BOTH)
-def test_cuda_asked_for_and_absent_is_an_error_before_training(cls):
+def test_cuda_asked_for_and_absent_is_an_error_before_training():
     with pytest.raises(ValueError, match="device='cuda' was asked for, but torch sees no CUDA device"):
-        cls(device="cuda").fit(X, Y)
+        NeuralNetClassifier(device="cuda").fit(X, Y)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -246,12 +177,6 @@ def test_cuda_trains_the_same_network():
     )
     assert on_gpu.module_[0].weight.is_cuda
     np.testing.assert_allclose(on_cpu.decision_function(X), on_gpu.decision_function(X), atol=1e-3)
-
-
-@pytest.mark.parametrize("clip", [(1, 0), (0,), (0, 0)])
-def test_a_wrong_clip_is_named(clip):
-    with pytest.raises(ValueError, match="clip="):
-        PGDNeuralNetClassifier(clip=clip).fit(X, Y)
 
 
 def test_bad_rows_and_labels_are_named():
@@ -266,24 +191,10 @@ def test_bad_rows_and_labels_are_named():
     clf = NeuralNetClassifier(epochs=1).fit(X, Y)
     with pytest.raises(ValueError, match="X has 3 features"):
         clf.predict(np.zeros((2, 3)))
-    with pytest.raises(ValueError, match=r"codes has shape \(3,\)"):
+    with pytest.raises(ValueError, match="120 places in classes_"):
         clf.input_gradient_norms(X, Y[:3])
     with pytest.raises(ValueError, match="places in classes_"):
         clf.input_gradient_norms(X, Y + 1)
-
-
-@pytest.mark.parametrize(
-    ("validation", "message"),
-    [
-        (X, "pair"),
-        ((X[:, :1], Y), "1 features"),
-        ((X, Y + 5), "label 5"),
-        ((X, Y[:-1]), "inconsistent numbers"),
-    ],
-)
-def test_a_wrong_validation_set_is_named(validation, message):
-    with pytest.raises(ValueError, match=message):
-        NeuralNetClassifier().fit(X, Y, validation=validation)
 
 
 def test_a_training_that_blows_up_says_what_to_do():

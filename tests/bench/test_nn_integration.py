@@ -71,14 +71,14 @@ def test_every_cell_is_there_and_has_its_numbers(results):
 
 
 def test_a_head_is_floral_on_the_features_of_the_nn_cell(results):
-    from floral_learn.neural.batched_mlp import MLPSettings
-    from floral_learn.neural.mlp_training import Rows, train
+    from floral_bench.batched_mlp import NetworkSettings
+    from floral_learn.neural.training import Rows, train
 
     cell, rows, y = found(results, "nn+floral (B = level)")
     dataset = load(cell.data)
     module, stream = network(cell)
     one_hot = np.eye(2, dtype=np.float32)[(y == 1).astype(int)]
-    train(module, Rows(dataset.X_train, one_hot), MLPSettings(epochs=6), stream)
+    train(module, Rows(dataset.X_train, one_hot), NetworkSettings(epochs=6), stream)
     head = FloralHead(module, head=FloralClassifier(budget=0.1, n_rounds=40, random_state=cell.seed))
     head.fit(dataset.X_train, y)
     assert rows["last", "accuracy"] == pytest.approx(head.score(dataset.X_test, dataset.y_test), abs=0.03)
@@ -125,7 +125,9 @@ def test_the_gradient_attack_goes_against_a_network_on_clean_labels(results):
     dataset = load(cell.data)
     nn = NeuralNetClassifier(network_of(Data("moon")).hidden, epochs=5, random_state=cell.seed)
     nn.fit(dataset.X_train, dataset.y_train_clean)
-    own = poison(dataset.X_train, dataset.y_train_clean, "gradient", budget=6, surrogate=nn, random_state=cell.seed)
+    own = poison(
+        dataset.X_train, dataset.y_train_clean, attack="gradient", budget=6, surrogate=nn, random_state=cell.seed
+    )
     np.testing.assert_array_equal(y, own.y)
     (again,) = gradient_labels(cell.data, GRADIENT, [10], cell.seed, None)
     np.testing.assert_array_equal(again, y)

@@ -11,30 +11,22 @@ import pytest
 
 from floral_bench.reporting import summary
 from floral_bench.reporting.environment import DIRTY, environment, publishable
-from floral_bench.reporting.making import (
-    Making,
-    makings,
-    one_commit,
-    typed,
-    write_note,
-)
-from floral_bench.reporting.origin import NOT_RECORDED, Part, note_of
+from floral_bench.reporting.making import Making, note_of, typed
 from floral_bench.spec import RESULTS_VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "docs" / "results"
 pytestmark = pytest.mark.skipif(not RESULTS.is_dir(), reason="docs are not part of the source archive")
-NOTES = sorted(RESULTS.glob("*/run.json"))
+NOTES = {path.parent.name: json.loads(path.read_text("utf-8")) for path in sorted(RESULTS.glob("*/run.json"))}
+NOTES |= json.loads((RESULTS / "suites.json").read_text("utf-8")) if RESULTS.is_dir() else {}
 
 
-#: Folders whose time is not known in full. Every run notes its time now: no folder may be added.
-NOT_TIMED = {"more-problems"}
 OF_A_MACHINE = {"commit", "python", "numpy", "scikit-learn", "system", "results_version"}
 
 
-@pytest.mark.parametrize("path", NOTES, ids=lambda path: path.parent.name)
-def test_a_note_says_how_the_numbers_were_made(path):
-    note = json.loads(path.read_text(encoding="utf-8"))
+@pytest.mark.parametrize("name", NOTES)
+def test_a_note_says_how_the_numbers_were_made(name):
+    note = NOTES[name]
     assert note["command"]
     assert note["started"]
     publishable(note["environment"])
@@ -43,16 +35,12 @@ def test_a_note_says_how_the_numbers_were_made(path):
         publishable(where)
         assert where["results_version"] == str(RESULTS_VERSION), "run it again: the numbers changed"
     times = [note["seconds"], *(part["seconds"] for part in note.get("parts", []))]
-    if path.parent.name in NOT_TIMED:
-        assert NOT_RECORDED in times, "its time is known: take it off the list"
-        times = [seconds for seconds in times if seconds != NOT_RECORDED]
     assert all(isinstance(seconds, int | float) and seconds > 0 for seconds in times)
 
 
-def test_a_note_is_made_of_parts_and_never_of_unknown_or_dirty_ones():
+def test_a_note_is_made_of_runs_at_one_commit():
     where = {"commit": "abc1234", "system": "here", "date": "2026-01-01"}
-    one = Part(where, {"first": None}, "2026-01-02", 3, 1.5)
-    other = Part(where | {"commit": "def5678"}, {"second": None}, "2026-01-01", 2, None, "by hand")
+    one, again = Making("first", where, "2026-01-02", 3, 1.5), Making("second", where, "2026-01-01", 2, 2.0)
     assert note_of([one]) == {
         "command": "first",
         "environment": where,
@@ -60,71 +48,51 @@ def test_a_note_is_made_of_parts_and_never_of_unknown_or_dirty_ones():
         "seconds": 1.5,
         "cells": 3,
     }
-    both = note_of([one, other])
-    assert (both["command"], both["started"], both["cells"]) == ("first; second", "2026-01-01", 5)
-    assert both["seconds"] == NOT_RECORDED, "a sum over parts needs all of them"
-    assert [part["seconds"] for part in both["parts"]] == [1.5, NOT_RECORDED]
-    assert both["parts"][1]["about"] == "by hand"
+    both = note_of([one, again, again])
+    assert (both["command"], both["started"], both["cells"]) == ("first; second", "2026-01-01", 7)
     with pytest.raises(ValueError, match="no run is known"):
         note_of([])
-    dirty = Part({"commit": f"abc1234{DIRTY}"}, {"first": None}, "2026-01-01", 1, 1.0)
+    other = Making("third", where | {"commit": "def5678"}, "2026-01-01", 2, 1.0)
+    with pytest.raises(ValueError, match=r"several commits \(abc1234, def5678\)"):
+        note_of([one, other])
+    dirty = Making("first", {"commit": f"abc1234{DIRTY}"}, "2026-01-01", 1, 1.0)
     with pytest.raises(ValueError, match="commit before publishing"):
-        note_of([one, dirty])
-    assert note_of([dirty], trial=True)["seconds"] == 1.0
+        note_of([dirty])
+    assert note_of([one, other, dirty], trial=True)["seconds"] == 3.5
 
 
 def test_what_a_run_did_is_kept_beside_its_rows_cell_by_cell(tmp_path):
-    words = ["/somewhere/benchmarks/more_problems.py", "run", "/data/rows.jsonl", "--note", "two words"]
-    assert typed(words) == "python benchmarks/more_problems.py run rows.jsonl --note 'two words'"
-    words = ["more_problems.py", "--out=/data/b", "--model", "org/model", "here/rows.csv"]
-    assert typed(words) == "python benchmarks/more_problems.py --out=b --model org/model here/rows.csv"
+    words = ["/somewhere/benchmarks/imdb_answers.py", "run", "/data/rows.jsonl", "--note", "two words"]
+    assert typed(words) == "python benchmarks/imdb_answers.py run rows.jsonl --note 'two words'"
+    words = ["imdb_answers.py", "--out=/data/b", "--model", "org/model", "here/rows.csv"]
+    assert typed(words) == "python benchmarks/imdb_answers.py --out=b --model org/model here/rows.csv"
     rows = tmp_path / "rows.csv"
-    first = Making("python benchmarks/a.py", {"commit": "abc1234"}, "2026-01-01T10:00:00").beside(rows)
-    assert makings(tmp_path) == []
-    first.add(2.0)
-    later = Making("python benchmarks/a.py", {"commit": "abc1234"}, "2026-01-01T11:00:00").beside(rows)
-    later.add(1.0, cells=2)
-    elsewhere = Making("python benchmarks/a.py", {"commit": "def5678"}, "2026-01-01T12:00:00").beside(rows)
-    elsewhere.add(4.0)
-    parts = makings(tmp_path)
-    assert [(part.cells, part.seconds, part.environment["commit"]) for part in parts] == [
-        (3, 3.0, "abc1234"),
-        (1, 4.0, "def5678"),
-    ]
-
-
-def test_rows_of_two_commits_do_not_meet_in_one_file(tmp_path):
-    rows = tmp_path / "rows.csv"
-    run, later = (
-        Making("python benchmarks/a.py", {"commit": c}, "2026-01-01T10:00:00") for c in ("abc1234", "def5678")
+    first, again, later = (
+        Making("python benchmarks/a.py", {"commit": c}, f"2026-01-0{day}")
+        for c, day in (("abc", 1), ("abc", 2), ("def", 3))
     )
-    one_commit(rows, run)
+    first.beside(rows).add(2.0)
     rows.write_text("a\n")
-    run.beside(rows).add(1.0)
-    one_commit(rows, run)
-    with pytest.raises(ValueError, match=r"rows\.csv has rows of commit abc1234, this is def5678"):
-        one_commit(rows, later)
-    one_commit(tmp_path / "other.csv", later)
-    note = json.loads(write_note(rows).read_text(encoding="utf-8"))
-    assert (note["environment"]["commit"], note["cells"]) == ("abc1234", 1)
-    for kept in (tmp_path / "making").iterdir():
-        kept.unlink()
-    with pytest.raises(ValueError, match="abc1234"):  # published rows have run.json alone
-        one_commit(rows, later)
+    again.beside(rows).add(1.0, cells=2)
+    note = json.loads(rows.with_name("run.json").read_text(encoding="utf-8"))
+    assert (note["cells"], note["seconds"], note["started"]) == (3, 3.0, "2026-01-01")
+    with pytest.raises(ValueError, match=r"rows\.csv has rows of commit abc, this is def"):
+        later.beside(rows)
 
 
 def test_every_folder_of_results_has_a_note():
-    """run.json, or a date and a commit in each of its files of rows."""
+    """run.json, an entry of suites.json, or a date and a commit in each of its files of rows or of their parts."""
     for folder in sorted(path for path in RESULTS.iterdir() if path.is_dir() and any(path.rglob("*"))):
-        if folder / "run.json" not in NOTES:
+        if folder.name not in NOTES:
             kept = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")]
             assert kept, folder.name
-            assert all(note["commit"] and note["date"] for note in kept), folder.name
+            notes = [part for note in kept for part in ([note] if "commit" in note else note.values())]
+            assert all(note["commit"] and note["date"] for note in notes), folder.name
 
 
-@pytest.mark.parametrize("path", NOTES, ids=lambda path: path.parent.name)
-def test_a_note_counts_the_cells_of_each_of_its_commits(path):
-    note = json.loads(path.read_text(encoding="utf-8"))
+@pytest.mark.parametrize("name", NOTES)
+def test_a_note_counts_the_cells_of_each_of_its_commits(name):
+    note = NOTES[name]
     parts = note.get("parts", [])
     assert len(parts) != 1, "one part is the whole: its environment says it all"
     assert all(
@@ -167,7 +135,7 @@ def test_a_number_is_filled_with_its_digits_and_its_sign(monkeypatch):
 
 
 def test_bold_on_a_page_is_the_best_of_comparable_rows():
-    table = pd.read_csv(RESULTS / "moon" / "rows.csv")
+    table = pd.read_csv(RESULTS / "moon" / "rows.csv.gz", low_memory=False)
     table = table[(table.metric == "accuracy") & table.compared.notna()]
     means = table["mean"].round(3)
     groups = [table[name] for name in ("attack", "C", "gamma", "level", "statistic", "compared")]
@@ -259,9 +227,9 @@ def test_a_quick_run_is_published_whole(tmp_path):
         done = subprocess.run([*script, action, *given], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         pages += [path.read_text() for path in (tmp_path / "docs").glob("moon-quick/accuracy.md")]
-    assert len(set(pages)) == 1 < len(pages), "tables are the same from rows.csv as from the store"
+    assert len(set(pages)) == 1 < len(pages), "tables are the same from rows as from the store"
     for name in ("moon-quick", "sensitivity-quick"):
-        assert {"accuracy.md", "rows.csv"} <= {path.name for path in (tmp_path / "docs" / name).iterdir()}
-        note = json.loads((tmp_path / "docs" / name / "run.json").read_text())
-        assert {"command", "environment", "started", "seconds", "seeds", "suite"} <= set(note)
+        assert {"accuracy.md", "rows.csv.gz"} <= {path.name for path in (tmp_path / "docs" / name).iterdir()}
+        note = json.loads((tmp_path / "docs" / "suites.json").read_text())[name]
+        assert {"command", "environment", "started", "seconds", "seeds"} <= set(note)
     assert "How often FLORAL's game leads" in (tmp_path / "docs" / "summary.md").read_text()

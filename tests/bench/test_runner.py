@@ -12,6 +12,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import joblib
 import pytest
 from tiny import BROKEN, TINY
 
@@ -192,47 +193,13 @@ def test_a_store_in_an_unwritable_place_is_named(tmp_path):
         Store(blocked / "store.sqlite")
 
 
-def test_progress_reaches_one_for_every_job(tmp_path):
-    seen = {}
-
-    class Watcher:
-        def start(self, jobs, shares):
-            self.shares = shares
-
-        def finished(self, number, job, results):
-            seen[job.title] = float(self.shares[number])
-
-        def stop(self):
-            pass
-
-    with Store(tmp_path / "s.sqlite") as store:
-        run_suite(TINY, store, watcher=Watcher())
-    assert len(seen) >= 5
-    assert all(share > 0 for share in seen.values())
-
-
-def test_a_dask_client_of_the_user_does_the_work(tmp_path, whole):
+def test_a_cluster_of_the_user_does_the_work(tmp_path, whole):
     distributed = pytest.importorskip("distributed", reason="dask is not installed")
     with distributed.Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None) as client:
-        with Store(tmp_path / "s.sqlite") as store:
-            run_suite(TINY, store)
+        with Store(tmp_path / "s.sqlite") as store, joblib.parallel_config("dask"):
+            run_suite(TINY, store, jobs=2)
         assert client.cluster.scheduler.transition_counter > 0  # tasks went through the user's scheduler
     assert finished_rows(tmp_path / "s.sqlite") == whole
-
-
-def test_a_progress_file_that_cannot_be_removed_does_not_end_the_run(tmp_path, monkeypatch):
-    """Windows refuses to remove a file that is mapped into memory."""
-    from pathlib import Path
-
-    from floral_bench import runner
-
-    def refuse(self, missing_ok=False):
-        raise PermissionError(13, "in use", str(self))
-
-    monkeypatch.setattr(Path, "unlink", refuse)
-    (tmp_path / ".store.sqlite.none.progress").touch()
-    assert runner._progress_file(tmp_path / "store.sqlite").name.endswith(".progress")
-    runner._remove(tmp_path / "other")
 
 
 def test_a_stack_of_networks_on_many_rows_is_no_longer_than_twenty():

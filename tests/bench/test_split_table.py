@@ -14,12 +14,12 @@ def write(path, n=80):
 
 def test_a_table_is_split_by_seed_and_class(tmp_path):
     path = write(tmp_path / "t.csv")
-    data = load_split_table(path, "y", seed=3, val_size=0.2)
-    assert (len(data.y_train), len(data.y_val), len(data.y_test)) == (40, 16, 24)
+    data = load_split_table(path, "y", seed=3)
+    assert (len(data.y_train), len(data.y_test)) == (56, 24)
     assert data.X_train.shape[1] == 3  # a number and two categories
     for y in (data.y_train, data.y_test):
         assert (y == "p").mean() == pytest.approx(0.5)
-    again, other = load_split_table(path, "y", seed=3, val_size=0.2), load_split_table(path, "y", seed=4, val_size=0.2)
+    again, other = load_split_table(path, "y", seed=3), load_split_table(path, "y", seed=4)
     np.testing.assert_array_equal(again.X_train, data.X_train)
     assert not np.array_equal(other.X_train, data.X_train)
 

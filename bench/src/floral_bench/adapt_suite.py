@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from floral_bench.data_kinds import kind_of
 from floral_bench.plan import HEAD_METHODS, NETWORK_METHODS
 from floral_bench.spec import Attack, Data, Grid, Method, Suite, params
+from floral_bench.suites import SUITES
 from floral_learn.base.extras import bench_install_line, install_line
 
 QUICK_GRID = Grid(rounds=100, flips=(0.02, 0.1), etas=(3e-4, 7e-4), decays=(None,))
@@ -44,6 +45,13 @@ def adapt(
     if methods:
         suite = replace(suite, methods=_select(suite, methods))
     return suite
+
+
+def suite_named(name: str) -> Suite | None:
+    """The suite of the paper that a folder of results is named after; None where it is another's."""
+    base = name.removesuffix("-quick").removesuffix("-reference")
+    quick, reference = name.endswith("-quick"), "-reference" in name
+    return adapt(SUITES[base], quick=quick, reference=reference) if base in SUITES else None
 
 
 def without_missing_extras(suite: Suite) -> tuple[Suite, list[str]]:
@@ -130,7 +138,8 @@ def _reference(suite: Suite) -> Suite:
     attack = Attack("reference", params(family=family))
     data = tuple(Data(suite.data[0].name, params(seed=1)) for _ in suite.seeds)
     levels = tuple(level for level in suite.levels if level in known)
-    return replace(suite, name=f"{suite.name}-reference", attacks=(attack,), data=data, levels=levels)
+    name, figures = f"{suite.name}-reference", tuple(name for name in suite.figures if name != "rounds")
+    return replace(suite, name=name, attacks=(attack,), data=data, levels=levels, figures=figures)
 
 
 def _quick(suite: Suite, reps: int | None) -> Suite:

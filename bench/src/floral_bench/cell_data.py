@@ -28,7 +28,7 @@ def load(data: Data) -> Dataset:
 
 
 def poisoned_labels(
-    data: Data, attack: Attack, levels: list[float], seed: int, progress: Any = None, device: str | None = None
+    data: Data, attack: Attack, levels: list[float], seed: int, device: str | None = None
 ) -> list[np.ndarray]:
     """Training labels after `attack` at each of `levels` (percent of the rows); `device` is for an SVM's rounds."""
     dataset = load(data)
@@ -39,20 +39,16 @@ def poisoned_labels(
         return [np.array(dataset.info["votes"]) for _ in levels]
     clean = dataset.y_train_clean
     if attack.name in GREEDY and len(levels) > 1:
-        result = _poison(dataset, attack, max(levels), seed, progress, device)
+        result = _poison(dataset, attack, max(levels), seed, device)
         return [_first_flips(clean, result, int(len(clean) * level / 100 + 1e-9)) for level in levels]
-    out = []
-    for number, level in enumerate(levels):
-        inner = None if progress is None else _part(progress, number, len(levels))
-        out.append(_poison(dataset, attack, level, seed, inner, device).y)
-    return out
+    return [_poison(dataset, attack, level, seed, device).y for level in levels]
 
 
 def _reference(data: Data, labels: str) -> np.ndarray:
     return load(Data(data.name, (*data.params, ("labels", labels)))).y_train
 
 
-def _poison(dataset: Dataset, attack: Attack, level: float, seed: int, progress: Any, device: str | None) -> Any:
+def _poison(dataset: Dataset, attack: Attack, level: float, seed: int, device: str | None) -> Any:
     from floral_learn.attacks import ATTACKS
 
     arguments = dict(attack.params)
@@ -81,7 +77,7 @@ def _poison(dataset: Dataset, attack: Attack, level: float, seed: int, progress:
         names, counts = np.unique(dataset.y_train_clean, return_counts=True)
         arguments["class_weights"] = {names[counts.argmin()]: 1.0}
         budget = int(counts.min() * 2 * level / 100 + 1e-9)
-    attacker = ATTACKS[attack.name](budget=budget, random_state=seed, progress=progress, **arguments)
+    attacker = ATTACKS[attack.name](budget=budget, random_state=seed, **arguments)
     return attacker.poison(dataset.X_train, dataset.y_train_clean)
 
 
@@ -90,7 +86,3 @@ def _first_flips(clean: np.ndarray, result: Any, count: int) -> np.ndarray:
     first = result.indices[:count]
     labels[first] = result.y[first]
     return labels
-
-
-def _part(progress: Any, number: int, total: int) -> Any:
-    return lambda done, of: progress(number * of + done, total * of)

@@ -20,7 +20,7 @@ class DataKind:
     texts: bool = False  # reviews: rows are token numbers, with an encoder before every method
     one_table: bool = False  # replications are splits of the same rows
     n_neighbors: int = 20  # of the baselines that look at neighbours, as the paper sets them
-    network: dict[str, Any] = field(default_factory=dict)  # of `MLPSettings`: shapes are the paper's, epochs ours
+    network: dict[str, Any] = field(default_factory=dict)  # of `NetworkSettings`: shapes are the paper's, epochs ours
     quick: dict[str, int] = field(default_factory=dict)  # sizes of a quick run
     published: dict[str, tuple[int, ...]] = field(default_factory=dict)  # the authors' own labels: attack -> levels
     wrong_votes: int = 0  # people have voted on its rows, and so many percent of the votes are wrong

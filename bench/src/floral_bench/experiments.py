@@ -6,10 +6,10 @@ votes are data for what stands here.
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +53,7 @@ class Experiment:
     def write(self, frame: pd.DataFrame, folder: Path, note: dict[str, Any]) -> list[Path]:
         """``card.md``, ``cells.csv`` with the number of splits of each cell, the pictures and ``run.json``."""
         from floral_bench.figures import cards
-        from floral_bench.figures.style import print_style
+        from floral_bench.figures.style import write_png
 
         folder.mkdir(parents=True, exist_ok=True)
         written = [
@@ -62,10 +62,7 @@ class Experiment:
             write_atomically(folder / "run.json", json.dumps(note, indent=1) + "\n"),
         ]
         for name, function in self.pictures.items():
-            stream = io.BytesIO()
-            with print_style():
-                getattr(cards, function)(frame).savefig(stream, format="png", dpi=110, bbox_inches="tight")
-            written.append(write_atomically(folder / f"{name}.png", stream.getvalue()))
+            written += write_png(partial(getattr(cards, function), frame), folder / f"{name}.png", 110)
         return written
 
     def averaged(self, frame: pd.DataFrame) -> pd.DataFrame:

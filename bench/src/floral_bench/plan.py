@@ -73,34 +73,33 @@ def jobs_for(cells: Iterable[Cell], rows: int = 500) -> tuple[list[Job], list[Jo
     groups: dict[tuple[object, ...], list[Cell]] = {}
     for cell in cells:
         groups.setdefault((family_of(cell), *_shared(cell)), []).append(cell)
-    first: list[Job] = []
-    second: list[Job] = []
-    for (family, *_), members in groups.items():
-        large = _rows_of(members[0], rows) / rows
-        if family in OWN_DATA:  # as they come: what tells most is first
-            second.append(Job(str(family), tuple(members), 1.0))
-        elif family == "attack":
-            first.append(Job("attack", tuple(members), large * _attack_weight(members[0]) * len(members)))
-        elif family == "games":
-            second += _game_jobs(members, rows)
+    jobs: list[Job] = []
+    for (name, *_), members in groups.items():
+        family, n = str(name), int(dict(members[0].data.params).get("n_train", rows))
+        parts = [members]
+        if family == "games":
+            parts = _batches(members, rows)
         elif family == "networks":
-            width = max(1, MAX_STACKED_ROWS // _rows_of(members[0], rows))
-            weight = large * _WEIGHTS[members[0].method.name]
-            stacks = [tuple(members[start : start + width]) for start in range(0, len(members), width)]
-            second += [Job("networks", stack, weight * len(stack)) for stack in stacks]
-        else:
-            weight = large * _WEIGHTS.get(members[0].method.name, 1.5)
-            second.append(Job(str(family), tuple(members), weight * len(members)))
-    # Long jobs first: with several workers the end of the run is then not one long straggler.
-    return sorted(first, key=lambda job: -job.weight), sorted(second, key=lambda job: -job.weight)
+            width = max(1, MAX_STACKED_ROWS // n)
+            parts = [members[start : start + width] for start in range(0, len(members), width)]
+        for part in parts:
+            weight = 1.0 if family in OWN_DATA else n / rows * _weight(family, part, rows)
+            jobs.append(Job(family, tuple(part), weight))
+    # Long jobs first: with several workers the end of the run is then not one long straggler. Those with data of their
+    # own run as they come: what tells most is first.
+    jobs.sort(key=lambda job: -job.weight)
+    return [job for job in jobs if job.family == "attack"], [job for job in jobs if job.family != "attack"]
 
 
-def _rows_of(cell: Cell, otherwise: int) -> int:
-    return int(dict(cell.data.params).get("n_train", otherwise))
-
-
-def _attack_weight(cell: Cell) -> float:
-    return 0.5 if cell.attack is None else _ATTACK_WEIGHTS.get(cell.attack.name, 0.5)
+def _weight(family: str, cells: list[Cell], rows: int) -> float:
+    first = cells[0]
+    if family == "games":  # one attacker needs a product of its own, one projection a long loop
+        slower = {"largest-loss": 1.6, "floral-printed": 12.0}.get(first.method.name, 1.0)
+        columns = sum(len(configurations(cell, rows)) for cell in cells)
+        return slower * columns * (first.grid.rounds if first.grid else 500) / 1000
+    if family == "attack":
+        return len(cells) * _ATTACK_WEIGHTS.get(first.attack.name if first.attack else "", 0.5)
+    return len(cells) * _WEIGHTS.get(first.method.name, 1.5)
 
 
 def _shared(cell: Cell) -> tuple[object, ...]:
@@ -123,23 +122,15 @@ def _shared(cell: Cell) -> tuple[object, ...]:
     return cell.data, cell.C, cell.gamma, cell.attack, cell.level, cell.seed
 
 
-def _game_jobs(members: list[Cell], rows: int) -> list[Job]:
-    jobs: list[Job] = []
-    batch: list[Cell] = []
-    width = 0
-    for cell in sorted(members, key=lambda cell: (cell.seed, cell.level)):  # all methods of a level together
+def _batches(members: list[Cell], rows: int) -> list[list[Cell]]:
+    """Games in batches of at most `MAX_COLUMNS` columns, all methods of a level together."""
+    parts: list[list[Cell]] = []
+    width = MAX_COLUMNS
+    for cell in sorted(members, key=lambda cell: (cell.seed, cell.level)):
         columns = len(configurations(cell, rows))
-        if batch and width + columns > MAX_COLUMNS:
-            jobs.append(_game_job(batch, width, rows))
-            batch, width = [], 0
-        batch.append(cell)
+        if not parts or width + columns > MAX_COLUMNS:
+            parts.append([])
+            width = 0
+        parts[-1].append(cell)
         width += columns
-    jobs.append(_game_job(batch, width, rows))
-    return jobs
-
-
-def _game_job(batch: list[Cell], width: int, rows: int) -> Job:
-    rounds = batch[0].grid.rounds if batch[0].grid else 500
-    # one attacker needs a product of its own, one projection a long loop
-    slower = {"largest-loss": 1.6, "floral-printed": 12.0}.get(batch[0].method.name, 1.0)
-    return Job("games", tuple(batch), _rows_of(batch[0], rows) / rows * slower * width * rounds / 1000)
+    return parts

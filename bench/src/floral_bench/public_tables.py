@@ -23,38 +23,21 @@ class Origin:
 
 
 TABLES = {
-    "spambase": Origin(44, "1"),
-    "phoneme": Origin(1489, "2"),
-    "banknote": Origin(1462, "2"),
-    "pima": Origin(37, "tested_positive"),
-    "htru2": Origin(None, "1", "Lyon, HTRU2, UCI machine learning repository, data set 372"),
-    "magic04": Origin(1120, "g"),
-    "satimage": Origin(182),
+    "spambase": Origin(44, "1"),  # e-mails, 57 columns
+    "phoneme": Origin(1489, "2"),  # nasal and oral vowels, 5
+    "banknote": Origin(1462, "2"),  # 4
+    "pima": Origin(37, "tested_positive"),  # diabetes, 8
+    "htru2": Origin(None, "1", "Lyon, HTRU2, UCI machine learning repository, data set 372"),  # pulsars, 8, 9 %
+    "magic04": Origin(1120, "g"),  # gamma telescope, 10
+    "satimage": Origin(182),  # satellite pixels, 36, six classes
 }
 
 
 def load_table(name: str, *, data_home: str | os.PathLike[str] | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Return a public table: rows X (n, d) as floats and labels y (n,), -1/+1 or class numbers.
+    """A public table: all rows X (n, d) as floats in the file's order and labels y (n,), -1/+1 or class numbers.
 
-    Parameters
-    ----------
-    name : {"spambase", "phoneme", "banknote", "pima", "htru2", "magic04", "satimage"}
-        e-mails (57 columns), nasal and oral vowels (5), bank notes (4), diabetes (8), pulsars (8, one row in eleven
-        positive), gamma telescope (10), satellite pixels (36, six classes).
-    data_home : path, optional
-        Folder that is searched first, for ``tables/NAME.npz`` with arrays X and y (and, where the table comes in
-        parts, X_test and y_test, which are appended).
-
-    Returns
-    -------
-    X, y : ndarray of shape (n, d) and (n,)
-        All rows in the file's order.
-
-    Examples
-    --------
-    >>> from floral_bench.public_tables import TABLES
-    >>> TABLES["spambase"].openml
-    44
+    It is searched as ``tables/NAME.npz`` (under `data_home` first) with arrays X and y and, where the table comes in
+    parts, X_test and y_test, which are appended.
     """
     if name not in TABLES:
         raise ValueError(f"unknown table {name!r}; known: {', '.join(TABLES)}")

@@ -14,32 +14,7 @@ import numpy as np
 
 @dataclass(frozen=True, repr=False)
 class Recovery:
-    """Recovery of m poisoned labels over the rounds of a fit.
-
-    Attributes
-    ----------
-    poisoned : int ndarray of shape (m,)
-        Row numbers.
-    per_round : ndarray of shape (rounds,)
-        Share of the poisoned labels flipped back in a round.
-    ever : ndarray of shape (rounds,)
-        Share flipped back at least once so far.
-    per_label : ndarray of shape (m,)
-        Share of the attacked rounds in which each was flipped back.
-    precision : ndarray of shape (rounds,)
-        Share of a round's flips that hit a poisoned label (NaN without flips).
-
-    Examples
-    --------
-    >>> from floral_learn import FloralClassifier, load_moon, poison
-    >>> from floral_bench.recovery import recovery
-    >>> moon = load_moon(n_train=200, n_val=1, n_test=1)
-    >>> bad = poison(moon.X_train, moon.y_train, budget=0.1, random_state=0)
-    >>> clf = FloralClassifier(gamma=1.0, budget=0.2, n_rounds=100, tol=None, random_state=0).fit(moon.X_train, bad.y)
-    >>> found = recovery(clf, bad.indices)
-    >>> found.per_label.shape, bool(0 < found.mean < 1)
-    ((20,), True)
-    """
+    """Recovery of m poisoned labels over the rounds of a fit."""
 
     poisoned: np.ndarray  # (m,), row numbers
     per_round: np.ndarray  # (rounds,), share of the poisoned labels flipped back in a round
@@ -66,17 +41,7 @@ def recovery(clf: Any, poisoned: Any) -> Recovery:
 
     For more than two classes "flipped" counts whatever the new class is: the game does not keep it.
 
-    Parameters
-    ----------
-    clf : FloralClassifier
-        Fitted.
-    poisoned : array
-        Row numbers of the poisoned labels, or a boolean mask.
-
-    Returns
-    -------
-    Recovery
-        The shares per round and per label.
+    `poisoned` are the row numbers of the poisoned labels, or a boolean mask.
 
     Examples
     --------
@@ -117,29 +82,7 @@ def recovery(clf: Any, poisoned: Any) -> Recovery:
 
 
 class RecoveryDisplay:
-    """Draw a `Recovery`: its course over the rounds, or (``plot_points``) which points were flipped back how often.
-
-    Parameters
-    ----------
-    found : Recovery
-        What to draw.
-
-    Attributes
-    ----------
-    ax_, figure_
-        Where it was drawn.
-
-    Examples
-    --------
-    >>> from floral_learn import FloralClassifier, load_moon, poison
-    >>> from floral_bench.recovery import RecoveryDisplay, recovery
-    >>> moon = load_moon(n_train=200, n_val=1, n_test=1)
-    >>> bad = poison(moon.X_train, moon.y_train, budget=0.1, random_state=0)
-    >>> clf = FloralClassifier(gamma=1.0, budget=0.2, n_rounds=100, tol=None, random_state=0).fit(moon.X_train, bad.y)
-    >>> display = RecoveryDisplay(recovery(clf, bad.indices)).plot()
-    >>> display.ax_.get_xlabel()
-    'round'
-    """
+    """Draw a `Recovery`: its course over the rounds, or (``plot_points``) which points were flipped back how often."""
 
     def __init__(self, found: Recovery) -> None:
         self.found = found

@@ -52,31 +52,9 @@ def check_game(
 ) -> dict[str, Any] | None:
     """Play one game and hold each round against every bound; None where the game has no equilibrium to compare with.
 
-    Parameters
-    ----------
-    K : ndarray of shape (n, n)
-        Gram matrix.
-    given : ndarray of shape (n,)
-        Labels, -1 or +1.
-    C : float
-        The cap.
-    k : int
-        Flips a round.
-    eta : float
-        The step.
-    rounds : int
-        How many are played.
-    budget : int, optional
-        B > k: the randomised attacker of Algorithm 1; by default the top-k attacker of the analysis.
-    start : ndarray of shape (n,), optional
-        lam_0; zeros by default.
-    rng : numpy.random.Generator
-        Draws the flips.
-
-    Returns
-    -------
-    dict
-        ``checked``, ``violated`` and ``worst`` (left side over right side) for each name in `BOUNDS`.
+    K (n, n), labels `given` (n,) of -1 and +1, k flips and a step eta per round. With `budget` B > k it is the
+    randomised attacker of Algorithm 1, else the top-k attacker of the analysis; `start` is lam_0, zeros by default. The
+    row has ``checked``, ``violated`` and ``worst`` (left side over right side) for each name in `BOUNDS`.
 
     Examples
     --------
@@ -141,36 +119,11 @@ def check_game(
     return row
 
 
-def stability(
-    n_games: int = 300, rounds: int = 60, random_state: int | np.random.Generator = 0, progress: Any = None
-) -> list[dict[str, Any]]:
+def stability(n_games: int = 300, rounds: int = 60, random_state: int = 0) -> list[dict[str, Any]]:
     """Check random games and return one row each; games without an equilibrium have ``found = False``.
 
     Games differ in size (10 to 60 rows), noise, kernel width, C, step size, k, attacker (top-k, or randomised with
     B = 2k) and starting point (zero, or near the equilibrium).
-
-    Parameters
-    ----------
-    n_games : int, default=300
-        Games.
-    rounds : int, default=60
-        Rounds of each.
-    random_state : int or numpy.random.Generator, default=0
-        Draws the games.
-    progress : callable(done, total), optional
-        Called after each game.
-
-    Returns
-    -------
-    list of dict
-        For `summarise`.
-
-    Examples
-    --------
-    >>> from floral_bench.stability import stability
-    >>> rows = stability(n_games=5, rounds=10)
-    >>> len(rows)
-    5
     """
     rng = np.random.default_rng(random_state)
     rows = []
@@ -186,31 +139,17 @@ def stability(
         k = int(rng.integers(0, max(1, n // 5) + 1))
         randomised = bool(rng.random() < 0.5 and k > 0)
         eta = float(rng.uniform(0.05, 1.9) / np.linalg.eigvalsh(K)[-1])
-        start = None
-        if rng.random() < 0.5:
-            start = projected(rng.uniform(0, C, size=n), given, C)
+        start = projected(rng.uniform(0, C, size=n), given, C) if rng.random() < 0.5 else None
         settings = {"n": n, "gamma": gamma, "C": C, "k": k, "eta": eta, "randomised": randomised}
         found = check_game(
             K, given, C=C, k=k, eta=eta, rounds=rounds, budget=2 * k if randomised else None, start=start, rng=rng
         )
         rows.append({"game": number, **settings, "found": found is not None, **(found or {})})
-        if progress is not None:
-            progress(number + 1, n_games)
     return rows
 
 
 def summarise(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return one row a bound: rounds checked, rounds and games violated, the worst ratio of left to right side.
-
-    Parameters
-    ----------
-    rows : list of dict
-        From `stability`.
-
-    Returns
-    -------
-    list of dict
-        One for each name in `BOUNDS`.
 
     Examples
     --------

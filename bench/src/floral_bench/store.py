@@ -45,8 +45,6 @@ CREATE TABLE IF NOT EXISTS runs (
 );
 """
 
-# A suite is a small part of a store that all suites share: only its rows are read.
-_AMONG = "WHERE key IN (SELECT value FROM json_each(?))"
 MOST_BYTES = 2**30  # of one stored array: more is no result of ours
 
 
@@ -97,8 +95,7 @@ class Store:
 
     def status(self, keys: Iterable[str]) -> dict[str, str]:
         """``"done"`` or ``"error"`` for each of `keys` that is known."""
-        known = dict(self._query("SELECT key, status FROM cells"))
-        return {key: known[key] for key in keys if key in known}
+        return dict(self._among("key, status FROM cells", keys))
 
     def commit(self, result: CellResult) -> None:
         """Write all of a finished cell, replacing what an earlier try left."""
@@ -106,31 +103,23 @@ class Store:
         spec = json.dumps(result.cell.spec(), sort_keys=True)
         state = "done" if result.error is None else "error"
         row = (key, spec, state, result.error, result.traceback, result.seconds, result.peak_memory, _now())
-        self._write(
-            [
-                ("DELETE FROM cells WHERE key = ?", [(key,)]),
-                ("INSERT INTO cells VALUES (?, ?, ?, ?, ?, ?, ?, ?)", [row]),
-                ("INSERT INTO results VALUES (?, ?, ?, ?, ?)", [(key, *values) for values in result.rows]),
-                (
-                    "INSERT INTO settings VALUES (?, ?, ?, ?, ?, ?)",
-                    [(key, config, s.budget, s.flips, s.eta, s.decay) for config, s in result.settings.items()],
-                ),
-                (
-                    "INSERT INTO traces VALUES (?, ?, ?, ?)",
-                    [(key, config, name, _pack(array)) for (config, name), array in result.traces.items()],
-                ),
-            ]
-        )
+        tables: dict[str, list[tuple[Any, ...]]] = {
+            "cells": [row],
+            "results": [(key, *values) for values in result.rows],
+            "settings": [(key, config, s.budget, s.flips, s.eta, s.decay) for config, s in result.settings.items()],
+            "traces": [(key, config, name, _pack(array)) for (config, name), array in result.traces.items()],
+        }
+        places = {name: ", ".join("?" * len(rows[0])) for name, rows in tables.items() if rows}
+        statements = [(f"INSERT INTO {name} VALUES ({marks})", tables[name]) for name, marks in places.items()]
+        self._write([("DELETE FROM cells WHERE key = ?", [(key,)]), *statements])
 
     def rows(self, cell: Cell) -> list[tuple[str, str, str, float]]:
         """(config, statistic, metric, value) of one cell."""
-        return self._query("SELECT config, statistic, metric, value FROM results WHERE key = ?", (cell.key,))
+        return [row[1:] for row in self.all_rows({cell.key})]
 
-    def all_rows(self, keys: set[str]) -> list[tuple[str, str, str, str, float]]:
+    def all_rows(self, keys: set[str]) -> list[Any]:
         """(key, config, statistic, metric, value) of many cells."""
-        rows = self._query(
-            f"SELECT key, config, statistic, metric, value FROM results {_AMONG} ORDER BY rowid", _listed(keys)
-        )
+        rows = self._among("key, config, statistic, metric, value FROM results", keys, "ORDER BY rowid")
         for row in rows:
             if not all(isinstance(text, str) for text in row[:4]) or not isinstance(row[4], int | float):
                 raise StoreError(f"{self.path} is damaged: a result is {row[1:]!r}, not names and a number")
@@ -138,14 +127,13 @@ class Store:
 
     def settings(self, keys: set[str]) -> dict[tuple[str, str], Setting]:
         """The point of the grid behind each (key, config) of many cells."""
-        found = self._query(f"SELECT key, config, budget, flips, eta, decay FROM settings {_AMONG}", _listed(keys))
+        found = self._among("key, config, budget, flips, eta, decay FROM settings", keys)
         return {(row[0], row[1]): Setting(*row[2:]) for row in found}
 
     def trace(self, cell: Cell, name: str, config: str = "") -> np.ndarray | None:
         """One stored array, or None."""
-        found = self._query(
-            "SELECT data FROM traces WHERE key = ? AND config = ? AND name = ?", (cell.key, config, name)
-        )
+        where = (cell.key, config, name)
+        found = self._query("SELECT data FROM traces WHERE key = ? AND config = ? AND name = ?", where)
         try:
             return _unpack(found[0][0]) if found else None
         except (zlib.error, ValueError, TypeError, EOFError, MemoryError) as error:
@@ -154,8 +142,7 @@ class Store:
     def costs(self, keys: Iterable[str]) -> dict[str, tuple[float, float]]:
         """(seconds, peak memory in bytes) of each finished cell."""
         keys = list(keys)
-        found = self._query(f"SELECT key, seconds, peak_memory FROM cells {_AMONG}", _listed(keys))
-        known = {row[0]: row[1:] for row in found}
+        known = {row[0]: row[1:] for row in self._among("key, seconds, peak_memory FROM cells", keys)}
         for cost in known.values():
             if not all(isinstance(value, int | float) for value in cost):
                 raise StoreError(f"{self.path} is damaged: the cost of a cell is {cost!r}, not two numbers")
@@ -163,16 +150,15 @@ class Store:
 
     def finished(self, keys: Iterable[str]) -> dict[str, str]:
         """When each finished cell was done, in UTC."""
-        return dict(self._query(f"SELECT key, finished FROM cells {_AMONG} AND status = 'done'", _listed(keys)))
+        return dict(self._among("key, finished FROM cells", keys, "AND status = 'done'"))
 
     def errors(self, keys: Iterable[str]) -> list[tuple[str, str]]:
         """(key, message) of the cells that failed."""
-        wanted = set(keys)
-        return [row for row in self._query("SELECT key, error FROM cells WHERE status = 'error'") if row[0] in wanted]
+        return self._among("key, error FROM cells", keys, "AND status = 'error'")
 
     def traceback(self, key: str) -> str | None:
         """Where the error of a failed cell came from."""
-        found = self._query("SELECT traceback FROM cells WHERE key = ?", (key,))
+        found = self._among("traceback FROM cells", [key])
         return found[0][0] if found else None
 
     def begin_run(self, suite: str, info: dict[str, Any]) -> int:
@@ -184,9 +170,8 @@ class Store:
 
     def end_run(self, run: int, status: str, seconds: float) -> None:
         """Note how the run ended."""
-        self._write(
-            [("UPDATE runs SET ended = ?, status = ?, seconds = ? WHERE id = ?", [(_now(), status, seconds, run)])]
-        )
+        row = (_now(), status, seconds, run)
+        self._write([("UPDATE runs SET ended = ?, status = ?, seconds = ? WHERE id = ?", [row])])
 
     def runs(self, suite: str | None = None) -> list[dict[str, Any]]:
         """Notes of past runs, oldest first."""
@@ -197,6 +182,11 @@ class Store:
             return [{**note, "info": json.loads(note["info"])} for note in notes if suite in (None, note["suite"])]
         except (ValueError, TypeError, RecursionError) as error:
             raise StoreError(f"{self.path} is damaged: the note of a run cannot be read ({error})") from error
+
+    def _among(self, what: str, keys: Iterable[str], more: str = "") -> list[Any]:
+        # A suite is a small part of a store that all suites share: only its rows are read.
+        where = "WHERE key IN (SELECT value FROM json_each(?))"
+        return self._query(f"SELECT {what} {where} {more}", (json.dumps(sorted(set(keys))),))
 
     def _query(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
         try:
@@ -221,10 +211,6 @@ class Store:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _listed(keys: Iterable[str]) -> tuple[str]:
-    return (json.dumps(sorted(set(keys))),)
 
 
 def _pack(array: Any) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from floral_bench.spec import Attack, Data, Grid, Method, Suite, params
 
@@ -42,7 +43,6 @@ def _mnist(seeds: tuple[int, ...], **sizes: object) -> tuple[Data, ...]:
 
 
 _SEEDS = tuple(range(FIRST_SEED, FIRST_SEED + REPLICATIONS))
-_CURVES = ("rounds", "security")
 
 
 def _rs(q: float, ridge: float, fit_intercept: bool) -> Method:
@@ -80,9 +80,9 @@ MOON = Suite(
     grid=MOON_GRID,
     seeds=_SEEDS,
     paper_table="comp-moon",
-    figures=_CURVES,
+    figures=("rounds", "security"),
 )
-_MOON_4 = replace(MOON, levels=(0, 5, 10, 25), attack_of_setting=True)
+_MOON_4 = replace(MOON, figures=("security",), levels=(0, 5, 10, 25), attack_of_setting=True)
 MNIST = Suite(
     name="mnist",
     title="MNIST 1 vs 7 under randomized top-k (appendix)",
@@ -94,7 +94,7 @@ MNIST = Suite(
     grid=MNIST_GRID,
     seeds=_SEEDS,
     paper_table="comp-mnist1vs7",
-    figures=_CURVES,
+    figures=("security",),
     attack_of_setting=True,
 )
 _FLORAL = (PGD[0], FIXED, TOLD, *DEFAULTS, OPTIMAL[0])
@@ -102,11 +102,7 @@ _FLORAL = (PGD[0], FIXED, TOLD, *DEFAULTS, OPTIMAL[0])
 # IMDB: the paper's steps and, in columns of its own, one that is stable on 20,000 rows whatever the encoder (lambda_max
 # grows with the rows); 1e-4 is the only one of the paper's that is.
 IMDB_GRID = Grid(
-    rounds=1000,
-    flips=(0.0125, 0.0625, 0.125, 0.3125),
-    etas=(1e-4, 3e-4, 5e-4, 7e-4),
-    decays=(None,),
-    more_etas=(3e-5,),
+    rounds=1000, flips=(0.0125, 0.0625, 0.125, 0.3125), etas=(1e-4, 3e-4, 5e-4, 7e-4), decays=(None,), more_etas=(3e-5,)
 )
 
 
@@ -195,200 +191,108 @@ _MAPPED = (
     *(replace(method, params=_MAP) for method in NETWORKS),
 )
 
-SUITES: dict[str, Suite] = {
-    suite.name: suite
-    for suite in (
-        MOON,
-        replace(
-            MOON,
-            name="moon-kernels",
-            title="Moon, farthest, three kernels (appendix)",
-            levels=(0, 5, 10, 25),
-            settings=((10, 0.5), (10, 1), (100, 10)),
-            paper_table="comp-moon-appendix",
+_ALFA = (Attack("alfa"),)
+_ONE = {"data": MOON.data[:1], "seeds": _SEEDS[:1], "grid": None, "paper_table": None}  # one split, for a picture
+_OURS = {"attacks": _ON_EARLY_DUALS, "paper_table": None, "notes": (_NOT_THE_PAPERS,)}
+_ON_MNIST = "MNIST 1 vs 7, top-k on early-stopped duals: FLORAL and"
+
+
+def _suite(base: Suite, name: str, title: str, **changes: Any) -> Suite:
+    return replace(base, name=name, title=title, **changes)
+
+
+_ALL = (
+    MOON,
+    _suite(
+        MOON, "moon-kernels", "Moon, farthest, three kernels (appendix)", levels=(0, 5, 10, 25),
+        settings=((10, 0.5), (10, 1), (100, 10)), paper_table="comp-moon-appendix", figures=("security",),
+    ),
+    _suite(_MOON_4, "moon-alfa", "Moon under alfa (appendix)", attacks=_ALFA, paper_table="comp-moon-alfa"),
+    _suite(
+        _MOON_4, "moon-alfa-tilt", "Moon under alfa-tilt (appendix)", attacks=(Attack("alfa-tilt"),),
+        paper_table="comp-moon-alfa-tilt",
+    ),
+    _suite(_MOON_4, "moon-lfa", "Moon under LFA (appendix)", attacks=(Attack("lfa"),), paper_table="comp-moon-lfa"),
+    MNIST,
+    _suite(
+        MNIST, "mnist-alfa-tilt", "MNIST 1 vs 7 under alfa-tilt (appendix)", attacks=(Attack("alfa-tilt"),),
+        paper_table="comp-mnist1vs7-alfatilt",
+    ),
+    _suite(
+        _MOON_4, "moon-rs", "Moon, alfa: FLORAL and randomised smoothing (appendix)", attacks=_ALFA,
+        methods=(*_FLORAL, *_MOON_RS), paper_table="comp-moon-rs-comp",
+    ),
+    _suite(MNIST, "mnist-rs", f"{_ON_MNIST} randomised smoothing (appendix)", methods=(*_FLORAL, *_MNIST_RS), **_OURS),
+    _suite(
+        _MOON_4, "moon-rsrnn", "Moon, alfa: FLORAL and RSRNN (appendix)", attacks=_ALFA,
+        methods=(*_FLORAL, *_MOON_RSRNN), paper_table="comp-moon-rsrnn-comp",
+    ),
+    _suite(MNIST, "mnist-rsrnn", f"{_ON_MNIST} RSRNN (appendix)", methods=(*_FLORAL, *_MNIST_RSRNN), **_OURS),
+    _suite(
+        MOON, "sensitivity", "Moon, farthest: sensitivity to the attacker's budget B (appendix)",
+        levels=(0, 5, 10, 25), methods=(PGD[0], PGD[1], OPTIMAL[0], *DEFAULTS), paper_table=None,
+        grid=replace(MOON_GRID, flips=(), budgets=(5, 10, 25, 50, 125)), figures=("sensitivity",),
+    ),
+    _suite(
+        MOON, "ablations",
+        "Moon, farthest: what the paper's own numbers rest on (projection as printed, the authors' decay)",
+        levels=(0, 10, 25), methods=(PGD[0], *ABLATIONS, FOIL, PGD[1], OPTIMAL[0], *DEFAULTS), figures=("security",),
+    ),
+    _suite(
+        MNIST, "mnist-duals", 
+        "MNIST 1 vs 7, top-k on duals of an SVM of 500 rounds at eta = 1e-4 (appendix, our reading)",
+        methods=(*PGD, FIXED, TOLD, *DEFAULTS, OPTIMAL[0]), **_OURS,
+    ),
+    _suite(
+        MOON, "recovery", "Moon, farthest: poisoned labels that the in-loop attacker flips back (appendix)",
+        levels=(5, 10, 25), methods=(PGD[0], FOIL, FIXED, TOLD, OPTIMAL[0], *DEFAULTS), paper_table=None,
+        figures=("recovery",),
+    ),
+    _suite(
+        MOON, "boundaries", "Moon, farthest: decision boundaries of every method (Figure 4)", settings=((10, 0.5),),
+        methods=_MAPPED, figures=("boundaries",), **_ONE,
+    ),
+    _suite(
+        MOON, "datasets", "Moon: clean and poisoned training sets, farthest and alfa (figures)", methods=(),
+        attacks=(Attack("farthest"), Attack("alfa", params(C=10, gamma=1))), levels=(0, 5, 10, 25),
+        figures=("datasets",), **_ONE,
+    ),
+    _suite(
+        MOON, "stability", "Moon: the contraction constants of the paper's lemmas, and whether real steps contract",
+        levels=(0, 10, 25), methods=(Method("stability", needs_grid=True),), paper_table=None,
+        grid=Grid(rounds=500, flips=(), decays=(None,)), figures=("stability",),
+    ),
+    _suite(
+        MNIST, "mnist-multiclass",
+        "MNIST, ten digits, 5,000 rows, randomized top-k: FLORAL multi-class beside SVC",
+        data=_mnist(_SEEDS, digits=None, n_train=5_000, n_test=5_000), levels=(0, 10, 25), settings=((5, 0.02),),
+        methods=(
+            Method("floral-multiclass", label="floral (budget 2 %)"),
+            TOLD,
+            Method("floral-multiclass", params(budget=0.0), label="floral (attacker off)"),
+            Method("floral-multiclass", _REST, label="floral, one-vs-rest (budget 2 %)"),
+            replace(TOLD, params=_REST, label="floral, one-vs-rest (budget = level)"),
+            Method("floral-multiclass", _REST_OFF, label="floral, one-vs-rest (attacker off)"),
+            Method("svc"),
+            *DEFAULTS,
         ),
-        replace(
-            _MOON_4,
-            name="moon-alfa",
-            title="Moon under alfa (appendix)",
-            attacks=(Attack("alfa"),),
-            paper_table="comp-moon-alfa",
+        grid=None, paper_table=None,
+    ),
+    NN_INTEGRATION,
+    _suite(
+        NN_INTEGRATION, "nn-integration-mnist",
+        "MNIST 1 vs 7, 1,000 rows: a network, and FLORAL on its last-layer features (appendix)",
+        data=_mnist(_SEEDS, n_train=1_000), settings=((5, 0.005),), methods=(*nn_methods(epochs=50), *DEFAULTS),
+        attacks=(Attack("farthest"), Attack("random"), Attack("gradient", params(surrogate="nn", epochs=50))),
+    ),
+    IMDB,
+    _suite(
+        IMDB, "imdb-influence", "IMDB: do FLORAL and MiniLM lean on the same quarter of the reviews? (appendix)",
+        methods=(
+            Method("influence", params(against="own"), label="overlap with minilm, same labels"),
+            Method("influence", params(against="clean"), label="overlap with minilm, clean labels"),
         ),
-        replace(
-            _MOON_4,
-            name="moon-alfa-tilt",
-            title="Moon under alfa-tilt (appendix)",
-            attacks=(Attack("alfa-tilt"),),
-            paper_table="comp-moon-alfa-tilt",
-        ),
-        replace(
-            _MOON_4,
-            name="moon-lfa",
-            title="Moon under LFA (appendix)",
-            attacks=(Attack("lfa"),),
-            paper_table="comp-moon-lfa",
-        ),
-        MNIST,
-        replace(
-            MNIST,
-            name="mnist-alfa-tilt",
-            title="MNIST 1 vs 7 under alfa-tilt (appendix)",
-            attacks=(Attack("alfa-tilt"),),
-            paper_table="comp-mnist1vs7-alfatilt",
-        ),
-        replace(
-            _MOON_4,
-            name="moon-rs",
-            title="Moon, alfa: FLORAL and randomised smoothing (appendix)",
-            attacks=(Attack("alfa"),),
-            methods=(*_FLORAL, *_MOON_RS),
-            paper_table="comp-moon-rs-comp",
-            figures=("security",),
-        ),
-        replace(
-            MNIST,
-            name="mnist-rs",
-            title="MNIST 1 vs 7, top-k on early-stopped duals: FLORAL and randomised smoothing (appendix)",
-            attacks=_ON_EARLY_DUALS,
-            methods=(*_FLORAL, *_MNIST_RS),
-            paper_table=None,
-            notes=(_NOT_THE_PAPERS,),
-            figures=("security",),
-        ),
-        replace(
-            _MOON_4,
-            name="moon-rsrnn",
-            title="Moon, alfa: FLORAL and RSRNN (appendix)",
-            attacks=(Attack("alfa"),),
-            methods=(*_FLORAL, *_MOON_RSRNN),
-            paper_table="comp-moon-rsrnn-comp",
-            figures=("security",),
-        ),
-        replace(
-            MNIST,
-            name="mnist-rsrnn",
-            title="MNIST 1 vs 7, top-k on early-stopped duals: FLORAL and RSRNN (appendix)",
-            attacks=_ON_EARLY_DUALS,
-            methods=(*_FLORAL, *_MNIST_RSRNN),
-            paper_table=None,
-            notes=(_NOT_THE_PAPERS,),
-            figures=("security",),
-        ),
-        replace(
-            MOON,
-            name="sensitivity",
-            title="Moon, farthest: sensitivity to the attacker's budget B (appendix)",
-            levels=(0, 5, 10, 25),
-            methods=(PGD[0], PGD[1], OPTIMAL[0], *DEFAULTS),
-            grid=replace(MOON_GRID, flips=(), budgets=(5, 10, 25, 50, 125)),
-            paper_table=None,
-            figures=("sensitivity",),
-        ),
-        replace(
-            MOON,
-            name="ablations",
-            title="Moon, farthest: what the paper's own numbers rest on (projection as printed, the authors' decay)",
-            levels=(0, 10, 25),
-            methods=(PGD[0], *ABLATIONS, FOIL, PGD[1], OPTIMAL[0], *DEFAULTS),
-            paper_table="comp-moon",
-            figures=("security",),
-        ),
-        replace(
-            MNIST,
-            name="mnist-duals",
-            title="MNIST 1 vs 7, top-k on duals of an SVM of 500 rounds at eta = 1e-4 (appendix, our reading)",
-            attacks=_ON_EARLY_DUALS,
-            methods=(*PGD, FIXED, TOLD, *DEFAULTS, OPTIMAL[0]),
-            paper_table=None,
-            notes=(_NOT_THE_PAPERS,),
-        ),
-        replace(
-            MOON,
-            name="recovery",
-            title="Moon, farthest: poisoned labels that the in-loop attacker flips back (appendix)",
-            levels=(5, 10, 25),
-            methods=(PGD[0], FOIL, FIXED, TOLD, OPTIMAL[0], *DEFAULTS),
-            paper_table=None,
-            figures=("recovery",),
-        ),
-        replace(
-            MOON,
-            name="boundaries",
-            title="Moon, farthest: decision boundaries of every method (Figure 4)",
-            data=MOON.data[:1],
-            seeds=_SEEDS[:1],
-            settings=((10, 0.5),),
-            methods=_MAPPED,
-            grid=None,
-            paper_table=None,
-            figures=("boundaries",),
-        ),
-        replace(
-            MOON,
-            name="datasets",
-            title="Moon: clean and poisoned training sets, farthest and alfa (figures)",
-            data=MOON.data[:1],
-            seeds=_SEEDS[:1],
-            attacks=(Attack("farthest"), Attack("alfa", params(C=10, gamma=1))),
-            levels=(0, 5, 10, 25),
-            methods=(),
-            grid=None,
-            paper_table=None,
-            figures=("datasets",),
-        ),
-        replace(
-            MOON,
-            name="stability",
-            title="Moon: the constants of Lemma 1, and whether real steps contract",
-            levels=(0, 10, 25),
-            methods=(Method("stability", needs_grid=True),),
-            grid=Grid(rounds=500, flips=(), decays=(None,)),
-            paper_table=None,
-            figures=("stability",),
-        ),
-        Suite(
-            name="mnist-multiclass",
-            title="MNIST, ten digits, 5,000 rows, randomized top-k: FLORAL multi-class beside SVC",
-            data=_mnist(_SEEDS, digits=None, n_train=5_000, n_test=5_000),
-            attacks=(Attack("randomized-top-k"),),
-            levels=(0, 10, 25),
-            settings=((5, 0.02),),
-            methods=(
-                Method("floral-multiclass", label="floral (budget 2 %)"),
-                TOLD,
-                Method("floral-multiclass", params(budget=0.0), label="floral (attacker off)"),
-                Method("floral-multiclass", _REST, label="floral, one-vs-rest (budget 2 %)"),
-                replace(TOLD, params=_REST, label="floral, one-vs-rest (budget = level)"),
-                Method("floral-multiclass", _REST_OFF, label="floral, one-vs-rest (attacker off)"),
-                Method("svc"),
-                *DEFAULTS,
-            ),
-            seeds=_SEEDS,
-            figures=("security",),
-            attack_of_setting=True,
-        ),
-        NN_INTEGRATION,
-        replace(
-            NN_INTEGRATION,
-            name="nn-integration-mnist",
-            title="MNIST 1 vs 7, 1,000 rows: a network, and FLORAL on its last-layer features (appendix)",
-            data=_mnist(_SEEDS, n_train=1_000),
-            attacks=(Attack("farthest"), Attack("random"), Attack("gradient", params(surrogate="nn", epochs=50))),
-            settings=((5, 0.005),),
-            methods=(*nn_methods(epochs=50), *DEFAULTS),
-        ),
-        IMDB,
-        replace(
-            IMDB,
-            name="imdb-influence",
-            title="IMDB: do FLORAL and MiniLM lean on the same quarter of the reviews? (appendix)",
-            methods=(
-                Method("influence", params(against="own"), label="overlap with minilm, same labels"),
-                Method("influence", params(against="clean"), label="overlap with minilm, clean labels"),
-            ),
-            grid=None,
-            paper_table=None,
-            figures=("overlap",),
-        ),
-    )
-}
+        grid=None, paper_table=None, figures=("overlap",),
+    ),
+)  # fmt: skip
+SUITES: dict[str, Suite] = {suite.name: suite for suite in _ALL}

@@ -14,8 +14,6 @@ import typer
 
 from floral_learn.cli.failures import FAILED, fail, one_line
 
-from .bench_choice import by_name, listed, percentages, suite_of_file
-
 RUNS = Path("runs")
 
 
@@ -38,7 +36,7 @@ def bench(
     row_id: str | None = typer.Option(None, "--id", help="column of --data that names the rows; no feature"),
     sep: str | None = typer.Option(None, help="separator of --data (default: found in the header)"),
     encoding: str | None = typer.Option(None, help="encoding of --data (default: UTF-8, or its byte order mark)"),
-    skip_blank: bool = typer.Option(False, "--skip-blank-labels", help="leave out rows of --data without a label"),
+    skip_blank: bool = typer.Option(False, "--skip-blank", help="leave out rows of --data without a label"),
     quick: bool = typer.Option(False, "--quick", help="a small version that ends within a minute"),
     thorough: bool = typer.Option(False, "--thorough", help="on --data: five splits, more levels, every method"),
     reps: int | None = typer.Option(None, help="replications (default: 5; 3 on --data without --thorough)"),
@@ -51,7 +49,6 @@ def bench(
     ),
     seed: int | None = typer.Option(None, help="seed of the first replication"),
     reference: bool = typer.Option(False, "--authors-labels", help="the authors' published poisoned labels (Moon)"),
-    labels: str = typer.Option("own", hidden=True),  # the earlier spelling: --labels reference
     out: Path = typer.Option(RUNS, "--out", "-o", help="folder of results; finished cells in it are not run again"),
     retry_errors: bool = typer.Option(False, "--retry-errors", help="run failed cells again"),
     device: str | None = typer.Option(None, help="torch device for games and networks, such as cuda"),
@@ -65,28 +62,19 @@ def bench(
         return
     if jobs == 0 or jobs < -1:
         raise ValueError(f"--jobs {jobs} must be a number of processes, or -1 for all cores")
-    if labels not in ("own", "reference"):
-        raise ValueError(f"--labels {labels!r} must be 'own' or 'reference'")
     if thorough and data is None:
         raise ValueError("--thorough is for --data; suites of the paper are thorough unless --quick is given")
     if bool(names) == (data is not None):
         raise ValueError("give the name of a suite (see --list), or --data FILE --label COLUMN")
-    changes: dict[str, Any] = {
-        "quick": quick,
-        "reps": reps,
-        "methods": listed(methods),
-        "levels": percentages(levels),
-        "seed": seed,
-        "reference": reference or labels == "reference",
-    }
+    changes: dict[str, Any] = {"quick": quick, "reps": reps, "seed": seed, "reference": reference}
+    changes |= {"methods": listed(methods), "levels": percentages(levels)}
     if data is not None:
-        reading = {
-            "drop": tuple(drop) + ((row_id,) if row_id is not None else ()),
+        reading: dict[str, Any] = {
+            "drop": (*drop, *([] if row_id is None else [row_id])),
             "text": tuple(text),
             "sep": sep,
-            "encoding": encoding,
-            "skip_blank_labels": skip_blank,
         }
+        reading |= {"encoding": encoding, "skip_blank_labels": skip_blank}
         work = [suite_of_file(data, label, listed(attack), reading, changes, thorough)]
     else:
         work = [by_name(name, changes) for name in dict.fromkeys(names)]  # all names are checked before any runs
@@ -100,21 +88,65 @@ def bench(
         fail("floral bench", f"{failed} cells failed, named above; --retry-errors runs them again", FAILED)
 
 
+def suite_of_file(
+    path: Path, label: str | None, attacks: list[str], reading: dict[str, Any], changes: dict[str, Any], thorough: bool
+) -> Any:
+    """The comparison on a user's own table."""
+    from floral_bench.adapt_suite import adapt
+
+    from .bench_data import suite_for_file
+
+    if label is None:
+        raise ValueError("--data needs --label, the name of the label column")
+    suite = suite_for_file(path, label, attacks, reading, thorough=thorough, everything=bool(changes["methods"]))
+    return adapt(suite, **changes)
+
+
+def by_name(name: str, changes: dict[str, Any]) -> Any:
+    """A suite or an experiment; a ValueError names what is wrong."""
+    from floral_bench.adapt_suite import adapt
+    from floral_bench.arena import ARENA_SUITES
+    from floral_bench.experiments import TITLES, experiment
+    from floral_bench.suites import SUITES
+
+    known = {**SUITES, **ARENA_SUITES}
+    if name in known:
+        return adapt(known[name], **changes)
+    if name not in TITLES:
+        raise ValueError(f"unknown suite {name!r}; known: {', '.join([*SUITES, *TITLES, *ARENA_SUITES])}")
+    if changes["reference"]:
+        raise ValueError(f"--authors-labels exist for the paper's Moon suites, not for {name}")
+    return experiment(name, {option: value for option, value in changes.items() if option != "reference"})
+
+
+def listed(names: Sequence[str]) -> list[str]:
+    """The names of an option that may be repeated, each of which may hold several, separated by commas."""
+    return [text.strip() for name in names for text in name.split(",") if text.strip()]
+
+
+def percentages(levels: Sequence[str]) -> list[float]:
+    """The numbers of ``--level``, with or without a percent sign."""
+    try:
+        return [float(text.removesuffix("%")) for text in listed(levels)]
+    except ValueError:
+        given = ",".join(levels)
+        raise ValueError(f"--levels {given!r} must be percentages, such as --levels 0,10,25") from None
+
+
 def _consoles() -> tuple[Any, Any]:
     """Where tables go, and who is told how far a run is."""
     from rich.console import Console
 
-    from .bench_progress import LiveProgress, LogProgress
+    from .bench_progress import Progress
     from .bench_show import WIDTH
 
     # A log or a pipe has no width of its own.
     console = Console(soft_wrap=False) if sys.stdout.isatty() else Console(width=WIDTH)
-    errors = Console(stderr=True)
-    return console, LiveProgress(errors) if errors.is_terminal else LogProgress(_log_line)
+    return console, Progress(Console(stderr=True))
 
 
 @contextmanager
-def _noted(store: Any, name: str, note: dict[str, Any]) -> Iterator[None]:
+def noted(store: Any, name: str, note: dict[str, Any]) -> Iterator[None]:
     """A run in the store's list of runs, whether it ends or is stopped."""
     from floral_bench.store import StoreError
 
@@ -133,7 +165,7 @@ def _noted(store: Any, name: str, note: dict[str, Any]) -> Iterator[None]:
 def run_experiment(found: Any, out: Path, jobs: int, retry_errors: bool, device: str | None) -> int:
     """Run the cells that the store does not have, write the card and print it; returns how many cells failed."""
     from floral_bench.reporting.environment import environment
-    from floral_bench.reporting.origin import note_of, parts_of
+    from floral_bench.reporting.making import note_of, parts_of
     from floral_bench.runner import run_cells
     from floral_bench.store import Store
 
@@ -145,11 +177,10 @@ def run_experiment(found: Any, out: Path, jobs: int, retry_errors: bool, device:
     with Store(out / "store.sqlite") as store:
         known = store.status(cell.key for cell in found.cells)
         typer.echo(f"{found.name}: {len(found.cells)} cells, {len(known)} known")
-        with _noted(store, found.name, note):
-            watcher = _consoles()[1]
-            report = run_cells(found.cells, store, jobs=jobs, retry_errors=retry_errors, watcher=watcher, device=device)
-        failed = name_failures(store, found.cells)
-        frame = found.read(found.cells, store)
+        options: dict[str, Any] = {"jobs": jobs, "retry_errors": retry_errors, "device": device}
+        with noted(store, found.name, note):
+            report = run_cells(found.cells, store, watcher=_consoles()[1], **options)
+        failed, frame = name_failures(store, found.cells), found.read(found.cells, store)
         if not len(frame):
             typer.echo("no score card: no cell is finished", err=True)
             return failed
@@ -194,7 +225,7 @@ def run(suite: Any, out: Path, jobs: int, retry_errors: bool, device: str | None
         note = {"command": command, "environment": environment(device), "seeds": list(suite.seeds)}
         settings: dict[str, Any] = {"jobs": jobs, "watcher": watcher, "device": device}
         started, before = time.perf_counter(), 0
-        with _noted(store, suite.name, note):
+        with noted(store, suite.name, note):
             if first and len(suite.seeds) > 1:
                 one = adapt(suite, reps=1)
                 if before := run_suite(one, store, retry_errors=retry_errors, **settings).computed:
@@ -237,10 +268,6 @@ def name_failures(store: Any, of: Sequence[Any]) -> int:
     return sum(map(len, by_reason.values()))
 
 
-def _log_line(text: str) -> None:
-    typer.echo(f"{time.strftime('%H:%M:%S')} {text}", err=True)
-
-
 def show_list(out: Path) -> None:
     """The suites, their sizes and the time each took last under `out`."""
     from rich.console import Console
@@ -263,10 +290,8 @@ def show_list(out: Path) -> None:
     table = Table(box=None, pad_edge=False)
     for column in ("suite", "what", "cells", "took"):
         table.add_column(column, overflow="fold")
-    for name, suite in SUITES.items():
-        took = duration(last[name]) if name in last else "-"
-        table.add_row(name, suite.title, str(len(suite.cells())), took)
-    for name, title in TITLES.items():
-        took = duration(last[name]) if name in last else "-"
-        table.add_row(name, title, str(len(experiment(name, {}).cells)), took)
+    sizes = {name: (suite.title, suite.cells()) for name, suite in SUITES.items()}
+    sizes |= {name: (title, experiment(name, {}).cells) for name, title in TITLES.items()}
+    for name, (title, cells) in sizes.items():
+        table.add_row(name, title, str(len(cells)), duration(last[name]) if name in last else "-")
     Console().print(table)

@@ -23,10 +23,7 @@ CONTENDERS = (
     Method("ls-svm-libsvm", params(threshold=0.95, n_neighbors=20), label="ls-svm"),
     Method("k-lid-libsvm", label="k-lid"),
 )
-THOROUGH = (
-    Method("rs", per_setting=False),
-    Method("dpa", per_setting=False),
-)
+THOROUGH = (Method("rs", per_setting=False), Method("dpa", per_setting=False))
 # Only where --methods asks for them: near copies of the others, or slow.
 ON_REQUEST = (Method("svm-libsvm", label="svm"), Method("rsrnn", per_setting=False))
 

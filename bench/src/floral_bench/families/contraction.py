@@ -9,7 +9,6 @@ max |1 - eta lambda_i|.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,19 +32,11 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def run_stability(
-    cells: list[Cell],
-    labels: list[np.ndarray],
-    dataset: Dataset,
-    progress: Callable[[float], None] = lambda share: None,
-) -> list[CellResult]:
+def run_stability(cells: list[Cell], labels: list[np.ndarray], dataset: Dataset) -> list[CellResult]:
     """Constants and measured ratios of each cell, one configuration an eta."""
-    results = []
-    for number, (cell, y) in enumerate(zip(cells, labels, strict=True)):
-        result = CellResult(cell)
+    results = [CellResult(cell) for cell in cells]
+    for result, y in zip(results, labels, strict=True):
         _measure(result, dataset, (y == dataset.classes[1]).astype(int))
-        results.append(result)
-        progress((number + 1) / len(cells))
     return results
 
 

@@ -7,8 +7,8 @@ only in labels, caps, budgets and steps; a column each. Test accuracy after ever
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -39,24 +39,20 @@ class Column:
 
     cell: int
     config: str
-    budget: int
-    flips: int
-    eta: float
-    decay: int | None
+    at: Setting
 
 
-def configurations(cell: Cell, n: int) -> list[tuple[str, int, int, float, int | None]]:
-    """(name, B, k, eta, decay) of every point of the cell's grid; methods without an attacker have B = k = 0."""
+def configurations(cell: Cell, n: int) -> dict[str, Setting]:
+    """Every point of the cell's grid by its name; methods without an attacker have B = k = 0."""
     grid = cell.grid or Grid()
     attackers = [(0, 0)]
     if cell.method.name in ATTACKED:
         attackers = [(B, B // 2) for B in grid.budgets] or [(2 * round(s * n), round(s * n)) for s in grid.flips]
-    return [
-        (f"{f'B={budget} k={flips} ' if budget else ''}eta={eta:g} decay={decay or 'none'}", budget, flips, eta, decay)
-        for budget, flips in attackers
-        for eta in (*grid.etas, *grid.more_etas)
-        for decay in (*grid.more_decays, *grid.decays)
-    ]
+    points = product(attackers, (*grid.etas, *grid.more_etas), (*grid.more_decays, *grid.decays))
+    return {
+        f"{f'B={B} k={k} ' if B else ''}eta={eta:g} decay={decay or 'none'}": Setting(B, k, eta, decay)
+        for (B, k), eta, decay in points
+    }
 
 
 class ScaledGram(Gram):
@@ -110,7 +106,6 @@ def run_games(
     cells: list[Cell],
     labels: list[np.ndarray],
     dataset: Dataset,
-    progress: Callable[[float], None] = lambda share: None,
     device: str | None = None,
     traced: tuple[str, ...] = ("accuracy",),
 ) -> list[CellResult]:
@@ -129,9 +124,7 @@ def run_games(
     if not prepared:
         return results
     n = len(dataset.y_train)
-    columns = [
-        Column(number, *configuration) for number in prepared for configuration in configurations(cells[number], n)
-    ]
+    columns = [Column(number, *point) for number in prepared for point in configurations(cells[number], n).items()]
     first = cells[0]
     backend = backend_for(None if first.method.name == PRINTED else device)
     kernel = Kernel("rbf", float(first.gamma or 1.0))
@@ -140,20 +133,20 @@ def run_games(
     )
     steepest = gram.lambda_max(30, 1e-3, centred=True)
     _warn_of_steps(columns, steepest, n)
-    recorder = _play(columns, cells, prepared, gram, kernel, dataset, progress)
+    recorder = _play(columns, cells, prepared, gram, kernel, dataset)
     for number, result in enumerate(results):
         if result.error is None:
             own = [j for j, column in enumerate(columns) if column.cell == number]
             recorder.write(result, own, columns, traced)
             for j in own:
-                if columns[j].eta * steepest > 2:
-                    result.add("eta_lambda_max", columns[j].eta * steepest, "last", columns[j].config)
+                if columns[j].at.eta * steepest > 2:
+                    result.add("eta_lambda_max", columns[j].at.eta * steepest, "last", columns[j].config)
     return results
 
 
 def _warn_of_steps(columns: list[Column], steepest: float, n: int) -> None:
     """Absolute step sizes do not carry from 500 rows to 20,000: lambda_max grows with n."""
-    wild = sorted({column.eta for column in columns if column.eta * steepest > 2})
+    wild = sorted({column.at.eta for column in columns if column.at.eta * steepest > 2})
     if wild:
         names = ", ".join(f"{eta:g}" for eta in wild)
         warnings.warn(
@@ -170,15 +163,13 @@ def _play(
     gram: Gram,
     kernel: Kernel,
     dataset: Dataset,
-    progress: Callable[[float], None],
 ) -> _Recorder:
     parts = [prepared[column.cell] for column in columns]
     scale = np.array([part.gram_scale for part in parts])
     gram = gram if np.all(scale == 1) else ScaledGram(gram, scale)
     rounds = (cells[0].grid or Grid()).rounds
     steps = np.stack([steps_of(column, cells[column.cell], rounds) for column in columns], axis=1)
-    flips = np.array([column.flips for column in columns])
-    budget = np.array([column.budget for column in columns])
+    flips, budget = (np.array([getattr(column.at, name) for column in columns]) for name in ("flips", "budget"))
     name = cells[columns[0].cell].method.name
     attacker: Attacker = LargestLoss(flips) if name == "largest-loss" else RandomizedTopK(budget[:, None], flips)
     game = Game(
@@ -188,19 +179,14 @@ def _play(
         steps=steps,
         attacker=attacker,
         # Seeds by replication and place in the grid, so that a column plays the same game in any batch.
-        seeds=np.array([1000 * cells[c.cell].seed + _place(c, cells[c.cell], gram.n) for c in columns]),
+        seeds=np.array(
+            [1000 * cells[c.cell].seed + list(configurations(cells[c.cell], gram.n)).index(c.config) for c in columns]
+        ),
     )
     poisoned = np.stack([part.poisoned for part in parts], axis=1)
     positive = dataset.y_test == dataset.classes[1]
     recorder = _Recorder(TestScores(gram, kernel, dataset.X_train, dataset.X_test), positive, poisoned, rounds)
-
-    def after_round(state: GameState) -> None:
-        recorder.note(state)
-        if state.round % 10 == 0:
-            progress(state.round / rounds)
-
-    result = (solve_as_printed if name == PRINTED else solve)(game, callback=after_round)
-    recorder.close(result)
+    recorder.close((solve_as_printed if name == PRINTED else solve)(game, callback=recorder.note))
     return recorder
 
 
@@ -209,15 +195,12 @@ def steps_of(column: Column, cell: Cell, rounds: int) -> np.ndarray:
 
     There the decay holds only in rounds that are multiples of its period, and is forgotten in the next.
     """
-    if column.decay is None:
-        return step_schedule(column.eta, rounds)
+    eta, decay = column.at.eta, column.at.decay
+    if decay is None:
+        return step_schedule(eta, rounds)
     if cell.method.name == "floral-slip":
-        return np.where(np.arange(1, rounds + 1) % column.decay == 0, DECAY, 1.0) * column.eta
-    return step_schedule(column.eta, rounds, (DECAY, column.decay))
-
-
-def _place(column: Column, cell: Cell, n: int) -> int:
-    return [name for name, *_ in configurations(cell, n)].index(column.config)
+        return np.where(np.arange(1, rounds + 1) % decay == 0, DECAY, 1.0) * eta
+    return step_schedule(eta, rounds, (DECAY, decay))
 
 
 class _Recorder:
@@ -275,8 +258,8 @@ class _Recorder:
         """Rows: the peak over rounds ("best"), the last round and the averaged model, for each configuration."""
         attacked = result.cell.method.name in ATTACKED and result.cell.level > 0
         for j in own:
-            column, config = columns[j], columns[j].config
-            result.settings[config] = Setting(column.budget, column.flips, column.eta, column.decay)
+            config = columns[j].config
+            result.settings[config] = columns[j].at
             accuracy = self.traces["accuracy"][:, j]
             peak = int(np.argmax(accuracy))
             for name in _TRACED:

@@ -7,17 +7,16 @@ defaults, with the attacker off ("svm"), or with B = level, as the paper tells i
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from floral_bench.batched_mlp import BatchedMLP, NetworkSettings, train_mlps
 from floral_bench.cell_data import load
 from floral_bench.families.networks import network_of, one_thread, settings_of
 from floral_bench.metrics import binary_scores
 from floral_bench.spec import Attack, Cell, CellResult, Data
 from floral_learn.datasets import Dataset
-from floral_learn.neural.batched_mlp import BatchedMLP, MLPSettings, train_mlps
 from floral_learn.neural.floral_net import sanitised
 
 BUDGETS = (0.02, 0.04, 0.1, 0.2, 0.5)  # the paper's k in 1, 2, 5, 10 and 25 % of the rows, B = 2k
@@ -47,11 +46,7 @@ def gradient_labels(data: Data, attack: Attack, levels: list[float], seed: int, 
 
 
 def run_heads(
-    cells: list[Cell],
-    labels: list[np.ndarray],
-    dataset: Dataset,
-    progress: Callable[[float], None] = lambda share: None,
-    device: str | None = None,
+    cells: list[Cell], labels: list[np.ndarray], dataset: Dataset, device: str | None = None
 ) -> list[CellResult]:
     """Cells of one replication: heads on the features of networks, and turns of network and head."""
     settings = settings_of(cells[0])
@@ -60,9 +55,7 @@ def run_heads(
     networks = [list(sets).index(key) for key in keys]
     given = np.stack([(y == dataset.classes[1]).astype(np.float32) for y in sets.values()])
     epochs = sorted({max(1, round(settings.epochs * share)) for share in POINTS})
-    turns = max((int(dict(cell.method.params).get("turns", 0)) for cell in cells), default=0)
-    share = 1 / (turns + 2)
-    first = _stack(dataset, given, cells[0].seed, settings, epochs, lambda part: progress(share * part), device)
+    first = _stack(dataset, given, cells[0].seed, settings, epochs, device)
     results = []
     for cell, y, number in zip(cells, labels, networks, strict=True):
         result = CellResult(cell)
@@ -71,33 +64,18 @@ def run_heads(
         elif cell.method.name == "nn-head":
             _curve(result, first, number, y, dataset, epochs)
         results.append(result)
-        progress(share * (1 + len(results) / len(cells)))
-    _turns(
-        list(zip(results, labels, networks, strict=True)),
-        first,
-        given,
-        dataset,
-        settings,
-        lambda part: progress(2 * share + (1 - 2 * share) * part),
-        device,
-    )
+    _turns(list(zip(results, labels, networks, strict=True)), first, given, dataset, settings, device)
     return results
 
 
 def _stack(
-    dataset: Dataset,
-    targets: np.ndarray,
-    seed: int,
-    settings: MLPSettings,
-    keep: list[int],
-    progress: Callable[[float], None],
-    device: str | None,
+    dataset: Dataset, targets: np.ndarray, seed: int, settings: NetworkSettings, keep: list[int], device: str | None
 ) -> BatchedMLP:
     """One network a row of `targets`, all from the same first weights and with the same batches."""
     count = len(targets)
     X, test = (np.repeat(part[None].astype(np.float32), count, 0) for part in (dataset.X_train, dataset.X_test))
     with one_thread():
-        return train_mlps(X, targets, test, [seed] * count, settings, keep=keep, progress=progress, device=device)
+        return train_mlps(X, targets, test, [seed] * count, settings, keep=keep, device=device)
 
 
 def _head(cell: Cell, budget: float | None = None) -> Any:
@@ -155,8 +133,7 @@ def _turns(
     stack: BatchedMLP,
     given: np.ndarray,
     dataset: Dataset,
-    settings: MLPSettings,
-    progress: Callable[[float], None],
+    settings: NetworkSettings,
     device: str | None,
 ) -> None:
     """Retrain the networks on the soft labels of their heads, as often as the longest cell wants; score on the way."""
@@ -188,5 +165,4 @@ def _turns(
             for name, value in binary_scores(values[:, None], positive).items():
                 result.add(name, value[0], "last")
         if turn < total:
-            stack = _stack(dataset, np.stack(soft), asked[0][0].cell.seed, settings, [], lambda part: None, device)
-            progress((turn + 1) / total)
+            stack = _stack(dataset, np.stack(soft), asked[0][0].cell.seed, settings, [], device)

@@ -2,44 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
 
 import numpy as np
 
+from floral_bench.batched_mlp import BatchedMLP, NetworkSettings, train_mlps
 from floral_bench.cell_data import load
 from floral_bench.data_kinds import kind_of
 from floral_bench.families.single_fits import GRID_SIDE, map_grid
 from floral_bench.metrics import binary_scores
 from floral_bench.spec import Cell, CellResult, Data
 from floral_learn.datasets import Dataset
-from floral_learn.neural.batched_mlp import BatchedMLP, MLPSettings, train_mlps
 
-DEFAULT = MLPSettings(epochs=50)
+DEFAULT = NetworkSettings(epochs=50)
 EPSILON = 8 / 255
-_TRAINING = {field.name for field in fields(MLPSettings)}
+_TRAINING = {field.name for field in fields(NetworkSettings)}
 _METRICS = ("accuracy", "balanced_accuracy", "hinge_loss")
 
 
-def network_of(data: Data) -> MLPSettings:
+def network_of(data: Data) -> NetworkSettings:
     """The network for a data set, and its training."""
     return replace(DEFAULT, **kind_of(data).network)
 
 
-def settings_of(cell: Cell) -> MLPSettings:
+def settings_of(cell: Cell) -> NetworkSettings:
     """The network and its training for a cell; the method's parameters overrule."""
     base = network_of(cell.data)
     given = {name: value for name, value in cell.method.params if name in _TRAINING}
     return replace(base, epsilon=EPSILON if cell.method.name == "nn-pgd" else 0.0, **given)
 
 
-def run_networks(
-    cells: list[Cell],
-    labels: list[np.ndarray],
-    progress: Callable[[float], None] = lambda share: None,
-    device: str | None = None,
-) -> list[CellResult]:
+def run_networks(cells: list[Cell], labels: list[np.ndarray], device: str | None = None) -> list[CellResult]:
     """Train one network a cell; cells must share the method and the shape of their data."""
     sets = [load(cell.data) for cell in cells]
     X = np.stack([dataset.X_train for dataset in sets])
@@ -47,7 +42,7 @@ def run_networks(
     targets = np.stack([y == dataset.classes[1] for dataset, y in zip(sets, labels, strict=True)])
     seeds = [cell.seed for cell in cells]
     with one_thread():
-        trained = train_mlps(X, targets, X_test, seeds, settings_of(cells[0]), progress=progress, device=device)
+        trained = train_mlps(X, targets, X_test, seeds, settings_of(cells[0]), device=device)
     results = []
     for j, (cell, dataset) in enumerate(zip(cells, sets, strict=True)):
         result = CellResult(cell)

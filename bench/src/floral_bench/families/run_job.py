@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -23,17 +21,12 @@ from floral_learn.base.extras import install_line
 from floral_learn.game.choose_gram import DENSE_ROWS
 from floral_learn.labels.neighbours import neighbours_on
 
-Progress = Callable[[float], None]
 
-
-def run_job(
-    job: Job, labels: dict[str, np.ndarray], progress: Progress | None = None, device: str | None = None
-) -> list[CellResult]:
+def run_job(job: Job, labels: dict[str, np.ndarray], device: str | None = None) -> list[CellResult]:
     """Compute the cells of a job; `labels` maps the keys of cells to their poisoned training labels.
 
     Never raises for a failing cell: the error is in its result. The job's time is shared out by the work of each cell.
     """
-    progress = progress or (lambda share: None)
     _reset_peak_memory()
     started = time.perf_counter()
     try:
@@ -43,7 +36,7 @@ def run_job(
         # Nor is a device any faster on so few rows, but for games, which are played in batches of many columns.
         on = None if small and job.family != "games" else device
         with threadpool_limits(1 if small else None), neighbours_on(None if small else on):
-            results = _FAMILIES[job.family](job, labels, progress, on)
+            results = _compute(job.family, list(job.cells), labels, on)
     except Exception as error:
         results = [CellResult.failed(cell, error) for cell in job.cells]
     seconds, memory = time.perf_counter() - started, peak_memory()
@@ -56,97 +49,63 @@ def run_job(
     return results
 
 
-def _labels_of(cells: tuple[Cell, ...], labels: dict[str, np.ndarray]) -> list[np.ndarray]:
-    return [labels[cell.key] if cell.attack is not None else load(cell.data).y_train_clean for cell in cells]
+def _compute(family: str, cells: list[Cell], labels: dict[str, np.ndarray], device: str | None) -> list[CellResult]:
+    """The results of cells of one kind. A new kind is some lines here and one in `plan.family_of`."""
+    first = cells[0]
+    if family == "questions":
+        from floral_bench.questions.ask_and_score import run_cells
+
+        return run_cells(cells)
+    if family == "crowd":
+        from floral_bench.crowds.score import run_cell
+
+        return [run_cell(cell) for cell in cells]
+    if family == "attack":
+        return _attacks(cells, device)
+    if family == "text":
+        from floral_bench.families.text_data import draw_of
+        from floral_bench.families.text_heads import run_text
+
+        return run_text(cells, draw_of(first.data).y_train if first.attack is None else labels[first.key], device)
+    given = [load(cell.data).y_train_clean if cell.attack is None else labels[cell.key] for cell in cells]
+    if family == "networks":
+        try:
+            from floral_bench.families.networks import run_networks
+        except ImportError as error:
+            raise ImportError(f"nn and nn-pgd need torch: {install_line('torch')}") from error
+        return run_networks(cells, given, device)
+    if family == "heads":
+        from floral_bench.families.network_heads import run_heads
+
+        return run_heads(cells, given, load(first.data), device)
+    if family == "stability":
+        return run_stability(cells, given, load(first.data))
+    return (run_games if family == "games" else run_fits)(cells, given, load(first.data), device)
 
 
-def _attacks(job: Job, labels: dict[str, np.ndarray], progress: Progress, device: str | None) -> list[CellResult]:
-    first = job.cells[0]
+def _attacks(cells: list[Cell], device: str | None) -> list[CellResult]:
+    """The poisoned labels of cells that share their data, attack and seed."""
+    first, levels, results = cells[0], [cell.level for cell in cells], []
     assert first.attack is not None
-    levels = [cell.level for cell in job.cells]
+    given = (first.data, first.attack, levels, first.seed, device)
     if kind_of(first.data).texts:
-        from floral_bench.families.text_heads import clean_labels, gradient_labels
+        from floral_bench.families.text_data import draw_of
+        from floral_bench.families.text_heads import gradient_labels
 
-        found = gradient_labels(first.data, first.attack, levels, first.seed, device, progress)
-        clean = clean_labels(first.data)
+        found, clean = gradient_labels(*given), draw_of(first.data).y_train
     elif dict(first.attack.params).get("surrogate") == "nn":
         from floral_bench.families.network_heads import gradient_labels as against_network
 
-        clean = load(first.data).y_train_clean
-        found = against_network(first.data, first.attack, levels, first.seed, device)
+        found, clean = against_network(*given), load(first.data).y_train_clean
     else:
-        clean = load(first.data).y_train_clean
-        found = poisoned_labels(
-            first.data, first.attack, levels, first.seed, lambda done, total: progress(done / max(total, 1)), device
-        )
-    results = []
-    for cell, y in zip(job.cells, found, strict=True):
+        found, clean = poisoned_labels(*given), load(first.data).y_train_clean
+    for cell, y in zip(cells, found, strict=True):
         result = CellResult(cell)
         result.add("flips", int((y != clean).sum()))
         result.add("flip_share", float((y != clean).mean()))
         result.traces["", "labels"] = y
         results.append(result)
     return results
-
-
-def _games(job: Job, labels: dict[str, np.ndarray], progress: Progress, device: str | None) -> list[CellResult]:
-    return run_games(list(job.cells), _labels_of(job.cells, labels), load(job.cells[0].data), progress, device)
-
-
-def _fits(job: Job, labels: dict[str, np.ndarray], progress: Progress, device: str | None) -> list[CellResult]:
-    return run_fits(list(job.cells), _labels_of(job.cells, labels), load(job.cells[0].data), progress, device)
-
-
-def _networks(job: Job, labels: dict[str, np.ndarray], progress: Progress, device: str | None) -> list[CellResult]:
-    try:
-        from floral_bench.families.networks import run_networks
-    except ImportError as error:
-        raise ImportError(f"nn and nn-pgd need torch: {install_line('torch')}") from error
-    return run_networks(list(job.cells), _labels_of(job.cells, labels), progress, device)
-
-
-def _heads(job: Job, labels: dict[str, np.ndarray], progress: Progress, device: str | None) -> list[CellResult]:
-    from floral_bench.families.network_heads import run_heads
-
-    return run_heads(list(job.cells), _labels_of(job.cells, labels), load(job.cells[0].data), progress, device)
-
-
-def _stability(job: Job, labels: dict[str, np.ndarray], progress: Progress, device: str | None) -> list[CellResult]:
-    return run_stability(list(job.cells), _labels_of(job.cells, labels), load(job.cells[0].data), progress)
-
-
-def _text(job: Job, labels: dict[str, np.ndarray], progress: Progress, device: str | None) -> list[CellResult]:
-    from floral_bench.families.text_heads import clean_labels, run_text
-
-    first = job.cells[0]
-    y = labels[first.key] if first.attack is not None else clean_labels(first.data)
-    return run_text(list(job.cells), y, progress, device)
-
-
-def _questions(job: Job, labels: dict[str, np.ndarray], progress: Progress, device: str | None) -> list[CellResult]:
-    from floral_bench.questions.ask_and_score import run_cells
-
-    return run_cells(job.cells)
-
-
-def _votes(job: Job, labels: dict[str, np.ndarray], progress: Progress, device: str | None) -> list[CellResult]:
-    from floral_bench.crowds.score import run_cell
-
-    return [run_cell(cell) for cell in job.cells]
-
-
-# A new kind of cell is one function here and one line in `plan.family_of`.
-_FAMILIES: dict[str, Any] = {
-    "attack": _attacks,
-    "games": _games,
-    "fits": _fits,
-    "networks": _networks,
-    "heads": _heads,
-    "stability": _stability,
-    "text": _text,
-    "questions": _questions,
-    "crowd": _votes,
-}
 
 
 def peak_memory() -> float:

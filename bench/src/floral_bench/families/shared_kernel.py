@@ -6,6 +6,7 @@ seconds where K is given. The model is the same to rounding.
 
 from __future__ import annotations
 
+from functools import partial
 from hashlib import blake2b
 from typing import Any
 
@@ -20,12 +21,7 @@ KEPT = 2  # matrices: training rows with themselves, and test rows with these
 class SharedKernel:
     """exp(-gamma |a - b|^2) between rows, for estimators that take a function as their kernel; the last few are kept.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        The training rows.
-    device : str, optional
-        Where K is computed, in float64.
+    `device` is where K is computed, in float64.
     """
 
     def __init__(self, X: np.ndarray, device: str | None = None) -> None:
@@ -36,12 +32,13 @@ class SharedKernel:
         """`model` with its rbf kernel replaced by this one; others are returned as they are."""
         svm = getattr(model, "estimator", model)
         if svm.get_params().get("kernel") == "rbf":
-            svm.set_params(kernel=_Bound(self, resolve_gamma(svm.gamma, self.X)))
+            svm.set_params(kernel=partial(self.between, gamma=resolve_gamma(svm.gamma, self.X)))
         return model
 
     def between(self, A: np.ndarray, B: np.ndarray, gamma: float) -> np.ndarray:
         """K of all pairs of rows."""
-        key = (_digest(A), _digest(B), gamma)
+        A, B = np.ascontiguousarray(A, np.float64), np.ascontiguousarray(B, np.float64)
+        key = (*(blake2b(rows.data, digest_size=16).digest() + str(rows.shape).encode() for rows in (A, B)), gamma)
         if key not in self._known:
             while len(self._known) >= KEPT:
                 del self._known[next(iter(self._known))]
@@ -50,19 +47,5 @@ class SharedKernel:
             self._known[key] = self.backend.numpy(kernel(left, right, self.backend))
         return self._known[key]
 
-
-class _Bound:
-    """A `SharedKernel` with its gamma: what an estimator calls."""
-
-    def __init__(self, shared: SharedKernel, gamma: float) -> None:
-        self.shared, self.gamma = shared, gamma
-
-    def __call__(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
-        return self.shared.between(np.asarray(A, np.float64), np.asarray(B, np.float64), self.gamma)
-
-    def __deepcopy__(self, memo: Any) -> _Bound:
+    def __deepcopy__(self, memo: Any) -> SharedKernel:
         return self  # estimators are cloned inside others, and K must not be
-
-
-def _digest(rows: np.ndarray) -> bytes:
-    return blake2b(np.ascontiguousarray(rows).data, digest_size=16).digest() + str(rows.shape).encode()

@@ -8,7 +8,6 @@ the baselines. No clean label takes part in any other choice.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from floral_bench.families.shared_kernel import SharedKernel
 from floral_bench.metrics import binary_scores, label_scores, multiclass_hinge
 from floral_bench.spec import Cell, CellResult
 from floral_learn.datasets import Dataset
-from floral_learn.floral.engine import Engine
+from floral_learn.floral.settings import Engine
 from floral_learn.game.choose_gram import DENSE_ROWS
 
 # methods whose estimator is DEFENSES[name] with C and gamma, trained by libsvm
@@ -61,16 +60,12 @@ def make_estimator(cell: Cell, device: str | None = None) -> Any:
 
 
 def run_fits(
-    cells: list[Cell],
-    labels: list[np.ndarray],
-    dataset: Dataset,
-    progress: Callable[[float], None] = lambda share: None,
-    device: str | None = None,
+    cells: list[Cell], labels: list[np.ndarray], dataset: Dataset, device: str | None = None
 ) -> list[CellResult]:
     """Fit and score each cell; an exception is that cell's error."""
     results = []
     shared = SharedKernel(dataset.X_train, device) if len(dataset.X_train) > DENSE_ROWS else None
-    for number, (cell, y) in enumerate(zip(cells, labels, strict=True)):
+    for cell, y in zip(cells, labels, strict=True):
         result, started = CellResult(cell), time.perf_counter()
         try:
             model = make_estimator(cell, device)
@@ -84,7 +79,6 @@ def run_fits(
             result = CellResult.failed(cell, error)
         result.seconds = time.perf_counter() - started
         results.append(result)
-        progress((number + 1) / len(cells))
     return results
 
 

@@ -20,7 +20,8 @@ import numpy as np
 from floral_bench.cell_data import load
 from floral_bench.spec import Data
 from floral_learn.datasets.files import user_cache
-from floral_learn.neural.encoders import Tokens, load_part, require_transformers, resolve_encoder, tokenize
+from floral_learn.neural.encoders import load_part, require_transformers, resolve_encoder, tokenize
+from floral_learn.neural.tokens import Tokens
 
 WORK_VARIABLE = "FLORAL_WORK"
 MAX_LENGTH = 256

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +17,7 @@ from floral_bench.families.text_data import (
     source_of,
     work_folder,
     write_arrays,
-)
+)  # fmt: skip
 from floral_bench.spec import Data
 from floral_learn.datasets import Dataset
 from floral_learn.neural.text import TextClassifier
@@ -26,7 +25,6 @@ from floral_learn.neural.text import TextClassifier
 EPOCHS = 3
 EPOCH_ROWS = 5_000  # test rows scored after each epoch but the last, which is scored on all
 METRICS = ("accuracy", "balanced_accuracy", "hinge_loss")
-Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True)
@@ -57,47 +55,23 @@ class Encoded:
         )
 
 
-class _EpochShare:
-    """A scikit-learn callback that says how far the fine-tune is."""
-
-    def __init__(self, progress: Progress, epochs: int) -> None:
-        self.progress, self.left, self.epochs = progress, epochs, epochs
-
-    def setup(self, estimator: Any, context: Any) -> None:
-        """Nothing to set up."""
-
-    def on_fit_task_begin(self, estimator: Any, context: Any, **_: Any) -> None:
-        """Nothing to say yet."""
-
-    def on_fit_task_end(self, estimator: Any, context: Any, **_: Any) -> bool:
-        """One more epoch is done; the fit itself ends after the last."""
-        self.left -= 1
-        self.progress(1 - max(self.left, 0) / self.epochs)
-        return False
-
-    def teardown(self, estimator: Any, context: Any) -> None:
-        """Nothing to undo."""
-
-
 def encoded_name(data: Data, y: np.ndarray, seed: int) -> str:
     """The folder of a fine-tune inside the work folder."""
     return f"encoder-{digest(data.name, list(data.params), seed, np.asarray(y, np.int8).tobytes())}"
 
 
-def encode(
-    data: Data, y: np.ndarray, seed: int, device: str | None, progress: Progress = lambda share: None
-) -> Encoded:
+def encode(data: Data, y: np.ndarray, seed: int, device: str | None) -> Encoded:
     """The encoder fine-tuned on labels `y` (-1, +1) of the draw; from the work folder where it was made before."""
     folder = work_folder() / encoded_name(data, y, seed)
     arrays = read_arrays(folder)
     if arrays is None:
-        arrays = _fine_tune(data, y, seed, device, progress)
+        arrays = _fine_tune(data, y, seed, device)
         write_arrays(folder, arrays)
     seconds = float(arrays.pop("seconds"))
     return Encoded(**arrays, seconds=seconds)
 
 
-def _fine_tune(data: Data, y: np.ndarray, seed: int, device: str | None, progress: Progress) -> dict[str, Any]:
+def _fine_tune(data: Data, y: np.ndarray, seed: int, device: str | None) -> dict[str, Any]:
     draw, started = draw_of(data), time.perf_counter()
     epochs = int(dict(data.params).get("epochs", EPOCHS))
     model = TextClassifier(
@@ -108,12 +82,10 @@ def _fine_tune(data: Data, y: np.ndarray, seed: int, device: str | None, progres
         device=device,
         random_state=seed,
     )
-    model.set_callbacks(_EpochShare(lambda share: progress(0.8 * share), epochs))
     some = np.arange(min(EPOCH_ROWS, len(draw.test)))
     model.fit(draw.train, y, validation=(draw.test[some], draw.y_test[some]))
     train = model.embed(draw.train)
     logits, test = model.forward(draw.test)
-    progress(0.9)
     norms, train_logits = model.input_gradient_norms(draw.train, (y == model.classes_[1]).astype(int))
     scores = logits[:, 1] - logits[:, 0]
     accuracy, hinge = (model.history_[name].copy() for name in ("accuracy", "hinge_loss"))

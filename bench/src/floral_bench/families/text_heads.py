@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,14 +17,17 @@ from floral_bench.families.games import run_games
 from floral_bench.families.sanitise import assumed_noise
 from floral_bench.families.single_fits import run_fits
 from floral_bench.families.text_data import Draw, draw_of
-from floral_bench.families.text_encode import Encoded, Progress, encode
+from floral_bench.families.text_encode import Encoded, encode
 from floral_bench.metrics import binary_scores
 from floral_bench.spec import Attack, Cell, CellResult, Data
 from floral_learn.datasets import Dataset
+from floral_learn.floral.classifier import FloralClassifier
+from floral_learn.floral.settings import Engine
 from floral_learn.labels.neighbours import neighbours_on
+from floral_learn.neural.influence import dual_influence, overlap, top_rows
 
 TRANSFORMER = "minilm"
-INFLUENCE = "influence"
+INFLUENCE, SHARE, POINTS = "influence", 0.25, 5
 EVERY = 10  # rounds between two points of a stored curve
 _CURVES = ("accuracy", "hinge_loss", "recovery")
 
@@ -39,16 +43,14 @@ class _Known:
         return self.encoded.norms, self.encoded.logits
 
 
-def gradient_labels(
-    data: Data, attack: Attack, levels: list[float], seed: int, device: str | None, progress: Progress
-) -> list[np.ndarray]:
+def gradient_labels(data: Data, attack: Attack, levels: list[float], seed: int, device: str | None) -> list[np.ndarray]:
     """Training labels after the gradient attack at each of `levels` (percent), by an encoder tuned on clean labels."""
     from floral_learn.attacks.gradient import Gradient
 
     if attack.name != "gradient":
         raise ValueError(f"attack {attack.name!r} is not defined for texts; use 'gradient'")
     draw = draw_of(data)
-    victim = _Known(encode(data, draw.y_train, seed, device, progress))
+    victim = _Known(encode(data, draw.y_train, seed, device))
     rows = np.arange(len(draw.y_train))[:, None]
     budgets = [int(len(rows) * level / 100 + 1e-9) for level in levels]
     return [
@@ -56,44 +58,32 @@ def gradient_labels(
     ]
 
 
-def clean_labels(data: Data) -> np.ndarray:
-    """The true training labels of a draw."""
-    return draw_of(data).y_train
-
-
-def run_text(cells: list[Cell], labels: np.ndarray, progress: Progress, device: str | None) -> list[CellResult]:
+def run_text(cells: list[Cell], labels: np.ndarray, device: str | None) -> list[CellResult]:
     """Every cell of one draw and level; `labels` are its training labels.
 
     Cells that would compute the same (an encoder of its own on clean labels is the clean encoder) are computed once.
     """
     first = cells[0]
     draw = draw_of(first.data)
-    own = encode(first.data, labels, first.seed, device, lambda share: progress(0.5 * share))
+    own = encode(first.data, labels, first.seed, device)
     same = bool((labels == draw.y_train).all())
     clean = own if same else encode(first.data, draw.y_train, first.seed, device)
-    progress(0.5)
     results: dict[Cell, CellResult] = {}
-    for number, (name, encoded) in enumerate((("own", own), ("clean", clean))):
+    for name, encoded in (("own", own), ("clean", clean)):
         mine = [cell for cell in cells if dict(cell.method.params).get("encoder") == name]
         known = {_work(cell, same): results[cell] for cell in results}
         fresh = list({_work(cell, same): cell for cell in reversed(mine) if _work(cell, same) not in known}.values())
-        done = _heads(fresh, labels, encoded.dataset(draw), _from(progress, 0.5 + 0.25 * number), device)
+        done = _heads(fresh, labels, encoded.dataset(draw), device)
         known |= {_work(result.cell, same): result for result in done}
         results |= {cell: _copy(known[_work(cell, same)], cell) for cell in mine}
     for cell in cells:
         if cell.method.name == TRANSFORMER:
             results[cell] = _transformer(cell, own, draw)
         elif cell.method.name == INFLUENCE:
-            from floral_bench.families.text_influence import influence_cell
-
-            results[cell] = influence_cell(cell, draw, labels, own, clean, device)
+            results[cell] = _influence(cell, draw, labels, own, clean, device)
     return [
         results.get(cell) or CellResult(cell, error=f"{cell.method.name!r} is not a method for texts") for cell in cells
     ]
-
-
-def _from(progress: Progress, start: float) -> Progress:
-    return lambda share: progress(start + 0.25 * share)
 
 
 def _work(cell: Cell, same_encoder: bool) -> tuple[Any, ...]:
@@ -112,16 +102,14 @@ def _copy(result: CellResult, cell: Cell) -> CellResult:
     return replace(result, cell=cell, rows=list(result.rows), traces=dict(result.traces))
 
 
-def _heads(
-    cells: list[Cell], labels: np.ndarray, dataset: Dataset, progress: Progress, device: str | None
-) -> list[CellResult]:
+def _heads(cells: list[Cell], labels: np.ndarray, dataset: Dataset, device: str | None) -> list[CellResult]:
     games = [cell for cell in cells if cell.grid is not None]
     fits = [cell for cell in cells if cell.grid is None]
     results: list[CellResult] = []
     with neighbours_on("cuda" if device == "cuda" else None):
         if games:
             started = time.perf_counter()
-            results += run_games(games, [labels] * len(games), dataset, progress, device, traced=_CURVES[:2])
+            results += run_games(games, [labels] * len(games), dataset, device, traced=_CURVES[:2])
             took = time.perf_counter() - started
             columns = sum(len(result.traces) for result in results) or 1
             for result in results:  # a cell's share of the batch; the encoder's time is the transformer's
@@ -148,3 +136,31 @@ def _transformer(cell: Cell, encoded: Encoded, draw: Draw) -> CellResult:
     result.traces["", "accuracy"] = encoded.accuracy.astype(np.float16)
     result.traces["", "hinge_loss"] = encoded.hinge_loss.astype(np.float16)
     return result
+
+
+def _influence(
+    cell: Cell, draw: Draw, labels: np.ndarray, own: Encoded, clean: Encoded, device: str | None
+) -> CellResult:
+    """How many of their most influential quarter of the reviews FLORAL and a network share; the top rows as traces.
+
+    FLORAL is the fixed configuration on embeddings of the encoder tuned on the same labels; against "own" is that
+    network, against "clean" the one tuned on clean labels, as in the two panels of the paper's figure.
+    """
+    duals = _duals(own.train.tobytes(), own.train.shape, labels.tobytes(), cell.C, cell.gamma, cell.seed, device)
+    network = own if dict(cell.method.params).get("against") == "own" else clean
+    result, poisoned = CellResult(cell), labels != draw.y_train
+    result.add("overlap", overlap(duals, network.norms, SHARE))
+    for name, influence in (("floral", duals), ("network", network.norms)):
+        result.add(f"poisoned_share_{name}", float(poisoned[top_rows(influence, SHARE)].mean()))
+        result.traces["", f"top_{name}"] = top_rows(influence, min(POINTS, len(labels)))
+    return result
+
+
+@lru_cache(maxsize=1)
+def _duals(
+    rows: bytes, shape: tuple[int, int], labels: bytes, C: float, gamma: float, seed: int, device: str | None
+) -> np.ndarray:
+    """Both cells of a level ask for the same game."""
+    X = np.frombuffer(rows, np.float16).reshape(shape).astype(np.float32)
+    clf = FloralClassifier(C=C, gamma=gamma, budget=0.02, engine=Engine(device=device), random_state=seed)
+    return dual_influence(clf.fit(X, np.frombuffer(labels, np.int64)))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import io
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+from floral_learn.files.atomic_files import write_atomically
 
 # The Okabe-Ito palette, black last.
 BLUE, ORANGE, GREEN, PURPLE, YELLOW, SKY, RED, BLACK = (
@@ -12,79 +15,72 @@ BLUE, ORANGE, GREEN, PURPLE, YELLOW, SKY, RED, BLACK = (
 )  # fmt: skip
 GREY = "#777777"
 
-_KNOWN: dict[str, dict[str, Any]] = {
-    "floral": {"color": RED, "linewidth": 2.0, "zorder": 5, "marker": "o"},
-    "svm": {"color": BLACK, "linestyle": "--", "marker": "s"},
-    "nn": {"color": BLUE, "linestyle": "-.", "marker": "^"},
-    "nn-pgd": {"color": SKY, "linestyle": "-.", "marker": "v"},
-    "ln-svm": {"color": GREEN, "linestyle": ":", "marker": "D"},
-    "curie": {"color": ORANGE, "linestyle": "--", "marker": "P"},
-    "ls-svm": {"color": PURPLE, "linestyle": ":", "marker": "X"},
-    "k-lid": {"color": YELLOW, "linestyle": "--", "marker": "<"},
-    # FLORAL's variants share the warm colours and nothing else.
-    "floral (budget 2 %)": {"color": "#8C2D04", "linestyle": "--", "zorder": 5, "marker": "^"},
-    "floral (budget = level)": {"color": "#F768A1", "linestyle": ":", "linewidth": 2.0, "zorder": 5, "marker": "d"},
-    "FloralClassifier()": {"color": "#A50F15", "linestyle": (0, (5, 1)), "linewidth": 1.8, "zorder": 5, "marker": "*"},
-    "floral (largest-loss attacker)": {"color": GREY, "linestyle": "-", "marker": "."},
+# method: colour, line, marker, width, layer. FLORAL's variants share the warm colours and nothing else.
+_KNOWN: dict[str, tuple[Any, ...]] = {
+    "floral": (RED, "-", "o", 2.0, 5),
+    "floral (budget 2 %)": ("#8C2D04", "--", "^", 1.3, 5),
+    "floral (budget = level)": ("#F768A1", ":", "d", 2.0, 5),
+    "FloralClassifier()": ("#A50F15", (0, (5, 1)), "*", 1.8, 5),
+    "floral (largest-loss attacker)": (GREY, "-", ".", 1.3, 2),
+    "svm": (BLACK, "--", "s", 1.3, 2),
+    "nn": (BLUE, "-.", "^", 1.3, 2),
+    "nn-pgd": (SKY, "-.", "v", 1.3, 2),
+    "ln-svm": (GREEN, ":", "D", 1.3, 2),
+    "curie": (ORANGE, "--", "P", 1.3, 2),
+    "ls-svm": (PURPLE, ":", "X", 1.3, 2),
+    "k-lid": (YELLOW, "--", "<", 1.3, 2),
+    "SVC()": (BLACK, "-", "x", 1.8, 4),
+    "CleanLearning(SVC())": (BLUE, "-.", "^", 1.3, 2),
+    "ContradictedLabels, SVC()": (GREEN, "-", "D", 1.8, 4),
+    "boosted trees": (PURPLE, "--", "x", 1.3, 2),
+    "ContradictedLabels, boosted trees": (PURPLE, "-", "X", 1.3, 2),
+    "rs": (SKY, "-", "v", 1.3, 2),
+    "dpa": (GREY, ":", "*", 1.3, 2),
+    # heads on a network, and on a text encoder
+    "nn+svm": (BLACK, "--", "s", 1.3, 2),
+    "nn+floral": (ORANGE, ":", "o", 1.3, 2),
+    "nn+floral (B = level)": (RED, "-", "o", 1.8, 2),
+    "nn+floral (B on test labels)": (RED, ":", "d", 1.3, 2),
+    "nn+floral (B = level), 3 turns": (GREEN, "--", "v", 1.3, 2),
+    "nn of 3 turns": (GREY, "-.", "x", 1.3, 2),
+    "minilm, fine-tuned": (BLUE, "-", "^", 1.8, 2),
 }
-_KNOWN |= {
-    "SVC()": {"color": BLACK, "linewidth": 1.8, "linestyle": "-", "zorder": 4, "marker": "x"},
-    "CleanLearning(SVC())": {"color": BLUE, "linestyle": "-.", "marker": "^"},
-    "ContradictedLabels, SVC()": {"color": GREEN, "linewidth": 1.8, "linestyle": "-", "zorder": 4, "marker": "D"},
-    "boosted trees": {"color": PURPLE, "linestyle": "--", "marker": "x"},
-    "ContradictedLabels, boosted trees": {"color": PURPLE, "linestyle": "-", "marker": "X"},
-    "rs": {"color": SKY, "linestyle": "-", "marker": "v"},
-    "dpa": {"color": GREY, "linestyle": ":", "marker": "*"},
-}
-_CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY, YELLOW, BLACK, GREY)
-_DASHES = ("-", "--", "-.", ":")
+CYCLE = (BLUE, ORANGE, GREEN, PURPLE, SKY, YELLOW, BLACK, GREY)
+DASHES = ("-", "--", "-.", ":")
+SETTINGS: Any = {
+    "font.size": 8, "axes.titlesize": 8.5, "axes.labelsize": 8, "legend.fontsize": 7.5, "xtick.labelsize": 7,
+    "ytick.labelsize": 7, "axes.grid": True, "grid.alpha": 0.3, "grid.linewidth": 0.5, "axes.spines.top": False,
+    "axes.spines.right": False, "lines.markersize": 3.5, "legend.frameon": False,
+}  # fmt: skip
 
 
 def line_style(method: str, number: int = 0) -> dict[str, Any]:
     """Keywords for a method's line, the same in every figure."""
     known = _KNOWN.get(method) or _KNOWN.get(method.removesuffix(" (libsvm)"))
-    if known is not None:
-        return {"linewidth": 1.3, **known}
-    look = {"color": _CYCLE[number % len(_CYCLE)], "linestyle": _DASHES[number % len(_DASHES)], "marker": "."}
-    return {"linewidth": 1.3, **look}
+    if known is None:
+        known = (CYCLE[number % len(CYCLE)], DASHES[number % len(DASHES)], ".", 1.3, 2)
+    return dict(zip(("color", "linestyle", "marker", "linewidth", "zorder"), known, strict=True))
 
 
-def without_marker(style: dict[str, Any]) -> dict[str, Any]:
-    """The same line without its marker, for dense curves."""
-    return {key: value for key, value in style.items() if key != "marker"}
-
-
-@contextmanager
-def print_style() -> Iterator[None]:
-    """Sizes for a page of paper; nothing of matplotlib's global state is left changed."""
+def png(make: Callable[[], Any], dpi: int = 120) -> bytes | None:
+    """The figure that `make` returns in this style, or None where it has no axes; matplotlib is left as it was."""
     import matplotlib as mpl
 
-    settings: Any = {
-        "font.size": 8,
-        "axes.titlesize": 8.5,
-        "axes.labelsize": 8,
-        "legend.fontsize": 7.5,
-        "xtick.labelsize": 7,
-        "ytick.labelsize": 7,
-        "axes.grid": True,
-        "grid.alpha": 0.3,
-        "grid.linewidth": 0.5,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "lines.markersize": 3.5,
-        "svg.hashsalt": "floral-learn",
-        "svg.fonttype": "path",
-        "legend.frameon": False,
-    }
-    with mpl.rc_context(settings):
-        yield
+    stream = io.BytesIO()
+    with mpl.rc_context(SETTINGS):
+        figure = make()
+        if not figure.axes:
+            return None
+        figure.savefig(stream, format="png", dpi=dpi, bbox_inches="tight")
+    return stream.getvalue()
+
+
+def write_png(make: Callable[[], Any], path: Path, dpi: int = 120) -> list[Path]:
+    """Write a figure; nothing where it is empty."""
+    content = png(make, dpi)
+    return [] if content is None else [write_atomically(path, content)]
 
 
 def title_of(level: float) -> str:
     """The heading of a panel."""
     return "clean labels" if level == 0 else f"{level:g} % poisoned"
-
-
-def in_lines(attack: str) -> str:
-    """The name of an attack in the heading of a narrow panel: what is in brackets stands below."""
-    return attack.replace(" (", "\n(")

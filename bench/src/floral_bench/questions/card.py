@@ -12,7 +12,7 @@ from floral_bench.questions.problems import SEVERAL, TABLES, UNEVEN
 from floral_bench.reporting.tables import markdown
 from floral_bench.spec import Cell
 from floral_bench.store import Store
-from floral_learn.attacks.deviation import sample_deviation
+from floral_learn.attacks.display import sample_deviation
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -39,7 +39,7 @@ def given_labels(name: str, split: int, attack: str, level: float) -> np.ndarray
     else:
         options: dict[str, Any] = {"surrogate": SVC()} if attack == "near-boundary" else {}
         budget = int(len(data.y_train_clean) * level / 100 + 1e-9)
-        labels = poison(data.X_train, data.y_train_clean, attack, budget, random_state=split, **options).y
+        labels = poison(data.X_train, data.y_train_clean, attack=attack, budget=budget, random_state=split, **options).y
     labels.flags.writeable = False
     return labels
 

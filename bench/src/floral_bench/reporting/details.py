@@ -52,7 +52,7 @@ def last_round(results: Results) -> pd.DataFrame:
         if not len(own):
             continue
         means, traces = own.groupby("config")["value"].mean(), results.traces(place, "accuracy", "last")
-        start = _start(place, len(own.seed.unique()))
+        start = place.where | {"metric": "accuracy", "replications": len(own.seed.unique())}
         found = {EACH: float(own.groupby("seed")["value"].max().mean()), LOWEST: float(means.min())}
         if traces:
             found[SPREAD] = float(np.mean([sample_deviation(trace[-ROUNDS:]) for trace in traces]))
@@ -63,11 +63,6 @@ def last_round(results: Results) -> pd.DataFrame:
                 start | {"statistic": SETTINGS, "mean": v, "configuration": config} for config, v in steps.items()
             ]
     return pd.DataFrame(lines)
-
-
-def _start(place: Place, count: int) -> dict[str, Any]:
-    where = {"attack": place.attack, "level": place.level, "C": place.setting[0], "gamma": place.setting[1]}
-    return where | {"method": place.method.title, "metric": "accuracy", "replications": count}
 
 
 def floral_places(results: Results) -> list[Place]:
@@ -158,11 +153,13 @@ def by_method(results: Results) -> pd.DataFrame:
     """
     means = heads(results).groupby(["attack", "level"], sort=False).mean().round(3)
     groups = {method.title: comparable(results.suite, method, "last") for method in results.suite.methods}
-    shown = means.astype(object)
-    for where, row in means.iterrows():
-        best = best_of(row.to_dict(), groups)
-        shown.loc[where] = [f"**{value:.3f}**" if name in best else f"{value:.3f}" for name, value in row.items()]
-    return _named(shown.reset_index())
+    long = means.stack()
+    attack, level, method = (long.index.get_level_values(number) for number in range(3))
+    best = best_of(long, [attack, level, method.map(groups)])
+    texts = long.map("{:.3f}".format)
+    return _named(
+        texts.where(~best, "**" + texts + "**").unstack()[list(means)].reset_index().rename_axis(columns=None)
+    )
 
 
 def turns(results: Results) -> pd.DataFrame:
@@ -193,9 +190,7 @@ def _named(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _at(frame: pd.DataFrame, place: Place) -> pd.DataFrame:
-    return frame[
-        (frame.level == place.level)
-        & (frame.attack == place.attack)
-        & (frame["C"] == place.setting[0])
-        & (frame.gamma == place.setting[1])
-    ]
+    """The lines of all methods where `place` is."""
+    for name in ("attack", "level", "C", "gamma"):
+        frame = frame[frame[name] == place.where[name]]
+    return frame

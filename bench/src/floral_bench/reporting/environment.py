@@ -11,9 +11,7 @@ from pathlib import Path
 
 from floral_bench.spec import RESULTS_VERSION
 
-PACKAGES = (
-    "floral-learn", "numpy", "scipy", "scikit-learn", "joblib", "torch", "transformers", "matplotlib", "pandas",
-)  # fmt: skip
+PACKAGES = ["floral-learn", "numpy", "scipy", "scikit-learn", "joblib", "torch", "transformers", "matplotlib", "pandas"]
 DIRTY = " with local changes"
 # From the root of the repository. Documents, tests and what runs leave behind change no number.
 MAKES_NUMBERS = ("src", "bench", "benchmarks", "pyproject.toml")

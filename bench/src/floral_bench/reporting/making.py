@@ -1,35 +1,24 @@
-"""How numbers were made, kept while they are made: a run that is cut off leaves a note of what it did, too."""
+"""How numbers were made: noted while they are made, so that a run that is cut off leaves a note of what it did, too."""
 
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from floral_bench.reporting.environment import environment, publishable
-from floral_bench.reporting.origin import Part, gathered, note_of
+from floral_bench.spec import Cell
+from floral_bench.store import Store
 from floral_learn.files.atomic_files import write_atomically
-
-FOLDER = "making"  # beside the rows of a benchmark
 
 
 @dataclass
 class Making:
-    """One run of a command at one commit on one machine, and what it has done so far.
-
-    Examples
-    --------
-    >>> run = Making("python benchmarks/example.py", {"commit": "abc1234", "system": "Linux, 2 CPUs"}, "2026-01-01")
-    >>> run.add(1.5)
-    >>> run.add(0.5, cells=2)
-    >>> run.cells, run.seconds
-    (3, 2.0)
-    """
+    """One run of a command at one commit on one machine, and what it has done so far."""
 
     command: str
     environment: dict[str, str]
@@ -43,15 +32,18 @@ class Making:
         self.cells += cells
         self.seconds = round(self.seconds + seconds, 2)
         if self.path is not None:
-            kept = {name: getattr(self, name) for name in ("command", "environment", "started", "cells", "seconds")}
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(self.path, json.dumps(kept, indent=1) + "\n")
+            write_atomically(self.path, json.dumps(note_of([self], trial=True), indent=1) + "\n")
 
     def beside(self, rows: Path) -> Making:
-        """The same run, kept in a file of its own for what it adds to `rows`; processes share no file."""
-        when = "".join(letter for letter in self.started if letter.isdigit())
-        path = rows.parent / FOLDER / f"{rows.name}.{when}.{os.getpid()}.json"
-        return Making(self.command, self.environment, self.started, path=path)
+        """The same run, kept in run.json beside `rows`; a ValueError if these are of another commit."""
+        made = replace(self, path=rows.with_name("run.json"))
+        if rows.exists() and made.path is not None and made.path.exists():
+            found = json.loads(made.path.read_text(encoding="utf-8"))
+            other, here = found["environment"].get("commit"), self.environment.get("commit")
+            if other != here:
+                raise ValueError(f"{rows.name} has rows of commit {other}, this is {here}: give another file")
+            made.started, made.cells, made.seconds = (found[name] for name in ("started", "cells", "seconds"))
+        return made
 
     def heading(self) -> str:
         """Date, commit, machine and command, for the first line of a page."""
@@ -59,63 +51,62 @@ class Making:
         return f"{self.started[:10]}, commit {where.get('commit', 'unknown')}, {where['system']}: `{self.command}`"
 
 
-def begin(*, trial: bool = False, command: str | None = None, device: str | None = None) -> Making:
+def begin(*, trial: bool = False, device: str | None = None) -> Making:
     """A run that begins now; a ValueError if its tree has no commit or local changes, unless it is a trial."""
     here = environment(device)
     if not trial:
         publishable(here)
-    return Making(command or typed(), here, here["date"])
+    return Making(typed(), here, here["date"])
 
 
 def typed(words: Sequence[str] | None = None) -> str:
-    """The command line of a benchmark, as a note tells it."""
-    words = sys.argv if words is None else words
-    return shortened(["python", f"benchmarks/{Path(words[0]).name}", *words[1:]])
+    """The command line of a benchmark; absolute paths by their last name: folders of a machine are nobody else's."""
+    script, *rest = sys.argv if words is None else words
+    parts = (word.partition("=") if word.startswith("--") and "=" in word else ("", "", word) for word in rest)
+    shown = [f"{option}{equals}{Path(v).name if Path(v).is_absolute() else v}" for option, equals, v in parts]
+    return shlex.join(["python", f"benchmarks/{Path(script).name}", *shown])
 
 
-def shortened(words: Sequence[str]) -> str:
-    """A command line with absolute paths by their last name alone: folders of a machine are nobody else's."""
-    parts = (word.partition("=") if word.startswith("--") and "=" in word else ("", "", word) for word in words)
-    return shlex.join(f"{option}{equals}{_last(value)}" for option, equals, value in parts)
+def note_of(runs: Sequence[Making], *, trial: bool = False) -> dict[str, Any]:
+    """The note of results that some runs made together: commands, the latest environment, time and cells.
 
-
-def _last(value: str) -> str:
-    return Path(value).name if Path(value).is_absolute() else value
-
-
-def makings(folder: Path, rows: str = "") -> list[Part]:
-    """What was kept beside the rows in `folder`, as parts: one per commit and machine, largest first.
-
-    With a name of `rows` only what was kept for that file.
+    Numbers that cannot be made again from one commit are a ValueError, unless they are those of a trial.
     """
-    paths = sorted((folder / FOLDER).glob(f"{rows}.*.json" if rows else "*.json"))
-    return gathered(_part(json.loads(path.read_text(encoding="utf-8"))) for path in paths)
+    if not runs:
+        raise ValueError("no run is known that made these numbers: results that are published have a note of it")
+    for run in () if trial else runs:
+        publishable(run.environment)
+    commits = dict.fromkeys(run.environment.get("commit", "") for run in runs)
+    if len(commits) > 1 and not trial:
+        raise ValueError(f"cells of several commits ({', '.join(commits)}); run them at one")
+    return {
+        "command": "; ".join(dict.fromkeys(run.command for run in runs)),
+        "environment": max((run.environment for run in runs), key=lambda where: where.get("date", "")),
+        "started": min(run.started for run in runs),
+        "seconds": round(sum(run.seconds for run in runs), 1),
+        "cells": sum(run.cells for run in runs),
+    }
 
 
-def one_commit(rows: Path, making: Making) -> None:
-    """Raise a ValueError if `rows` has rows of another commit than this run's, by the notes that lie beside it."""
-    known = {part.environment.get("commit", "") for part in makings(rows.parent, rows.name)}
-    note = rows.with_name("run.json")
-    if rows.exists() and not known and note.exists():
-        found = json.loads(note.read_text(encoding="utf-8"))
-        known = {where["commit"] for where in found.get("parts") or [found["environment"]]}
-    if other := sorted(known - {making.environment.get("commit", "")}):
-        here = making.environment.get("commit")
-        raise ValueError(f"{rows.name} has rows of commit {', '.join(other)}, this is {here}: give another file")
+def parts_of(store: Store, name: str, cells: Mapping[str, Sequence[Cell]]) -> list[Making]:
+    """The runs that made suite `name`; `cells` are those of every suite that shares the store.
 
-
-def write_note(rows: Path) -> Path:
-    """Write run.json beside `rows`, of the notes that its runs kept."""
-    note = note_of(makings(rows.parent, rows.name))
-    return write_atomically(rows.with_name("run.json"), json.dumps(note, indent=1) + "\n")
-
-
-def _part(entry: dict[str, Any]) -> Part:
-    return Part(
-        entry["environment"],
-        dict.fromkeys(entry["command"].split("; ")),
-        entry["started"],
-        entry["cells"],
-        entry["seconds"],
-        entry.get("about", ""),
-    )
+    A cell belongs to the last run that began before the cell was finished, of a suite that has this cell: suites of
+    a store share their cells. Cells that no run accounts for are a ValueError.
+    """
+    home: dict[str, set[str]] = {}
+    for suite, members in cells.items():
+        for cell in members:
+            home.setdefault(cell.key, set()).add(suite)
+    runs = sorted(store.runs(), key=lambda run: run["started"])
+    found: dict[tuple[str, str], Making] = {}
+    mine = {cell.key: cell for cell in cells[name]}
+    costs = store.costs(mine)
+    for key, finished in sorted(store.finished(mine).items(), key=lambda item: item[1]):
+        before = [run for run in runs if run["suite"] in home[key] and run["started"] <= finished]
+        if not before:
+            raise ValueError(f"{name}: no run of the store accounts for a cell that was finished at {finished}")
+        info, started = before[-1]["info"], before[-1]["started"]
+        run = found.setdefault((started, info["command"]), Making(info["command"], info["environment"], started))
+        run.add(costs[key][0])
+    return list(found.values())

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
-import io
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from floral_bench.figures import CAPTIONS, draw
-from floral_bench.figures.lines import security_panels
-from floral_bench.figures.style import print_style
+from floral_bench.figures.style import png
+from floral_bench.figures.suites import security_panels
 from floral_bench.reporting.results import Results
 from floral_bench.reporting.tables import METRICS, by_level, comparison, costs
 from floral_bench.reporting.verdict import verdict
@@ -66,21 +66,12 @@ def _figures(results: Results) -> list[dict[str, Any]]:
     """The suite's figures; curves over levels as one small picture per attack, so that a phone can show them."""
     out = []
     for name in results.suite.figures:
-        with print_style():
-            pictures = security_panels(results) if name == "security" else [("", draw(name, results))]
-            for title, figure in pictures:
-                if figure.axes:
-                    small = name == "security"
-                    out.append(
-                        {"name": name, "title": title, "caption": CAPTIONS[name], "data": _png(figure), "small": small}
-                    )
+        small = name == "security"
+        for title, make in security_panels(results) if small else [("", partial(draw, name, results))]:
+            if (content := png(make, 150)) is not None:
+                data = base64.b64encode(content).decode()
+                out.append({"name": name, "title": title, "caption": CAPTIONS[name], "data": data, "small": small})
     return out
-
-
-def _png(figure: Any) -> str:
-    stream = io.BytesIO()
-    figure.savefig(stream, format="png", dpi=150, bbox_inches="tight")
-    return base64.b64encode(stream.getvalue()).decode()
 
 
 def _errors(results: Results) -> list[tuple[str, str]]:

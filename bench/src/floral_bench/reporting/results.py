@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,12 @@ class Place:
     level: float
     setting: tuple[float, float]
     method: Method
+
+    @property
+    def where(self) -> dict[str, Any]:
+        """Its columns in a frame."""
+        C, gamma = self.setting
+        return {"attack": self.attack, "level": self.level, "C": C, "gamma": gamma, "method": self.method.title}
 
 
 class Results:
@@ -71,11 +77,11 @@ class Results:
         by_key: dict[str, list[tuple[str, str, str, float]]] = {}
         wanted = {cell.key for cells in self.cells.values() for cell in cells}
         for key, *row in self.store.all_rows(wanted):
-            by_key.setdefault(key, []).append(tuple(row))  # type: ignore[arg-type]
+            by_key.setdefault(key, []).append(tuple(row))
         costs, settings = self.store.costs(wanted), self.store.settings(wanted)
         rows = []
         for place, cells in self.cells.items():
-            start = (place.attack, place.level, *place.setting, place.method.title)
+            start = tuple(place.where.values())
             for cell in cells:
                 seconds, memory = costs[cell.key]
                 for config, *numbers in by_key.get(cell.key, []):
@@ -120,7 +126,7 @@ class Results:
         by_values = {index[:-1]: index[-1] for index in best}
         found = {}
         for place in self.cells:
-            start = (place.attack, place.level, *place.setting, place.method.title)
+            start = tuple(place.where.values())
             if suffix and not place.method.needs_grid:
                 continue
             for statistic in STATISTICS:
@@ -139,8 +145,7 @@ class Results:
         """The numbers of all replications at a place; of the chosen configuration unless one is named."""
         if config is None:
             config = self.chosen.get((place, statistic), "")
-        start = (place.attack, place.level, *place.setting, place.method.title)
-        return np.array(self._lookup.get((*start, config, statistic.removesuffix(WIDER), metric), []))
+        return np.array(self._lookup.get((*place.where.values(), config, statistic.removesuffix(WIDER), metric), []))
 
     def traces(self, place: Place, name: str, statistic: str = "best", config: str | None = None) -> list[np.ndarray]:
         """Stored arrays of all replications at a place."""

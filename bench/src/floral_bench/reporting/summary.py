@@ -1,4 +1,4 @@
-"""Who leads, counted from the rows that each suite leaves (rows.csv): FLORAL, and everybody it is compared with.
+"""Who leads, counted from the rows that each suite leaves: FLORAL, and everybody it is compared with.
 
 A cell is a data set under an attack at a level, with C and gamma; it counts once, however many suites show it, and
 numbers of methods that have no C and gamma count once for all kernels. Ties to three digits count for all that share
@@ -7,7 +7,6 @@ them. Suites that hold other labels against the same tables of the paper are cou
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from floral_bench.adapt_suite import suite_named
 from floral_bench.reporting.tables import markdown
 
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 PAPERS_METHODS = ("floral", "svm", "nn", "nn-pgd", "ln-svm", "curie", "ls-svm", "k-lid")
 WORDS = {"best": "the peak over rounds", "last": "the last round", "average": "the averaged model"}
-# Single fits with the C and gamma of the suite, by what they are told; each is held against the plain SVM.
+# Single fits with the C and gamma of the suite, by what they are given; each is compared with the plain SVM.
 TOLD = {
     "nothing": ("k-lid (libsvm)", "floral (budget 2 %)"),
-    "the level": ("curie (libsvm)", "floral (budget = level)", "ln-svm (libsvm)", "ls-svm (libsvm)"),
+    "the share": ("curie (libsvm)", "floral (budget = level)", "ln-svm (libsvm)", "ls-svm (libsvm)"),
 }
 PLAIN = "svm (libsvm)"
 OTHER_LABELS = ("moon-reference", "mnist-duals")  # tables of the paper again, on labels poisoned in another way
@@ -61,21 +61,16 @@ def read_suites(folder: Path) -> list[Published]:
     import pandas as pd
 
     found = []
-    for path in sorted(folder.glob("*/rows.csv")):
-        note = json.loads((path.parent / "run.json").read_text(encoding="utf-8"))
-        if "suite" not in note:
-            continue
-        table = pd.read_csv(path)
-        if "metric" not in table or "floral" not in set(table.method):
+    for path in sorted(folder.glob("*/rows.csv.gz")):
+        suite, table = suite_named(path.parent.name), pd.read_csv(path, low_memory=False)
+        if suite is None or "metric" not in table or "floral" not in set(table.method):
             continue
         table = table[(table.metric == "accuracy") & (table.level > 0) & table.statistic.isin([*WORDS, "final"])]
-        free = {method["label"] or method["name"] for method in note["suite"]["methods"] if not method["per_setting"]}
+        free = {method.title for method in suite.methods if not method.per_setting}
         # all replications: the authors' labels are five games on one split
-        data = json.dumps(note["suite"]["data"])
-        suite = Published(path.parent.name, table.assign(data=data, per_setting=~table.method.isin(free)))
-        if suite.methods > len(PAPERS_METHODS) // 2:
-            found.append(suite)
-    return found
+        table = table.assign(data=repr(suite.data), per_setting=~table.method.isin(free))
+        found.append(Published(path.parent.name, table))
+    return [suite for suite in found if suite.methods > len(PAPERS_METHODS) // 2]
 
 
 def once(suites: Sequence[Published]) -> pd.DataFrame:
@@ -88,14 +83,9 @@ def once(suites: Sequence[Published]) -> pd.DataFrame:
 def leads(table: pd.DataFrame, statistic: str, column: str = "mean") -> Leads:
     """How often FLORAL leads in `statistic`: in our numbers, or in the paper's with ``column="paper"``."""
     part = table[(table.statistic == statistic) & table.method.isin(PAPERS_METHODS)].dropna(subset=[column])
-    first = cells = 0
-    for _, cell in part.groupby(_CELL):
-        values = cell.set_index("method")[column].round(3)
-        if "floral" not in values or len(values) < 2:
-            continue
-        cells += 1
-        first += bool(values["floral"] >= values.max())
-    return Leads(first, cells)
+    wide = part.pivot_table(index=_CELL, columns="method", values=column).round(3)
+    wide = wide[wide.notna().sum(axis=1) > 1].reindex(columns=list(PAPERS_METHODS)).dropna(subset="floral")
+    return Leads(int((wide.floral >= wide.max(axis=1)).sum()), len(wide))
 
 
 def differences(table: pd.DataFrame, method: str, other: str, statistic: str = "final") -> np.ndarray:
@@ -114,22 +104,15 @@ def against_the_svm(table: pd.DataFrame) -> pd.DataFrame:
     pairs = [(told, method, PLAIN) for told, methods in TOLD.items() for method in methods]
     pairs.append(("nothing", "FloralClassifier()", "SVC()"))
     rows: list[dict[str, Any]] = []
-    for told, method, other in pairs:
+    for given, method, other in pairs:
         values = differences(table, method, other)
-        if not len(values):
-            continue
-        up, down = int((values > 0.0005).sum()), int((values < -0.0005).sum())
-        row: dict[str, Any] = {
-            "told": told,
-            "method": method,
-            "over": other,
-            "cells": len(values),
-            "mean": _signed(values.mean()),
-        }
-        row |= {"median": _signed(np.median(values)), "lowest": _signed(values.min()), "highest": _signed(values.max())}
-        rows.append(row | {"higher in": up, "lower in": down})
-    order = {"nothing": 0, "the level": 1}
-    rows.sort(key=lambda row: (row["method"] == "FloralClassifier()", order[row["told"]], -float(row["mean"])))
+        if len(values):
+            row: dict[str, Any] = {"given": given, "method": method, "minus": other, "cells": len(values)}
+            row |= {name: _signed(getattr(np, name)(values)) for name in ("mean", "median")}
+            row |= {"lowest": _signed(values.min()), "highest": _signed(values.max())}
+            rows.append(row | {"higher in": (values > 0.0005).sum(), "lower in": (values < -0.0005).sum()})
+    # what a user gets without settings last, and who is given nothing first
+    rows.sort(key=lambda row: (row["method"] == "FloralClassifier()", row["given"] != "nothing", -float(row["mean"])))
     return pd.DataFrame(rows)
 
 
@@ -146,17 +129,17 @@ def to_markdown(suites: Sequence[Published]) -> str:
         [
             "# Who leads, counted",
             "",
-            "<!-- Written by `python benchmarks/run_suites.py publish` from rows.csv of each suite; do not edit. -->",
+            "<!-- Written by `python benchmarks/run_suites.py summary` from the rows of each suite; do not edit. -->",
             "",
             "## Single fits, nothing chosen on clean labels",
-            "Every defense as one fit with the suite's C and gamma, over the plain SVM (libsvm) with the same C and "
-            "gamma, in poisoned cells of the paper's tables; the last line has what a user gets who sets nothing. "
-            "Those that are told the true share of poisoned labels, as the paper tells its baselines, stand apart from "
-            "those that are told nothing.",
+            "Every defense as one fit with the suite's C and gamma, minus the plain SVM (libsvm) with the same C and "
+            "gamma, in poisoned cells of the paper's tables; the last line is what a user gets without settings. "
+            "Defenses that are given the true share of poisoned labels, as the paper gives it to its baselines, and "
+            "defenses that are given nothing have lines of their own.",
             "",
             markdown(against_the_svm(table), left=3),
-            f"FLORAL told the level, less K-LID told nothing: {_signed(told.mean())} on average ({beaten}); FLORAL "
-            f"with a budget of 2 %, told nothing, less K-LID: {_signed(untold.mean())}.",
+            f"FLORAL given the share, minus K-LID given nothing: {_signed(told.mean())} on average ({beaten}); FLORAL "
+            f"with a budget of 2 %, given nothing, minus K-LID: {_signed(untold.mean())}.",
             "",
             "## How often FLORAL's game leads",
             "Among the paper's methods (*methods*: how many of the eight a suite has), with the paper's grid and the "

@@ -6,9 +6,9 @@ a file, as the small tables (a row per method, a column per level) that the term
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,7 +33,6 @@ READING = {
     "average": "The averaged model of the last half of the rounds; the grid is chosen by test accuracy.",
     "final": "One fit each, nothing chosen with clean labels: this is what a user can expect.",
 }
-Key = TypeVar("Key", bound=Hashable)
 
 
 def comparison(results: Results, metric: str = "accuracy") -> pd.DataFrame:
@@ -46,7 +45,6 @@ def comparison(results: Results, metric: str = "accuracy") -> pd.DataFrame:
 
     lines, suite = [], results.suite
     for place in results.cells:
-        start = {"attack": place.attack, "level": place.level, "C": place.setting[0], "gamma": place.setting[1]}
         for statistic in COLUMNS:
             # More decays are an extension of FLORAL's grid alone; a smaller step is every head's.
             if statistic not in STATISTICS and ((place, statistic) not in results.chosen or not _widened(place, suite)):
@@ -60,17 +58,16 @@ def comparison(results: Results, metric: str = "accuracy") -> pd.DataFrame:
             named = (suite.paper_table, place.level, place.setting, place.method.title, metric)
             paper = next((value for kind in kinds if (value := paper_value(*named, kind)) is not None), np.nan)
             lines.append(
-                start
-                | {"method": place.method.title, "metric": metric, "statistic": statistic, "mean": values.mean()}
+                place.where
+                | {"metric": metric, "statistic": statistic, "mean": values.mean()}
                 | {"deviation": float(sample_deviation(values)), "replications": len(values), "paper": paper}
                 | {"configuration": config, "compared": comparable(suite, place.method, statistic), "best": ""}
             )
     rows = pd.DataFrame(lines)
     if len(rows) and metric not in NEITHER_IS_BETTER:
         sign = -1 if metric in LOWER_IS_BETTER else 1
-        where = rows[["attack", "C", "gamma", "level", "statistic", "compared"]].itertuples(index=False, name=None)
-        shown = {number: sign * round(float(mean), 3) for number, mean in enumerate(rows["mean"])}
-        rows.loc[sorted(best_of(shown, dict(enumerate(where)))), "best"] = "yes"
+        where = [rows[name] for name in ("attack", "C", "gamma", "level", "statistic", "compared")]
+        rows.loc[best_of(sign * rows["mean"].map(lambda mean: round(float(mean), 3)), where), "best"] = "yes"
     return rows
 
 
@@ -94,19 +91,11 @@ def comparable(suite: Suite, method: Method, statistic: str) -> str:
     return ", ".join([*words, *encoder])
 
 
-def best_of(values: Mapping[Key, float], groups: Mapping[Key, Hashable]) -> set[Key]:
-    """The keys with the highest value of their group; none of a group of one, and none where all are level.
-
-    >>> best_of({"a": 0.7, "b": 0.9, "c": 0.8}, {"a": "told", "b": "told", "c": "untold"})
-    {'b'}
-    """
-    members: dict[Hashable, list[float]] = {}
-    for key, value in values.items():
-        members.setdefault(groups[key], []).append(value)
-    return {
-        key for key, value in values.items()
-        if min(members[groups[key]]) < value and value >= max(members[groups[key]])
-    }  # fmt: skip
+def best_of(values: pd.Series, groups: Sequence[Any]) -> pd.Series:
+    """Which values are the highest of their group; none of a group of one, and none where all are level."""
+    grouped = values.groupby(groups, sort=False)
+    top = grouped.transform("max")
+    return (values == top) & (grouped.transform("min") < top)
 
 
 @dataclass(frozen=True)
@@ -166,11 +155,9 @@ def by_level(rows: pd.DataFrame, grid: Grid | None = None) -> list[LevelTable]:
     return out
 
 
-def with_deviation(line: Any) -> str:
-    """``0.924 ± 0.011``, which does not break; nothing for None."""
-    if line is None:
-        return ""
-    return f"{line.mean:.3f}" + ("" if np.isnan(line.deviation) else f"\u00a0±\u00a0{line.deviation:.3f}")
+def with_spread(mean: float, spread: float) -> str:
+    """``0.924 ± 0.011``, which does not break; nothing for no number."""
+    return "" if mean != mean else f"{mean:.3f}" + ("" if spread != spread else f"\u00a0±\u00a0{spread:.3f}")
 
 
 def level_markdown(part: LevelTable) -> str:
@@ -179,7 +166,7 @@ def level_markdown(part: LevelTable) -> str:
 
     lines = []
     for method, found in part.rows:
-        texts = [with_deviation(line) for line in found]
+        texts = ["" if line is None else with_spread(line.mean, line.deviation) for line in found]
         marked = [line is not None and line.best == "yes" for line in found]
         lines.append([method, *(f"**{text}**" if best else text for text, best in zip(texts, marked, strict=True))])
         papers = [np.nan if line is None else line.paper for line in found]
@@ -201,9 +188,6 @@ def costs(results: Results) -> list[tuple[str, float, float]]:
     A cell of a batch has its share of the batch's time; the memory is that of the process while the batch ran.
     """
     frame = results.frame[results.frame.statistic == "cost"]
-    out = []
-    for method in dict.fromkeys(frame.method):
-        own = frame[frame.method == method]
-        seconds = own[own.metric == "seconds"].value.mean()
-        out.append((method, float(seconds), float(own[own.metric == "peak_memory_mb"].value.max())))
-    return out
+    groups = frame.groupby(["metric", "method"], sort=False).value
+    means, most = groups.mean(), groups.max()
+    return [(m, float(means["seconds", m]), float(most["peak_memory_mb", m])) for m in dict.fromkeys(frame.method)]

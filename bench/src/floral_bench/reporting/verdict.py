@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from floral_bench.data_kinds import kind_of
 from floral_bench.metrics import sample_deviation
 from floral_bench.reporting.results import Results
+from floral_bench.split_table import TEST_SIZE
 
 REFERENCE = "SVC()"
 
@@ -39,12 +39,10 @@ class Verdict:
         if np.isnan(self.low):
             few = "one replication" if self.n_replications == 1 else "two replications"
             return f"{ahead} ({against}); {few} cannot say how sure that is, --reps 5 can."
-        gain = f"{self.accuracy - self.rival_accuracy:+.3f}"
+        how = "clear" if self.clear else f"within the noise of {self.n_replications} replications"
+        gain = f"the difference of {self.accuracy - self.rival_accuracy:+.3f} is {how}"
         interval = f"95 % interval {self.low:+.3f} to {self.high:+.3f}, for the best of {self.n_methods}"
-        if self.clear:
-            return f"{ahead}; {against}, and the difference of {gain} is clear ({interval})."
-        noise = f"the difference of {gain} is within the noise of {self.n_replications} replications"
-        return f"{ahead}; {against}, and {noise} ({interval})."
+        return f"{ahead}; {against}, and {gain} ({interval})."
 
 
 def verdict(results: Results) -> Verdict | None:
@@ -87,9 +85,4 @@ def _interval(difference: np.ndarray, n_rivals: int, ratio: float) -> tuple[floa
 
 def _shared_rows(results: Results) -> float:
     """Test rows per training row where replications are splits of one table; 0 where each draws its own rows."""
-    kind = kind_of(results.suite.data[0])
-    if not kind.one_table:
-        return 0.0
-    sizes = inspect.signature(kind.load).parameters
-    test, val = sizes["test_size"].default, sizes["val_size"].default
-    return float(test / (1 - test - val))
+    return TEST_SIZE / (1 - TEST_SIZE) if kind_of(results.suite.data[0]).one_table else 0.0

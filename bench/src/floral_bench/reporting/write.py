@@ -12,13 +12,7 @@ from floral_bench.families.contraction import stability_table
 from floral_bench.figures import CAPTIONS, write_figures
 from floral_bench.reporting import details
 from floral_bench.reporting.results import Results
-from floral_bench.reporting.tables import (
-    METRICS,
-    by_level,
-    comparison,
-    level_markdown,
-    markdown,
-)
+from floral_bench.reporting.tables import METRICS, by_level, comparison, level_markdown, markdown, with_spread
 from floral_bench.spec import Attack, Data, Grid, Method, Suite
 from floral_learn.files.atomic_files import write_atomically
 
@@ -76,12 +70,14 @@ def _budget_rows(results: Results) -> pd.DataFrame:
     return long.assign(attack=results.suite.attacks[0].name, method="floral").dropna(subset=["mean"])
 
 
-def page_of(suite: Suite, rows: pd.DataFrame, pictures: list[str], more: Iterable[tuple[str, str]] = ()) -> str:
+def page_of(
+    suite: Suite, rows: pd.DataFrame, pictures: list[str], more: Iterable[tuple[str, str]] = (), kept: str = ROWS
+) -> str:
     """The tables that `rows` hold as Markdown with headings, then `more` of them, and the pictures with captions."""
     name = suite.name.removesuffix("-quick").removesuffix("-reference")
     options = {"-quick": " --quick", "-reference": " --authors-labels"}
     command = f"floral bench {name}" + "".join(o for end, o in options.items() if end in suite.name)
-    parts = [f"# {suite.name}", f"{suite.title}. `{command}`; all numbers: [{ROWS}]({ROWS}).", *suite.notes]
+    parts = [f"# {suite.name}", f"{suite.title}. `{command}`; all numbers: [{kept}]({kept}).", *suite.notes]
     for picture in pictures:
         low = _lowest(rows, suite.grid) if picture == "security" else ""
         parts += [f"![{picture}]({picture}.png)", CAPTIONS[picture] + low]
@@ -150,14 +146,11 @@ def _last_markdown(rows: pd.DataFrame) -> str:
 
 
 def _with_spread(table: pd.DataFrame) -> pd.DataFrame:
-    import pandas as pd
-
-    out = {"poisoned": [f"{level:g} %" for level in table.level], "B": table.B, "k": table.k}
-    for name in ("best", "last", "average", "recovery"):
-        if name in table:
-            pairs = zip(table[name], table[f"{name} ±"], strict=True)
-            out[name] = ["" if a != a else f"{a:.3f}" + ("" if b != b else f"\u00a0±\u00a0{b:.3f}") for a, b in pairs]
-    return pd.DataFrame(out)
+    out = table[["level", "B", "k"]].rename(columns={"level": "poisoned"})
+    out["poisoned"] = [f"{level:g} %" for level in table.level]
+    for name in (name for name in ("best", "last", "average", "recovery") if name in table):
+        out[name] = [with_spread(mean, spread) for mean, spread in zip(table[name], table[f"{name} ±"], strict=True)]
+    return out
 
 
 def _is_stability(results: Results) -> bool:
@@ -189,22 +182,15 @@ def read_note(folder: Path) -> dict[str, Any]:
 def suite_from(plain: dict[str, Any]) -> Suite:
     """The suite behind its JSON form."""
 
-    def pairs(value: Any) -> Any:
-        return tuple((name, tuple(v) if isinstance(v, list) else v) for name, v in value)
+    def frozen(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: frozen(part) for name, part in value.items()}
+        return tuple(map(frozen, value)) if isinstance(value, list) else value
 
-    def grid(value: Any) -> Grid:
-        values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in value.items()}
-        return Grid(**values)
-
-    fields = dict(plain)
-    fields["data"] = tuple(Data(d["name"], pairs(d["params"])) for d in plain["data"])
-    fields["attacks"] = tuple(Attack(a["name"], pairs(a["params"])) for a in plain["attacks"])
-    fields["methods"] = tuple(Method(**{**m, "params": pairs(m["params"])}) for m in plain["methods"])
-    fields["grid"] = None if plain["grid"] is None else grid(plain["grid"])
-    fields["settings"] = tuple(tuple(setting) for setting in plain["settings"])
-    for name in ("levels", "seeds", "figures", "notes"):
-        fields[name] = tuple(plain[name])
-    fields["details"] = tuple(plain.get("details", ()))
+    fields = frozen(plain)
+    for name, kind in (("data", Data), ("attacks", Attack), ("methods", Method)):
+        fields[name] = tuple(kind(**part) for part in fields[name])
+    fields["grid"] = None if fields["grid"] is None else Grid(**fields["grid"])
     return Suite(**fields)
 
 
@@ -214,10 +200,9 @@ def _bounds(n_games: int = 100, rounds: int = 100) -> str:
 
     from floral_bench.stability import stability, summarise
 
-    names = ["bound", "says", "rounds checked", "rounds violated", "games violated", "worst"]
-    lines = [
-        [row["bound"], row["says"].replace("|", "\\|"), f"{row['rounds']:,}", f"{row['violated']:,}", row["games"],
-         f"{row['worst']:.3f}"]
-        for row in summarise(stability(n_games, rounds, random_state=0))
-    ]  # fmt: skip
-    return markdown(pd.DataFrame(lines, columns=names), left=2)
+    table = pd.DataFrame(summarise(stability(n_games, rounds, random_state=0)))
+    table["says"] = table.says.str.replace("|", "\\|")
+    table["worst"] = table.worst.map("{:.3f}".format)
+    table[["rounds", "violated"]] = table[["rounds", "violated"]].map("{:,}".format)
+    names = {"rounds": "rounds checked", "violated": "rounds violated", "games": "games violated"}
+    return markdown(table.rename(columns=names), left=2)
