@@ -14,7 +14,7 @@ __version__ = "0.3.0"
 _PUBLIC = {
     "FloralClassifier": "floral_learn.floral.classifier",
     "PaperFloralClassifier": "floral_learn.floral.paper",
-    "Engine": "floral_learn.floral.engine",
+    "Engine": "floral_learn.floral.settings",
     "Checkpoint": "floral_learn.floral.checkpoint",
     "resume": "floral_learn.floral.checkpoint",
     "save": "floral_learn.files.persistence",

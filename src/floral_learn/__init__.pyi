@@ -17,8 +17,8 @@ from floral_learn.files.persistence import save as save
 from floral_learn.floral.checkpoint import Checkpoint as Checkpoint
 from floral_learn.floral.checkpoint import resume as resume
 from floral_learn.floral.classifier import FloralClassifier as FloralClassifier
-from floral_learn.floral.engine import Engine as Engine
 from floral_learn.floral.paper import PaperFloralClassifier as PaperFloralClassifier
+from floral_learn.floral.settings import Engine as Engine
 from floral_learn.labels.evidence import judge_labels as judge_labels
 from floral_learn.neural.floral_net import NeuralFloralClassifier as NeuralFloralClassifier
 from floral_learn.neural.head import FloralHead as FloralHead

@@ -10,19 +10,16 @@ from floral_learn.base.validation import count_points, encode_labels
 from .adaptive import Adaptive
 from .alfa import Alfa
 from .alfa_tilt import AlfaTilt
-from .base import LabelAttack, PoisonResult
+from .base import LabelAttack, PoisonResult, VictimEffect
 from .boundary import Farthest, NearBoundary
-from .class_biased import ClassBiased
-from .constraints import allowed_rows
+from .constraints import aimed_rows, allowed_rows
 from .display import PoisonDisplay, SecurityCurveDisplay, TransferDisplay
-from .effect import VictimEffect
 from .evasive import Evasive
 from .gradient import Gradient
 from .lfa import LabelFlipping
 from .pointwise import Pointwise
-from .random_flips import RandomFlips
+from .random_flips import ClassBiased, RandomFlips
 from .registry import ATTACKS, attack_class
-from .targets import aimed_rows
 from .top_k import RandomizedTopK, TopK
 from .transfer import TransferTable, transfer_table
 
@@ -56,10 +53,10 @@ __all__ = [
 def poison(
     X: Any,
     y: Any,
+    *,
     attack: str = "farthest",
     budget: float | int = 0.1,
     random_state: Any = None,
-    *,
     target: Any = None,
     **attack_params: Any,
 ) -> PoisonResult:

@@ -1,6 +1,6 @@
 """alfa: flip the labels on which the clean SVM is worst and a newly trained one is best."""
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -8,9 +8,8 @@ import numpy as np
 from sklearn.svm import SVC
 
 from .base import Choice, LabelAttack, Problem
-from .flip_costs import cheapest_flips, check_costs, cost_note
-from .kernel_svm import SVMSettings, fit_dual
-from .surrogates import class_scores, fresh, margins
+from .constraints import cheapest_flips, check_costs, cost_note
+from .surrogates import SVMSettings, class_scores, fit_dual, fresh, margins
 
 
 @dataclass
@@ -56,6 +55,7 @@ class Alfa(LabelAttack):
     (10, True)
     """
 
+    _: KW_ONLY
     C: float = 1.0
     kernel: str = "rbf"
     gamma: float | str = "scale"

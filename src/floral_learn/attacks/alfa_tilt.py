@@ -1,7 +1,7 @@
 """alfa-tilt: flip the labels that turn the SVM's hyperplane the farthest."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,8 +16,8 @@ from floral_learn.game.kernels import Kernel, resolve_gamma
 from floral_learn.game.low_rank import LowRankGram
 
 from .base import Choice, LabelAttack, Problem
-from .flip_costs import cheapest_flips, check_costs, cost_note
-from .kernel_svm import SVMSettings, fit_dual
+from .constraints import cheapest_flips, check_costs, cost_note
+from .surrogates import SVMSettings, fit_dual
 
 BATCH = 25
 
@@ -74,6 +74,7 @@ class AlfaTilt(LabelAttack):
     10
     """
 
+    _: KW_ONLY
     C: float = 1.0
     kernel: str = "rbf"
     gamma: float | str = "scale"

@@ -11,17 +11,88 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import _num_samples
 
-from floral_learn.base.shown import Shown
 from floral_learn.base.validation import check_flip_distribution, count_points, encode_labels, generator
 
 from .constraints import Constraints, allowed_rows, limits_per_class
-from .effect import VictimEffect, victim_effect
+from .surrogates import fresh
 
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, repr=False)
-class PoisonResult(Shown):
+class VictimEffect:
+    """Accuracy and recalls of a victim on test rows, before and after an attack.
+
+    Attributes
+    ----------
+    victim : str
+        Its class.
+    before, after : float
+        Test accuracy with the labels before and after the attack.
+    changed : int
+        Test rows whose prediction changed.
+    n_test : int
+        Test rows.
+    recalls : dict
+        Label -> (before, after), the share of its test rows that are recognised.
+
+    Examples
+    --------
+    >>> from floral_learn import load_moon, poison
+    >>> from sklearn.svm import SVC
+    >>> moon = load_moon(n_train=200, n_val=1, n_test=500)
+    >>> result = poison(moon.X_train, moon.y_train, budget=0.2, random_state=0)
+    >>> effect = result.effect_on(SVC(gamma=1.0), moon.X_train, moon.X_test, moon.y_test)
+    >>> effect.drop > 0.05, effect.n_test
+    (True, 500)
+    """
+
+    victim: str
+    before: float
+    after: float
+    changed: int
+    n_test: int
+    recalls: Mapping[Any, tuple[float, float]]
+
+    @property
+    def drop(self) -> float:
+        """Accuracy lost to the attack."""
+        return self.before - self.after
+
+    def __repr__(self) -> str:
+        lines = [
+            f"{self.victim}: test accuracy {self.before:.3f} -> {self.after:.3f}; "
+            f"{self.changed:,} of {self.n_test:,} predictions changed"
+        ]
+        return "\n".join([*lines, *(f"  {label}: {b:.3f} -> {a:.3f}" for label, (b, a) in self.recalls.items())])
+
+    def _repr_html_(self) -> str:
+        rows = {"accuracy": (self.before, self.after), **{f"recall of {k}": v for k, v in self.recalls.items()}}
+        body = "".join(f"<tr><th>{escape(n)}</th><td>{b:.3f}</td><td>{a:.3f}</td></tr>" for n, (b, a) in rows.items())
+        head = f"<tr><th>{escape(self.victim)}</th><th>before</th><th>after</th></tr>"
+        return f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
+
+
+def victim_effect(
+    victim: Any, X: Any, before: np.ndarray, after: np.ndarray, X_test: Any, y_test: Any, random_state: Any
+) -> VictimEffect:
+    """Train a copy of ``victim`` on each labelling of X and compare the two on test rows with clean labels."""
+    model, truth = fresh(victim, generator(random_state)), np.asarray(y_test)
+    told, fooled = (np.asarray(model.fit(X, labels).predict(X_test)) for labels in (before, after))
+    if truth.shape != told.shape:
+        raise ValueError(f"y_test has shape {truth.shape}, X_test {told.shape[0]} rows")
+    hits = told == truth, fooled == truth
+    recalls = {
+        label: (float(hits[0][truth == label].mean()), float(hits[1][truth == label].mean()))
+        for label in np.unique(truth).tolist()
+    }
+    changed = int((told != fooled).sum())
+    scores = float(hits[0].mean()), float(hits[1].mean())
+    return VictimEffect(type(victim).__name__, *scores, changed, len(truth), recalls)
+
+
+@dataclass(frozen=True, repr=False)
+class PoisonResult:
     """Poisoned labels and how they came about.
 
     Attributes
@@ -56,14 +127,6 @@ class PoisonResult(Shown):
     stopped_early: str | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
     before: np.ndarray | None = None
-
-    def _facts(self) -> dict[str, str]:
-        facts = {"labels changed": f"{len(self.indices):,} of {len(self.y):,}"}
-        if self.before is not None and len(self.indices):
-            moves, counts = np.unique([self.before[self.indices], self.y[self.indices]], axis=1, return_counts=True)
-            most = np.argsort(-counts, kind="stable")[:6]
-            facts |= {f"{moves[0, i]} to {moves[1, i]}": f"{counts[i]:,}" for i in most}
-        return facts | ({"stopped early": self.stopped_early} if self.stopped_early else {})
 
     def __repr__(self) -> str:
         flips = f"{len(self.indices):,} of {len(self.y):,} labels changed"
@@ -111,6 +174,21 @@ class Problem:
     def signs(self) -> np.ndarray:
         """(n,) labels as -1.0 / +1.0 (two classes)."""
         return 2.0 * self.y - 1.0
+
+    def held_out(self, X_val: Any, y_val: Any) -> tuple[Any, np.ndarray] | None:
+        """Rows (m, d) with right labels by which an attacker measures flips, and their codes (m,); None without."""
+        if (X_val is None) != (y_val is None):
+            raise ValueError("X_val and y_val must be given together")
+        if X_val is None:
+            return None
+        X_val = check_array(X_val, accept_sparse="csr", input_name="X_val")
+        labels, width = np.asarray(y_val), self.X.shape[1]
+        if X_val.shape[1] != width or labels.shape != (X_val.shape[0],):
+            raise ValueError(f"X_val {X_val.shape} and y_val {labels.shape} do not fit X with {width} columns")
+        known = np.isin(labels, self.classes)
+        if not known.all():
+            raise ValueError(f"y_val has labels that y has not: {np.unique(labels[~known]).tolist()}")
+        return X_val, np.searchsorted(self.classes, labels)
 
 
 @dataclass(frozen=True)

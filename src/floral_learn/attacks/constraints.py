@@ -1,12 +1,18 @@
-"""Which rows an attacker may flip, how many, and to what: validation and the exact choice under limits."""
+"""Which rows an attacker may flip, how many, at what price and to what; the exact choice under these limits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
+from scipy.optimize import linprog
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils import check_array
 
 from floral_learn.base.validation import count_points
+
+VOTERS = 15  # rows that say which label a target would get
 
 
 @dataclass(frozen=True)
@@ -109,3 +115,115 @@ def limits_per_class(limits: Mapping[Any, Any] | None, classes: np.ndarray, code
         except ValueError as error:
             raise ValueError(f"class_limits[{label!r}]: {error}".replace("limit=", "")) from None
     return resolved
+
+
+def check_costs(costs: Any, max_cost: Any, n: int) -> np.ndarray | None:
+    """Return the (n,) costs as floats; costs and their limit come together or not at all."""
+    if costs is None and max_cost is None:
+        return None
+    if costs is None or max_cost is None:
+        raise ValueError("costs and max_cost must be given together")
+    costs = np.asarray(costs, dtype=float)
+    if costs.shape != (n,) or not np.isfinite(costs).all() or not (costs > 0).all():
+        raise ValueError(f"costs must be {n} positive numbers, got shape {costs.shape}")
+    if not max_cost > 0:
+        raise ValueError(f"max_cost={max_cost!r} must be positive")
+    return costs
+
+
+def cost_note(flips: int, budget: int, max_cost: float | None) -> str | None:
+    """Return why fewer flips than the budget were made, or None where they were not."""
+    return None if flips == budget else f"max_cost={max_cost} pays for {flips} of {budget} flips"
+
+
+def cheapest_flips(
+    constraints: Constraints, values: np.ndarray, count: int, costs: np.ndarray | None, max_cost: float | None
+) -> np.ndarray:
+    """argmax_q values'q  s.t. sum q <= count, costs'q <= max_cost, class limits, q in {0, 1}^n allowed.
+
+    Without costs this is a sort. With costs the linear relaxation (HiGHS) is solved, its fractional
+    entries (at most one for each coupling constraint) are dropped, and rows that still fit are added in
+    the order of their value, so that the limits hold exactly.
+    """
+    if costs is None or max_cost is None:
+        return constraints.best(values, count)
+    rows = np.flatnonzero(constraints.allowed)
+    if not len(rows):
+        return rows
+    codes = constraints.codes[rows]
+    per_class = (codes == np.arange(len(constraints.limits))[:, None]).astype(float)
+    solution = linprog(
+        -values[rows],
+        A_ub=np.vstack([np.ones(len(rows)), costs[rows], per_class]),
+        b_ub=np.concatenate([[count, max_cost], constraints.limits]),
+        bounds=(0, 1),
+        method="highs",
+    )
+    picked = solution.x > 1 - 1e-9
+    spent = float(costs[rows[picked]].sum())
+    used = np.bincount(codes[picked], minlength=len(constraints.limits))
+    chosen = list(rows[picked][np.argsort(-values[rows[picked]], kind="stable")])
+    for position in np.argsort(-values[rows], kind="stable"):
+        if len(chosen) == count:
+            break
+        row, code = rows[position], codes[position]
+        if not picked[position] and spent + costs[row] <= max_cost and used[code] < constraints.limits[code]:
+            chosen.append(row)
+            spent += float(costs[row])
+            used[code] += 1
+    return np.array(chosen, dtype=np.intp)
+
+
+def aimed_rows(
+    target: Any, X: Any, codes: np.ndarray, classes: np.ndarray, flips: int, allowed: np.ndarray
+) -> np.ndarray:
+    """Return (n,) booleans: the rows that an attacker of ``target`` may flip, out of ``allowed``.
+
+    A label of y: all rows that carry it. Rows, (m, d) features or row numbers of X: the ``flips`` rows nearest to
+    them, taken in turn, that carry the label which each target's 15 nearest rows agree on.
+    """
+    if np.ndim(target) == 0:
+        known = {label: code for code, label in enumerate(classes.tolist())}
+        label = target.item() if isinstance(target, np.generic) else target
+        if label not in known:
+            raise ValueError(f"target={target!r} is not a label; labels are {list(known)}, rows are an array")
+        return allowed & (codes == known[label])
+    if X is None:
+        raise ValueError("target rows need features: X is None")
+    X = check_array(X, accept_sparse="csr", input_name="X")
+    points = target_points(target, X)
+    n = len(codes)
+    voted = NearestNeighbors(n_neighbors=min(VOTERS, n)).fit(X).kneighbors(points, return_distance=False)
+    wins = np.array([np.bincount(codes[row], minlength=len(classes)).argmax() for row in voted])
+    # Rows of the winning label by distance, for each target; a flip of any other row would not help the attacker.
+    queues: list[np.ndarray] = [np.empty(0, np.intp)] * points.shape[0]
+    for code in np.unique(wins):
+        mine, aims = np.flatnonzero(allowed & (codes == code)), np.flatnonzero(wins == code)
+        if len(mine):
+            near = NearestNeighbors(n_neighbors=min(flips, len(mine)) or 1).fit(X[mine])
+            for aim, order in zip(aims, near.kneighbors(points[aims], return_distance=False)):
+                queues[aim] = mine[order]
+    # In turn: the nearest row of every target, then the second nearest; each row once.
+    turns = (queue[rank] for rank in range(flips) for queue in queues if rank < len(queue))
+    chosen = list(islice(dict.fromkeys(turns), flips))
+    if len(chosen) < flips:
+        raise ValueError(f"the budget is {flips} flips, but only {len(chosen)} rows may be flipped for this target")
+    rows = np.zeros(n, dtype=bool)
+    rows[chosen] = True
+    return rows
+
+
+def target_points(target: Any, X: Any) -> Any:
+    """Return the features of target rows that are given as features or as row numbers of X."""
+    if np.ndim(target) == 1 and not hasattr(target, "toarray"):
+        try:
+            numbers = np.flatnonzero(allowed_rows(target, X.shape[0]))
+        except ValueError as error:
+            raise ValueError(str(error).replace("mask must", "target must be a label, (m, d) rows, or")) from None
+        if not len(numbers):
+            raise ValueError("target names no row")
+        return X[numbers]
+    points = check_array(target, accept_sparse="csr", input_name="target")
+    if points.shape[1] != X.shape[1]:
+        raise ValueError(f"target rows have {points.shape[1]} features, X has {X.shape[1]}")
+    return points

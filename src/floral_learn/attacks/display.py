@@ -1,5 +1,7 @@
 """Pictures of an attack: where the flips are, and what they cost a victim."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -7,13 +9,14 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from floral_learn.attacks.deviation import sample_deviation
-from floral_learn.base.extras import install_line
+from floral_learn.base.extras import drawing_axis
 from floral_learn.base.validation import count_points, generator
 
 from .base import PoisonResult
 from .registry import named_attacks
 from .surrogates import fresh
+
+FIGURE = 5, 4  # inches
 
 
 @dataclass
@@ -44,7 +47,7 @@ class PoisonDisplay:
     >>> from floral_learn import poison
     >>> from floral_learn.attacks import PoisonDisplay
     >>> X, y = load_iris(return_X_y=True)
-    >>> display = PoisonDisplay.from_result(X, poison(X, y, "random", budget=0.1)).plot()
+    >>> display = PoisonDisplay.from_result(X, poison(X, y, attack="random", budget=0.1)).plot()
     >>> display.ax_.get_title(), display.ax_.get_xlabel()
     ('15 of 150 labels flipped', 'component 1 (92 % of the variance)')
     """
@@ -56,7 +59,7 @@ class PoisonDisplay:
     axis_labels: tuple[str, str] = ("feature 0", "feature 1")
 
     @classmethod
-    def from_result(cls, X: Any, result: PoisonResult, title: str | None = None) -> "PoisonDisplay":
+    def from_result(cls, X: Any, result: PoisonResult, title: str | None = None) -> PoisonDisplay:
         """Take what is to be drawn from ``X`` (n, d) and an attack's result; nothing is drawn yet.
 
         Two features are drawn as they are, more as their first two principal components, one against the row number.
@@ -69,9 +72,9 @@ class PoisonDisplay:
         title = f"{m} of {n} labels flipped" if title is None else title
         return cls(points, result.y, result.mask, title, axis_labels)
 
-    def plot(self, ax: Any = None) -> "PoisonDisplay":
+    def plot(self, ax: Any = None) -> PoisonDisplay:
         """Draw on ``ax`` (a new figure by default): colour is the given label, a black ring marks a flip."""
-        ax = _axis(ax)
+        ax = drawing_axis(ax, FIGURE)
         for number, label in enumerate(np.unique(self.y)):
             here = self.y == label
             ax.scatter(*self.X[here].T, s=14, color=f"C{number}", alpha=0.6, linewidths=0, label=f"label {label}")
@@ -137,7 +140,7 @@ class SecurityCurveDisplay:
         budgets: Sequence[float] = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25),
         n_repeats: int = 1,
         random_state: Any = None,
-    ) -> "SecurityCurveDisplay":
+    ) -> SecurityCurveDisplay:
         """Poison (X, y) at every budget, train the victim on it and score it on clean test rows.
 
         ``attacks`` are names of ``ATTACKS`` or attacks: one, a list, or a dict that names the curves. Where the victim
@@ -161,9 +164,9 @@ class SecurityCurveDisplay:
             certified = model.fit(X, y).certified_accuracy(X_test, y_test, counts)
         return cls(np.asarray(budgets), curves, type(victim).__name__, certified)
 
-    def plot(self, ax: Any = None) -> "SecurityCurveDisplay":
+    def plot(self, ax: Any = None) -> SecurityCurveDisplay:
         """Draw the curves on ``ax`` (a new figure by default), with a band of one sample deviation."""
-        ax = _axis(ax)
+        ax = drawing_axis(ax, FIGURE)
         counts = np.issubdtype(self.budgets.dtype, np.integer)
         x = self.budgets if counts else 100 * self.budgets
         for name, values in self.accuracies.items():
@@ -212,9 +215,9 @@ class TransferDisplay:
     drops: Mapping[str, Mapping[str, float]]
     clean: Mapping[str, float]
 
-    def plot(self, ax: Any = None) -> "TransferDisplay":
+    def plot(self, ax: Any = None) -> TransferDisplay:
         """Draw on ``ax`` (a new figure by default); the darker, the more accuracy is lost."""
-        ax = _axis(ax)
+        ax = drawing_axis(ax, FIGURE)
         values = np.array([[row[victim] for victim in self.clean] for row in self.drops.values()])
         most = max(float(values.max(initial=0.0)), 0.01)
         ax.imshow(values, cmap="OrRd", vmin=0, vmax=most, aspect="auto")
@@ -248,11 +251,13 @@ def _in_the_plane(X: Any) -> tuple[np.ndarray, tuple[str, str]]:
     return points, (first, second)
 
 
-def _axis(ax: Any) -> Any:
-    if ax is not None:
-        return ax
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(f"plots need matplotlib: {install_line('plot')}") from error
-    return plt.subplots(figsize=(5, 4), layout="constrained")[1]
+def sample_deviation(values: Any, axis: int | None = None) -> Any:
+    """The sample standard deviation (n - 1 in the denominator) of replications; nan for one.
+
+    Every deviation that the tables, figures and pages show is this one.
+    """
+    values = np.asarray(values, dtype=float)
+    count = values.size if axis is None else values.shape[axis]
+    if count < 2:
+        return np.full(np.sum(values, axis=axis).shape, np.nan)[()]
+    return np.std(values, axis=axis, ddof=1)

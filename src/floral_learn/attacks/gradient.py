@@ -5,7 +5,7 @@ imported only where a module is given.
 """
 
 import sys
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -63,6 +63,7 @@ class Gradient(RankingAttack):
     """
 
     surrogate: Any = None
+    _: KW_ONLY
     loss: str = "log"
     batch_size: int = 256
 
@@ -182,7 +183,7 @@ def module_gradients(
     reference = next(module.parameters(), None)
     device = reference.device if reference is not None else torch.device("cpu")
     dtype = reference.dtype if reference is not None else torch.get_default_dtype()
-    training = module.training
+    modes = [(part, part.training) for part in module.modules()]
     norms, logits = [], []
     module.eval()
     try:
@@ -197,7 +198,8 @@ def module_gradients(
             norms.append(gradient.flatten(1).norm(dim=1).detach().double().cpu().numpy())
             logits.append(scores.detach().double().cpu().numpy())
     finally:
-        module.train(training)
+        for part, mode in modes:
+            part.training = mode
     return np.concatenate(norms), np.concatenate(logits)
 
 

@@ -9,8 +9,7 @@ from floral_learn.certify.cheapest_flips import Attacker, turning_flips
 from floral_learn.certify.kernel_ridge import CertifiedKernelClassifier
 
 from .base import Choice, LabelAttack, Problem
-from .constraints import flipped_first, off_diagonal
-from .targets import target_points
+from .constraints import flipped_first, off_diagonal, target_points
 
 
 @dataclass

@@ -8,12 +8,11 @@ from .alfa import Alfa
 from .alfa_tilt import AlfaTilt
 from .base import LabelAttack
 from .boundary import Farthest, NearBoundary
-from .class_biased import ClassBiased
 from .evasive import Evasive
 from .gradient import Gradient
 from .lfa import LabelFlipping
 from .pointwise import Pointwise
-from .random_flips import RandomFlips
+from .random_flips import ClassBiased, RandomFlips
 from .top_k import RandomizedTopK, TopK
 
 # name on the command line -> class; a new attack is one file and one line here

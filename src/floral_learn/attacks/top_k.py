@@ -1,6 +1,6 @@
 """Influence attacks: flip the rows with the largest dual variables of a surrogate."""
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -76,6 +76,7 @@ class RandomizedTopK(TopK):
     5
     """
 
+    _: KW_ONLY
     pool: float = 2.0
 
     name: ClassVar[str] = "randomized-top-k"

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.base.shown import Shown
+from floral_learn.base import Shown
 from floral_learn.labels.votes import Votes, read_votes
 
 from .vote_attacks import VOTE_ATTACKS, VoteScene

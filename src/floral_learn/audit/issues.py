@@ -9,18 +9,15 @@ import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.utils import check_random_state
 
-from floral_learn.audit.class_names import ClassNames, look_at_names
 from floral_learn.audit.decisions import Decision, read_decisions
-from floral_learn.audit.inputs import Rows, gather
-from floral_learn.audit.near_duplicates import find_near_duplicates
+from floral_learn.audit.inputs import ClassNames, Rows, gather, look_at_names
 from floral_learn.audit.result import REASONS, SHOWN, LabelIssues, overlapping_pairs
 from floral_learn.labels import judge_labels
 from floral_learn.labels.evidence import checked_probabilities
 from floral_learn.labels.neighbours import label_votes, nearest_rows
 from floral_learn.tables.rows import InputRows
 
-SOURCE_SHIFT = 1.0  # log-odds from its author's other labels from which the source is named as a reason
-
+NEARER = 0.1  # of the typical distance to the nearest row: where rows lie densely, near is not equal
 _STAGES = {"neighbours": 0.2, "held-out models": 0.85, "map": 1.0}
 
 Progress = Callable[[str, float], None]
@@ -128,9 +125,7 @@ def find_label_issues(
     flags = evidence.flags(trusted=settled)
     near = _neighbours(data, evidence.neighbours, judged)
     merged = names.merged[given]
-    pairs = (
-        np.empty((0, 2), dtype=int) if data.rows is None else find_near_duplicates(data.rows.numbers, merged, near, rng)
-    )
+    pairs = np.empty((0, 2), dtype=int) if data.rows is None else find_near_duplicates(data.rows.numbers, merged, near)
     tell("map", 0)
     position, method = place_on_map(None if data.rows is None else data.rows.numbers, n, rng)
     tell("map", 1)
@@ -149,7 +144,7 @@ def find_label_issues(
     reasons[pairs.ravel(), 2] = True
     reasons[:, 3] = ~judged
     if evidence.authors is not None:
-        reasons[judged, 4] = (evidence.authors.shift >= SOURCE_SHIFT) & flags.flagged
+        reasons[judged, 4] = (evidence.authors.shift > 0) & flags.flagged
     return LabelIssues(
         classes=classes,
         given=given,
@@ -257,6 +252,41 @@ def _spread(values: np.ndarray, judged: np.ndarray) -> np.ndarray:
     out = np.zeros(len(judged), dtype=values.dtype)
     out[judged] = values
     return out
+
+
+def find_near_duplicates(X: np.ndarray, labels: np.ndarray, neighbours: np.ndarray) -> np.ndarray:
+    """Pairs of near-duplicate rows with different labels, nearest first, (pairs, 2).
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Rows.
+    labels : int ndarray of shape (n,)
+        Class numbers.
+    neighbours : int ndarray of shape (n, k)
+        Row numbers of the nearest rows, nearest first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.audit.issues import find_near_duplicates
+    >>> X = np.array([[0.0], [0.001], [5.0], [9.0], [14.0]])
+    >>> near = np.array([[1], [0], [3], [2], [3]])
+    >>> find_near_duplicates(X, np.array([0, 1, 0, 1, 1]), near).tolist()
+    [[0, 1]]
+    """
+    n, k = neighbours.shape
+    one = np.repeat(np.arange(n), k)
+    other = neighbours.ravel()
+    differ = labels[one] != labels[other]
+    pairs = np.unique(np.sort(np.column_stack([one, other])[differ], axis=1), axis=0)
+    if not len(pairs):
+        return pairs.reshape(0, 2)
+    X = np.nan_to_num(X)
+    distance = np.linalg.norm(X[pairs[:, 0]] - X[pairs[:, 1]], axis=1)
+    nearest = float(np.median(np.linalg.norm(X - X[neighbours[:, 0]], axis=1)))
+    close = np.flatnonzero(distance <= NEARER * nearest)
+    return pairs[close[np.argsort(distance[close], kind="stable")]]
 
 
 class _Stages:

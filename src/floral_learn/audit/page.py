@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
-from floral_learn.audit.result import LabelIssues
-from floral_learn.audit.words import sentences
-from floral_learn.base.extras import install_line
+from floral_learn.audit.result import LabelIssues, sentences
+from floral_learn.files.pages import render_page
 from floral_learn.tables.frames import as_pandas
 
 MOST_COLUMNS = 30
@@ -48,20 +45,11 @@ def render(
     lead : list of str, optional
         What the page says first, in place of the audit's own sentences, where scores come from elsewhere.
     """
-    try:
-        from jinja2 import Environment
-        from markupsafe import Markup
-    except ImportError as error:
-        raise ImportError(f"the audit page needs jinja2: {install_line('cli')}") from error
-    here = files("floral_learn.audit").joinpath("templates")
-    source = {name: here.joinpath(name).read_text(encoding="utf-8") for name in ("page.html", "page.css", "page.js")}
     data = page_data(result, frame=frame, ids=ids, most_rows=most_rows)
-    template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(source["page.html"])
-    return template.render(
+    return render_page(
+        "audit",
         title=title,
-        css=Markup(source["page.css"]),  # ours, not the data's
-        js=Markup(source["page.js"]),
-        data=Markup(script_json(data)),
+        data=data,
         names=result.class_notes,
         sentences=sentences(result) if lead is None else lead,
         stopped=lead is None and not result.informative,
@@ -72,14 +60,6 @@ def render(
         has_groups=result.groups is not None,
         has_content=bool(data["columns"]),
     )
-
-
-def script_json(value: Any) -> str:
-    """JSON that is safe inside a script element: no text in it can close the element or open a comment."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
 
 
 def page_data(result: LabelIssues, *, frame: Any, ids: list[str] | None, most_rows: int = MOST_ROWS) -> dict[str, Any]:

@@ -1,1 +1,37 @@
-"""What every estimator and result shares: validation, callbacks, fits that end or never were, install lines."""
+"""What every estimator and result shares: checked input, callbacks, atomic fits, install lines, how results print."""
+
+from collections.abc import Callable, Mapping
+from html import escape
+from importlib import import_module
+from typing import Any
+
+
+class Shown:
+    """Base of results: a few lines in a terminal, a small table in a notebook, both made from `_facts`."""
+
+    def _facts(self) -> dict[str, str]:
+        """Names and values, most important first; at most about six."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        facts = self._facts()
+        width = max(map(len, facts), default=0)
+        return "\n".join([type(self).__name__, *(f"  {name:{width}}  {text}" for name, text in facts.items())])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in self._facts().items()
+        )
+        head = f'<thead><tr><th colspan="2">{escape(type(self).__name__)}</th></tr></thead>'
+        return f"<table>{head}<tbody>{rows}</tbody></table>"
+
+
+def on_first_use(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
+    """A room's ``__getattr__``: public name -> module of the room that holds it, imported when first asked for."""
+
+    def load(name: str) -> Any:
+        if name in places:
+            return getattr(import_module(f"{package}.{places[name]}"), name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    return load

@@ -69,16 +69,19 @@ except ImportError:  # scikit-learn < 1.9: the same names and hooks, for callbac
         return managed
 
 
+SECONDS = 2.0  # between two lines of a log
+
+
 class RoundLog:
     """Lines on stderr with the round, the objective, the KKT residual and the time left: what ``verbose=1`` shows.
 
     The first line comes after the first round, then one every other second, and one at the end.
     """
 
-    def __init__(self, n_rounds: int, seconds: float = 2.0) -> None:
-        self.n_rounds, self.seconds = n_rounds, seconds
+    def __init__(self, n_rounds: int) -> None:
+        self.n_rounds = n_rounds
         self.began = time.monotonic()
-        self.shown = -seconds
+        self.shown = -SECONDS
         self.first = -1
         sys.stderr.write("[floral] computing the kernel\n")
 
@@ -87,7 +90,7 @@ class RoundLog:
         now = time.monotonic() - self.began
         if self.first < 0:
             self.first, self.started = state.round - 1, now
-        if now - self.shown < self.seconds and state.round < self.n_rounds and not state.settled:
+        if now - self.shown < SECONDS and state.round < self.n_rounds and not state.settled:
             return
         self.shown = now
         left = (now - self.started) / max(state.round - self.first, 1) * (self.n_rounds - state.round)

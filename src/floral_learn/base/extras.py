@@ -1,7 +1,7 @@
-"""How to install what an optional feature needs: every message about a missing library ends with this line."""
+"""What optional libraries need: the line that installs one, at the end of every message, and an axis to draw on."""
 
 from functools import lru_cache
-from importlib import metadata
+from typing import Any
 
 
 def install_line(extra: str, from_clone: bool | None = None) -> str:
@@ -32,9 +32,22 @@ def bench_install_line(peers: bool = False) -> str:
     return f"pip install {chr(39) + './bench[peers]' + chr(39) if peers else './bench'} in a clone of floral-learn"
 
 
+def drawing_axis(ax: Any = None, figsize: tuple[float, float] | None = None) -> Any:
+    """`ax`, or the axis of a new figure where it is None."""
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(f"plots need matplotlib: {install_line('plot')}") from error
+    return plt.subplots(figsize=figsize, layout="constrained")[1]
+
+
 @lru_cache(maxsize=1)
 def _installed_from_files() -> bool:
     """Whether the package comes from a clone, a folder or a wheel file: pip leaves a note of that (PEP 610)."""
+    from importlib import metadata
+
     try:
         return metadata.distribution("floral-learn").read_text("direct_url.json") is not None
     except metadata.PackageNotFoundError:  # run from the source tree

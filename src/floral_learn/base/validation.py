@@ -71,15 +71,15 @@ def count_points(value: Any, n: int, name: str) -> int:
     raise ValueError(f"{name}={value!r} must be a fraction of the rows (float in [0, 1]) or a count (int)")
 
 
-def check_flip_distribution(matrix: Any, n_classes: int, name: str = "flip_distribution") -> np.ndarray | None:
+def check_flip_distribution(matrix: Any, n_classes: int) -> np.ndarray | None:
     """Row c: probabilities of the new label of a flipped row of class c, as floats; None stays None."""
     if matrix is None:
         return None
     q = np.asarray(matrix, dtype=float)
     if q.shape != (n_classes, n_classes):
-        raise ValueError(f"{name} must have shape ({n_classes}, {n_classes}); got {q.shape}")
+        raise ValueError(f"flip_distribution must have shape ({n_classes}, {n_classes}); got {q.shape}")
     if not np.isfinite(q).all() or (q < 0).any() or not np.allclose(q.sum(axis=1), 1):
-        raise ValueError(f"{name} must be row-stochastic: rows non-negative, each summing to 1")
+        raise ValueError("flip_distribution must be row-stochastic: rows non-negative, each summing to 1")
     return q
 
 

@@ -10,14 +10,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.svm import SVC
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from floral_learn.base.classifier_input import query_input, training_input
-from floral_learn.base.whole_fit import whole_fit
+from floral_learn.base.estimator import Estimator, query_input, training_input, whole_fit
 from floral_learn.game.choose_gram import parse_bytes
 from floral_learn.game.kernels import resolve_gamma
 
@@ -34,7 +33,7 @@ def _correct_in_place(gram: NDArray[np.float64], noise: float) -> NDArray[np.flo
     return gram
 
 
-class LabelNoiseSVC(ClassifierMixin, BaseEstimator):
+class LabelNoiseSVC(ClassifierMixin, Estimator):
     """SVM that assumes each label was flipped independently with probability ``noise``.
 
     Parameters

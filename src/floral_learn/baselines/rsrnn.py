@@ -16,15 +16,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.cluster import KMeans
 from sklearn.metrics import euclidean_distances
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from floral_learn.base.classifier_input import query_input, training_input
-from floral_learn.base.whole_fit import whole_fit
+from floral_learn.base.estimator import Estimator, query_input, training_input, whole_fit
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ _SMALLEST = 1e-60  # largest entry below which (or above whose inverse) squared 
 _FARTHEST = 1e100  # of a new row, in units of the training data: its square is still a number
 
 
-class RSRNNClassifier(ClassifierMixin, BaseEstimator):
+class RSRNNClassifier(ClassifierMixin, Estimator):
     """Nearest labelled centroid, with flipped-looking samples excluded while the centroids move.
 
     Each round assigns every row to its nearest centroid, gives the centroid the majority label of its rows,
@@ -93,10 +92,10 @@ class RSRNNClassifier(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
+        *,
         n_centroids: int = 10,
         penalty: float = 0.1,
         complexity: float = 0.01,
-        *,
         max_iter: int = 50,
         random_state: Any = None,
     ) -> None:

@@ -1,21 +1,25 @@
 """How many flipped training labels a prediction survives: exactly (kernel ridge), by smoothing, by partitions."""
 
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
+
+from floral_learn.base import on_first_use
+
+if TYPE_CHECKING:  # type checkers and editors do not follow names that load on first use
+    from .certificate import Certificate as Certificate
+    from .certificate import CertifiedFlipsDisplay as CertifiedFlipsDisplay
+    from .kernel_ridge import CertifiedKernelClassifier as CertifiedKernelClassifier
+    from .partition import PartitionAggregationClassifier as PartitionAggregationClassifier
+    from .smoothing import RandomizedSmoothingClassifier as RandomizedSmoothingClassifier
+    from .spectral import SpectralFeatures as SpectralFeatures
 
 # public name -> module of this room; loaded on first use
 _PUBLIC = {
     "Certificate": "certificate",
-    "CertifiedFlipsDisplay": "display",
+    "CertifiedFlipsDisplay": "certificate",
     "CertifiedKernelClassifier": "kernel_ridge",
     "PartitionAggregationClassifier": "partition",
     "RandomizedSmoothingClassifier": "smoothing",
     "SpectralFeatures": "spectral",
 }
 __all__ = list(_PUBLIC)
-
-
-def __getattr__(name: str) -> Any:
-    if name in _PUBLIC:
-        return getattr(import_module(f"{__name__}.{_PUBLIC[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = on_first_use(__name__, _PUBLIC)

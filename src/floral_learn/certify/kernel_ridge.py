@@ -8,14 +8,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from floral_learn.base.classifier_input import query_input, training_input
+from floral_learn.base.estimator import Estimator, query_input, training_input, whole_fit
 from floral_learn.base.validation import check_trusted
-from floral_learn.base.whole_fit import whole_fit
 from floral_learn.game.arrays import backend_for
 from floral_learn.game.kernels import Kernel, resolve_gamma
 from floral_learn.game.low_rank import LowRankGram
@@ -29,7 +28,7 @@ AUTO_RANK = 1_000
 _BLOCK_ENTRIES = {"numpy": 2**22, "torch": 2**25}  # weights a(x) held at once, beside a few copies
 
 
-class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, BaseEstimator):
+class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator):
     """argmin_f sum_i w_i |t_i - f(x_i)|^2 + ridge |f|^2 on one-hot labels t_i, with exact certificates.
 
     Scores are linear in the labels, so the fewest flips that turn a prediction are found by sorting. The certificate

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
-from floral_learn.base.extras import install_line
+from floral_learn.files.pages import render_page
 
 from .certificate import Certificate
 
@@ -58,23 +57,11 @@ def render(
     notes : list of str, optional
         How the features were made.
     """
-    try:
-        from jinja2 import Environment
-        from markupsafe import Markup
-    except ImportError as error:
-        raise ImportError(f"the page needs jinja2: {install_line('cli')}") from error
-    from floral_learn import __version__
-
-    here = files("floral_learn.certify").joinpath("templates")
-    template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
-        here.joinpath("page.html").read_text(encoding="utf-8")
-    )
     name = (lambda row: str(row)) if training_names is None else (lambda row: training_names[row])
     weakest = np.argsort(found.flips, kind="stable")[:WEAKEST]
-    return template.render(
+    return render_page(
+        "certify",
         title=title,
-        css=Markup(here.joinpath("page.css").read_text(encoding="utf-8")),  # ours, not the data's
-        version=__version__,
         headline=headline(found.flips, found.n_labels),
         table=[
             {"count": f"{count:,}", "share": f"{share:.0%}", "bar": round(100 * share)}
@@ -88,9 +75,7 @@ def render(
         exact=found.exact,
         none=f"{int((found.flips < 0).sum()):,}" if (found.flips < 0).any() else "",
         weakest=[_weak(found, int(j), names, name, given, training_labels) for j in weakest],
-        assumed=[
-            (key, f"{value:.4g}" if isinstance(value, float) else str(value)) for key, value in found.assumed.items()
-        ],
+        assumed=found.settings(),
         notes=notes or [],
     )
 

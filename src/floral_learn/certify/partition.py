@@ -15,15 +15,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
+from sklearn.base import ClassifierMixin, clone, is_classifier
 from sklearn.svm import SVC
 from sklearn.utils._metadata_requests import _routing_enabled
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
 
-from floral_learn.base.classifier_input import query_input, training_input
-from floral_learn.base.whole_fit import whole_fit
+from floral_learn.base.estimator import Estimator, query_input, training_input, whole_fit
 
 from .certificate import Certificate, CertifiedPredictions
 
@@ -69,7 +68,7 @@ def _cheapest_sums(prices: NDArray[np.int64], never: int) -> NDArray[np.int64]:
     return np.concatenate([np.zeros((len(prices), 1), dtype=np.int64), sums], axis=1)
 
 
-class PartitionAggregationClassifier(CertifiedPredictions, ClassifierMixin, BaseEstimator):
+class PartitionAggregationClassifier(CertifiedPredictions, ClassifierMixin, Estimator):
     """Majority vote of classifiers trained on disjoint parts of the data, with certified label flips.
 
     Parameters
@@ -113,7 +112,7 @@ class PartitionAggregationClassifier(CertifiedPredictions, ClassifierMixin, Base
     }
 
     def __init__(
-        self, estimator: Any = None, n_partitions: int = 10, *, n_jobs: int | None = None, random_state: Any = 0
+        self, estimator: Any = None, *, n_partitions: int = 10, n_jobs: int | None = None, random_state: Any = 0
     ) -> None:
         self.estimator = estimator
         self.n_partitions = n_partitions

@@ -7,20 +7,20 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.linalg import eigh
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from floral_learn.base.whole_fit import whole_fit
+from floral_learn.base.estimator import Estimator, whole_fit
 
 NEIGHBOUR = 7  # whose distance is the width of the kernel (Zelnik-Manor, Perona 2004, who scale by the seventh)
 _BLOCK_ENTRIES = 2**22  # kernel values held at once in transform
 
 
-class SpectralFeatures(TransformerMixin, BaseEstimator):
+class SpectralFeatures(TransformerMixin, Estimator):
     """The first eigenvectors of D^-1/2 K D^-1/2, an rbf kernel K between rows with row sums D, for old and new rows.
 
     Rows that many short steps connect have similar features (Ng, Jordan, Weiss 2002), so that a linear ridge regression

@@ -11,7 +11,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from floral_learn.tables.table_error import TableError
+from floral_learn.tables import TableError
 
 from .failures import one_line
 from .options import KINDS, OPTIONS, check_same_kind, with_table_options
@@ -71,8 +71,8 @@ def audit(
     started = time.perf_counter()
     from floral_learn.audit import find_label_issues
     from floral_learn.files.file_sets import write_set
-    from floral_learn.tables.csv_cells import frame_bytes
-    from floral_learn.tables.table_files import table_suffix
+    from floral_learn.tables.cells import frame_bytes
+    from floral_learn.tables.source import table_suffix
 
     from .to_label_studio import check_target, task_files
 
@@ -150,7 +150,7 @@ def _check_folder(out: Path, source: Path) -> None:
         raise TableError(f"--out {out} is a file; name a folder for the report")
     if not out.exists() and not out.parent.is_dir():
         raise TableError(f"the folder {out.parent} of --out does not exist")
-    from floral_learn.tables.table_files import table_suffix
+    from floral_learn.tables.source import table_suffix
 
     cleaned = out / f"cleaned{table_suffix(source)}"
     if source.exists() and cleaned.exists() and cleaned.samefile(source):

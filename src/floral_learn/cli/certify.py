@@ -8,11 +8,11 @@ from typing import Any
 
 import typer
 
-from floral_learn.tables.table_error import TableError
+from floral_learn.tables import TableError
 
 from .evidence import certificate_facts
 from .failures import one_line
-from .options import KINDS, with_table_options
+from .options import KINDS, check_out_folder, with_table_options
 from .say import say
 
 NAMED = 20  # labels that certificates.csv names for each row
@@ -41,17 +41,14 @@ def certify(
     certificate.json, for `floral evidence --with OUT`. DATA itself is never changed.
     """
     started = time.perf_counter()
-    if out.exists() and not out.is_dir():
-        raise TableError(f"--out {out} is a file; name a folder for the report")
-    if not out.exists() and not out.parent.is_dir():
-        raise TableError(f"the folder {out.parent} of --out does not exist")
+    check_out_folder(out)
     import numpy as np
     import pandas as pd
 
     from floral_learn import CertifiedKernelClassifier
     from floral_learn.certify.page import headline, render
     from floral_learn.files.file_sets import write_set
-    from floral_learn.tables.csv_cells import frame_bytes
+    from floral_learn.tables.cells import frame_bytes
 
     table = columns.read(source).check_classes(least=2)
     labels = table.labels

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from floral_learn.base.extras import install_line
-from floral_learn.tables.table_error import TableError
+from floral_learn.tables import TableError
 
 SAMPLE_ROWS = 20_000  # first rows from which columns are understood: their roles, means, categories and words
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from floral_learn.tables.table_error import TableError
+from floral_learn.tables import TableError
 
 from .failures import one_line
 from .options import KINDS, with_table_options
@@ -50,8 +50,8 @@ def crowd(
     from floral_learn.crowd import aggregate_votes, next_tasks
     from floral_learn.crowd.page import render
     from floral_learn.files.file_sets import write_set
-    from floral_learn.tables.csv_cells import frame_bytes
-    from floral_learn.tables.table_files import table_suffix
+    from floral_learn.tables.cells import frame_bytes
+    from floral_learn.tables.source import table_suffix
 
     columns = replace(columns, label=label)
     exported = read_export(source, label) if table_suffix(source) in (".json", ".json.gz") else None
@@ -100,7 +100,14 @@ def crowd(
 
 def read_vote_file(path: Path, task: str, worker: str, columns: Any) -> tuple[Any, list[str]]:
     """Return the votes as a long frame (task, worker, label), and notes on rows that were left out or merged."""
-    table = columns.read(path, ids=task, groups=worker, text=(), drop=(), skip_blank_labels=True)
+    try:
+        table = columns.read(path, ids=task, groups=worker, text=(), drop=(), skip_blank_labels=True)
+    except TableError as error:
+        if "has no column" in str(error):
+            raise TableError(
+                f"{error}. Name them by --task, --worker, --label; or --votes, a column per person"
+            ) from None
+        raise
     notes = list(table.notes)
     if nameless := int((table.groups == "(missing)").sum()):
         notes.append(f"{nameless:,} votes name nobody: they count as those of one person, '(missing)'")
@@ -139,22 +146,24 @@ def read_wide_file(path: Path, task: str, patterns: list[str], columns: Any) -> 
     import pandas as pd
 
     table = columns.read(path, label=None, text=(), drop=())
-    names = [str(name) for name in table.features.columns]
+    names = [str(name) for name in table.features.columns if str(name) != task]
     chosen = list(dict.fromkeys(name for p in patterns for name in names if name == p or fnmatch.fnmatchcase(name, p)))
     for pattern in patterns:
         if not any(name == pattern or fnmatch.fnmatchcase(name, pattern) for name in names):
             raise TableError(f"{path}: --votes {pattern!r} matches none of its columns: {', '.join(names[:12])}")
     tasks, notes = table.rows, list(table.notes)
-    if task in names:
+    if task in [str(name) for name in table.features.columns]:
         tasks = columns.read(path, label=None, ids=task, text=(), drop=()).ids
         repeated = pd.Series(tasks)[pd.Series(tasks).duplicated()]
         if len(repeated):
             raise TableError(
                 f"{path}: column {task!r} names task {repeated.iloc[0]!r} twice; a wide file has a row per task"
             )
+    elif task != "task":
+        raise TableError(f"{path}: no column {task!r} (--task); its columns are {', '.join(names[:12])}")
     else:
         notes.append(f"no column {task!r}: tasks are called by the number of their row")
-    rest = [name for name in names if name not in (*chosen, task)]
+    rest = [name for name in names if name not in chosen]
     if rest:
         notes.append(
             f"{len(rest)} columns hold no votes and are left out: {', '.join(rest[:6])}{', ...' if rest[6:] else ''}"
@@ -163,6 +172,8 @@ def read_wide_file(path: Path, task: str, patterns: list[str], columns: Any) -> 
     blank = int(frame.isna().to_numpy().sum())
     if blank:
         notes.append(f"{blank:,} of {frame.size:,} cells are blank: no vote")
+    if lost := [str(name) for name in frame.index[frame.isna().all(axis=1)]]:
+        notes.append(f"left out, since every vote is blank: task {_some(lost)}")
     long = frame.astype(object).stack().rename_axis(["task", "worker"]).rename("label").reset_index()
     return long[~long["label"].isna()], notes
 
@@ -170,7 +181,7 @@ def read_wide_file(path: Path, task: str, patterns: list[str], columns: Any) -> 
 def read_export(path: Path, label: str) -> Any:
     """The votes of an export of Label Studio."""
     from floral_learn.tables.label_studio import read_label_studio_votes
-    from floral_learn.tables.table_files import read_text
+    from floral_learn.tables.source import read_text
 
     return read_label_studio_votes(str(path), read_text(path), label)
 

@@ -30,11 +30,11 @@ def register(app: Any) -> None:
     @app.command()
     @one_line("floral demo")
     def demo(out: Path = typer.Option(Path("demo.png"), help="picture to write")) -> None:
-        """Train on poisoned labels, with and without answers: a table and a picture, in one to two minutes."""
+        """Train on poisoned labels, with and without answers: a table and a picture, in about half a minute."""
         if not out.parent.is_dir():
             raise ValueError(f"the folder {out.parent} does not exist")
         began = time.perf_counter()
-        say(f"{len(DATA)} data sets, {len(SPLITS)} splits each: one to two minutes", err=True)
+        say(f"{len(DATA)} data sets, {len(SPLITS)} splits each: half a minute to two minutes", err=True)
         rows: dict[str, dict[str, list[float]]] = {name: {data: [] for data in DATA} for name in ROWS}
         shown: dict[str, Any] = {}
         for data in DATA:
@@ -120,8 +120,8 @@ def _table(rows: dict[str, dict[str, list[float]]]) -> None:
     Console().print(table)
     Console().print(
         "A region of labels is wrong, and from the labels alone no rule can know which.\n"
-        "A person who looks at a few rows can say, if they are the right rows.\n"
-        "These data sets are small and clean; docs/results has others, and losses."
+        "A person who looks at a few rows can say.\n"
+        "These data sets are small, and their classes well separated; docs/results has\nothers, and losses."
     )
 
 

@@ -11,9 +11,10 @@ from typing import Any
 
 import typer
 
-from floral_learn.tables.table_error import TableError
+from floral_learn.tables import TableError
 
 from .failures import one_line
+from .options import check_out_file
 from .say import say
 
 Section = tuple[str, list[tuple[str, str]]]
@@ -67,8 +68,8 @@ def evidence(
     """Say how the labels behind a model were checked, by whom and drawn how, and what is not known."""
     if out is not None and out.suffix.lower() not in (".html", ".md"):
         raise TableError(f"--out {out} must end in .html (a page) or .md (a model card)")
-    if out is not None and not out.parent.is_dir():
-        raise TableError(f"the folder of --out {out} does not exist")
+    if out is not None:
+        check_out_file(out, source)
     model, facts = read_facts(source, max_bytes)
     for folder in made:
         facts = {**facts, **read_folder(folder)}

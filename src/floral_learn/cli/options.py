@@ -11,8 +11,20 @@ from typing import Any
 
 import typer
 
-from floral_learn.tables.table_error import TableError
+from floral_learn.tables import TableError
 
+# names of columns that hold who gave a label; such a column is a feature unless --group names it, and that is said
+SOURCES = (
+    "annotator",
+    "annotator_id",
+    "labeler",
+    "labeller",
+    "labeled_by",
+    "labelled_by",
+    "rater",
+    "worker",
+    "worker_id",
+)
 KINDS = ".csv, .tsv, .jsonl, .json of Label Studio (also .gz), .parquet, .xlsx"
 
 
@@ -36,7 +48,12 @@ class TableOptions:
         """The table behind `source`; `other` are further arguments of `read_table`, or other values of these."""
         from floral_learn.tables.tables import read_table
 
-        return read_table(source, **(self.roles() | {"skip_blank_labels": self.skip_blank} | other))
+        table = read_table(source, **(self.roles() | {"skip_blank_labels": self.skip_blank} | other))
+        names = [] if self.group is not None or table.features is None else list(table.features.columns)
+        for name in names:
+            if str(name).strip().lower() in SOURCES:
+                table.notes.append(f"{name} is taken for a feature; if it says who gave the label: --group {name}")
+        return table
 
     def roles(self) -> dict[str, Any]:
         """The arguments of `read_table` that say what the columns are."""
@@ -68,12 +85,12 @@ OPTIONS: dict[str, tuple[Any, Any]] = {
     "row_id": (str | None, typer.Option(None, "--id", help="column that names the rows; no feature")),
     "group": (
         str | None,
-        typer.Option(None, "--group", "--annotator", "-g", help="column that names who or what gave each label"),
+        typer.Option(None, "--group", "-g", help="column that names who or what gave each label"),
     ),
     "trusted": (str | None, typer.Option(None, "--trusted", help="column that marks labels known to be right")),
     "weight": (str | None, typer.Option(None, "--weight", help="column with the weight of each row")),
     "drop": (list[str], typer.Option([], "--drop", help="column to leave out (repeatable)")),
-    "skip_blank": (bool, typer.Option(False, "--skip-blank-labels", help="leave out rows without a label")),
+    "skip_blank": (bool, typer.Option(False, "--skip-blank", help="leave out rows without a label")),
     "sep": (str | None, typer.Option(None, help="separator of a text file (default: found in the header)")),
     "encoding": (
         str | None,
@@ -112,18 +129,26 @@ def with_table_options(*names: str) -> Callable[[Callable[..., None]], Callable[
 
 def check_same_kind(out: Path, source: Path) -> None:
     """Refuse a copy of a table under a name that says another kind than its own."""
-    from floral_learn.tables.table_files import table_suffix
+    from floral_learn.tables.source import table_suffix
 
     if table_suffix(out) != table_suffix(source):
         raise TableError(f"--out {out} must end in {table_suffix(source) or 'no extension'}, as {source} does")
 
 
-def check_model_path(out: Path) -> None:
-    """Refuse a model file whose name promises another format, or whose folder does not exist."""
-    if out.suffix.lower() != ".skops":
-        raise TableError(f"--out {out} must end in .skops: a model file is a skops archive, never a pickle")
+def check_out_file(out: Path, *inputs: Path) -> None:
+    """Refuse an output file in a folder that does not exist, or in the place of an input."""
     if not out.parent.is_dir():
         raise TableError(f"the folder of --out {out} does not exist")
+    if out.exists() and any(path.exists() and out.samefile(path) for path in inputs):
+        raise TableError(f"--out {out} is an input; inputs are never overwritten")
+
+
+def check_out_folder(out: Path) -> None:
+    """Refuse an output folder that is a file, or that lies in no folder."""
+    if out.exists() and not out.is_dir():
+        raise TableError(f"--out {out} is a file; name a folder for the results")
+    if not out.exists() and not out.parent.is_dir():
+        raise TableError(f"the folder {out.parent} of --out does not exist")
 
 
 def parse_budget(text: str, option: str = "--budget", n_rows: int | None = None) -> float | int:

@@ -1,4 +1,4 @@
-"""``floral poison``: write a copy of a data file with poisoned labels, and the list of flipped rows."""
+"""``floral poison``: a copy of a data file with poisoned labels or votes, and the list of flipped rows or of liars."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Any
 
 import typer
 
-from floral_learn.tables.table_error import TableError
+from floral_learn.tables import TableError
 
 from .failures import one_line
-from .options import KINDS, check_same_kind, parse_budget, with_table_options
+from .options import KINDS, check_out_file, check_same_kind, parse_budget, with_table_options
 from .say import say
 
 # The names of floral_learn.attacks.ATTACKS, which takes a second to import; a test compares them.
@@ -90,15 +90,14 @@ def poison(
     """
     started = time.perf_counter()
     if votes:
-        from .poison_votes import poison_vote_file
-
         poison_vote_file(source, out, columns, (task, worker), attack or "pair", budget, param, features, truth, seed)
         return
     attack = "farthest" if attack is None else attack
     from floral_learn.attacks import ATTACKS
     from floral_learn.files.file_sets import write_set
 
-    target_is_safe(source, out)
+    check_same_kind(out, source)
+    check_out_file(out, source)
     table = columns.read(source)
     labels: Any = table.labels
     settings = attack_settings(attack, param) | {
@@ -133,31 +132,18 @@ def poison(
     say(f"wrote {out} and {flips}")
 
 
-def target_is_safe(source: Path, out: Path) -> None:
-    """Refuse an output of another kind, in no folder, or over the input."""
-    check_same_kind(out, source)
-    if not out.parent.is_dir():
-        raise TableError(f"the folder of --out {out} does not exist")
-    if out.exists() and source.exists() and out.samefile(source):
-        raise TableError(f"--out {out} is the input itself; the input is never changed")
-
-
 def attack_settings(attack: str, params: list[str]) -> dict[str, Any]:
-    """Return the attack's own parameters from NAME=VALUE texts; values are JSON, or plain text."""
+    """Return the attack's own parameters from NAME=VALUE texts."""
     from floral_learn.attacks import ATTACKS
 
     if attack not in ATTACKS:
         raise TableError(f"--attack {attack!r} is unknown; choose one of {', '.join(ATTACKS)}")
     allowed = [field.name for field in fields(ATTACKS[attack]) if field.name not in _SHARED]
-    settings = {}
-    for text in params:
-        name, equals, value = text.partition("=")
-        if not equals or name not in allowed:
-            raise TableError(f"--param {text!r}: {attack} takes {', '.join(allowed) or 'no parameters'} as NAME=VALUE")
-        try:
-            settings[name] = json.loads(value)
-        except json.JSONDecodeError:
-            settings[name] = value
+    settings = parse_params(params)
+    if strange := [name for name in settings if name not in allowed]:
+        raise TableError(
+            f"--param {strange[0]!r}: {attack} takes {', '.join(allowed) or 'no parameters'} as NAME=VALUE"
+        )
     return settings
 
 
@@ -229,7 +215,7 @@ def make_surrogate(name: str, attack: str) -> Any:
 
 def flip_list(rows: Any, labels: Any, result: Any) -> bytes:
     """Return the flipped rows as CSV, the attack's first choice first; row numbers are those of the file."""
-    from floral_learn.tables.csv_cells import csv_bytes
+    from floral_learn.tables.cells import csv_bytes
 
     flipped = ((rows[index], labels[index], result.y[index], f"{result.scores[index]:.6g}") for index in result.indices)
     return csv_bytes(["row", "old_label", "new_label", "score"], flipped)
@@ -246,3 +232,84 @@ def progress_bar(attack: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(attack, total=None, visible=False)
         yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)
+
+
+def poison_vote_file(
+    source: Path,
+    out: Path,
+    columns: Any,
+    names: tuple[str, str],
+    attack: str,
+    budget: str,
+    params: list[str],
+    features: Path | None,
+    truth: Path | None,
+    seed: int,
+) -> None:
+    """Write OUT (only the column of votes differs) and OUT.liars.csv (whose votes the attacker had)."""
+    import numpy as np
+
+    from floral_learn.attacks.votes import poison_votes
+    from floral_learn.files.file_sets import write_set
+
+    from .crowd import read_features, read_gold_file, vote_frame
+
+    started = time.perf_counter()
+    check_same_kind(out, source)
+    check_out_file(out, source)
+    task, worker = names
+    parse_budget(budget)
+    table = columns.read(source, ids=task, groups=worker, text=(), drop=(), skip_blank_labels=True)
+    frame = vote_frame(table, source, task)
+    share = parse_budget(budget, n_rows=len(frame))
+    if isinstance(share, int):
+        share /= len(frame)
+    items, first = np.unique(frame["task"].to_numpy(dtype=str), return_index=True)
+    X = y = None
+    if features is not None:
+        described, _ = read_features(features, task, seed, columns)
+        X = _of(items, described, features)
+    if truth is not None:
+        known = read_gold_file(truth, task, columns)
+        if lost := [name for name in items.tolist() if name not in known]:
+            raise TableError(f"--truth {truth} has no label of {len(lost)} items, such as {lost[0]!r}")
+        y = np.array([known[name] for name in items.tolist()])
+    order = np.argsort(np.argsort(first))  # items in the order in which the file first names them
+    result = poison_votes(
+        frame, X, y, attack=attack, budget=float(share), informed=y is not None, order=order, random_state=seed,
+        **parse_params(params),
+    )  # fmt: skip
+    new = result.votes["label"].to_numpy()
+    changed = np.flatnonzero(new != frame["label"].to_numpy())
+    liars = out.with_name(out.name + ".liars.csv")
+    listed = "worker\n" + "".join(f"{json.dumps(str(name), ensure_ascii=False)}\n" for name in result.annotators)
+    write_set({liars: listed.encode(), out: table.relabelled(changed, new[changed])}, "floral poison")
+    seconds = time.perf_counter() - started
+    people = "1 person" if len(result.annotators) == 1 else f"{len(result.annotators)} people"
+    say(
+        f"{attack}: {people} with {result.share:.0%} of the {len(frame):,} votes; "
+        f"{result.changed:,} votes changed in {seconds:.1f} s"
+    )
+    say(f"wrote {out} and {liars}")
+
+
+def parse_params(texts: list[str]) -> dict[str, Any]:
+    """NAME=VALUE texts; values are JSON, or plain text."""
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise TableError(f"--param {text!r} must be NAME=VALUE")
+        try:
+            found[name] = json.loads(value)
+        except json.JSONDecodeError:
+            found[name] = value
+    return found
+
+
+def _of(items: Any, described: Any, path: Path) -> Any:
+    """Rows of the features in the order of `items`."""
+    missing = [name for name in items.tolist() if name not in described.index]
+    if missing:
+        raise TableError(f"{path} does not describe {len(missing)} items that have votes, such as {missing[0]!r}")
+    return described.loc[items].to_numpy()

@@ -7,8 +7,10 @@ from typing import Any
 
 import typer
 
+from floral_learn.tables import TableError
+
 from .failures import one_line
-from .options import KINDS, with_table_options
+from .options import KINDS, check_out_file, with_table_options
 from .say import say
 
 
@@ -29,12 +31,8 @@ def predict(
     from floral_learn import load
     from floral_learn.files.atomic_files import write_all
     from floral_learn.tables.encoder import TableEncoder
-    from floral_learn.tables.table_error import TableError
 
-    if not out.parent.is_dir():
-        raise TableError(f"the folder of --out {out} does not exist")
-    if out.exists() and any(path.exists() and out.samefile(path) for path in (source, model_file)):
-        raise TableError(f"--out {out} is an input; inputs are never overwritten")
+    check_out_file(out, source, model_file)
     model = load(model_file, max_bytes=max_bytes)
     encoder = getattr(model, "named_steps", {}).get("columns")
     if not isinstance(encoder, TableEncoder):
@@ -54,7 +52,7 @@ def predictions(model: Any, features: Any, ids: list[str] | None) -> bytes:
     """The CSV of predictions: row number from 0, id, class, and the decision values where the model has them."""
     import numpy as np
 
-    from floral_learn.tables.csv_cells import csv_bytes
+    from floral_learn.tables.cells import csv_bytes
 
     X = model.named_steps["columns"].transform(features)
     classifier = model.named_steps["classifier"]

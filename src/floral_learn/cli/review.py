@@ -70,6 +70,8 @@ def review(
         for note in [*table.notes, *encoder.notes_]:
             say(f"  {note}")
         if finish:
+            if not session.answered:
+                say("no answers are stored yet: the files have the labels as given")
             for file in session.write_files():
                 say(f"wrote {out / file['name']}: {file['about']}")
             return

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.tables.table_error import TableError
+from floral_learn.tables import TableError
 
+from .options import check_out_folder
 from .say import say
 
 TARGETS = ("label-studio",)
@@ -46,8 +47,7 @@ def review_tasks(source: Path, out: Path, columns: Any, seed: int | None) -> Non
     from floral_learn import LabelReview
     from floral_learn.files.file_sets import write_set
 
-    if not out.parent.is_dir() or (out.exists() and not out.is_dir()):
-        raise TableError(f"--out {out} must be a folder, or a new one in a folder that exists")
+    check_out_folder(out)
     table = columns.read(source).check_classes()
     encoder = columns.encoder()
     say(f"{len(table):,} rows, {len(table.classes)} classes")

@@ -10,8 +10,10 @@ from typing import Any
 
 import typer
 
+from floral_learn.tables import TableError
+
 from .failures import one_line
-from .options import KINDS, OPTIONS, check_model_path, parse_budget, with_table_options
+from .options import KINDS, OPTIONS, check_out_file, parse_budget, with_table_options
 from .say import say
 
 HELD_OUT, MOST_HELD_OUT, MOST_CHECK_ROWS = 0.2, 2_000, 4_000
@@ -42,11 +44,9 @@ def train(
 ) -> None:
     """Train a classifier on untrusted labels and save it as a model file for `floral predict`."""
     started = time.perf_counter()
-    from floral_learn.tables.table_error import TableError
-
-    check_model_path(out)
-    if out.exists() and source.exists() and out.samefile(source):
-        raise TableError(f"--out {out} is the data file itself; it is never overwritten")
+    if out.suffix.lower() != ".skops":
+        raise TableError(f"--out {out} must end in .skops: a model file is a skops archive, never a pickle")
+    check_out_file(out, source)
     say(f"reading {source}")
     share = None if budget is None else parse_budget(budget)
     classifier = make_classifier(method, penalty, gamma, share, seed)
@@ -54,7 +54,7 @@ def train(
 
     if cluster is not None:
         if columns.trusted or columns.weight or decisions or columns.group:
-            raise TableError("--trusted, --weight, --decisions and --annotator are for one machine; drop --cluster")
+            raise TableError("--trusted, --weight, --decisions and --group are for one machine; drop --cluster")
         from .cluster import fit_table_on_cluster
 
         model, note = fit_table_on_cluster(cluster, source, columns, classifier, seed)
@@ -108,7 +108,6 @@ def training_facts(source: Path, n: int, table: Any, checked: str) -> dict[str, 
 def make_classifier(method: str, penalty: float | None, gamma: str, budget: float | None, seed: int) -> Any:
     """The estimator behind a name, with those of the options that it has."""
     from floral_learn.baselines import DEFENSES, set_parts
-    from floral_learn.tables.table_error import TableError
 
     if method not in DEFENSES:
         raise TableError(f"--method {method!r} is unknown; choose one of {', '.join(DEFENSES)}")
@@ -156,8 +155,6 @@ def decided(table: Any, path: Path) -> Any:
 def row_arguments(table: Any, classifier: Any, method: str) -> dict[str, Any]:
     """What `fit` is told about each row; an option that the method cannot use is an error."""
     from sklearn.utils.validation import has_fit_parameter
-
-    from floral_learn.tables.table_error import TableError
 
     found = {"sample_weight": ("--weight", table.weights), "trusted": ("--trusted", table.trusted)}
     for name, (option, values) in found.items():

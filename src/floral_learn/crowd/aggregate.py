@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.base.shown import Shown
+from floral_learn.base import Shown
 from floral_learn.labels.votes import Votes, read_votes
 from floral_learn.tables.frames import is_frame, same_kind, without_columns
 from floral_learn.tables.rows import read_rows
 
 from . import annotators as people
+from .agreement import ERROR_RATE
 from .features import encode_items
 from .solve import Solution, solve
 
@@ -65,11 +66,10 @@ class VoteAggregation(Shown):
 
     @property
     def decided(self) -> np.ndarray:
-        """(n,) True where the label's probability is 0.75 or more and nobody contradicts it who may be right.
+        """(n,) True where the label's probability is 0.8 or more and nobody contradicts it who may be right.
 
-        False on every task where a reading and its mirror image, or two readings that contradict each other on most
-        tasks, explain the votes alike: which of them is right is not in the votes. `labels` and `probability` are
-        filled in all the same; known answers (`gold`) settle it.
+        False on every task where a reading and its mirror image explain the votes alike: which of them is right is not
+        in the votes. `labels` and `probability` are filled in all the same; known answers (`gold`) settle it.
         """
         return self.solution.decided
 
@@ -80,7 +80,7 @@ class VoteAggregation(Shown):
 
     @property
     def contested(self) -> np.ndarray:
-        """(n,) items on which the evidence has two readings that are nearly as likely: ask about these."""
+        """(n,) items on which the ways to read the votes say different things: ask about these."""
         return self.solution.contested
 
     @property
@@ -95,7 +95,7 @@ class VoteAggregation(Shown):
 
     @property
     def annotators(self) -> Any:
-        """Frame: votes, reliability with a 95 % interval, whether named and on what evidence, most frequent mistake."""
+        """Frame: votes, reliability with a 95 % interval, who is named or agrees with whom, and on what evidence."""
         return same_kind(self.people, self.like)
 
     @cached_property
@@ -209,6 +209,11 @@ def _notes(found: VoteAggregation) -> list[str]:
         notes.append(f"{without:,} tasks have no vote; their class comes from {source}.")
     if unseen := [str(c) for c, count in zip(votes.classes, votes.shares.sum(axis=0)) if count == 0]:
         notes.append(f"Nobody voted for {', '.join(unseen[:8])}.")
+    spelled: dict[str, list[str]] = {}
+    for name in map(str, votes.classes):
+        spelled.setdefault(" ".join(name.split()).casefold(), []).append(name)
+    if alike := [" and ".join(map(repr, names)) for names in spelled.values() if len(names) > 1]:
+        notes.append(f"Classes that differ in capitals or spaces only count as different ones: {', '.join(alike[:4])}.")
     share, limit = doubtful_share(found)
     if share > 0.6 * limit:
         notes.append(
@@ -227,7 +232,7 @@ def _notes(found: VoteAggregation) -> list[str]:
         )
         notes.append(f"{open_items:,} tasks are not decided: {why}")
     if contested := int(found.contested.sum()):
-        notes.append(f"Tasks with two labels that are nearly as likely: {contested:,}. They need another answer.")
+        notes.append(f"Tasks that can be read in two ways: {contested:,}. They need another answer.")
     return notes
 
 
@@ -239,7 +244,7 @@ def doubtful_share(found: VoteAggregation) -> tuple[float, float]:
     """
     votes = found.votes
     judged = people.judge(found.solution)
-    doubtful = judged.p_value < people.ERROR_RATE
+    doubtful = judged.p_value < ERROR_RATE
     sizes = votes.per_annotator
     honest = ~doubtful
     if not honest.any():

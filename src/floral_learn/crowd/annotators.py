@@ -2,10 +2,15 @@
 
 Naming somebody is a decision with an error rate. The question is whether a person's answers follow the truth less than
 those of a weak but honest person of the same crowd: one who knows the answer a fifth as often as the better half of the
-crowd does, and otherwise answers by the own habit. Its p-value is the probability that such a person agrees so rarely
-with labels that do not count the person's own votes. Named are those whom Benjamini and Hochberg's procedure (1995)
-finds at 5 %: where everybody is honest, somebody is named in at most one crowd of twenty; where some are not, at most
-one in twenty of the named is honest, on average. Where nobody can tell a reading from its mirror image, nobody is.
+crowd does, and otherwise guesses in a habitual way. It is asked of all answers, of the later half of them, and of the
+half on which the others are surest. The p-value is the probability that such a person agrees so rarely with labels that
+do not count the person's own votes, the smallest of the three times three (Bonferroni). Named are those whom Benjamini
+and Hochberg's procedure (1995) finds at 5 %: where everybody is honest, somebody is named in at most one crowd of
+twenty; where some are not, at most one in twenty of the named is honest, on average. Where nobody can tell a reading
+from its mirror image, nobody is.
+
+The other question is whether a person agrees with another one beyond what the tasks explain. That has a p-value of its
+own and names nobody: honest people agree, too, where the labels are wrong.
 """
 
 from __future__ import annotations
@@ -18,11 +23,12 @@ from scipy.stats import beta, binom
 
 from floral_learn.labels.votes import Votes
 
+from .agreement import benjamini_hochberg
+from .mirror import upper_half
 from .solve import Solution
 
-# Chosen so that people who know one answer in five are not named (benchmarks/crowd.py, simulated crowds and LabelMe).
+# Chosen so that people who know one answer in five are not named (benchmarks/crowd.py, choose and honest).
 WEAK = 0.2  # how often, compared with the better half of the crowd, a weak but honest person knows the answer
-ERROR_RATE = 0.05
 
 
 @dataclass(frozen=True)
@@ -32,10 +38,9 @@ class People:
     reliability: np.ndarray
     low: np.ndarray
     high: np.ndarray
-    agreed: np.ndarray  # answers that agree with the label that the others give
-    expected: np.ndarray  # how many a weak but honest person would have
     p_value: np.ndarray
     named: np.ndarray
+    evidence: list[str]  # in words, for those who are named
 
 
 def judge(solution: Solution, level: float = 0.95) -> People:
@@ -64,16 +69,45 @@ def judge(solution: Solution, level: float = 0.95) -> People:
         low = np.minimum(low, beta.ppf((1 - level) / 2, other + 0.5, n - other + 0.5))
         high = np.maximum(high, beta.ppf((1 + level) / 2, other + 0.5, n - other + 0.5))
     middle = (counted_in + counted_out) / 2
-    if len(votes.classes) < 2:
-        nobody = np.zeros(len(n), dtype=bool)
-        return People((middle + 0.5) / (n + 1), low, high, counted_in, counted_in, np.ones(len(n)), nobody)
-    label = without.argmax(axis=1)
-    agreed = per_person(votes.label == label)
-    expected = per_person(_weak_agreement(votes, solution, label))
-    # P(sum of Bernoulli(p_i) <= x) is at most that of a binomial with their mean (Hoeffding, 1956), x below the mean.
-    p_value = np.where(agreed < expected - 1, binom.cdf(np.floor(agreed), np.ceil(n), expected / n), 1.0)
+    p_value, evidence = _tests(votes, solution)
     named = benjamini_hochberg(p_value) if solution.settled else np.zeros(len(n), dtype=bool)
-    return People((middle + 0.5) / (n + 1), low, high, agreed, expected, p_value, named)
+    told = [text if who else "" for text, who in zip(evidence, named.tolist(), strict=True)]
+    return People((middle + 0.5) / (n + 1), low, high, p_value, named, told)
+
+
+def _tests(votes: Votes, solution: Solution) -> tuple[np.ndarray, list[str]]:
+    """(A,) p-values, and in words what each rests on."""
+    people = len(votes.annotators)
+    if len(votes.classes) < 2:
+        return np.ones(people), [""] * people
+    without = solution.leave_one_out
+    label = without.argmax(axis=1)
+    agrees, weak = votes.label == label, _weak_agreement(votes, solution, label)
+    sure = without[np.arange(len(votes)), label]
+    parts = {
+        "": np.ones(len(votes), dtype=bool),
+        ", the later half of their answers": upper_half(votes, np.arange(len(votes))),
+        ", the half of their answers on which the others are surest": upper_half(votes, sure),
+    }
+    p_values, words = [], []
+    for part, inside in parts.items():
+        n, agreed, expected = (
+            np.bincount(votes.annotator, votes.weight * inside * values, minlength=people)
+            for values in (1.0, agrees, weak)
+        )
+        # P(sum of Bernoulli(p_i) <= x) is at most that of a binomial with their mean (Hoeffding, 1956), x below it.
+        rate = expected / np.maximum(n, 1e-9)
+        p_values.append(np.where(agreed < expected - 1, binom.cdf(np.floor(agreed), np.ceil(n), rate), 1.0))
+        words.append(
+            [
+                f"agrees with the labels that the others give on {a:.0f} of {t:.0f} tasks{part}; a weak but honest "
+                f"person would on {e:.0f}"
+                for a, e, t in zip(agreed, expected, n, strict=True)
+            ]
+        )
+    first = np.argmin(p_values, axis=0)
+    p_value = np.minimum(len(p_values) * np.min(p_values, axis=0), 1.0)
+    return p_value, [f"{words[f][a]} (p = {p_value[a]:.1g})" for a, f in enumerate(first.tolist())]
 
 
 def _weak_agreement(votes: Votes, solution: Solution, label: np.ndarray) -> np.ndarray:
@@ -103,15 +137,6 @@ def _better_half(counts: np.ndarray) -> np.ndarray:
     return pool / pool.sum(axis=1, keepdims=True)
 
 
-def benjamini_hochberg(p_value: np.ndarray, rate: float = ERROR_RATE) -> np.ndarray:
-    """(A,) mask of the p-values p_(1) <= ... <= p_(r), r the largest rank with p_(r) <= rate * r / A."""
-    order = np.argsort(p_value, kind="stable")
-    below = p_value[order] <= rate * np.arange(1, len(order) + 1) / len(order)
-    found = np.zeros(len(order), dtype=bool)
-    found[order[: int(np.flatnonzero(below)[-1]) + 1 if below.any() else 0]] = True
-    return found
-
-
 def frame(solution: Solution, given: Votes) -> Any:
     """Everything about the annotators as a pandas DataFrame, least reliable first (by the interval's upper end)."""
     import pandas as pd
@@ -126,25 +151,26 @@ def frame(solution: Solution, given: Votes) -> Any:
             "high": people.high,
             "named": people.named,
             "p_value": people.p_value,
-            "evidence": _evidence(people, given),
+            "evidence": people.evidence,
+            "agrees_with": _partners(solution, given),
             "most_confused": _most_confused(solution.confusions.counts, given.classes),
         }
     )
     return found.sort_values(["high", "reliability"], kind="stable").reset_index(drop=True)
 
 
-def _evidence(people: People, given: Votes) -> list[str]:
-    """For those who are named: how often they agree with the others, how often a weak but honest person would."""
-    told = []
-    for number, named in enumerate(people.named.tolist()):
-        total = float(given.per_annotator[number])
-        told.append(
-            f"agrees with the labels that the others give on {people.agreed[number]:.0f} of {total:.0f} tasks; a "
-            f"weak but honest person would on {people.expected[number]:.0f} (p = {people.p_value[number]:.1g})"
-            if named
-            else ""
-        )
-    return told
+def _partners(solution: Solution, given: Votes) -> list[str]:
+    """With whom a person agrees beyond what the tasks explain, in words; empty for everybody else."""
+    pairs = solution.agreement
+    if pairs is None:
+        return [""] * len(given.annotators)
+    return [
+        f"{given.annotators[pairs.partner[a]]}: on {pairs.agreed[a]:.0f} of {pairs.tasks[a]:.0f} tasks; the tasks "
+        f"explain {pairs.expected[a]:.0f} (p = {pairs.p_value[a]:.1g})"
+        if found
+        else ""
+        for a, found in enumerate(pairs.found.tolist())
+    ]
 
 
 def _most_confused(counts: np.ndarray, classes: np.ndarray) -> list[str]:

@@ -15,8 +15,8 @@ from scipy.special import softmax
 from floral_learn.labels.votes import Votes
 
 from . import annotators as people
-from .confusion import left_out_guess
-from .em import State, run
+from .confusion import Confusions, estimate, left_out_guess
+from .readings import expected_counts, leave_out, read, shrunk_matrices
 from .solve import Solution
 
 _LEAST = 1e-6
@@ -27,7 +27,9 @@ class Authors:
     """What is known of the people behind n labels of K classes; see `judge_authors`."""
 
     votes: Votes
-    state: State
+    posterior: np.ndarray  # (n, K) of the truth, given the judge and the labels
+    confusions: Confusions
+    known: np.ndarray | None
 
     @property
     def log_ratio(self) -> np.ndarray:
@@ -35,9 +37,9 @@ class Authors:
 
         Zero for an author who is like everyone else, and for one of whom nothing but this label is known.
         """
-        votes, confusions = self.votes, self.state.confusions
+        votes, confusions = self.votes, self.confusions
         who, said = votes.annotator, votes.label
-        mine = self.state.posterior[votes.item]
+        mine = self.posterior[votes.item]
         own = np.maximum(confusions.counts[who, :, said] - mine, 0)
         rest = np.maximum(confusions.counts.sum(axis=2)[who] - mine, 0)
         s = confusions.strength
@@ -59,29 +61,9 @@ class Authors:
     def frame(self) -> Any:
         """DataFrame of the people, as `VoteAggregation.annotators`."""
         none = np.zeros(len(self.votes.items), dtype=bool)
-        state = self.state
-        solution = Solution(
-            self.votes,
-            state.posterior,
-            state.posterior,
-            state.confusions,
-            state.leave_one_out,
-            ~none,
-            none,
-            {},
-            state.trust,
-        )
+        without = leave_out(self.votes, self.posterior, self.confusions.matrix, 1.0, self.known)
+        solution = Solution(self.votes, self.posterior, self.posterior, self.confusions, without, ~none, none, 0.0)
         return people.frame(solution, self.votes)
-
-
-class _Judge:
-    """Stands where the EM's classifier does, and always says the same."""
-
-    def __init__(self, log_probability: np.ndarray) -> None:
-        self.said = log_probability
-
-    def log_probability(self, target: np.ndarray, likelihood: np.ndarray | None = None) -> np.ndarray:
-        return self.said
 
 
 def judge_authors(
@@ -115,6 +97,6 @@ def judge_authors(
     names, numbers = np.unique(groups, return_inverse=True)
     n, k = probabilities.shape
     votes = Votes(np.arange(n), numbers, labels, np.ones(n), np.arange(n), names, np.arange(k))
-    log_probability = np.log(np.maximum(probabilities, _LEAST))
-    state = run(votes, probabilities, _Judge(log_probability), gold=known, rng=np.random.default_rng(0))
-    return Authors(votes, state)
+    opinion = np.log(np.maximum(probabilities, _LEAST))
+    posterior = read(votes, shrunk_matrices, probabilities, gold=known, opinion=opinion)
+    return Authors(votes, posterior, estimate(expected_counts(votes, posterior)), known)

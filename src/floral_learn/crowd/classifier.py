@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from floral_learn.base.whole_fit import whole_fit
+from floral_learn.base.estimator import Estimator, whole_fit
 from floral_learn.labels.votes import read_votes
 from floral_learn.tables.frames import is_frame, without_columns
 from floral_learn.tables.rows import explain_refusal, read_rows, take_rows
@@ -21,12 +21,11 @@ from .solve import solve
 _SURE = 0.02  # classes less probable than this are not learned from
 
 
-class CrowdClassifier(ClassifierMixin, BaseEstimator):
+class CrowdClassifier(ClassifierMixin, Estimator):
     """Learn from votes of people who may be careless or may lie, alone or together.
 
     The labels behind the votes and the people's confusion matrices are found together, by an EM whose classifier never
-    judges an item it learned from; people who agree more than the truth explains count once. A model is then fitted on
-    the soft labels.
+    judges an item it learned from. A model is then fitted on the soft labels.
 
     Parameters
     ----------
@@ -46,7 +45,7 @@ class CrowdClassifier(ClassifierMixin, BaseEstimator):
         False where two groups of people contradict each other and neither clearly outvotes the other: these labels are
         not to be relied on, and `gold` answers settle them.
     contested_ : array (n,) of bool
-        Items with two readings that are nearly as likely.
+        Items on which ways to read the votes say different things.
     annotators_ : DataFrame
         Per annotator: votes, reliability with interval, whether named and on what evidence, most frequent mistake.
     confusions_ : array (A, K, K)

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import betaln, expit, gammaln, logit
 
 STRENGTHS = 2.0 ** np.arange(7)  # of both priors, in votes
-_LEAST = 0.01
+_LEAST = 1e-3
 
 
 @dataclass(frozen=True)

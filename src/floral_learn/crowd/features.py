@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp
 
+PENALTY = 10.0  # chosen on LabelMe and simulated crowds over digits, wine, breast cancer (benchmarks/crowd.py, choose)
+# Usual numbers, which no script chose:
 MOST_COMPONENTS = 50  # as many numbers per item as the classifier reads
-MOST_ROWS = 10_000  # a model of this size learns nothing more from further rows
-LANDMARKS = 150
-LEAST_SMOOTH = 200  # items from which a smooth model is tried beside the linear one
-FOLDS = 5
-PENALTY = 10.0  # chosen on simulated crowds over digits, wine and breast cancer
+LANDMARKS = 150  # of the smooth model, which is tried beside the linear one where there are more items
+FOLDS = 5  # of items, and of votes that are hidden
+MOST_ROWS = 10_000  # for speed: a model of this size learns nothing more from further rows
 
 
 def encode_items(X: Any, rng: np.random.Generator) -> list[np.ndarray]:
@@ -26,7 +26,7 @@ def encode_items(X: Any, rng: np.random.Generator) -> list[np.ndarray]:
     Z = make_pipeline(*linear_steps(X.shape, sp.issparse(X), seed)).fit_transform(X)
     Z = np.ascontiguousarray(Z, dtype=np.float64)
     Z /= max(float(np.sqrt(Z.var(axis=0).mean())), 1e-12)  # one penalty for all data: columns of variance 1 on average
-    return [Z, _smooth(Z, seed)] if len(Z) >= LEAST_SMOOTH else [Z]
+    return [Z, _smooth(Z, seed)] if len(Z) > LANDMARKS else [Z]
 
 
 def linear_steps(shape: tuple[int, ...], sparse: bool, seed: int) -> list[Any]:
@@ -82,13 +82,6 @@ def softmax_regression(
     first = np.zeros((d + 1, k)) if start is None else start
     found = minimize(loss, first.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": iterations, "ftol": 1e-6})
     return found.x.reshape(d + 1, k)
-
-
-class Opinion(Protocol):
-    """Whatever says log p(class | item) without having seen the item's own votes."""
-
-    def log_probability(self, target: np.ndarray, likelihood: np.ndarray | None = None) -> np.ndarray:
-        """(n, K), after learning from soft labels `target` if it learns."""
 
 
 @dataclass

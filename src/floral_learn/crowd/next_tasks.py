@@ -9,7 +9,8 @@ import numpy as np
 from floral_learn.tables.frames import same_kind
 
 from .aggregate import VoteAggregation
-from .annotators import ERROR_RATE, judge
+from .agreement import ERROR_RATE
+from .annotators import judge
 
 
 def next_tasks(found: VoteAggregation, n: int = 10, *, annotators: Any = None) -> Any:

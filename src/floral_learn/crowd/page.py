@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
-from floral_learn.base.extras import install_line
+from floral_learn.files.pages import render_page
 
 from .aggregate import VoteAggregation
 from .next_tasks import next_tasks
@@ -19,30 +18,23 @@ WIDE = 0.35  # a range this wide says nothing
 
 def remark(row: Any) -> str:
     """What to say about a person: the evidence where somebody is named, nothing about a failing otherwise."""
+    said = []
     if row.named:
-        return "named: " + row.evidence + (f"; most often {row.most_confused}" if row.most_confused else "")
-    return "the range is too wide to say" if row.high - row.low > WIDE else ""
+        said.append("named: " + row.evidence + (f"; most often {row.most_confused}" if row.most_confused else ""))
+    if row.agrees_with:
+        said.append(f"agrees with {row.agrees_with}")
+    if not said and row.high - row.low > WIDE:
+        said.append("the range is too wide to say")
+    return "; ".join(said)
 
 
 def render(found: VoteAggregation, *, title: str = "Votes") -> str:
     """Return the page for `found`."""
-    try:
-        from jinja2 import Environment
-        from markupsafe import Markup
-    except ImportError as error:
-        raise ImportError(f"the page needs jinja2: {install_line('cli')}") from error
-    from floral_learn import __version__
-
-    here = files("floral_learn.crowd").joinpath("templates")
-    template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
-        here.joinpath("page.html").read_text(encoding="utf-8")
-    )
     votes, frame = found.votes, found.people
     expected = float(found.probability.max(axis=1).sum())
-    return template.render(
+    return render_page(
+        "crowd",
         title=title,
-        css=Markup(here.joinpath("page.css").read_text(encoding="utf-8")),  # ours, not the data's
-        version=__version__,
         n_items=f"{len(votes.items):,}",
         n_votes=f"{len(votes):,}",
         n_people=f"{len(votes.annotators):,}",

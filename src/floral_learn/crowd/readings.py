@@ -25,12 +25,7 @@ from floral_learn.labels.votes import Votes
 from .confusion import estimate
 from .features import FOLDS
 
-TEMPERATURES = (1.0, 0.7, 0.5, 0.35)  # scales of a reading's log-probabilities: people share mistakes
-# Weight of a reading: exp(SHARPNESS * mean log-probability of hidden votes). Three lets a reading that is plainly worse
-# go and averages those that are close (of 0, 2, 3, 5, 10; on LabelMe, rte, digits and breast cancer, 0 and 20 % liars).
-SHARPNESS = 3.0
-_BORROWED = 4.0  # votes that the pool lends to a person when a hidden vote is foretold
-_UNSEEN = 5.0  # log-odds against a class that nobody voted for
+TEMPERATURES = (1.0, 0.7, 0.5, 0.35)  # scales of a reading's log-probabilities, of which hidden votes choose one
 
 Step = Callable[[np.ndarray, np.ndarray | None], np.ndarray]
 
@@ -122,22 +117,20 @@ def read(
     *,
     gold: np.ndarray | None = None,
     opinion: np.ndarray | None = None,
-    trust: float = 1.0,
     rounds: int = 50,
     tolerance: float = 1e-3,
 ) -> np.ndarray:
     """Posterior (n, K) of the truth by EM from `start` (n, K).
 
     `opinion` (n, K) is what features say, as log-probabilities; without it the shares of the classes stand there.
-    `trust` scales the votes' log-probabilities.
     """
     posterior, matrix = fix_known(start, gold), None
     unseen = np.bincount(votes.label, minlength=len(votes.classes)) == 0  # free to explain whatever fits nothing else
     for _ in range(rounds):
         matrix = step(expected_counts(votes, posterior), matrix)
-        total = trust * (votes.by_item @ log_likelihood(votes, matrix))
+        total = votes.by_item @ log_likelihood(votes, matrix)
         total += class_shares(posterior) if opinion is None else opinion
-        total[:, unseen] -= _UNSEEN
+        total[:, unseen] = -np.inf
         new = fix_known(softmax(total, axis=1), gold)
         change = float(np.abs(new - posterior).max(axis=1).mean())
         posterior = new
@@ -184,11 +177,7 @@ def hide_votes(votes: Votes, rng: np.random.Generator, times: int = 2) -> list[t
 
 def foretell(votes: Votes, hidden: np.ndarray, rest: Votes, posterior: np.ndarray) -> np.ndarray:
     """Log-probability of the `hidden` votes, by matrices that the `rest` and its `posterior` give."""
-    counts = expected_counts(rest, posterior)
-    pool = counts.sum(axis=0) + 0.5
-    pool /= pool.sum(axis=1, keepdims=True)
-    matrix = counts + _BORROWED * pool
-    matrix /= matrix.sum(axis=2, keepdims=True)
+    matrix = estimate(expected_counts(rest, posterior)).matrix
     said = matrix[votes.annotator[hidden], :, votes.label[hidden]]
     return np.log(np.maximum((posterior[votes.item[hidden]] * said).sum(axis=1), 1e-9))
 
@@ -217,8 +206,8 @@ def judge_reading(
 
 
 def average(readings: list[Reading]) -> Reading:
-    """The mean of several readings, each weighed by how well it foretells hidden votes."""
-    weight = softmax(SHARPNESS * np.array([reading.score for reading in readings]))
+    """The mean of several readings; the weight of each is the geometric mean of its probabilities of hidden votes."""
+    weight = softmax([reading.score for reading in readings])
     posterior = sum(w * reading.posterior for w, reading in zip(weight, readings, strict=True))
     score, temperature = (
         float(np.dot(weight, [getattr(reading, name) for reading in readings])) for name in ("score", "temperature")

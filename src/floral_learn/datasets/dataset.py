@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.base.shown import Shown
+from floral_learn.base import Shown
 
 
 @dataclass(frozen=True, repr=False)

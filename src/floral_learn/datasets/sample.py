@@ -11,7 +11,7 @@ import numpy as np
 
 from floral_learn.base.validation import generator
 from floral_learn.files.atomic_files import write_atomically
-from floral_learn.tables.csv_cells import csv_bytes
+from floral_learn.tables.cells import csv_bytes
 
 CLASSES = ("good", "rework", "scrap")
 WORKERS = ("ana", "ben", "chen", "dia", "eli")

@@ -1,14 +1,15 @@
 """Files written whole or not at all, and model files that are read with limits."""
 
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
+
+from floral_learn.base import on_first_use
+
+if TYPE_CHECKING:  # type checkers and editors do not follow names that load on first use
+    from .model_archive import ModelFileError as ModelFileError
+    from .persistence import load as load
+    from .persistence import save as save
 
 # public name -> module of this room; loaded on first use
 _PUBLIC = {"save": "persistence", "load": "persistence", "ModelFileError": "model_archive"}
 __all__ = list(_PUBLIC)
-
-
-def __getattr__(name: str) -> Any:
-    if name in _PUBLIC:
-        return getattr(import_module(f"{__name__}.{_PUBLIC[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = on_first_use(__name__, _PUBLIC)

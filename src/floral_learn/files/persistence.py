@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,6 @@ from sklearn.base import BaseEstimator
 
 import floral_learn
 from floral_learn.files.atomic_files import write_atomically
-from floral_learn.files.light_skops import import_skops
 from floral_learn.files.loaded_parts import allowed_sklearn, check_loaded
 from floral_learn.files.model_archive import (
     MAX_BYTES,
@@ -126,7 +126,7 @@ def _warn_of_refusal(payload: bytes) -> None:
         warnings.warn(f"load will refuse this file unless it is told max_bytes={size}", UserWarning, stacklevel=4)
 
 
-def load(path: str | os.PathLike[str], trusted: Sequence[str] = (), *, max_bytes: int = MAX_BYTES) -> Any:
+def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = (), max_bytes: int = MAX_BYTES) -> Any:
     """Read a model that `save` wrote; a file from a stranger can be wrong, but runs no code and takes bounded memory.
 
     Parameters
@@ -271,3 +271,21 @@ def _refuse_callables(model: Any) -> None:
                 "module is a network of your own, which a model file cannot hold: save head_ with this function and "
                 "the module's state_dict() with torch or safetensors"
             )
+
+
+# skops lists every estimator of scikit-learn. The search walks through all its packages, these bridges among them, and
+# importing a bridge imports what is behind it: two seconds of every `floral train` and `floral predict`.
+_BRIDGES = ("sklearn.externals.array_api_compat.torch", "sklearn.externals.array_api_compat.dask")
+
+
+def import_skops() -> Any:
+    """``skops.io``, imported without scikit-learn's bridges to torch and dask unless these are there already."""
+    hidden = [] if "skops.io" in sys.modules else [name for name in _BRIDGES if name not in sys.modules]
+    for name in hidden:
+        sys.modules[name] = None  # type: ignore[assignment]  # cannot be imported, so the search passes over it
+    try:
+        import skops.io
+    finally:
+        for name in hidden:
+            sys.modules.pop(name, None)
+    return skops.io

@@ -1,21 +1,25 @@
 """FloralClassifier: settings, inputs (arrays, files, tensors, dask), the game's problem, the fitted model."""
 
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
+
+from floral_learn.base import on_first_use
+
+if TYPE_CHECKING:  # type checkers and editors do not follow names that load on first use
+    from .checkpoint import Checkpoint as Checkpoint
+    from .checkpoint import resume as resume
+    from .classifier import FloralClassifier as FloralClassifier
+    from .history_display import HistoryDisplay as HistoryDisplay
+    from .paper import PaperFloralClassifier as PaperFloralClassifier
+    from .settings import Engine as Engine
 
 # public name -> module of this room; loaded on first use
 _PUBLIC = {
     "FloralClassifier": "classifier",
     "PaperFloralClassifier": "paper",
-    "Engine": "engine",
+    "Engine": "settings",
     "HistoryDisplay": "history_display",
     "Checkpoint": "checkpoint",
     "resume": "checkpoint",
 }
 __all__ = list(_PUBLIC)
-
-
-def __getattr__(name: str) -> Any:
-    if name in _PUBLIC:
-        return getattr(import_module(f"{__name__}.{_PUBLIC[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = on_first_use(__name__, _PUBLIC)

@@ -54,7 +54,7 @@ class Checkpoint:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], every: int = 50, seconds: float = 60.0, overwrite: bool = False
+        self, path: str | os.PathLike[str], *, every: int = 50, seconds: float = 60.0, overwrite: bool = False
     ) -> None:
         if every < 1:
             raise ValueError(f"every={every!r} must be at least 1")
@@ -118,13 +118,13 @@ class Checkpoint:
 
 
 def resume(
-    path: str | os.PathLike[str], every: int = 50, seconds: float = 60.0, *, max_bytes: int = MAX_BYTES
+    path: str | os.PathLike[str], *, every: int = 50, seconds: float = 60.0, max_bytes: int = MAX_BYTES
 ) -> GameClassifier:
     """Continue the fit that a `Checkpoint` saved in the folder `path`, to its end.
 
     The result has the same bits as a fit that was never interrupted (on the same machine and number of threads; with
-    three or more classes, and on a GPU, the same flips and duals, and biases equal to rounding). The
-    checkpoint goes on being written, so that a resumed fit can be killed and resumed again; a fit that had ended is
+    three or more classes, more than 4,096 rows, or on a GPU, the same flips and duals, and biases equal to rounding).
+    The checkpoint goes on being written, so that a resumed fit can be killed and resumed again; a fit that had ended is
     returned as it is.
 
     Parameters
@@ -162,7 +162,7 @@ def resume(
     path = Path(path)
     record, arrays = _read_record(path, max_bytes), _read_state(path, max_bytes)
     estimator: GameClassifier = record["estimator"]
-    estimator.set_callbacks(Checkpoint(path, every, seconds))
+    estimator.set_callbacks(Checkpoint(path, every=every, seconds=seconds))
     estimator._resumed_from, estimator._resumed_id = path, record["id"]
     try:
         state = None

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from floral_learn.base.callbacks import CallbackSupportMixin, RoundLog, with_callbacks
+from floral_learn.base.estimator import Estimator
 from floral_learn.base.extras import install_line
 from floral_learn.base.validation import generator
-from floral_learn.floral.engine import Engine
 from floral_learn.floral.fitting import (
     Problem,
     RunningFit,
@@ -27,11 +27,21 @@ from floral_learn.floral.fitting import (
     play_problem,
     warn_if_unsettled,
 )
-from floral_learn.floral.inputs import backend_of, is_blocks, is_dask, open_query, read_query, read_training
+from floral_learn.floral.inputs import (
+    as_host,
+    backend_of,
+    beside,
+    is_blocks,
+    is_dask,
+    like,
+    open_query,
+    read_query,
+    read_training,
+)
 from floral_learn.floral.label_reasons import margins, predicted, reason_texts
-from floral_learn.floral.settings import Settings
-from floral_learn.floral.tensor_input import as_host, like
+from floral_learn.floral.settings import Engine, Settings
 from floral_learn.game.kernels import KERNELS
+from floral_learn.game.model import FittedModel, TrainingRecord
 from floral_learn.game.state import GameState
 from floral_learn.game.threads import threads_for_rows
 
@@ -60,12 +70,17 @@ SHARED_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
-class GameClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class GameClassifier(CallbackSupportMixin, ClassifierMixin, Estimator):
     """What classifiers that play the game share: everything but their parameters."""
 
-    kernel: Any
+    kernel: str | Callable[..., Any]
     engine: Engine | None
     n_rounds: int
+    # Of a fit that has ended.
+    classes_: np.ndarray
+    n_features_in_: int
+    model_: FittedModel
+    record_: TrainingRecord
 
     def _settings(self) -> Settings:
         """All parameters, for a fit."""
@@ -92,11 +107,16 @@ class GameClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return super().set_params(**params)
 
     def __sklearn_tags__(self) -> Any:
-        """Sparse rows are welcome; a precomputed kernel is pairwise."""
+        """Sparse rows are welcome, and tensors but for kernels that need numpy; a precomputed kernel is pairwise."""
         tags = super().__sklearn_tags__()
+        tags.array_api_support = self.kernel != "precomputed" and not callable(self.kernel)
         tags.input_tags.sparse = self.kernel != "precomputed" and not callable(self.kernel)
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a file holds: fitted tensors as arrays, so that a model can be read where there is no torch."""
+        return {name: as_host(value) for name, value in super().__getstate__().items()}
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, trusted: Any = None) -> Self:
         """Play the game on rows `X` with untrusted labels `y`.
@@ -142,7 +162,7 @@ class GameClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             with self._watched(running, problem, log) as callback:
                 result = play_problem(problem, state, callback)
             warn_if_unsettled(problem, result)
-            return self._become(fitted_attributes(problem, result.state, result))
+            return self._become(beside(fitted_attributes(problem, result.state, result), X))
 
     _resume = with_callbacks(_fit)
     _validated_fit = with_callbacks(_fit_context(prefer_skip_nested_validation=True)(_fit))
@@ -290,19 +310,19 @@ class GameClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         record = self.record_
         scores, labels = record.scores, record.labels
         # Here and not above: who only trains does not wait for the judges and the readers of tables.
-        from floral_learn.labels.calibration import calibrate
         from floral_learn.labels.evidence import judge_labels
-        from floral_learn.labels.flagging import flag_labels
+        from floral_learn.labels.flagging import gain_over_shares, is_informative
+        from floral_learn.labels.noise import calibrate
 
         margin = margins(scores, labels)
         if X is None:
             by_class = np.hstack([-scores, scores]) if scores.shape[1] == 1 else scores
-            found, named = flag_labels(calibrate(by_class, labels), labels), predicted(scores)
-            # Without its own term a row's margin leans against its label: ask for more than one in four.
-            flagged = found.flagged & (margin < 0) & ((found.wrong_probability > 0.5) | (not found.scattered))
+            known = is_informative(*gain_over_shares(calibrate(by_class, labels), labels))
+            named, negative = predicted(scores), margin[margin < 0]
+            flagged = (margin < np.median(negative)) & known if len(negative) else np.zeros(len(margin), dtype=bool)
             score = 0.5 * (flagged + expit(-margin))
         else:
-            evidence = judge_labels(X, self.classes_[labels], random_state=0)
+            evidence = judge_labels(as_host(X), self.classes_[labels], random_state=0)
             found, named = evidence.flags(), evidence.probability.argmax(axis=1)
             score, flagged = found.score, found.flagged
             if not found.informative:  # the margins still rank; below a half, since nothing is flagged
@@ -353,10 +373,11 @@ class FloralClassifier(GameClassifier):
         T, the most rounds to be played.
     tol : float or None, default=3e-4
         End the game once the mean squared change per round of the averaged decision values on the training rows, from
-        one look to the next (after 48, 64, 96, 128, ... rounds), is at most `tol`; 0.0003 is reached after some 64 to
-        192 rounds. None plays `n_rounds` rounds. A ConvergenceWarning says that the rounds were over while the model
-        still moved by more than ten times `tol`. With the attacker off there is no game to settle: the SVM is solved,
-        in at most `n_rounds` accelerated steps, to a KKT residual of 0.0003 (a warning: above 0.01).
+        one look to the next (after 24, 32, 48, 64, 96, ... rounds), is at most `tol` (before round 64, a third of it);
+        0.0003 is reached after some 32 to 192 rounds. None plays `n_rounds` rounds. A ConvergenceWarning says that the
+        rounds were over while the model still moved by more than ten times `tol`. With the attacker off there is no
+        game to settle: the SVM is solved, in at most `n_rounds` accelerated steps, to a KKT residual of 0.0003 (a
+        warning: above 0.01).
     learning_rate : "auto" or float, default="auto"
         Step size eta. "auto" is 1.5 / lambda_max of the centred Gram matrix (1 / lambda_max with the attacker off);
         2 / lambda_max is the largest step that is stable as long as the labels stay those of the last round.

@@ -13,14 +13,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
-from floral_learn.base.classifier_input import LARGEST, LARGEST_SINGLE, check_scale
+from floral_learn.base.estimator import LARGEST, LARGEST_SINGLE, check_scale
 from floral_learn.base.validation import check_decay, check_trusted
 from floral_learn.floral.budgets import Budget, resolve_budget
-from floral_learn.floral.inputs import TrainingInput
+from floral_learn.floral.inputs import TrainingInput, as_host, check_callable, check_precomputed
 from floral_learn.floral.label_reasons import without_own
-from floral_learn.floral.precomputed import check_callable, check_precomputed
 from floral_learn.floral.settings import Settings
-from floral_learn.floral.tensor_input import as_host
 from floral_learn.game.accelerated import minimise
 from floral_learn.game.arrays import Array
 from floral_learn.game.attackers import NoAttack

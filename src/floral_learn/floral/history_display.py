@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from floral_learn.base.extras import install_line
+from floral_learn.base.extras import drawing_axis
 
 _LABELS = {
     "objective": "dual objective",
@@ -64,12 +64,7 @@ class HistoryDisplay:
 
     def plot(self, ax: Any = None) -> HistoryDisplay:
         """Draw on `ax`, or on a new figure."""
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError as error:
-            raise ImportError(f"plotting needs matplotlib: {install_line('plot')}") from error
-        if ax is None:
-            _, ax = plt.subplots(layout="constrained")
+        ax = drawing_axis(ax)
         rounds = np.arange(1, len(self.values) + 1)
         self.lines_ = [ax.plot(rounds, column, label=name)[0] for column, name in zip(self.values.T, self.labels)]
         ax.set(xlabel="round", ylabel=_LABELS[self.quantity])

@@ -11,19 +11,86 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from floral_learn.base.validation import encode_labels, refuse_several_labels
 from floral_learn.floral.row_files import open_rows, read_column
 from floral_learn.floral.settings import Settings
-from floral_learn.floral.tensor_input import as_host, check_query_tensor, check_training_tensor
 from floral_learn.game.arrays import NumpyBackend, backend_for, is_tensor
 from floral_learn.game.choose_gram import DENSE_ROWS
+from floral_learn.game.gram import DenseGram
 from floral_learn.game.row_blocks import RowBlocks
+
+if TYPE_CHECKING:
+    from floral_learn.floral.classifier import GameClassifier
+
+
+def as_host(x: Any) -> Any:
+    """Labels, weights and masks go to main memory; anything that is not a tensor is returned as it is."""
+    if not is_tensor(x):
+        return x
+    x = x.detach().cpu()
+    return (x.float() if x.dtype.is_floating_point and x.itemsize < 4 else x).numpy()  # numpy has no bfloat16
+
+
+def check_training_tensor(X: Any, y: Any) -> tuple[Any, np.ndarray]:
+    """`X` and `y` with scikit-learn's checks, made on the device."""
+    X = _checked(X)
+    y = np.asarray(as_host(y))
+    if y.ndim != 1 or len(y) != len(X):
+        raise ValueError(f"X has {len(X):,} rows and y has shape {y.shape}; y needs one label per row")
+    if len(X) < 2:
+        raise ValueError(f"Found array with {len(X)} sample(s) while a minimum of 2 is required")
+    return X, y
+
+
+def check_query_tensor(X: Any, n_features: int) -> Any:
+    """Rows to predict, checked on their device."""
+    X = _checked(X)
+    if X.shape[1] != n_features:
+        raise ValueError(f"X has {X.shape[1]} features, but the model expects {n_features} features as input")
+    return X
+
+
+def _checked(X: Any) -> Any:
+    import torch
+
+    if X.ndim != 2:
+        raise ValueError(f"Expected a tensor of shape (rows, features), got shape {tuple(X.shape)}")
+    if min(X.shape) == 0:
+        raise ValueError(f"Found a tensor of shape {tuple(X.shape)}; at least one row and one feature are required")
+    if X.is_complex():
+        raise ValueError(f"X has dtype {X.dtype}; use a tensor of real numbers")
+    X = X.detach()
+    if X.dtype not in (torch.float32, torch.float64):  # half precision loses nothing in float32, large integers would
+        X = X.to(torch.float32 if X.dtype.is_floating_point else torch.float64)
+    if not bool(torch.isfinite(X).all()):
+        raise ValueError("Input X contains NaN or infinity")
+    return X
+
+
+def beside(fitted: dict[str, Any], X: Any) -> dict[str, Any]:
+    """Fitted arrays as tensors beside `X`, where that is one and scikit-learn was told to dispatch by array API.
+
+    Classes stay as they are, since they may be words.
+    """
+    if not is_tensor(X) or not get_config()["array_api_dispatch"]:
+        return fitted
+    return {k: like(v, X) if isinstance(v, np.ndarray) and k != "classes_" else v for k, v in fitted.items()}
+
+
+def like(values: np.ndarray, X: Any) -> Any:
+    """`values` as a tensor beside `X` where that is one and the values are numbers."""
+    if not is_tensor(X) or values.dtype.kind not in "biuf":
+        return values
+    import torch
+
+    return torch.as_tensor(values, device=X.device)
 
 
 @dataclass(frozen=True)
@@ -92,7 +159,7 @@ def read_training(clf: BaseEstimator, settings: Settings, X: Any, y: Any) -> Tra
     return TrainingInput(X, y, labels, classes, int(X.shape[1]), names, backend_of(settings, X))
 
 
-def read_query(clf: Any, settings: Settings, X: Any) -> Any:
+def read_query(clf: GameClassifier, settings: Settings, X: Any) -> Any:
     """Rows for ``clf.predict(X)`` that fit in memory."""
     if stays_on_device(settings, X):
         return check_query_tensor(X, clf.n_features_in_)
@@ -127,7 +194,7 @@ def _not_numbers(X: Any) -> Any:
     return None
 
 
-def open_query(clf: Any, X: Any) -> RowBlocks:
+def open_query(clf: GameClassifier, X: Any) -> RowBlocks:
     """The rows to predict, as blocks; columns of a Parquet file are those of the fit, by name."""
     names = getattr(clf, "feature_names_in_", None)
     rows = open_rows(X, columns=None if names is None else list(names))
@@ -155,3 +222,38 @@ def _open_training(settings: Settings, X: Any, y: Any) -> tuple[RowBlocks, np.nd
     if len(rows) < 2:
         raise ValueError(f"Found array with {len(rows)} sample(s) while a minimum of 2 is required")
     return rows, labels, None if rows.names is None else np.array(rows.names, dtype=object)
+
+
+def check_callable(kernel: Any, rows: np.ndarray) -> None:
+    """Refuse a function that is not a kernel on a first few rows: not symmetric, or not finite."""
+    values = np.asarray(kernel(rows[:64], rows[:64]), dtype=float)
+    if values.shape != (len(rows[:64]),) * 2:
+        raise ValueError(f"the kernel callable returned shape {values.shape} for {len(rows[:64])} and as many rows")
+    if not np.isfinite(values).all():
+        raise ValueError("the kernel callable returned values that are not finite")
+    if not np.allclose(values, values.T, rtol=0, atol=1e-6 * (np.abs(values).max() or 1.0)):
+        raise ValueError("the kernel callable is not symmetric: kernel(A, A) differs from its transpose")
+
+
+def check_precomputed(K: np.ndarray) -> None:
+    """Refuse a matrix that is no Gram matrix: not square, not symmetric, or with a negative eigenvalue."""
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(f"a precomputed kernel must be a square matrix for fit; got shape {K.shape}")
+    n, tile = len(K), 512
+    scale = max(abs(float(K.max())), abs(float(K.min()))) or 1.0
+    for start in range(0, n, tile):  # tile by tile: the transpose of a large matrix does not fit in a cache
+        stop = start + tile
+        if np.abs(K[start:stop, start:] - K[start:, start:stop].T).max() > 1e-6 * scale:
+            raise ValueError("the precomputed kernel is not symmetric")
+    tolerance = 1e-6 * max(float(np.trace(K)), scale)
+    if n <= 4000:
+        try:
+            np.linalg.cholesky(K.astype(float) + tolerance * np.eye(n))
+            return
+        except np.linalg.LinAlgError:
+            lowest = float(np.linalg.eigvalsh(K)[0])
+    else:
+        # A negative estimate proves the point; a matrix of this size is not factorised only to be checked.
+        lowest = DenseGram(np.ascontiguousarray(K)).eigenvalue("SA", steps=5, tol=1e-3)
+    if lowest < -tolerance:
+        raise ValueError(f"the precomputed kernel is not positive semi-definite: it has an eigenvalue of {lowest:.3g}")

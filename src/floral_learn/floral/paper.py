@@ -9,8 +9,7 @@ from typing import Any
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from floral_learn.floral.classifier import SHARED_CONSTRAINTS, GameClassifier
-from floral_learn.floral.engine import Engine
-from floral_learn.floral.settings import Settings
+from floral_learn.floral.settings import Engine, Settings
 from floral_learn.game.projections import PROJECTIONS
 
 

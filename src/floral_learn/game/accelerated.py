@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from floral_learn.game.arrays import outer
 from floral_learn.game.dual import gradient, kkt_sums, optimality_of
-from floral_learn.game.game import Callback, result_of
-from floral_learn.game.problem import Game
+from floral_learn.game.game import Callback, Game, result_of
 from floral_learn.game.projections import PROJECTIONS
 from floral_learn.game.state import GameResult, GameState
 

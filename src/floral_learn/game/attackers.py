@@ -15,6 +15,7 @@ import numpy as np
 
 from floral_learn.game.arrays import INT64_MAX, Array, NumpyBackend, draw, drawn, mix, stream
 
+Counts = int | np.ndarray  # one for all games, or one for each
 # Streams of one seed: the order among ties (drawn once), which candidates are flipped, and to which class.
 TIES, CHOICE, CLASS = -1, 0, 1
 AHEAD = 64  # rounds whose streams are made at once: for a single one, calls to numpy cost more than the numbers
@@ -76,7 +77,7 @@ class Attacker:
     """
 
     needs_scores = False
-    flips: Any = 0
+    flips: Counts = 0
     flip_distribution: np.ndarray | None = None
 
     def ranked(self, view: View) -> list[tuple[Array, np.ndarray]]:
@@ -152,10 +153,10 @@ class RandomizedTopK(Attacker):
     (9, 1, 1)
     """
 
-    budget: Any
-    flips: Any
+    budget: Counts
+    flips: Counts
     flip_distribution: np.ndarray | None = None
-    class_budget: Any = None
+    class_budget: Counts | None = None
 
     def ranked(self, view: View) -> list[tuple[Array, np.ndarray]]:
         """The duals: one list, or one per class."""
@@ -202,7 +203,7 @@ class TopK(Attacker):
     (9, 1, 1)
     """
 
-    flips: Any
+    flips: Counts
     flip_distribution: np.ndarray | None = None
 
     def ranked(self, view: View) -> list[tuple[Array, np.ndarray]]:
@@ -256,7 +257,7 @@ class LargestLoss(Attacker):
     1.0
     """
 
-    flips: Any
+    flips: Counts
     flip_distribution: np.ndarray | None = None
     needs_scores = True
 
@@ -333,7 +334,7 @@ def _drawn(
     return Flips(points, _relabel(points, view, counter, distribution))
 
 
-def _most(flips: Any, games: int) -> tuple[int, np.ndarray]:
+def _most(flips: Counts, games: int) -> tuple[int, np.ndarray]:
     """The most flips of any game, and those of each."""
     return int(np.max(flips, initial=0)), np.broadcast_to(np.asarray(flips), (games,))
 

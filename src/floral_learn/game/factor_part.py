@@ -130,12 +130,11 @@ class FactorPart:
         return self.backend.cast(product, self.backend.float64)
 
     def row_squares(self) -> np.ndarray:
-        """Squared norm of each row of F, (n,), in float64."""
+        """Squared norm of each row of F, (n,): what of the diagonal of K is not left."""
         out = self.backend.zeros((self.n,), self.backend.float64)
-        for start in range(0, self.rank, 16):  # F lies column by column: a few at a time stay in a cache
-            exact = self.backend.cast(self.factor[:, start : min(start + 16, self.rank)], self.backend.float64)
-            out += (exact * exact).sum(1)
-        return self.backend.numpy(out)
+        for here, rows in self._tiles():
+            out[here] = self.kernel.diagonal(rows, self.backend)
+        return self.backend.numpy(out - self.left)
 
     def weighted_square(self, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """F'WF and F'w, in float64; ones for no `weight`."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -23,7 +23,9 @@ from floral_learn.game.arrays import NUMPY, Array, NumpyBackend
 from floral_learn.game.factor_part import FactorPart, Picked, PivotBlock
 from floral_learn.game.gram import Gram, format_bytes
 from floral_learn.game.kernels import Kernel
-from floral_learn.game.probe import Probe
+
+if TYPE_CHECKING:
+    from floral_learn.game.choose_gram import Probe
 
 _MOST_EMPTY_DRAWS = 20
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.game.arrays import Array
+from floral_learn.game.arrays import FEW_COLUMNS, Array
 from floral_learn.game.gram import DenseGram, Gram, format_bytes
 from floral_learn.game.low_rank import LowRankGram
 
@@ -98,8 +98,8 @@ def vote(scores: np.ndarray, classes: np.ndarray, n_classes: int) -> np.ndarray:
 class _ClassBlock:
     """The rows of F of one class, and where this class stands in the columns of its pairs."""
 
-    factor: Array  # (n_c, rank)
-    turned: Array  # (rank, n_c), the same row by row: products of few columns with it are several times faster
+    turned: Array  # F' of these rows, (rank, n_c)
+    factor: Array  # (n_c, rank): a view of `turned`, which a cache then holds once, or a copy where columns are many
     pairs: np.ndarray  # (M - 1,), the pairs that the class is in
     places: np.ndarray  # ((M - 1) * n_c,), where their rows stand when columns lie one after the other
 
@@ -112,8 +112,9 @@ class _ClassBlock:
         first = np.where(pairs.classes[own, 0] == c, 0, counts[other])
         places = own[:, None] * m + first[:, None] + np.arange(counts[c])
         rows = pairs.rows[first[0] : first[0] + counts[c], own[0]]
-        factor = base.factor[backend.array(rows)]
-        return cls(factor, backend.rowwise(factor.T), own, places.reshape(-1))
+        turned = backend.take_columns(base.factor.T, backend.array(rows))
+        factor = turned.T if len(own) <= FEW_COLUMNS else backend.rowwise(turned.T)
+        return cls(turned, factor, own, places.reshape(-1))
 
 
 class _ClassBlocks:
@@ -223,8 +224,8 @@ class PairedGram(Gram):
         parts = [np.take_along_axis(product[:, t * width : (t + 1) * width], rows, axis=0) for t in range(times)]
         return self.backend.columns(np.concatenate(parts, axis=1))
 
-    def steepest(self, labels: np.ndarray, weight: np.ndarray | None, rounds: int = 12) -> np.ndarray:
-        """lambda_max of each pair's centred (and weighted) kernel, (P,), by power iterations from the labels.
+    def steepest(self, labels: np.ndarray, weight: np.ndarray | None, steps: int = 6) -> np.ndarray:
+        """lambda_max of each pair's centred (and weighted) kernel, (P,), by a few Lanczos steps from the labels.
 
         A little below the true one at most; with unchanged labels a step is stable up to 2 / lambda_max.
         """
@@ -233,21 +234,30 @@ class PairedGram(Gram):
         normal = root / np.maximum(np.linalg.norm(root, axis=0), 1e-300)
         signs = 2.0 * labels - 1
 
+        def centred(v: np.ndarray) -> np.ndarray:
+            return v - normal * (normal * v).sum(axis=0)
+
         def image(v: np.ndarray) -> np.ndarray:
-            v = v - normal * (normal * v).sum(axis=0)
-            found = root * backend.numpy(self.matmat(backend.columns(root * v, backend.float64)))
-            return found - normal * (normal * found).sum(axis=0)
+            return centred(root * backend.numpy(self.matmat(backend.columns(root * v, backend.float64))))
 
         # What the kernel makes of the labels, squared, is a second direction: labels may be blind to the steepest one.
         seen = backend.numpy(self.matmat(backend.columns(root**2 * signs, backend.float64)))
-        vector = image(root * (signs + (seen / np.maximum(np.abs(seen).max(axis=0), 1e-300)) ** 2))
-        size = np.linalg.norm(vector, axis=0)
-        if not np.isfinite(size).all():
+        vector = centred(root * (signs + (seen / np.maximum(np.abs(seen).max(axis=0), 1e-300)) ** 2))
+        band = np.zeros((len(self.pairs.classes), steps, steps))  # what the kernel is in the space of these vectors
+        before, size = np.zeros_like(vector), np.linalg.norm(vector, axis=0)
+        vector = vector / np.maximum(size, 1e-300)
+        for i in range(steps):
+            found = image(vector) - (size * before if i else 0.0)
+            band[:, i, i] = (vector * found).sum(axis=0)
+            found -= band[:, i, i] * vector
+            size = np.linalg.norm(found, axis=0)
+            size[size <= 1e-6 * band[:, 0, 0]] = 0.0  # all there is has been seen: what is left is rounding
+            if i + 1 < steps:
+                band[:, i, i + 1] = band[:, i + 1, i] = size
+            before, vector = vector, found / np.where(size > 0, size, np.inf)
+        if not np.isfinite(band).all():
             raise ValueError("the kernel has values that are not finite: check the kernel and the scale of X")
-        for _ in range(rounds):
-            vector = image(vector / np.maximum(size, 1e-300))
-            size = np.linalg.norm(vector, axis=0)
-        return 1.05 * size
+        return 1.05 * np.linalg.eigvalsh(band)[:, -1]
 
     def describe(self) -> str:
         """The operator of all rows, and how many pairs use it."""

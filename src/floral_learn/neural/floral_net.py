@@ -12,17 +12,22 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from floral_learn.base.classifier_input import encode_labels
-from floral_learn.base.validation import check_trusted, generator, refuse_several_labels
-from floral_learn.base.whole_fit import whole_fit
+from floral_learn.base.estimator import Estimator, whole_fit
+from floral_learn.base.validation import check_trusted, encode_labels, generator, refuse_several_labels
 from floral_learn.floral.classifier import GameClassifier
-from floral_learn.neural.batched_mlp import MLPSettings
 from floral_learn.neural.head import HeadMixin, build_head, check_head_takes, fit_head
 from floral_learn.neural.head_features import check_rows, find_layers, float_types, layer_features
 from floral_learn.neural.mlp_network import build_mlp, packed, torch_device, unpacked
-from floral_learn.neural.mlp_training import History, Rows, train
-from floral_learn.neural.own_training import TRAINING_CONSTRAINTS, hidden_sizes, log_epoch
 from floral_learn.neural.torch_data import rows_and_labels
+from floral_learn.neural.training import (
+    TRAINING_CONSTRAINTS,
+    History,
+    MLPSettings,
+    Rows,
+    hidden_sizes,
+    log_epoch,
+    train,
+)
 
 
 def sanitised(one_hot: np.ndarray, flip_rate: np.ndarray, judged: np.ndarray) -> np.ndarray:
@@ -31,7 +36,7 @@ def sanitised(one_hot: np.ndarray, flip_rate: np.ndarray, judged: np.ndarray) ->
     return ((1 - rate) * one_hot + rate * np.eye(one_hot.shape[1])[judged]).astype(one_hot.dtype)
 
 
-class NeuralFloralClassifier(HeadMixin, ClassifierMixin, BaseEstimator):
+class NeuralFloralClassifier(HeadMixin, ClassifierMixin, Estimator):
     """Network with a FLORAL head for labels you do not trust, both trained in one fit.
 
     The network is trained on the given labels, then :class:`FloralClassifier` plays its game on the last-layer
@@ -211,10 +216,9 @@ class NeuralFloralClassifier(HeadMixin, ClassifierMixin, BaseEstimator):
             raise ValueError("the module has no parameter to train; FloralHead takes a network as it is")
         return copy.deepcopy(self.module)
 
-    def _log(self, history: History) -> bool:
+    def _log(self, history: History) -> None:
         if self.verbose:
             log_epoch(len(history["loss"]), self.epochs, history)
-        return False
 
     def _rows_at_once(self) -> int:
         return 256

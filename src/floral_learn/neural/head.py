@@ -13,8 +13,8 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
+from floral_learn.base.estimator import Estimator, whole_fit
 from floral_learn.base.validation import generator, refuse_several_labels
-from floral_learn.base.whole_fit import whole_fit
 from floral_learn.floral.classifier import FloralClassifier
 from floral_learn.neural.head_features import check_rows, find_layers, float_types, layer_features
 from floral_learn.neural.torch_data import rows_and_labels, rows_only
@@ -26,7 +26,7 @@ def build_head(head: Any, random_state: Any) -> Any:
         head = {}
     if isinstance(head, dict):
         if unknown := sorted(set(head) - set(FloralClassifier().get_params())):
-            raise ValueError(f"head={head!r}: {unknown[0]!r} is no parameter of FloralClassifier")
+            raise ValueError(f"head={head!r}: {unknown[0]!r} is not a parameter of FloralClassifier")
         made = FloralClassifier(**head)
     else:
         made = clone(head)
@@ -109,7 +109,7 @@ class HeadMixin(TransformerMixin):
             raise AttributeError(f"this {type(self).__name__} is not fitted: it has no classes_ yet") from None
 
 
-class FloralHead(HeadMixin, ClassifierMixin, BaseEstimator):
+class FloralHead(HeadMixin, ClassifierMixin, Estimator):
     """FLORAL on the last-layer features of a trained network, for labels you do not trust.
 
     The network stays as it is. Its features are read in batches by a hook, on the device where it lies, and

@@ -96,7 +96,7 @@ def find_layers(module: Any, layer: str | None) -> Sequence[torch.nn.Module]:
         if layer not in parts or layer == "":
             known = [name for name in parts if name]
             more = f" and {len(known) - _NAMES} more" if len(known) > _NAMES else ""
-            raise ValueError(f"layer={layer!r} is no layer of the module; it has: {', '.join(known[:_NAMES])}{more}")
+            raise ValueError(f"layer={layer!r} is not a layer of the module; it has: {', '.join(known[:_NAMES])}{more}")
         return [parts[layer]]
     linear = [part for part in parts.values() if isinstance(part, torch.nn.Linear)]
     if not linear:

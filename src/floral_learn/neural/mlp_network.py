@@ -1,4 +1,4 @@
-"""Multi-layer perceptrons and what is read off any trained module: logits, input gradients, where it runs."""
+"""Multi-layer perceptrons, and any trained module in batches: where it runs, in which mode, its loss and classes."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
 import torch
 
 from floral_learn.game.arrays import backend_for
-from floral_learn.neural.batched_mlp import initial_parameters
 
-_ROWS = 4096  # rows of a forward pass while predicting
 _SMALL = 2**18  # parameters of a network that one thread trains fastest
 
 
@@ -35,8 +32,21 @@ class MLP(torch.nn.Sequential):
         self.widths = tuple(int(width) for width in widths)
 
 
+def initial_parameters(
+    widths: tuple[int, ...], streams: list[torch.Generator], place: torch.device
+) -> dict[str, torch.Tensor]:
+    """PyTorch's default for linear layers, uniform within 1 / sqrt(fan-in); one stream per network, the first axis."""
+    parameters: dict[str, torch.Tensor] = {}
+    for layer, (fan_in, fan_out) in enumerate(pairwise(widths)):
+        bound = fan_in**-0.5
+        for name, shape in ((f"weight{layer}", (fan_in, fan_out)), (f"bias{layer}", (fan_out,))):
+            draws = [(2 * torch.rand(shape, generator=stream) - 1) * bound for stream in streams]
+            parameters[name] = torch.stack(draws).to(place)
+    return parameters
+
+
 def build_mlp(widths: Sequence[int], stream: torch.Generator) -> MLP:
-    """An `MLP` with weights drawn as `batched_mlp` draws them: uniform within 1 / sqrt(fan-in)."""
+    """An `MLP` with weights drawn by `initial_parameters`."""
     module = MLP(widths)
     start = initial_parameters(module.widths, [stream], torch.device("cpu"))
     with torch.no_grad():
@@ -108,14 +118,6 @@ def in_64_bits(module: torch.nn.Module) -> torch.nn.Module:
     return copy.deepcopy(module).double()
 
 
-def logits(module: torch.nn.Module, X: np.ndarray, batch_size: int = _ROWS) -> np.ndarray:
-    """What `module` gives for rows X, computed in 64 bits so that a row scores the same alone and in any batch."""
-    exact = in_64_bits(module).eval()
-    device, dtype = place_of(exact)
-    with torch.no_grad():
-        return np.concatenate([exact(rows).cpu().numpy() for rows in batches_of(X, batch_size, device, dtype)])
-
-
 def soft_loss(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     """Cross entropy (n,) of class probabilities `target` (n, M); one logit is the log-odds of class 1."""
     if output.ndim == 1 or output.shape[1] == 1:
@@ -130,23 +132,3 @@ def class_columns(output: torch.Tensor) -> torch.Tensor:
         odds = output.reshape(-1, 1)
         return torch.cat([torch.zeros_like(odds), odds], dim=1)
     return output
-
-
-def input_gradient_norms(
-    module: torch.nn.Module, X: np.ndarray, codes: np.ndarray, n_classes: int, batch_size: int = 256
-) -> tuple[np.ndarray, np.ndarray]:
-    """|d loss_i / d x_i| (n,) and logits (n, M) at rows X with labels `codes`; the module stays as it was."""
-    device, dtype = place_of(module)
-    target = np.eye(n_classes)[codes]
-    norms, scores = [], []
-    with evaluating(module):
-        for start, rows in enumerate(batches_of(X, batch_size, device, dtype)):
-            rows.requires_grad_()
-            wanted = torch.tensor(target[start * batch_size :][: len(rows)], dtype=dtype, device=device)
-            with torch.enable_grad():
-                output = module(rows)
-                # Rows do not see each other in evaluation mode: the gradient of the sum is every row's own.
-                (gradient,) = torch.autograd.grad(soft_loss(output, wanted).sum(), rows)
-            norms.append(gradient.flatten(1).norm(dim=1).double().cpu().numpy())
-            scores.append(class_columns(output).detach().double().cpu().numpy())
-    return np.concatenate(norms), np.concatenate(scores)

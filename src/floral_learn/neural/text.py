@@ -15,38 +15,37 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from floral_learn.base.callbacks import CallbackSupportMixin, with_callbacks
-from floral_learn.base.classifier_input import encode_labels
-from floral_learn.base.whole_fit import whole_fit
+from floral_learn.base.estimator import Estimator, whole_fit
+from floral_learn.base.validation import encode_labels
 from floral_learn.files.model_archive import ModelFileError
-from floral_learn.neural.encoders import (
-    Tokens,
-    check_belief,
-    check_labels,
-    check_weights,
-    made_for_mean,
-    quiet,
-    resolve_encoder,
-)
+from floral_learn.neural.encoders import TextNetwork, load_network, made_for_mean, quiet, resolve_encoder
 from floral_learn.neural.text_files import MAX_BYTES, NOTE, check_network, note_text, plain, read_note, replaced_folder
-from floral_learn.neural.text_network import TextNetwork, load_network
-from floral_learn.neural.text_progress import EpochReport, held_out_scores
-from floral_learn.neural.token_ids import read_rows, some_rows
+from floral_learn.neural.tokens import Tokens, check_belief, check_labels, check_weights, read_rows, some_rows
 
 History = dict[str, list[float]]
 _KEPT = ("epochs", "learning_rate", "weight_decay", "batch_size", "max_length", "pooling", "random_state")  # by save
 
 
-class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class TextRows:
+    """Mixin of estimators whose rows are texts, before scikit-learn's classes."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.string, tags.input_tags.two_d_array, tags.input_tags.one_d_array = True, False, True
+        return tags
+
+
+class TextClassifier(TextRows, CallbackSupportMixin, ClassifierMixin, Estimator):
     """Fine-tune a transformer: texts in, labels out.
 
-    Trained with the paper's settings: AdamW, weight decay 0.01, a linear schedule without warm-up, three epochs. On the
-    CPU by transformers' own Trainer; on CUDA the same steps in mixed precision (bfloat16), recorded as CUDA graphs.
+    Trained with the paper's settings: AdamW, weight decay 0.01, a linear schedule without warm-up, three epochs. On
+    CUDA in mixed precision (bfloat16), with steps recorded as CUDA graphs.
 
     Parameters
     ----------
@@ -139,19 +138,19 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         model: Any = None,
+        *,
         epochs: int = 3,
         learning_rate: Any = "auto",
         weight_decay: float = 0.01,
         batch_size: Any = 32,
         max_length: Any = "auto",
-        device: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
         pooling: str = "auto",
-        *,
         optimizer: Any = None,
         scheduler: Any = None,
         loss: Any = None,
+        device: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.model = model
         self.epochs = epochs
@@ -159,19 +158,13 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.weight_decay = weight_decay
         self.batch_size = batch_size
         self.max_length = max_length
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
         self.pooling = pooling
         self.optimizer = optimizer
         self.scheduler = scheduler
         self.loss = loss
-
-    def __sklearn_tags__(self) -> Any:
-        """Rows are texts."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string, tags.input_tags.two_d_array, tags.input_tags.one_d_array = True, False, True
-        return tags
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
 
     @whole_fit
     @with_callbacks
@@ -265,7 +258,8 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         weight: np.ndarray | None,
         belief: np.ndarray | None = None,
     ) -> History:
-        from floral_learn.neural.text_training import TrainingSettings, fine_tune, forward
+        from floral_learn.neural.text_passes import forward
+        from floral_learn.neural.text_training import EpochReport, TrainingSettings, fine_tune, held_out_scores
 
         rate = self.learning_rate
         if rate == "auto":
@@ -367,7 +361,7 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def _forward(self, X: Any, embeddings: bool = False) -> tuple[np.ndarray, np.ndarray | None]:
         tokens = self._fitted_network().tokens(self._rows(X))
-        from floral_learn.neural.text_training import forward
+        from floral_learn.neural.text_passes import forward
 
         return forward(self.model_, tokens, self.device_, embeddings, self.pooling_)
 
@@ -401,7 +395,7 @@ class TextClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         `codes` number ``classes_``.
         """
         tokens, codes = self._fitted_network().tokens(self._rows(X)), np.asarray(codes)
-        from floral_learn.neural.text_training import input_gradients
+        from floral_learn.neural.text_passes import input_gradients
 
         if codes.shape != (len(tokens),) or codes.min() < 0 or codes.max() >= len(self.classes_):
             raise ValueError(f"codes must be {len(tokens)} class numbers from 0 to {len(self.classes_) - 1}")

@@ -6,25 +6,29 @@ e_i = embedding of text i                     the game of FloralClassifier is pl
 from __future__ import annotations
 
 import copy
+import inspect
 import os
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone, is_regressor
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, compute_class_weight
 
-from floral_learn.base.whole_fit import whole_fit
-from floral_learn.floral.classifier import FloralClassifier
-from floral_learn.neural.encoders import check_labels, check_texts
-from floral_learn.neural.text import TextClassifier
+from floral_learn.base.estimator import Estimator, checked_weight, whole_fit
+from floral_learn.base.validation import check_decay, check_trusted
+from floral_learn.floral.budgets import resolve_budget
+from floral_learn.floral.classifier import FloralClassifier, GameClassifier
+from floral_learn.game.arrays import backend_for
+from floral_learn.game.pairs import Pairs
+from floral_learn.neural.head import build_head
+from floral_learn.neural.text import TextClassifier, TextRows
 from floral_learn.neural.text_files import NOTE, note_text, plain, read_note, replaced_folder
-from floral_learn.neural.text_head import check_fit, checked_head
-from floral_learn.neural.token_ids import some_rows
+from floral_learn.neural.tokens import check_labels, check_texts, some_rows
 
 
-class TextFloralClassifier(ClassifierMixin, BaseEstimator):
+class TextFloralClassifier(TextRows, ClassifierMixin, Estimator):
     """Classify texts whose labels you do not trust: a transformer's embeddings, with FLORAL in place of its last layer.
 
     Parameters
@@ -75,19 +79,19 @@ class TextFloralClassifier(ClassifierMixin, BaseEstimator):
     }
 
     def __init__(
-        self, encoder: Any = None, head: Any = None, fine_tune: bool = True, random_state: Any = None, verbose: int = 0
+        self,
+        encoder: Any = None,
+        head: Any = None,
+        *,
+        fine_tune: bool = True,
+        random_state: Any = None,
+        verbose: int = 0,
     ) -> None:
         self.encoder = encoder
         self.head = head
         self.fine_tune = fine_tune
         self.random_state = random_state
         self.verbose = verbose
-
-    def __sklearn_tags__(self) -> Any:
-        """Rows are texts."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string, tags.input_tags.two_d_array, tags.input_tags.one_d_array = True, False, True
-        return tags
 
     def __sklearn_clone__(self) -> Any:
         """Keep a fitted encoder: it is part of what was asked for, and a clone without it would embed differently."""
@@ -219,7 +223,8 @@ class TextFloralClassifier(ClassifierMixin, BaseEstimator):
             raise ModelFileError(f"{folder} is not a folder that {cls.__name__}.save wrote")
         fitted, head = TextClassifier.load(folder / "encoder", device), load(folder / "head.skops")
         encoder = clone(fitted).set_params(model=note["model"]) if note["fine_tune"] else fitted
-        made = cls(encoder, clone(head), note["fine_tune"], note["random_state"], note["verbose"])
+        kept = {name: note[name] for name in ("fine_tune", "random_state", "verbose")}
+        made = cls(encoder, clone(head), **kept)
         made.encoder_, made.head_, made.classes_ = fitted, head, head.classes_
         return made
 
@@ -232,3 +237,52 @@ def _ready(estimator: Any, seed: int, verbose: int) -> Any:
     if verbose and known.get("verbose", 1) == 0:
         estimator.set_params(verbose=True if known["verbose"] is False else verbose)  # a pipeline wants a boolean
     return estimator
+
+
+def checked_head(head: Any) -> Any:
+    """The unfitted estimator behind a `head` parameter, its parameters checked."""
+    if head is None or isinstance(head, dict):
+        return build_head(head, None)
+    made = clone(head)
+    if not hasattr(made, "fit") or is_regressor(made):
+        raise ValueError(f"head={head!r} must be a classifier")
+    for part in (made, *dict(getattr(made, "steps", ())).values()):
+        if hasattr(part, "_parameter_constraints"):
+            part._validate_params()
+    return made
+
+
+def check_fit(head: Any, classes: np.ndarray, codes: np.ndarray, given: dict[str, Any]) -> np.ndarray | None:
+    """Refuse now what the head's fit would refuse; returns the weights (n,) of the rows, or None.
+
+    `given` are keywords of ``head.fit``; those of a pipeline's step have its name in front, ``step__sample_weight``.
+    """
+    known = inspect.signature(head.fit).parameters
+    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
+        allowed = [name for name in known if name not in ("X", "y")]
+        if strange := [name for name in given if name not in allowed]:
+            raise TypeError(f"{type(head).__name__}.fit has no parameter {strange[0]!r}; it has {allowed}")
+    weights = None
+    for name, value in given.items():
+        meant = name.rpartition("__")[2]
+        if meant == "trusted":
+            check_trusted(value, len(codes))
+        elif meant == "sample_weight" and value is not None:
+            weights = checked_weight(value, codes[:, None], codes, classes)
+    if isinstance(head, GameClassifier):
+        _check_floral(head, classes, codes, weights)
+    return weights
+
+
+def _check_floral(head: GameClassifier, classes: np.ndarray, codes: np.ndarray, weights: np.ndarray | None) -> None:
+    """What FloralClassifier checks before its first round, as far as it does not need the embeddings."""
+    if head.kernel == "precomputed":
+        raise ValueError("head kernel='precomputed' wants a kernel matrix, and the head is given embeddings")
+    labels = codes if weights is None else codes[weights > 0]
+    settings = head._settings()
+    pairs = Pairs.of(labels, len(classes)) if len(classes) > 2 and settings.multi_class == "pairs" else None
+    resolve_budget(settings, labels, classes, pairs)
+    check_decay(settings.decay)
+    backend_for(settings.device)
+    if settings.class_weight is not None:
+        compute_class_weight(settings.class_weight, classes=classes, y=classes[codes])

@@ -81,27 +81,9 @@ class Beliefs:
         """P(true class) of every row, (n, M), by all that is known."""
         return self.of(self._every)
 
-    @cached_property
-    def from_answers(self) -> np.ndarray:
-        """P(true class) of every row, (n, M), by what the answers bear out alone.
-
-        That a label is contradicted by its neighbours is the opinion of models which were taught the other labels. To
-        correct by it is to train a model on what another one said: it is left out here, but for the labels of groups
-        that are known to be off. With several classes it is kept: flips go to many classes there, so that most labels
-        around a wrong one are right, and corrections by them were measured to help.
-        """
-        return self.label_probability if self.data.n_classes > 2 else self.of(self._every, answers_alone=True)
-
-    def of(self, rows: np.ndarray, *, answers_alone: bool = False) -> np.ndarray:
-        """`label_probability`, or `from_answers`, of `rows` in ascending order, (len(rows), M)."""
-        shift = self.posterior.problem.shift
-        if not answers_alone or self.data.n_classes > 2:
-            wrong = self.posterior.probability(rows)
-        else:
-            wrong = self.posterior.by_region(rows)
-            if shift is not None:
-                wrong = np.where(shift[rows] > RULES.suspect_group, self.posterior.probability(rows), wrong)
-        return _true_classes(self.data, self.answers, wrong, rows)
+    def of(self, rows: np.ndarray) -> np.ndarray:
+        """`label_probability` of `rows` in ascending order, (len(rows), M)."""
+        return _true_classes(self.data, self.answers, self.posterior.probability(rows), rows)
 
     @cached_property
     def contradicted(self) -> np.ndarray:
@@ -118,8 +100,7 @@ class Beliefs:
         """
         if self.data.groups is not None:
             return True
-        several = self.data.n_classes > 2
-        chance = self.posterior.left_out() if several else self.posterior.left_out_by_region()
+        chance = self.posterior.left_out()
         return int(self.contradicted[chance > 0.5].sum()) > int((~self.contradicted)[chance > 0.5].sum())
 
     @cached_property
@@ -313,7 +294,7 @@ def _class_beliefs(data: ReviewData, wrong: np.ndarray, rows: np.ndarray, answer
     step = max(1, problem.rows.at_a_time // (len(asked) + 1))
     for start in range(0, len(rows) if len(asked) else 0, step):
         part = slice(start, start + step)
-        near = np.exp(-RULES.transition_width * problem.rows.distances(rows[part], asked))
+        near = np.exp(-RULES.class_width * problem.rows.distances(rows[part], asked))
         near *= codes[part][:, None] == data.codes[asked][None, :]
         share[part] += near @ said
     share[out, codes] = 0.0

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import betaln, gammaln
 from scipy.stats import beta
 
-from floral_learn.base.shown import Shown
+from floral_learn.base import Shown
 
 _PRIOR = (0.5, 1.5)  # wrong labels are the rarer kind; any choice is valid, this one is tight below one half
 

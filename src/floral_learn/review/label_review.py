@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length
 
-from floral_learn.base.shown import Shown
+from floral_learn.base import Shown
 from floral_learn.labels.judges import log_odds_against, prepare_judges
 from floral_learn.review import saving
 from floral_learn.review.answers import UNSURE, Answer, Answers, checked_answers
@@ -39,7 +39,6 @@ from floral_learn.review.rows import (
     own_scores,
     values_at_a_time,
 )
-from floral_learn.review.rules import RULES
 from floral_learn.review.training import (
     Choice,
     checked_model,
@@ -131,7 +130,7 @@ class LabelReview(Shown):
     >>> model = review.train(SVC())
     """
 
-    _is_text = False
+    _looks = 0  # first questions of the review's own choice that look along the scores
     _asking: tuple[np.ndarray, float] | None
     _share: WrongShare | None
 
@@ -270,9 +269,8 @@ class LabelReview(Shown):
     def training_labels(self) -> np.ndarray:
         """Labels to train a model on now, (n,): those that `train` uses.
 
-        Like `labels`, but with two classes a label that only other models contradict stays as given: a model that
-        learns from all labels overrules it anyway, and one that is taught the correction learns the mistakes of whoever
-        made it.
+        `labels`, once an answer contradicts a given label and corrections would have been right on the answered rows;
+        before that the given ones, and the answers.
         """
         return self.classes[self._training[0]]
 
@@ -332,10 +330,8 @@ class LabelReview(Shown):
         """A fitted clone of any scikit-learn classifier, trained on the labels that the answers confirm or correct.
 
         As long as no answer contradicts a label, this is a plain fit. After that rows in doubt weigh less, and labels
-        in regions that answers show to be flipped are corrected, if such corrections would have been right on the
-        answered rows, each held out in turn. A stray label that only its neighbours contradict stays as given (of two
-        classes), though `labels` may read it otherwise: most classifiers bear such labels better than corrections by
-        another model. Answered and trusted rows are ``trusted`` where fit takes that; a FLORAL ``budget`` that still
+        are corrected, if such corrections would have been right on the answered rows, each held out in turn. Answered
+        and trusted rows are ``trusted`` where fit takes that; a FLORAL ``budget`` that still
         has its default becomes the share of rows that are still in doubt (right with less than 70 %), at most 5 %.
         `groups` are evidence of their own, and need no answers.
 
@@ -456,7 +452,7 @@ class LabelReview(Shown):
         problem = Problem(rows, codes, M, log_odds_against(proba, codes), scores=self._scores(X, codes, M))
         numbers = None if groups is None else np.unique(groups, return_inverse=True)[1]
         self._data = ReviewData(problem, proba, trusted, numbers)
-        self._pool, self._many_columns = pool_of(n, rng), self._is_text or X.shape[1] > RULES.components
+        self._pool = pool_of(n, rng)
         self._rows, self.given, self.classes = given, y, known
         self.trusted, self._groups, self._weight = trusted, groups, weight
         self._order = random_order(n, self.random_state, self._order)
@@ -507,11 +503,11 @@ class LabelReview(Shown):
             misread = np.zeros(len(self.given))
             misread[self._pool] = misread_among(beliefs, self._pool)
             rows, gain = ask_settling(beliefs.posterior, free, self._pool, misread, self._weight, n, rng)
-            # Where rows tell little of each other, the first questions look along the scores: a stretch that was turned
-            # over is seen before it is suspected.
+            # Where there are looks to come, the first questions go along the scores: a stretch that was turned over is
+            # seen before it is suspected.
             looked = len({a.row for a in self._log if not a.drawn})
-            if self._many_columns and looked < RULES.looks:
-                scores, more = beliefs.data.problem.scores, min(n, RULES.looks - looked)
+            if looked < self._looks:
+                scores, more = beliefs.data.problem.scores, min(n, self._looks - looked)
                 first = look_along(scores, beliefs.free, looked, more, self._seed)
                 rows = np.concatenate([first, rows[~np.isin(rows, first)]])
             self._asking = rows, gain

@@ -15,7 +15,7 @@ answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -183,30 +183,14 @@ class Posterior:
 
     def probability(self, at: np.ndarray) -> np.ndarray:
         """P(label is wrong) for the rows `at`, (len(at),), block by block."""
-        return self._blockwise(at, lambda part: self.weights @ self.by_component(part))
-
-    def by_region(self, at: np.ndarray) -> np.ndarray:
-        """P(label is wrong because it lies in a region that was turned over), r (1 - q), for the rows `at`."""
-
-        def values(part: np.ndarray) -> np.ndarray:
-            seen = self.seen_from(part)
-            return self.weights @ (averaged_sigmoid(seen.mean, seen.variance) * (1 - self.own(part)))
-
-        return self._blockwise(at, values)
+        step = max(1, self.problem.rows.at_a_time // (len(self.components) * (len(self.at) + 1)))
+        parts = [self.weights @ self.by_component(at[start : start + step]) for start in range(0, len(at), step)]
+        return np.concatenate(parts) if parts else np.zeros(0)
 
     def left_out(self) -> np.ndarray:
         """P(label is wrong) of each answered row, (m,), by the other answers alone."""
         own = self.own(self.at)
         return self.weights @ (own + (1 - 2 * own) * self.sites.left_out)
-
-    def left_out_by_region(self) -> np.ndarray:
-        """`by_region` of each answered row, (m,), by the other answers alone."""
-        return self.weights @ (self.sites.left_out * (1 - self.own(self.at)))
-
-    def _blockwise(self, at: np.ndarray, values: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        step = max(1, self.problem.rows.at_a_time // (len(self.components) * (len(self.at) + 1)))
-        parts = [values(at[start : start + step]) for start in range(0, len(at), step)]
-        return np.concatenate(parts) if parts else np.zeros(0)
 
     def thinned(self, least: float = 1e-3) -> Posterior:
         """Without the components whose weight is below `least`."""

@@ -12,11 +12,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
-from floral_learn.base.classifier_input import encode_labels
+from floral_learn.base.validation import encode_labels
 from floral_learn.game.choose_gram import parse_bytes
 from floral_learn.game.gram import format_bytes
-from floral_learn.labels.held_out import deal_folds, held_out
-from floral_learn.labels.judges import prepare_judges
+from floral_learn.labels.judges import deal_folds, held_out, prepare_judges
 from floral_learn.labels.rows import MOST_VALUES, Rows, evenly_scaled_rows, standardised_rows
 from floral_learn.review.rules import RULES
 

@@ -11,6 +11,7 @@ from scipy import sparse
 from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.naive_bayes import ComplementNB
@@ -21,8 +22,10 @@ from sklearn.svm import SVC
 from floral_learn.review import saving
 from floral_learn.review.label_review import LabelReview
 from floral_learn.review.rows import evenly_placed, is_integer
+from floral_learn.tables.rows import take_rows
 
 _FEW_TEXTS = 2000  # below, an encoder stays as it came: tuned on 800 poisoned labels it knew nothing, on 20,000 it did
+_HELD_OUT, _HEAD = 500, 2000  # texts on which tuning has to prove itself, and on which a head beside it is fitted
 _NEWER = 0.3  # share of the last encoder in a place on the line, where the encoder was trained again
 _WORDS = 0.25  # share of the words in a place, where they tell the given labels as well as the encoder
 _FOLDS = 8
@@ -54,9 +57,10 @@ class TextReview(LabelReview):
         it is. After several epochs an encoder knows wrong labels by heart, after one hardly any. `train` keeps the
         encoder's own number.
     tune : bool or None, default=None
-        Whether the encoder is fine-tuned on the labels. None tunes from 2,000 texts on: with fewer, an encoder that is
-        tuned on wrong labels knows less than one that is left as it came (`freeze`), with a head on its embeddings. An
-        encoder that cannot be frozen is always fitted.
+        Whether the encoder is fine-tuned on the labels. None leaves it as it came (`freeze`), with a head on its
+        embeddings, below 2,000 texts: tuned on so few labels, of which some are wrong, it knows less. From there on it
+        is tuned on all but 500 texts, and kept so if it predicts the labels of these at least as well as the head does
+        (`held_out_accuracy`). An encoder that cannot be frozen is always fitted.
     trusted, groups, classes, sample_weight, random_share, max_memory, random_state
         As in :class:`LabelReview`.
 
@@ -68,6 +72,9 @@ class TextReview(LabelReview):
         How often the encoder was fitted.
     tuned : bool
         Whether the encoder is fine-tuned, or left as it came.
+    held_out_accuracy : dict of str to float
+        Share of the given labels of held-out texts that "tuned" and "as it came" predict; empty where `tune`
+        or the number of texts decided.
 
     Notes
     -----
@@ -91,8 +98,8 @@ class TextReview(LabelReview):
     _scored = True  # whether regions may lie along the encoder's scores
     _ranks: np.ndarray | None = None
     fitted_encoder: Any = None
-    tuned = True
-    _is_text = True
+    tuned, _compare = True, False
+    _looks = 3  # an attack on a network flips a stretch of its scores; measured on IMDB with these only
 
     def __init__(
         self,
@@ -124,6 +131,8 @@ class TextReview(LabelReview):
         if tune is False and not freezes:
             raise ValueError(f"tune=False needs an encoder with freeze, which {self.encoder!r} has not")
         self.tuned = not freezes or (len(texts) >= _FEW_TEXTS if tune is None else tune)
+        self._compare = tune is None and freezes and self.tuned and hasattr(self.encoder, "predict")
+        self.held_out_accuracy: dict[str, float] = {}
         super().__init__(
             self._encoded(np.asarray(y)),
             y,
@@ -186,7 +195,7 @@ class TextReview(LabelReview):
         if not isinstance(self.texts, list | tuple | np.ndarray):
             raise ValueError(f"texts are {type(self.texts).__name__}, which a review file cannot hold")
         kept = {"texts": [str(t) for t in self.texts], "turns": self.turns, "asking_epochs": self.asking_epochs}
-        kept |= {"ranks": self._ranks, "tuned": self.tuned}
+        kept |= {"ranks": self._ranks, "tuned": self.tuned, "held_out_accuracy": self.held_out_accuracy}
         saving.write(path, {**self._state(), **kept})
 
     @classmethod
@@ -200,7 +209,8 @@ class TextReview(LabelReview):
 
     def _facts(self) -> dict[str, str]:
         how = "fine-tuned on the labels" if self.tuned else "as it came, with a head on its embeddings"
-        return super()._facts() | {"encoder": how}
+        told = [f"{name} {share:.3f}" for name, share in self.held_out_accuracy.items()]
+        return super()._facts() | {"encoder": f"{how} (held-out accuracy: {', '.join(told)})" if told else how}
 
     def _restore(self, state: dict[str, Any]) -> None:
         if "texts" not in state:
@@ -208,6 +218,7 @@ class TextReview(LabelReview):
         self.texts, self.turns = state["texts"], state["turns"]
         self.asking_epochs, self._ranks = state.get("asking_epochs", 1), state.get("ranks")
         self.tuned = bool(state.get("tuned", True))
+        self.held_out_accuracy = {str(name): float(share) for name, share in state["held_out_accuracy"].items()}
 
     def _text_weights(self) -> np.ndarray:
         """2p - 1, p the probability of the label as it is read: what a label that may be wrong says on average.
@@ -239,8 +250,29 @@ class TextReview(LabelReview):
             return self._embed(self.texts)
         if self.asking_epochs is not None and "epochs" in encoder.get_params(deep=False):
             encoder.set_params(epochs=self.asking_epochs)
+        if first and self._compare:
+            return self._better_encoded(encoder, labels)
         self.fitted_encoder = encoder.fit(self.texts, labels) if first else self._taught(encoder)
         self.turns += 1
+        return self._embedded(labels)
+
+    def _better_encoded(self, encoder: Any, labels: np.ndarray) -> Any:
+        """Embeddings by the `encoder` tuned on all texts but some, or as it came if a head on that tells these better.
+
+        The tuned one is not fitted again on all texts: the comparison costs the embeddings of a few.
+        """
+        order = np.random.default_rng(0).permutation(len(labels))
+        out, rest = order[:_HELD_OUT], np.sort(order[_HELD_OUT:])
+        tuned = encoder.fit(_some(self.texts, rest), labels[rest])
+        told = {"tuned": float((tuned.predict(_some(self.texts, out)) == labels[out]).mean())}
+        self.fitted_encoder = clone(self.encoder).freeze(np.unique(labels))
+        some = order[_HELD_OUT:][:_HEAD]
+        head = LogisticRegression(max_iter=300).fit(self._embed(_some(self.texts, some)), labels[some])
+        told["as it came"] = float(head.score(self._embed(_some(self.texts, out)), labels[out]))
+        self.held_out_accuracy, self.tuned, self.turns = told, told["tuned"] >= told["as it came"], self.turns + 1
+        if not self.tuned:
+            return self._embed(self.texts)
+        self.fitted_encoder = tuned
         return self._embedded(labels)
 
     def _embedded(self, labels: np.ndarray) -> Any:
@@ -271,6 +303,11 @@ class TextReview(LabelReview):
         if "sample_weight" in takes:
             return encoder.fit(self.texts, labels, sample_weight=self._text_weights())
         return encoder.fit(self.texts, labels)
+
+
+def _some(texts: Any, rows: np.ndarray) -> Any:
+    """Some of the texts; Tokens are taken as they are."""
+    return texts[rows] if hasattr(texts, "ids") else take_rows(texts, rows)
 
 
 def _placed(encoder: Any, texts: Any, labels: np.ndarray) -> np.ndarray | None:

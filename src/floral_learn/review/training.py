@@ -12,10 +12,11 @@ from sklearn.dummy import DummyClassifier
 from sklearn.model_selection import KFold
 from sklearn.pipeline import Pipeline
 
-from floral_learn.base.shown import Shown
+from floral_learn.base import Shown
 from floral_learn.review.beliefs import Beliefs, read_classes
 from floral_learn.review.guarantee import wrong_bounds
 from floral_learn.review.rules import RULES
+from floral_learn.tables.rows import explain_refusal
 
 if TYPE_CHECKING:
     from floral_learn.review.label_review import LabelReview
@@ -31,17 +32,14 @@ def training_set(beliefs: Beliefs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
     No more is done than answers bear out: as long as none contradicts a label, labels stay and count alike; rows that
     nobody was asked about are corrected only where that would have been right on those that were (`corrections_hold`).
-    Chosen on 500 rows of the development sets of benchmarks/questions.py: with ten to fifty answers this took the worst
-    harm behind logistic regression from -0.048 to -0.021, and behind a forest on clean labels from -0.023 to none.
     """
-    codes, every = beliefs.data.codes, beliefs.label_probability
+    codes, belief = beliefs.data.codes, beliefs.label_probability
     weights, rows = np.ones(len(codes)), np.arange(len(codes))
     if _speaks(beliefs):
-        acted = beliefs.from_answers
-        read = _trained_with(beliefs, acted, rows)
-        weights = training_weights(acted, read, codes, every, len(beliefs.answers))
+        read = _trained_with(beliefs, belief, rows)
+        weights = training_weights(belief, read, codes, len(beliefs.answers))
         codes = read
-    return codes, weights, every[rows, codes] < _DOUBTFUL
+    return codes, weights, belief[rows, codes] < _DOUBTFUL
 
 
 def misread_among(beliefs: Beliefs, rows: np.ndarray) -> np.ndarray:
@@ -51,8 +49,7 @@ def misread_among(beliefs: Beliefs, rows: np.ndarray) -> np.ndarray:
     """
     belief, codes = beliefs.of(rows), beliefs.data.codes[rows]
     if _speaks(beliefs):
-        acted = belief if beliefs.data.n_classes > 2 else beliefs.of(rows, answers_alone=True)
-        codes = _trained_with(beliefs, acted, rows)
+        codes = _trained_with(beliefs, belief, rows)
     return 1.0 - belief[np.arange(len(rows)), codes]
 
 
@@ -61,30 +58,26 @@ def _speaks(beliefs: Beliefs) -> bool:
     return beliefs.data.groups is not None or bool(beliefs.contradicted.any())
 
 
-def _trained_with(beliefs: Beliefs, acted: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Class numbers that `rows` are trained with, (len(rows),), by the beliefs `acted` about them."""
+def _trained_with(beliefs: Beliefs, belief: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Class numbers that `rows` are trained with, (len(rows),), by the `belief` about them."""
     codes, free = beliefs.data.codes[rows], beliefs.free[rows]
-    read = read_classes(acted, codes, free)
+    read = read_classes(belief, codes, free)
     return read if beliefs.corrections_hold else np.where(free, codes, read)
 
 
-def training_weights(
-    belief: np.ndarray, read: np.ndarray, codes: np.ndarray, every: np.ndarray, answers: int
-) -> np.ndarray:
+def training_weights(belief: np.ndarray, read: np.ndarray, codes: np.ndarray, answers: int) -> np.ndarray:
     """Weights of rows that are read as `read`: less in doubt, and each class as much as it is expected to have rows.
 
     A class may be expected to be larger or smaller than the rows read as it, by labels that were turned over but cannot
-    be told apart. It is given another weight only as far as both beliefs say so. With few answers, most of the doubt
-    about labels that stay is what was there before any answer: it counts in part.
+    be told apart. With few answers, most of the doubt about labels that stay is what was there before any answer: it
+    counts in part.
 
     Parameters
     ----------
     belief : ndarray of shape (n, M)
-        P(true class) by what the answers bear out.
+        P(true class).
     read, codes : int ndarrays of shape (n,)
         Class numbers that rows are trained with, and those that were given.
-    every : ndarray of shape (n, M)
-        P(true class) by everything that is known.
     answers : int
         Number of answers.
 
@@ -98,9 +91,8 @@ def training_weights(
     certainty = np.where(read == codes, 1 - counts * (1 - certainty), certainty)
     total = np.maximum(np.bincount(read, certainty, minlength=M), 1e-9)
     size = np.maximum(np.bincount(read, minlength=M), 1)
-    shifts = [np.log(np.clip(b.sum(axis=0) / size, 1 / _MOST_SHIFT, _MOST_SHIFT)) for b in (belief, every)]
-    agreed = np.where(shifts[0] * shifts[1] > 0, np.sign(shifts[0]) * np.abs(shifts).min(axis=0), 0.0)
-    weights = certainty * (size * np.exp(counts * agreed) / total)[read]
+    expected = np.clip(belief.sum(axis=0) / size, 1 / _MOST_SHIFT, _MOST_SHIFT)
+    weights = certainty * (size * expected**counts / total)[read]
     return weights / weights.mean()
 
 
@@ -130,7 +122,10 @@ def fit_or_constant(model: Any, X: Any, labels: np.ndarray, **extra: Any) -> Any
     """`model` fitted; where all labels are alike, as may be where rows are held out, a model that always says so."""
     if len(np.unique(labels)) < 2:
         return DummyClassifier(strategy="most_frequent").fit(X, labels)
-    return model.fit(X, labels, **extra)
+    try:
+        return model.fit(X, labels, **extra)
+    except (ValueError, TypeError) as error:
+        raise explain_refusal(error, X, model) from error
 
 
 def _keeps_default(estimator: Any, name: str) -> bool:

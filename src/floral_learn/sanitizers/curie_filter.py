@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.stats import norm
-from sklearn.base import BaseEstimator
 from sklearn.cluster import DBSCAN
 from sklearn.decomposition import PCA
 from sklearn.metrics import pairwise_distances_chunked
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from floral_learn.base.estimator import Estimator
 from floral_learn.labels.neighbours import nearest_others
 from floral_learn.sanitizers.inputs import keep_rows, sanitizer_input, spare_one_of_each_class
 
@@ -27,7 +27,7 @@ _LINKS = 50  # nearest rows through which DBSCAN may grow a cluster
 _BLOCK_ENTRIES = 8_000_000  # numbers held at once while distances are summed
 
 
-class CurieFilter(BaseEstimator):
+class CurieFilter(Estimator):
     """Drop rows whose label disagrees with that of the rows around them in the same cluster.
 
     Parameters

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_X_y
 
-from floral_learn.base.classifier_input import encode_labels
+from floral_learn.base.validation import encode_labels
 from floral_learn.tables.frames import is_frame
 from floral_learn.tables.rows import read_rows, take_rows
 

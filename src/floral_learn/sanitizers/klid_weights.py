@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 from scipy.stats import gaussian_kde
-from sklearn.base import BaseEstimator
 from sklearn.metrics import euclidean_distances
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from floral_learn.base.estimator import Estimator
 from floral_learn.game.kernels import resolve_gamma
 from floral_learn.sanitizers.inputs import sanitizer_input
 
@@ -33,7 +33,7 @@ _FLATTEST = 1e-6  # of the mean log ratio: k equal distances would give an infin
 _Samples = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
-class KLIDWeights(BaseEstimator):
+class KLIDWeights(Estimator):
     """Weights in [0.1, 1]: low where a row's neighbourhood looks like that of a flipped label.
 
     Parameters

@@ -10,14 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
+from floral_learn.base.estimator import Estimator
 from floral_learn.labels.neighbours import nearest_others
 from floral_learn.sanitizers.inputs import sanitizer_input, spare_one_of_each_class
 
 
-class KNNRelabel(BaseEstimator):
+class KNNRelabel(Estimator):
     """Replace a label by the one that most of its nearest neighbours carry.
 
     Parameters

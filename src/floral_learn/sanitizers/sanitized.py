@@ -4,7 +4,7 @@ import inspect
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_regressor
+from sklearn.base import ClassifierMixin, clone, is_regressor
 from sklearn.utils import get_tags
 from sklearn.utils._metadata_requests import _routing_enabled
 from sklearn.utils._param_validation import HasMethods
@@ -19,9 +19,8 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from floral_learn.base.classifier_input import checked_weight, encode_labels, query_input, training_input
-from floral_learn.base.validation import refuse_several_labels
-from floral_learn.base.whole_fit import whole_fit
+from floral_learn.base.estimator import Estimator, checked_weight, query_input, training_input, whole_fit
+from floral_learn.base.validation import encode_labels, refuse_several_labels
 from floral_learn.tables.frames import is_frame
 from floral_learn.tables.rows import explain_refusal
 
@@ -34,7 +33,7 @@ def _inner_has(method: str) -> Any:
     return available_if(check)
 
 
-class SanitizedClassifier(ClassifierMixin, BaseEstimator):
+class SanitizedClassifier(ClassifierMixin, Estimator):
     """Train ``estimator`` on what ``sanitizer`` makes of the untrusted labels.
 
     Parameters
@@ -97,6 +96,8 @@ class SanitizedClassifier(ClassifierMixin, BaseEstimator):
         verb = sanitizer.fit_resample if hasattr(sanitizer, "fit_resample") else sanitizer.fit
         known = inspect.signature(verb).parameters
         for_sanitizer = {name: value for name, value in params.items() if name in known and value is not None}
+        if "estimator" in known:
+            for_sanitizer.setdefault("estimator", estimator)
         for_estimator = self._route(sanitizer, estimator, known, params)
         X, codes, weight = self._training_rows(X, y, sample_weight)
         if weight is not None:

@@ -3,15 +3,60 @@
 from __future__ import annotations
 
 import contextlib
+import csv
+import io
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
-from .csv_cells import NUMBER, unguarded
-from .table_error import TableError
+from . import TableError
+
+NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+# What a spreadsheet may take for a formula. Apostrophes in front count, so that guarding twice and undoing once
+# gives back what was guarded.
+_FORMULA = re.compile(r"'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
+
+
+def guarded(value: Any) -> Any:
+    """`value` as a cell: text that a spreadsheet would run gets an apostrophe in front, all else stays.
+
+    Examples
+    --------
+    >>> from floral_learn.tables.cells import guarded, unguarded
+    >>> guarded("=1+1"), guarded("-1.5"), guarded("spam")
+    ("'=1+1", '-1.5', 'spam')
+    >>> unguarded(guarded("=1+1"))
+    '=1+1'
+    """
+    if not isinstance(value, str) or not _FORMULA.match(value) or NUMBER.fullmatch(value):
+        return value
+    return "'" + value
+
+
+def unguarded(text: str) -> str:
+    """The text behind a cell that `guarded` made."""
+    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
+
+
+def csv_bytes(header: Sequence[Any], rows: Iterable[Sequence[Any]]) -> bytes:
+    """A CSV file as UTF-8, every cell guarded."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow([guarded(name) for name in header])
+    for row in rows:
+        writer.writerow([guarded(value) for value in row])
+    return stream.getvalue().encode()
+
+
+def frame_bytes(frame: Any) -> bytes:
+    """A pandas frame as a CSV file without its index, every cell guarded, missing ones empty."""
+    filled = frame.astype(object).where(frame.notna(), "")
+    return csv_bytes(list(map(str, frame.columns)), filled.itertuples(index=False, name=None))
+
 
 # Spellings of "no value", as spreadsheets, R, pandas and databases write it.
 MISSING = frozenset(
@@ -42,13 +87,15 @@ def as_numbers(texts: Sequence[str], *, comma: bool) -> tuple[np.ndarray, bool] 
     `comma` says that a comma may be the decimal sign: it may where it is not the separator of the file. Codes such as
     007 are no numbers. Infinite values stay infinite.
     """
-    filled = [("nan" if text in MISSING else text) for text in texts]
-    kept = [text for text in filled if text != "nan"]
+    filled = kept = texts
+    if not MISSING.isdisjoint(texts):
+        filled = [("nan" if text in MISSING else text) for text in texts]
+        kept = [text for text in filled if text != "nan"]
     if not kept or _CODE.search(whole := "\n".join(["", *kept])):
         return None
     if not _NO_NUMBER.search(whole):
         with contextlib.suppress(ValueError):
-            return np.array([float(text) for text in filled]), False
+            return np.fromiter(map(float, filled), float, len(filled)), False
     if comma and all(_DECIMAL_COMMA.fullmatch(text) and text[-1:].isdigit() for text in kept):
         return np.array([float(text.replace(".", "").replace(",", ".")) for text in filled]), True
     if all(NUMBER.fullmatch(text) or _THOUSANDS.fullmatch(text) for text in kept):
@@ -143,3 +190,42 @@ def _number_labels(texts: list[str], blank: np.ndarray) -> np.ndarray:
     if max(exact) < 2**63 and min(exact) >= -(2**63):
         return np.array(exact, dtype=np.int64)
     return np.array(texts)
+
+
+def plain_name(name: str) -> str:
+    """A name without case, outer and repeated spaces, and with hyphens and underscores as spaces."""
+    return " ".join(unicodedata.normalize("NFKC", name).casefold().replace("_", " ").replace("-", " ").split())
+
+
+def name_of(classes: np.ndarray, counts: np.ndarray, number: int) -> str:
+    """A class and its rows in words: 'stays' (60 rows)."""
+    return f"{str(classes[number])!r} ({int(counts[number]):,} row{'s' if counts[number] != 1 else ''})"
+
+
+def merge_alike(classes: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """For each class the most frequent one of the same plain name (its own number for most), and the finds in words.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.tables.cells import merge_alike
+    >>> merged, lines = merge_alike(np.array(["Graduate", "drop-out", "graduate"]), np.array([60, 40, 1]))
+    >>> merged.tolist(), lines
+    ([0, 1, 0], ["'graduate' (1 row) and 'Graduate' (60 rows) differ only in case or spaces: probably one class"])
+    """
+    merged = np.arange(len(classes))
+    by_name: dict[Any, list[int]] = {}
+    for number, name in enumerate(classes.tolist()):
+        if isinstance(name, str):
+            by_name.setdefault(plain_name(name), []).append(number)
+    lines = []
+    for same in by_name.values():
+        chief = max(same, key=lambda c: counts[c])
+        merged[same] = chief
+        lines += [
+            f"{name_of(classes, counts, c)} and {name_of(classes, counts, chief)} differ only in case or spaces: "
+            "probably one class"
+            for c in same
+            if c != chief
+        ]
+    return merged, lines

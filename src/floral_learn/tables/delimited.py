@@ -5,14 +5,13 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from . import TableError
 from .cells import as_numbers, as_texts
 from .source import Source, pairs
-from .table_error import TableError
 
 SEPARATORS = (",", ";", "\t", "|")
 _NEWLINE = re.compile(r"\r\n|\n|\r")
@@ -22,59 +21,46 @@ _SAMPLE = 200_000  # characters from which a separator is guessed
 Record = tuple[int, list[str]]  # where it begins, and its fields with quotes
 
 
-@dataclass
-class Delimited:
-    """Header, rows (fields with their quotes), and where each row begins in the text."""
-
-    text: str
-    sep: str
-    encoding: str
-    header: list[str]
-    rows: list[list[str]]
-    starts: list[int]
-    found_sep: bool = False
-
-    def replaced(self, column: int, new: dict[int, str]) -> bytes:
-        """The file with the raw field of `column` replaced in the rows `new`; all else byte for byte."""
-        parts, done = [], 0
-        for row in sorted(new):
-            fields = self.rows[row]
-            begin = self.starts[row] + sum(map(len, fields[:column])) + column
-            parts += [self.text[done:begin], new[row]]
-            done = begin + len(fields[column])
-        try:
-            return "".join([*parts, self.text[done:]]).encode(self.encoding)
-        except UnicodeError as error:
-            raise TableError(f"the new labels cannot be written as {self.encoding}: {error}") from None
-
-
 class TextSource(Source):
-    """A delimited text file."""
+    """A delimited text file: its text, its rows (fields with their quotes), and where each row begins in the text."""
 
-    def __init__(self, name: str, file: Delimited) -> None:
-        self.name, self.file = name, file
-        self.columns, self.n_rows, self.notes = file.header, len(file.rows), []
-        if file.found_sep:
-            self.notes.append(f"the separator is {file.sep!r}")
+    def __init__(self, name: str, text: str, encoding: str, sep: str, header: list[str], rows: list[Record]) -> None:
+        self.name, self.text, self.encoding, self.sep = name, text, encoding, sep
+        self.columns, self.n_rows, self.notes = header, len(rows), []
+        self.starts, self.rows = [start for start, _ in rows], [fields for _, fields in rows]
+        self.quoted = '"' in text
+        self.last: tuple[int, list[str]] = (-1, [])  # a column is asked for twice in a row: as numbers, and as it is
 
     def cells(self, position: int) -> list[Any]:
         """Fields without quotes and outer blanks."""
-        return unquoted_all([row[position] for row in self.file.rows])
+        if self.last[0] != position:
+            fields = [row[position] for row in self.rows]
+            quoted = self.quoted and '"' in "".join(fields)
+            self.last = position, list(map(unquoted if quoted else str.strip, fields))
+        return self.last[1]
 
     def typed(self, position: int, as_text: bool = False) -> np.ndarray | None:
         """Numbers where every field is one, else text."""
         fields = self.cells(position)
-        if not as_text and (found := as_numbers(fields, comma=self.file.sep != ",")) is not None:
+        if not as_text and (found := as_numbers(fields, comma=self.sep != ",")) is not None:
             if found[1]:
                 self.notes.append(f"decimal commas in {self.columns[position]}")
             return found[0]
         return np.array([*as_texts(fields), None], dtype=object)[:-1]
 
     def relabelled(self, position: int, rows: np.ndarray, new: np.ndarray) -> bytes:
-        """The text with new labels, each spelled as most rows of that class spell it."""
-        known = self.spelled(position, [row[position] for row in self.file.rows])
-        spelled = {row: known.get(label) or _quoted(str(label), self.file.sep) for row, label in pairs(rows, new)}
-        return self.file.replaced(position, spelled)
+        """The text with new labels, each spelled as most rows of that class spell it; all else byte for byte."""
+        known = self.spelled(position, [row[position] for row in self.rows])
+        parts, done = [], 0
+        for row, label in sorted(dict(pairs(rows, new)).items()):
+            fields = self.rows[row]
+            begin = self.starts[row] + sum(map(len, fields[:position])) + position
+            parts += [self.text[done:begin], known.get(label) or _quoted(str(label), self.sep)]
+            done = begin + len(fields[position])
+        try:
+            return "".join([*parts, self.text[done:]]).encode(self.encoding)
+        except UnicodeError as error:
+            raise TableError(f"the new labels cannot be written as {self.encoding}: {error}") from None
 
 
 def decode(raw: bytes, encoding: str | None, name: str) -> tuple[str, str]:
@@ -90,12 +76,10 @@ def decode(raw: bytes, encoding: str | None, name: str) -> tuple[str, str]:
         raise TableError(f"--encoding {encoding!r} cannot be used: {error}") from None
 
 
-def parse(text: str, sep: str | None, encoding: str, name: str, usual: str = ",") -> Delimited:
+def read_delimited(name: str, text: str, encoding: str, sep: str | None, usual: str = ",") -> TextSource:
     """Split `text`; without `sep` the `usual` one, or another common one where the first lines fit only that."""
-    found = False
-    if sep is None:
-        sep = _guess(text, usual)
-        found = sep != usual
+    guessed = sep is None
+    sep = _guess(text, usual) if sep is None else sep
     if len(sep) != 1 or sep in '"\r\n':
         raise TableError(f"--sep {sep!r} must be one character, other than a quote or a line end")
     records = list(_records(text, sep, name))
@@ -112,12 +96,10 @@ def parse(text: str, sep: str | None, encoding: str, name: str, usual: str = ","
             raise TableError(
                 f"{name}, line {line} (row {number}): {len(fields)} fields where the header has {len(header)}{hint}"
             )
-    return Delimited(text, sep, encoding, header, [fields for _, fields in rows], [start for start, _ in rows], found)
-
-
-def unquoted_all(cells: list[str]) -> list[str]:
-    """Fields without quotes and outer blanks; most columns have no quote at all."""
-    return list(map(unquoted if any('"' in cell for cell in cells) else str.strip, cells))
+    source = TextSource(name, text, encoding, sep, header, rows)
+    if guessed and sep != usual:
+        source.notes.append(f"the separator is {sep!r}")
+    return source
 
 
 def unquoted(cell: str) -> str:
@@ -146,6 +128,12 @@ def _records(text: str, sep: str, name: str) -> Iterator[Record]:
     """Yield begin and raw fields of every record that is not an empty line (RFC 4180)."""
     field_of = _field_pattern(sep).match
     position, end = (1 if text.startswith("\ufeff") else 0), len(text)
+    if '"' not in text and "\r" not in text:  # most files: lines are records
+        for line in (text[1:] if position else text).split("\n"):
+            if line:
+                yield position, line.split(sep)
+            position += len(line) + 1
+        return
     while position < end:
         match = _NEWLINE.search(text, position)
         line = text[position : match.start() if match else end]

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from floral_learn.base.estimator import Estimator, whole_fit
 from floral_learn.base.extras import install_line
-from floral_learn.base.whole_fit import whole_fit
 
+from . import TableError
 from .cells import as_numbers, as_texts
 from .column_blocks import CategoryBlock, DateBlock, NumberBlock, TextBlock, find_date_format, has_minilm
 from .frames import typed_columns
-from .table_error import TableError
 
 WORDS = 3  # mean words from which a column of many values is prose
 LONG = 40  # mean characters from which it is prose too
@@ -27,7 +27,7 @@ _UNNAMED = re.compile(r"(Unnamed: [0-9]+|__index_level_[0-9]+__)?")
 _IDENTIFIERS = {"id", "index", "idx", "row", "rowid", "row number", "number", "no", "nr", "#", "uid", "key"}
 
 
-class TableEncoder(TransformerMixin, BaseEstimator):
+class TableEncoder(TransformerMixin, Estimator):
     """Turn the columns of a table into standardised numbers for a kernel machine, and say what became of each.
 
     Numbers are standardised (missing and infinite ones become the median), categories become indicator columns, dates

@@ -4,27 +4,15 @@ from __future__ import annotations
 
 import io
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from floral_learn.base.extras import install_line
 
-from .frame_source import FrameSource
-from .source import pairs
-from .table_error import TableError
-
-
-def is_dataset(source: Any) -> bool:
-    """Whether this is a Dataset or DatasetDict; nothing is imported to find out."""
-    return type(source).__module__.split(".")[0] == "datasets"
-
-
-def is_dataset_folder(path: str | os.PathLike[str]) -> bool:
-    """Whether `save_to_disk` wrote this folder."""
-    folder = Path(path)
-    return folder.is_dir() and any((folder / name).is_file() for name in ("state.json", "dataset_dict.json"))
+from . import TableError
+from .frames import FrameSource
+from .source import pairs, reason
 
 
 class DatasetSource(FrameSource):
@@ -79,6 +67,5 @@ def read_dataset_folder(path: str | os.PathLike[str]) -> DatasetSource:
     try:
         found = datasets.load_from_disk(str(path))
     except Exception as error:  # the library raises what pyarrow, json and fsspec raise
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise TableError(f"{path} is not a readable folder of Hugging Face datasets ({reason})") from None
+        raise TableError(f"{path} is not a readable folder of Hugging Face datasets ({reason(error)})") from None
     return DatasetSource(found, str(path), folder=True)

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from . import TableError
 from .frames import typed_values
-from .source import Source, pairs
-from .table_error import TableError
+from .source import Source, pairs, reason
 
 MOST_COLUMNS = 10_000
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -76,7 +76,7 @@ def read_json_lines(name: str, text: str, encoding: str) -> JsonLinesSource:
         try:
             row = json.loads(content, object_pairs_hook=_unique)
         except (ValueError, RecursionError) as error:
-            problem = getattr(error, "msg", None) or (str(error).splitlines() or [type(error).__name__])[0]
+            problem = getattr(error, "msg", None) or reason(error)
             raise TableError(f"{name}, line {number + 1}: not a JSON object ({problem})") from None
         if not isinstance(row, dict):
             raise TableError(f"{name}, line {number + 1}: an object {{...}} is needed, not {type(row).__name__}")

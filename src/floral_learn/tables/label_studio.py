@@ -15,9 +15,9 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
+from . import TableError
 from .frames import typed_values
-from .source import Source, pairs
-from .table_error import TableError
+from .source import Source, pairs, reason
 
 # What JSON-MIN puts beside the data and the answers of a task.
 _ABOUT = ("annotator", "annotation_id", "created_at", "updated_at", "lead_time", "ground_truth", "id")
@@ -52,6 +52,8 @@ class Task:
 
 class LabelStudioSource(Source):
     """Tasks as rows: their data, the label, who gave it and whether it is known to be right."""
+
+    choice: str
 
     def __init__(self, name: str, content: Any, tasks: list[Task], choice: str, item: str) -> None:
         self.name, self.content, self.tasks, self.choice, self.item = name, content, tasks, choice, item
@@ -189,8 +191,8 @@ def _parsed(name: str, text: str) -> list[dict[str, Any]]:
         content = json.loads(text.lstrip("\ufeff"), parse_constant=lambda word: None)
     except (ValueError, RecursionError) as error:
         place = f", line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
-        reason = getattr(error, "msg", None) or (str(error).splitlines() or [type(error).__name__])[0]
-        raise TableError(f"{name}{place}: not a readable JSON file ({reason})") from None
+        problem = getattr(error, "msg", None) or reason(error)
+        raise TableError(f"{name}{place}: not a readable JSON file ({problem})") from None
     if not isinstance(content, list) or not content or not all(isinstance(task, dict) for task in content):
         raise TableError(f"{name} is not an export of Label Studio: a list of tasks [{{...}}, ...] is needed")
     return content

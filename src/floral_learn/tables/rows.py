@@ -11,9 +11,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import _safe_indexing, check_array
 
+from . import TableError
 from .encoder import TableEncoder
 from .frames import column_at, frame_columns, is_frame, typed_column
-from .table_error import TableError
+from .source import reason
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,6 @@ def read_rows(
     text: Sequence[str] = (),
     text_encoder: str = "tfidf",
     allow_nan: bool = False,
-    accept_sparse: bool = True,
     min_rows: int = 1,
     random_state: int = 0,
 ) -> InputRows:
@@ -83,8 +83,6 @@ def read_rows(
         How prose becomes numbers.
     allow_nan : bool, default=False
         Whether an array may hold NaN; a frame always may.
-    accept_sparse : bool, default=True
-        Whether a sparse matrix may be given.
     min_rows : int, default=1
         Fewer are refused.
     random_state : int, default=0
@@ -119,7 +117,7 @@ def read_rows(
     try:
         numbers = check_array(
             plain if frame else X,
-            accept_sparse="csr" if accept_sparse else False,
+            accept_sparse="csr",
             dtype=[np.float64, np.float32],
             ensure_min_samples=min_rows,
             ensure_all_finite="allow-nan" if allow_nan else True,
@@ -156,7 +154,7 @@ def stack_rows(first: Any, more: Any) -> Any:
         try:
             return nw.concat([before, after.select(before.columns)], how="vertical").to_native()
         except Exception as error:  # each library has exceptions of its own
-            raise TableError(f"the new rows do not fit below the others: {str(error).splitlines()[0]}") from None
+            raise TableError(f"the new rows do not fit below the others: {reason(error)}") from None
     if sparse.issparse(first) != sparse.issparse(more):
         kind = ("dense", "sparse")[sparse.issparse(more)]
         raise ValueError(f"X is {kind} and the review's rows are not; give both alike")
@@ -174,9 +172,8 @@ def explain_refusal(error: Exception, X: Any, estimator: Any) -> Exception:
         numbers = typed is not None and typed.dtype.kind == "f"
         if numbers and np.isfinite(typed).all():  # type: ignore[arg-type]
             continue
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         return ValueError(
-            f"{type(estimator).__name__} cannot be trained on X ({reason}): column {name!r} holds "
+            f"{type(estimator).__name__} cannot be trained on X ({reason(error)}): column {name!r} holds "
             f"{'missing values' if numbers else 'text, categories or dates'}; put TableEncoder() or a "
             "ColumnTransformer in front of it, with make_pipeline"
         )

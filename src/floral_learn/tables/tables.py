@@ -10,15 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.base.shown import Shown
+from floral_learn.base import Shown
 
-from .cells import as_flags, as_labels, as_numbers, as_texts, is_missing
-from .class_names import merge_alike
+from . import TableError
+from .cells import as_flags, as_labels, as_numbers, as_texts, is_missing, merge_alike
 from .frames import frame_columns, frame_of, spread_vectors
-from .label_studio import LabelStudioSource
-from .source import Source
-from .table_error import TableError
-from .table_files import open_source
+from .source import Source, open_source
 
 __all__ = ["Table", "TableError", "read_table"]
 
@@ -207,7 +204,7 @@ def read_table(
         taken[place] = option
         return place
 
-    if isinstance(opened, LabelStudioSource) and label is not None:
+    if opened.choice is not None and label is not None:
         label = opened.choice
     where = None if label is None else claim(label, "label")
     places = {
@@ -262,7 +259,7 @@ def _labels(source: Source, where: int | None, skip: bool) -> tuple[np.ndarray |
     if blank.any() and not skip:
         raise TableError(
             f"{name} has {int(blank.sum())} missing labels (first: row {int(blank.argmax())}); leave such rows out "
-            "with --skip-blank-labels (skip_blank_labels=True)"
+            "with --skip-blank (skip_blank_labels=True)"
         )
     return labels, everything[~blank]
 
@@ -273,6 +270,7 @@ def _features(
     """The columns that were not taken, and notes on those that cannot be features."""
     columns: dict[str, np.ndarray] = {}
     notes = []
+    given = [] if label is None else source.cells(label[0])
     for place, name in enumerate(unique):
         if place in taken or place in source.no_features:
             continue
@@ -282,14 +280,16 @@ def _features(
             notes.append(f"{name} is spread over {spread.shape[1]:,} number columns")
         elif made is None:
             notes.append(f"ignored: {name} (nested values)")
-        elif label is not None and _repeats(source, place, made, *label):
+        elif label is not None and _repeats(source, place, made, given, *label[1:]):
             notes.append(f"ignored: {name} (the same as the label in every row)")
         else:
             columns[name] = made
     return columns, notes
 
 
-def _repeats(source: Source, place: int, column: np.ndarray, where: int, labels: np.ndarray, keep: np.ndarray) -> bool:
+def _repeats(
+    source: Source, place: int, column: np.ndarray, given: list[Any], labels: np.ndarray, keep: np.ndarray
+) -> bool:
     """Whether a column repeats the label, as it was typed or cell by cell; the first rows decide for most columns."""
     if len(keep) < ENOUGH_TO_COMPARE:
         return False
@@ -297,7 +297,7 @@ def _repeats(source: Source, place: int, column: np.ndarray, where: int, labels:
     if as_texts(column[few]) == as_texts(labels[few]) and as_texts(column[keep]) == as_texts(labels[keep]):
         return True
     # True becomes 1.0, a long integer a float and a time zone is dropped where columns are typed, not where labels are.
-    cells, given = source.cells(place), source.cells(where)
+    cells = source.cells(place)
     return all(as_texts(cells[row] for row in part) == as_texts(given[row] for row in part) for part in (few, keep))
 
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from floral_learn.base.extras import install_line
 
+from . import TableError
 from .frames import typed_values
-from .source import Source, pairs
-from .table_error import TableError
+from .source import Source, pairs, reason
 
 MOST_BYTES = 2**28  # that the parts of a workbook may unpack to, and cells that its sheet may have
 MOST_CELLS = 20_000_000
@@ -41,7 +41,7 @@ class WorkbookSource(Source):
         except Exception as error:
             if isinstance(error, MemoryError | ImportError):
                 raise
-            raise TableError(f"{self.name} cannot be copied with other labels ({_reason(error)})") from None
+            raise TableError(f"{self.name} cannot be copied with other labels ({reason(error)})") from None
         sheet, known = book[self.sheet], self.spelled(position, self.cells(position))
         for row, label in pairs(rows, new):
             sheet.cell(row=self.rows[row][0], column=position + 1).value = known.get(label, label)
@@ -69,7 +69,7 @@ def read_workbook(name: str, raw: bytes) -> WorkbookSource:
     except Exception as error:  # openpyxl lets through what its XML, zip and date readers raise
         if isinstance(error, MemoryError):
             raise
-        raise TableError(f"{name} is not a readable .xlsx workbook ({_reason(error)})") from None
+        raise TableError(f"{name} is not a readable .xlsx workbook ({reason(error)})") from None
     source = WorkbookSource(name, raw, sheet.title, header, rows)
     if len(book.worksheets) > 1:
         source.notes.append(f"sheet {sheet.title!r}, the first of {len(book.worksheets)}")
@@ -99,10 +99,6 @@ def _read(lines: Any, name: str) -> tuple[list[str], list[tuple[int, list[Any]]]
     if not rows:
         raise TableError(f"{name} has a header and no data rows" if header else f"{name} is empty")
     return header, rows
-
-
-def _reason(error: Exception) -> str:
-    return (str(error).splitlines() or [""])[0] or type(error).__name__
 
 
 def _openpyxl() -> Any:

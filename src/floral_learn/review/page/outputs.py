@@ -14,8 +14,8 @@ from floral_learn.files.file_sets import write_set
 from floral_learn.review.evidence import review_evidence
 from floral_learn.review.page import words
 from floral_learn.review.page.store import StoredAnswer
-from floral_learn.tables.csv_cells import csv_bytes
-from floral_learn.tables.table_files import table_suffix
+from floral_learn.tables.cells import csv_bytes
+from floral_learn.tables.source import table_suffix
 
 
 @dataclass(frozen=True)
@@ -142,8 +142,7 @@ def report(
     Nothing is judged again, so that every table that can be reviewed has a report, one of two rows too.
     """
     from floral_learn.audit.decisions import Decision
-    from floral_learn.audit.issues import place_on_map
-    from floral_learn.audit.near_duplicates import find_near_duplicates
+    from floral_learn.audit.issues import find_near_duplicates, place_on_map
     from floral_learn.audit.page import render
     from floral_learn.audit.result import REASONS, SHOWN, LabelIssues
     from floral_learn.labels.neighbours import nearest_rows
@@ -152,7 +151,7 @@ def report(
     belief, wrong, classes = review.label_probability, review.wrong_probability, review.classes
     given = np.searchsorted(classes, review.given)
     near = nearest_rows(np.nan_to_num(X), SHOWN)
-    pairs = find_near_duplicates(X, given, near, rng)
+    pairs = find_near_duplicates(X, given, near)
     differ = (given[near] != given[:, None]).mean(axis=1)
     holds = np.zeros((len(given), len(REASONS)), dtype=bool)
     holds[:, 0] = belief.argmax(axis=1) != given

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import shlex
 import threading
 import time
 from collections.abc import Collection, Sequence
@@ -58,12 +59,12 @@ class ReviewSession:
     def __init__(
         self, table: Any, encoder: Any, *, path: Path, out: Path, options: dict[str, Any], seed: int | None = None
     ) -> None:
-        self.table, self.path, self.out = table, Path(path), Path(out)
+        self.table, self.path, self.out, self.options = table, Path(path), Path(out), options
         contents = hashlib.sha256(self.path.read_bytes()).hexdigest()
         about = {
             "other contents of the table": contents[:16],
             "another label column": str(table.label),
-            "other options": json.dumps(options),
+            "other options": shlex.join(words.option_words(options)) or "none",
         }
         # A review that exists says first whether it is this one; a new one leaves nothing where the table is no good.
         exists = (self.out / FILE).exists()
@@ -211,7 +212,7 @@ class ReviewSession:
             "known": known,
             "busy": busy,
             "files": files,
-            "commands": words.commands(self.out, self.path, str(self.table.label)),
+            "commands": words.commands(self.out, self.path, str(self.table.label), self.options),
             "broken": broken,
         }
 

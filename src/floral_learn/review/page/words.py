@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from floral_learn.review.wrong_share import FIRST_ANSWERS, FIRST_DRAWN
-from floral_learn.tables.table_files import table_suffix
+from floral_learn.tables.source import table_suffix
 
 _NARROW = "\u00a0"  # a number and its % sign stay on one line
 _USUAL = 30  # answers that a review usually takes
@@ -109,8 +110,24 @@ def reason(why: str, others: int) -> str:
     )
 
 
-def commands(out: Path, table: Path, label: str) -> list[dict[str, str]]:
+def option_words(options: Mapping[str, Any]) -> list[str]:
+    """The options of the command that read the table, as they are typed; those left at their defaults are not."""
+    named = {"ids": "--id", "groups": "--group", "skip_blank_labels": "--skip-blank"}
+    words = []
+    for name, value in options.items():
+        option = named.get(name, f"--{name.replace('_', '-')}")
+        if isinstance(value, bool):
+            words += [option] * value
+        elif isinstance(value, list | tuple):
+            words += [word for one in value for word in (option, str(one))]
+        elif value is not None and value != "auto":
+            words += [option, str(value)]
+    return words
+
+
+def commands(out: Path, table: Path, label: str, options: Mapping[str, Any]) -> list[dict[str, str]]:
     """What to do with the files of the end, as commands to copy."""
+    read = option_words(options)
     cleaned = out / f"cleaned{table_suffix(table)}"
     return [
         {"about": about, "command": shlex.join(["floral", *parts])}
@@ -121,13 +138,13 @@ def commands(out: Path, table: Path, label: str) -> list[dict[str, str]]:
             ),
             (
                 "Train another model on the cleaned table",
-                ("train", str(cleaned), "--label", label, "--out", "other.skops"),
+                ("train", str(cleaned), "--label", label, *read, "--out", "other.skops"),
             ),
             (
                 "Say what the labels behind the model rest on, as a page for others",
                 ("evidence", str(out / "model.skops"), "--out", "evidence.html"),
             ),
-            ("Go on with this review later", ("review", str(table), "--label", label, "--out", str(out))),
+            ("Go on with this review later", ("review", str(table), "--label", label, *read, "--out", str(out))),
         )
     ]
 

@@ -1,15 +1,33 @@
-"""Token numbers in the place of texts: lists, arrays, tensors, or what a tokenizer returns."""
+"""What a text model is given, checked: texts or token numbers as `Tokens`, labels, weights and beliefs."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from floral_learn.neural.encoders import Tokens, check_texts
+from floral_learn.tables.cells import is_missing
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Token numbers of n texts, padded at the end: what a suite computes once and every model of one tokenizer takes.
+
+    ``ids`` is (n, width) integers, ``lengths`` (n,); entries after a row's length are padding.
+    """
+
+    ids: np.ndarray
+    lengths: np.ndarray
+    pad: int
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __getitem__(self, rows: Any) -> Tokens:
+        return Tokens(self.ids[rows], self.lengths[rows], self.pad)
 
 
 @dataclass(frozen=True)
@@ -118,3 +136,71 @@ def _without_padding(row: np.ndarray, pad: int) -> np.ndarray:
     """A row up to its last token that is not padding."""
     real = np.flatnonzero(row != pad)
     return row[: real[-1] + 1] if len(real) else row[:0]
+
+
+def check_texts(texts: Any, name: str = "X") -> list[str]:
+    """`texts` as a list of strings; what is missing, empty or no string is named by its place."""
+    if isinstance(texts, str):
+        raise ValueError(f"{name} is one string; give a list of texts, even for one: [{name}]")
+    if getattr(texts, "ndim", 1) != 1:
+        raise ValueError(f"{name} must be a flat list of texts, its shape is {tuple(texts.shape)}")
+    try:
+        if isinstance(texts, Mapping | Set):  # no order, or no values
+            raise TypeError
+        out = list(texts)
+    except TypeError:
+        raise ValueError(f"{name} must be a list of texts, not {type(texts).__name__}") from None
+    if not out:
+        raise ValueError(f"{name} is empty: at least one text is needed")
+    for number, text in enumerate(out):
+        if not isinstance(text, str):
+            kind = "missing" if is_missing(text) else f"no string but {type(text).__name__}"
+            raise ValueError(f"{name}[{number}] is {kind} ({text!r}); every row must be a text")
+        if not text.strip():
+            raise ValueError(f"{name}[{number}] is an empty text; leave such rows out or fill them")
+    return [str(text) for text in out]
+
+
+def check_labels(y: Any, name: str) -> np.ndarray:
+    """`y` as a flat array of labels, none of them missing."""
+    y = np.asarray(y)
+    if y.ndim != 1:
+        raise ValueError(f"{name} must be a flat list of labels, its shape is {y.shape}")
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise ValueError(f"{name} contains NaN or infinity")
+    if y.dtype.kind == "O" and any(is_missing(label) for label in y):
+        raise ValueError(f"{name} has missing labels")
+    return y
+
+
+def check_weights(weight: Any, n: int) -> np.ndarray:
+    """`weight` as n finite numbers of at least 0, some of them above 0."""
+    weight = np.asarray(weight, dtype=np.float64)
+    if weight.shape != (n,):
+        raise ValueError(f"sample_weight has the shape {weight.shape}; one weight per text, ({n},), is needed")
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        raise ValueError("sample_weight must hold finite numbers of at least 0")
+    if not weight.any():
+        raise ValueError("sample_weight is 0 for every text; at least one must count")
+    return weight
+
+
+def check_belief(belief: Any, n: int, n_classes: int) -> np.ndarray:
+    """`belief` as n rows of probabilities of the classes, all a little above 0: a loss stays finite."""
+    belief = np.asarray(belief, dtype=np.float64)
+    if belief.shape != (n, n_classes):
+        raise ValueError(
+            f"belief has the shape {belief.shape}; one row per text and one column per class, "
+            f"({n}, {n_classes}), are needed"
+        )
+    if not np.isfinite(belief).all() or (belief < 0).any() or not np.allclose(belief.sum(axis=1), 1.0, atol=1e-3):
+        raise ValueError("belief must hold probabilities: numbers from 0 to 1 whose sum is 1 in each row")
+    return np.clip(belief, 1e-6, 1.0)
+
+
+def length_batches(tokens: Tokens, batch_size: int) -> Iterator[np.ndarray]:
+    """Row numbers in batches of texts of about the same length, longest first: little padding, and the memory that
+    the first batch takes is the most that will be needed."""
+    order = np.argsort(-tokens.lengths, kind="stable")
+    for start in range(0, len(order), batch_size):
+        yield order[start : start + batch_size]

@@ -1,0 +1,140 @@
+"""What the estimators share: input as a float matrix with class codes and checked weights, and atomic fits."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+import floral_learn
+from floral_learn.base.validation import encode_labels, refuse_several_labels
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+LARGEST = 1e152  # entries whose squares, summed over a row, a float64 still holds
+LARGEST_SINGLE = 1e18  # and a float32
+
+
+class Estimator(BaseEstimator):
+    """scikit-learn's base; in a notebook its HTML form links to our reference, where the site has an address."""
+
+    _doc_link_module = "floral_learn"
+
+    @property
+    def _doc_link_template(self) -> str:
+        if not (address := docs_address()):
+            return ""  # no link
+        name, module = type(self).__name__, type(self).__module__
+        room = "floral_learn" if name in floral_learn.__all__ else ".".join(module.split(".")[:2])
+        return f"{address}/api/generated/{room}.{name}.html"
+
+
+def docs_address() -> str:
+    """Where the site is: ``$FLORAL_DOCS``, else what the installed package's metadata name; empty where neither does.
+
+    Examples
+    --------
+    >>> import os
+    >>> from unittest.mock import patch
+    >>> from floral_learn.base.estimator import docs_address
+    >>> with patch.dict(os.environ, {"FLORAL_DOCS": "https://docs.example.org/floral/"}):
+    ...     docs_address()
+    'https://docs.example.org/floral'
+    """
+    return (os.environ.get("FLORAL_DOCS") or _published()).rstrip("/")
+
+
+@functools.lru_cache(maxsize=1)
+def _published() -> str:
+    from importlib import metadata
+
+    try:
+        named = metadata.metadata("floral-learn").get_all("Project-URL") or []
+    except metadata.PackageNotFoundError:  # run from the source tree
+        return ""
+    found = dict(line.split(", ", 1) for line in named)
+    return found.get("Documentation", "")
+
+
+def check_scale(X: NDArray[Any], largest: float = LARGEST) -> None:
+    """Refuse rows whose squared distances would overflow or vanish: scores would be NaN, or the same everywhere."""
+    peak = float(np.abs(X).max(initial=0.0))
+    if peak > largest:
+        raise ValueError(f"X has values up to {peak:.1e}, whose squares overflow: standardise its columns first.")
+    if 0 < peak < 1 / largest:
+        raise ValueError(f"X has no value above {peak:.1e}; squares of such vanish: standardise its columns first.")
+
+
+def training_input(
+    estimator: Any, X: Any, y: Any, sample_weight: Any = None, *, any_scale: bool = False, **check: Any
+) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.float64] | None]:
+    """Validate ``fit`` arguments and set ``classes_`` and ``n_features_in_`` on the estimator.
+
+    Returns X (n, d) as float64, codes (n,) into ``classes_``, and the weights (n,) or None.
+    """
+    refuse_several_labels(y)
+    X, y = validate_data(estimator, X, y, dtype=np.float64, ensure_min_samples=2, **check)
+    if not any_scale and not issparse(X):
+        check_scale(X)
+    estimator.classes_, codes = encode_labels(y, type(estimator).__name__)
+    if sample_weight is None:
+        return X, codes, None
+    return X, codes, checked_weight(sample_weight, X, codes, estimator.classes_)
+
+
+def checked_weight(sample_weight: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]) -> NDArray[np.float64]:
+    """Weights (n,) that are not negative and leave every class some weight."""
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    present = np.bincount(codes, weights=weight, minlength=len(classes)) > 0
+    if not present.all():
+        missing = classes[~present].tolist()[0]
+        raise ValueError(f"sample_weight is zero on every row of class {missing!r}; each class needs some weight.")
+    return weight
+
+
+def query_input(estimator: Any, X: Any, **check: Any) -> Any:
+    """Validate the rows of a ``predict``-like call against what ``fit`` saw."""
+    return validate_data(estimator, X, dtype=np.float64, reset=False, **check)
+
+
+def whole_fit(fit: Fit) -> Fit:
+    """Decorate ``fit``: after an error or Ctrl-C inside, the estimator is what it was before, fitted or not.
+
+    Attributes are put back as they were, so a fit must make new arrays and new sub-estimators in place of changing old
+    ones, which is scikit-learn's rule too.
+
+    Examples
+    --------
+    >>> from sklearn.base import BaseEstimator
+    >>> from floral_learn.base.estimator import whole_fit
+    >>> class Fragile(BaseEstimator):
+    ...     @whole_fit
+    ...     def fit(self, X):
+    ...         self.mean_ = sum(X) / len(X)
+    ...         self.least_ = min(X)
+    ...         return self
+    >>> model = Fragile().fit([1.0, 3.0])
+    >>> try:
+    ...     model.fit([5.0, None])
+    ... except TypeError:
+    ...     print(model.mean_, model.least_)
+    2.0 1.0
+    """
+
+    @functools.wraps(fit)
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return fit(self, *args, **kwargs)
+        except BaseException:
+            # One assignment: a second Ctrl-C finds the old attributes or the new ones, never some of each.
+            self.__dict__ = before
+            raise
+
+    return run  # type: ignore[return-value]
