@@ -42,7 +42,7 @@ print("embeddings:", embeddings.shape)
 rows = train_test_split(np.arange(len(embeddings)), test_size=0.4, random_state=0, stratify=truth[~known])
 (X, X_test), (y_true, y_test) = ((values[rows[0]], values[rows[1]]) for values in (embeddings, truth[~known]))
 pictures = images[~known][rows[0]]
-y = poison(X, y_true, "farthest", budget=0.25, random_state=0).y
+y = poison(X, y_true, attack="farthest", budget=0.25, random_state=0).y
 
 # %%
 # Twenty answers of a person, who is shown the pictures that tell most about the others.

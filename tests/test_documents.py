@@ -109,18 +109,19 @@ def test_the_search_of_the_site_has_the_right_page_among_the_first_three(query, 
 
 @pytest.mark.slow
 def test_the_page_on_cost_has_the_table_of_the_rows():
-    script = ROOT / "benchmarks" / "cost.py"
-    done = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True)
+    script, rows = ROOT / "benchmarks" / "questions.py", DOCS / "results" / "answers" / "report.jsonl"
+    done = subprocess.run([sys.executable, str(script), "page", str(rows), "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def commands():
-    """Every shell command of the documents, once, in the order in which a reader meets it."""
+    """Every shell command of the documents, once, in the order of reading; of README those inside its text, too."""
     found = {}
     for page in PAGES:
         if "results" in page.parts:
             continue
-        for code in blocks(page, "bash", "console", "sh"):
+        inline = re.findall(r"`(floral \w+ [^`]+)`", page.read_text("utf-8")) if page.name == "README.md" else []
+        for code in [*blocks(page, "bash", "console", "sh"), *inline]:
             for line in code.replace("\\\n", " ").splitlines():
                 line = re.sub(r"\s+#.*", "", line.removeprefix("$ ")).strip()
                 for part in filter(None, map(str.strip, line.split("&&"))):

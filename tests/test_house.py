@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -101,7 +102,7 @@ def test_importing_loads_nothing_heavy():
 def test_using_the_names_loads_nothing_heavy_of_our_own():
     names = "FloralClassifier, save, load, Checkpoint, resume, poison"
     use = "import floral_learn.attacks, floral_learn.datasets; "
-    use += "from floral_learn.files.light_skops import import_skops; import_skops()"  # what save and load begin with
+    use += "from floral_learn.files.persistence import import_skops; import_skops()"  # what save and load begin with
     # pandas is not in this list: scikit-learn itself loads it where it is installed.
     heavy = {"torch", "matplotlib", "dask", "transformers", "typer"}
     assert not loaded_after(f"from floral_learn import {names}; {use}") & heavy
@@ -158,18 +159,18 @@ def users_of(name):
 
 def test_the_round_is_written_once():
     # Who needs a gradient step, the root of the projection or the bias takes these; nobody writes them again.
-    assert users_of("play") == {"game/game.py", "floral/dask_rounds.py"}
+    assert users_of("play") == {"game/game.py", "floral/dask_fit.py"}
     assert users_of("gradient") == {
         "game/dual.py",
         "game/operations.py",
         "game/accelerated.py",
     }
-    assert users_of("find_root") == {"game/projections.py", "floral/dask_rounds.py"}
+    assert users_of("find_root") == {"game/projections.py", "floral/dask_fit.py"}
     assert users_of("optimality_of") == {
         "game/dual.py",
         "game/operations.py",
         "game/accelerated.py",
-        "floral/dask_rounds.py",
+        "floral/dask_fit.py",
     }
 
 
@@ -190,6 +191,19 @@ def test_type_checkers_see_every_public_name():
     typed = dict(reversed(line) for line in re.findall(r"^from ([\w.]+) import (\w+) as \2$", stub, re.MULTILINE))
     assert typed == floral_learn._PUBLIC
     assert (SOURCE / "py.typed").is_file()
+
+
+@pytest.mark.parametrize("room", sorted(p.parent.name for p in FILES if "on_first_use(__name__" in p.read_text()))
+def test_type_checkers_see_what_a_room_loads_on_first_use(room):
+    if room == "neural":
+        pytest.importorskip("torch")
+    typed = {
+        (alias.asname, node.module)
+        for node in nodes(SOURCE / room / "__init__.py")
+        if isinstance(node, ast.ImportFrom) and node.level
+        for alias in node.names
+    }
+    assert typed == set(import_module(f"floral_learn.{room}")._PUBLIC.items())
 
 
 def test_nothing_stray_is_at_the_root_of_the_repository():

@@ -8,7 +8,7 @@ from sklearn.svm import SVC
 
 from floral_learn import FloralClassifier, PaperFloralClassifier
 from floral_learn.attacks import Adaptive, Farthest, poison
-from floral_learn.attacks.played_games import PlayedGames
+from floral_learn.attacks.adaptive import PlayedGames
 
 VICTIM = FloralClassifier(budget=0.1, gamma=1.0, n_rounds=24, tol=None)
 QUICK = {"victim": VICTIM, "n_regions": 3, "n_steps": 2, "n_draws": 2}
@@ -73,7 +73,7 @@ def test_a_weak_start_is_left_behind_and_a_fresh_victim_is_hurt(moons):
     unseen, truth = make_moons(500, noise=0.15, random_state=1)
     starts = ["near-boundary"]
     found = Adaptive(**QUICK | {"n_regions": 8}, budget=0.2, starts=starts, random_state=0).poison(X, y)
-    weak = poison(X, y, "random", 0.2, 0)
+    weak = poison(X, y, attack="random", budget=0.2, random_state=0)
     victim = FloralClassifier(budget=0.1, gamma=1.0, random_state=99)
     drop = found.effect_on(victim, X, unseen, truth).after, weak.effect_on(victim, X, unseen, truth).after
     assert drop[0] < drop[1] - 0.1
@@ -91,7 +91,9 @@ def test_given_rows_make_it_a_targeted_attack(moons):
 
 def test_a_target_class_loses_its_labels_only(moons):
     X, y = moons
-    found = poison(X, np.where(y == 1, "spam", "ham"), "adaptive", 10, 0, target="spam", **QUICK)
+    found = poison(
+        X, np.where(y == 1, "spam", "ham"), attack="adaptive", budget=10, random_state=0, target="spam", **QUICK
+    )
     assert (y[found.indices] == 1).all()
     assert len(found.indices) == 10
 

@@ -9,8 +9,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from sklearn.svm import SVC
 
-from floral_learn.attacks import Alfa, kernel_svm, poison
-from floral_learn.attacks.kernel_svm import fit_dual
+from floral_learn.attacks import Alfa, poison, surrogates
+from floral_learn.attacks.surrogates import fit_dual
 
 
 def tiny(seed, n=10):
@@ -77,8 +77,10 @@ def test_an_svm_on_picked_copies_is_the_weighted_svm_on_the_doubled_set():
     gram = rbf_kernel(X, gamma=0.5)
     doubled = np.tile(gram, (2, 2))
     weights = np.concatenate([tainted == signs, tainted != signs]).astype(float)
-    weighted = fit_dual(doubled, np.concatenate([signs, -signs]), 2.0, np.maximum(weights, 1e-9))
-    np.testing.assert_allclose(weighted.values[:10], fit_dual(gram, tainted, 2.0).values, atol=2e-3)
+    model = SVC(kernel="precomputed", C=2.0)
+    model.fit(doubled, np.concatenate([signs, -signs]), sample_weight=np.maximum(weights, 1e-9))
+    expected = model.decision_function(doubled[:10])
+    np.testing.assert_allclose(fit_dual(gram, tainted, 2.0).values, expected, atol=2e-3)
 
 
 def test_the_kernel_is_the_one_asked_for():
@@ -92,15 +94,15 @@ def test_the_kernel_is_the_one_asked_for():
 
 def test_an_svc_surrogate_gives_its_settings():
     X, y = make_moons(60, noise=0.2, random_state=0)
-    by_surrogate = poison(X, y, "alfa", 6, 0, surrogate=SVC(C=3.0, gamma=2.0))
-    by_settings = poison(X, y, "alfa", 6, 0, C=3.0, gamma=2.0)
+    by_surrogate = poison(X, y, attack="alfa", budget=6, random_state=0, surrogate=SVC(C=3.0, gamma=2.0))
+    by_settings = poison(X, y, attack="alfa", budget=6, random_state=0, C=3.0, gamma=2.0)
     np.testing.assert_array_equal(by_surrogate.indices, by_settings.indices)
 
 
 def test_another_surrogate_changes_the_flips():
     X, y = make_moons(100, noise=0.2, random_state=0)
-    svm = poison(X, y, "alfa", 20, 0, C=1.0)
-    linear = poison(X, y, "alfa", 20, 0, surrogate=LogisticRegression())
+    svm = poison(X, y, attack="alfa", budget=20, random_state=0, C=1.0)
+    linear = poison(X, y, attack="alfa", budget=20, random_state=0, surrogate=LogisticRegression())
     assert set(svm.indices) != set(linear.indices)
 
 
@@ -122,7 +124,7 @@ def test_costs_limit_what_is_flipped_and_the_result_says_so():
 
 def test_a_gram_matrix_over_the_memory_limit_is_refused_with_its_size(monkeypatch):
     X, y = make_moons(100, random_state=0)
-    monkeypatch.setattr(kernel_svm, "MAX_BYTES", 50_000)
+    monkeypatch.setattr(surrogates, "MAX_BYTES", 50_000)
     with pytest.raises(MemoryError, match=r"100 rows takes 0\.0 GB"):
         Alfa(budget=2).poison(X, y)
 

@@ -102,21 +102,23 @@ def test_costs_limit_what_is_flipped_and_the_result_says_so(moons):
 def test_settings_are_checked(moons):
     X, y = moons
     with pytest.raises(ValueError, match="has no hyperplane to tilt"):
-        poison(X, y, "alfa-tilt", 3, surrogate=LogisticRegression())
+        poison(X, y, attack="alfa-tilt", budget=3, surrogate=LogisticRegression())
     with pytest.raises(ValueError, match="random_svm='odd' must be one of"):
-        poison(X, y, "alfa-tilt", 3, random_svm="odd")
+        poison(X, y, attack="alfa-tilt", budget=3, random_svm="odd")
     with pytest.raises(ValueError, match="gram='sparse' must be one of"):
-        poison(X, y, "alfa-tilt", 3, gram="sparse")
+        poison(X, y, attack="alfa-tilt", budget=3, gram="sparse")
     with pytest.raises(ValueError, match="n_restarts=0 must be at least 1"):
-        poison(X, y, "alfa-tilt", 3, n_restarts=0)
+        poison(X, y, attack="alfa-tilt", budget=3, n_restarts=0)
     with pytest.raises(ValueError, match="may be indefinite"):
-        poison(X, y, "alfa-tilt", 3, kernel="sigmoid", gram="low_rank")
+        poison(X, y, attack="alfa-tilt", budget=3, kernel="sigmoid", gram="low_rank")
 
 
 def test_an_svc_surrogate_gives_its_settings(moons):
     X, y = moons
-    by_surrogate = poison(X, y, "alfa-tilt", 6, 0, surrogate=SVC(C=3.0, gamma=2.0), n_restarts=3)
-    by_settings = poison(X, y, "alfa-tilt", 6, 0, C=3.0, gamma=2.0, n_restarts=3)
+    by_surrogate = poison(
+        X, y, attack="alfa-tilt", budget=6, random_state=0, surrogate=SVC(C=3.0, gamma=2.0), n_restarts=3
+    )
+    by_settings = poison(X, y, attack="alfa-tilt", budget=6, random_state=0, C=3.0, gamma=2.0, n_restarts=3)
     np.testing.assert_array_equal(by_surrogate.indices, by_settings.indices)
 
 

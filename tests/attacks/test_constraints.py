@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from floral_learn.attacks import poison
-from floral_learn.attacks.constraints import Constraints
-from floral_learn.attacks.flip_costs import cheapest_flips, check_costs
+from floral_learn.attacks.constraints import Constraints, cheapest_flips, check_costs
 from floral_learn.base.validation import count_points, encode_labels
 
 
@@ -98,7 +97,7 @@ def test_encoding_round_trips(labels):
 def test_random_flips_always_change_exactly_the_budget(sizes, n_classes):
     n, budget, seed = sizes
     y = np.arange(n) % n_classes
-    result = poison(None, y, "random", budget, seed)
+    result = poison(None, y, attack="random", budget=budget, random_state=seed)
     assert (result.y != y).sum() == budget
     assert set(result.indices.tolist()) == set(np.flatnonzero(result.y != y).tolist())
 
@@ -106,7 +105,7 @@ def test_random_flips_always_change_exactly_the_budget(sizes, n_classes):
 def test_flip_distribution_frequencies_are_those_of_the_matrix():
     matrix = np.array([[0.2, 0.6, 0.2], [0.5, 0.0, 0.5], [0.0, 0.0, 1.0]])
     y = np.repeat([0, 1, 2], 3000)
-    result = poison(None, y, "random", 6000, 0, flip_distribution=matrix)
+    result = poison(None, y, attack="random", budget=6000, random_state=0, flip_distribution=matrix)
     assert (result.y[y == 2] == 2).all()
     # a flip changes the label: the weight on the own class is shared by the others
     assert np.mean(result.y[y == 0] == 1) == pytest.approx(0.75, abs=0.03)

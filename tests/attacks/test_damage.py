@@ -42,7 +42,9 @@ def test_twenty_percent_cost_far_more_than_random_flips(name, n_train, splits):
         data = load_moon(random_state=seed, n_train=n_train, n_val=300, n_test=1000)
         clean = accuracy(data, data.y_train)
         for attack in losses:
-            result = poison(data.X_train, data.y_train, attack, 0.2, 0, **settings(attack, data))
+            result = poison(
+                data.X_train, data.y_train, attack=attack, budget=0.2, random_state=0, **settings(attack, data)
+            )
             assert len(result.indices) == n_train // 5
             losses[attack].append(clean - accuracy(data, result.y))
     gap = np.array(losses[name]) - np.array(losses["random"])

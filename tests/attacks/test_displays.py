@@ -34,7 +34,7 @@ def ax():
 
 def test_the_scatter_shows_every_row_once_and_rings_the_flips(moons, ax):
     X, y = moons
-    result = poison(X, y, "farthest", 9)
+    result = poison(X, y, attack="farthest", budget=9)
     display = PoisonDisplay.from_result(X, result)
     assert display.title == "9 of 60 labels flipped"
     assert display.plot(ax) is display
@@ -47,21 +47,21 @@ def test_the_scatter_shows_every_row_once_and_rings_the_flips(moons, ax):
 def test_the_scatter_refuses_rows_that_are_not_those_of_the_result(moons):
     X, y = moons
     with pytest.raises(ValueError, match="X has 59 rows"):
-        PoisonDisplay.from_result(X[1:], poison(X, y, "farthest", 9))
+        PoisonDisplay.from_result(X[1:], poison(X, y, attack="farthest", budget=9))
 
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_many_features_are_drawn_as_their_first_two_components(sparse):
     X, y = load_iris(return_X_y=True)
     expected = np.abs(PCA(2).fit_transform(X))
-    result = poison(X, y, "random", 9, random_state=0)
+    result = poison(X, y, attack="random", budget=9, random_state=0)
     display = PoisonDisplay.from_result(csr_matrix(X) if sparse else X, result)
     np.testing.assert_allclose(np.abs(display.X), expected, atol=1e-8)
     assert display.axis_labels[0] == "component 1 (92 % of the variance)"
 
 
 def test_one_feature_is_drawn_against_the_row_number():
-    result = poison(None, [0, 1] * 5, "random", 2, random_state=0)
+    result = poison(None, [0, 1] * 5, attack="random", budget=2, random_state=0)
     display = PoisonDisplay.from_result(np.ones((10, 1)), result)
     assert display.X.shape == (10, 2)
     assert display.axis_labels == ("feature 0", "row")
@@ -98,7 +98,7 @@ def test_wrong_attacks_are_named_before_any_work(moons, attacks, message):
 def test_a_transfer_table_is_text_frame_html_and_picture(moons, ax):
     X, y = moons
     table = transfer_table(X, y, X, y, attacks=["farthest"], victims={"<svc>": SVC()}, budget=12, random_state=0)
-    expected = SVC().fit(X, poison(X, y, "farthest", 12).y).score(X, y)
+    expected = SVC().fit(X, poison(X, y, attack="farthest", budget=12).y).score(X, y)
     assert repr(table).splitlines()[2] == f"farthest  {expected:.3f}"
     assert f"<th>farthest</th><td>{expected:.3f}</td>" in table._repr_html_()
     assert "&lt;svc&gt;" in table._repr_html_()
@@ -120,7 +120,7 @@ def test_the_security_curve_is_the_victims_accuracy_on_clean_rows(moons, ax):
     )
     assert set(display.accuracies) == {"random", "farthest"}
     assert display.accuracies["farthest"].shape == (2, 2)
-    expected = [SVC().fit(X, poison(X, y, "farthest", b).y).score(X_test, y_test) for b in (0.0, 0.2)]
+    expected = [SVC().fit(X, poison(X, y, attack="farthest", budget=b).y).score(X_test, y_test) for b in (0.0, 0.2)]
     np.testing.assert_allclose(display.accuracies["farthest"][0], expected)
     display.plot(ax)
     line = ax.lines[1]

@@ -248,19 +248,19 @@ def test_long_attacks_report_progress(two_classes):
 
 def test_a_result_shows_as_a_table_of_what_changed_and_escapes_labels():
     y = np.array(["<b>", "ham"] * 10)
-    shown = poison(None, y, "random", 6, 0)._repr_html_()
+    shown = poison(None, y, attack="random", budget=6, random_state=0)._repr_html_()
     assert "6 of 20 labels changed" in shown
     assert "<td>&lt;b&gt;</td><td>ham</td>" in shown
     assert "<b>" not in shown
-    assert "0 of 20" in poison(None, y, "random", 0)._repr_html_()
+    assert "0 of 20" in poison(None, y, attack="random", budget=0)._repr_html_()
 
 
 def test_every_kind_of_random_state_is_taken(two_classes):
     X, y = two_classes
     for state in (None, 3, np.random.default_rng(3), np.random.RandomState(3), np.random.SeedSequence(3)):
-        assert len(poison(X, y, "random", 5, state).indices) == 5
-    a = poison(X, y, "random", 5, np.random.RandomState(3)).indices
-    b = poison(X, y, "random", 5, np.random.RandomState(3)).indices
+        assert len(poison(X, y, attack="random", budget=5, random_state=state).indices) == 5
+    a = poison(X, y, attack="random", budget=5, random_state=np.random.RandomState(3)).indices
+    b = poison(X, y, attack="random", budget=5, random_state=np.random.RandomState(3)).indices
     np.testing.assert_array_equal(a, b)
 
 

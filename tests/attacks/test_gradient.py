@@ -48,7 +48,7 @@ def test_scores_are_the_norms_of_finite_difference_gradients(moons, model):
     signs = 2 * y - 1
     fitted = model.fit(X, y)
     numeric = finite_differences(lambda rows: np.logaddexp(0, -signs * fitted.decision_function(rows)), X)
-    result = poison(X, y, "gradient", 8, surrogate=model)
+    result = poison(X, y, attack="gradient", budget=8, surrogate=model)
     np.testing.assert_allclose(result.scores, np.linalg.norm(numeric, axis=1), rtol=1e-4, atol=1e-7)
     np.testing.assert_array_equal(result.indices, np.argsort(-result.scores, kind="stable")[:8])
 
@@ -57,7 +57,7 @@ def test_softmax_gradients_are_those_of_the_cross_entropy():
     X, y = make_blobs(60, centers=3, cluster_std=2.5, random_state=0)
     model = LogisticRegression().fit(X, y)
     numeric = finite_differences(lambda rows: -model.predict_log_proba(rows)[np.arange(60), y], X)
-    result = poison(X, y, "gradient", 9, surrogate=LogisticRegression())
+    result = poison(X, y, attack="gradient", budget=9, surrogate=LogisticRegression())
     np.testing.assert_allclose(result.scores, np.linalg.norm(numeric, axis=1), rtol=1e-4, atol=1e-8)
     for row in result.indices:
         likely = np.argsort(model.decision_function(X)[row])
@@ -67,7 +67,7 @@ def test_softmax_gradients_are_those_of_the_cross_entropy():
 def test_hinge_scores_vanish_outside_the_margin(moons):
     X, y = moons
     model = SVC(C=2.0).fit(X, y)
-    scores = poison(X, y, "gradient", 3, surrogate=SVC(C=2.0), loss="hinge").scores
+    scores = poison(X, y, attack="gradient", budget=3, surrogate=SVC(C=2.0), loss="hinge").scores
     outside = (2 * y - 1) * model.decision_function(X) > 1
     assert outside.any()
     assert (scores[outside] == 0).all()
@@ -77,13 +77,13 @@ def test_hinge_scores_vanish_outside_the_margin(moons):
 def test_unsuitable_surrogates_are_refused(moons):
     X, y = moons
     with pytest.raises(ValueError, match="has no input gradient here"):
-        poison(X, y, "gradient", 3, surrogate=RandomForestClassifier())
+        poison(X, y, attack="gradient", budget=3, surrogate=RandomForestClassifier())
     with pytest.raises(ValueError, match="has no input gradient here"):
-        poison(X, (np.arange(80) % 3), "gradient", 3, surrogate=SVC())
+        poison(X, (np.arange(80) % 3), attack="gradient", budget=3, surrogate=SVC())
     with pytest.raises(ValueError, match="loss='square' must be"):
-        poison(X, y, "gradient", 3, loss="square")
+        poison(X, y, attack="gradient", budget=3, loss="square")
     with pytest.raises(ValueError, match="has no input gradient here"):
-        poison(X, y, "gradient", 3, surrogate=SVC(kernel=lambda a, b: a @ b.T))
+        poison(X, y, attack="gradient", budget=3, surrogate=SVC(kernel=lambda a, b: a @ b.T))
 
 
 def test_without_torch_the_message_names_the_install_line(monkeypatch):
@@ -115,8 +115,8 @@ class TestTorch:
         X, y = moons
         model = LogisticRegression().fit(X, y)
         module = self.linear(model.coef_, model.intercept_)
-        by_torch = poison(X, y, "gradient", 8, surrogate=module, batch_size=7)
-        closed = poison(X, y, "gradient", 8, surrogate=LogisticRegression())
+        by_torch = poison(X, y, attack="gradient", budget=8, surrogate=module, batch_size=7)
+        closed = poison(X, y, attack="gradient", budget=8, surrogate=LogisticRegression())
         np.testing.assert_allclose(by_torch.scores, closed.scores, rtol=1e-8)
         np.testing.assert_array_equal(by_torch.y, closed.y)
 
@@ -124,8 +124,8 @@ class TestTorch:
         X, y = make_blobs(60, centers=3, cluster_std=2.5, random_state=0)
         model = LogisticRegression().fit(X, y)
         module = self.linear(model.coef_, model.intercept_)
-        by_torch = poison(X, y, "gradient", 9, surrogate=module)
-        closed = poison(X, y, "gradient", 9, surrogate=LogisticRegression())
+        by_torch = poison(X, y, attack="gradient", budget=9, surrogate=module)
+        closed = poison(X, y, attack="gradient", budget=9, surrogate=LogisticRegression())
         np.testing.assert_allclose(by_torch.scores, closed.scores, rtol=1e-8)
         np.testing.assert_array_equal(by_torch.y, closed.y)
 
@@ -134,18 +134,18 @@ class TestTorch:
         nn = self.torch.nn
         module = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Dropout(0.5), nn.Linear(8, 1)).train()
         before = {name: value.clone() for name, value in module.state_dict().items()}
-        first = poison(X, y, "gradient", 8, surrogate=module)
+        first = poison(X, y, attack="gradient", budget=8, surrogate=module)
         assert module.training
         assert all(parameter.grad is None for parameter in module.parameters())
         assert all(self.torch.equal(before[name], value) for name, value in module.state_dict().items())
         # dropout is off, so a second call agrees
-        np.testing.assert_array_equal(first.scores, poison(X, y, "gradient", 8, surrogate=module).scores)
+        np.testing.assert_array_equal(first.scores, poison(X, y, attack="gradient", budget=8, surrogate=module).scores)
 
     def test_rows_may_have_any_shape(self):
         nn = self.torch.nn
         module = nn.Sequential(nn.Flatten(), nn.Linear(12, 2))
         X = np.random.default_rng(0).normal(size=(20, 3, 4))
-        result = poison(X, np.arange(20) % 2, "gradient", 5, surrogate=module)
+        result = poison(X, np.arange(20) % 2, attack="gradient", budget=5, surrogate=module)
         assert len(result.indices) == 5
         assert (result.scores > 0).all()
 
@@ -155,8 +155,8 @@ class TestTorch:
         class Wrapped:
             module_ = self.linear(np.array([[1.0, -2.0]]), np.array([0.1]))
 
-        direct = poison(X, y, "gradient", 5, surrogate=Wrapped.module_)
-        np.testing.assert_array_equal(poison(X, y, "gradient", 5, surrogate=Wrapped()).y, direct.y)
+        direct = poison(X, y, attack="gradient", budget=5, surrogate=Wrapped.module_)
+        np.testing.assert_array_equal(poison(X, y, attack="gradient", budget=5, surrogate=Wrapped()).y, direct.y)
 
     def test_a_model_on_texts_may_bring_its_own_gradients(self):
         class Reader:
@@ -165,14 +165,14 @@ class TestTorch:
                 return lengths, np.column_stack([lengths, codes, -lengths])
 
         texts, y = ["a", "bbbb", "cc", "ddddd"], np.array(["x", "y", "z", "x"])
-        result = poison(texts, y, "gradient", 2, surrogate=Reader())
+        result = poison(texts, y, attack="gradient", budget=2, surrogate=Reader())
         assert result.indices.tolist() == [3, 1]
         assert result.y.tolist() == ["x", "z", "z", "z"]
 
     def test_wrong_shapes_and_options_are_named(self, moons):
         X, y = moons
         with pytest.raises(ValueError, match=r"logits of shape \(80, 5\), expected \(80, 2\)"):
-            poison(X, y, "gradient", 5, surrogate=self.torch.nn.Linear(2, 5))
+            poison(X, y, attack="gradient", budget=5, surrogate=self.torch.nn.Linear(2, 5))
         with pytest.raises(ValueError, match="no torch version"):
             Gradient(budget=2, surrogate=self.torch.nn.Linear(2, 1), loss="hinge").poison(X, y)
         with pytest.raises(ValueError, match="batch_size=0"):

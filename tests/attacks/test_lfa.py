@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
 from floral_learn.attacks import LabelFlipping
-from floral_learn.attacks.lfa_screen import RidgeScreen, SVCScreen
+from floral_learn.attacks.lfa import RidgeScreen, SVCScreen
 from floral_learn.attacks.surrogates import class_scores
 
 

@@ -29,12 +29,12 @@ def test_every_row_needs_exactly_one_flip_more_than_certified(n_classes):
     clf = victim().fit(X, y)
     flips, before = clf.certified_flips(queries), clf.predict(queries)
     for j in range(len(queries)):
-        result = poison(X, y, "pointwise", budget=150, target=queries[[j]], surrogate=victim())
+        result = poison(X, y, attack="pointwise", budget=150, target=queries[[j]], surrogate=victim())
         assert len(result.indices) == flips[j] + 1
         assert "1 of 1 targets are turned" in result.stopped_early
         assert victim().fit(X, result.y).predict(queries[[j]])[0] != before[j]
         if flips[j] > 0:
-            short = poison(X, y, "pointwise", budget=int(flips[j]), target=queries[[j]], surrogate=victim())
+            short = poison(X, y, attack="pointwise", budget=int(flips[j]), target=queries[[j]], surrogate=victim())
             assert victim().fit(X, short.y).predict(queries[[j]])[0] == before[j]
 
 
@@ -72,7 +72,7 @@ def test_no_attack_of_the_library_turns_what_is_certified_against_its_budget(att
     clf = victim().fit(X, y)
     flips, before = clf.certified_flips(queries), clf.predict(queries)
     for budget in (2, 5, 10):
-        poisoned = poison(X, y, attack, budget=budget, random_state=0).y
+        poisoned = poison(X, y, attack=attack, budget=budget, random_state=0).y
         sure = flips >= budget
         assert sure.any()
         np.testing.assert_array_equal(victim().fit(X, poisoned).predict(queries)[sure], before[sure])
@@ -82,7 +82,7 @@ def test_several_rows_are_turned_cheapest_first_within_one_budget():
     X, y, queries = moons()
     clf = victim().fit(X, y)
     flips, before = clf.certified_flips(queries), clf.predict(queries)
-    result = poison(X, y, "pointwise", budget=30, target=queries, surrogate=victim())
+    result = poison(X, y, attack="pointwise", budget=30, target=queries, surrogate=victim())
     after = victim().fit(X, result.y).predict(queries)
     assert len(result.indices) == 30
     assert result.details["turned"] >= 2
@@ -93,12 +93,12 @@ def test_several_rows_are_turned_cheapest_first_within_one_budget():
 def test_rows_by_number_classes_masks_and_limits():
     X, y, _ = moons()
     clf = victim().fit(X, y)
-    by_number = poison(X, y, "pointwise", budget=150, target=[7], surrogate=victim())
+    by_number = poison(X, y, attack="pointwise", budget=150, target=[7], surrogate=victim())
     assert len(by_number.indices) == clf.certified_flips(X[[7]])[0] + 1
-    one_class = poison(X, y, "pointwise", budget=10, target=1, surrogate=victim())
+    one_class = poison(X, y, attack="pointwise", budget=10, target=1, surrogate=victim())
     assert (y[one_class.indices] == 1).all()
-    masked = poison(X, y, "pointwise", budget=5, target=[7], mask=np.arange(75), class_limits={0: 1, 1: 4})
+    masked = poison(X, y, attack="pointwise", budget=5, target=[7], mask=np.arange(75), class_limits={0: 1, 1: 4})
     assert masked.indices.max() < 75
     assert (y[masked.indices] == 0).sum() <= 1
     with pytest.raises(ValueError, match="must be a CertifiedKernelClassifier"):
-        poison(X, y, "pointwise", surrogate=ATTACKS)
+        poison(X, y, attack="pointwise", surrogate=ATTACKS)

@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 
 from floral_learn import find_label_issues
-from floral_learn.audit.page import page_data, render, script_json
+from floral_learn.audit.page import page_data, render
+from floral_learn.files.pages import script_json
 
 HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">'
 

@@ -18,7 +18,7 @@ HOSTILE = "<script>alert(1)</script>"
 
 
 def results():
-    bad = fl.poison(X, y, "farthest", 0.1, random_state=0)
+    bad = fl.poison(X, y, attack="farthest", budget=0.1, random_state=0)
     yield bad
     yield bad.effect_on(SVC(), X, X, y)
     yield diagnose(fl.FloralClassifier(budget=0.05, n_rounds=20, tol=None, random_state=0).fit(X, y), X, y)
@@ -57,7 +57,7 @@ def test_text_of_the_data_is_escaped():
     import pandas as pd
 
     labels = np.array([HOSTILE, "ham"] * 10)
-    changed = fl.poison(None, labels, "random", 5, random_state=0)
+    changed = fl.poison(None, labels, attack="random", budget=5, random_state=0)
     table = fl.read_table(pd.DataFrame({HOSTILE: range(20), "y": labels}), label="y")
     for found in (changed, table):
         assert HOSTILE not in found._repr_html_()

@@ -22,7 +22,7 @@ def loop_objective(X, y, centroids, labels, penalty, complexity):
 @pytest.mark.parametrize(("penalty", "complexity"), [(0.1, 0.01), (1.0, 0.1), (0.0, 0.0)])
 def test_objective_prediction_and_judgement_equal_the_loop(noisy_moons, penalty, complexity):
     X, y, _ = noisy_moons()
-    model = RSRNNClassifier(8, penalty, complexity, random_state=0).fit(X, y)
+    model = RSRNNClassifier(n_centroids=8, penalty=penalty, complexity=complexity, random_state=0).fit(X, y)
     expected = loop_objective(X, y, model.centroids_, model.centroid_labels_, penalty, complexity)
     assert model.objective_ == pytest.approx(expected, rel=1e-9)
     assert model.objective_ == min(model.history_)
@@ -33,7 +33,7 @@ def test_objective_prediction_and_judgement_equal_the_loop(noisy_moons, penalty,
 
 def test_flips_inside_clusters_are_judged_and_left_out_of_the_means(noisy_blobs):
     X, y, flipped = noisy_blobs()
-    model = RSRNNClassifier(3, random_state=0).fit(X, y)
+    model = RSRNNClassifier(n_centroids=3, random_state=0).fit(X, y)
     np.testing.assert_array_equal(model.flipped_, flipped)
     for centroid, label in zip(model.centroids_, model.centroid_labels_, strict=True):
         np.testing.assert_allclose(centroid, X[(y == label) & ~flipped].mean(axis=0), atol=1e-9)
@@ -41,8 +41,8 @@ def test_flips_inside_clusters_are_judged_and_left_out_of_the_means(noisy_blobs)
 
 def test_dear_centroids_are_dropped_down_to_one_a_class(noisy_moons):
     X, y, _ = noisy_moons()
-    cheap = RSRNNClassifier(10, 1.0, 0.0, random_state=0).fit(X, y)
-    dear = RSRNNClassifier(10, 1.0, 10.0, random_state=0).fit(X, y)
+    cheap = RSRNNClassifier(n_centroids=10, penalty=1.0, complexity=0.0, random_state=0).fit(X, y)
+    dear = RSRNNClassifier(n_centroids=10, penalty=1.0, complexity=10.0, random_state=0).fit(X, y)
     assert len(cheap.centroids_) > 4
     assert sorted(dear.centroid_labels_) == [0, 1]
 
@@ -75,7 +75,7 @@ def test_property_every_class_owns_a_centroid(seed, n, k, classes):
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(n, 2)), rng.integers(0, classes, size=n)
     y[:2] = 0, 1
-    model = RSRNNClassifier(k, random_state=0).fit(X, y)
+    model = RSRNNClassifier(n_centroids=k, random_state=0).fit(X, y)
     assert set(model.centroid_labels_) == set(y)
     assert np.isfinite(model.decision_function(X)).all()
 

@@ -9,8 +9,12 @@ from hypothesis import strategies as st
 from sklearn.kernel_approximation import Nystroem
 from sklearn.preprocessing import StandardScaler
 
-from floral_learn.certify.smoothing import RandomizedSmoothingClassifier
-from floral_learn.certify.smoothing_bounds import certified_flips, chernoff_log_failure, flips_to_cross
+from floral_learn.certify.smoothing import (
+    RandomizedSmoothingClassifier,
+    certified_flips,
+    chernoff_log_failure,
+    flips_to_cross,
+)
 from floral_learn.datasets import load_moon
 
 
@@ -199,7 +203,7 @@ def test_every_flip_set_within_the_radius_leaves_the_exact_vote_and_the_refitted
 
 def test_abstains_where_the_vote_is_open_and_promises_more_for_clearer_votes():
     X, y = separated(40, seed=1)
-    model = RandomizedSmoothingClassifier(0.2, ridge=1.0).fit(X, y)
+    model = RandomizedSmoothingClassifier(flip_probability=0.2, ridge=1.0).fit(X, y)
     radius = model.certified_flips(np.outer([0.0, 0.5, 1.0, 1.5], [2.0, 1.0]))
     assert radius[0] == -1
     assert radius[1] <= radius[2] <= radius[3]
@@ -210,7 +214,7 @@ def test_three_classes_no_replacement_of_two_labels_within_the_radius_changes_a_
     rng = np.random.default_rng(0)
     y = np.arange(60) % 3
     X = rng.normal(size=(60, 3)) * 0.1 + 4 * np.eye(3)[y]
-    fit = lambda labels: RandomizedSmoothingClassifier(0.1, ridge=1.0, scale=False).fit(X, labels)  # noqa: E731
+    fit = lambda labels: RandomizedSmoothingClassifier(flip_probability=0.1, ridge=1.0, scale=False).fit(X, labels)  # noqa: E731
     prediction, radius = fit(y).predict(X), fit(y).certified_flips(X)
     assert radius.min() >= 2
     a = ridge_weights(X, X, 1.0, True)
@@ -248,7 +252,9 @@ def test_mean_rule_survives_exactly_the_greedy_number_of_flips():
 @pytest.mark.parametrize("intercept", [True, False])
 def test_prediction_is_ridge_regression_on_expected_noisy_labels(intercept):
     X, y, queries = small_problem(n=30, seed=3)
-    model = RandomizedSmoothingClassifier(0.2, ridge=0.7, fit_intercept=intercept, scale=False).fit(X, y)
+    model = RandomizedSmoothingClassifier(flip_probability=0.2, ridge=0.7, fit_intercept=intercept, scale=False).fit(
+        X, y
+    )
     expected = ridge_weights(X, queries, 0.7, intercept) @ (0.6 * y + 0.2) - 0.5
     np.testing.assert_allclose(model.decision_function(queries), expected, atol=1e-9)
     np.testing.assert_array_equal(model.predict(queries), (expected >= 0).astype(int))
@@ -258,10 +264,10 @@ def test_prediction_is_ridge_regression_on_expected_noisy_labels(intercept):
 def test_units_of_a_feature_do_not_matter(options):
     X, y, queries = small_problem(n=30, seed=3)
     units = np.array([1e3, 1e-3])
-    model = RandomizedSmoothingClassifier(0.2, ridge=0.7, **options)
+    model = RandomizedSmoothingClassifier(flip_probability=0.2, ridge=0.7, **options)
     expected = model.fit(X, y).decision_function(queries)
     np.testing.assert_allclose(model.fit(X * units, y).decision_function(queries * units), expected, atol=1e-9)
-    plain = RandomizedSmoothingClassifier(0.2, ridge=0.7, scale=False, **options)
+    plain = RandomizedSmoothingClassifier(flip_probability=0.2, ridge=0.7, scale=False, **options)
     first, second = (plain.fit(X * u, y).decision_function(queries * u) for u in (1.0, units))
     assert np.abs(first - second).max() > 0.01
 
@@ -269,21 +275,25 @@ def test_units_of_a_feature_do_not_matter(options):
 def test_a_constant_feature_is_no_division_by_zero():
     X, y, queries = small_problem(n=30, seed=3)
     wide, asked = (np.c_[part, np.full(len(part), 7.0)] for part in (X, queries))
-    expected = RandomizedSmoothingClassifier(0.2).fit(X, y).decision_function(queries)
-    np.testing.assert_allclose(RandomizedSmoothingClassifier(0.2).fit(wide, y).decision_function(asked), expected)
+    expected = RandomizedSmoothingClassifier(flip_probability=0.2).fit(X, y).decision_function(queries)
+    np.testing.assert_allclose(
+        RandomizedSmoothingClassifier(flip_probability=0.2).fit(wide, y).decision_function(asked), expected
+    )
 
 
 def test_weighted_rows_equal_repeated_rows_in_the_mean_vote():
     X, y, queries = small_problem(n=12, seed=4)
     weight = np.arange(12) % 3 + 1
-    weighted = RandomizedSmoothingClassifier(0.2).fit(X, y, sample_weight=weight)
-    repeated = RandomizedSmoothingClassifier(0.2).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    weighted = RandomizedSmoothingClassifier(flip_probability=0.2).fit(X, y, sample_weight=weight)
+    repeated = RandomizedSmoothingClassifier(flip_probability=0.2).fit(
+        np.repeat(X, weight, axis=0), np.repeat(y, weight)
+    )
     np.testing.assert_allclose(weighted.decision_function(queries), repeated.decision_function(queries))
 
 
 def test_certify_in_blocks_equals_certify_at_once(monkeypatch):
     X, y, queries = small_problem(n=12, seed=1)
-    model = RandomizedSmoothingClassifier(0.3, ridge=1.0).fit(X, y)
+    model = RandomizedSmoothingClassifier(flip_probability=0.3, ridge=1.0).fit(X, y)
     once = model.certified_flips(queries)
     monkeypatch.setattr("floral_learn.certify.smoothing._BLOCK_ENTRIES", 25)
     np.testing.assert_array_equal(once, model.certified_flips(queries))
@@ -291,7 +301,7 @@ def test_certify_in_blocks_equals_certify_at_once(monkeypatch):
 
 def test_far_points_without_intercept_and_zero_rows_give_finite_answers():
     X, y, _ = small_problem(n=20, seed=5)
-    model = RandomizedSmoothingClassifier(0.1, fit_intercept=False).fit(X, y)
+    model = RandomizedSmoothingClassifier(flip_probability=0.1, fit_intercept=False).fit(X, y)
     rows = np.array([[0.0, 0.0], [1e6, 1e6]])
     prediction, radius = model.predict(rows), model.certified_flips(rows)
     assert prediction[0] == 0  # a = 0: the vote is 0 for certain, so no flips matter
@@ -304,7 +314,7 @@ def test_the_named_labels_turn_the_mean_vote_and_are_more_than_certified(n_class
     rng = np.random.default_rng(0)
     y = np.arange(60) % n_classes
     X = rng.normal(size=(60, 3)) + 2 * np.eye(3)[y]
-    fit = lambda labels: RandomizedSmoothingClassifier(0.1, ridge=1.0).fit(X, labels)  # noqa: E731
+    fit = lambda labels: RandomizedSmoothingClassifier(flip_probability=0.1, ridge=1.0).fit(X, labels)  # noqa: E731
     model = fit(y)
     found = model.certificate(X[:15])
     assert not found.exact
@@ -332,7 +342,7 @@ def test_bad_parameters_are_named_with_value_and_range(parameter, value):
 @pytest.mark.parametrize(("q", "paper"), [(0.1, 0.557), (0.3, 0.509), (0.4, 0.509)])
 def test_without_intercept_the_authors_clean_moon_split_gives_the_papers_numbers(q, paper):
     moon = load_moon(random_state=1)
-    model = RandomizedSmoothingClassifier(q, ridge=0.01, fit_intercept=False, scale=False).fit(
+    model = RandomizedSmoothingClassifier(flip_probability=q, ridge=0.01, fit_intercept=False, scale=False).fit(
         moon.X_train, moon.y_train
     )
     assert model.score(moon.X_test, moon.y_test) == pytest.approx(paper, abs=1e-9)

@@ -260,7 +260,7 @@ def test_decisions_are_taken_into_account_and_kept_on_the_next_page(app, table, 
     rows = issues["row"][issues["flagged"]].tolist()
     lines = [[r, "", frame["label"][r], "wrong" if wrong[r] else "right", truth[r]] for r in rows]
     chosen = decisions(tmp_path / "d.csv", lines)
-    args = ("--label", "label", "--text", "note", "--id", "key", "--annotator", "who", "--out", tmp_path / "again")
+    args = ("--label", "label", "--text", "note", "--id", "key", "--group", "who", "--out", tmp_path / "again")
     done = run(app, path, *args, "--decisions", chosen)
     assert done.exit_code == 0, done.output
     assert f"{len(rows)} decisions taken into account" in done.output
@@ -283,14 +283,14 @@ def test_rows_of_skipped_labels_keep_their_numbers(app, table, tmp_path):
     lines[3] = lines[3].rsplit(",", 1)[0] + ","  # row 2 loses its label
     path = tmp_path / "holes.csv"
     path.write_text("\n".join(lines) + "\n")
-    done = run(app, path, "--label", "label", "--skip-blank-labels", "--drop", "who", "--out", tmp_path / "r")
+    done = run(app, path, "--label", "label", "--skip-blank", "--drop", "who", "--out", tmp_path / "r")
     assert done.exit_code == 0, done.output
     assert sorted(pd.read_csv(tmp_path / "r" / "issues.csv")["row"]) == [0, 1, *range(3, 200)]
     given = table[2]["label"][5]
     other = {"pos": "neg", "neg": "pos"}[given]
     chosen = decisions(tmp_path / "d.csv", [[5, "", given, "wrong", other]])
     out = tmp_path / "clean.csv"
-    done = run(app, "apply", path, chosen, "--label", "label", "--skip-blank-labels", "--out", out)
+    done = run(app, "apply", path, chosen, "--label", "label", "--skip-blank", "--out", out)
     assert done.exit_code == 0, done.output
     assert [i for i, (a, b) in enumerate(zip(lines, out.read_text().splitlines())) if a != b] == [6]
 

@@ -70,9 +70,25 @@ def test_each_person_may_have_a_column(files):
     assert floral("crowd", files / "votes.csv", *COLUMNS, "-o", files / "same").exit_code == 0
     labels = [pd.read_csv(files / name / "consensus.csv").set_index("task")["label"] for name in ("out", "same")]
     assert (labels[0] == labels[1].loc[labels[0].index]).mean() > 0.99
-    done = floral("crowd", files / "wide.csv", "--votes", "ann*", "-o", files / "out")
+    done = floral("crowd", files / "wide.csv", "--task", "id", "--votes", "ann*", "-o", files / "out")
     assert done.exit_code == 2
     assert "matches none of its columns" in done.output
+    done = floral("crowd", files / "wide.csv", "--task", "nope", "--votes", "by *", "-o", files / "out")
+    assert done.exit_code == 2
+    assert "no column 'nope' (--task); its columns are id, by " in done.output
+    done = floral("crowd", files / "wide.csv", "-o", files / "out")
+    assert done.exit_code == 2
+    assert "--votes, a column per person" in done.output
+
+
+def test_a_row_without_a_vote_and_classes_in_capitals_are_said(files):
+    rows = [("a", "x", "X"), ("b", "", " "), ("c", "y", "y"), ("d", "x", "x"), ("e", "y", "x")]
+    pd.DataFrame(rows, columns=["task", "ann", "bea"]).to_csv(files / "wide.csv", index=False)
+    done = floral("crowd", files / "wide.csv", "--votes", "*", "-o", files / "out")
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.output.split())
+    assert "left out, since every vote is blank: task b" in said
+    assert "differ in capitals or spaces only count as different ones: 'X' and 'x'" in said
 
 
 def test_what_is_left_out_or_merged_is_said(files):
@@ -193,7 +209,7 @@ def test_train_weighs_labels_by_who_gave_them(files):
     given = np.where(who == 0, (y + 1) % 3, y)
     frame = pd.DataFrame(X, columns=["sl", "sw", "pl", "pw"]).assign(who=[f"p{w}" for w in who], y=given)
     frame.to_csv(files / "iris.csv", index=False)
-    done = floral("train", files / "iris.csv", "--label", "y", "--annotator", "who", "--out", files / "m.skops")
+    done = floral("train", files / "iris.csv", "--label", "y", "--group", "who", "--out", files / "m.skops")
     assert done.exit_code == 0, done.output
     assert "labels read differently, by who gave them (5 people)" in done.output
     done = floral("predict", files / "m.skops", files / "iris.csv", "--out", files / "p.csv")

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from floral_learn.cli import demo, make_app
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "getting-started.md"
 
 
 def floral(*arguments, **kwargs):
@@ -58,7 +58,7 @@ def test_demo_prints_a_table_and_draws_a_picture(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_the_readme_has_the_table_of_the_whole_demo(tmp_path):
     means = check(floral("demo", "--out", str(tmp_path / "moon.png")), tmp_path)
-    there = means_of(README.read_text(encoding="utf-8"))
+    there = means_of(PAGE.read_text(encoding="utf-8"))
     for name in demo.ROWS:
         np.testing.assert_allclose(there[name], means[name], atol=3e-3, err_msg=name)
 

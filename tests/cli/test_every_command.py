@@ -48,3 +48,10 @@ def test_a_class_spelled_in_two_ways_is_named(tmp_path, monkeypatch, words):
     done = CliRunner().invoke(make_app(), [command, "t.csv", "-l", "y", *rest])
     assert done.exit_code == 0, done.output
     assert "'graduate' (20 rows) and 'Graduate' (20 rows) differ only in case" in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize("command", ["review", "train", "audit", "poison", "certify", "crowd", "predict", "evidence"])
+def test_help_cuts_no_name_at_80_columns(command):
+    done = CliRunner().invoke(make_app(), [command, "--help"], env={"COLUMNS": "80"})
+    assert done.exit_code == 0
+    assert "…" not in done.output

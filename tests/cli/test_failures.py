@@ -10,9 +10,10 @@ import warnings
 import pytest
 
 typer = pytest.importorskip("typer")
+from typer.main import get_command  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
-from floral_learn.cli import make_app  # noqa: E402
+from floral_learn.cli import BENCH_COMMANDS, COMMANDS, make_app  # noqa: E402
 from floral_learn.cli.failures import one_line  # noqa: E402
 
 
@@ -72,6 +73,24 @@ def test_version_and_help():
     shown = runner.invoke(make_app(), ["--help"]).stdout
     assert "--install-completion" in shown
     assert "--skip-blank" in runner.invoke(make_app(), ["train", "--help"]).stdout
+
+
+def test_the_list_of_commands_says_what_each_says_of_itself():
+    pytest.importorskip("floral_bench")
+    lines = COMMANDS | BENCH_COMMANDS
+    said = {name: command.help for name, command in get_command(make_app()).commands.items()}
+    assert {name: " ".join(text.split("\n\n")[0].split()) for name, text in said.items()} == lines
+
+
+def test_the_list_of_commands_loads_none_of_them():
+    code = (
+        "import sys; sys.argv = ['floral', '--help']\n"
+        "from floral_learn.cli import make_app\n"
+        "try: make_app()()\n"
+        "except SystemExit: print({'importlib.metadata', 'floral_learn.cli.train', 'floral_bench'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "set()"
 
 
 def test_starting_loads_no_numpy():

@@ -4,27 +4,15 @@ import csv
 
 import numpy as np
 import pytest
-import typer
 from sklearn.datasets import make_blobs
 from typer.testing import CliRunner
 
 from floral_learn import save
-from floral_learn.cli import predict, train
-
-app = typer.Typer()
-
-
-@app.callback()
-def root() -> None:
-    """Several commands, as in the real program."""
-
-
-train.register(app)
-predict.register(app)
+from floral_learn.cli import make_app
 
 
 def run(*arguments):
-    return CliRunner().invoke(app, [str(a) for a in arguments])
+    return CliRunner().invoke(make_app(), [str(a) for a in arguments])
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-import typer
 from sklearn.datasets import make_moons
 from typer.testing import CliRunner
 
@@ -11,22 +10,11 @@ pytest.importorskip("distributed")
 from distributed import Client, LocalCluster
 
 from floral_learn import load
-from floral_learn.cli import predict, train
-
-app = typer.Typer()
-
-
-@app.callback()
-def root() -> None:
-    """Several commands, as in the real program."""
-
-
-train.register(app)
-predict.register(app)
+from floral_learn.cli import make_app, train
 
 
 def run(*arguments):
-    return CliRunner().invoke(app, [str(a) for a in arguments])
+    return CliRunner().invoke(make_app(), [str(a) for a in arguments])
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from floral_learn import aggregate_votes
-from floral_learn.crowd.annotators import benjamini_hochberg
-from floral_learn.crowd.mirror import contradicting, settle
+from floral_learn.crowd.agreement import benjamini_hochberg
+from floral_learn.crowd.mirror import other_camp, settle
+from floral_learn.crowd.page import render
 from floral_learn.crowd.readings import STEPS, foretell, hide_votes, majority, read
-from floral_learn.crowd.solve import shared_mistakes
+from floral_learn.crowd.solve import allow_for_shared_mistakes
 from floral_learn.labels.votes import read_votes
 
 
@@ -125,36 +126,76 @@ def test_benjamini_hochberg_is_the_definition(values):
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.integers(2, 6), st.integers(1, 12), st.integers(0, 10**6))
-def test_mistakes_that_all_share_make_every_label_less_sure_and_change_none(k, per_item, seed):
-    rng = np.random.default_rng(seed)
-    votes = read_votes(rng.integers(k, size=(30, per_item)), classes=range(k))
-    given_ = rng.dirichlet(np.ones(k), size=30)
+@given(st.integers(2, 6), st.integers(0, 10**6))
+def test_mistakes_that_all_share_make_every_label_less_sure_and_change_none(k, seed):
+    given_ = np.random.default_rng(seed).dirichlet(np.ones(k), size=30)
     gold = np.where(np.arange(30) < 5, 0, -1)
-    found = shared_mistakes(votes, given_, gold, 0.1)
+    found = allow_for_shared_mistakes(given_, gold, 0.12)
     np.testing.assert_allclose(found.sum(axis=1), 1)
     assert (found[:5, 0] == 1).all()
     assert (found[5:].argmax(axis=1) == given_[5:].argmax(axis=1)).all()
     assert (found[5:].max(axis=1) <= given_[5:].max(axis=1) + 1e-12).all()
-    assert found[5:].max() <= 0.9 + 0.1 / k + 1e-12
+    assert found[5:].max() <= 0.88 + 0.12 / k + 1e-12
 
 
 def test_decided_labels_are_probable_ones():
     _, votes = crowd(knows=0.5, per_item=3)
     found = aggregate_votes(votes, missing=-1, random_state=0)
     assert 0 < found.decided.mean() < 1
-    np.testing.assert_array_equal(found.decided, found.probability.max(axis=1) >= 0.75)
+    assert found.probability.max(axis=1)[found.decided].min() >= 0.8
 
 
-def test_a_reading_that_contradicts_most_labels_leaves_nothing_decided():
+@pytest.mark.parametrize("liars", [0.2, 0.3, 0.4])
+def test_the_other_camp_is_as_large_as_the_liars_are_many(liars):
+    y, votes = crowd(liars=liars)
+    given_ = read_votes(votes, missing=-1)
+    sure, other = np.eye(3)[y] * 0.97 + 0.01, np.eye(3)[(y + 1) % 3] * 0.97 + 0.01
+    assert other_camp(given_, sure, other) == pytest.approx(liars, abs=0.03)
+    mixed, mirror, decided = settle(given_, sure, other, None)
+    assert (mirror is other) == (liars > 1 / 3)
+    assert decided.all() == (liars < 1 / 3)
+    assert (mixed.argmax(axis=1) == y).all()
+    assert liars < 1 / 3 or mixed.max() < 0.6
+
+
+def test_where_a_third_of_the_votes_is_that_of_blocs_nothing_is_decided():
     y, votes = crowd()
     given_ = read_votes(votes, missing=-1)
     sure, other = np.eye(3)[y] * 0.97 + 0.01, np.eye(3)[(y + 1) % 3] * 0.97 + 0.01
-    assert contradicting(sure, [sure, other]) is other
-    assert contradicting(sure, [sure]) is None
-    mixed, mirror, decided = settle(given_, sure, None, None, rival=other)
-    assert mirror is other
-    assert not decided.any()
-    assert (mixed.argmax(axis=1) == y).all()
-    assert mixed.max() < 0.6
-    assert settle(given_, sure, None, None)[2].all()
+    assert settle(given_, sure, other, None, 0.2)[2].all()
+    assert not settle(given_, sure, other, None, 0.4)[2].any()
+
+
+def test_who_copies_is_found_and_who_is_merely_right_is_not():
+    _, votes = crowd(n=300, knows=np.r_[0.3, 0.3, np.full(18, 0.8)], per_item=8)
+    honest = aggregate_votes(votes, missing=-1, random_state=0).annotators
+    assert (honest["agrees_with"] == "").all()
+    votes[:, 1] = votes[:, 0]  # one weak person copies another
+    found = aggregate_votes(votes, missing=-1, random_state=0).annotators.set_index("annotator")["agrees_with"]
+    assert found[0].startswith("1: on ")
+    assert found[1].startswith("0: on ")
+    assert (found.drop([0, 1]) == "").all()
+
+
+def test_who_is_honest_at_first_is_named_by_the_later_answers():
+    y, votes = crowd(n=400, knows=0.8)
+    late = np.arange(400)[:, None] >= 200
+    lies = np.where(late & (np.arange(20) < 3), (y[:, None] + 1) % 3, votes)
+    people = aggregate_votes(np.where(votes >= 0, lies, -1), missing=-1, random_state=0).annotators
+    assert set(people["annotator"][people["named"]]) == {0, 1, 2}
+    assert people["evidence"][people["named"]].str.contains("the later half").all()
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.05])
+def test_two_judges_of_the_same_make_count_once_and_do_not_win(noise):
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=300)
+    people = np.where(rng.random((300, 5)) < 0.75, y[:, None], 1 - y[:, None])
+    lenient = np.where((y == 1) & (rng.random(300) < 0.6), 0, y)
+    other = np.where(rng.random(300) < noise, 1 - lenient, lenient)
+    found = aggregate_votes(np.column_stack([people, lenient, other]), random_state=0)
+    alone = (aggregate_votes(people, random_state=0).labels == y).mean()
+    assert (found.labels == y).mean() > alone - 0.01 > (lenient == y).mean() + 0.15
+    people_ = found.annotators
+    assert set(people_["annotator"][people_["agrees_with"] != ""]) == {5, 6}
+    assert "agrees with 6: on " in render(found)

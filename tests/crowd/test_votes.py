@@ -177,3 +177,9 @@ def test_a_task_whose_votes_are_all_blank_does_not_vanish_in_silence(table):
     votes = pd.concat([votes, pd.DataFrame({"task": ["gone"], "worker": [0], "label": [None]})], ignore_index=True)
     with pytest.warns(UserWarning, match="1 tasks are left out, since all votes on them are blank, such as 'gone'"):
         assert "gone" not in read_votes(votes).items
+
+
+def test_a_feature_called_like_the_votes_is_warned_of(table):
+    X = pd.DataFrame({"task": range(60), "size": np.arange(60.0), "label": np.arange(60) % 3})
+    with pytest.warns(UserWarning, match="'label' is called like the votes and is read as a feature"):
+        aggregate_votes(long_of(table), X, random_state=0)

@@ -55,7 +55,7 @@ def test_an_interrupted_fit_continues_with_the_same_bits(tmp_path, at):
 
 @pytest.mark.parametrize("budget", [0.1, 0])
 def test_a_fit_that_settled_is_resumed_as_it_is(tmp_path, budget):
-    whole = interrupted(tmp_path / "run.ckpt", 55, budget=budget, tol=1e-3, n_rounds=500)
+    whole = interrupted(tmp_path / "run.ckpt", 20, every=10, budget=budget, tol=1e-3, n_rounds=500)
     assert whole.n_iter_ < 500
     assert_same(whole, resume(tmp_path / "run.ckpt"))
     done = FloralClassifier(budget=budget, random_state=0).set_callbacks(Checkpoint(tmp_path / "done")).fit(X, NAMES)

@@ -13,8 +13,8 @@ import dask.dataframe as dd
 from distributed import Client, LocalCluster
 
 from floral_learn import Engine, FloralClassifier, PaperFloralClassifier
-from floral_learn.floral import dask_part
-from floral_learn.floral.dask_part import tie_ranks
+from floral_learn.floral import dask_rows
+from floral_learn.floral.dask_rows import tie_ranks
 from floral_learn.game.arrays import draw
 from floral_learn.game.attackers import TIES
 
@@ -188,7 +188,7 @@ def test_without_a_client_the_way_to_one_is_shown(monkeypatch):
 
 
 def test_places_among_ties_need_no_sort_of_all_rows(monkeypatch):
-    monkeypatch.setattr(dask_part, "_RANKED_AT_ONCE", 100)
+    monkeypatch.setattr(dask_rows, "_RANKED_AT_ONCE", 100)
     seeds = np.array([12345])
     order = draw(seeds, 3 * TIES, np.arange(950)[:, None])
     expected = np.argsort(np.argsort(order, axis=0, kind="stable"), axis=0)

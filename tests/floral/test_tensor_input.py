@@ -1,5 +1,9 @@
 """Torch tensors in: the same model as from numpy, and tensors out."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits, make_moons
@@ -106,3 +110,33 @@ def test_other_types_of_numbers_are_read_as_numpy_would_read_them(dtype, device)
         expected.decision_function(X.double().numpy()),
         atol=1e-6,
     )
+
+
+def test_the_array_api_checks_of_scikit_learn_pass(tmp_path):
+    # scipy reads its switch when it is first imported: a process of its own.
+    script = """
+import sklearn, torch
+from sklearn.utils.estimator_checks import check_array_api_input
+from floral_learn import FloralClassifier, PaperFloralClassifier, load, save
+for clf in (FloralClassifier(random_state=0), PaperFloralClassifier(n_rounds=30, random_state=0)):
+    assert clf.__sklearn_tags__().array_api_support
+    for dtype in ("float64", "float32"):
+        check_array_api_input(type(clf).__name__, clf, "torch", "cpu", dtype, check_values=True)
+X = torch.randn(60, 3, generator=torch.Generator().manual_seed(0))
+with sklearn.config_context(array_api_dispatch=True):
+    clf = FloralClassifier(random_state=0).fit(X, X[:, 0] > 0)
+assert torch.is_tensor(clf.dual_coef_)
+save(clf, "model.skops")
+assert (load("model.skops").dual_coef_ == clf.dual_coef_.numpy()).all()
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script],
+        env=os.environ | {"SCIPY_ARRAY_API": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    if "ImportError" in done.stderr or "SkipTest" in done.stderr:
+        pytest.skip("this scikit-learn has other checks, or no array API beside it")
+    assert done.returncode == 0, done.stderr

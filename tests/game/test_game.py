@@ -13,8 +13,7 @@ from floral_learn.game.game import play as play_rows
 from floral_learn.game.gram import ChunkedGram, DenseGram
 from floral_learn.game.kernels import Kernel
 from floral_learn.game.low_rank import LowRankGram
-from floral_learn.game.one_column import is_one_column
-from floral_learn.game.operations import LocalRows
+from floral_learn.game.operations import LocalRows, is_one_column
 from floral_learn.game.state import GameState
 
 X, Y = make_moons(150, noise=0.25, random_state=0)

@@ -5,12 +5,11 @@ import pytest
 from scipy import sparse
 
 from floral_learn.game.arrays import NUMPY
-from floral_learn.game.choose_gram import choose_gram, parse_bytes, resolve_dtype
+from floral_learn.game.choose_gram import Probe, choose_gram, parse_bytes, resolve_dtype
 from floral_learn.game.factor_part import FactorPart
 from floral_learn.game.gram import ChunkedGram, DenseGram, format_bytes
 from floral_learn.game.kernels import Kernel
 from floral_learn.game.low_rank import LowRankGram, Parts
-from floral_learn.game.probe import Probe
 
 RNG = np.random.default_rng(1)
 X = RNG.normal(size=(300, 4))

@@ -32,7 +32,7 @@ def cells():
         ("moons, farthest", moons, "farthest"),
     ):
         rows = scale(X)[:300]
-        yield name, rows, y[:300], poison(rows, y[:300], attack, 0.15, random_state=0).y
+        yield name, rows, y[:300], poison(rows, y[:300], attack=attack, budget=0.15, random_state=0).y
 
 
 def summary(values):

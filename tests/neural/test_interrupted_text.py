@@ -10,7 +10,6 @@ from sklearn.exceptions import NotFittedError
 
 torch = pytest.importorskip("torch", reason="text models need torch: pip install '.[text]'")
 pytest.importorskip("transformers", reason="text models need transformers")
-pytest.importorskip("accelerate", reason="fine-tuning needs accelerate")
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "tools")]
 
 from interruptions import MOMENTS, Stop, interrupted, moments  # noqa: E402

@@ -9,7 +9,7 @@ from sklearn.datasets import make_moons
 
 torch = pytest.importorskip("torch")
 
-from floral_bench.mlp import NeuralNetClassifier, PGDNeuralNetClassifier  # noqa: E402
+from floral_bench.mlp import NeuralNetClassifier  # noqa: E402
 from floral_learn import NeuralFloralClassifier  # noqa: E402
 
 X, Y = make_moons(60, noise=0.2, random_state=0)
@@ -88,8 +88,7 @@ def test_soft_labels_are_probabilities():
 
 
 def test_pgd_perturbs_against_the_loss_it_is_given():
-    own = PGDNeuralNetClassifier((8,), epochs=2, inner_steps=2, random_state=0, loss=torch.nn.CrossEntropyLoss())
-    plain = PGDNeuralNetClassifier((8,), epochs=2, inner_steps=2, random_state=0)
+    own, plain = (net(epsilon=8 / 255, inner_steps=2, loss=loss) for loss in (torch.nn.CrossEntropyLoss(), None))
     np.testing.assert_allclose(scores(own), scores(plain), atol=1e-4)
 
 

@@ -19,14 +19,13 @@ from sklearn.svm import SVC
 
 pytest.importorskip("torch", reason="text models need torch: pip install '.[text]'")
 pytest.importorskip("transformers", reason="text models need transformers")
-pytest.importorskip("accelerate", reason="fine-tuning needs accelerate")
 sys.path.insert(0, str(Path(__file__).parent))
 
 from tiny_text import make_reviews, make_roberta
 
 from floral_learn.floral.classifier import FloralClassifier
-from floral_learn.floral.engine import Engine
 from floral_learn.floral.paper import PaperFloralClassifier
+from floral_learn.floral.settings import Engine
 from floral_learn.neural.influence import (
     dual_influence,
     gradient_influence,
@@ -84,7 +83,7 @@ def test_parameters_of_the_parts_are_reached_by_name(encoder):
 
 
 def test_a_seed_of_zero_is_a_seed(encoder):
-    made = TextFloralClassifier(encoder, FloralClassifier(n_rounds=5, random_state=0), False, random_state=7)
+    made = TextFloralClassifier(encoder, FloralClassifier(n_rounds=5, random_state=0), fine_tune=False, random_state=7)
     made.fit(TEXTS, LABELS)
     assert made.encoder_.random_state == 0
     assert made.head_.random_state == 0
@@ -172,7 +171,7 @@ def test_a_loaded_model_fitted_again_does_what_it_did(encoder, tmp_path, fine_tu
     quick = clone(encoder).set_params(epochs=1, random_state=None)
     if not fine_tune:  # tuned on labels that were right
         quick.set_params(random_state=1).fit(TEXTS, LABELS)
-    made = TextFloralClassifier(quick, {"n_rounds": 20}, fine_tune, random_state=3).fit(TEXTS, LABELS)
+    made = TextFloralClassifier(quick, {"n_rounds": 20}, fine_tune=fine_tune, random_state=3).fit(TEXTS, LABELS)
     scores = made.decision_function(TEXTS)
     made.save(tmp_path / "first")
     TextFloralClassifier.load(tmp_path / "first", "cpu").save(tmp_path / "second")  # nothing is lost on the way
@@ -233,7 +232,7 @@ def test_a_head_may_be_a_dict_and_parts_not_given_have_parameters(encoder):
 WRONG_HEADS = [
     (FloralClassifier(n_rounds=-1), {}, "n_rounds"),
     ({"n_rounds": -1}, {}, "n_rounds"),
-    ({"rounds": 3}, {}, "'rounds' is no parameter of FloralClassifier"),
+    ({"rounds": 3}, {}, "'rounds' is not a parameter of FloralClassifier"),
     (make_pipeline(StandardScaler(), FloralClassifier(n_rounds=-1)), {}, "n_rounds"),
     (FloralClassifier(budget=1.5), {}, "budget=1.5"),
     (FloralClassifier(budget=100), {}, "the number of rows, 80"),

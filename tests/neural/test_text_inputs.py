@@ -10,17 +10,15 @@ from sklearn.base import clone
 
 torch = pytest.importorskip("torch", reason="text models need torch: pip install '.[text]'")
 transformers = pytest.importorskip("transformers", reason="text models need transformers")
-pytest.importorskip("accelerate", reason="fine-tuning needs accelerate")
+pytest.importorskip("accelerate", reason="the Trainer, which is compared with, needs accelerate")
 sys.path.insert(0, str(Path(__file__).parent))
 
-from tiny_text import make_reviews, make_roberta  # noqa: E402
+from tiny_text import by_trainer, make_reviews, make_roberta  # noqa: E402
 from torch.utils.data import DataLoader, Dataset  # noqa: E402
 
 from floral_learn.neural import TextClassifier, TextFloralClassifier  # noqa: E402
-from floral_learn.neural.text_graph import fine_tune_by_steps  # noqa: E402
-from floral_learn.neural.text_rows import TokenRows, TrainingSettings  # noqa: E402
-from floral_learn.neural.text_training import fine_tune  # noqa: E402
-from floral_learn.neural.token_ids import TokenIds, read_token_ids  # noqa: E402
+from floral_learn.neural.text_training import TrainingSettings, fine_tune  # noqa: E402
+from floral_learn.neural.tokens import TokenIds, read_token_ids  # noqa: E402
 
 TEXTS, Y = make_reviews(24)
 
@@ -99,7 +97,8 @@ def test_a_fit_on_token_numbers_is_that_on_the_texts(folder, fitted, encoded):
 @pytest.mark.parametrize("fine_tune", [True, False])
 def test_a_data_set_of_texts_and_labels(folder, fine_tune):
     data = Reviews([{"text": text, "label": int(y)} for text, y in zip(TEXTS, Y, strict=True)])
-    models = [TextFloralClassifier(tiny(folder), {"n_rounds": 20}, fine_tune, random_state=0) for _ in range(2)]
+    settings = {"fine_tune": fine_tune, "random_state": 0}
+    models = [TextFloralClassifier(tiny(folder), {"n_rounds": 20}, **settings) for _ in range(2)]
     by_data = models[0].fit(DataLoader(data, batch_size=4, shuffle=True)).decision_function(data)
     by_texts = models[1].fit(TEXTS, Y).decision_function(TEXTS)
     np.testing.assert_allclose(by_data, by_texts, atol=1e-6)
@@ -166,22 +165,16 @@ def test_own_parts_change_the_training_and_survive_a_clone(folder, fitted):
         {"optimizer": torch.optim.Adam, "scheduler": linear, "loss": per_text},
     ],
 )
-def test_steps_taken_one_by_one_train_as_the_trainer_does(folder, own):
-    """What CUDA runs, here on the CPU, with the same batches in both; in doubles, since Adam's first steps divide
-    gradients by their own size and so make rounding of the smallest ones visible."""
+def test_own_parts_are_trained_with_as_the_trainer_does(folder, own):
+    """In doubles, since Adam's first steps divide gradients by their own size and make the rounding of small ones
+    visible."""
     clf = tiny(folder)
     settings = TrainingSettings(2, 5e-3, 0.01, 24, 0, **own)  # one batch per epoch: no order of rows
     weights = []
-    for by_steps in (False, True):
+    for train in (fine_tune, by_trainer):
         network, _ = clf._load(2)
         network.model.double()
-        tokens, codes = network.tokens(TEXTS), (Y > 0).astype(int)
-        if by_steps:
-            fine_tune_by_steps(
-                network.model, TokenRows(tokens, codes, "cpu"), settings, lambda *_: False, lambda *_: None
-            )
-        else:
-            fine_tune(network.model, tokens, codes, settings, "cpu")
+        train(network.model, network.tokens(TEXTS), (Y > 0).astype(int), settings, "cpu")
         weights.append(torch.cat([p.detach().flatten() for p in network.model.parameters()]))
     torch.testing.assert_close(weights[0], weights[1], atol=1e-9, rtol=1e-6)
 

@@ -10,15 +10,13 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="text models need torch: pip install '.[text]'")
 transformers = pytest.importorskip("transformers", reason="text models need transformers")
-pytest.importorskip("accelerate", reason="fine-tuning needs accelerate")
 sys.path.insert(0, str(Path(__file__).parent))
 
 from tiny_text import make_gpt, make_reviews, make_roberta, make_tokenizer  # noqa: E402
 
-from floral_learn.neural import encoders  # noqa: E402
-from floral_learn.neural.encoders import chosen_device, load_part  # noqa: E402
+from floral_learn.neural.encoders import chosen_device, load_network, load_part, readable_length  # noqa: E402  # noqa: E402
 from floral_learn.neural.text import TextClassifier  # noqa: E402
-from floral_learn.neural.text_network import load_network, readable_length  # noqa: E402
+from floral_learn.tables.cells import is_missing  # noqa: E402
 
 TEXTS, SIGNS = make_reviews(24)
 
@@ -92,7 +90,7 @@ def test_roberta_reads_what_its_places_hold(folder):
 def test_models_that_read_more_are_given_256_tokens():
     bert = SimpleNamespace(modules=list, config=SimpleNamespace(max_position_embeddings=512))
     endless = SimpleNamespace(modules=list, config=SimpleNamespace())
-    from floral_learn.neural.text_network import _length_to_read
+    from floral_learn.neural.encoders import _length_to_read
 
     assert [_length_to_read(network, "auto") for network in (bert, endless)] == [256, 256]
     assert _length_to_read(endless, 9000) == 9000
@@ -312,5 +310,5 @@ def test_loading_reads_the_saved_last_layer(fitted, tmp_path):
 def test_what_is_missing_is_known():
     pandas = pytest.importorskip("pandas")
     missing = [None, float("nan"), np.datetime64("NaT"), pandas.NA, pandas.NaT]
-    assert all(encoders.is_missing(value) for value in missing)
-    assert not any(encoders.is_missing(value) for value in ["", 0, False, np.zeros(3), [], "nan"])
+    assert all(is_missing(value) for value in missing)
+    assert not any(is_missing(value) for value in ["", 0, False, np.zeros(3), [], "nan"])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import make_blobs, make_classification, make_gaussian_quantiles, make_moons
+from sklearn.datasets import make_blobs, make_classification, make_moons
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -276,6 +276,16 @@ def test_right_answers_on_clean_labels_leave_no_room_for_regions():
     assert float(review.wrong_share) < 0.07, "none of six drawn rows was wrong: half a row in seven by Jeffreys' prior"
 
 
+def test_a_few_wrong_answers_on_clean_labels_leave_none_wrong_possible():
+    X, y = make_moons(400, noise=0.2, random_state=0)
+    review, rng = LabelReview(X, y, random_state=0), np.random.default_rng(1)  # two answers are wrong
+    for _ in range(50):
+        rows = review.ask(1)
+        review.answer(rows, np.where(rng.random(1) < 0.05, 1 - y[rows], y[rows]))
+    assert np.count_nonzero(review.labels != y) == 2
+    assert review.wrong_share.low == 0.0
+
+
 def test_no_share_is_named_before_twenty_answers_of_which_five_were_drawn(moons):
     X, y, given = moons
     review = answered(X, y, given, 19)
@@ -385,38 +395,24 @@ def test_training_any_classifier_is_better_than_without_a_review(moons, model):
     assert not hasattr(model, "classes_")
 
 
-def test_a_class_gains_weight_only_as_far_as_both_beliefs_say_so():
+def test_a_class_weighs_as_much_as_it_is_expected_to_have_rows():
     read = np.repeat([0, 1], [80, 20])
-    region = np.column_stack([np.where(read == 0, 0.75, 0.05), np.where(read == 0, 0.25, 0.95)])  # class 1 has 39 rows
-    fewer, more = (np.column_stack([1 - share, share]) for share in (np.full(100, 0.1), np.full(100, 0.9)))
+    belief = np.column_stack([np.where(read == 0, 0.75, 0.05), np.where(read == 0, 0.25, 0.95)])  # class 1 has 39 rows
 
-    def share(every, answers):
-        weights = training_weights(region, read, read, every, answers)
+    def share(answers):
+        weights = training_weights(belief, read, read, answers)
         assert weights.mean() == pytest.approx(1.0)
         return weights[read == 1].sum() / 100
 
-    assert share(fewer, 1000) == pytest.approx(0.2)  # everything says that it is smaller
-    assert share(region, 10) < share(region, 1000) == pytest.approx(0.39, abs=0.01)
-    assert share(more, 1000) == pytest.approx(share(region, 1000))  # no more than the answers bear out
-
-
-def test_training_leaves_labels_that_only_models_contradict():
-    X, y = make_gaussian_quantiles(n_samples=300, n_features=6, n_classes=2, random_state=0)
-    given = poison(X, y, attack="random", budget=0.2, random_state=0).y
-    review = answered(X, y, given, 20)
-    trained = review.training_labels
-    only_models = np.setdiff1d(np.arange(300), [entry["row"] for entry in review.history])
-    changed, read = ((labels != given)[only_models].sum() for labels in (trained, review.labels))
-    assert changed == 0
-    assert read >= 15
-    assert (trained != y).sum() == (given != y).sum() - 9, "those that answers contradicted"
+    assert share(0) == pytest.approx(0.2)
+    assert 0.2 < share(10) < share(1000) == pytest.approx(0.39, abs=0.01)
 
 
 def test_rows_are_corrected_where_that_would_have_been_right_on_answered_ones():
     X, y = make_moons(200, noise=0.1, random_state=0)
     given = poison(X, y, attack="farthest", budget=0.2).y
     review = answered(X, y, given, 12)
-    held = review._beliefs.posterior.left_out_by_region() > 0.5
+    held = review._beliefs.posterior.left_out() > 0.5
     contradicted = review._beliefs.contradicted
     assert contradicted[held].sum() > (~contradicted)[held].sum()
     asked = [entry["row"] for entry in review.history]
@@ -437,21 +433,15 @@ def test_with_several_classes_training_follows_all_that_is_known():
 
 
 def test_training_labels_and_weights_are_those_of_fit():
-    """Where judges are worse than the model (squares of ten columns decide), it gains nothing by labels as they read
-    them, although a tenth more of these are right: `train` leaves stray ones alone, and gains.
-    """
     X = np.random.default_rng(0).normal(size=(1500, 10))
     size = (X**2).sum(axis=1)
     y = (size > np.median(size)).astype(int)
     given = poison(X[:500], y[:500], attack="random", budget=0.3, random_state=0).y
-    plain = SVC().fit(X[:500], given).score(X[500:], y[500:])
     review = answered(X[:500], y[:500], given, 40)
     fitted = review.train(SVC())
     again = SVC().fit(X[:500], review.training_labels, sample_weight=review.training_weights)
     np.testing.assert_array_equal(fitted.predict(X), again.predict(X))
     assert (review.labels == y[:500]).mean() > (given == y[:500]).mean() + 0.09
-    assert SVC().fit(X[:500], review.labels).score(X[500:], y[500:]) <= plain
-    assert fitted.score(X[500:], y[500:]) > plain + 0.02
 
 
 def test_floral_gets_its_budget_from_the_answers_unless_set(moons):
@@ -616,3 +606,11 @@ def test_a_sample_of_the_rows_is_judged_as_all_of_them_are():
         trained = beliefs.label_probability[free, training_set(beliefs)[0][free]]
         np.testing.assert_allclose(misread_among(beliefs, np.arange(300))[free], 1 - trained, atol=1e-12)
     assert (training_set(beliefs)[0] != beliefs.data.codes)[free].any(), "nothing was corrected"
+
+
+def test_a_model_that_cannot_take_the_frame_names_the_column_and_what_helps():
+    pd = pytest.importorskip("pandas")
+    X, y = make_moons(60, noise=0.2, random_state=0)
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(city=np.where(y, "Bern", "Basel"))
+    with pytest.raises(ValueError, match=r"SVC cannot be trained on X .*'city' holds text.*TableEncoder"):
+        LabelReview(frame, y, random_state=0).train(SVC())

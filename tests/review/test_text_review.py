@@ -258,6 +258,16 @@ class Freezing(Scoring):
         return self
 
 
+class Telling(Freezing):
+    """An encoder that tells labels when it is tuned, or tells them all alike."""
+
+    def __init__(self, tells=True):
+        self.tells = tells
+
+    def predict(self, X):
+        return np.where((self.decision_function(X) > 1) & self.tells, "good", "bad")
+
+
 def test_few_texts_leave_the_encoder_as_it_came(texts, tmp_path):
     made, y, given = texts
     review = TextReview(made, given, encoder=Freezing(), random_state=0)
@@ -274,6 +284,14 @@ def test_few_texts_leave_the_encoder_as_it_came(texts, tmp_path):
     assert not TextReview.load(tmp_path / "texts.skops", encoder=Freezing()).tuned
     assert TextReview(made * 17, np.tile(given, 17), encoder=Freezing()).tuned, "many texts"
     assert TextReview(made, given, encoder=Freezing(), tune=True).tuned
+    for tells in (True, False):
+        review = TextReview(made * 20, np.tile(y, 20), encoder=Telling(tells))
+        assert review.tuned is tells, "held-out texts decide"
+        assert set(review.held_out_accuracy) == {"tuned", "as it came"}
+        assert f"tuned {review.held_out_accuracy['tuned']:.3f}" in repr(review)
+        review.save(tmp_path / "compared.skops")
+        again = TextReview.load(tmp_path / "compared.skops")
+        assert (again.tuned, again.held_out_accuracy) == (review.tuned, review.held_out_accuracy)
     with pytest.raises(ValueError, match="tune=False needs an encoder with freeze"):
         TextReview(made, given, encoder=Bag(), tune=False)
     with pytest.raises(ValueError, match="tune='often' must be True, False or None"):

@@ -95,17 +95,14 @@ def check_kills(path, truth, out, times, client_of, opened):
 def fast_open(parts):
     """The store alone, without a review on top of it."""
     import hashlib
-    import json
 
     from floral_learn.review.page.store import AnswerStore
 
     class Opened:
         def __init__(self, path, out):
             contents = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-            options = {"text": [], "ids": None, "groups": None, "trusted": None, "drop": ["remark"]}
-            options.update(text_encoder="auto", skip_blank_labels=False)
             about = {"other contents of the table": contents, "another label column": "quality"}
-            about["other options"] = json.dumps(options)
+            about["other options"] = "--drop remark"
             self.store = AnswerStore(out, about=about)
 
     return Opened

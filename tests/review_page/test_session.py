@@ -4,6 +4,7 @@ import csv
 import io
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -278,3 +279,28 @@ def test_bad_input_is_one_line_and_writes_nothing(parts, tmp_path, monkeypatch, 
     assert said in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["parts.csv"]
+
+
+def test_commands_to_copy_carry_every_option_that_the_table_was_read_with(tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from floral_learn.cli import make_app
+    from floral_learn.datasets import sample_table
+    from floral_learn.review.page.words import commands
+
+    monkeypatch.chdir(tmp_path)
+    table, out = sample_table("parts.csv", n_rows=60), Path("review")
+    options = {"text": (), "ids": "part", "groups": "worker", "drop": ["gold", "importance"], "text_encoder": "auto"}
+    to_copy = {one["about"]: one["command"].split()[1:] for one in commands(out, table, "quality", options)}
+    again = to_copy["Go on with this review later"]
+    app, runner = make_app(), CliRunner()
+    for _ in range(2):
+        done = runner.invoke(app, [*again, "--finish"])
+        assert done.exit_code == 0, done.output
+        assert "no answers are stored yet" in done.output
+    done = runner.invoke(app, to_copy["Train another model on the cleaned table"])
+    assert done.exit_code == 0, done.output
+    done = runner.invoke(app, ["review", "parts.csv", "--label", "quality", "--out", "review", "--finish"])
+    assert done.exit_code == 2
+    kept = "--id part --group worker --drop gold --drop importance"
+    assert f"begun with other options ({kept}, now none)" in " ".join(done.output.split())

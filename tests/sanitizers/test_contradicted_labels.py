@@ -85,6 +85,23 @@ def test_scattered_errors_among_overlapping_classes_are_left_alone():
     assert not flags.replaceable
 
 
+def test_where_classes_overlap_the_classifier_behind_is_asked_whether_it_helps():
+    # Sixty columns of which three tell the classes: logistic regression learns wrong labels by heart.
+    rng = np.random.default_rng(0)
+    truth = np.arange(1200) % 3
+    X = rng.normal(size=(1200, 60)) + 2.4 * np.eye(3, 60)[truth]
+    given = np.where(rng.random(1200) < 0.3, rng.integers(0, 3, 1200), truth)
+    seen, new = slice(0, 300), slice(300, None)
+    rule = ContradictedLabels(random_state=0)
+    assert len(rule.fit_resample(X[seen], given[seen])[1]) == 300  # nobody to ask
+    plain = LogisticRegression(C=100.0, max_iter=2000)
+    safe = SanitizedClassifier(rule, plain).fit(X[seen], given[seen])
+    assert "held-out predictions of the classifier improve" in safe.sanitizer_.summary_
+    assert safe.score(X[new], truth[new]) > clone(plain).fit(X[seen], given[seen]).score(X[new], truth[new]) + 0.05
+    shuffled = SanitizedClassifier(rule, plain).fit(X[seen], rng.permutation(given[seen]))
+    assert shuffled.kept_.all()
+
+
 def test_a_class_never_loses_all_of_its_rows():
     X, y, _ = one_way_moons()
     p = np.tile([0.97, 0.03], (400, 1))  # whoever says so contradicts all of class 1

@@ -73,7 +73,8 @@ def test_a_pipeline_behind_a_sanitiser_gets_the_rows_untouched(table, sanitizer)
     model = SanitizedClassifier(sanitizer, pipeline()).fit(X, flipped(y))
     assert model.feature_names_in_.tolist() == ["size", "colour", "seen", "new"]
     assert np.mean(model.predict(X) == y) > 0.75
-    assert model.predict_proba(X[:5] if isinstance(X, pl.DataFrame) else X.iloc[:5]).shape == (5, 2)
+    few = model.predict_proba(take_rows(X, np.arange(5)))
+    np.testing.assert_allclose(few, model.predict_proba(X)[:5])
 
 
 def test_pandas_and_polars_give_one_answer():
@@ -92,7 +93,7 @@ def test_a_model_that_reads_no_text_is_an_error_that_names_the_column(table):
     with pytest.raises(ValueError, match=r"SVC cannot be trained on X .*column 'size' holds missing.*TableEncoder"):
         SanitizedClassifier(ContradictedLabels(), SVC()).fit(X, y)
     model = SanitizedClassifier(KNNRelabel(n_neighbors=20), make_pipeline(TableEncoder(), SVC()))
-    assert model.fit(X, y).predict(X).shape == (N,)
+    assert np.mean(model.fit(X, y).predict(X) == y) > 0.75
 
 
 def test_frames_of_numbers_give_what_arrays_give():
@@ -122,7 +123,7 @@ def test_a_review_takes_a_frame_and_trains_on_it_untouched(table, tmp_path):
     review.save(tmp_path / "r.skops")
     again = LabelReview.load(tmp_path / "r.skops")
     np.testing.assert_allclose(again.wrong_probability, review.wrong_probability)
-    assert again.train(pipeline()).predict(X).shape == (N,)
+    np.testing.assert_array_equal(again.train(pipeline()).predict(X), review.train(pipeline()).predict(X))
     with pytest.raises(TableError, match="no column 'size'"):
         review.append(X.drop("size") if isinstance(X, pl.DataFrame) else X.drop(columns="size"), y)
     with pytest.raises(ValueError, match="give both alike"):
@@ -155,7 +156,6 @@ def test_votes_and_items_are_frames(library):
     )  # fmt: skip
     for estimator in (None, pipeline()):
         model = CrowdClassifier(estimator=estimator, random_state=0).fit(items, votes)
-        assert model.predict(items).shape == (80,)
         assert np.mean(model.predict(items) == y[:80]) > 0.75
     with pytest.raises(ValueError, match="SVC cannot be trained on X"):
         CrowdClassifier(estimator=SVC(), random_state=0).fit(items, votes)

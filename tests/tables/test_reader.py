@@ -51,7 +51,7 @@ def test_semicolons_decimal_commas_and_byte_order_marks_are_found(tmp_path, enco
 
 def test_blank_labels_are_refused_or_skipped_and_rows_keep_their_numbers(tmp_path):
     path = put(tmp_path, "a,y\n1,p\n2,\n3,q\n4,NA\n5,p\n")
-    with pytest.raises(TableError, match=r"1 missing labels \(first: row 1\).*--skip-blank-labels"):
+    with pytest.raises(TableError, match=r"1 missing labels \(first: row 1\).*--skip-blank"):
         read_table(path, label="y")
     table = read_table(path, label="y", skip_blank_labels=True)
     assert table.labels.tolist() == ["p", "q", "NA", "p"]  # a class may be called NA
@@ -122,7 +122,7 @@ def test_a_bad_table_is_one_line(tmp_path, content, options, message):
 
 
 def test_guarded_cells_are_read_as_what_they_were(tmp_path):
-    from floral_learn.tables.csv_cells import csv_bytes, guarded, unguarded
+    from floral_learn.tables.cells import csv_bytes, guarded, unguarded
 
     cells = ["=1+1", "+x", "-5", "-x", "@a", "'=1", "''=1", "plain", "it's", "-1e5", "＝1"]
     assert [unguarded(guarded(cell)) for cell in cells] == cells
@@ -147,3 +147,10 @@ def test_frames_keep_their_types_and_odd_objects_become_text():
     assert table.features["c"].tolist() == ["u", "v", None]
     assert table.labels.tolist() == [True, False, True]
     assert table.relabelled([0], [False])["y"].tolist() == [False, False, True]
+
+
+def test_a_column_that_differs_in_capitals_only_is_named(tmp_path):
+    path = tmp_path / "my.csv"
+    path.write_text("a,y\n1,yes\n2,no\n")
+    with pytest.raises(TableError, match="did you mean 'y'"):
+        read_table(path, label="Y")

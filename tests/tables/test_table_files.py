@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from floral_learn import TableEncoder, read_table
-from floral_learn.tables import TableError, table_files, workbook
+from floral_learn.tables import TableError, source, workbook
 
 openpyxl = pytest.importorskip("openpyxl")
 N = 40
@@ -68,13 +68,13 @@ def test_every_kind_of_file_is_the_same_table(tmp_path, name):
 @pytest.mark.parametrize("name", CONTENT)
 def test_a_relabelled_copy_is_of_the_same_kind_and_differs_in_labels_alone(tmp_path, name):
     table = read_table(put(tmp_path, name, CONTENT[name]()), label="y")
-    copy = put(tmp_path, f"copy{table_files.table_suffix(name)}", table.relabelled([0, 3], ["yes", "no"]))
+    copy = put(tmp_path, f"copy{source.table_suffix(name)}", table.relabelled([0, 3], ["yes", "no"]))
     again = read_table(copy, label="y")
     expected = FRAME["y"].tolist()
     expected[0], expected[3] = "yes", "no"
     assert again.labels.tolist() == expected
     pd.testing.assert_frame_equal(again.features, table.features)
-    assert table_files.table_suffix(copy) == table_files.table_suffix(name)
+    assert source.table_suffix(copy) == source.table_suffix(name)
 
 
 def test_polars_in_polars_out():
@@ -156,7 +156,7 @@ def test_a_bad_file_is_one_line_with_its_name_and_place(tmp_path, name, content,
 
 
 def test_bombs_are_refused_before_they_unpack(tmp_path, monkeypatch):
-    monkeypatch.setattr(table_files, "MOST_BYTES", 2**20)
+    monkeypatch.setattr(source, "MOST_BYTES", 2**20)
     monkeypatch.setattr(workbook, "MOST_BYTES", 2**20)
     with pytest.raises(TableError, match="unpacks to more than 1 MiB"):
         read_table(put(tmp_path, "t.csv.gz", gzip.compress(b"0" * 2**21)), label="y")

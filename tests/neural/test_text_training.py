@@ -1,4 +1,4 @@
-"""Training by recorded steps: the same training as the Trainer's, whatever device it runs on."""
+"""Fine-tuning takes the steps of transformers' Trainer, whatever device it runs on, recorded or not."""
 
 import sys
 from pathlib import Path
@@ -8,18 +8,17 @@ import pytest
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
-pytest.importorskip("accelerate")
+pytest.importorskip("accelerate", reason="the Trainer, which is compared with, needs accelerate")
 sys.path.insert(0, str(Path(__file__).parent))
 
 import torch
-from tiny_text import make_reviews, make_roberta
+from tiny_text import by_trainer, make_reviews, make_roberta
 
 from floral_learn import TextClassifier
-from floral_learn.neural import text_graph
-from floral_learn.neural.text_graph import Steps, fine_tune_by_steps
-from floral_learn.neural.text_network import load_network
-from floral_learn.neural.text_rows import TokenRows, TrainingSettings
-from floral_learn.neural.text_training import _by_trainer, fine_tune, forward
+from floral_learn.neural import text_training
+from floral_learn.neural.encoders import load_network
+from floral_learn.neural.text_passes import forward
+from floral_learn.neural.text_training import Steps, TrainingSettings, fine_tune, weighted_loss
 
 
 @pytest.fixture(scope="module")
@@ -33,18 +32,14 @@ def reviews():
     return texts, (y > 0).astype(int)
 
 
-def _silent(epoch, loss):
-    return False
-
-
-def _trained(folder, reviews, train, weight=None, size=48, epochs=4, belief=None):
+def _trained(folder, reviews, train=fine_tune, weight=None, size=48, epochs=4, belief=None):
     texts, codes = reviews
     network = load_network(folder, "cpu", "auto", n_classes=2, seed=0)
     tokens = network.tokens(texts)
-    rows = TokenRows(tokens, codes, "cpu", weight, belief)
     losses = []
     settings = TrainingSettings(epochs, 3e-3, 0.1, size, seed=0)
-    train(network.model, rows, settings, lambda epoch, loss: bool(losses.append(loss)), lambda step, of: None)
+    told = lambda epoch, loss: bool(losses.append(loss))  # noqa: E731
+    train(network.model, tokens, codes, settings, "cpu", told, weight=weight, belief=belief)
     return forward(network.model, tokens, "cpu", False)[0], losses
 
 
@@ -54,15 +49,15 @@ def test_steps_are_those_of_the_trainer(folder, reviews, weighted, believed):
     # one batch holds all rows, so that the order of the rows does not matter: optimiser, schedule, decay and cuts do
     weight = np.linspace(0.1, 1.9, 48) if weighted else None
     belief = np.where(np.arange(2) == reviews[1][:, None], 0.9, 0.1) if believed else None
-    ours, our_losses = _trained(folder, reviews, fine_tune_by_steps, weight, belief=belief)
-    theirs, their_losses = _trained(folder, reviews, _by_trainer, weight, belief=belief)
+    ours, our_losses = _trained(folder, reviews, fine_tune, weight, belief=belief)
+    theirs, their_losses = _trained(folder, reviews, by_trainer, weight, belief=belief)
     np.testing.assert_allclose(our_losses, their_losses, rtol=1e-4)
     np.testing.assert_allclose(ours, theirs, atol=2e-3)
     assert our_losses[-1] < our_losses[0]
 
 
 def test_small_batches_learn_and_the_last_may_be_short(folder, reviews):
-    scores, losses = _trained(folder, reviews, fine_tune_by_steps, size=10, epochs=5)
+    scores, losses = _trained(folder, reviews, size=10, epochs=5)
     assert len(losses) == 5
     assert (scores.argmax(1) == reviews[1]).mean() > 0.9
 
@@ -70,10 +65,9 @@ def test_small_batches_learn_and_the_last_may_be_short(folder, reviews):
 def test_a_loss_that_is_not_finite_is_an_error(folder, reviews):
     texts, codes = reviews
     network = load_network(folder, "cpu", "auto", n_classes=2, seed=0)
-    rows = TokenRows(network.tokens(texts), codes, "cpu")
     settings = TrainingSettings(2, 1e30, 0.0, 12, seed=0)
     with pytest.raises(ValueError, match="lower learning_rate"):
-        fine_tune_by_steps(network.model, rows, settings, _silent, lambda step, of: None)
+        fine_tune(network.model, network.tokens(texts), codes, settings, "cpu")
 
 
 def test_frozen_parts_stay_as_they_were(folder, reviews):
@@ -82,8 +76,7 @@ def test_frozen_parts_stay_as_they_were(folder, reviews):
     frozen = network.model.get_input_embeddings().weight.requires_grad_(False)
     before = frozen.clone()
     settings = TrainingSettings(1, 1e-2, 0.1, 12, seed=0)
-    rows = TokenRows(network.tokens(texts), codes, "cpu")
-    fine_tune_by_steps(network.model, rows, settings, _silent, lambda step, of: None)
+    fine_tune(network.model, network.tokens(texts), codes, settings, "cpu")
     assert torch.equal(before, frozen)
 
 
@@ -112,12 +105,12 @@ def test_whole_batches_come_from_the_recording_and_the_others_do_not(folder, rev
 
         _record = record
 
-    monkeypatch.setattr(text_graph, "Steps", Recording)
-    monkeypatch.setattr(text_graph, "LEAST", 2)
-    recorded, losses = _trained(folder, reviews, fine_tune_by_steps, size=10, epochs=5)
-    assert sum(one.replays for one in made) == 25 - 5 - len(made) * text_graph.OPENING
+    monkeypatch.setattr(text_training, "Steps", Recording)
+    monkeypatch.setattr(text_training, "LEAST", 2)
+    recorded, losses = _trained(folder, reviews, size=10, epochs=5)
+    assert sum(one.replays for one in made) == 25 - 5 - len(made) * text_training.OPENING
     monkeypatch.undo()
-    plain, plain_losses = _trained(folder, reviews, fine_tune_by_steps, size=10, epochs=5)
+    plain, plain_losses = _trained(folder, reviews, size=10, epochs=5)
     np.testing.assert_array_equal(recorded, plain)
     assert losses == plain_losses
 
@@ -154,8 +147,6 @@ def test_belief_of_texts(folder, reviews):
 
 
 def test_a_label_in_doubt_may_be_overruled():
-    from floral_learn.neural.text_rows import weighted_loss
-
     scores = torch.tensor([[-6.0, 6.0]], requires_grad=True)
     batch = {"labels": torch.tensor([0]), "belief": torch.tensor([[0.9, 0.1]])}
     weighted_loss(scores, batch).backward()
