@@ -55,7 +55,7 @@ results: $(VENV)/.dev
 
 # The benchmarks that need neither words nor a GPU nor rows of another one, as a look at a tree (some read FLORAL_DATA);
 # the others say with --help how they are called.
-BENCH := "attacks.py --trial" "audit.py recovery" "crowd.py run ask" "defenses.py --trial" "fuzz.py" "game.py" "neural.py" "rare_classes.py" "review.py" "targets.py"
+BENCH := "attacks.py targets --trial" "audit.py recovery" "crowd.py run ask" "defenses.py --trial" "fuzz.py" "game.py" "review.py"
 bench: $(VENV)/.dev
 	for run in $(BENCH); do echo "== $$run"; $(THREADS) $(BIN)/python benchmarks/$$run || exit 1; done
 
