@@ -104,6 +104,19 @@ def test_a_commit_that_fails_half_way_leaves_nothing(tmp_path):
         assert len(store.rows(cell)) == 3
 
 
+def test_cells_of_one_batch_are_there_together_or_not_at_all(tmp_path):
+    """Half a batch would be computed again as another batch, whose sums round otherwise in their last digits."""
+    good, other = TINY.cells()[-2:]
+    bad = result_for(other)
+    bad.rows.append(("config", "last", "accuracy", None))
+    with Store(tmp_path / "store.sqlite") as store:
+        with pytest.raises(StoreError, match="cannot be written"):
+            store.commit(result_for(good), bad)
+        assert store.status([good.key, other.key]) == {}
+        store.commit(result_for(good), result_for(other))
+        assert store.status([good.key, other.key]) == {good.key: "done", other.key: "done"}
+
+
 def test_a_file_that_is_no_store_is_named(tmp_path):
     path = tmp_path / "store.sqlite"
     path.write_text("this is not a database, but long enough to be mistaken for one" * 20)

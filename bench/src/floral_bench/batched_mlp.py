@@ -61,7 +61,7 @@ def train_mlps(
     y: np.ndarray,
     X_test: np.ndarray,
     seeds: list[int],
-    settings: NetworkSettings = NetworkSettings(),  # noqa: B008 (frozen)
+    settings: NetworkSettings = NetworkSettings(),
     *,
     keep: Collection[int] = (),
     progress: Callable[[float], None] = lambda share: None,

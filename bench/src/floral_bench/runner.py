@@ -1,4 +1,4 @@
-"""Run what is missing of a suite: jobs go out to workers, every finished cell is committed at once."""
+"""Run what is missing of a suite: jobs go out to workers, every finished job is committed at once."""
 
 from __future__ import annotations
 
@@ -98,8 +98,7 @@ def _labels(store: Store, cell: Cell) -> np.ndarray | None:
 
 
 def _commit(store: Store, report: RunReport, job: Job, results: list[CellResult]) -> None:
-    for result in results:
-        store.commit(result)
+    store.commit(*results)
     report.count(job, results)
 
 

@@ -1,4 +1,4 @@
-"""Rows that survive: an SQLite file into which each finished cell is committed at once.
+"""Rows that survive: an SQLite file into which finished cells are committed at once.
 
 A cell's rows, arrays and status are one transaction, so that a reader (or the next run, after a kill, a full disk or
 Ctrl-C) sees all of a cell or nothing of it.
@@ -97,8 +97,16 @@ class Store:
         """``"done"`` or ``"error"`` for each of `keys` that is known."""
         return dict(self._among("key, status FROM cells", keys))
 
-    def commit(self, result: CellResult) -> None:
-        """Write all of a finished cell, replacing what an earlier try left."""
+    def commit(self, *results: CellResult) -> None:
+        """Write all of some finished cells, together or not at all, replacing what an earlier try left.
+
+        Cells that were computed in one batch belong together: half of them again would be another batch, and numbers of
+        another batch differ in their last digits.
+        """
+        self._write([statement for result in results for statement in self._statements(result)])
+
+    @staticmethod
+    def _statements(result: CellResult) -> list[tuple[str, list[tuple[Any, ...]]]]:
         key = result.cell.key
         spec = json.dumps(result.cell.spec(), sort_keys=True)
         state = "done" if result.error is None else "error"
@@ -111,7 +119,7 @@ class Store:
         }
         places = {name: ", ".join("?" * len(rows[0])) for name, rows in tables.items() if rows}
         statements = [(f"INSERT INTO {name} VALUES ({marks})", tables[name]) for name, marks in places.items()]
-        self._write([("DELETE FROM cells WHERE key = ?", [(key,)]), *statements])
+        return [("DELETE FROM cells WHERE key = ?", [(key,)]), *statements]
 
     def rows(self, cell: Cell) -> list[tuple[str, str, str, float]]:
         """(config, statistic, metric, value) of one cell."""
