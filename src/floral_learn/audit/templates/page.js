@@ -23,14 +23,22 @@
   // ---- marks: row -> {mark, label, reviewer, note, given}, kept in this browser ----
   const store = "floral-audit-" + D.key;
   const marks = new Map();
-  const recall = (key, other) => { try { const v = localStorage.getItem(key); return v === null ? other : v; } catch (e) { return other; } };
-  const keepText = (key, v) => { try { localStorage.setItem(key, v); } catch (e) { /* private mode */ } };
+  // In the tab's history, too: a page opened from a file may not see its own localStorage right after a reload.
+  const inTab = (key) => (history.state ? history.state[key] : undefined);
+  const inStorage = (key) => { try { return localStorage.getItem(key); } catch (e) { return null; } };
+  const recall = (key, other) => [inTab(key), inStorage(key), other].find(has);
+  const keepText = (key, v) => {
+    try { localStorage.setItem(key, v); } catch (e) { /* private mode */ }
+    try { history.replaceState({ ...history.state, [key]: v }, ""); } catch (e) { /* too many at once: the next one is kept */ }
+  };
   const classOf = new Map(D.classes.map((c, i) => [c, i]));
   // Decisions that the audit was given come first; what was marked in this browser since then counts more.
   for (const [r, mark, label, reviewer, note, given] of D.decisions) marks.set(r, { mark, label: classOf.has(label) ? classOf.get(label) : D.suggested[r], reviewer, note, given });
-  try { for (const [r, m] of JSON.parse(recall(store, "[]"))) if (r < n) { if (m) marks.set(r, m); else marks.delete(r); } } catch (e) { /* unreadable */ }
+  const read = (text) => { try { const k = JSON.parse(text); return Array.isArray(k.marks) ? k : null; } catch (e) { return null; } };
+  const newest = [read(inTab(store)), read(inStorage(store))].filter(has).sort((a, b) => b.at - a.at)[0];
+  for (const [r, m] of newest ? newest.marks : []) if (r < n) { if (m) marks.set(r, m); else marks.delete(r); }
   const early = new Set(D.decisions.map((d) => d[0]));
-  const keep = () => keepText(store, JSON.stringify([...marks, ...[...early].filter((r) => !marks.has(r)).map((r) => [r, null])]));
+  const keep = () => keepText(store, JSON.stringify({ at: Date.now(), marks: [...marks, ...[...early].filter((r) => !marks.has(r)).map((r) => [r, null])] }));
   const reviewer = () => $("reviewer").value.trim();
   const givenOf = (r) => { const m = marks.get(r); return m && has(m.given) ? m.given : D.classes[D.given[r]]; };
   const change = (r, what) => {
