@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from floral_bench.adapt_suite import adapt
 from floral_bench.arena_data import ARENA as NAMES
 from floral_bench.arena_data import SEVERAL_CLASSES
 from floral_bench.arena_methods import BASES, methods
 from floral_bench.data_kinds import arena_kind
-from floral_bench.reporting.results import attack_title
+from floral_bench.reporting.results import attack_title, by_metric, cell_frame
 from floral_bench.reporting.tables import markdown
 from floral_bench.spec import Attack, Cell, Data, Suite, params
 from floral_bench.store import Store
@@ -99,20 +99,17 @@ LEVEL, FAR_BELOW = 0.0005, -0.02  # differences that count as none, and as harm
 
 def arena_frame(cells: Sequence[Cell], store: Store) -> pd.DataFrame:
     """One row per finished fit: data, attack, level, split, method, scores, seconds."""
-    import pandas as pd
+    fits = [cell for cell in cells if cell.method.name != "attack"]
+    costs = store.costs(cell.key for cell in fits)
 
-    fits = {cell.key: cell for cell in cells if cell.method.name != "attack"}
-    costs = store.costs(fits)
-    values: dict[str, dict[str, float]] = {}
-    for key, _, _, metric, value in store.all_rows(set(fits)):
-        values.setdefault(key, {})[metric] = value
-    rows = []
-    for key, found in values.items():
-        cell = fits[key]
+    def named(cell: Cell) -> dict[str, Any]:
         attack = "clean" if cell.attack is None else attack_title(cell.attack)
-        where = (cell.data.name.removeprefix("arena-"), attack, cell.level, cell.seed, cell.method.title)
-        rows.append((*where, found["accuracy"], found["balanced_accuracy"], costs[key][0]))
-    return pd.DataFrame(rows, columns=[*CELL, "split", "method", "accuracy", "balanced_accuracy", "seconds"])
+        where = {"data": cell.data.name.removeprefix("arena-"), "attack": attack, "level": cell.level}
+        took = costs.get(cell.key, (0.0,))[0]
+        return where | {"split": cell.seed, "method": cell.method.title, "seconds": took}
+
+    found = by_metric(cell_frame(fits, store, named))
+    return found.reindex(columns=[*CELL, "split", "method", "accuracy", "balanced_accuracy", "seconds"])
 
 
 def over_plain(frame: pd.DataFrame, metric: str = "accuracy") -> pd.DataFrame:

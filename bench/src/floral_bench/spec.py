@@ -163,7 +163,12 @@ ATTACK_METHOD = Method("attack", per_setting=False)
 def attack_cell(data: Data, attack: Attack, level: float, seed: int) -> Cell:
     """The cell that computes poisoned labels."""
     # The authors' labels are one file: every replication reads the same cell.
-    return Cell(data, attack, level, ATTACK_METHOD, None, None, None, 0 if attack.name == "reference" else seed)
+    return plain_cell(data, attack, level, ATTACK_METHOD, 0 if attack.name == "reference" else seed)
+
+
+def plain_cell(data: Data, attack: Attack, level: float, method: Method, seed: int) -> Cell:
+    """A cell of a method to which C, gamma and grids do not matter."""
+    return Cell(data, attack, level, method, None, None, None, seed)
 
 
 @dataclass(frozen=True)

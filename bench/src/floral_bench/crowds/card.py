@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from floral_bench.reporting.results import by_metric, cell_frame
 from floral_bench.spec import Cell
 from floral_bench.store import Store
 
@@ -13,23 +14,15 @@ OURS = "ours"
 
 def crowd_frame(cells: Sequence[Cell], store: Store) -> Any:
     """One row per finished cell: where, what, who, and its numbers."""
-    import pandas as pd
 
-    by_key: dict[str, dict[str, Any]] = {}
-    for cell in cells:
+    def named(cell: Cell) -> dict[str, Any]:
         assert cell.attack is not None
-        informed = dict(cell.attack.params)["informed"]
-        by_key[cell.key] = {
-            "data": cell.data.name,
-            "crowd": dict(cell.data.params)["kind"],
-            "split": dict(cell.data.params)["split"],
-            "attack": cell.attack.name + (" (informed)" if informed else ""),
-            "level": cell.level,
-            "method": dict(cell.method.params)["aggregator"],
-        }
-    for key, _, _, metric, value in store.all_rows(set(by_key)):
-        by_key[key][metric] = value
-    return pd.DataFrame([row for row in by_key.values() if "accuracy" in row])
+        data, informed = dict(cell.data.params), dict(cell.attack.params)["informed"]
+        attack = cell.attack.name + (" (informed)" if informed else "")
+        where = {"data": cell.data.name, "crowd": data["kind"], "split": data["split"]}
+        return where | {"attack": attack, "level": cell.level, "method": dict(cell.method.params)["aggregator"]}
+
+    return by_metric(cell_frame(cells, store, named))
 
 
 def complete(frame: Any) -> Any:

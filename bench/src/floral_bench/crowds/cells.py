@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from floral_bench.crowds.peers import METHODS, available
 from floral_bench.crowds.problems import DEVELOPMENT, HELD_OUT, REAL
-from floral_bench.spec import Attack, Cell, Data, Method, params
+from floral_bench.spec import Attack, Cell, Data, Method, params, plain_cell
 
 # Attack, and whether the liars know the truth.
 ATTACKS: tuple[tuple[str, bool], ...] = (
@@ -64,19 +64,8 @@ def crowd_cells(
             for name in names:
                 for kind in CROWDS[name][:1] if quick else CROWDS[name]:
                     for method in chosen:
-                        cells.append(_cell(name, kind, attack, informed, level, split, method))
+                        data, threat = Data(name, params(kind=kind, split=split)), params(informed=informed)
+                        own = params(aggregator=method, version=VERSION if method.startswith("ours") else 1)
+                        asked = Method("crowd", own, per_setting=False)
+                        cells.append(plain_cell(data, Attack(attack, threat), level, asked, split))
     return cells
-
-
-def _cell(name: str, kind: str, attack: str, informed: bool, level: float, split: int, method: str) -> Cell:
-    version = VERSION if method.startswith("ours") else 1
-    return Cell(
-        Data(name, params(kind=kind, split=split)),
-        Attack(attack, params(informed=informed)),
-        level,
-        Method("crowd", params(aggregator=method, version=version), per_setting=False),
-        None,
-        None,
-        None,
-        split,
-    )

@@ -1,14 +1,15 @@
-"""The card of the questions suite: how much of what poison took came back, what harm was done, beside which goals."""
+"""The card of the questions suite: how much of what poison took came back, and what harm was done."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from floral_bench.questions.cells import MARKS, REVIEW
 from floral_bench.questions.problems import SEVERAL, TABLES, UNEVEN
+from floral_bench.reporting.results import cell_frame
 from floral_bench.reporting.tables import markdown
 from floral_bench.spec import Cell
 from floral_bench.store import Store
@@ -21,44 +22,25 @@ ANSWERS = tuple(mark for mark in MARKS if mark >= 10)
 SMALL_GAP = 0.02  # cells in which poison took less than this are counted under harm
 KEY = ["data", "attack", "level", "split"]
 GROUPS = ("tables", "uneven or overlapping", "small sets", "several classes")
-RECOVERED = {10: 0.40, 20: 0.60, 50: 0.75, 100: 0.85}  # goals, set before anything was measured
-MEAN_HARM, WORST_HARM = -0.005, -0.03  # at every number of answers; from 20 answers on
+PLAIN = {"SVC": "svc", "SVC on clean labels": "clean"}  # readings without answers, and their columns
 
 
-def question_frame(cells: Sequence[Cell], store: Store, metric: str = "accuracy") -> pd.DataFrame:
+def question_frame(cells: Sequence[Cell], store: Store) -> pd.DataFrame:
     """One row per finished cell, reading and number of answers, with SVC's accuracy on given and on clean labels."""
-    import pandas as pd
 
-    by_key = {cell.key: cell for cell in cells}
-    base: dict[str, dict[str, float]] = {}
-    rows = []
-    for key, config, statistic, name, value in store.all_rows(set(by_key)):
-        if name == metric and config in ("SVC", "SVC on clean labels"):
-            base.setdefault(key, {})[config] = value
-        elif name == metric:
-            rows.append((key, config, int(statistic), value))
-    found = []
-    place = {key: number for number, key in enumerate(by_key)}  # the suite's order, whatever ran first
-    rows.sort(key=lambda row: (GROUPS.index(group_of(by_key[row[0]].data.name)), place[row[0]]))
-    for key, reading, answers, value in rows:
-        cell, options = by_key[key], dict(by_key[key].method.params)
-        found.append(
-            {
-                "group": group_of(cell.data.name),
-                "data": cell.data.name,
-                "attack": cell.attack.name if cell.attack else "clean",
-                "level": cell.level,
-                "split": cell.seed,
-                "order": options["order"],
-                "wrong_answers": options["wrong_answers"],
-                "reading": reading,
-                "answers": answers,
-                "accuracy": value,
-                "svc": base[key]["SVC"],
-                "clean": base[key]["SVC on clean labels"],
-            }
-        )
-    return complete(pd.DataFrame(found))
+    def named(cell: Cell) -> dict[str, Any]:
+        where: dict[str, Any] = {"group": group_of(cell.data.name), "data": cell.data.name}
+        where |= {"attack": cell.attack.name if cell.attack else "clean", "level": cell.level, "split": cell.seed}
+        return where | {name: dict(cell.method.params)[name] for name in ("order", "wrong_answers")}
+
+    cells = sorted(cells, key=lambda cell: GROUPS.index(group_of(cell.data.name)))
+    frame = cell_frame(cells, store, named)
+    frame = frame[frame["metric"] == "accuracy"].rename(columns={"config": "reading", "value": "accuracy"})
+    plain = frame["reading"].isin(PLAIN)
+    asked = frame[~plain].assign(answers=frame["statistic"].astype(int))
+    base = frame[plain].pivot(index="key", columns="reading", values="accuracy").rename(columns=PLAIN)
+    names = ["group", *KEY, "order", "wrong_answers", "reading", "answers", "accuracy", *PLAIN.values()]
+    return complete(asked.join(base, on="key").reindex(columns=names))
 
 
 def complete(frame: pd.DataFrame) -> pd.DataFrame:
@@ -190,32 +172,3 @@ def card_text(frame: pd.DataFrame) -> str:
                 both[str(n)] = [f"{a:+.3f} ± {e:.3f}" for a, e in pairs]
             out.append(markdown(both[both["ours ahead of"] != f"{REVIEW}, posterior"]))
     return "\n\n".join(text.strip() for text in out) + "\n"
-
-
-def goal_rows(frame: pd.DataFrame, group: str = "tables") -> list[tuple[str, str, str, bool]]:
-    """(what, goal, measured, reached) for our questions with our reading and right answers."""
-    card = score_card(frame[(frame["group"] == group) & (frame["wrong_answers"] == 0)])
-    ours = card[(card["order"] == REVIEW) & (card["reading"] == "posterior")].set_index("answers")
-    rows = []
-    for answers, goal in RECOVERED.items():
-        share, median = (float(ours[name].get(answers, float("nan"))) for name in ("recovered", "median"))
-        measured = f"{share:.0%}, median cell {median:.0%}"
-        rows.append((f"recovered with {answers} answers", f"{goal:.0%}", measured, share >= goal))
-    mean = float(ours["mean_harm"].min())
-    rows.append(("lowest mean harm, any number of answers", f"{MEAN_HARM}", f"{mean:+.4f}", mean >= MEAN_HARM))
-    worst = float(ours.loc[ours.index >= 20, "worst_harm"].min())
-    rows.append(("worst harm, from 20 answers on", f"{WORST_HARM}", f"{worst:+.3f}", worst >= WORST_HARM))
-    for reading, sure, words in (
-        ("fixed only", 0, "ahead of every order, label fixed only"),
-        ("posterior", 2, "behind no order with our reading, beyond two standard errors"),
-    ):
-        apart = [
-            (row["ahead_by"] + sure * row["standard_error"], row["order"], n)
-            for n in ANSWERS
-            for _, row in paired(frame, group, n).iterrows()
-            if row["reading"] == reading and (row["order"], reading) != (REVIEW, "posterior")
-        ]
-        if apart:
-            least, order, answers = min(apart)
-            rows.append((words, "above 0", f"least {least:+.3f} ({order}, {answers} answers)", least > 0))
-    return rows

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 from floral_bench.questions.orders import ORDERS, available
 from floral_bench.questions.problems import ATTACKS, SEVERAL, SMALL, TABLES, UNEVEN
-from floral_bench.spec import Attack, Cell, Data, Method, params
+from floral_bench.spec import Attack, Cell, Data, Method, params, plain_cell
 
 REVIEW = "review"
 MARKS = (0, 5, 10, 20, 50, 100)
@@ -48,14 +48,12 @@ def question_cells(
             for attack, level in pairs:
                 for order in orders if methods or name in TABLES else [o for o in orders if o in FEW]:
                     for wrong in (0, 5) if order == REVIEW else (0,):
-                        cells.append(_cell(name, attack, level, split, order, wrong))
+                        asked = params(order=order, wrong_answers=wrong, version=VERSION)
+                        method = Method("questions", asked, per_setting=False)
+                        rows = Data(name, params(split=split))
+                        cells.append(plain_cell(rows, Attack(attack), level, method, split))
     # What tells most comes first, so that a suite that is stopped early can be read: the tables, split by split.
     return sorted(cells, key=lambda cell: (cell.data.name not in TABLES, cell.seed))
-
-
-def problem_of(cell: Cell) -> Hashable:
-    """Cells that are run together, as they share data, labels and what is computed of these."""
-    return cell.data, cell.attack, cell.level
 
 
 def _orders(methods: Sequence[str], quick: bool) -> list[str]:
@@ -65,8 +63,3 @@ def _orders(methods: Sequence[str], quick: bool) -> list[str]:
     if methods:
         return [name for name in every if name in methods]
     return [REVIEW, "random", "suspicious"] if quick else every
-
-
-def _cell(name: str, attack: str, level: float, split: int, order: str, wrong: int) -> Cell:
-    method = Method("questions", params(order=order, wrong_answers=wrong, version=VERSION), per_setting=False)
-    return Cell(Data(name, params(split=split)), Attack(attack), level, method, None, None, None, split)

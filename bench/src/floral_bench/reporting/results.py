@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -153,6 +154,22 @@ class Results:
             config = self.chosen.get((place, statistic), "")
         found = [self.store.trace(cell, name, config) for cell in self.cells[place]]
         return [array.astype(float) for array in found if array is not None]
+
+
+def cell_frame(cells: Sequence[Cell], store: Store, named: Callable[[Cell], dict[str, Any]]) -> pd.DataFrame:
+    """A line per number of finished cells, in their order: key, what `named` says, config, statistic, metric, value."""
+    import pandas as pd
+
+    names = pd.DataFrame([{"key": cell.key} | named(cell) for cell in cells])
+    numbers = store.all_rows({cell.key for cell in cells})
+    return names.merge(pd.DataFrame(numbers, columns=["key", "config", "statistic", "metric", "value"]), on="key")
+
+
+def by_metric(frame: pd.DataFrame) -> pd.DataFrame:
+    """A line per cell of such a frame, its numbers as columns."""
+    names = frame.drop(columns=["config", "statistic", "metric", "value"]).drop_duplicates()
+    wide = frame.pivot(index="key", columns="metric", values="value")[list(frame["metric"].unique())]
+    return names.join(wide, on="key").drop(columns="key")
 
 
 def attack_title(attack: Attack) -> str:
