@@ -7,7 +7,7 @@ generator of its own, so that it ends the same alone and in any stack (up to the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,7 +64,6 @@ def train_mlps(
     settings: NetworkSettings = NetworkSettings(),
     *,
     keep: Collection[int] = (),
-    progress: Callable[[float], None] = lambda share: None,
     device: str | None = None,
 ) -> BatchedMLP:
     """Train R networks on rows X (R, n, d) with labels y (R, n) in [0, 1]; test rows X_test (R, m, d).
@@ -95,7 +94,6 @@ def train_mlps(
             logits[epoch] = _all(parameters, test).cpu().numpy()
         if epoch + 1 in keep:
             kept[epoch + 1] = dict(parameters)  # steps make new tensors: these stay as they are
-        progress((epoch + 1) / settings.epochs)
     return BatchedMLP(parameters, logits, kept)
 
 
@@ -123,22 +121,25 @@ _input_gradients: Any = vmap(grad(_loss, argnums=1))
 
 
 def _perturbed(
-    parameters: Parameters,
-    batch: torch.Tensor,
-    target: torch.Tensor,
-    settings: NetworkSettings,
-    streams: list[torch.Generator],
+    parameters: Parameters, batch: torch.Tensor, target: torch.Tensor, settings: NetworkSettings, streams: list[Any]
 ) -> torch.Tensor:
-    """Inputs within epsilon of `batch` that raise the loss: sign steps, projected onto the ball."""
     start = torch.stack([torch.rand(batch.shape[1:], generator=stream) for stream in streams]).to(batch.device)
-    moved = within(batch + (2 * start - 1) * settings.epsilon, settings)
+    return worst_within(batch, start, lambda moved: _input_gradients(parameters, moved, target), settings)
+
+
+def worst_within(batch: torch.Tensor, start: torch.Tensor, gradient: Any, settings: NetworkSettings) -> torch.Tensor:
+    """Inputs within epsilon of `batch` that raise the loss: sign steps from `start` in [0, 1], projected onto the ball.
+
+    `gradient` is that of the loss in the inputs.
+    """
+    away = (2 * start - 1) * settings.epsilon
     for _ in range(settings.inner_steps):
-        direction = _input_gradients(parameters, moved, target).sign()
-        moved = moved + settings.step * direction
-        moved = within(batch + (moved - batch).clamp(-settings.epsilon, settings.epsilon), settings)
-    return moved.detach()
+        moved = _valid(batch + away, settings)
+        moved = moved + settings.step * gradient(moved).sign()
+        away = (moved - batch).clamp(-settings.epsilon, settings.epsilon)
+    return _valid(batch + away, settings)
 
 
-def within(x: torch.Tensor, settings: NetworkSettings) -> torch.Tensor:
+def _valid(x: torch.Tensor, settings: NetworkSettings) -> torch.Tensor:
     """`x` in the range of valid inputs."""
     return x if settings.clip is None else x.clamp(*settings.clip)

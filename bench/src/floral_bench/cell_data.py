@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.svm import SVC
 
 from floral_bench.data_kinds import kind_of
-from floral_bench.spec import Attack, Data
+from floral_bench.spec import Attack, Data, params
 from floral_learn.datasets import Dataset
 
 # Attacks whose flips are chosen one after the other: a smaller budget is the beginning of a larger one.
@@ -34,18 +34,28 @@ def poisoned_labels(
     dataset = load(data)
     if attack.name == "reference":
         family = dict(attack.params)["family"]
-        return [np.array(_reference(data, f"{family}-{level:g}")) for level in levels]
+        published = [params(**dict(data.params), labels=f"{family}-{level:g}") for level in levels]
+        return [np.array(load(Data(data.name, labels)).y_train) for labels in published]
     if attack.name == "votes":  # real wrong labels: what people said
         return [np.array(dataset.info["votes"]) for _ in levels]
     clean = dataset.y_train_clean
     if attack.name in GREEDY and len(levels) > 1:
         result = _poison(dataset, attack, max(levels), seed, device)
-        return [_first_flips(clean, result, int(len(clean) * level / 100 + 1e-9)) for level in levels]
+        return [_first_flips(clean, result, flips_at(level, len(clean))) for level in levels]
     return [_poison(dataset, attack, level, seed, device).y for level in levels]
 
 
-def _reference(data: Data, labels: str) -> np.ndarray:
-    return load(Data(data.name, (*data.params, ("labels", labels)))).y_train
+def gradient_labels(surrogate: Any, X: Any, y: np.ndarray, levels: list[float], seed: int) -> list[np.ndarray]:
+    """Labels after the gradient attack at each of `levels` (percent), by a network trained on clean labels."""
+    from floral_learn.attacks.gradient import Gradient
+
+    budgets = [flips_at(level, len(y)) for level in levels]
+    return [Gradient(budget=k, surrogate=surrogate, random_state=seed).poison(X, y).y for k in budgets]
+
+
+def flips_at(level: float, n: int) -> int:
+    """How many of `n` labels are `level` percent."""
+    return int(n * level / 100 + 1e-9)
 
 
 def _poison(dataset: Dataset, attack: Attack, level: float, seed: int, device: str | None) -> Any:
@@ -72,11 +82,11 @@ def _poison(dataset: Dataset, attack: Attack, level: float, seed: int, device: s
         arguments.setdefault("surrogate", SVC(C=_ATTACKER_C))
     if attack.name == "lfa" and len(dataset.y_val):
         arguments |= {"X_val": dataset.X_val, "y_val": dataset.y_val}
-    budget = int(len(dataset.y_train_clean) * level / 100 + 1e-9)
+    budget = flips_at(level, len(dataset.y_train_clean))
     if arguments.pop("of", None) == "rarest":  # the arena's one-way flips: twice the level, of that class's labels
         names, counts = np.unique(dataset.y_train_clean, return_counts=True)
         arguments["class_weights"] = {names[counts.argmin()]: 1.0}
-        budget = int(counts.min() * 2 * level / 100 + 1e-9)
+        budget = flips_at(2 * level, counts.min())
     attacker = ATTACKS[attack.name](budget=budget, random_state=seed, **arguments)
     return attacker.poison(dataset.X_train, dataset.y_train_clean)
 

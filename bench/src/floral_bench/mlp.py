@@ -11,7 +11,7 @@ from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from floral_bench.batched_mlp import NetworkSettings, within
+from floral_bench.batched_mlp import NetworkSettings, worst_within
 from floral_learn.attacks.gradient import module_gradients
 from floral_learn.base.estimator import query_input, training_input, whole_fit
 from floral_learn.base.validation import generator
@@ -131,12 +131,10 @@ def perturbed(
     settings: NetworkSettings,
     stream: torch.Generator,
 ) -> torch.Tensor:
-    """Inputs within epsilon of `batch` that raise the loss: sign steps from a random start, projected onto the ball."""
-    start = torch.rand(batch.shape, generator=stream).to(batch)
-    moved = within(batch + (2 * start - 1) * settings.epsilon, settings)
-    for _ in range(settings.inner_steps):
+    """Inputs within epsilon of `batch` that raise the loss."""
+
+    def gradient(moved: torch.Tensor) -> torch.Tensor:
         moved = moved.detach().requires_grad_()
-        (gradient,) = torch.autograd.grad(measure(module(moved), target, None), moved)
-        moved = moved.detach() + settings.step * gradient.sign()
-        moved = within(batch + (moved - batch).clamp(-settings.epsilon, settings.epsilon), settings)
-    return moved.detach()
+        return torch.autograd.grad(measure(module(moved), target, None), moved)[0]
+
+    return worst_within(batch, torch.rand(batch.shape, generator=stream).to(batch), gradient, settings)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -203,3 +203,12 @@ class CellResult:
     def add(self, metric: str, value: float, statistic: str = "final", config: str = "") -> None:
         """Append a row."""
         self.rows.append((config, statistic, metric, float(value)))
+
+    def add_course(self, scores: dict[str, Any], epochs: Sequence[int] | None = None) -> None:
+        """Rows of a training: scores where its accuracy is highest ("best") and at its end, and the curve."""
+        peak = int(scores["accuracy"].argmax())
+        for name, values in scores.items():
+            self.add(name, values[peak], "best")
+            self.add(name, values[-1], "last")
+        self.add("round", peak + 1 if epochs is None else epochs[peak], "best")
+        self.traces["", "accuracy"] = scores["accuracy"].astype("float16")

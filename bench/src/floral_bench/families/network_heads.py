@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from floral_bench.batched_mlp import BatchedMLP, NetworkSettings, train_mlps
+from floral_bench.cell_data import gradient_labels as labels_by_gradient
 from floral_bench.cell_data import load
 from floral_bench.families.networks import network_of, one_thread, settings_of
 from floral_bench.metrics import binary_scores
@@ -21,13 +22,11 @@ from floral_learn.neural.floral_net import sanitised
 
 BUDGETS = (0.02, 0.04, 0.1, 0.2, 0.5)  # the paper's k in 1, 2, 5, 10 and 25 % of the rows, B = 2k
 POINTS = (0.05, 0.1, 0.25, 0.5, 1.0)  # shares of the training after which a head is fitted: its curve
-_METRICS = ("accuracy", "balanced_accuracy", "hinge_loss")
 
 
 def gradient_labels(data: Data, attack: Attack, levels: list[float], seed: int, device: str | None) -> list[np.ndarray]:
     """Training labels after the gradient attack at each of `levels` (percent), by a network trained on clean labels."""
     from floral_bench.mlp import NeuralNetClassifier
-    from floral_learn.attacks.gradient import Gradient
 
     dataset, given = load(data), dict(attack.params)
     settings = network_of(data)
@@ -36,13 +35,7 @@ def gradient_labels(data: Data, attack: Attack, levels: list[float], seed: int, 
     )
     with one_thread():
         network.fit(dataset.X_train, dataset.y_train_clean)
-        budgets = [int(len(dataset.y_train_clean) * level / 100 + 1e-9) for level in levels]
-        return [
-            Gradient(budget=budget, surrogate=network, random_state=seed)
-            .poison(dataset.X_train, dataset.y_train_clean)
-            .y
-            for budget in budgets
-        ]
+        return labels_by_gradient(network, dataset.X_train, dataset.y_train_clean, levels, seed)
 
 
 def run_heads(
@@ -107,12 +100,7 @@ def _curve(
         head = _head(result.cell).fit(_features(stack, number, dataset.X_train, epoch), y)
         scores.append(head.decision_function(_features(stack, number, dataset.X_test, epoch)))
     measured = binary_scores(np.stack(scores, axis=1), dataset.y_test == dataset.classes[1])
-    peak = int(np.argmax(measured["accuracy"]))
-    for name in _METRICS:
-        result.add(name, measured[name][peak], "best")
-        result.add(name, measured[name][-1], "last")
-    result.add("round", epochs[peak], "best")
-    result.traces["", "accuracy"] = measured["accuracy"].astype(np.float16)
+    result.add_course(measured, epochs)
     result.traces["", "epochs"] = np.array(epochs)
     poisoned = y != dataset.y_train_clean
     if poisoned.any() and head.budget_:

@@ -19,7 +19,6 @@ from floral_learn.datasets import Dataset
 DEFAULT = NetworkSettings(epochs=50)
 EPSILON = 8 / 255
 _TRAINING = {field.name for field in fields(NetworkSettings)}
-_METRICS = ("accuracy", "balanced_accuracy", "hinge_loss")
 
 
 def network_of(data: Data) -> NetworkSettings:
@@ -47,12 +46,7 @@ def run_networks(cells: list[Cell], labels: list[np.ndarray], device: str | None
     for j, (cell, dataset) in enumerate(zip(cells, sets, strict=True)):
         result = CellResult(cell)
         scores = binary_scores(trained.logits[:, j].T, dataset.y_test == dataset.classes[1])
-        peak = int(np.argmax(scores["accuracy"]))
-        for name in _METRICS:
-            result.add(name, scores[name][peak], "best")
-            result.add(name, scores[name][-1], "last")
-        result.add("round", peak + 1, "best")
-        result.traces["", "accuracy"] = scores["accuracy"].astype(np.float16)
+        result.add_course(scores)
         results.append(result)
     if dict(cells[0].method.params).get("map"):
         _add_maps(results, trained, sets)

@@ -24,7 +24,6 @@ from floral_learn.neural.text import TextClassifier
 
 EPOCHS = 3
 EPOCH_ROWS = 5_000  # test rows scored after each epoch but the last, which is scored on all
-METRICS = ("accuracy", "balanced_accuracy", "hinge_loss")
 
 
 @dataclass(frozen=True)

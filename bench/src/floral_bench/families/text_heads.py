@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from floral_bench.cell_data import gradient_labels as labels_by_gradient
 from floral_bench.families.games import run_games
 from floral_bench.families.sanitise import assumed_noise
 from floral_bench.families.single_fits import run_fits
@@ -45,17 +46,12 @@ class _Known:
 
 def gradient_labels(data: Data, attack: Attack, levels: list[float], seed: int, device: str | None) -> list[np.ndarray]:
     """Training labels after the gradient attack at each of `levels` (percent), by an encoder tuned on clean labels."""
-    from floral_learn.attacks.gradient import Gradient
-
     if attack.name != "gradient":
         raise ValueError(f"attack {attack.name!r} is not defined for texts; use 'gradient'")
     draw = draw_of(data)
     victim = _Known(encode(data, draw.y_train, seed, device))
     rows = np.arange(len(draw.y_train))[:, None]
-    budgets = [int(len(rows) * level / 100 + 1e-9) for level in levels]
-    return [
-        Gradient(budget=budget, surrogate=victim, random_state=seed).poison(rows, draw.y_train).y for budget in budgets
-    ]
+    return labels_by_gradient(victim, rows, draw.y_train, levels, seed)
 
 
 def run_text(cells: list[Cell], labels: np.ndarray, device: str | None) -> list[CellResult]:
@@ -126,14 +122,9 @@ def _heads(cells: list[Cell], labels: np.ndarray, dataset: Dataset, device: str 
 def _transformer(cell: Cell, encoded: Encoded, draw: Draw) -> CellResult:
     """The fine-tuned network's own predictions; best is the peak over epochs."""
     result = CellResult(cell, seconds=encoded.seconds)
-    peak, last = int(np.argmax(encoded.accuracy)), len(encoded.accuracy) - 1
-    for statistic, epoch in (("best", peak), ("last", last)):
-        result.add("accuracy", encoded.accuracy[epoch], statistic)
-        result.add("hinge_loss", encoded.hinge_loss[epoch], statistic)
+    result.add_course({"accuracy": encoded.accuracy, "hinge_loss": encoded.hinge_loss})
     balanced = binary_scores(encoded.scores[:, None], draw.y_test == 1)["balanced_accuracy"][0]
     result.add("balanced_accuracy", float(balanced), "last")
-    result.add("round", peak + 1, "best")
-    result.traces["", "accuracy"] = encoded.accuracy.astype(np.float16)
     result.traces["", "hinge_loss"] = encoded.hinge_loss.astype(np.float16)
     return result
 

@@ -11,6 +11,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 from floral_bench.arena_data import load_arena
+from floral_bench.cell_data import flips_at
 from floral_learn.attacks import poison
 from floral_learn.datasets import Dataset
 
@@ -38,7 +39,7 @@ def given_labels(name: str, split: int, attack: str, level: float) -> np.ndarray
         labels = data.y_train_clean.copy()
     else:
         options: dict[str, Any] = {"surrogate": SVC()} if attack == "near-boundary" else {}
-        budget = int(len(data.y_train_clean) * level / 100 + 1e-9)
+        budget = flips_at(level, len(data.y_train_clean))
         labels = poison(data.X_train, data.y_train_clean, attack=attack, budget=budget, random_state=split, **options).y
     labels.flags.writeable = False
     return labels
