@@ -29,7 +29,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from floral_bench.arena_data import load_arena
-from floral_bench.arena_methods import ESTIMATORS, MODELS
+from floral_bench.arena_methods import AT_DEFAULTS, ESTIMATORS, MODELS
 from floral_bench.reporting.tables import markdown
 from floral_learn import FloralClassifier, poison
 from floral_learn.datasets.files import DataNotFoundError, find_file
@@ -50,10 +50,7 @@ SLOW = ("letters", "trec", "digits", "labelme", "satimage", "catdog")  # many cl
 ATTACKS = ("random", "class-biased", "farthest", "near-rbf")
 KINDS = (*product(ATTACKS, (30, 10)), ("none", 0))
 BEHIND = {"plain": "plain", "safe": "ContradictedLabels", "cleanlab": "CleanLearning"}
-OTHERS = {
-    "ls-svm": "LS-SVM", "ln-svm": "LN-SVM", "curie": "Curie", "k-lid": "K-LID", "rs": "RS", "dpa": "DPA",
-    "rsrnn": "RSRNN", "certified": "certified kernel ridge", "floral": "FloralClassifier()",
-}  # fmt: skip
+OTHERS = AT_DEFAULTS | {"floral": "FloralClassifier()"}
 RULES, SHIPPED = ("safe@0", "safe@2", "safe@inf"), contradicted.STANDARD_ERRORS
 COLUMNS = ("data", "split", "attack", "level", "model", "method", "dropped", "accuracy", "balanced", "seconds")
 CELL = ["data", "attack", "level"]

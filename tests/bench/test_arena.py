@@ -8,7 +8,7 @@ import pytest
 from sklearn.svm import SVC
 
 from floral_bench.arena import ARENA_SUITES, RAREST, VOTES, adapted, arena_card, over_plain, score_card
-from floral_bench.arena_data import ARENA, SEVERAL_CLASSES, WITH_FILES, load_arena
+from floral_bench.arena_data import ARENA, SEVERAL_CLASSES, load_arena
 from floral_bench.arena_methods import BASES, ESTIMATORS, MODELS, CleanlabClassifier, TunedSVC, methods
 from floral_bench.cell_data import poisoned_labels
 from floral_bench.experiments import experiment
@@ -19,6 +19,10 @@ from floral_bench.spec import Attack, Cell, Data, params
 from floral_bench.store import Store
 from floral_learn.datasets import DataNotFoundError
 
+WITH_FILES = (  # under FLORAL_DATA, or downloaded
+    "spambase", "spambase-rare", "labelme", "phoneme", "phoneme-rare", "pima", "htru2", "mnist-1-7", "magic04",
+    "magic04-overlap", "satimage", "banknote", "imdb",
+)  # fmt: skip
 WITHOUT_FILES = [name for name in ARENA if name not in WITH_FILES]
 
 

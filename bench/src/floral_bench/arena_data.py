@@ -1,6 +1,5 @@
 """Data sets for comparing blind defenses: real and synthetic tables; even, uneven and overlapping classes."""
 
-import os
 from collections.abc import Callable
 from functools import partial
 
@@ -10,22 +9,18 @@ from sklearn.decomposition import PCA
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
+from floral_bench.split_table import two_parts
 from floral_learn.datasets.dataset import Dataset
 from floral_learn.datasets.files import find_file
 from floral_learn.datasets.mnist import load_mnist
 from floral_learn.datasets.moon import load_moon
 
-from .public_tables import load_table
+from .public_tables import TABLES, load_table
 
 ARENA = (
     "spambase", "spambase-rare", "moon", "wine", "circles", "labelme", "phoneme", "phoneme-rare", "breast-cancer",
     "letters", "ellipses", "pima", "htru2", "digits", "digits-3-8", "mnist-1-7", "overlap", "magic04",
     "magic04-overlap", "satimage", "banknote", "iris", "imbalanced", "imdb",
-)  # fmt: skip
-#: Data sets that need a file: under ``FLORAL_DATA``, or downloaded.
-WITH_FILES = (
-    "spambase", "spambase-rare", "labelme", "phoneme", "phoneme-rare", "pima", "htru2", "mnist-1-7", "magic04",
-    "magic04-overlap", "satimage", "banknote", "imdb",
 )  # fmt: skip
 SEVERAL_CLASSES = ("wine", "labelme", "letters", "digits", "satimage", "iris")
 MOST_ROWS = 1000
@@ -34,12 +29,9 @@ COMPONENTS = 50
 _OWN_SCALE = ("mnist-1-7", "labelme", "imdb")
 
 Rows = tuple[np.ndarray, np.ndarray]
-Home = str | os.PathLike[str] | None
 
 
-def load_arena(
-    name: str, seed: int = 1, *, n_train: int | None = None, data_home: str | os.PathLike[str] | None = None
-) -> Dataset:
+def load_arena(name: str, seed: int = 1, *, n_train: int | None = None) -> Dataset:
     """Return split `seed` of an arena data set: standardised features, labels -1/+1 or class numbers.
 
     Two thirds of the rows train, at most 1,000 of them, stratified by class; the rest, at most 1,000 rows, test. There
@@ -57,8 +49,6 @@ def load_arena(
         Number of the split; synthetic sets also draw their rows by it.
     n_train : int, optional
         Fewer training rows.
-    data_home : path, optional
-        Folder that is searched first for data files.
 
     Returns
     -------
@@ -76,16 +66,16 @@ def load_arena(
         raise ValueError(f"unknown data set {name!r} of the arena; known: {', '.join(ARENA)}")
     info: dict[str, object] = {"source": name, "seed": seed}
     if name == "labelme":
-        *parts, votes = _labelme(seed, data_home)
+        *parts, votes = _labelme(seed)
     elif name == "mnist-1-7":
-        images = load_mnist(digits=(1, 7), n_train=MOST_ROWS, n_test=1000, random_state=seed, data_home=data_home)
+        images = load_mnist(digits=(1, 7), n_train=MOST_ROWS, n_test=1000, random_state=seed)
         found = PCA(COMPONENTS, random_state=0).fit(images.X_train)
         parts = [found.transform(images.X_train), found.transform(images.X_test), images.y_train, images.y_test]
     elif name == "moon":
         moon = load_moon(random_state=seed)
         parts = [moon.X_train, moon.X_test, moon.y_train, moon.y_test]
     else:
-        X, y = _SOURCES[name](seed, data_home)
+        X, y = _SOURCES[name](seed)
         size = min(MOST_ROWS, int(len(y) * 2 / 3))
         parts = train_test_split(
             X, y, train_size=size, test_size=min(1000, len(y) - size), stratify=y, random_state=seed
@@ -100,23 +90,13 @@ def load_arena(
     if name not in _OWN_SCALE:
         scaler = StandardScaler().fit(X_train)
         X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
-    return Dataset(
-        name=name,
-        X_train=X_train,
-        y_train=y_train,
-        X_val=X_train[:0],
-        y_val=y_train[:0],
-        X_test=X_test,
-        y_test=y_test,
-        y_train_clean=y_train,
-        info=info,
-    )
+    return two_parts(name, X_train, y_train, X_test, y_test, info)
 
 
-def _labelme(seed: int, home: Home) -> list[np.ndarray]:
+def _labelme(seed: int) -> list[np.ndarray]:
     """Images of eight scenes with one vote each, drawn among the real ones, 26 % of them wrong."""
     hint = "LabelMe with the votes of 59 people (Rodrigues and Pereira, 2018): arrays X, y, answers, X_test, y_test."
-    with np.load(find_file("tables/labelme_crowd.npz", data_home=home, hint=hint)) as found:
+    with np.load(find_file("tables/labelme_crowd.npz", hint=hint)) as found:
         answers, y, rng = found["answers"], found["y"].astype(int), np.random.default_rng(seed)
         reduced = PCA(COMPONENTS, random_state=0).fit(found["X"])
         X, X_test, y_test = reduced.transform(found["X"]), reduced.transform(found["X_test"]), found["y_test"]
@@ -129,13 +109,13 @@ def _signs(y: np.ndarray) -> np.ndarray:
     return np.where(y == y.max(), 1, -1)
 
 
-def _table(name: str, seed: int, home: Home) -> Rows:
-    return load_table(name, data_home=home)
+def _table(name: str, seed: int) -> Rows:
+    return load_table(name)
 
 
-def _rare(name: str, share: float, seed: int, home: Home) -> Rows:
+def _rare(name: str, share: float, seed: int) -> Rows:
     """A table of which the smaller class keeps only so many rows that it makes up `share`."""
-    X, y = load_table(name, data_home=home)
+    X, y = load_table(name)
     few, many = sorted(np.unique(y), key=lambda label: int((y == label).sum()))
     rows = np.flatnonzero(y == many)
     some = np.random.default_rng([seed, 7]).permutation(np.flatnonzero(y == few))
@@ -143,31 +123,31 @@ def _rare(name: str, share: float, seed: int, home: Home) -> Rows:
     return X[rows], y[rows]
 
 
-def _columns(name: str, columns: int, seed: int, home: Home) -> Rows:
+def _columns(name: str, columns: int, seed: int) -> Rows:
     """A table with its last columns only: the classes overlap more."""
-    X, y = load_table(name, data_home=home)
+    X, y = load_table(name)
     return X[:, -columns:], y
 
 
-def _imdb(seed: int, home: Home) -> Rows:
+def _imdb(seed: int) -> Rows:
     hint = "Make it with: python benchmarks/imdb_embeddings.py FOLDER"
-    with np.load(find_file("imdb-minilm.npz", data_home=home, hint=hint)) as found:
+    with np.load(find_file("imdb-minilm.npz", hint=hint)) as found:
         X = found["X"].astype(np.float64)
         return X / X.std(axis=0).mean(), found["y"].astype(int)
 
 
-def _shipped(loader: Callable[..., Rows], signs: bool, seed: int, home: Home) -> Rows:
+def _shipped(loader: Callable[..., Rows], signs: bool, seed: int) -> Rows:
     X, y = loader(return_X_y=True)
     return X, _signs(y) if signs else y
 
 
-def _digits_3_8(seed: int, home: Home) -> Rows:
+def _digits_3_8(seed: int) -> Rows:
     X, y = shipped.load_digits(return_X_y=True)
     pair = (y == 3) | (y == 8)
     return X[pair], _signs(y[pair])
 
 
-def _ellipses(seed: int, home: Home) -> Rows:
+def _ellipses(seed: int) -> Rows:
     """Two clouds of unequal size, spread and direction, that overlap: one row in four is positive."""
     rng = np.random.default_rng([seed, 1])
     few = 375
@@ -176,7 +156,7 @@ def _ellipses(seed: int, home: Home) -> Rows:
     return np.concatenate([first, second]), np.repeat([-1, 1], [3 * few, few])
 
 
-def _overlap(seed: int, home: Home) -> Rows:
+def _overlap(seed: int) -> Rows:
     """Two clouds about one deviation apart, one row in three positive: at best three labels in four can be right."""
     rng = np.random.default_rng([seed, 3])
     positive = rng.random(2000) < 0.35
@@ -185,7 +165,7 @@ def _overlap(seed: int, home: Home) -> Rows:
     return X, np.where(positive, 1, -1)
 
 
-def _letters(seed: int, home: Home) -> Rows:
+def _letters(seed: int) -> Rows:
     """26 classes of two clouds each in 16 dimensions, as close as handwritten letters are."""
     centres = np.random.default_rng([5]).normal(size=(52, 16)) * 1.25
     rng = np.random.default_rng([seed, 5])
@@ -193,12 +173,12 @@ def _letters(seed: int, home: Home) -> Rows:
     return centres[cloud] + rng.normal(size=(3000, 16)), cloud % 26
 
 
-def _circles(seed: int, home: Home) -> Rows:
+def _circles(seed: int) -> Rows:
     X, y = shipped.make_circles(1500, noise=0.15, factor=0.5, random_state=seed)
     return X, _signs(y)
 
 
-def _imbalanced(seed: int, home: Home) -> Rows:
+def _imbalanced(seed: int) -> Rows:
     X, y = shipped.make_classification(
         1500, 20, n_informative=6, n_redundant=4, n_clusters_per_class=2, weights=[0.9], flip_y=0.0, class_sep=1.5,
         random_state=seed,
@@ -206,9 +186,8 @@ def _imbalanced(seed: int, home: Home) -> Rows:
     return X, _signs(y)
 
 
-_SOURCES: dict[str, Callable[[int, Home], Rows]] = {
-    **{name: partial(_table, name) for name in ("spambase", "phoneme", "banknote", "pima", "htru2", "magic04")},
-    "satimage": partial(_table, "satimage"),
+_SOURCES: dict[str, Callable[[int], Rows]] = {
+    **{name: partial(_table, name) for name in TABLES},
     "spambase-rare": partial(_rare, "spambase", 0.1),
     "phoneme-rare": partial(_rare, "phoneme", 0.05),
     "magic04-overlap": partial(_columns, "magic04", 3),

@@ -102,17 +102,14 @@ def _cleanlab(model: str, seed: int) -> Any:
 
 
 def _defense(name: str, seed: int, **given: Any) -> Any:
+    from floral_learn import CertifiedKernelClassifier
     from floral_learn.baselines import DEFENSES, set_parts
 
+    if name == "certified":
+        return CertifiedKernelClassifier()
     made = DEFENSES[name](**given)
     seeded = any(parameter.removeprefix("sanitizer__") == "random_state" for parameter in made.get_params())
     return set_parts(made, random_state=seed) if seeded else made
-
-
-def _certified(seed: int) -> Any:
-    from floral_learn import CertifiedKernelClassifier
-
-    return CertifiedKernelClassifier()
 
 
 _KINDS: dict[str, tuple[str, Callable[..., Any]]] = {
@@ -121,32 +118,31 @@ _KINDS: dict[str, tuple[str, Callable[..., Any]]] = {
     "cleanlab": ("cleanlab, ", _cleanlab),
 }
 
+#: Other defenses at their defaults, behind an SVM where there is one.
+AT_DEFAULTS = {
+    "ls-svm": "LS-SVM", "ln-svm": "LN-SVM", "curie": "Curie", "k-lid": "K-LID", "rs": "RS", "dpa": "DPA",
+    "rsrnn": "RSRNN", "certified": "certified kernel ridge",
+}  # fmt: skip
+_ALONE: dict[str, tuple[str, Callable[..., Any]]] = {
+    "svc-tuned": ("SVC tuned by CV", lambda seed: TunedSVC()),
+    "knn": ("k-NN", lambda seed: KNeighborsClassifier()),
+    **{f"{name}-default": (title, partial(_defense, name)) for name, title in AT_DEFAULTS.items()},
+}
+
 # name -> seed and the method's own parameters -> estimator
 ESTIMATORS: dict[str, Callable[..., Any]] = {
     **{f"{kind}-{model}": partial(build, model) for kind, (_, build) in _KINDS.items() for model in MODELS},
-    "svc-tuned": lambda seed: TunedSVC(),
-    "knn": lambda seed: KNeighborsClassifier(),
-    **{f"{name}-default": partial(_defense, name) for name in ("ls-svm", "ln-svm", "curie", "k-lid")},
-    **{f"{name}-default": partial(_defense, name) for name in ("rs", "dpa", "rsrnn")},
-    "certified-default": _certified,
+    **{name: build for name, (_, build) in _ALONE.items()},
 }
 
 #: Title of a method -> title of the plain model that it is held against.
 BASES: dict[str, str] = {
     **{f"{words}{title}": title for words, _ in _KINDS.values() for title, _ in MODELS.values()},
-    "SVC tuned by CV": "SVC",
-    "k-NN": "SVC",
-    **dict.fromkeys(("LS-SVM", "LN-SVM", "Curie", "K-LID", "RS", "DPA", "RSRNN", "certified kernel ridge"), "SVC"),
+    **{title: "SVC" for title, _ in _ALONE.values()},
     "FloralClassifier()": "SVC",
 }
-_AT_DEFAULTS = {
-    "ls-svm": "LS-SVM", "ln-svm": "LN-SVM", "curie": "Curie", "k-lid": "K-LID", "rs": "RS", "dpa": "DPA",
-    "rsrnn": "RSRNN", "certified": "certified kernel ridge",
-}  # fmt: skip
 _OTHERS = (
-    Method("svc-tuned", label="SVC tuned by CV", per_setting=False),
-    Method("knn", label="k-NN", per_setting=False),
-    *(Method(f"{name}-default", label=label, per_setting=False) for name, label in _AT_DEFAULTS.items()),
+    *(Method(name, label=title, per_setting=False) for name, (title, _) in _ALONE.items()),
     Method("floral-default", label="FloralClassifier()", per_setting=False),
 )
 

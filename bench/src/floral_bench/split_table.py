@@ -46,14 +46,10 @@ def load_split_table(path: str | os.PathLike[str], label: str, *, seed: int = 0,
         X = encoder.fit(table.features.iloc[train]).transform(table.features)
     except TableError as error:
         raise TableError(f"{path}: {error}") from None
-    return Dataset(
-        name=path.stem,
-        X_train=X[train],
-        y_train=labels[train],
-        X_val=X[:0],
-        y_val=labels[:0],
-        X_test=X[test],
-        y_test=labels[test],
-        y_train_clean=labels[train],
-        info={"source": str(path), "seed": seed, "encoding": encoder.describe(), "notes": tuple(table.notes)},
-    )
+    info = {"source": str(path), "seed": seed, "encoding": encoder.describe(), "notes": tuple(table.notes)}
+    return two_parts(path.stem, X[train], labels[train], X[test], labels[test], info)
+
+
+def two_parts(name: str, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray, info: Any) -> Dataset:
+    """A data set without validation rows, the given labels taken for clean."""
+    return Dataset(name, X, y, X[:0], y[:0], X_test, y_test, y, info)

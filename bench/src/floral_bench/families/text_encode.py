@@ -19,6 +19,7 @@ from floral_bench.families.text_data import (
     write_arrays,
 )  # fmt: skip
 from floral_bench.spec import Data
+from floral_bench.split_table import two_parts
 from floral_learn.datasets import Dataset
 from floral_learn.neural.text import TextClassifier
 
@@ -41,17 +42,8 @@ class Encoded:
 
     def dataset(self, draw: Draw) -> Dataset:
         """The embeddings as a data set for heads; labels are clean."""
-        empty = np.empty((0, self.train.shape[1]), np.float32)
-        return Dataset(
-            name="imdb",
-            X_train=self.train.astype(np.float32),
-            y_train=draw.y_train,
-            X_val=empty,
-            y_val=draw.y_train[:0],
-            X_test=self.test.astype(np.float32),
-            y_test=draw.y_test,
-            y_train_clean=draw.y_train,
-        )
+        rows, test = self.train.astype(np.float32), self.test.astype(np.float32)
+        return two_parts("imdb", rows, draw.y_train, test, draw.y_test, {})
 
 
 def encoded_name(data: Data, y: np.ndarray, seed: int) -> str:
