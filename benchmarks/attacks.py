@@ -26,9 +26,9 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler, scale
 from sklearn.svm import SVC
 
-from floral_bench.metrics import sample_deviation
 from floral_bench.public_tables import load_table
 from floral_bench.reporting.making import begin
+from floral_bench.reporting.tables import grid, spread
 from floral_learn import FloralClassifier, load_moon, poison
 from floral_learn.attacks import (
     ATTACKS,
@@ -53,13 +53,8 @@ MODELS = {
 }
 
 
-def grid(head, lines):
-    print("| " + " | ".join(head) + " |\n" + "|---" * len(head) + "|")
-    print("\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines))
-
-
-def spread(values):
-    return f"{np.mean(values):.3f} ± {sample_deviation(np.asarray(values)):.3f}"
+def show(head, lines):
+    print(grid(head, lines, left=len(head)))
 
 
 # --- Moon: damage, transfer, pictures ---------------------------------------------------------------------------------
@@ -92,7 +87,7 @@ def damage():
     table = {name: np.array(values) for name, values in found.items()}
     clean, random = table["(clean)"][:, 0], table["random"][:, 0]
     more = lambda values: f"{values.mean():+.3f} (least {values.min():+.3f})"  # noqa: E731
-    grid(
+    show(
         ["attack", "test accuracy", "lost to clean", "lost more than random", "s"],
         [
             [name, spread(hit), spread(clean - hit), more(random - hit), "" if np.isnan(s[0]) else f"{s.mean():.2f}"]
@@ -119,7 +114,7 @@ def transfer():
             for surrogate, row in table.drops().items():
                 drops.setdefault(surrogate, []).append([row[victim] for victim in MODELS])
         lines = [[surrogate, *map(spread, zip(*values, strict=True))] for surrogate, values in drops.items()]
-        grid(["surrogate", *MODELS], lines)
+        show(["surrogate", *MODELS], lines)
 
 
 def figures(folder=Path("docs/images")):
@@ -156,7 +151,7 @@ def targets():
         victims = SVC(), RandomForestClassifier(50, random_state=0)
         values = np.mean([list(aimed(X, y, seed, victim)) for seed in range(5) for victim in victims], axis=0)
         lines.append([name, *(f"{v:.3f}" if i % 2 else f"{v:.0%}".replace("%", " %") for i, v in enumerate(values))])
-    grid(["data", "targets misread", "test accuracy", "misread without a target", "test accuracy"], lines)
+    show(["data", "targets misread", "test accuracy", "misread without a target", "test accuracy"], lines)
 
 
 def aimed(X, y, seed, victim):
@@ -276,7 +271,7 @@ def compare(frame, attacks):
         [f"{name}, {level:.0%}".replace("%", " %"), groups.size()[name, level], *mark(row)]
         for (name, level), row in zip(means.index, means.to_numpy(), strict=True)
     ]
-    grid(["data, flips", "splits", *attacks], [*lines, ["**mean**", "", *mark(means.mean())]])
+    show(["data, flips", "splits", *attacks], [*lines, ["**mean**", "", *mark(means.mean())]])
 
 
 def main():

@@ -35,6 +35,7 @@ from sklearn.svm import SVC
 
 from floral_bench.public_tables import load_table
 from floral_bench.reporting.making import begin
+from floral_bench.reporting.tables import grid
 from floral_learn import (
     CertifiedKernelClassifier,
     PartitionAggregationClassifier,
@@ -482,23 +483,21 @@ def svm(given) -> None:
         flips = np.rint(np.array(SHARES[:4]) * n).astype(int)
         plain = CertifiedKernelClassifier(gamma=gamma, ridge=1e6 * n, fit_intercept=False)
         models = (plain, CertifiedKernelClassifier(gamma=gamma))
-        shown = [" / ".join(f"{v:.3f}" for v in m.fit(X, y).certified_accuracy(T, t, flips)) for m in models]
+        told = [" / ".join(f"{v:.3f}" for v in m.fit(X, y).certified_accuracy(T, t, flips)) for m in models]
         at = " / ".join(f"{share:.0%}" for share in bound).replace("%", " %")
         largest = max(float(np.mean(t == label)) for label in np.unique(y))
-        lines.append([name, f"{small:.4f}", at, float(SVC(gamma=gamma).fit(X, y).score(T, t)), *shown, largest])
+        lines.append([name, f"{small:.4f}", at, float(SVC(gamma=gamma).fit(X, y).score(T, t)), *told, largest])
     at = " / ".join(f"{C:g}" for C in costs)
     head = ["data", "linear up to C", f"duals of SVC at their bound, C = {at}", "SVC()", "SVM, small C", "ridge"]
-    print(f"{begin(trial=True).heading()}\n\n{grid([*head, 'majority'], lines)}")
+    print(f"{begin(trial=True).heading()}\n\n{shown([*head, 'majority'], lines)}")
 
 
 # --- the page ---------------------------------------------------------------------------------------------------------
 
 
-def grid(head: list[str], rows: list[list]) -> str:
+def shown(head: list[str], rows: list[list]) -> str:
     """A Markdown table; floats with three digits."""
-    cell = lambda value: f"{value:.3f}" if isinstance(value, float) else str(value)  # noqa: E731
-    lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
-    return "\n".join([*lines, *("| " + " | ".join(map(cell, row)) + " |" for row in rows)])
+    return grid(head, [[f"{v:.3f}" if isinstance(v, float) else v for v in row] for row in rows])
 
 
 def means(values) -> list[float]:
@@ -518,7 +517,7 @@ def moon_tables() -> str:
         one.append([f"{family}: {single['setting']}", *single["reported"]])
     head = [f"{r} flips" for r in RADII]
     between = "One setting for all columns, that with the largest sum over 5 to 50 flips on the other splits:"
-    first, second = grid(["a setting per column", *head], each), grid(["one setting", *head], one)
+    first, second = shown(["a setting per column", *head], each), shown(["one setting", *head], one)
     return "\n\n".join([first, between, second, "Settings of the first table:", "\n".join(chosen)])
 
 
@@ -530,7 +529,7 @@ def six_tables() -> str:
             mine = [row for row in rows if row["method"] == method]
             found = [means([r["found"][place] for r in mine if r["table"] == name])[0] for name in TABLES]
             lines.append([method, *found, *means(found), float(np.median(found))])
-        out.append(grid([f"{share:.0%} of the labels flipped", *TABLES, "mean", "median"], lines))
+        out.append(shown([f"{share:.0%} of the labels flipped", *TABLES, "mean", "median"], lines))
     return "\n\n".join(out)
 
 
@@ -540,7 +539,7 @@ def answer_tables() -> str:
     for m in ASKED:
         own = {kind: [row[kind] for row in rows if row["m"] == m and kind in row] for kind in kinds}
         lines = [[kind, *means(found)] for kind, found in own.items() if found]
-        out.append(grid([f"{m} answers", *(f"{share:.0%} flipped" for share in SHARES)], lines))
+        out.append(shown([f"{m} answers", *(f"{share:.0%} flipped" for share in SHARES)], lines))
     wins, margin, per_table = dict.fromkeys(kinds, 0), [], []
     for name, m in product(TABLES, ASKED[1:]):
         mine = [row for row in rows if (row["table"], row["m"]) == (name, m)]
@@ -553,18 +552,18 @@ def answer_tables() -> str:
         f"Highest at 2 % flipped labels, of {len(margin)} pairs of a table and a number of answers (equal ones count "
         f"for the first named): {told}. The best switch is {min(margin):+.3f} to {max(margin):+.3f} from answers alone."
     )
-    return "\n\n".join([*out, grid(["at 2 % flipped labels", *kinds], per_table)])
+    return "\n\n".join([*out, shown(["at 2 % flipped labels", *kinds], per_table)])
 
 
 def mnist_table() -> str:
     rows, lines = read("mnist"), []
-    shown = [LEVELS.index(level) for level in (100, 200, 600, 1000, 2000)]
+    columns = [LEVELS.index(level) for level in (100, 200, 600, 1000, 2000)]
     for name in dict.fromkeys(row["features"] for row in rows):
         own = [row for row in rows if row["features"] == name]
         certified = means([row["certified"] for row in own])
         halves = " / ".join(f"{row['median']:,}" for row in own)
-        lines.append([name, *means([row["accuracy"] for row in own]), halves, *(certified[i] for i in shown)])
-    return grid(["features", "accuracy", "flips that half survive", *(f"at {LEVELS[i]:,}" for i in shown)], lines)
+        lines.append([name, *means([row["accuracy"] for row in own]), halves, *(certified[i] for i in columns)])
+    return shown(["features", "accuracy", "flips that half survive", *(f"at {LEVELS[i]:,}" for i in columns)], lines)
 
 
 def speed_table() -> str:
@@ -574,14 +573,14 @@ def speed_table() -> str:
             options = ", ".join(f"{k}={v}" for k, v in row["options"].items() if k != "device") or "defaults"
             size, peak = f"{row['labels']:,} x {row['predictions']:,}", f"{row['peak_gib']:.1f} GiB"
             lines.append([size, where, options, f"{row['fit_s']:.1f} s", f"{row['certify_s']:.1f} s", peak])
-    return grid(["labels x predictions", "where", "options", "fit", "certify", "peak memory"], lines)
+    return shown(["labels x predictions", "where", "options", "fit", "certify", "peak memory"], lines)
 
 
 def ridge_table() -> str:
     rows = read("choose")
     shares = dict.fromkeys(row["share"] for row in rows)
     lines = [[f"{s:g} n", *means([row["found"] for row in rows if row["share"] == s])] for s in shares]
-    return grid(["ridge", "accuracy", "1 % flipped", "2 %", "5 %"], lines)
+    return shown(["ridge", "accuracy", "1 % flipped", "2 %", "5 %"], lines)
 
 
 def runs() -> str:

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
+from functools import partial
 
 import numpy as np
 from sklearn.datasets import make_classification
@@ -21,8 +22,8 @@ from sklearn.metrics import balanced_accuracy_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from floral_bench.metrics import sample_deviation
 from floral_bench.reporting.making import begin
+from floral_bench.reporting.tables import grid, spread
 from floral_learn import FloralClassifier, PaperFloralClassifier
 from floral_learn.attacks import poison
 from floral_learn.baselines import DEFENSES
@@ -38,10 +39,8 @@ def build(name, level=0.05, **extra):
     """The defense with the settings of the paper: it is told the share of poisoned labels (5 % if clean)."""
     level = max(level, 0.05)
     told = {"ln-svm": {"noise": level}, "curie": {"confidence": 1 - level}, "ls-svm": {"threshold": 1 - level}}
-    model = DEFENSES[name](**told.get(name, {}), **extra)
-    if name in ("floral", "curie", "k-lid", "rsrnn"):
-        model.set_params(random_state=0)
-    return model
+    seed = {"random_state": 0} if name in ("floral", "curie", "k-lid", "rsrnn") else {}
+    return DEFENSES[name](**told.get(name, {}), **seed, **extra)
 
 
 # speed
@@ -57,13 +56,16 @@ def fastest_fit(make, X, y, repeats):
     return min(times)
 
 
+def poisoned(data, attack, share, seed):
+    """Training labels of which a share is flipped."""
+    y = data.y_train
+    return poison(data.X_train, y, attack=attack, budget=share, random_state=seed).y if share else y
+
+
 def speed(sizes=(500, 2000, 10000)):
     """Print fit times as ratios to SVC.fit (C = 5, gamma = 0.005)."""
     kernel = {"C": 5.0, "gamma": 0.005}
-    rows = {}
-    for name in DEFENSES:
-        if name in SVM_NAMES:
-            rows[name] = lambda name=name: build(name, 0.1, **kernel)
+    rows = {name: partial(build, name, 0.1, **kernel) for name in DEFENSES if name in SVM_NAMES}
     rows["rs"] = lambda: build("rs")
     rows["rs (rbf)"] = lambda: build("rs", kernel="rbf", gamma=0.005)
     rows["dpa"] = lambda: build("dpa", estimator=SVC(**kernel))
@@ -73,20 +75,13 @@ def speed(sizes=(500, 2000, 10000)):
     for flips in (0.0, 0.1):
         for n in sizes:
             data = load_mnist(n_train=n, dtype=np.float64)
-            y = (
-                poison(data.X_train, data.y_train, attack="random", budget=flips, random_state=0).y
-                if flips
-                else data.y_train
-            )
+            y = poisoned(data, "random", flips, 0)
             repeats = 3 if n <= 2000 else 1
             base = fastest_fit(lambda: SVC(**kernel), data.X_train, y, repeats)
             table["SVC.fit, seconds"].append(f"{base:.3f}")
             for name, make in rows.items():
                 table[name].append(f"{fastest_fit(make, data.X_train, y, repeats) / base:.2f}")
-    print(f"| fit time / SVC.fit | {' | '.join(header)} |")
-    print("|---|" + "---:|" * len(header))
-    for name, cells in table.items():
-        print(f"| {name} | {' | '.join(cells)} |")
+    print(grid(["fit time / SVC.fit", *header], ([name, *cells] for name, cells in table.items())))
 
 
 # memory
@@ -140,23 +135,16 @@ def moon():
     rows["rs, linear"] = lambda share: build("rs")
     rows["rs, rbf"] = lambda share: build("rs", kernel="rbf", gamma=1.0)
     rows["rsrnn, K=10"] = lambda share: build("rsrnn")
-    print("| method | " + " | ".join(f"{level} %" for level in LEVELS) + " |\n|---|" + "---:|" * len(LEVELS))
-    for title, make in rows.items():
-        cells = [scores(make, level) for level in LEVELS]
-        print(f"| {title} | " + " | ".join(f"{v.mean():.3f} ± {sample_deviation(v):.3f}" for v in cells) + " |")
-    print()
+    lines = ([title, *(spread(scores(make, level)) for level in LEVELS)] for title, make in rows.items())
+    print(grid(["method", *(f"{level} %" for level in LEVELS)], lines) + "\n")
 
 
 def scores(make, level):
     """Test accuracies of the five splits."""
-    values = []
     for seed in SPLITS:
         data = load_moon(random_state=seed)
-        y = data.y_train
-        if level:
-            y = poison(data.X_train, y, attack="farthest", budget=level / 100, random_state=seed).y
-        values.append(make(level / 100).fit(data.X_train, y).score(data.X_test, data.y_test))
-    return np.array(values)
+        y = poisoned(data, "farthest", level / 100, seed)
+        yield make(level / 100).fit(data.X_train, y).score(data.X_test, data.y_test)
 
 
 # rare classes
@@ -191,10 +179,9 @@ def rare(splits=4, train=1000, test=3000):
                 said = make(seed).fit(rows[:train], labels[:train]).predict(rows[train:])
                 right = (said == labels[train:]).mean()
                 found[name][method].append((balanced_accuracy_score(labels[train:], said), right))
-    print("| positives | " + " | ".join(methods) + " |\n|---|" + "---:|" * len(methods))
-    for name, row in found.items():
-        cells = [np.mean(row[method], axis=0) for method in methods]
-        print(f"| {name} | " + " | ".join(f"{balanced:.3f} ({plain:.3f})" for balanced, plain in cells) + " |")
+    cells = {name: [np.mean(row[method], axis=0) for method in methods] for name, row in found.items()}
+    lines = ([name, *(f"{balanced:.3f} ({plain:.3f})" for balanced, plain in own)] for name, own in cells.items())
+    print(grid(["positives", *methods], lines))
 
 
 PARTS = {"moon": moon, "rare": rare, "memory": memory, "speed": speed}

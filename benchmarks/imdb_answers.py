@@ -22,10 +22,9 @@ import pandas as pd
 from joblib import Parallel, delayed
 
 from floral_bench.adapt_suite import adapt
-from floral_bench.metrics import sample_deviation
 from floral_bench.reporting.making import begin
 from floral_bench.reporting.paper import paper_value
-from floral_bench.reporting.tables import markdown
+from floral_bench.reporting.tables import markdown, spread
 from floral_bench.spec import Attack, Data, params
 from floral_bench.suites import SUITES
 
@@ -93,11 +92,6 @@ def run(given: argparse.Namespace) -> None:
     wanted = [(draw, level) for level in LEVELS for draw in given.draws if (draw, level) not in known]
     Parallel(given.jobs)(delayed(measure)(draw, level, given, commit) for draw, level in wanted)
     print(making.heading())
-
-
-def spread(values: pd.Series, digits: int = 3) -> str:
-    deviation = f" ± {sample_deviation(values.to_numpy()):.{digits}f}" if len(values) > 1 else ""
-    return f"{values.mean():.{digits}f}{deviation}"
 
 
 def table(given: argparse.Namespace) -> None:

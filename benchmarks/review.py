@@ -28,6 +28,7 @@ import numpy as np
 import pandas as pd
 
 from floral_bench.reporting.making import begin
+from floral_bench.reporting.tables import grid
 from floral_learn import LabelReview
 
 
@@ -111,10 +112,7 @@ def main() -> None:
         found.append(measured(n, given.answers))
         print({k: round(v, 3) for k, v in found[-1].items()}, file=sys.stderr, flush=True)
     names = list(found[0])
-    lines = ["| " + " | ".join(names) + " |", "|" + "---:|" * len(names)]
-    for row in found:
-        words = [f"{row['rows']:,}"] + [f"{row[name]:.3f}" for name in names[1:]]
-        lines.append("| " + " | ".join(words) + " |")
+    table = grid(names, ([f"{row['rows']:,}", *(f"{row[name]:.3f}" for name in names[1:])] for row in found), left=0)
     note = f"{run.heading()}; CPU seconds of one thread, {given.answers} answers."
     with tempfile.TemporaryDirectory() as folder:
         seen = page(Path(folder))
@@ -123,7 +121,7 @@ def main() -> None:
         "it is not corrected, with a thousand rows or a million. How much comes back where regions are larger: "
         "[answers](answers.md)."
     )
-    text = "\n".join(["# A review's times", "", note, "", *lines, "", small, "", seen, ""])
+    text = "\n".join(["# A review's times", "", note, "", table, "", small, "", seen, ""])
     print(text)
     if given.out is not None:
         given.out.write_text(text, encoding="utf-8")

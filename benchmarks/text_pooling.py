@@ -11,9 +11,8 @@ import numpy as np
 import pandas as pd
 from sklearn.svm import SVC
 
-from floral_bench.metrics import sample_deviation
 from floral_bench.reporting.making import begin
-from floral_bench.reporting.tables import markdown
+from floral_bench.reporting.tables import markdown, spread
 from floral_learn import FloralClassifier, TextClassifier, poison
 from floral_learn.datasets import load_imdb
 
@@ -32,11 +31,9 @@ def scores(device):
             encoder.freeze(np.unique(data.y_train))
             X, X_test = encoder.embed(data.X_train), encoder.embed(data.X_test)
             for attack, level in CELLS:
-                y = (
-                    data.y_train
-                    if attack is None
-                    else poison(X, data.y_train, attack=attack, budget=level, random_state=seed).y
-                )
+                y = data.y_train
+                if attack is not None:
+                    y = poison(X, y, attack=attack, budget=level, random_state=seed).y
                 for name in HEADS if level else HEADS[:2]:
                     budget = {"budget": level} if name == HEADS[2] else {}
                     head = SVC() if name == HEADS[0] else FloralClassifier(random_state=seed, **budget)
@@ -51,7 +48,5 @@ if __name__ == "__main__":
     print(f"{begin(trial=True).heading()}\n")
     where = ["labels flipped", "head"]
     frame = pd.DataFrame(scores(given.device), columns=[*where, "pooling", "accuracy"])
-    shown = frame.groupby([*where, "pooling"], sort=False).accuracy.agg(
-        lambda values: f"{values.mean():.3f} ± {sample_deviation(values.to_numpy()):.3f}"
-    )
+    shown = frame.groupby([*where, "pooling"], sort=False).accuracy.agg(spread)
     print(markdown(shown.unstack("pooling")[list(POOLINGS.values())].reset_index(), left=2))

@@ -22,6 +22,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
 from floral_bench.reporting.making import begin
+from floral_bench.reporting.tables import grid
 from floral_learn import TextClassifier, TextReview
 from floral_learn.datasets import load_imdb
 
@@ -96,20 +97,16 @@ def main() -> None:
     given = parser.parse_args()
     run, start = begin(trial=given.out is None), time.process_time()
     names = ("given", *(str(m) for m in MARKS), "clean")
-    lines = [
-        "# Few texts: a review on MiniLM as it comes", "",
-        f"{run.heading()}; {given.draws} draws of flips and questions, on the same texts.", "",
-        "| texts | as given | 10 answers | 20 answers | 50 answers | clean labels | came back, 10 / 20 / 50 answers |",
-        "|---|" + "---|" * (len(names) + 1),
-    ]  # fmt: skip
+    lines = []
     for name in given.data:
         rows = measured(name, given.draws)
         means = {n: float(np.mean([r[n] for r in rows])) for n in names}
         back = [100 * (means[str(m)] - means["given"]) / (means["clean"] - means["given"]) for m in MARKS]
-        cells = " | ".join(f"{means[n]:.3f}" for n in names)
-        lines.append(f"| {name} | {cells} | {' / '.join(f'{b:.0f} %' for b in back)} |")
-    lines += ["", f"{time.process_time() - start:.0f} s of CPU.", ""]
-    text = "\n".join(lines)
+        lines.append([name, *(f"{means[n]:.3f}" for n in names), " / ".join(f"{b:.0f} %" for b in back)])
+    head = ["texts", "as given", *(f"{m} answers" for m in MARKS), "clean labels", "came back, 10 / 20 / 50 answers"]
+    about = f"{run.heading()}; {given.draws} draws of flips and questions, on the same texts."
+    parts = ["# Few texts: a review on MiniLM as it comes", about, grid(head, lines, left=len(head))]
+    text = "\n\n".join([*parts, f"{time.process_time() - start:.0f} s of CPU.\n"])
     print(text)
     if given.out is not None:
         given.out.write_text(text, encoding="utf-8")

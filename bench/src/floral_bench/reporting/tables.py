@@ -6,7 +6,7 @@ a file, as the small tables (a row per method, a column per level) that the term
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -160,6 +160,12 @@ def with_spread(mean: float, spread: float) -> str:
     return "" if mean != mean else f"{mean:.3f}" + ("" if spread != spread else f"\u00a0±\u00a0{spread:.3f}")
 
 
+def spread(values: Iterable[float], digits: int = 3) -> str:
+    """Mean and sample deviation of some replications; of one, it alone."""
+    found = np.array(list(values))
+    return f"{found.mean():.{digits}f}" + (f" ± {sample_deviation(found):.{digits}f}" if len(found) > 1 else "")
+
+
 def level_markdown(part: LevelTable) -> str:
     """A small table as Markdown: the best in bold, the paper's numbers in italics in a line below each method."""
     import pandas as pd
@@ -180,6 +186,12 @@ def markdown(frame: pd.DataFrame, left: int = 1) -> str:
     rows = [["" if value is None or value != value else str(value) for value in row] for row in frame.to_numpy(object)]
     ruler = ["---"] * left + ["---:"] * (frame.shape[1] - left)
     return "\n".join("| " + " | ".join(row) + " |" for row in ([*map(str, frame.columns)], ruler, *rows)) + "\n"
+
+
+def grid(head: Sequence[str], lines: Iterable[Sequence[Any]], left: int = 1) -> str:
+    """Lines of anything below a head as a Markdown table; what comes after the first `left` columns is at the right."""
+    rows = ["| " + " | ".join(map(str, line)) + " |" for line in (head, *lines)]
+    return "\n".join([rows[0], "|" + "---|" * left + "---:|" * (len(head) - left), *rows[1:]])
 
 
 def costs(results: Results) -> list[tuple[str, float, float]]:
