@@ -10,20 +10,19 @@ Nobody is told the attack, its level or a clean label. Data sets whose files are
 """
 
 import argparse
-import csv
 import os
 import sys
 import time
 import warnings
 from functools import cache
 from itertools import product
-from multiprocessing import get_context
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import pandas as pd
+from csv_rows import append, into_page, present
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -32,7 +31,7 @@ from floral_bench.arena_data import load_arena
 from floral_bench.arena_methods import AT_DEFAULTS, ESTIMATORS, MODELS
 from floral_bench.reporting.tables import markdown
 from floral_learn import FloralClassifier, poison
-from floral_learn.datasets.files import DataNotFoundError, find_file
+from floral_learn.datasets.files import find_file
 from floral_learn.files.atomic_files import write_atomically
 from floral_learn.sanitizers import contradicted
 
@@ -90,9 +89,9 @@ def estimator(model, method):
 
 
 def fit(task):
-    """One line of the file of rows; an empty accuracy where a method refuses."""
+    """The line of a task in the file of rows; an empty accuracy where a method refuses."""
     warnings.simplefilter("ignore")
-    (name, split, attack, level), model, method = task
+    name, split, attack, level, model, method = task
     X, y, X_test, y_test = problem(name, split)
     given, start = flipped(X, y, attack, level), time.process_time()
     try:
@@ -100,10 +99,10 @@ def fit(task):
         said = made.predict(X_test)
     except ValueError as error:
         print(f"{task}: {error}", file=sys.stderr)
-        return (name, split, attack, level, model, method, 0, "", "", "")
+        return [(*task, 0, "", "", "")]
     dropped = int((~made.kept_).sum()) if method.startswith("safe") else 0
     scores = (f"{(said == y_test).mean():.4f}", f"{balanced_accuracy_score(y_test, said):.4f}")
-    return (name, split, attack, level, model, method, dropped, *scores, f"{time.process_time() - start:.3f}")
+    return [(*task, dropped, *scores, f"{time.process_time() - start:.3f}")]
 
 
 def tasks(splits, rules):
@@ -113,33 +112,16 @@ def tasks(splits, rules):
     for slow, split, (model, method) in product((False, True), splits, every):
         for (attack, level), name in product(KINDS, UNSEEN + CHOSEN):
             if slow == (model == "boosting" and name in SLOW):
-                yield (name, split, attack, level), model, method
+                yield name, split, attack, level, model, method
 
 
 def run(args):
     """One line per fit; what is in the file already is not done again."""
-    if not args.rows.exists():
-        args.rows.write_text(",".join(COLUMNS) + "\n")
-    with args.rows.open() as stream:
-        done = {tuple(row[:6]) for row in csv.reader(stream)}
-    there = [name for name in UNSEEN + CHOSEN if (not args.data or name in args.data) and found(name)]
-    left = [t for t in tasks(args.splits, args.rules) if t[0][0] in there and (*map(str, t[0]), t[1], t[2]) not in done]
-    end = time.monotonic() + args.seconds
-    with args.rows.open("a", newline="") as stream, get_context("fork").Pool(args.jobs) as pool:
-        for row in pool.imap_unordered(fit, left):
-            csv.writer(stream, lineterminator="\n").writerow(row)
-            stream.flush()
-            if time.monotonic() > end:
-                pool.terminate()
-                return
-
-
-def found(name):
-    try:
-        return problem(name, 1) is not None
-    except DataNotFoundError as error:
-        print(f"{name} is left out: {error}", file=sys.stderr)
-        return False
+    wanted = [name for name in UNSEEN + CHOSEN if not args.data or name in args.data]
+    here = set(present(wanted, lambda name: problem(name, 1)))
+    left = (task for task in tasks(args.splits, args.rules) if task[0] in here)
+    for _ in append(args.rows, COLUMNS, fit, left, args.jobs, args.seconds):
+        pass
 
 
 def wide(rows):
@@ -214,7 +196,8 @@ def publish(args):
             f"Other numbers of standard errors, {some['data'].nunique()} data sets:\n",
             markdown(pd.DataFrame(table)),
         ]
-    into_page(DOCS / "results" / "arena.md", parts)
+    marks = "<!-- by `python benchmarks/arena.py publish` -->", "<!-- end -->"
+    into_page(DOCS / "results" / "arena.md", marks[0], "\n".join(parts), marks[1])
     kept = behind.pivot_table(
         index=[*CELL, "model"], columns="method", values=["accuracy", "balanced"], sort=False
     ).round(4)
@@ -235,14 +218,7 @@ def publish(args):
     gains = gains.loc[gains.mean(axis=1).sort_values(ascending=False).index].map("{:+.3f}".format)
     gains.index = [titles[m] for m in gains.index]
     parts += ["**By attack**, all data sets, poisoned cells:\n", markdown(gains.rename_axis("method").reset_index())]
-    into_page(DOCS / "which-defense.md", parts)
-
-
-def into_page(page, parts):
-    """Put tables between the page's marks."""
-    mark, close = "<!-- by `python benchmarks/arena.py publish` -->", "<!-- end -->"
-    before, _, rest = page.read_text(encoding="utf-8").partition(mark)
-    write_atomically(page, f"{before}{mark}\n" + "\n".join(parts) + f"{close}{rest.partition(close)[2]}")
+    into_page(DOCS / "which-defense.md", marks[0], "\n".join(parts), marks[1])
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ python benchmarks/attacks.py tables --rows rows.csv        # the tables of docs/
 """
 
 import argparse
-import csv
 import os
 import sys
 import time
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from csv_rows import append
 from sklearn.datasets import load_breast_cancer, load_digits, make_moons
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -201,40 +201,31 @@ def rows_of(name, split):
 
 def adaptive(path, limit):
     """Append what is missing, until `limit` seconds are over; splits outermost, so that a stopped run is balanced."""
-    making = begin().beside(path)
-    end, where = time.time() + limit, list(COLUMNS[:4])
-    seen = set(pd.read_csv(path)[where].itertuples(index=False, name=None)) if path.exists() else set()
+    making, started = begin().beside(path), time.perf_counter()
     everything = [
         (name, level, split, attack)
         for attacks in (COMPARED, (SLOW,)) for split in range(5) for name in DATA for level in LEVELS
         for attack in attacks if attack != "none" or level == LEVELS[0]
     ]  # fmt: skip
-    with path.open("a", newline="") as file:
-        writer = csv.writer(file)
-        if not seen:
-            writer.writerow(COLUMNS)
-        for cell in everything:
-            if time.time() <= end and cell not in seen:
-                started = time.perf_counter()
-                writer.writerows(list(measure(*cell)))
-                file.flush()
-                making.add(time.perf_counter() - started)
+    for _ in append(path, COLUMNS, measure, everything, seconds=limit):
+        started, before = time.perf_counter(), started
+        making.add(started - before)
 
 
-def measure(name, level, split, attack):
+def measure(cell):
     """Rows of the file for one cell; the defender's seeds are not those of the attacker."""
+    name, level, split, attack = cell
     X, y, X_test, y_test = rows_of(name, split)
     start = time.perf_counter()
-    labels = (
-        y
-        if attack == "none"
-        else poison(X, y, attack=attack, budget=level, random_state=split, **OPTIONS.get(attack, {})).y
-    )
+    given = {"budget": level, "random_state": split, **OPTIONS.get(attack, {})}
+    labels = y if attack == "none" else poison(X, y, attack=attack, **given).y
     seconds = time.perf_counter() - start
+    rows = []
     for victim, make in VICTIMS.items():
         draws = range(3) if "FLORAL" in victim.upper() else range(1)
         scores = [make(90_000 + 10 * split + draw, level).fit(X, labels).score(X_test, y_test) for draw in draws]
-        yield name, level, split, attack, victim, round(float(np.mean(scores)), 5), round(seconds, 2)
+        rows.append((*cell, victim, round(float(np.mean(scores)), 5), round(seconds, 2)))
+    return rows
 
 
 def tables(path):
