@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cached_property
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 STATISTICS = ("best", "last", "average", "final")
 WIDER = " (wider grid)"
 COLUMNS = (*STATISTICS, *(f"{statistic}{WIDER}" for statistic in STATISTICS[:3]))
+NUMBERS = ["key", "config", "statistic", "metric", "value"]
 GRID_COLUMNS = ["budget", "flips", "eta", "decay"]
 
 
@@ -49,14 +51,11 @@ class Results:
     def cells(self) -> dict[Place, list[Cell]]:
         """Finished cells of every place, one per replication."""
         known = self.store.status(cell.key for cell in self.suite.cells())
-        places: dict[Place, list[Cell]] = {}
-        for attack in self.suite.attacks:
-            for setting in self.suite.settings:
-                for level in self.suite.levels:
-                    for method in self.suite.methods:
-                        place = Place(attack_title(attack), level, setting, method)
-                        cells = [self.cell(place, attack, number) for number in range(len(self.suite.data))]
-                        places[place] = [cell for cell in cells if known.get(cell.key) == "done"]
+        suite, places = self.suite, {}
+        for attack, setting, level, method in product(suite.attacks, suite.settings, suite.levels, suite.methods):
+            place = Place(attack_title(attack), level, setting, method)
+            cells = [self.cell(place, attack, number) for number in range(len(suite.data))]
+            places[place] = [cell for cell in cells if known.get(cell.key) == "done"]
         return places
 
     def cell(self, place: Place, attack: Attack, number: int) -> Cell:
@@ -75,24 +74,19 @@ class Results:
         """
         import pandas as pd
 
-        by_key: dict[str, list[tuple[str, str, str, float]]] = {}
-        wanted = {cell.key for cells in self.cells.values() for cell in cells}
-        for key, *row in self.store.all_rows(wanted):
-            by_key.setdefault(key, []).append(tuple(row))
-        costs, settings = self.store.costs(wanted), self.store.settings(wanted)
-        rows = []
-        for place, cells in self.cells.items():
-            start = tuple(place.where.values())
-            for cell in cells:
-                seconds, memory = costs[cell.key]
-                for config, *numbers in by_key.get(cell.key, []):
-                    point = settings.get((cell.key, config))
-                    grid = (None,) * 4 if point is None else (point.budget, point.flips, point.eta, point.decay)
-                    rows.append((*start, cell.seed, config, *numbers, *grid))
-                rows.append((*start, cell.seed, "", "cost", "seconds", seconds, *(None,) * 4))
-                rows.append((*start, cell.seed, "", "cost", "peak_memory_mb", memory / 1e6, *(None,) * 4))
-        names = ["attack", "level", "C", "gamma", "method", "seed", "config", "statistic", "metric", "value"]
-        return pd.DataFrame(rows, columns=[*names, *GRID_COLUMNS])
+        places = [(place, cell) for place, cells in self.cells.items() for cell in cells]
+        named = pd.DataFrame(
+            [place.where | {"seed": cell.seed, "key": cell.key} for place, cell in places],
+            columns=["attack", "level", "C", "gamma", "method", "seed", "key"],
+        )
+        wanted = set(named["key"])
+        rows = self.store.all_rows(wanted)
+        for key, (seconds, memory) in self.store.costs(wanted).items():
+            rows += [(key, "", "cost", "seconds", seconds), (key, "", "cost", "peak_memory_mb", memory / 1e6)]
+        points = [(*place, *astuple(point)) for place, point in self.store.settings(wanted).items()]
+        grid = pd.DataFrame(points, columns=["key", "config", *GRID_COLUMNS])
+        found = named.merge(pd.DataFrame(rows, columns=NUMBERS), on="key")
+        return found.merge(grid, how="left", on=["key", "config"]).drop(columns="key")
 
     @cached_property
     def chosen(self) -> dict[tuple[Place, str], str]:
@@ -161,13 +155,12 @@ def cell_frame(cells: Sequence[Cell], store: Store, named: Callable[[Cell], dict
     import pandas as pd
 
     names = pd.DataFrame([{"key": cell.key} | named(cell) for cell in cells])
-    numbers = store.all_rows({cell.key for cell in cells})
-    return names.merge(pd.DataFrame(numbers, columns=["key", "config", "statistic", "metric", "value"]), on="key")
+    return names.merge(pd.DataFrame(store.all_rows({cell.key for cell in cells}), columns=NUMBERS), on="key")
 
 
 def by_metric(frame: pd.DataFrame) -> pd.DataFrame:
     """A line per cell of such a frame, its numbers as columns."""
-    names = frame.drop(columns=["config", "statistic", "metric", "value"]).drop_duplicates()
+    names = frame.drop(columns=NUMBERS[1:]).drop_duplicates()
     wide = frame.pivot(index="key", columns="metric", values="value")[list(frame["metric"].unique())]
     return names.join(wide, on="key").drop(columns="key")
 
