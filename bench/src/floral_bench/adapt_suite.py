@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
+from typing import Any
 
 from floral_bench.data_kinds import kind_of
 from floral_bench.plan import HEAD_METHODS, NETWORK_METHODS
@@ -56,29 +57,22 @@ def suite_named(name: str) -> Suite | None:
 
 def without_missing_extras(suite: Suite) -> tuple[Suite, list[str]]:
     """`suite` without the methods and attacks whose libraries are not installed here, and a line for each library."""
-    lines: list[str] = []
-    torch = find_spec("torch") is not None and (not _texts(suite) or find_spec("transformers") is not None)
-    if not torch:
-        kept = () if _texts(suite) else tuple(m for m in suite.methods if m.name not in NETWORK_METHODS + HEAD_METHODS)
-        lost = [method.title for method in suite.methods if method not in kept]
-        attacks = () if _texts(suite) else tuple(a for a in suite.attacks if dict(a.params).get("surrogate") != "nn")
-        lost += [attack.name for attack in suite.attacks if attack not in attacks]
-        if lost:
-            lines.append(
-                f"skipped, torch is missing ({install_line('text' if _texts(suite) else 'torch')}): {_few(lost)}"
-            )
-        suite = replace(suite, methods=kept, attacks=attacks)
+    texts, lines = kind_of(suite.data[0]).texts, []
+    libraries = ("torch", "transformers") if texts else ("torch",)
+    gone: dict[str, tuple[str, Callable[[Any], bool]]] = {}
+    if not all(find_spec(library) for library in libraries):
+        networks = NETWORK_METHODS + HEAD_METHODS
+        needs = lambda part: texts or part.name in networks or dict(part.params).get("surrogate") == "nn"  # noqa: E731
+        gone["torch"] = install_line("text" if texts else "torch"), needs
     if find_spec("cleanlab") is None:
-        kept = tuple(method for method in suite.methods if not method.name.startswith("cleanlab-"))
-        lost = [method.title for method in suite.methods if method not in kept]
+        gone["cleanlab"] = bench_install_line(peers=True), lambda part: part.name.startswith("cleanlab-")
+    for library, (line, needs) in gone.items():
+        lost = [m.title for m in suite.methods if needs(m)] + [a.name for a in suite.attacks if needs(a)]
         if lost:
-            lines.append(f"skipped, cleanlab is missing ({bench_install_line(peers=True)}): {_few(lost)}")
-        suite = replace(suite, methods=kept)
+            lines.append(f"skipped, {library} is missing ({line}): {_few(lost)}")
+        methods = tuple(method for method in suite.methods if not needs(method))
+        suite = replace(suite, methods=methods, attacks=tuple(attack for attack in suite.attacks if not needs(attack)))
     return suite, lines
-
-
-def _texts(suite: Suite) -> bool:
-    return kind_of(suite.data[0]).texts
 
 
 def _few(names: list[str]) -> str:

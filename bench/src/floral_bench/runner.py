@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -13,19 +13,6 @@ from floral_bench.families.run_job import run_job
 from floral_bench.plan import OWN_DATA, Job, jobs_for
 from floral_bench.spec import Cell, CellResult, Suite, attack_cell
 from floral_bench.store import Store
-
-
-class Watcher(Protocol):
-    """Who wants to know how far the run is (a terminal, a log)."""
-
-    def start(self, jobs: list[Job]) -> None:
-        """The jobs of a stage, in the order in which they are begun."""
-
-    def finished(self, job: Job, results: list[CellResult]) -> None:
-        """A job ended and is stored."""
-
-    def stop(self) -> None:
-        """The stage is over."""
 
 
 @dataclass
@@ -59,12 +46,13 @@ def run_cells(
     *,
     jobs: int = 1,
     retry_errors: bool = False,
-    watcher: Watcher | None = None,
+    watcher: Any = None,
     device: str | None = None,
 ) -> RunReport:
     """Compute those of `cells` that `store` does not have; errors are kept as they are unless `retry_errors`.
 
-    The cells may be those of several suites; their attacks must be among them. A ``KeyboardInterrupt`` or a full disk
+    The cells may be those of several suites; their attacks must be among them. A `watcher` is told how far the run is,
+    see `cli.bench_progress.Progress`. A ``KeyboardInterrupt`` or a full disk
     ends the run with everything finished in the store; so does a kill.
     """
     started = time.perf_counter()
@@ -102,9 +90,7 @@ def _commit(store: Store, report: RunReport, job: Job, results: list[CellResult]
     report.count(job, results)
 
 
-def _stage(
-    stage: list[Job], store: Store, report: RunReport, jobs: int, watcher: Watcher | None, device: str | None
-) -> None:
+def _stage(stage: list[Job], store: Store, report: RunReport, jobs: int, watcher: Any, device: str | None) -> None:
     if not stage:
         return
     if watcher is not None:

@@ -25,6 +25,7 @@ from floral_learn.neural.tokens import Tokens
 
 WORK_VARIABLE = "FLORAL_WORK"
 MAX_LENGTH = 256
+TOKENS = ("ids", "lengths", "pad")
 _NOT_LOADED = ("encoder", "epochs", "max_length")  # what is done with the reviews, not which they are
 
 
@@ -76,17 +77,11 @@ def draw_of(data: Data) -> Draw:
         arrays = {"y_train": reviews.y_train_clean, "y_test": reviews.y_test}
         for part, texts in (("train", reviews.X_train), ("test", reviews.X_test)):
             tokens = tokenize(tokenizer, texts.tolist(), max_length_of(data))
-            arrays |= {
-                f"{part}_ids": tokens.ids,
-                f"{part}_lengths": tokens.lengths,
-                f"{part}_pad": np.array(tokens.pad),
-            }
+            arrays |= {f"{part}_{name}": np.array(getattr(tokens, name)) for name in TOKENS}
         write_arrays(folder, arrays)
-    parts = {
-        part: Tokens(arrays[f"{part}_ids"], arrays[f"{part}_lengths"], int(arrays[f"{part}_pad"]))
-        for part in ("train", "test")
-    }
-    return Draw(parts["train"], parts["test"], arrays["y_train"], arrays["y_test"])
+    parts = ([arrays[f"{part}_{name}"] for name in TOKENS] for part in ("train", "test"))
+    train, test = (Tokens(ids, lengths, int(pad)) for ids, lengths, pad in parts)
+    return Draw(train, test, arrays["y_train"], arrays["y_test"])
 
 
 def read_arrays(folder: Path) -> dict[str, np.ndarray] | None:

@@ -130,16 +130,10 @@ def heads(results: Results) -> pd.DataFrame:
     """Accuracy after training: rows (attack, level, seed), a column per method; clean labels have one attack."""
     frame = results.frame[results.frame.metric == "accuracy"]
     titles = [method.title for method in results.suite.methods]
-    chosen = {
-        (place.attack, place.level, place.method.title): config
-        for (place, statistic), config in results.chosen.items()
-        if statistic in ("last", "final")
-    }
-    kept = [
-        row.statistic in ("last", "final") and chosen.get((row.attack, row.level, row.method)) == row.config
-        for row in frame.itertuples()
-    ]
-    frame = frame[kept].copy()
+    ends = {(p.attack, p.level, p.method.title, s, config) for (p, s), config in results.chosen.items()}
+    ends = {end for end in ends if end[3] in ("last", "final")}
+    found = frame[["attack", "level", "method", "statistic", "config"]].itertuples(index=False, name=None)
+    frame = frame[[row in ends for row in found]].copy()
     frame.loc[frame.level == 0, "attack"] = "none"
     frame = frame.drop_duplicates(["attack", "level", "seed", "method"])
     wide = frame.pivot_table(index=["attack", "level", "seed"], columns="method", values="value", sort=False)

@@ -32,6 +32,33 @@ OTHER_LABELS = ("moon-reference", "mnist-duals")  # tables of the paper again, o
 _CELL = ["data", "attack", "C", "gamma", "level"]
 
 
+PAGE = """# Who leads, counted
+
+<!-- Written by `python benchmarks/run_suites.py summary` from the rows of each suite; do not edit. -->
+
+## Single fits, nothing chosen on clean labels
+Every defense as one fit with the suite's C and gamma, minus the plain SVM (libsvm) with the same C and gamma, in \
+poisoned cells of the paper's tables; the last line is what a user gets without settings. Defenses that are given the \
+true share of poisoned labels, as the paper gives it to its baselines, and defenses that are given nothing have lines \
+of their own.
+
+{fits}
+FLORAL given the share, minus K-LID given nothing: {told} on average ({beaten}); FLORAL with a budget of 2 %, given \
+nothing, minus K-LID: {untold}.
+
+## How often FLORAL's game leads
+Among the paper's methods (*methods*: how many of the eight a suite has), with the paper's grid and the setting chosen \
+on test labels as the paper does; ties to three digits count. In the last row a cell that several suites show counts \
+once.
+
+{leads}
+## The same tables of the paper on other labels
+The authors' own label files, and top-k on duals of an SVM that was stopped early: in none of the counts above.
+
+{again}
+"""
+
+
 @dataclass(frozen=True)
 class Leads:
     """In how many poisoned cells FLORAL is first among the paper's methods."""
@@ -125,36 +152,12 @@ def to_markdown(suites: Sequence[Published]) -> str:
         differences(table, method, "k-lid (libsvm)") for method in ("floral (budget = level)", TOLD["nothing"][1])
     )
     beaten = f"{(told > 0.0005).sum()} cells higher, {(told < -0.0005).sum()} lower"
-    return "\n".join(
-        [
-            "# Who leads, counted",
-            "",
-            "<!-- Written by `python benchmarks/run_suites.py summary` from the rows of each suite; do not edit. -->",
-            "",
-            "## Single fits, nothing chosen on clean labels",
-            "Every defense as one fit with the suite's C and gamma, minus the plain SVM (libsvm) with the same C and "
-            "gamma, in poisoned cells of the paper's tables; the last line is what a user gets without settings. "
-            "Defenses that are given the true share of poisoned labels, as the paper gives it to its baselines, and "
-            "defenses that are given nothing have lines of their own.",
-            "",
-            markdown(against_the_svm(table), left=3),
-            f"FLORAL given the share, minus K-LID given nothing: {_signed(told.mean())} on average ({beaten}); FLORAL "
-            f"with a budget of 2 %, given nothing, minus K-LID: {_signed(untold.mean())}.",
-            "",
-            "## How often FLORAL's game leads",
-            "Among the paper's methods (*methods*: how many of the eight a suite has), with the paper's grid and the "
-            "setting chosen on test labels as the paper does; ties to three digits count. In the last row a cell that "
-            "several suites show counts once.",
-            "",
-            _leads_table(first, total=True),
-            "## The same tables of the paper on other labels",
-            "The authors' own label files, and top-k on duals of an SVM that was stopped early: in none of the counts "
-            "above.",
-            "",
-            _leads_table(again, total=False),
-            *(f"{suite.name}:\n\n{markdown(against_the_svm(suite.table), left=3)}" for suite in again),
-        ]
+    told, untold = _signed(told.mean()), _signed(untold.mean())
+    fits, counts = markdown(against_the_svm(table), left=3), _leads_table(first, total=True)
+    page = PAGE.format(
+        fits=fits, told=told, beaten=beaten, untold=untold, leads=counts, again=_leads_table(again, False)
     )
+    return page + "\n".join(f"{suite.name}:\n\n{markdown(against_the_svm(suite.table), left=3)}" for suite in again)
 
 
 def _leads_table(suites: Sequence[Published], total: bool) -> str:

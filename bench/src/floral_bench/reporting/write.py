@@ -157,25 +157,21 @@ def _is_stability(results: Results) -> bool:
     return any(method.name == "stability" for method in results.suite.methods)
 
 
-class NoReportError(ValueError):
-    """A folder of results that has no page."""
-
-
 def read_note(folder: Path) -> dict[str, Any]:
     """The note that `write_outputs` left; a ValueError where there is none."""
     path = folder / NOTE
     try:
         note = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(note, dict) and "suite" not in note and "command" in note:
-            card = next(iter(sorted(folder.rglob("card.md"))), folder)
-            raise NoReportError(f"{folder} has a score card in place of a page: read {card}")
-        suite_from(note["suite"])
+        without_page = isinstance(note, dict) and "suite" not in note and "command" in note
+        if not without_page:
+            suite_from(note["suite"])
     except OSError:
         raise ValueError(f"{folder} is not the folder of a run: it has no {NOTE}") from None
-    except NoReportError:
-        raise
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ValueError(f"{path} is not a note of a run, or damaged") from None
+    if without_page:
+        card = next(iter(sorted(folder.rglob("card.md"))), folder)
+        raise ValueError(f"{folder} has a score card in place of a page: read {card}")
     return note
 
 
