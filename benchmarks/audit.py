@@ -12,9 +12,7 @@ The rule was chosen on `choose` (and on synthetic sets of the arena); `report` w
 """
 
 import argparse
-import csv
 import resource
-import sys
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor
@@ -25,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from csv_rows import append, into_page, present
 from sklearn import datasets as shipped
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -131,28 +130,10 @@ def judged(cell):
 
 def flags(args):
     """One line per cell and method; what is in the file already is not done again."""
-    if not args.rows.exists():
-        args.rows.write_text(",".join(COLUMNS) + "\n")
-    with args.rows.open() as stream:
-        done = {tuple(row[:4]) for row in csv.reader(stream)}
-    names = [name for name in SETS[args.data] if there(name)]
-    cells = [(name, split, *kind) for split in args.splits for kind in KINDS for name in names]
-    left, end = [cell for cell in cells if tuple(map(str, cell)) not in done], time.monotonic() + args.seconds
-    with args.rows.open("a", newline="") as stream, get_context("fork").Pool(args.jobs) as pool:
-        for lines in pool.imap_unordered(judged, left):
-            csv.writer(stream, lineterminator="\n").writerows(lines)
-            stream.flush()
-            if time.monotonic() > end:
-                pool.terminate()
-                return
-
-
-def there(name):
-    try:
-        return rows_of(name, 0) is not None
-    except DataNotFoundError as error:
-        print(f"{name} is left out: {error}", file=sys.stderr)
-        return False
+    names = list(present(SETS[args.data], lambda name: rows_of(name, 0)))
+    cells = ((name, split, *kind) for split in args.splits for kind in KINDS for name in names)
+    for _ in append(args.rows, COLUMNS, judged, cells, args.jobs, args.seconds):
+        pass
 
 
 def publish(args):
@@ -165,10 +146,8 @@ def publish(args):
         some = rows[rows["data"].isin(names)]
         if len(some):
             parts += [f"## {words}\n", *tables(some)]
-    mark, close = "<!-- by `python benchmarks/audit.py publish` -->", "<!-- end -->"
-    page = DOCS / "results" / "audit.md"
-    before, _, rest = page.read_text(encoding="utf-8").partition(mark)
-    write_atomically(page, f"{before}{mark}\n" + "\n".join(parts) + f"{close}{rest.partition(close)[2]}")
+    mark = "<!-- by `python benchmarks/audit.py publish` -->"
+    into_page(DOCS / "results" / "audit.md", mark, "\n".join(parts), "<!-- end -->")
     kept = rows.pivot_table(
         index=[*CELL, "rows", "wrong"], columns="method", values=["flagged", "hit", "ap"], sort=False
     )
