@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from floral_bench.adapt_suite import adapt
 from floral_bench.arena_data import ARENA as NAMES
@@ -19,9 +21,6 @@ from floral_bench.reporting.results import attack_title, by_metric, cell_frame
 from floral_bench.reporting.tables import markdown
 from floral_bench.spec import Attack, Cell, Data, Suite, params
 from floral_bench.store import Store
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SPLITS = (1, 2, 3, 4, 5)
 LEVELS = (0, 10, 20, 30)
@@ -114,8 +113,6 @@ def arena_frame(cells: Sequence[Cell], store: Store) -> pd.DataFrame:
 
 def over_plain(frame: pd.DataFrame, metric: str = "accuracy") -> pd.DataFrame:
     """Each method minus the plain model behind it, (cells, methods): paired by split, then averaged."""
-    import pandas as pd
-
     wide = frame.pivot_table(index=[*CELL, "split"], columns="method", values=metric)
     paired = {name: wide[name] - wide[BASES[name]] for name in wide if BASES.get(name) in wide and BASES[name] != name}
     return pd.DataFrame(paired).groupby(level=CELL).mean()
@@ -127,8 +124,6 @@ def score_card(frame: pd.DataFrame) -> pd.DataFrame:
     ``above`` is the share of poisoned cells that are higher by more than 0.0005, ``below`` that of cells more than 0.02
     under it, ``clean_gain`` the mean difference on clean labels, ``seconds`` a median per fit.
     """
-    import pandas as pd
-
     accuracy = frame.groupby([*CELL, "method"])["accuracy"].mean().unstack("method")
     plain, even = over_plain(frame), over_plain(frame, "balanced_accuracy")
     poisoned, rows = accuracy.index.get_level_values("level") > 0, []

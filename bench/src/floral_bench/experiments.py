@@ -11,7 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from floral_bench.arena import adapted, arena_card, arena_frame
 from floral_bench.arena_methods import methods as arena_methods
@@ -26,9 +28,6 @@ from floral_bench.spec import Cell
 from floral_bench.store import Store
 from floral_learn.base.extras import bench_install_line
 from floral_learn.files.atomic_files import write_atomically
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SPLIT = "split"
 TITLES = {

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from .problems import CrowdProblem
 
@@ -92,15 +93,11 @@ def _ours(votes: np.ndarray, X: Any, problem: CrowdProblem, seed: int) -> tuple[
 
 
 def _long(votes: np.ndarray) -> Any:
-    import pandas as pd
-
     item, person = np.nonzero(votes >= 0)
     return pd.DataFrame({"task": item, "worker": person, "label": votes[item, person]})
 
 
 def _frame(votes: np.ndarray) -> Any:
-    import pandas as pd
-
     return pd.DataFrame(np.where(votes >= 0, votes, np.nan))
 
 

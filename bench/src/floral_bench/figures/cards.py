@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
 from matplotlib.figure import Figure
 
 from floral_bench.crowds.card import OURS, complete, groups
 from floral_bench.figures.drawing import Curve, Panel, heat, lines
 from floral_bench.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, YELLOW
 from floral_bench.questions.card import GROUPS, score_card
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _COLOURS = {
     "review": RED, "random": GREY, "suspicious": BLUE, "uncertain": GREEN, "duals": ORANGE, "cleanlab": PURPLE,

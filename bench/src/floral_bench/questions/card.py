@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from floral_bench.questions.cells import MARKS, REVIEW
 from floral_bench.questions.problems import SEVERAL, TABLES, UNEVEN
@@ -14,9 +15,6 @@ from floral_bench.reporting.tables import markdown
 from floral_bench.spec import Cell
 from floral_bench.store import Store
 from floral_learn.attacks.display import sample_deviation
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 ANSWERS = tuple(mark for mark in MARKS if mark >= 10)
 SMALL_GAP = 0.02  # cells in which poison took less than this are counted under harm
@@ -70,8 +68,6 @@ def score_card(frame: pd.DataFrame) -> pd.DataFrame:
     ``mean_harm`` and ``worst_harm`` are differences to SVC in cells where poison took less than two points;
     ``worst`` is the lowest difference to SVC in any cell. A cell's value is its mean over the splits.
     """
-    import pandas as pd
-
     rows = []
     keys = ["group", "order", "wrong_answers", "reading", "answers"]
     for key, part in frame.groupby(keys, sort=False):
@@ -118,8 +114,6 @@ def paired(frame: pd.DataFrame, group: str, answers: int) -> pd.DataFrame:
 
     Paired over poisoned cells and splits; the error is over data sets x splits, since cells of one share their rows.
     """
-    import pandas as pd
-
     part = frame[(frame["group"] == group) & (frame["answers"] == answers) & (frame["wrong_answers"] == 0)]
     part = part[part["level"] > 0]
     wide = part.pivot_table(index=KEY, columns=["order", "reading"], values="accuracy")
@@ -136,8 +130,6 @@ def paired(frame: pd.DataFrame, group: str, answers: int) -> pd.DataFrame:
 
 def card_text(frame: pd.DataFrame) -> str:
     """The card as Markdown: per group the shares that came back, by attack, and paired differences."""
-    import pandas as pd
-
     card, out = score_card(frame), []
     for group in dict.fromkeys(card["group"]):
         part, lines = card[card["group"] == group], []

@@ -8,16 +8,14 @@ stops.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from floral_bench.metrics import sample_deviation
 from floral_bench.reporting.results import Place, Results
 from floral_bench.reporting.tables import best_of, comparable
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 ROUNDS = 50  # at the end of a game, for the spread
 WINDOW = 10  # rounds that a curve of recovery averages, since a round flips a few labels only
@@ -38,8 +36,6 @@ def last_round(results: Results) -> pd.DataFrame:
 
     The plain SVM also has a line per step and decay of its grid, those that the paper does not have included.
     """
-    import pandas as pd
-
     frame = results.frame
     frame = frame[(frame.statistic == "last") & (frame.metric == "accuracy") & frame.eta.notna()]
     lines: list[dict[str, Any]] = []
@@ -77,8 +73,6 @@ def per_budget(results: Results) -> pd.DataFrame:
     paper's grid with the highest mean are shown. The recovery rate is the mean over rounds, steps and decays: no choice
     is made for it.
     """
-    import pandas as pd
-
     lines = []
     for place in floral_places(results):
         frame = results.papers(_at(results.frame, place))
@@ -158,8 +152,6 @@ def by_method(results: Results) -> pd.DataFrame:
 
 def turns(results: Results) -> pd.DataFrame:
     """Differences on the same splits, mean and sample deviation, and in the last row their mean over all rows."""
-    import pandas as pd
-
     wide = heads(results)
     pairs = [(title, a, b) for title, a, b in PAIRS if {a, b} <= set(wide.columns)]
     rows: list[dict[str, Any]] = []

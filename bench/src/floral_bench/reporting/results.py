@@ -6,15 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from floral_bench.spec import Attack, Cell, Method, Suite
 from floral_bench.store import Store
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # Statistics that look at the test set, in the order of the tables; single fits have "final" alone. A statistic chosen
 # from steps that the paper does not have is a column of its own.
@@ -72,8 +70,6 @@ class Results:
 
         Games have the point of their grid in columns of its own: budget B, flips k, eta, decay.
         """
-        import pandas as pd
-
         places = [(place, cell) for place, cells in self.cells.items() for cell in cells]
         named = pd.DataFrame(
             [place.where | {"seed": cell.seed, "key": cell.key} for place, cell in places],
@@ -152,8 +148,6 @@ class Results:
 
 def cell_frame(cells: Sequence[Cell], store: Store, named: Callable[[Cell], dict[str, Any]]) -> pd.DataFrame:
     """A line per number of finished cells, in their order: key, what `named` says, config, statistic, metric, value."""
-    import pandas as pd
-
     names = pd.DataFrame([{"key": cell.key} | named(cell) for cell in cells])
     return names.merge(pd.DataFrame(store.all_rows({cell.key for cell in cells}), columns=NUMBERS), on="key")
 

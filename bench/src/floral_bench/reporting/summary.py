@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from floral_bench.adapt_suite import suite_named
 from floral_bench.reporting.tables import markdown
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PAPERS_METHODS = ("floral", "svm", "nn", "nn-pgd", "ln-svm", "curie", "ls-svm", "k-lid")
 WORDS = {"best": "the peak over rounds", "last": "the last round", "average": "the averaged model"}
@@ -85,8 +83,6 @@ class Published:
 
 def read_suites(folder: Path) -> list[Published]:
     """Every suite under `folder` that has most of the paper's methods, by name."""
-    import pandas as pd
-
     found = []
     for path in sorted(folder.glob("*/rows.csv.gz")):
         suite, table = suite_named(path.parent.name), pd.read_csv(path, low_memory=False)
@@ -102,8 +98,6 @@ def read_suites(folder: Path) -> list[Published]:
 
 def once(suites: Sequence[Published]) -> pd.DataFrame:
     """The rows of several suites, each cell once."""
-    import pandas as pd
-
     return pd.concat([suite.table for suite in suites]).drop_duplicates([*_CELL, "method", "statistic"])
 
 
@@ -126,8 +120,6 @@ def differences(table: pd.DataFrame, method: str, other: str, statistic: str = "
 
 def against_the_svm(table: pd.DataFrame) -> pd.DataFrame:
     """Every single fit over the plain SVM with the same C and kernel, and the two defaults over each other."""
-    import pandas as pd
-
     pairs = [(told, method, PLAIN) for told, methods in TOLD.items() for method in methods]
     pairs.append(("nothing", "FloralClassifier()", "SVC()"))
     rows: list[dict[str, Any]] = []
@@ -162,8 +154,6 @@ def to_markdown(suites: Sequence[Published]) -> str:
 
 
 def _leads_table(suites: Sequence[Published], total: bool) -> str:
-    import pandas as pd
-
     lines = []
     for suite in suites:
         attacks = dict.fromkeys(suite.table.attack)

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from floral_bench.metrics import sample_deviation
 from floral_bench.reporting.paper import paper_value
 from floral_bench.reporting.results import COLUMNS, STATISTICS, WIDER, Results
 from floral_bench.spec import Grid, Method, Suite
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 METRICS = (
     "accuracy", "balanced_accuracy", "hinge_loss", "recovery_rate", "overlap", "poisoned_share_floral",
@@ -41,8 +39,6 @@ def comparison(results: Results, metric: str = "accuracy") -> pd.DataFrame:
     ``best`` is "yes" for the highest mean (lowest loss) of a level and statistic among `comparable` methods, to three
     digits as it is printed.
     """
-    import pandas as pd
-
     lines, suite = [], results.suite
     for place in results.cells:
         for statistic in COLUMNS:
@@ -168,8 +164,6 @@ def spread(values: Iterable[float], digits: int = 3) -> str:
 
 def level_markdown(part: LevelTable) -> str:
     """A small table as Markdown: the best in bold, the paper's numbers in italics in a line below each method."""
-    import pandas as pd
-
     lines = []
     for method, found in part.rows:
         texts = ["" if line is None else with_spread(line.mean, line.deviation) for line in found]

@@ -6,7 +6,9 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from floral_bench.families.contraction import stability_table
 from floral_bench.figures import CAPTIONS, write_figures
@@ -15,9 +17,6 @@ from floral_bench.reporting.results import Results
 from floral_bench.reporting.tables import METRICS, by_level, comparison, level_markdown, markdown, with_spread
 from floral_bench.spec import Attack, Data, Grid, Method, Suite
 from floral_learn.files.atomic_files import write_atomically
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NOTE, ROWS, PAGE = "run.json", "rows.csv", "accuracy.md"
 KEPT = tuple(metric for metric in METRICS if metric != "balanced_accuracy")  # of the rows
@@ -46,8 +45,6 @@ def as_kept(rows: pd.DataFrame) -> pd.DataFrame:
 
 def rows_of(results: Results) -> pd.DataFrame:
     """Every number that the page shows or a sentence quotes, one per line."""
-    import pandas as pd
-
     if _is_stability(results):
         return stability_table(results)
     found = [comparison(results, metric) for metric in KEPT]
@@ -192,8 +189,6 @@ def suite_from(plain: dict[str, Any]) -> Suite:
 
 def _bounds(n_games: int = 100, rounds: int = 100) -> str:
     """The bounds of both lemmas held against every round of random games."""
-    import pandas as pd
-
     from floral_bench.stability import stability, summarise
 
     table = pd.DataFrame(summarise(stability(n_games, rounds, random_state=0)))
