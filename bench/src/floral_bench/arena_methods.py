@@ -18,8 +18,12 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
 from floral_bench.spec import Method, params
+from floral_learn import CertifiedKernelClassifier
 from floral_learn.base.extras import bench_install_line
+from floral_learn.baselines import DEFENSES, set_parts
 from floral_learn.game.kernels import resolve_gamma
+from floral_learn.sanitizers import ContradictedLabels
+from floral_learn.sanitizers.sanitized import SanitizedClassifier
 
 TUNED_C = (0.1, 1.0, 10.0)
 TUNED_GAMMA = (0.3, 1.0, 3.0)  # times gamma="scale"
@@ -91,9 +95,6 @@ def _plain(model: str, seed: int) -> Any:
 
 
 def _safe(model: str, seed: int, *, version: int = SAFE_VERSION, **given: Any) -> Any:
-    from floral_learn.sanitizers import ContradictedLabels
-    from floral_learn.sanitizers.sanitized import SanitizedClassifier
-
     return SanitizedClassifier(ContradictedLabels(random_state=seed, **given), _plain(model, seed))
 
 
@@ -102,9 +103,6 @@ def _cleanlab(model: str, seed: int) -> Any:
 
 
 def _defense(name: str, seed: int, **given: Any) -> Any:
-    from floral_learn import CertifiedKernelClassifier
-    from floral_learn.baselines import DEFENSES, set_parts
-
     if name == "certified":
         return CertifiedKernelClassifier()
     made = DEFENSES[name](**given)

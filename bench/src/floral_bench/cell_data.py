@@ -10,6 +10,8 @@ from sklearn.svm import SVC
 
 from floral_bench.data_kinds import kind_of
 from floral_bench.spec import Attack, Data, params
+from floral_learn.attacks import ATTACKS
+from floral_learn.attacks.gradient import Gradient
 from floral_learn.datasets import Dataset
 
 # Attacks whose flips are chosen one after the other: a smaller budget is the beginning of a larger one.
@@ -47,8 +49,6 @@ def poisoned_labels(
 
 def gradient_labels(surrogate: Any, X: Any, y: np.ndarray, levels: list[float], seed: int) -> list[np.ndarray]:
     """Labels after the gradient attack at each of `levels` (percent), by a network trained on clean labels."""
-    from floral_learn.attacks.gradient import Gradient
-
     budgets = [flips_at(level, len(y)) for level in levels]
     return [Gradient(budget=k, surrogate=surrogate, random_state=seed).poison(X, y).y for k in budgets]
 
@@ -59,8 +59,6 @@ def flips_at(level: float, n: int) -> int:
 
 
 def _poison(dataset: Dataset, attack: Attack, level: float, seed: int, device: str | None) -> Any:
-    from floral_learn.attacks import ATTACKS
-
     arguments = dict(attack.params)
     if arguments.pop("duals", "optimal") == "early":  # those of an SVM that was stopped, as the paper trains it
         from floral_bench.families.plain_rounds import EarlyStoppedSVC

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import joblib
 import numpy as np
 
 from floral_bench.families.run_job import run_job
@@ -120,8 +121,6 @@ def _results(stage: list[Job], store: Store, jobs: int, device: str | None) -> I
         for task in tasks():
             yield _in_worker(*task)
         return
-    import joblib
-
     parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="n_jobs")
     yield from parallel(joblib.delayed(_in_worker)(*task) for task in list(tasks()))
 

@@ -8,6 +8,11 @@ from typing import Any
 
 from floral_bench.arena_methods import SAFE_VERSION
 from floral_bench.spec import Attack, Data, Method, Suite, params
+from floral_bench.split_table import load_split_table
+from floral_bench.suites import DEFAULTS, FIXED, NETWORKS, TOLD
+from floral_learn.attacks import ATTACKS
+from floral_learn.datasets.files import sha256
+from floral_learn.game.kernels import resolve_gamma
 
 # A newcomer's answer within a minute, and with --thorough what takes longer.
 LEVELS, ALL_LEVELS = (0, 10, 20), (0, 5, 10, 20)
@@ -41,12 +46,6 @@ def suite_for_file(
 
     `reading` are options of `load_split_table`, how the file is read; `everything` adds what runs on request only.
     """
-    from floral_bench.split_table import load_split_table
-    from floral_bench.suites import DEFAULTS, FIXED, NETWORKS, TOLD
-    from floral_learn.attacks import ATTACKS
-    from floral_learn.datasets.files import sha256
-    from floral_learn.game.kernels import resolve_gamma
-
     if unknown := [name for name in attacks if name not in ATTACKS]:
         raise ValueError(f"--attack {unknown[0]!r} is unknown; choose among {', '.join(ATTACKS)}")
     given = {name: value for name, value in reading.items() if value}

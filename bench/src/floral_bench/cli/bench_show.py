@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from rich.box import SIMPLE
+from rich.table import Table
+
 from floral_bench.reporting.results import STATISTICS, WIDER, Results
 from floral_bench.reporting.tables import READING, LevelTable, by_level, comparison
 from floral_bench.runner import RunReport
@@ -48,9 +51,6 @@ def _difference(line: Any) -> str:
 
 
 def _print(console: Any, title: str, part: LevelTable, text: Any) -> None:
-    from rich.box import SIMPLE
-    from rich.table import Table
-
     shown = Table(title=title, title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0), collapse_padding=True)
     shown.add_column("method", overflow="fold")
     for head in part.heads:

@@ -8,6 +8,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.decomposition import PCA
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from floral_learn.crowd import aggregate_votes
 
 from .problems import CrowdProblem
 
@@ -86,8 +93,6 @@ def available() -> list[str]:
 
 
 def _ours(votes: np.ndarray, X: Any, problem: CrowdProblem, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    from floral_learn.crowd import aggregate_votes
-
     found = aggregate_votes(votes, X, missing=-1, classes=problem.classes, random_state=seed)
     return found.probability, found.decided
 
@@ -113,12 +118,6 @@ def _spread(found: Any, problem: CrowdProblem, votes: np.ndarray) -> np.ndarray:
 
 def _held_out(problem: CrowdProblem, labels: np.ndarray, seed: int) -> np.ndarray:
     """Out-of-sample probabilities of a logistic regression, the model that ours has inside."""
-    from sklearn.decomposition import PCA
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import KFold
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
     steps: list[Any] = [StandardScaler()]
     if problem.X.shape[1] > 50:
         steps.append(PCA(50, random_state=seed))

@@ -10,6 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn import datasets as shipped
+from sklearn.linear_model import LogisticRegression
+
+from floral_learn.datasets.files import find_file
 
 DEVELOPMENT = ("digits", "wine", "breast-cancer")  # rules of the crowd room were chosen on these
 HELD_OUT = ("satimage", "phoneme", "spambase", "pima", "banknote")
@@ -94,8 +98,6 @@ def simulate_votes(X: np.ndarray, y: np.ndarray, kind: CrowdKind, rng: np.random
 
 
 def _looks(X: np.ndarray, y: np.ndarray, k: int) -> np.ndarray:
-    from sklearn.linear_model import LogisticRegression
-
     model = LogisticRegression(C=0.02, max_iter=300).fit(X, y)
     probability = np.zeros((len(y), k))
     probability[:, model.classes_] = np.sqrt(model.predict_proba(X))
@@ -104,8 +106,6 @@ def _looks(X: np.ndarray, y: np.ndarray, k: int) -> np.ndarray:
 
 def _table(name: str) -> tuple[np.ndarray, np.ndarray]:
     if name in DEVELOPMENT:
-        from sklearn import datasets as shipped
-
         load = {"digits": "load_digits", "wine": "load_wine", "breast-cancer": "load_breast_cancer"}[name]
         X, y = getattr(shipped, load)(return_X_y=True)
     else:
@@ -116,6 +116,4 @@ def _table(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 def _file(name: str) -> Any:
     """A table of FLORAL_DATA/tables."""
-    from floral_learn.datasets.files import find_file
-
     return np.load(find_file(f"tables/{name}.npz"))

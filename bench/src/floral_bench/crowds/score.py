@@ -6,6 +6,10 @@ import time
 from typing import Any
 
 import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from floral_bench.crowds.peers import METHODS
 from floral_bench.crowds.problems import CrowdProblem, load_problem
@@ -78,10 +82,6 @@ def limit(problem: CrowdProblem, owned: np.ndarray) -> float:
 
 def model_accuracy(problem: CrowdProblem, labels: np.ndarray) -> float:
     """Test accuracy of the same logistic regression on everybody's labels."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
     if len(np.unique(labels)) < 2:
         return float((problem.y_test == labels[0]).mean())
     model: Any = make_pipeline(StandardScaler(), LogisticRegression(C=0.01, max_iter=300))
@@ -90,8 +90,6 @@ def model_accuracy(problem: CrowdProblem, labels: np.ndarray) -> float:
 
 def ranking(votes: np.ndarray, labels: np.ndarray, owned: np.ndarray) -> float:
     """AUC of telling owned people from honest ones by how often the labels confirm them."""
-    from sklearn.metrics import roc_auc_score
-
     given = (votes >= 0).sum(axis=0)
     confirmed = ((votes == labels[:, None]) & (votes >= 0)).sum(axis=0)
     share = (confirmed + 1) / (given + 2)

@@ -16,8 +16,10 @@ from floral_bench.cell_data import gradient_labels as labels_by_gradient
 from floral_bench.cell_data import load
 from floral_bench.families.networks import network_of, one_thread, settings_of
 from floral_bench.metrics import binary_scores
+from floral_bench.mlp import NeuralNetClassifier
 from floral_bench.spec import Attack, Cell, CellResult, Data
 from floral_learn.datasets import Dataset
+from floral_learn.floral.classifier import FloralClassifier
 from floral_learn.neural.floral_net import sanitised
 
 BUDGETS = (0.02, 0.04, 0.1, 0.2, 0.5)  # the paper's k in 1, 2, 5, 10 and 25 % of the rows, B = 2k
@@ -26,8 +28,6 @@ POINTS = (0.05, 0.1, 0.25, 0.5, 1.0)  # shares of the training after which a hea
 
 def gradient_labels(data: Data, attack: Attack, levels: list[float], seed: int, device: str | None) -> list[np.ndarray]:
     """Training labels after the gradient attack at each of `levels` (percent), by a network trained on clean labels."""
-    from floral_bench.mlp import NeuralNetClassifier
-
     dataset, given = load(data), dict(attack.params)
     settings = network_of(data)
     network = NeuralNetClassifier(
@@ -73,8 +73,6 @@ def _stack(
 
 def _head(cell: Cell, budget: float | None = None) -> Any:
     """The unfitted head of a cell; `budget` in place of its own."""
-    from floral_learn.floral.classifier import FloralClassifier
-
     given = dict(cell.method.params)
     budgets = {"svm": 0.0, "floral": 0.02, "matched": cell.level / 100 if cell.level else 0.02}
     budget = budgets[given.get("head", "matched")] if budget is None else budget

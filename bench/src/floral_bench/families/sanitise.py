@@ -10,6 +10,7 @@ import numpy as np
 from floral_bench.data_kinds import kind_of
 from floral_bench.spec import Cell
 from floral_learn.datasets import Dataset
+from floral_learn.sanitizers import CurieFilter, KLIDWeights, KNNRelabel
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,6 @@ def sanitiser_parameters(cell: Cell) -> dict[str, Any]:
 
 def prepare(cell: Cell, dataset: Dataset, y: np.ndarray) -> Prepared:
     """Labels, caps and scale for one cell of the game."""
-    from floral_learn.sanitizers import CurieFilter, KLIDWeights, KNNRelabel
-
     C, n = float(cell.C or 1.0), len(y)
     positive = dataset.classes[1]
     codes = (y == positive).astype(int)

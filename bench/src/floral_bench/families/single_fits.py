@@ -11,12 +11,14 @@ import time
 from typing import Any
 
 import numpy as np
+from sklearn.svm import SVC
 
 from floral_bench.arena_methods import ESTIMATORS as ARENA_ESTIMATORS
 from floral_bench.families.sanitise import NOT_SETTINGS, sanitiser_parameters
 from floral_bench.families.shared_kernel import SharedKernel
 from floral_bench.metrics import binary_scores, label_scores, multiclass_hinge
 from floral_bench.spec import Cell, CellResult
+from floral_learn.baselines import DEFENSES
 from floral_learn.datasets import Dataset
 from floral_learn.floral.settings import Engine
 from floral_learn.game.choose_gram import DENSE_ROWS
@@ -30,8 +32,6 @@ GRID_SIDE = 90  # points per side of a stored decision map
 
 def make_estimator(cell: Cell, device: str | None = None) -> Any:
     """The unfitted estimator of a cell."""
-    from floral_learn.baselines import DEFENSES
-
     name = cell.method.name
     if name in ARENA_ESTIMATORS:
         return ARENA_ESTIMATORS[name](cell.seed, **dict(cell.method.params))
@@ -51,8 +51,6 @@ def make_estimator(cell: Cell, device: str | None = None) -> Any:
         budget = cell.level / 100 if cell.level else FIXED_BUDGET
         return DEFENSES["floral"](**settings, budget=budget, **game, **given)
     if name in SVCS:
-        from sklearn.svm import SVC
-
         return SVC(**settings, cache_size=1000)
     if name in ("rs", "rsrnn"):
         return DEFENSES[name](**given, random_state=cell.seed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -67,8 +68,6 @@ ORDERS: dict[str, Order] = {
 
 def available(names: tuple[str, ...] = tuple(ORDERS)) -> list[str]:
     """Those of `names` that can run here: cleanlab is an extra."""
-    from importlib.util import find_spec
-
     there = find_spec("cleanlab") is not None
     return [name for name in names if there or name not in ("cleanlab", "activelab")]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import t
 
 from floral_bench.data_kinds import kind_of
 from floral_bench.metrics import sample_deviation
@@ -74,8 +75,6 @@ def verdict(results: Results) -> Verdict | None:
 
 
 def _interval(difference: np.ndarray, n_rivals: int, ratio: float) -> tuple[float, float]:
-    from scipy.stats import t
-
     n = len(difference)
     if n < 3:
         return float("nan"), float("nan")

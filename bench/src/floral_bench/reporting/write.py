@@ -16,6 +16,7 @@ from floral_bench.reporting import details
 from floral_bench.reporting.results import Results
 from floral_bench.reporting.tables import METRICS, by_level, comparison, level_markdown, markdown, with_spread
 from floral_bench.spec import Attack, Data, Grid, Method, Suite
+from floral_bench.stability import stability, summarise
 from floral_learn.files.atomic_files import write_atomically
 
 NOTE, ROWS, PAGE = "run.json", "rows.csv", "accuracy.md"
@@ -189,8 +190,6 @@ def suite_from(plain: dict[str, Any]) -> Suite:
 
 def _bounds(n_games: int = 100, rounds: int = 100) -> str:
     """The bounds of both lemmas held against every round of random games."""
-    from floral_bench.stability import stability, summarise
-
     table = pd.DataFrame(summarise(stability(n_games, rounds, random_state=0)))
     table["says"] = table.says.str.replace("|", "\\|")
     table["worst"] = table.worst.map("{:.3f}".format)
