@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -199,6 +200,17 @@ class CellResult:
         """The result of a cell that raised `error`: one line for people, and where it came from."""
         where = "".join(traceback.format_exception(error))
         return cls(cell, error=f"{type(error).__name__}: {error}", traceback=where)
+
+    @classmethod
+    def of(cls, cell: Cell, work: Callable[[CellResult], None]) -> CellResult:
+        """The result that `work` fills, and its time; an exception is its error, and nothing else is left in it."""
+        result, started = cls(cell), time.perf_counter()
+        try:
+            work(result)
+        except Exception as error:
+            result.__dict__.update(vars(cls.failed(cell, error)))  # others may share it, and shall see that it failed
+        result.seconds = time.perf_counter() - started
+        return result
 
     def add(self, metric: str, value: float, statistic: str = "final", config: str = "") -> None:
         """Append a row."""

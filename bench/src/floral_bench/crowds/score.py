@@ -28,15 +28,12 @@ def calibration_error(probability: np.ndarray, y: np.ndarray, bins: int = 10) ->
 
 def run_cell(cell: Cell) -> CellResult:
     """Rows of one cell; an error is part of the result."""
-    started = time.perf_counter()
-    try:
-        result = CellResult(cell)
+
+    def work(result: CellResult) -> None:
         for metric, value in measure(cell).items():
             result.add(metric, value)
-    except Exception as error:
-        result = CellResult.failed(cell, error)
-    result.seconds = time.perf_counter() - started
-    return result
+
+    return CellResult.of(cell, work)
 
 
 def measure(cell: Cell) -> dict[str, float]:

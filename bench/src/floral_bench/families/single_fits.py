@@ -7,7 +7,7 @@ the baselines. No clean label takes part in any other choice.
 
 from __future__ import annotations
 
-import time
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -61,23 +61,19 @@ def run_fits(
     cells: list[Cell], labels: list[np.ndarray], dataset: Dataset, device: str | None = None
 ) -> list[CellResult]:
     """Fit and score each cell; an exception is that cell's error."""
-    results = []
     shared = SharedKernel(dataset.X_train, device) if len(dataset.X_train) > DENSE_ROWS else None
-    for cell, y in zip(cells, labels, strict=True):
-        result, started = CellResult(cell), time.perf_counter()
-        try:
-            model = make_estimator(cell, device)
-            if shared is not None and cell.method.name in (*LIBSVM, *SVCS):
-                model = shared.lend(model)
-            model.fit(dataset.X_train, y)
-            score(result, model, dataset, y)
-            if dict(cell.method.params).get("map"):
-                result.traces["", "map"] = decision_map(model, dataset)
-        except Exception as error:
-            result = CellResult.failed(cell, error)
-        result.seconds = time.perf_counter() - started
-        results.append(result)
-    return results
+
+    def work(result: CellResult, y: np.ndarray) -> None:
+        cell = result.cell
+        model = make_estimator(cell, device)
+        if shared is not None and cell.method.name in (*LIBSVM, *SVCS):
+            model = shared.lend(model)
+        model.fit(dataset.X_train, y)
+        score(result, model, dataset, y)
+        if dict(cell.method.params).get("map"):
+            result.traces["", "map"] = decision_map(model, dataset)
+
+    return [CellResult.of(cell, partial(work, y=y)) for cell, y in zip(cells, labels, strict=True)]
 
 
 def score(result: CellResult, model: Any, dataset: Dataset, y: np.ndarray) -> None:

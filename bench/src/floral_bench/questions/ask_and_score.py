@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import zlib
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import pairwise
@@ -30,15 +29,7 @@ def run_cell(cell: Cell, known: dict[Hashable, CellResult] | None = None) -> Cel
     Rows of the result: config is the reading, statistic the number of answers. `known` keeps the results of fixed
     orders, for another that asks about the same rows (ActiveLab with one annotator ranks as cleanlab does).
     """
-    started = time.perf_counter()
-    result = CellResult(cell)
-    try:
-        _run(cell, result, {} if known is None else known)
-    except Exception as error:
-        result.rows.clear()
-        result.error = f"{type(error).__name__}: {error}"
-    result.seconds = time.perf_counter() - started
-    return result
+    return CellResult.of(cell, lambda result: _run(cell, result, {} if known is None else known))
 
 
 def _run(cell: Cell, result: CellResult, known: dict[Hashable, CellResult]) -> None:
