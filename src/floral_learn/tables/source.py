@@ -58,7 +58,7 @@ class Source(ABC):
         problem = f"has {len(places)} columns named" if places else "has no column"
         hint = "; if that is one column only, give the separator with --sep" if len(self.columns) == 1 else ""
         alike = [name for name in self.columns if name.strip().casefold() == str(column).strip().casefold()]
-        if near := alike or get_close_matches(str(column), self.columns, 1):
+        if near := alike or get_close_matches(str(column), self.columns, 1, 0.7):
             hint = f"; did you mean {near[0]!r}?" if not places else ""
         raise TableError(f"{self.name} {problem} {str(column)!r}; its columns are: {names}{hint}")
 
