@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import resource
 import time
 from itertools import product
@@ -26,6 +25,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from csv_rows import into_page
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, make_moons
 from sklearn.dummy import DummyClassifier
@@ -43,6 +43,7 @@ from floral_learn import (
     load_moon,
 )
 from floral_learn.certify import SpectralFeatures
+from floral_learn.files.atomic_files import write_atomically
 
 F = torch.nn.functional
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "results" / "certificates.md"
@@ -70,8 +71,7 @@ def write(parts: dict[str, dict]) -> None:
         rows = ",\n".join(json.dumps(row) for row in part["rows"])
         head = json.dumps({key: value for key, value in part.items() if key != "rows"})[:-1]
         texts.append(f'"{name}": {head}, "rows": [\n{rows}\n]}}')
-    ROWS.with_suffix(".part").write_text("{" + ",\n".join(texts) + "}\n", encoding="utf-8")
-    ROWS.with_suffix(".part").replace(ROWS)
+    write_atomically(ROWS, "{" + ",\n".join(texts) + "}\n")
 
 
 def read(part: str) -> list[dict]:
@@ -591,11 +591,8 @@ def runs() -> str:
 def page(given) -> None:
     """Fill what stands between <!-- name --> and <!-- /name --> in docs/results/certificates.md."""
     parts = {"runs": runs, "moon": moon_tables, "tables": six_tables, "answers": answer_tables, "mnist": mnist_table}
-    text = PAGE.read_text("utf-8")
     for name, make in (parts | {"speed": speed_table, "ridge": ridge_table}).items():
-        filled = f"<!-- {name} -->\n\n{make()}\n\n<!-- /{name} -->"
-        text = re.sub(f"<!-- {name} -->.*?<!-- /{name} -->", lambda _, filled=filled: filled, text, flags=re.DOTALL)
-    PAGE.write_text(text, encoding="utf-8")
+        into_page(PAGE, f"<!-- {name} -->", f"\n{make()}\n\n", f"<!-- /{name} -->")
 
 
 def main() -> None:

@@ -10,7 +10,6 @@ clean labels. Every text is embedded once.
 from __future__ import annotations
 
 import argparse
-import csv
 import os
 import sys
 import time
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
@@ -39,15 +39,11 @@ def texts_of(name: str) -> tuple[list[str], np.ndarray, list[str], np.ndarray]:
             [data.X_train[i] for i in train], np.asarray(data.y_train)[train],
             [data.X_test[i] for i in test], np.asarray(data.y_test)[test],
         )  # fmt: skip
-    with open(Path(os.environ["FLORAL_DATA"]) / "tables/trec.csv", encoding="utf-8") as stream:
-        lines = list(csv.DictReader(stream))
-    train = [line for line in lines if line["split"] == "train"]
-    some = rng.permutation(len(train))[:800]
-    test = [line for line in lines if line["split"] != "train"]
-    return (
-        [train[i]["text"] for i in some], np.array([train[i]["label"] for i in some]),
-        [line["text"] for line in test], np.array([line["label"] for line in test]),
-    )  # fmt: skip
+    lines = pd.read_csv(Path(os.environ["FLORAL_DATA"]) / "tables/trec.csv", dtype=str, keep_default_na=False)
+    train, test = lines[lines["split"] == "train"], lines[lines["split"] != "train"]
+    train = train.iloc[rng.permutation(len(train))[:800]]
+    (texts, y), (others, truth) = ((part["text"].tolist(), part["label"].to_numpy(str)) for part in (train, test))
+    return texts, y, others, truth
 
 
 class Kept(TextClassifier):

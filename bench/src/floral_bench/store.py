@@ -181,13 +181,13 @@ class Store:
         row = (_now(), status, seconds, run)
         self._write([("UPDATE runs SET ended = ?, status = ?, seconds = ? WHERE id = ?", [row])])
 
-    def runs(self, suite: str | None = None) -> list[dict[str, Any]]:
+    def runs(self) -> list[dict[str, Any]]:
         """Notes of past runs, oldest first."""
         found = self._query("SELECT suite, started, ended, seconds, status, info FROM runs ORDER BY id")
         names = ("suite", "started", "ended", "seconds", "status", "info")
         notes = [dict(zip(names, row, strict=True)) for row in found]
         try:
-            return [{**note, "info": json.loads(note["info"])} for note in notes if suite in (None, note["suite"])]
+            return [{**note, "info": json.loads(note["info"])} for note in notes]
         except (ValueError, TypeError, RecursionError) as error:
             raise StoreError(f"{self.path} is damaged: the note of a run cannot be read ({error})") from error
 

@@ -85,12 +85,9 @@ def run_text(cells: list[Cell], labels: np.ndarray, device: str | None) -> list[
 def _work(cell: Cell, same_encoder: bool) -> tuple[Any, ...]:
     """What decides a head's numbers: cells with equal work share them."""
     settings = dict(cell.method.params)
-    encoder = "own" if same_encoder else settings.pop("encoder", None)
-    settings.pop("encoder", None)
-    if settings.pop("matched", False):
-        settings["level"] = assumed_noise(cell.level, matched=True)
-    else:
-        settings["level"] = assumed_noise(cell.level)
+    own = settings.pop("encoder", None)
+    settings["level"] = assumed_noise(cell.level, matched=settings.pop("matched", False))
+    encoder = "own" if same_encoder else own
     return encoder, cell.method.name, tuple(sorted(settings.items())), cell.grid, cell.C, cell.gamma
 
 

@@ -97,9 +97,9 @@ def score_card(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def by_attack(frame: pd.DataFrame, group: str, order: str = REVIEW, reading: str = "posterior") -> pd.DataFrame:
-    """Recovered share by attack and level (rows) and number of answers (columns)."""
-    part = frame[(frame["group"] == group) & (frame["order"] == order) & (frame["reading"] == reading)]
+def by_attack(frame: pd.DataFrame, group: str) -> pd.DataFrame:
+    """Our questions with our reading: recovered share by attack and level (rows) and number of answers (columns)."""
+    part = frame[(frame["group"] == group) & (frame["order"] == REVIEW) & (frame["reading"] == "posterior")]
     part = part[(part["wrong_answers"] == 0) & part["answers"].isin(ANSWERS)]
     sums = part.groupby(["attack", "level", "answers"])[["accuracy", "svc", "clean"]].mean()
     share = (sums["accuracy"] - sums["svc"]) / (sums["clean"] - sums["svc"]).where(lambda gap: gap > 1e-6)

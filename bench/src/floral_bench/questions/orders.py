@@ -66,10 +66,10 @@ ORDERS: dict[str, Order] = {
 }
 
 
-def available(names: tuple[str, ...] = tuple(ORDERS)) -> list[str]:
-    """Those of `names` that can run here: cleanlab is an extra."""
+def available() -> list[str]:
+    """Orders that can run here: cleanlab is an extra."""
     there = find_spec("cleanlab") is not None
-    return [name for name in names if there or name not in ("cleanlab", "activelab")]
+    return [name for name in ORDERS if there or name not in ("cleanlab", "activelab")]
 
 
 def _held_out(X: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
