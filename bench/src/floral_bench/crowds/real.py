@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import binom
 
 from floral_learn import aggregate_votes, poison_votes
 from floral_learn.crowd.agreement import benjamini_hochberg
+from floral_learn.crowd.annotators import weaker_than_weak
+from floral_learn.labels.votes import read_votes
 
 Crowd = tuple[np.ndarray, np.ndarray, np.ndarray]  # truth (n,), votes (n, people) with -1 for none, classes
 
@@ -40,17 +41,16 @@ def attacked(
 
 
 def best_test(votes: np.ndarray, new: np.ndarray, y: np.ndarray, k: int, owned: np.ndarray, attack: str) -> np.ndarray:
-    """p-values of a test that knows the truth, who lies and in which answers: nothing can name more of them.
+    """p-values (people,) of the library's test where it knows the truth, who lies and in which answers.
 
-    As in the library, the null is a person who knows one answer in five and otherwise answers by the own habit.
+    Of the lies alone and of all answers of a liar, whose honest mistakes count as well, the smaller one: a bound.
     """
-    p = np.ones(votes.shape[1])
-    for person in np.flatnonzero(owned):
-        mine, said = new[:, person] >= 0, new[:, person]
-        lies = mine if attack in ("spam", "pair", "collusion") else mine & (said != votes[:, person])
-        if lies.any():
-            habit = (np.bincount(said[mine], minlength=k) + 1 / k) / (mine.sum() + 1)
-            p[person] = binom.cdf((said == y)[lies].sum(), lies.sum(), (0.2 + 0.8 * habit[y[lies]]).mean())
+    given = read_votes(new, missing=-1, classes=range(k))
+    item, who = given.items.astype(int)[given.item], given.annotators.astype(int)[given.annotator]
+    lies = owned[who] & ((given.label != votes[item, who]) | (attack in ("spam", "pair", "collusion")))
+    truth, p = np.eye(k)[y[item]], np.ones(new.shape[1])
+    both = [weaker_than_weak(given, truth, [part])[0] for part in (lies, owned[who])]
+    p[given.annotators.astype(int)] = np.minimum(*both)
     return p
 
 
