@@ -94,13 +94,19 @@ def covered(votes: np.ndarray, y: np.ndarray, found: Any) -> float:
     return float(((low - 1e-9 <= share) & (share <= high + 1e-9)).mean())
 
 
-def simulated(seed: int) -> Crowd:
-    """An honest crowd: everybody knows at least one answer in five beyond chance; hard items, shared mistakes."""
+def simulated(seed: int, half_weak: bool = False) -> Crowd:
+    """An honest crowd: everybody knows at least one answer in five beyond chance; hard items, shared mistakes.
+
+    With `half_weak` half of the people know no more than that, and nobody shares mistakes: a tempting answer would
+    make these worse.
+    """
     rng = np.random.default_rng(seed)
     k, n, people = rng.choice([2, 3, 5, 8]), int(rng.integers(150, 400)), int(rng.integers(12, 60))
     per_item, hard, shared = int(rng.integers(3, 8)), rng.choice([0.0, 1.0]), rng.choice([0.0, 0.5])
     y = rng.choice(k, size=n, p=rng.dirichlet(np.full(k, 5.0)))
     knows = rng.uniform(0.2, 0.95, people) if rng.random() < 0.5 else np.clip(rng.beta(6, 3, people), 0.2, 1.0)
+    if half_weak:
+        knows, shared = np.where(np.arange(people) < people // 2, 0.2, knows), 0.0
     ease = np.exp(-hard * np.abs(rng.standard_normal(n)))  # a hard item halves and quarters what people know
     tempting = (y + rng.integers(1, max(k, 2), size=n)) % k
     rate = (knows[None, :] * (ease / ease.mean())[:, None]).clip(0, 0.98)
