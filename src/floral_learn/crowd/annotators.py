@@ -108,17 +108,18 @@ def weaker_than_weak(votes: Votes, truth: np.ndarray, parts: list[np.ndarray]) -
 
     `truth` (V, K) holds the probabilities of each voted item's class without the vote. With h the habit of a person, a
     weak but honest one says v with probability p(v) = WEAK truth(v) + (1 - WEAK) h(v); who guesses does with h(v); who
-    avoids the truth, with h(v) (1 - truth(v)), up to a factor. Each of the two may hold in each of the `parts` (masks
-    (V,)), and is as probable before. exp(T), the mean of their likelihood ratios to p, has the expectation 1 under p
-    and less for who knows more. P(T >= t) under p is the expectation of exp(-T) [T >= t] under the alternatives, from
-    which answers are drawn; counting the given answers as one draw more keeps its error rate (Harrison, 2012).
+    avoids the truth says it WEAK times as often: h(v) (1 - (1 - WEAK) truth(v)), up to a factor. Each of the two may
+    hold in each of the `parts` (masks (V,)), and is as probable before. exp(T), the mean of their likelihood ratios to
+    p, has the expectation 1 under p, and T falls with every answer that is true. P(T >= t) under p is the expectation
+    of exp(-T) [T >= t] under the alternatives, from which answers are drawn; counting the given answers as one draw
+    more keeps its error rate (Harrison, 2012).
     """
     people, k, ways = len(votes.annotators), len(votes.classes), 2 * len(parts)
 
     def ratios(habit: np.ndarray, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(V, K) p, and (2, V, K) log-likelihood ratios to it."""
         weak = WEAK * truth + (1 - WEAK) * habit
-        avoids = habit * np.maximum(1 - truth, 1e-12)
+        avoids = habit * (1 - (1 - WEAK) * truth)
         avoids /= avoids.sum(axis=1, keepdims=True)
         return weak, np.log(np.stack([habit, avoids])) - np.log(weak)
 
