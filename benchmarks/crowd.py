@@ -50,7 +50,7 @@ CONSTANTS = {  # file and name: values tried
     ("agreement", "COPIES"): (0.8, 0.9, 1.1),
     ("features", "PENALTY"): (3.0, 10.0, 30.0),
 }
-HONEST, REDRAWN, ASKED = 1000, 40, 2  # simulated crowds, redrawn ones per real crowd, tables to ask about
+HONEST, REDRAWN, ASKED = 1000, 40, 2  # simulated crowds of each kind, redrawn ones per real crowd, tables to ask about
 
 
 def ours(votes, X, classes, seed=0, **known):
@@ -70,7 +70,7 @@ def real(crowd, attack, level, draw, method):
 
 def honest(kind, seed):
     """Is anybody named in an honest crowd, do intervals cover, is the expected share of right labels true?"""
-    y, votes, classes = simulated(seed) if kind == "simulated" else redrawn(kind, seed)
+    y, votes, classes = redrawn(kind, seed) if kind in CROWDS else simulated(seed, half_weak=kind == "half weak")
     found = ours(votes, None, classes)
     table = found.annotators
     somebody = {"somebody": table["named"].any(), "agreeing": (table["agrees_with"] != "").any()}
@@ -161,13 +161,13 @@ def million():
 PARTS = {"real": real, "honest": honest, "ask": ask, "choose": choose, "million": million}
 
 
-def tasks(parts, draws):
+def tasks(parts, draws, methods=(OURS, WITH_FEATURES, *PEERS)):
     """(part, arguments) of every cell: ours, then quick peers, then GLAD; first draws first."""
     found = []
     if "million" in parts:
         found.append(("million", ()))
     if "real" in parts:
-        for method, draw, crowd in product((OURS, WITH_FEATURES, *PEERS), range(draws), CROWDS):
+        for method, draw, crowd in product(methods, range(draws), CROWDS):
             if method in (WITH_FEATURES, "crowdlab") and crowd not in FEATURED:
                 continue
             levels = (0.2, 0.4) if method in PEERS else (0.2, 0.3, 0.4)
@@ -176,7 +176,7 @@ def tasks(parts, draws):
             found += [("real", (crowd, "none", 0.0, 0, method))] * (draw == 0)
     if "honest" in parts:
         found += [("honest", (crowd, seed)) for seed in range(REDRAWN) for crowd in CROWDS]
-        found += [("honest", ("simulated", seed)) for seed in range(HONEST)]
+        found += [("honest", (kind, seed)) for kind in ("simulated", "half weak") for seed in range(HONEST)]
     if "ask" in parts:
         found += [("ask", cell) for cell in product(range(ASKED), (0.0, 0.2), ("next_tasks", "ActiveLab", "random"))]
     if "choose" in parts:
@@ -196,13 +196,13 @@ def one(part, arguments):
     return {"part": part, "cell": list(arguments), "cpu_seconds": time.process_time() - began} | row
 
 
-def run(parts, folder, jobs, limit, draws):
+def run(parts, folder, jobs, limit, draws, methods):
     """Compute the cells that `folder` lacks, until `limit` seconds have passed."""
     folder.mkdir(parents=True, exist_ok=True)
     file, began, here = folder / "rows.jsonl", time.time(), environment()
     made = {"commit": here.get("commit"), "system": here["system"]}
     known = {(row["part"], tuple(row["cell"])) for row in read_rows(folder) if "error" not in row}
-    left = [task for task in tasks(parts, draws) if task not in known]
+    left = [task for task in tasks(parts, draws, methods) if task not in known]
     with ProcessPoolExecutor(jobs) as pool, file.open("a") as out:
         waiting = [pool.submit(one, *task) for task in left]
         try:
@@ -247,9 +247,20 @@ def percent(table, name="level"):
     return flat.set_index(list(table.index.names))
 
 
-def of_real(rows):
-    """Tables of the real crowds."""
-    real = frame(rows, "real", ["crowd", "attack", "level", "draw", "method"])
+def of_naming(real):
+    """Tables of who is named in the real crowds."""
+    named = real[(real["level"] == 0.3) & real["method"].str.startswith(OURS)]
+    sums = named.groupby(["method", "attack", "crowd"])[["liars", "liars_named", "liars_best"]].sum()
+    shares = sums[["liars_named", "liars_best"]].div(sums["liars"], axis=0)
+    pairs = shares["liars_named"].map("{:.2f}".format) + " of " + shares["liars_best"].map("{:.2f}".format)
+    wrong = named.groupby(["method", "attack"])[
+        ["honest_named", "weak_named", "liars_named", "honest_agree", "liars_agree", "liars"]
+    ].sum()
+    return {"named": markdown(pairs.unstack("crowd").fillna("")), "named honest": markdown(wrong.astype(int))}
+
+
+def of_real(real):
+    """Tables of labels in the real crowds, ours beside the peers'."""
     order = [name for name in (*PEERS, OURS, WITH_FEATURES) if name in set(real["method"])]
     asked = real[real["level"] != 0.3]
     cells = asked.groupby(["crowd", "level", "attack", "method"])["accuracy"].mean().unstack()[order]
@@ -268,14 +279,7 @@ def of_real(rows):
     off = (of_us["right_decided"] < 0.85) | (of_us["right_decided"] < of_us["said_decided"] - 0.03)
     broken = of_us[off].set_index(["method", "crowd", "level", "attack", "draw"])[shown[:-1]].sort_index()
     by_level = of_us.assign(broken=off).groupby(["method", "level"])["broken"].agg(["sum", "size"])
-    named = of_us[of_us["level"] == 0.3]
-    sums = named.groupby(["method", "attack", "crowd"])[["liars", "liars_named", "liars_best"]].sum()
-    shares = sums[["liars_named", "liars_best"]].div(sums["liars"], axis=0)
-    pairs = shares["liars_named"].map("{:.2f}".format) + " of " + shares["liars_best"].map("{:.2f}".format)
-    wrong = named.groupby(["method", "attack"])[
-        ["honest_named", "weak_named", "liars_named", "honest_agree", "liars_agree", "liars"]
-    ].sum()
-    return real, {
+    return {
         "crowds": markdown(percent(crowds)),
         "means": markdown(percent(crowds[[*alone, OURS]].groupby("level").mean())),
         "featured": markdown(percent(crowds.loc[list(FEATURED)].groupby("level").mean())),
@@ -285,8 +289,6 @@ def of_real(rows):
         "pairs": markdown(compared(cells, alone, peers)),
         "kept": markdown(percent(by_level.rename(columns={"sum": "cells that break it", "size": "cells"}))),
         "broken": markdown(percent(broken)),
-        "named": markdown(pairs.unstack("crowd").fillna("")),
-        "named honest": markdown(wrong.astype(int)),
         "cells": markdown(percent(cells)),
     }
 
@@ -317,17 +319,18 @@ def of_the_rest(rows):
     good = honest[honest["accuracy"] >= 0.85]
     table = honest.groupby("kind")[["somebody", "agreeing", "covered", "accuracy", "expected", "decided"]].mean()
     table["right, where 0.85 are: four in five decided"] = (good["decided"] >= 0.8).groupby(good["kind"]).mean()
-    asked = frame(rows, "ask", ["seed", "share", "order"])
-    columns = [f"ours_{n}" for n in (0, 100, 200, 500)] + [f"crowdlab_{n}" for n in (100, 200, 500)]
-    votes = asked.groupby(["share", "order"])[columns].mean()
-    votes.columns = [name.replace("ours_", "ours, ").replace("crowdlab_", "CROWDLAB, ") for name in votes.columns]
-    big = [row for row in rows if row["part"] == "million" and "error" not in row][-1]
-    million = (
-        f"{big['votes']:,} votes: {big['cpu']:.0f} s of one core, {big['gib']:.1f} GiB at most, "
-        f"{big['accuracy']:.4f} of the labels right, {big['decided']:.2f} decided."
-    )
     found = {"honest": markdown(table.assign(crowds=honest.groupby("kind").size()))}
-    found |= {"ask": markdown(percent(votes, "share")), "million": million}
+    if any(row["part"] == "ask" for row in rows):
+        asked = frame(rows, "ask", ["seed", "share", "order"])
+        columns = [f"ours_{n}" for n in (0, 100, 200, 500)] + [f"crowdlab_{n}" for n in (100, 200, 500)]
+        votes = asked.groupby(["share", "order"])[columns].mean()
+        votes.columns = [name.replace("ours_", "ours, ").replace("crowdlab_", "CROWDLAB, ") for name in votes.columns]
+        found["ask"] = markdown(percent(votes, "share"))
+    if big := [row for row in rows if row["part"] == "million" and "error" not in row]:
+        found["million"] = (
+            f"{big[-1]['votes']:,} votes: {big[-1]['cpu']:.0f} s of one core, {big[-1]['gib']:.1f} GiB at most, "
+            f"{big[-1]['accuracy']:.4f} of the labels right, {big[-1]['decided']:.2f} decided."
+        )
     if not any(row["part"] == "choose" for row in rows):
         return found
     tried = frame(rows, "choose", ["room", "name", "value", "crowd", "attack", "level", "draw", "method"])
@@ -340,25 +343,36 @@ def of_the_rest(rows):
 
 
 def write_page(rows):
-    """Write the tables between the marks of the page, the first line of facts, and cells.csv."""
-    real, tables = of_real(rows)
-    tables |= of_the_rest(rows)
+    """Write the tables between the marks of the page; with peers also the first line of facts, and cells.csv."""
+    real = frame(rows, "real", ["crowd", "attack", "level", "draw", "method"])
     peers = [row for row in rows if row["part"] == "real" and row["cell"][-1] in PEERS]
     mine = [row for row in rows if row not in peers]
     commits, theirs = (sorted({row["commit"] for row in part}) for part in (mine, peers))
-    draws = real.groupby("method")["draw"].nunique()
-    tables["facts"] = (
-        f"{date.today()}, commit {', '.join(commits)} ({'; '.join(sorted({row['system'] for row in mine}))}), peers at "
-        f"{', '.join(theirs)}: `python benchmarks/crowd.py run real honest ask choose million --rows build/crowd`, "
-        f"then `python benchmarks/crowd.py page --rows build/crowd`. Draws of every attack: "
-        f"{', '.join(f'{name} {n}' for name, n in draws.items())}; {len(real):,} cells, every one in "
-        f"[cells.csv](crowd/cells.csv)."
+    facts = f"{date.today()}, commit {', '.join(commits)} ({'; '.join(sorted({row['system'] for row in mine}))})"
+    tables = of_naming(real) | of_the_rest(rows)
+    tables["facts named"] = (
+        f"{facts}: `python benchmarks/crowd.py run real honest choose --methods ours --methods 'ours, features' --rows "
+        "build/crowd`, then `python benchmarks/crowd.py page --rows build/crowd`."
     )
+    if peers:
+        tables |= of_real(real)
+        draws = real.groupby("method")["draw"].nunique()
+        tables["facts"] = (
+            f"{facts}, peers at {', '.join(theirs)}: `python benchmarks/crowd.py run real honest ask choose million "
+            f"--rows build/crowd`, then `python benchmarks/crowd.py page --rows build/crowd`. Draws of every attack: "
+            f"{', '.join(f'{name} {n}' for name, n in draws.items())}; {len(real):,} cells, every one in "
+            f"[cells.csv](crowd/cells.csv)."
+        )
+        write_cells(real, commits)
     text = PAGE.read_text(encoding="utf-8")
     for name, table in tables.items():
         pattern = re.compile(rf"(<!-- table: {re.escape(name)} -->\n).*?(<!-- end -->)", re.S)
         text = pattern.sub(lambda m, t=table: m[1] + "\n" + t + "\n\n" + m[2], text)
     write_atomically(PAGE, text)
+
+
+def write_cells(real, commits):
+    """Every cell of the real crowds, and a note of where they come from."""
     keep = ["crowd", "attack", "level", "draw", "method", "accuracy", "expected", "decided", "right_decided", "covered"]
     note = {"commit": ", ".join(commits), "date": str(date.today()), "command": "python benchmarks/crowd.py run"}
     write_atomically(PAGE.with_suffix("") / "note.json", json.dumps(note, indent=1) + "\n")
@@ -374,9 +388,11 @@ def main():
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--limit", type=float, default=3600.0, help="seconds")
     parser.add_argument("--draws", type=int, default=5, help="of each attack, and the number of honest crowds with it")
+    methods = (OURS, WITH_FEATURES, *PEERS)
+    parser.add_argument("--methods", action="append", choices=methods, help="of `real`; all, where none is given")
     given = parser.parse_args()
     if given.what == "run":
-        run(given.parts or list(PARTS), given.rows, given.jobs, given.limit, given.draws)
+        run(given.parts or list(PARTS), given.rows, given.jobs, given.limit, given.draws, given.methods or methods)
     else:
         rows = read_rows(given.rows)
         for commit in {row.get("commit") for row in rows}:

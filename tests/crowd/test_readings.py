@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from floral_learn import aggregate_votes
 from floral_learn.crowd.agreement import benjamini_hochberg
+from floral_learn.crowd.annotators import weaker_than_weak
 from floral_learn.crowd.mirror import other_camp, settle
 from floral_learn.crowd.page import render
 from floral_learn.crowd.readings import STEPS, foretell, hide_votes, majority, read
@@ -97,6 +98,42 @@ def test_honest_crowds_with_weak_people_name_nobody():
     for seed in range(12):
         _, votes = crowd(k=int(rng.integers(2, 5)), knows=rng.uniform(0.2, 0.95, 20), seed=seed)
         assert not aggregate_votes(votes, missing=-1, random_state=0).annotators["named"].any()
+
+
+def test_where_half_know_no_more_than_one_answer_in_five_one_honest_crowd_in_twenty_names_somebody_at_most():
+    crowds = 40
+    some = 0
+    for seed in range(crowds):
+        rng = np.random.default_rng(seed)
+        knows = np.where(rng.random(20) < 0.5, 0.2, rng.uniform(0.5, 0.95, 20))
+        _, votes = crowd(k=int(rng.integers(2, 6)), per_item=int(rng.integers(3, 7)), knows=knows, seed=seed)
+        some += aggregate_votes(votes, missing=-1, random_state=0).annotators["named"].any()
+    assert some <= crowds / 20
+
+
+def test_p_values_of_weak_but_honest_people_are_as_often_small_as_they_say():
+    rng = np.random.default_rng(0)
+    y = rng.integers(4, size=30)
+    for knows, least in ((0.2, 0.03), (0.3, 0.0)):
+        said = np.where(rng.random((30, 2000)) < knows, y[:, None], rng.integers(4, size=(30, 2000)))
+        given_ = read_votes(said)
+        parts = [np.ones(len(given_), dtype=bool), given_.item >= 15]
+        p, _ = weaker_than_weak(given_, np.eye(4)[y[given_.item]], parts)
+        assert least <= (p <= 0.05).mean() <= 0.06
+        assert (p <= 0.01).mean() <= 0.015
+
+
+def test_who_answers_eighty_questions_at_random_is_named_in_a_third_of_the_cases():
+    liars = honest = 0
+    for seed in range(5):
+        _, votes = crowd(n=320, k=4, seed=seed)
+        guesses = np.random.default_rng(seed).integers(4, size=(320, 6))
+        votes[:, :6] = np.where(votes[:, :6] >= 0, guesses, -1)
+        people = aggregate_votes(votes, missing=-1, random_state=0).annotators.set_index("annotator")
+        liars += people.loc[range(6), "named"].sum()
+        honest += people.drop(range(6))["named"].sum()
+    assert liars >= 10  # of 30
+    assert honest == 0
 
 
 def test_liars_with_many_votes_are_named_with_the_evidence():

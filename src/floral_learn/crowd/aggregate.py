@@ -89,9 +89,14 @@ class VoteAggregation(Shown):
         return self.solution.confusions.matrix
 
     @cached_property
+    def judged(self) -> people.People:
+        """How far each annotator can be relied on, as arrays in the order of `votes.annotators`."""
+        return people.judge(self.solution)
+
+    @cached_property
     def people(self) -> Any:
         """`annotators` as a pandas frame, whatever the votes came in."""
-        return people.frame(self.solution, self.votes)
+        return people.frame(self.judged, self.solution, self.votes)
 
     @property
     def annotators(self) -> Any:
@@ -243,7 +248,7 @@ def doubtful_share(found: VoteAggregation) -> tuple[float, float]:
     lie: e / (K - 1), which is next to nothing with many classes.
     """
     votes = found.votes
-    judged = people.judge(found.solution)
+    judged = found.judged
     doubtful = judged.p_value < ERROR_RATE
     sizes = votes.per_annotator
     honest = ~doubtful

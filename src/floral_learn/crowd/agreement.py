@@ -17,7 +17,7 @@ from scipy.stats import binom, norm
 
 from floral_learn.labels.votes import Votes
 
-from .readings import class_shares, log_likelihood
+from .readings import class_shares, habits, log_likelihood
 
 ERROR_RATE = 0.05  # of every statement about a person
 COPIES = 0.9  # share of common tasks on which those agree who count once; chosen on two judges beside five people
@@ -138,11 +138,8 @@ def _beyond_skill(votes: Votes, pairs: _Pairs) -> tuple[np.ndarray, np.ndarray]:
     tasks are, as long as they are so for everybody (Kleindessner and Awasthi, 2018). Skills are fitted to all pairs,
     those far off weighed down (Huber, 1964), and a pair is held against skills that do not count it.
     """
-    people, k = len(votes.annotators), len(votes.classes)
+    people, habit = len(votes.annotators), habits(votes)
     one, other, n = pairs.one, pairs.other, pairs.tasks
-    habit = np.zeros((people, k))
-    np.add.at(habit, (votes.annotator, votes.label), votes.weight)
-    habit = (habit + 1 / k) / (habit.sum(axis=1, keepdims=True) + 1)
     by_habit = (habit[one] * habit[other]).sum(axis=1)
     kappa = (pairs.agreed / n - by_habit) / (1 - by_habit)
     error = 0.5 / (1 - by_habit) / np.sqrt(n)  # standard error of kappa, at most

@@ -63,7 +63,7 @@ class Authors:
         none = np.zeros(len(self.votes.items), dtype=bool)
         without = leave_out(self.votes, self.posterior, self.confusions.matrix, 1.0, self.known)
         solution = Solution(self.votes, self.posterior, self.posterior, self.confusions, without, ~none, none, 0.0)
-        return people.frame(solution, self.votes)
+        return people.frame(people.judge(solution), solution, self.votes)
 
 
 def judge_authors(

@@ -10,7 +10,6 @@ from floral_learn.tables.frames import same_kind
 
 from .aggregate import VoteAggregation
 from .agreement import ERROR_RATE
-from .annotators import judge
 
 
 def next_tasks(found: VoteAggregation, n: int = 10, *, annotators: Any = None) -> Any:
@@ -79,7 +78,7 @@ def _who(found: VoteAggregation, annotators: Any) -> np.ndarray:
     votes = found.votes
     if annotators is not None:
         return np.flatnonzero(votes.people(annotators))
-    people = judge(found.solution)
+    people = found.judged
     trusted = np.flatnonzero(people.p_value > ERROR_RATE)
     if not len(trusted):
         trusted = np.arange(len(votes.annotators))

@@ -87,6 +87,14 @@ def expected_counts(votes: Votes, posterior: np.ndarray) -> np.ndarray:
     return (votes.by_answer @ posterior[votes.item]).reshape(n_people, k, k).transpose(0, 2, 1)
 
 
+def habits(votes: Votes) -> np.ndarray:
+    """(A, K) shares in which each person gives the classes, one vote more spread over them."""
+    k = len(votes.classes)
+    given = np.zeros((len(votes.annotators), k))
+    np.add.at(given, (votes.annotator, votes.label), votes.weight)
+    return (given + 1 / k) / (given.sum(axis=1, keepdims=True) + 1)
+
+
 def log_likelihood(votes: Votes, matrix: np.ndarray) -> np.ndarray:
     """(V, K) log-probability of each vote if the truth were c, times the vote's weight."""
     k = len(votes.classes)

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import binom
 
 from floral_learn import aggregate_votes, poison_votes
 from floral_learn.crowd.agreement import benjamini_hochberg
+from floral_learn.crowd.annotators import weaker_than_weak
+from floral_learn.labels.votes import read_votes
 
 Crowd = tuple[np.ndarray, np.ndarray, np.ndarray]  # truth (n,), votes (n, people) with -1 for none, classes
 
@@ -40,17 +41,16 @@ def attacked(
 
 
 def best_test(votes: np.ndarray, new: np.ndarray, y: np.ndarray, k: int, owned: np.ndarray, attack: str) -> np.ndarray:
-    """p-values of a test that knows the truth, who lies and in which answers: nothing can name more of them.
+    """p-values (people,) of the library's test where it knows the truth, who lies and in which answers.
 
-    As in the library, the null is a person who knows one answer in five and otherwise answers by the own habit.
+    Of the lies alone and of all answers of a liar, whose honest mistakes count as well, the smaller one: a bound.
     """
-    p = np.ones(votes.shape[1])
-    for person in np.flatnonzero(owned):
-        mine, said = new[:, person] >= 0, new[:, person]
-        lies = mine if attack in ("spam", "pair", "collusion") else mine & (said != votes[:, person])
-        if lies.any():
-            habit = (np.bincount(said[mine], minlength=k) + 1 / k) / (mine.sum() + 1)
-            p[person] = binom.cdf((said == y)[lies].sum(), lies.sum(), (0.2 + 0.8 * habit[y[lies]]).mean())
+    given = read_votes(new, missing=-1, classes=range(k))
+    item, who = given.items.astype(int)[given.item], given.annotators.astype(int)[given.annotator]
+    lies = owned[who] & ((given.label != votes[item, who]) | (attack in ("spam", "pair", "collusion")))
+    truth, p = np.eye(k)[y[item]], np.ones(new.shape[1])
+    both = [weaker_than_weak(given, truth, [part])[0] for part in (lies, owned[who])]
+    p[given.annotators.astype(int)] = np.minimum(*both)
     return p
 
 
@@ -94,13 +94,19 @@ def covered(votes: np.ndarray, y: np.ndarray, found: Any) -> float:
     return float(((low - 1e-9 <= share) & (share <= high + 1e-9)).mean())
 
 
-def simulated(seed: int) -> Crowd:
-    """An honest crowd: everybody knows at least one answer in five beyond chance; hard items, shared mistakes."""
+def simulated(seed: int, half_weak: bool = False) -> Crowd:
+    """An honest crowd: everybody knows at least one answer in five beyond chance; hard items, shared mistakes.
+
+    With `half_weak` half of the people know no more than that, and nobody shares mistakes: a tempting answer would
+    make these worse.
+    """
     rng = np.random.default_rng(seed)
     k, n, people = rng.choice([2, 3, 5, 8]), int(rng.integers(150, 400)), int(rng.integers(12, 60))
     per_item, hard, shared = int(rng.integers(3, 8)), rng.choice([0.0, 1.0]), rng.choice([0.0, 0.5])
     y = rng.choice(k, size=n, p=rng.dirichlet(np.full(k, 5.0)))
     knows = rng.uniform(0.2, 0.95, people) if rng.random() < 0.5 else np.clip(rng.beta(6, 3, people), 0.2, 1.0)
+    if half_weak:
+        knows, shared = np.where(np.arange(people) < people // 2, 0.2, knows), 0.0
     ease = np.exp(-hard * np.abs(rng.standard_normal(n)))  # a hard item halves and quarters what people know
     tempting = (y + rng.integers(1, max(k, 2), size=n)) % k
     rate = (knows[None, :] * (ease / ease.mean())[:, None]).clip(0, 0.98)
