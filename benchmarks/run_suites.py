@@ -6,8 +6,8 @@
     python benchmarks/run_suites.py tables --suites imdb    # a page of tables again, from its rows
     python benchmarks/run_suites.py run --quick --suites moon,mnist     # what would it cost
 
-`run` needs no more than numpy, scipy, scikit-learn, joblib and torch, so that it can be done on another machine, from a
-copy of the tree; there FLORAL_COMMIT names the commit that was copied. `publish` refuses numbers of a tree with local
+`run` can be done on another machine, from a copy of the tree, where what `floral-bench` needs and torch are installed;
+there FLORAL_COMMIT names the commit that was copied. `publish` refuses numbers of a tree with local
 changes, of several commits, of another version of the results, and suites with failed cells. Suites whose data are not
 here are left alone, and so are those on IMDB, which need a GPU, unless they are named:
 
