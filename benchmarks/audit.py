@@ -211,9 +211,10 @@ def rules(args):
     cells = [(name, *rows_of(name, 0), kind) for name in CHOOSE for kind in KINDS]
     cells = [(name, X, y, attacked(X, y, *kind)) for name, X, y, kind in cells]
     numbers = {"landmarks": (SETTINGS, (100, 200, 400)), "width": (SETTINGS, (0.25, 0.5, 1.0)),
-               "neighbours": (SETTINGS, (15, 30, 50)), "CONTRADICTED": (flagging, (0.4, 0.5, 0.6, 1.0)),
+               "neighbours": (SETTINGS, (15, 30, 50)), "BAR": (flagging, (1.0, 1.5, 2.0, 2.5, 3.0)),
+               "WRONG": (flagging, (0.25, 1 / 3, 0.5)),
                "EXPLAINED": (flagging, (0.3, 0.55, 0.7)), "MOST_OVERLAP": (flagging, (0.05, 0.1, 0.2)),
-               "TELLING_GAIN": (flagging, (0.05, 0.1, 0.2)), "PRIOR_ROWS": (noise, (3.0, 10.0, 30.0)),
+               "PRIOR_ROWS": (noise, (3.0, 10.0, 30.0)),
                "PRIOR_WRONG": (noise, (0.05, 0.1, 0.2))}  # fmt: skip
     usual = [probability(X, given, SETTINGS) for _, X, _, given in cells]
     for number, (place, values) in numbers.items():

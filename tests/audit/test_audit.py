@@ -68,17 +68,17 @@ def test_overlapping_classes_are_named_as_such_and_not_as_errors():
     X[:, 0] += y
     result = find_label_issues(X, y, random_state=0)
     assert not result.replaceable
-    assert result.flagged.sum() <= 0.5 * (result.probability.argmax(axis=1) != result.given).sum()
+    assert result.flagged.sum() < 0.16 * 800
     said = " ".join(result.summary())
     assert "'0' and '1' look alike" in said
 
 
-def test_flips_near_the_boundary_of_digits_come_first_and_the_surest_are_flagged():
+def test_flips_near_the_boundary_of_digits_come_first_and_are_flagged():
     X, y = load_digits(return_X_y=True)
     given = poison(X / 16, y, attack="near-boundary", budget=0.15, random_state=0).y
     wrong = given != y
     found = find_label_issues(X / 16, given, random_state=0)
-    assert found.flagged.sum() > 0.3 * wrong.sum()
+    assert found.flagged.sum() > 0.6 * wrong.sum()
     assert wrong[found.flagged].mean() > 0.95
     assert wrong[found.ranking[: wrong.sum()]].mean() > 0.8
     assert "overlap" not in found.summary()[0]

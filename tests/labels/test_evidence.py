@@ -140,7 +140,7 @@ def test_right_labels_of_overlapping_gaussians_may_not_be_replaced(distance, n):
     found = flag_labels(two(expit(log_odds)), y)
     assert not found.scattered
     assert not found.replaceable
-    assert found.flagged.sum() <= 0.5 * ((log_odds > 0) != y).sum()
+    assert found.flagged.mean() < 0.15
 
 
 def test_predictions_that_know_nothing_flag_nothing():
@@ -224,8 +224,8 @@ def test_authors_of_wrong_labels_make_their_other_labels_doubtful():
     assert found.authors.shift[who >= 3].max() < 0
     alone = judge_labels(X, labels, random_state=0)
     hits = [((e.flags().flagged == (who < 3)).mean()) for e in (alone, found)]
-    assert hits[1] > hits[0] + 0.05
-    assert hits[1] > 0.95
+    assert hits[1] >= hits[0]
+    assert hits[1] > 0.97
     assert (who[found.flags().flagged] < 3).all()
 
 

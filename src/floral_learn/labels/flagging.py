@@ -1,8 +1,9 @@
 """Which labels to flag, given held-out probabilities: arrays in, mask out.
 
-A label is *contradicted* where held-out probabilities prefer another class. Flagged are labels that are more probably
-wrong than right by the noise model (`labels/noise.py`), and the stronger half of the contradicted ones. Half, since
-nothing in the labels says how many contradictions are errors: where classes overlap, most are not.
+A label is *contradicted* where held-out probabilities prefer another class. Flagged are labels that the noise model
+(`labels/noise.py`) finds wrong with a probability above one third, and contradicted ones whose log-odds exceed a bar.
+It rises with two things: where classes *overlap*, most contradictions are no errors; and where the noise model
+*explains* the strong contradictions as errors, the weak ones are no sign of further errors.
 
 Where the noise model explains most of the contradictions, errors are *scattered*: labels went wrong at random, in one
 class or in all. Then its posterior is a real estimate of the probability that a label is wrong, and ranks the labels;
@@ -21,10 +22,10 @@ from floral_learn.labels.noise import NoiseModel, fit_noise, log_or_floor
 
 # Chosen on digits, wine, breast cancer, banknote, phoneme, satimage, MNIST and half of trec, where
 # `benchmarks/audit.py rules` shows what other values bring.
-CONTRADICTED = 0.5  # share of the contradicted labels that is flagged
+WRONG = 1 / 3  # probability of being wrong from which a label is flagged: near where F1 is largest
+BAR = 2.0  # log-odds that a contradiction must exceed, per unit of overlap and of the share explained
 EXPLAINED = 0.55  # share of the contradictions that the noise model must explain for errors to count as scattered
 MOST_OVERLAP = 0.1  # overlap above which nothing is replaced or left out unseen
-TELLING_GAIN = 0.1  # share of log loss saved below which no model can tell errors from overlap
 LEAST_GAIN = 0.02  # share of the class shares' log loss that held-out predictions must save
 LEAST_NATS = float(np.log(1000))  # and the same in all: guesses exceed it once in a thousand times
 _ROWS_AT_ONCE = 4_000_000  # probabilities worked on at a time
@@ -139,12 +140,9 @@ def flag_labels(
     if shift is not None:
         against, wrong, held_out = against + shift, wrong + shift, expit(logit(held_out) + shift)
     wrong_probability, overlap = np.where(free, expit(wrong), 0.0), float(unsure.mean())
-    scattered = informative and gain >= TELLING_GAIN and explained >= EXPLAINED
+    scattered = informative and explained >= EXPLAINED
     rank = wrong_probability if scattered else held_out
-    strongest = np.flatnonzero((against > 0) & free)
-    strongest = strongest[np.argsort(-rank[strongest], kind="stable")[: int(CONTRADICTED * len(strongest))]]
-    flagged = wrong_probability > 0.5
-    flagged[strongest] = True
+    flagged = (wrong_probability > WRONG) | (against > BAR * (overlap + explained))
     flagged &= free & informative
     return Flags(
         flagged=flagged,
