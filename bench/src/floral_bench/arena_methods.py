@@ -87,7 +87,7 @@ class CleanlabClassifier(ClassifierMixin, BaseEstimator):
         return self.classes_[self.model_.predict(X)]
 
 
-SAFE_VERSION = 4  # of the rule of ContradictedLabels: numbers of another one are not kept in a store
+SAFE_VERSION = 5  # of the rule of ContradictedLabels: numbers of another one are not kept in a store
 
 
 def _plain(model: str, seed: int) -> Any:
