@@ -11,9 +11,8 @@ import typer
 
 from floral_learn.tables import TableError
 
-from .failures import one_line
 from .options import KINDS, with_table_options
-from .say import say
+from .terminal import one_line, say
 
 
 def register(app: typer.Typer) -> None:
@@ -49,7 +48,7 @@ def crowd(
         raise TableError(f"the folder {out.parent} of --out does not exist")
     from floral_learn.crowd import aggregate_votes, next_tasks
     from floral_learn.crowd.page import render
-    from floral_learn.files.file_sets import write_set
+    from floral_learn.files.atomic_files import write_set
     from floral_learn.tables.cells import frame_bytes
     from floral_learn.tables.source import table_suffix
 

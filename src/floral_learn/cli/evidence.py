@@ -13,9 +13,8 @@ import typer
 
 from floral_learn.tables import TableError
 
-from .failures import one_line
 from .options import check_out_file
-from .say import say
+from .terminal import one_line, say
 
 Section = tuple[str, list[tuple[str, str]]]
 

@@ -25,6 +25,7 @@ SOURCES = (
     "worker",
     "worker_id",
 )
+TARGETS = ("label-studio",)  # of --to
 KINDS = ".csv, .tsv, .jsonl, .json of Label Studio (also .gz), .parquet, .xlsx"
 
 
@@ -141,6 +142,12 @@ def check_out_file(out: Path, *inputs: Path) -> None:
         raise TableError(f"the folder of --out {out} does not exist")
     if out.exists() and any(path.exists() and out.samefile(path) for path in inputs):
         raise TableError(f"--out {out} is an input; inputs are never overwritten")
+
+
+def check_target(to: str | None) -> None:
+    """Refuse a tool that we cannot write tasks for."""
+    if to is not None and to not in TARGETS:
+        raise TableError(f"--to {to!r} is unknown; choose {TARGETS[0]}")
 
 
 def check_out_folder(out: Path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -14,9 +12,8 @@ import typer
 
 from floral_learn.tables import TableError
 
-from .failures import one_line
 from .options import KINDS, check_out_file, check_same_kind, parse_budget, with_table_options
-from .say import say
+from .terminal import one_line, progress_bar, say
 
 # The names of floral_learn.attacks.ATTACKS, which takes a second to import; a test compares them.
 NAMES = (
@@ -94,7 +91,7 @@ def poison(
         return
     attack = "farthest" if attack is None else attack
     from floral_learn.attacks import ATTACKS
-    from floral_learn.files.file_sets import write_set
+    from floral_learn.files.atomic_files import write_set
 
     check_same_kind(out, source)
     check_out_file(out, source)
@@ -221,19 +218,6 @@ def flip_list(rows: Any, labels: Any, result: Any) -> bytes:
     return csv_bytes(["row", "old_label", "new_label", "score"], flipped)
 
 
-@contextmanager
-def progress_bar(attack: str) -> Iterator[Callable[[int, int], None]]:
-    """Yield a progress callback; a bar with the time left appears on stderr once it is called (terminals only)."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(attack, total=None, visible=False)
-        yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)
-
-
 def poison_vote_file(
     source: Path,
     out: Path,
@@ -250,7 +234,7 @@ def poison_vote_file(
     import numpy as np
 
     from floral_learn.attacks.votes import poison_votes
-    from floral_learn.files.file_sets import write_set
+    from floral_learn.files.atomic_files import write_set
 
     from .crowd import read_features, read_gold_file, vote_frame
 

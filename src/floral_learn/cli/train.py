@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +10,8 @@ import typer
 
 from floral_learn.tables import TableError
 
-from .failures import one_line
 from .options import KINDS, OPTIONS, check_out_file, parse_budget, with_table_options
-from .say import say
+from .terminal import one_line, say, step
 
 HELD_OUT, MOST_HELD_OUT, MOST_CHECK_ROWS = 0.2, 2_000, 4_000
 
@@ -236,19 +233,3 @@ def classes_in_words(labels: Any) -> str:
     classes, counts = np.unique(labels, return_counts=True)
     shown = ", ".join(f"{c} ({n:,})" for c, n in zip(classes.tolist()[:12], counts, strict=False))
     return f"{len(classes)} classes: {shown}" + (", ..." if len(classes) > 12 else "")
-
-
-@contextmanager
-def step(what: str) -> Iterator[None]:
-    """Show what is being done: a line with the running time on a terminal, a plain line elsewhere."""
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        say(f"  {what} ...")
-        yield
-        return
-    with Progress(SpinnerColumn(), TextColumn(what), TimeElapsedColumn(), console=console, transient=True) as bar:
-        bar.add_task(what, total=None)
-        yield

@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from floral_learn.cli.failures import FAILED, fail, one_line
+from floral_learn.cli.terminal import FAILED, fail, one_line
 
 RUNS = Path("runs")
 

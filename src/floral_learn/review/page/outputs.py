@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.files.file_sets import write_set
+from floral_learn.files.atomic_files import write_set
 from floral_learn.review.evidence import review_evidence
 from floral_learn.review.page import words
 from floral_learn.review.page.store import StoredAnswer
@@ -145,7 +145,7 @@ def report(
     from floral_learn.audit.issues import find_near_duplicates, place_on_map
     from floral_learn.audit.page import render
     from floral_learn.audit.result import REASONS, SHOWN, LabelIssues
-    from floral_learn.labels.neighbours import nearest_rows
+    from floral_learn.labels.rows import nearest_rows
 
     rng, X = np.random.default_rng(0), np.asarray(rows.X, dtype=float)
     belief, wrong, classes = review.label_probability, review.wrong_probability, review.classes
