@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.decomposition import PCA
-from sklearn.utils import check_random_state
 
 from floral_learn.audit.decisions import Decision, read_decisions
 from floral_learn.audit.inputs import ClassNames, Rows, gather, look_at_names
 from floral_learn.audit.result import REASONS, SHOWN, LabelIssues, overlapping_pairs
 from floral_learn.labels import judge_labels
-from floral_learn.labels.evidence import checked_probabilities
-from floral_learn.labels.neighbours import label_votes, nearest_rows
+from floral_learn.labels.evidence import checked_probabilities, draws_of
+from floral_learn.labels.rows import label_votes, nearest_rows
 from floral_learn.tables.rows import InputRows
 
 NEARER = 0.1  # of the typical distance to the nearest row: where rows lie densely, near is not equal
@@ -102,7 +101,9 @@ def find_label_issues(
     names = look_at_names(classes, np.bincount(given))
     judged, codes, known = _judged(given, names, len(classes))
     n, every = len(given), bool(judged.all())
-    rng = np.random.default_rng(_seed(random_state))
+    rng = draws_of(random_state)
+    if rng is random_state:  # the caller's own moves on by one draw, whatever is judged
+        rng = np.random.default_rng(int(rng.integers(2**31)))
     tell = _Stages(progress)
     if pred_probs is not None:
         among = classes if decisions is None else np.unique(data.labels)
@@ -324,9 +325,3 @@ def place_on_map(X: Any, n: int, rng: np.random.Generator) -> tuple[np.ndarray, 
         share = 100 * made.explained_variance_ratio_.sum()
         return position, f"two principal components ({share:.0f} % of the variance)"
     return np.asarray(UMAP(random_state=seed).fit_transform(X)), "UMAP"
-
-
-def _seed(random_state: Any) -> int:
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31))
-    return int(check_random_state(random_state).randint(2**31 - 1))
