@@ -9,8 +9,6 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from floral_learn.tables import TableError
-
 from .options import KINDS, OPTIONS, check_out_file, check_out_folder, check_same_kind, check_target, with_table_options
 from .terminal import one_line, progress_bar, say
 
@@ -72,7 +70,8 @@ def audit(
     from floral_learn.tables.source import table_suffix
 
     check_target(to)
-    _check_folder(out, source)
+    cleaned = out / f"cleaned{table_suffix(source)}"
+    check_out_folder(out, source, cleaned.name)
     table = columns.read(source)
     say(f"{source.name}: {len(table):,} rows, {len(table.classes)} classes")
     with progress_bar("audit") as update:
@@ -94,7 +93,6 @@ def audit(
         files[out / "near_duplicates.csv"] = frame_bytes(result.near_duplicates())
     if columns.group:
         files[out / "groups.csv"] = frame_bytes(result.group_ranking().round(4))
-    cleaned = out / f"cleaned{table_suffix(source)}"
     refusal = result.why_not_cleaned() if write_cleaned else None
     if write_cleaned and refusal is None:
         new = result.cleaned_labels()
@@ -142,12 +140,3 @@ def apply(
     write_all({out: table.relabelled([d.position for d in wrong], new)})
     unsure = f" and {told['unsure']:,} unsure ones" if told["unsure"] else ""
     say(f"replaced {len(wrong):,} labels, left {told['right']:,} that were confirmed{unsure}; wrote {out}")
-
-
-def _check_folder(out: Path, source: Path) -> None:
-    check_out_folder(out)
-    from floral_learn.tables.source import table_suffix
-
-    cleaned = out / f"cleaned{table_suffix(source)}"
-    if source.exists() and cleaned.exists() and cleaned.samefile(source):
-        raise TableError(f"{source} would be overwritten by the cleaned copy; use another --out")

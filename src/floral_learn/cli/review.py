@@ -51,13 +51,14 @@ def review(
     if to is not None:
         write_tasks(source, out, columns, seed)
         return
-    from floral_learn.review.page.outputs import check_folder
+    from floral_learn.review.page.outputs import file_names
     from floral_learn.review.page.server import ReviewServer, bind
     from floral_learn.review.page.session import ReviewSession
+    from floral_learn.tables.source import table_suffix
 
     if not finish and (missing := [name for name in ("starlette", "uvicorn") if find_spec(name) is None]):
         raise ImportError(f"the review page needs {' and '.join(missing)}: {install_line('cli')}")
-    check_folder(out, source)
+    check_out_folder(out, source, *file_names(table_suffix(source)))
     name = reviewer_name(reviewer)
     listening = None if finish else bind(host, port)
     say(f"reading {source}")

@@ -95,17 +95,6 @@ def file_names(suffix: str) -> list[str]:
     return [f"cleaned{suffix}", "decisions.csv", "changes.csv", "model.skops", "report.html"]
 
 
-def check_folder(out: Path, source: Path) -> None:
-    """Refuse a folder that cannot be made, or in which the cleaned copy would replace the table."""
-    if out.exists() and not out.is_dir():
-        raise ValueError(f"--out {out} is a file; name a folder for the review")
-    if not out.exists() and not out.parent.is_dir():
-        raise ValueError(f"the folder {out.parent} of --out does not exist")
-    for name in file_names(table_suffix(source)):
-        if source.exists() and (out / name).exists() and (out / name).samefile(source):
-            raise ValueError(f"{source} would be overwritten by {name}; use another --out")
-
-
 def decisions(answers: Sequence[StoredAnswer], rows: Any) -> bytes:
     """Every answer that stands, the latest of each reviewer on each row, as ``floral audit apply`` reads them."""
     latest = {(answer.row, answer.reviewer): answer for answer in answers if answer.kind != "skip"}
