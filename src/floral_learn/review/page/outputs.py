@@ -131,24 +131,21 @@ def report(
     Nothing is judged again, so that every table that can be reviewed has a report, one of two rows too.
     """
     from floral_learn.audit.decisions import Decision
-    from floral_learn.audit.issues import find_near_duplicates, place_on_map
+    from floral_learn.audit.issues import surroundings
     from floral_learn.audit.page import render
     from floral_learn.audit.result import REASONS, SHOWN, LabelIssues
     from floral_learn.labels.rows import nearest_rows
 
-    rng, X = np.random.default_rng(0), np.asarray(rows.X, dtype=float)
+    X = np.asarray(rows.X, dtype=float)
     belief, wrong, classes = review.label_probability, review.wrong_probability, review.classes
     given = np.searchsorted(classes, review.given)
-    near = nearest_rows(np.nan_to_num(X), SHOWN)
-    pairs = find_near_duplicates(X, given, near)
-    differ = (given[near] != given[:, None]).mean(axis=1)
+    around = surroundings(X, given, nearest_rows(np.nan_to_num(X), SHOWN), np.random.default_rng(0))
     holds = np.zeros((len(given), len(REASONS)), dtype=bool)
     holds[:, 0] = belief.argmax(axis=1) != given
-    holds[:, 1] = differ > 0.5
-    holds[pairs.ravel(), 2] = True
+    holds[:, 1] = around["neighbour_disagreement"] > 0.5
+    holds[around["near_duplicate_pairs"].ravel(), 2] = True
     others = belief.copy()
     others[np.arange(len(others)), given] = -1.0
-    position, method = place_on_map(X, len(X), rng)
     decided = {}
     for answer in answers:
         if answer.kind != "skip":
@@ -164,11 +161,7 @@ def report(
         wrong_probability=wrong,
         probability=belief,
         reasons=holds,
-        neighbour_disagreement=differ,
-        neighbours=near,
-        near_duplicate_pairs=pairs,
-        map_position=position,
-        map_method=method,
+        **around,
         agreement=float((~holds[:, 0]).mean()),
         row_numbers=np.asarray(rows.numbers),
         ids=None if rows.ids is None else [str(name) for name in rows.ids],
