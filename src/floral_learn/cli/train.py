@@ -119,14 +119,7 @@ def make_classifier(method: str, penalty: float | None, gamma: str, budget: floa
     if budget is not None and "budget" not in known:
         raise TableError(f"--budget is for floral; {method} has no attacker inside")
     wanted: dict[str, Any] = {"gamma": width, "random_state": seed}
-    if penalty is not None:
-        wanted["C"] = penalty
-    elif method == "floral":
-        wanted["C"] = 1.0
-    if budget is not None:
-        wanted["budget"] = budget
-    elif method == "floral":
-        wanted["budget"] = 0.05
+    wanted |= {name: value for name, value in (("C", penalty), ("budget", budget)) if value is not None}
     parts = {name.rpartition("__")[2] for name in known}
     return set_parts(classifier, **{name: value for name, value in wanted.items() if name in parts})
 

@@ -76,7 +76,7 @@ class Outputs:
         from floral_learn import FloralClassifier, __version__
         from floral_learn.files.persistence import model_bytes
 
-        classifier = review.train(FloralClassifier(C=1.0, budget=0.05, random_state=0))
+        classifier = review.train(FloralClassifier(random_state=0))
         model = Pipeline([("columns", self.encoder), ("classifier", classifier)])
         versions = f"floral-learn {__version__}"
         model.evidence_ = {"versions": versions, "data": self._data(), "review": review_evidence(review)}
