@@ -185,13 +185,6 @@ class ClassNames:
 def look_at_names(classes: np.ndarray, counts: np.ndarray) -> ClassNames:
     """Find classes that repeat another's name, look like a slip of the pen, or have too few rows.
 
-    Parameters
-    ----------
-    classes : ndarray of shape (M,)
-        The labels.
-    counts : int ndarray of shape (M,)
-        Rows of each.
-
     Examples
     --------
     >>> import numpy as np

@@ -267,14 +267,7 @@ def surroundings(X: Any, labels: np.ndarray, near: np.ndarray, rng: np.random.Ge
 def find_near_duplicates(X: np.ndarray, labels: np.ndarray, neighbours: np.ndarray) -> np.ndarray:
     """Pairs of near-duplicate rows with different labels, nearest first, (pairs, 2).
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Rows.
-    labels : int ndarray of shape (n,)
-        Class numbers.
-    neighbours : int ndarray of shape (n, k)
-        Row numbers of the nearest rows, nearest first.
+    `labels` are class numbers (n,), `neighbours` the numbers of the nearest rows (n, k), nearest first.
 
     Examples
     --------

@@ -104,17 +104,7 @@ class TrainingRecord:
 def margins(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """y f(x) for one column of scores; own score minus the best other one, halved, for several, (n,).
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n, columns)
-        Decision values.
-    labels : int ndarray of shape (n,)
-        Class numbers.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Negative where the model prefers another label.
+    Negative where the model prefers another label.
 
     Examples
     --------
@@ -145,16 +135,7 @@ def predicted(scores: np.ndarray) -> np.ndarray:
 def reason_texts(scores: np.ndarray, labels: np.ndarray, flip_rate: np.ndarray, load: np.ndarray) -> list[str]:
     """The reasons that hold for each row, joined by ``", "``.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n, columns)
-        Decision values on the training rows without their own terms (`without_own`).
-    labels : int ndarray of shape (n,)
-        Class numbers.
-    flip_rate : ndarray of shape (n,)
-        Share of the attacked rounds in which the label was flipped; half of the largest one is a reason.
-    load : ndarray of shape (n,)
-        The dual relative to its cap or, where no dual reaches its cap, to the largest dual.
+    `scores`, `flip_rate` and `load` are those of a `TrainingRecord`; half of the largest flip rate is a reason.
 
     Examples
     --------
