@@ -81,15 +81,15 @@ def train(
 def training_facts(source: Path, n: int, table: Any, checked: str) -> dict[str, Any]:
     """What `floral evidence` tells of a model: its data by digest, and what was known of the labels."""
     import datetime
-    import hashlib
 
     import sklearn
 
     from floral_learn import __version__
+    from floral_learn.files.atomic_files import sha256
 
     data: dict[str, Any] = {"file": source.name, "rows": n}
     if source.is_file():
-        data["SHA-256"] = hashlib.sha256(source.read_bytes()).hexdigest()
+        data["SHA-256"] = sha256(source)
     if table is not None and table.trusted is not None:
         data["labels marked as known to be right"] = int(table.trusted.sum())
     if table is not None and table.groups is not None:

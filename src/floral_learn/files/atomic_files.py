@@ -192,11 +192,16 @@ def _whole(folder: Path, known: Mapping[str, Any]) -> bool:
     return any(all(_digest(folder / name) == digest for name, digest in state.items()) for state in states)
 
 
+def sha256(path: str | os.PathLike[str]) -> str:
+    """The SHA-256 of a file, read in blocks."""
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
 def _digest(path: Path) -> str | None:
     """SHA-256 of a file; None where there is none."""
     try:
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
+        return sha256(path)
     except FileNotFoundError:
         return None
     except OSError:  # a folder, or a file that may not be read: like no digest of ours

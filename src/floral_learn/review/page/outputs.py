@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.files.atomic_files import write_set
+from floral_learn.files.atomic_files import sha256, write_set
 from floral_learn.review.evidence import review_evidence
 from floral_learn.review.page import words
 from floral_learn.review.page.store import StoredAnswer
@@ -86,7 +85,7 @@ class Outputs:
         """The table by name and digest, for `floral evidence`."""
         known = {"file": self.source.name, "rows": f"{len(self.table):,}"}
         if self.source.is_file():
-            known["SHA-256"] = hashlib.sha256(self.source.read_bytes()).hexdigest()
+            known["SHA-256"] = sha256(self.source)
         return known
 
 
