@@ -34,20 +34,7 @@ NAMES = (
 # Those of floral_learn.attacks.vote_attacks.VOTE_ATTACKS, on votes.
 ON_VOTES = ("spam", "pair", "far", "sleeper", "collusion", "targeted")
 SURROGATES = ("svc", "logistic", "forest", "mlp", "knn")
-_SHARED = (
-    "budget",
-    "mask",
-    "class_limits",
-    "flip_distribution",
-    "random_state",
-    "progress",
-    "surrogate",
-    "X_val",
-    "y_val",
-    "victim",
-    "starts",
-    "target",
-)
+_NO_TEXT = {"surrogate", "X_val", "y_val", "victim", "starts", "target"}  # parameters that --param cannot give
 
 
 def register(app: typer.Typer) -> None:
@@ -131,11 +118,12 @@ def poison(
 
 def attack_settings(attack: str, params: list[str]) -> dict[str, Any]:
     """Return the attack's own parameters from NAME=VALUE texts."""
-    from floral_learn.attacks import ATTACKS
+    from floral_learn.attacks import ATTACKS, LabelAttack
 
     if attack not in ATTACKS:
         raise TableError(f"--attack {attack!r} is unknown; choose one of {', '.join(ATTACKS)}")
-    allowed = [field.name for field in fields(ATTACKS[attack]) if field.name not in _SHARED]
+    others = _NO_TEXT | {field.name for field in fields(LabelAttack)}  # these have options of their own
+    allowed = [field.name for field in fields(ATTACKS[attack]) if field.name not in others]
     settings = parse_params(params)
     if strange := [name for name in settings if name not in allowed]:
         raise TableError(
