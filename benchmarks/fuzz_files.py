@@ -37,7 +37,7 @@ from floral_learn import (
     save,
 )
 from floral_learn.files import ModelFileError
-from floral_learn.files.file_sets import mixed_set, write_set
+from floral_learn.files.atomic_files import mixed_set, write_set
 from floral_learn.files.model_archive import sealed
 
 X, Y = make_moons(50, noise=0.2, random_state=0)

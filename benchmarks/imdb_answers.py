@@ -36,8 +36,7 @@ GOALS = {25: 0.5, 30: 0.7, 35: 0.7, 40: 0.7}  # share of the gap to clean labels
 
 def measure(draw_number: int, level: float, given: argparse.Namespace, commit: str) -> None:
     """One cell, a line per measurement."""
-    from floral_bench.families.text_data import draw_of, max_length_of, source_of
-    from floral_bench.families.text_encode import encode
+    from floral_bench.families.text_data import draw_of, encode, max_length_of, source_of
     from floral_bench.families.text_heads import gradient_labels
     from floral_learn import TextReview
     from floral_learn.neural.text import TextClassifier

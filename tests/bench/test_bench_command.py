@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from floral_bench.adapt_suite import adapt
 from floral_bench.cli import bench, report
-from floral_bench.cli.bench_progress import Progress, duration
+from floral_bench.cli.bench_show import Progress, duration
 from floral_bench.plan import Job
 from floral_bench.suites import SUITES
 from floral_learn.cli import make_app

@@ -15,7 +15,7 @@ from tiny_text import make_reviews, make_roberta
 
 from floral_bench import cell_data, data_kinds
 from floral_bench.adapt_suite import adapt
-from floral_bench.families import text_encode
+from floral_bench.families import text_data
 from floral_bench.families.sanitise import assumed_noise, sanitiser_parameters
 from floral_bench.families.text_data import draw_of, read_arrays, write_arrays
 from floral_bench.plan import jobs_for
@@ -99,7 +99,7 @@ def test_flips_of_a_level_are_the_largest_input_gradients_and_nested(place):
     suite = suites["imdb"]
     data, seed = suite.data[0], suite.seeds[0]
     clean = draw_of(data).y_train
-    norms = text_encode.encode(data, clean, seed, None).norms
+    norms = text_data.encode(data, clean, seed, None).norms
     flipped = {}
     for level in (25, 40):
         labels = store.trace(attack_cell(data, suite.attacks[0], level, seed), "labels")
@@ -114,7 +114,7 @@ def test_the_transformers_rows_are_its_own_predictions(place):
     cell = cell_at(suite, 25, "minilm, fine-tuned")
     rows = rows_of(store, cell)
     labels = store.trace(attack_cell(cell.data, suite.attacks[0], 25, cell.seed), "labels")
-    encoded = text_encode.encode(cell.data, labels, cell.seed, None)
+    encoded = text_data.encode(cell.data, labels, cell.seed, None)
     draw = draw_of(cell.data)
     assert rows["", "last", "accuracy"] == pytest.approx(((encoded.scores > 0) == (draw.y_test > 0)).mean())
     hinge = np.maximum(0, 1 - draw.y_test * encoded.scores).mean()
@@ -175,7 +175,7 @@ def test_influence_is_the_overlap_of_duals_and_gradients(place):
     suite = suites["imdb-influence"]
     cell = cell_at(suite, 25, "overlap with minilm, clean labels")
     rows = rows_of(store, cell)
-    encoded = text_encode.encode(cell.data, draw_of(cell.data).y_train, cell.seed, None)
+    encoded = text_data.encode(cell.data, draw_of(cell.data).y_train, cell.seed, None)
     top = np.argsort(-encoded.norms, kind="stable")[:5]
     np.testing.assert_array_equal(store.trace(cell, "top_network"), top)
     assert 0 <= rows["", "final", "overlap"] <= 1
@@ -210,10 +210,10 @@ def test_what_is_in_the_work_folder_is_not_made_again(place, monkeypatch):
     suites, *_ = place
     suite = suites["imdb"]
     clean = draw_of(suite.data[0]).y_train
-    monkeypatch.setattr(text_encode, "_fine_tune", lambda *_: pytest.fail("trained again"))
-    assert text_encode.encode(suite.data[0], clean, suite.seeds[0], None).train.dtype == np.float16
+    monkeypatch.setattr(text_data, "_fine_tune", lambda *_: pytest.fail("trained again"))
+    assert text_data.encode(suite.data[0], clean, suite.seeds[0], None).train.dtype == np.float16
     with pytest.raises(pytest.fail.Exception):
-        text_encode.encode(suite.data[0], -clean, suite.seeds[0], None)
+        text_data.encode(suite.data[0], -clean, suite.seeds[0], None)
 
 
 def test_arrays_appear_whole_and_the_first_writer_wins(tmp_path):

@@ -8,8 +8,7 @@ from sklearn.svm import SVC
 
 from floral_bench.cell_data import load
 from floral_bench.families import single_fits
-from floral_bench.families.shared_kernel import SharedKernel
-from floral_bench.families.single_fits import LIBSVM, SVCS, run_fits
+from floral_bench.families.single_fits import LIBSVM, SVCS, SharedKernel, run_fits
 from floral_bench.spec import Cell, Data, Method, params
 
 DATA = Data("moon", params(seed=1, n_train=80, n_val=10, n_test=60))

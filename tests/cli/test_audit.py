@@ -156,7 +156,7 @@ def test_apply_never_writes_over_the_data(app, table, tmp_path):
     chosen = decisions(tmp_path / "d.csv", [[0, "", table[2]["label"][0], "right", "pos"]])
     done = run(app, "apply", path, chosen, "--label", "label", "--out", path)
     assert done.exit_code == 2
-    assert "never changed" in done.output
+    assert "never overwritten" in done.output
     other = run(app, "apply", path, chosen, "--label", "label", "--out", tmp_path / "x.parquet")
     assert other.exit_code == 2
     assert "must end in .csv" in other.output

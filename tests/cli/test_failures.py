@@ -14,7 +14,7 @@ from typer.main import get_command  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
 from floral_learn.cli import BENCH_COMMANDS, COMMANDS, make_app  # noqa: E402
-from floral_learn.cli.failures import one_line  # noqa: E402
+from floral_learn.cli.terminal import one_line  # noqa: E402
 
 
 def outcome(body):

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from floral_learn.cli import make_app
 from floral_learn.files import atomic_files
-from floral_learn.files.file_sets import LIST, mixed_set, write_set
+from floral_learn.files.atomic_files import LIST, mixed_set, write_set
 
 OLD = {"a.csv": b"old a", "b.html": b"old b", "c.skops": b"old c"}
 NEW = {"a.csv": b"new a", "b.html": b"new b", "c.skops": b"new c"}

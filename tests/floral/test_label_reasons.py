@@ -6,7 +6,7 @@ from sklearn.metrics import average_precision_score
 from sklearn.preprocessing import StandardScaler
 
 from floral_learn import Engine, FloralClassifier
-from floral_learn.floral.label_reasons import REASONS, margins, predicted, reason_texts, without_own
+from floral_learn.game.model import REASONS, margins, predicted, reason_texts, without_own
 
 
 def test_margins_of_two_and_of_more_classes():

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import sparse
 
-from floral_learn.floral.row_files import open_rows, read_column
+from floral_learn.floral.inputs import open_rows, read_column
 from floral_learn.game import row_blocks
 from floral_learn.game.kernels import Kernel, resolve_gamma
 from floral_learn.game.low_rank import LowRankGram

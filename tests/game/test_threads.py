@@ -3,7 +3,7 @@
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from floral_learn.game.threads import threads_for_product, threads_for_rows
+from floral_learn.game.arrays import threads_for_product, threads_for_rows
 
 
 def blas_threads():

@@ -5,10 +5,11 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from floral_learn.labels.neighbours import nearest_others, neighbours_on
+from floral_bench.families import on_device
+from floral_learn.labels.rows import nearest_others
 from floral_learn.sanitizers import KNNRelabel
 
-BLOCK = "floral_learn.labels.neighbours._BLOCK_ENTRIES"
+BLOCK = "floral_learn.labels.rows._BLOCK_ENTRIES"
 
 
 @pytest.mark.parametrize("entries", [1, 50, 10_000])
@@ -29,9 +30,10 @@ def test_blocks_of_any_size_give_the_sorted_distances_to_all_others(monkeypatch,
 def test_torch_finds_the_same_neighbours(monkeypatch):
     pytest.importorskip("torch", reason="the search on a device needs torch")
     monkeypatch.setattr(BLOCK, 50)
+    monkeypatch.setattr(on_device, "_ENTRIES", 300)
     X = np.random.default_rng(0).normal(size=(40, 3)) + 100
     expected = [(indices, distances) for _, indices, distances in nearest_others(X, 7)]
-    with neighbours_on("cpu"):
+    with on_device.neighbours_on("cpu"):
         found = [(indices, distances) for _, indices, distances in nearest_others(X, 7)]
     for number in (0, 1):
         first, second = (np.concatenate([block[number] for block in blocks]) for blocks in (expected, found))

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from floral_learn.review.page import guard, patience
+from floral_learn.review.page import guard
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def ended(connection, seconds):
 
 @pytest.mark.parametrize("part", ["", "GET / HT", "GET / HTTP/1.1\r\nHost: x\r\nX-Slow: "])
 def test_half_requests_end(running, monkeypatch, part):
-    monkeypatch.setattr(patience, "SECONDS", 0.5)
+    monkeypatch.setattr(guard, "SECONDS", 0.5)
     assert ended(raw(running.client, part), 20)
     assert running.client.get("about")["title"] == "parts.csv"
 
@@ -139,7 +139,7 @@ def test_half_bodies_end(running, monkeypatch, lines):
 
 
 def test_a_half_request_after_a_whole_one_ends(running, monkeypatch):
-    monkeypatch.setattr(patience, "SECONDS", 0.5)
+    monkeypatch.setattr(guard, "SECONDS", 0.5)
     client = running.client
     connection = raw(client, f"GET {client.root}api/about HTTP/1.1\r\nHost: {client.host}:{client.port}\r\n\r\n")
     assert connection.recv(1000).startswith(b"HTTP/1.1 200")

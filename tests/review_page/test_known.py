@@ -9,8 +9,7 @@ import pytest
 from floral_learn import LabelReview
 from floral_learn.review.guarantee import Accuracy, Guarantee
 from floral_learn.review.page import words
-from floral_learn.review.page.known import describe, misread_labels, ten_more, where
-from floral_learn.review.page.regions import regions
+from floral_learn.review.page.known import describe, misread_labels, regions, ten_more, where
 from floral_learn.review.page.shown_rows import ShownRows
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from floral_learn.base.extras import drawing_axis
+
 
 @dataclass(frozen=True, repr=False)
 class Recovery:
@@ -111,9 +113,6 @@ class RecoveryDisplay:
         return self
 
     def _axis(self, ax: Any) -> Any:
-        if ax is None:
-            import matplotlib.pyplot as plt
-
-            ax = plt.gca()
+        ax = drawing_axis(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return ax

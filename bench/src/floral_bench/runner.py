@@ -53,7 +53,7 @@ def run_cells(
     """Compute those of `cells` that `store` does not have; errors are kept as they are unless `retry_errors`.
 
     The cells may be those of several suites; their attacks must be among them. A `watcher` is told how far the run is,
-    see `cli.bench_progress.Progress`. A ``KeyboardInterrupt`` or a full disk
+    see `cli.bench_show.Progress`. A ``KeyboardInterrupt`` or a full disk
     ends the run with everything finished in the store; so does a kill.
     """
     started = time.perf_counter()

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit
 
-from floral_learn.floral.budgets import resolve_budget
 from floral_learn.floral.classifier import FloralClassifier, GameClassifier
 from floral_learn.floral.fitting import make_problem, play_problem
 from floral_learn.floral.inputs import read_training
+from floral_learn.floral.settings import resolve_budget
 from floral_learn.game.arrays import NUMPY
 from floral_learn.game.attackers import NoAttack, RandomizedTopK
 

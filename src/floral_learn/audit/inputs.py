@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.decomposition import TruncatedSVD
-from sklearn.utils.multiclass import check_classification_targets
 
+from floral_learn.labels.evidence import read_labels, read_names
 from floral_learn.tables.cells import merge_alike, name_of, plain_name
 from floral_learn.tables.frames import is_frame, without_columns
 from floral_learn.tables.rows import InputRows, read_rows
@@ -80,8 +80,8 @@ def gather(
         rows=rows,
         labels=check_labels(y, n),
         row_numbers=np.arange(n),
-        ids=None if ids is None else _texts(ids, n, "ids"),
-        groups=None if groups is None else np.array(_texts(groups, n, "groups")),
+        ids=None if ids is None else read_names(ids, n, "ids"),
+        groups=None if groups is None else np.array(read_names(groups, n, "groups")),
         trusted=None if trusted is None else _mask(trusted, n),
         notes=[] if rows is None else rows.notes,
     )
@@ -131,8 +131,8 @@ def _from_table(table: Any, y: Any, index: Any, arrays: dict[str, Any], text_enc
         labels=check_labels(table.labels if y is None else y, n),
         row_numbers=table.rows,
         index=index,
-        ids=_texts(ids, n, "ids") if ids is not None else None if table.ids is None else list(table.ids),
-        groups=np.array(_texts(groups, n, "groups")) if groups is not None else table.groups,
+        ids=read_names(ids, n, "ids") if ids is not None else None if table.ids is None else list(table.ids),
+        groups=np.array(read_names(groups, n, "groups")) if groups is not None else table.groups,
         trusted=_mask(trusted, n) if trusted is not None else table.trusted,
         columns=table.features,
         notes=[*table.notes, *encoder.notes_],
@@ -140,23 +140,12 @@ def _from_table(table: Any, y: Any, index: Any, arrays: dict[str, Any], text_enc
 
 
 def check_labels(y: Any, n: int) -> np.ndarray:
-    """Labels (n,) of any kind that sorts, none missing."""
+    """Labels (n,) of any kind that sorts, none missing, and of fewer classes than there are rows."""
     labels = np.asarray(y)
     if labels.shape != (n,):
         raise ValueError(f"y has shape {labels.shape}; X has {n} rows, so it must be ({n},)")
-    if labels.dtype == object:
-        if any(value is None or value != value for value in labels):  # NaN differs from itself
-            raise ValueError("y has missing labels; drop those rows or label them first")
-        labels = np.array(labels.tolist())
-    elif labels.dtype.kind == "f" and np.isnan(labels).any():
-        raise ValueError("y has missing labels; drop those rows or label them first")
-    classes = np.unique(labels)
-    if len(classes) < 2:
-        raise ValueError(f"y has only one class ({classes.tolist()[0]!r}); at least 2 are needed")
-    if len(classes) > max(20, n // 5):
-        raise ValueError(f"y has {len(classes)} different labels in {n} rows; at least 5 rows per class are needed")
-    check_classification_targets(labels)
-    return labels
+    classes, codes = read_labels(labels, most=max(20, n // 5))
+    return classes[codes]
 
 
 def _several(names: Any) -> list[str]:
@@ -165,13 +154,6 @@ def _several(names: Any) -> list[str]:
     if not isinstance(names, Sequence):
         raise ValueError(f"text= and drop= take a column name or a list of them, not {names!r}")
     return list(names)
-
-
-def _texts(values: Any, n: int, option: str) -> list[str]:
-    names = np.asarray(values, dtype=object)
-    if names.shape != (n,):
-        raise ValueError(f"{option}= must hold one name per row ({n}); got shape {names.shape}")
-    return ["(missing)" if g is None or g != g or g == "" else str(g) for g in names]
 
 
 def _mask(trusted: Any, n: int) -> np.ndarray:
@@ -202,13 +184,6 @@ class ClassNames:
 
 def look_at_names(classes: np.ndarray, counts: np.ndarray) -> ClassNames:
     """Find classes that repeat another's name, look like a slip of the pen, or have too few rows.
-
-    Parameters
-    ----------
-    classes : ndarray of shape (M,)
-        The labels.
-    counts : int ndarray of shape (M,)
-        Rows of each.
 
     Examples
     --------

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.decomposition import PCA
-from sklearn.utils import check_random_state
 
 from floral_learn.audit.decisions import Decision, read_decisions
 from floral_learn.audit.inputs import ClassNames, Rows, gather, look_at_names
 from floral_learn.audit.result import REASONS, SHOWN, LabelIssues, overlapping_pairs
 from floral_learn.labels import judge_labels
-from floral_learn.labels.evidence import checked_probabilities
-from floral_learn.labels.neighbours import label_votes, nearest_rows
+from floral_learn.labels.evidence import checked_probabilities, draws_of
+from floral_learn.labels.rows import label_votes, nearest_rows
 from floral_learn.tables.rows import InputRows
 
 NEARER = 0.1  # of the typical distance to the nearest row: where rows lie densely, near is not equal
@@ -102,7 +101,9 @@ def find_label_issues(
     names = look_at_names(classes, np.bincount(given))
     judged, codes, known = _judged(given, names, len(classes))
     n, every = len(given), bool(judged.all())
-    rng = np.random.default_rng(_seed(random_state))
+    rng = draws_of(random_state)
+    if rng is random_state:  # the caller's own moves on by one draw, whatever is judged
+        rng = np.random.default_rng(int(rng.integers(2**31)))
     tell = _Stages(progress)
     if pred_probs is not None:
         among = classes if decisions is None else np.unique(data.labels)
@@ -123,25 +124,23 @@ def find_label_issues(
         progress=tell,
     )
     flags = evidence.flags(trusted=settled)
-    near = _neighbours(data, evidence.neighbours, judged)
     merged = names.merged[given]
-    pairs = np.empty((0, 2), dtype=int) if data.rows is None else find_near_duplicates(data.rows.numbers, merged, near)
     tell("map", 0)
-    position, method = place_on_map(None if data.rows is None else data.rows.numbers, n, rng)
+    around = surroundings(
+        None if data.rows is None else data.rows.numbers, merged, _neighbours(data, evidence.neighbours, judged), rng
+    )
     tell("map", 1)
-    votes = label_votes(near, merged, len(classes)) if near.shape[1] else None
-    differ = np.zeros(n) if votes is None else 1 - votes[np.arange(n), merged] / near.shape[1]
     if every and len(known) == len(classes):
         probability = evidence.probability
     else:
         probability = np.zeros((n, len(classes)))
         probability[np.ix_(judged, known)] = evidence.probability
-    suggested = (merged + 1) % len(classes) if votes is None else _favourite(votes, merged)
+    suggested = _favourite(around["neighbours"], merged, len(classes))
     suggested[judged] = known[flags.suggested]
     reasons = np.zeros((n, len(REASONS)), dtype=bool)
     reasons[judged, 0] = evidence.probability.argmax(axis=1) != codes
-    reasons[:, 1] = differ > 0.5
-    reasons[pairs.ravel(), 2] = True
+    reasons[:, 1] = around["neighbour_disagreement"] > 0.5
+    reasons[around["near_duplicate_pairs"].ravel(), 2] = True
     reasons[:, 3] = ~judged
     if evidence.authors is not None:
         reasons[judged, 4] = (evidence.authors.shift > 0) & flags.flagged
@@ -154,11 +153,7 @@ def find_label_issues(
         wrong_probability=_spread(flags.wrong_probability, judged),
         probability=probability,
         reasons=reasons,
-        neighbour_disagreement=differ,
-        neighbours=near,
-        near_duplicate_pairs=pairs,
-        map_position=position,
-        map_method=method,
+        **around,
         log_loss_saved=flags.gain,
         informative=flags.informative,
         scattered=flags.scattered,
@@ -240,9 +235,11 @@ def _neighbours(data: Rows, near: np.ndarray | None, judged: np.ndarray) -> np.n
     return nearest_rows(np.nan_to_num(data.rows.numbers), SHOWN)
 
 
-def _favourite(votes: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """The class that most neighbours carry, the row's own left out, (n,)."""
-    others = votes.copy()
+def _favourite(near: np.ndarray, codes: np.ndarray, m: int) -> np.ndarray:
+    """The class that most neighbours carry, the row's own left out, (n,); any other one without neighbours."""
+    if not near.shape[1]:
+        return (codes + 1) % m
+    others = label_votes(near, codes, m)
     others[np.arange(len(codes)), codes] = -1
     return others.argmax(axis=1)
 
@@ -254,17 +251,23 @@ def _spread(values: np.ndarray, judged: np.ndarray) -> np.ndarray:
     return out
 
 
+def surroundings(X: Any, labels: np.ndarray, near: np.ndarray, rng: np.random.Generator) -> dict[str, Any]:
+    """What is shown around each row, by the names of `LabelIssues`: neighbours, equal rows with other labels, a map."""
+    n, k = near.shape
+    position, method = place_on_map(X, n, rng)
+    return {
+        "neighbours": near,
+        "neighbour_disagreement": (labels[near] != labels[:, None]).sum(axis=1) / max(k, 1),
+        "near_duplicate_pairs": np.empty((0, 2), int) if X is None else find_near_duplicates(X, labels, near),
+        "map_position": position,
+        "map_method": method,
+    }
+
+
 def find_near_duplicates(X: np.ndarray, labels: np.ndarray, neighbours: np.ndarray) -> np.ndarray:
     """Pairs of near-duplicate rows with different labels, nearest first, (pairs, 2).
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Rows.
-    labels : int ndarray of shape (n,)
-        Class numbers.
-    neighbours : int ndarray of shape (n, k)
-        Row numbers of the nearest rows, nearest first.
+    `labels` are class numbers (n,), `neighbours` the numbers of the nearest rows (n, k), nearest first.
 
     Examples
     --------
@@ -324,9 +327,3 @@ def place_on_map(X: Any, n: int, rng: np.random.Generator) -> tuple[np.ndarray, 
         share = 100 * made.explained_variance_ratio_.sum()
         return position, f"two principal components ({share:.0f} % of the variance)"
     return np.asarray(UMAP(random_state=seed).fit_transform(X)), "UMAP"
-
-
-def _seed(random_state: Any) -> int:
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31))
-    return int(check_random_state(random_state).randint(2**31 - 1))

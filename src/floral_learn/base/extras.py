@@ -29,7 +29,8 @@ def bench_install_line(peers: bool = False) -> str:
     >>> bench_install_line()
     'pip install ./bench in a clone of floral-learn'
     """
-    return f"pip install {chr(39) + './bench[peers]' + chr(39) if peers else './bench'} in a clone of floral-learn"
+    folder = "'./bench[peers]'" if peers else "./bench"
+    return f"pip install {folder} in a clone of floral-learn"
 
 
 def drawing_axis(ax: Any = None, figsize: tuple[float, float] | None = None) -> Any:

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from floral_learn.tables import TableError
-
-from .failures import one_line
-from .options import KINDS, OPTIONS, check_same_kind, with_table_options
-from .say import say
+from .options import KINDS, OPTIONS, check_out_file, check_out_folder, check_same_kind, check_target, with_table_options
+from .terminal import one_line, progress_bar, say
 
 
 class _AuditGroup(TyperGroup):
@@ -70,19 +65,22 @@ def audit(
     """
     started = time.perf_counter()
     from floral_learn.audit import find_label_issues
-    from floral_learn.files.file_sets import write_set
+    from floral_learn.files.atomic_files import write_set
     from floral_learn.tables.cells import frame_bytes
     from floral_learn.tables.source import table_suffix
 
-    from .to_label_studio import check_target, task_files
-
     check_target(to)
-    _check_folder(out, source)
+    cleaned = out / f"cleaned{table_suffix(source)}"
+    check_out_folder(out, source, cleaned.name)
     table = columns.read(source)
     say(f"{source.name}: {len(table):,} rows, {len(table.classes)} classes")
-    with _progress_bar() as progress:
+    with progress_bar("audit") as update:
         result = find_label_issues(
-            table, text_encoder=columns.text_encoder, decisions=decisions, random_state=seed, progress=progress
+            table,
+            text_encoder=columns.text_encoder,
+            decisions=decisions,
+            random_state=seed,
+            progress=lambda stage, share: update(share, 1.0, stage),
         )
     for note in result.notes:
         if note not in result.class_notes:  # these come with the summary
@@ -95,15 +93,17 @@ def audit(
         files[out / "near_duplicates.csv"] = frame_bytes(result.near_duplicates())
     if columns.group:
         files[out / "groups.csv"] = frame_bytes(result.group_ranking().round(4))
-    cleaned = out / f"cleaned{table_suffix(source)}"
     refusal = result.why_not_cleaned() if write_cleaned else None
     if write_cleaned and refusal is None:
         new = result.cleaned_labels()
         changed = (new != table.labels).nonzero()[0]
         files[cleaned] = table.relabelled(changed, new[changed])
     if to is not None:
+        from floral_learn.tables.label_studio import tasks_of_table
+
         doubtful = issues.loc[issues["flagged"]]
-        files |= task_files(table, doubtful["row"], doubtful["suggested"], doubtful["score"], out)
+        tasks = tasks_of_table(table, doubtful["row"], doubtful["suggested"], doubtful["score"])
+        files |= {out / name: content for name, content in tasks.items()}
     others = ("near_duplicates.csv", "groups.csv", "tasks.json", "label-config.xml")
     write_set(files, "floral audit", gone=(cleaned, *(out / name for name in others)))
     for line in result.summary():
@@ -130,10 +130,7 @@ def apply(
     from floral_learn.files.atomic_files import write_all
 
     check_same_kind(out, source)
-    if not out.parent.is_dir():
-        raise TableError(f"the folder of --out {out} does not exist")
-    if out.exists() and source.exists() and out.samefile(source):
-        raise TableError(f"--out {out} is the data file itself; it is never changed")
+    check_out_file(out, source)
     table = columns.read(source)
     labels: Any = table.labels
     found = read_decisions(decisions, labels, rows=table.rows)
@@ -143,31 +140,3 @@ def apply(
     write_all({out: table.relabelled([d.position for d in wrong], new)})
     unsure = f" and {told['unsure']:,} unsure ones" if told["unsure"] else ""
     say(f"replaced {len(wrong):,} labels, left {told['right']:,} that were confirmed{unsure}; wrote {out}")
-
-
-def _check_folder(out: Path, source: Path) -> None:
-    if out.exists() and not out.is_dir():
-        raise TableError(f"--out {out} is a file; name a folder for the report")
-    if not out.exists() and not out.parent.is_dir():
-        raise TableError(f"the folder {out.parent} of --out does not exist")
-    from floral_learn.tables.source import table_suffix
-
-    cleaned = out / f"cleaned{table_suffix(source)}"
-    if source.exists() and cleaned.exists() and cleaned.samefile(source):
-        raise TableError(f"{source} would be overwritten by the cleaned copy; use another --out")
-
-
-@contextmanager
-def _progress_bar() -> Iterator[Callable[[str, float], None] | None]:
-    """Yield a progress callback that draws a bar with the time left on stderr (terminals only)."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield None
-        return
-    columns = TextColumn("{task.description:12}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("audit", total=1.0)
-        yield lambda stage, share: bar.update(task, completed=share, description=stage)

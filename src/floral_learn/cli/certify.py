@@ -11,9 +11,8 @@ import typer
 from floral_learn.tables import TableError
 
 from .evidence import certificate_facts
-from .failures import one_line
 from .options import KINDS, check_out_folder, with_table_options
-from .say import say
+from .terminal import one_line, say
 
 NAMED = 20  # labels that certificates.csv names for each row
 
@@ -47,7 +46,7 @@ def certify(
 
     from floral_learn import CertifiedKernelClassifier
     from floral_learn.certify.page import headline, render
-    from floral_learn.files.file_sets import write_set
+    from floral_learn.files.atomic_files import write_set
     from floral_learn.tables.cells import frame_bytes
 
     table = columns.read(source).check_classes(least=2)

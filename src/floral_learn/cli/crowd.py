@@ -11,9 +11,8 @@ import typer
 
 from floral_learn.tables import TableError
 
-from .failures import one_line
-from .options import KINDS, with_table_options
-from .say import say
+from .options import KINDS, check_out_folder, with_table_options
+from .terminal import one_line, say
 
 
 def register(app: typer.Typer) -> None:
@@ -43,13 +42,10 @@ def crowd(
     evidence, with a range), next.csv (what to ask whom next) and page.html. VOTES itself is never changed.
     """
     started = time.perf_counter()
-    if out.exists() and not out.is_dir():
-        raise TableError(f"--out {out} is a file; name a folder for the results")
-    if not out.exists() and not out.parent.is_dir():
-        raise TableError(f"the folder {out.parent} of --out does not exist")
+    check_out_folder(out)
     from floral_learn.crowd import aggregate_votes, next_tasks
     from floral_learn.crowd.page import render
-    from floral_learn.files.file_sets import write_set
+    from floral_learn.files.atomic_files import write_set
     from floral_learn.tables.cells import frame_bytes
     from floral_learn.tables.source import table_suffix
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .say import say
+from .terminal import one_line, say
 
 LEVEL = 0.2  # share of the training labels that the attack flips
 ANSWERS = (10, 50)
@@ -24,8 +24,6 @@ DATA = ("moon", "breast cancer", "digits")
 def register(app: Any) -> None:
     """Add the command to the `floral` app."""
     import typer
-
-    from .failures import one_line
 
     @app.command()
     @one_line("floral demo")

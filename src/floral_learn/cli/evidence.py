@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import json
 from html import escape
 from pathlib import Path
@@ -11,11 +10,11 @@ from typing import Any
 
 import typer
 
+from floral_learn.files.atomic_files import sha256, write_atomically
 from floral_learn.tables import TableError
 
-from .failures import one_line
 from .options import check_out_file
-from .say import say
+from .terminal import one_line, say
 
 Section = tuple[str, list[tuple[str, str]]]
 
@@ -39,7 +38,7 @@ def certificate_facts(source: Path, found: Any, flips: list[str]) -> bytes:
     """What `floral certify` leaves for this command: its data by digest, and the share that survives."""
     from floral_learn.certify.page import survival
 
-    digest = hashlib.sha256(source.read_bytes()).hexdigest() if source.is_file() else ""
+    digest = sha256(source) if source.is_file() else ""
     facts = {
         "data": {"file": source.name, "SHA-256": digest},
         "labels": int(found.n_labels),
@@ -82,8 +81,6 @@ def evidence(
         for name, value in lines:
             say(f"  {name}: {value}" if name else f"  {value}")
     if out is not None:
-        from floral_learn.files.atomic_files import write_atomically
-
         write_atomically(out, page(source.name, sections) if out.suffix.lower() == ".html" else card(model, sections))
         say(f"wrote {out}")
 
@@ -151,7 +148,7 @@ def describe(path: Path, model: Any, facts: dict[str, Any]) -> list[Section]:
     """Everything that is known, in sections of (name, value), and a last one of what is not."""
     from floral_learn import __version__
 
-    file = [("file", path.name), ("SHA-256", hashlib.sha256(path.read_bytes()).hexdigest())]
+    file = [("file", path.name), ("SHA-256", sha256(path))]
     file += [(name, str(facts[name])) for name in ("written", "versions", "command") if name in facts]
     sections: list[Section] = [("File", [*file, ("read by", f"floral-learn {__version__}")])]
     if model is not None:

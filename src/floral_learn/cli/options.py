@@ -25,6 +25,7 @@ SOURCES = (
     "worker",
     "worker_id",
 )
+TARGETS = ("label-studio",)  # of --to
 KINDS = ".csv, .tsv, .jsonl, .json of Label Studio (also .gz), .parquet, .xlsx"
 
 
@@ -143,12 +144,21 @@ def check_out_file(out: Path, *inputs: Path) -> None:
         raise TableError(f"--out {out} is an input; inputs are never overwritten")
 
 
-def check_out_folder(out: Path) -> None:
-    """Refuse an output folder that is a file, or that lies in no folder."""
+def check_target(to: str | None) -> None:
+    """Refuse a tool that we cannot write tasks for."""
+    if to is not None and to not in TARGETS:
+        raise TableError(f"--to {to!r} is unknown; choose {TARGETS[0]}")
+
+
+def check_out_folder(out: Path, source: Path | None = None, *names: str) -> None:
+    """Refuse an output folder that is a file, that lies in no folder, or in which one of `names` is the input."""
     if out.exists() and not out.is_dir():
         raise TableError(f"--out {out} is a file; name a folder for the results")
     if not out.exists() and not out.parent.is_dir():
         raise TableError(f"the folder {out.parent} of --out does not exist")
+    for name in names:
+        if source is not None and source.exists() and (out / name).exists() and (out / name).samefile(source):
+            raise TableError(f"{source} would be overwritten by {name}; use another --out")
 
 
 def parse_budget(text: str, option: str = "--budget", n_rows: int | None = None) -> float | int:

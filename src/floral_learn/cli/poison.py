@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -14,9 +12,8 @@ import typer
 
 from floral_learn.tables import TableError
 
-from .failures import one_line
 from .options import KINDS, check_out_file, check_same_kind, parse_budget, with_table_options
-from .say import say
+from .terminal import one_line, progress_bar, say
 
 # The names of floral_learn.attacks.ATTACKS, which takes a second to import; a test compares them.
 NAMES = (
@@ -37,20 +34,7 @@ NAMES = (
 # Those of floral_learn.attacks.vote_attacks.VOTE_ATTACKS, on votes.
 ON_VOTES = ("spam", "pair", "far", "sleeper", "collusion", "targeted")
 SURROGATES = ("svc", "logistic", "forest", "mlp", "knn")
-_SHARED = (
-    "budget",
-    "mask",
-    "class_limits",
-    "flip_distribution",
-    "random_state",
-    "progress",
-    "surrogate",
-    "X_val",
-    "y_val",
-    "victim",
-    "starts",
-    "target",
-)
+_NO_TEXT = {"surrogate", "X_val", "y_val", "victim", "starts", "target"}  # parameters that --param cannot give
 
 
 def register(app: typer.Typer) -> None:
@@ -94,7 +78,7 @@ def poison(
         return
     attack = "farthest" if attack is None else attack
     from floral_learn.attacks import ATTACKS
-    from floral_learn.files.file_sets import write_set
+    from floral_learn.files.atomic_files import write_set
 
     check_same_kind(out, source)
     check_out_file(out, source)
@@ -134,11 +118,12 @@ def poison(
 
 def attack_settings(attack: str, params: list[str]) -> dict[str, Any]:
     """Return the attack's own parameters from NAME=VALUE texts."""
-    from floral_learn.attacks import ATTACKS
+    from floral_learn.attacks import ATTACKS, LabelAttack
 
     if attack not in ATTACKS:
         raise TableError(f"--attack {attack!r} is unknown; choose one of {', '.join(ATTACKS)}")
-    allowed = [field.name for field in fields(ATTACKS[attack]) if field.name not in _SHARED]
+    others = _NO_TEXT | {field.name for field in fields(LabelAttack)}  # these have options of their own
+    allowed = [field.name for field in fields(ATTACKS[attack]) if field.name not in others]
     settings = parse_params(params)
     if strange := [name for name in settings if name not in allowed]:
         raise TableError(
@@ -221,19 +206,6 @@ def flip_list(rows: Any, labels: Any, result: Any) -> bytes:
     return csv_bytes(["row", "old_label", "new_label", "score"], flipped)
 
 
-@contextmanager
-def progress_bar(attack: str) -> Iterator[Callable[[int, int], None]]:
-    """Yield a progress callback; a bar with the time left appears on stderr once it is called (terminals only)."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(attack, total=None, visible=False)
-        yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)
-
-
 def poison_vote_file(
     source: Path,
     out: Path,
@@ -250,7 +222,7 @@ def poison_vote_file(
     import numpy as np
 
     from floral_learn.attacks.votes import poison_votes
-    from floral_learn.files.file_sets import write_set
+    from floral_learn.files.atomic_files import write_set
 
     from .crowd import read_features, read_gold_file, vote_frame
 

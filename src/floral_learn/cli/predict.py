@@ -9,9 +9,8 @@ import typer
 
 from floral_learn.tables import TableError
 
-from .failures import one_line
 from .options import KINDS, check_out_file, with_table_options
-from .say import say
+from .terminal import one_line, say
 
 
 def register(app: typer.Typer) -> None:

@@ -15,9 +15,12 @@ import typer
 
 from floral_learn.base.extras import install_line
 
-from .failures import STOPPED, one_line
-from .options import KINDS, OPTIONS, with_table_options
-from .say import say
+from .options import KINDS, OPTIONS, check_out_folder, check_target, with_table_options
+from .terminal import STOPPED, one_line, say
+
+FIRST = (
+    100  # tasks for another tool in the order of what their answer would settle; then by how probably they are wrong
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -44,19 +47,18 @@ def review(
     Answers are stored in OUT as they are given; the same command continues where you stopped. OUT gets the cleaned
     table, decisions.csv, changes.csv, model.skops and report.html when you press Finish on it. DATA never changes.
     """
-    from .to_label_studio import check_target, review_tasks
-
     check_target(to)
     if to is not None:
-        review_tasks(source, out, columns, seed)
+        write_tasks(source, out, columns, seed)
         return
-    from floral_learn.review.page.outputs import check_folder
+    from floral_learn.review.page.outputs import file_names
     from floral_learn.review.page.server import ReviewServer, bind
     from floral_learn.review.page.session import ReviewSession
+    from floral_learn.tables.source import table_suffix
 
     if not finish and (missing := [name for name in ("starlette", "uvicorn") if find_spec(name) is None]):
         raise ImportError(f"the review page needs {' and '.join(missing)}: {install_line('cli')}")
-    check_folder(out, source)
+    check_out_folder(out, source, *file_names(table_suffix(source)))
     name = reviewer_name(reviewer)
     listening = None if finish else bind(host, port)
     say(f"reading {source}")
@@ -91,6 +93,36 @@ def review(
         raise typer.Exit(STOPPED)
     finally:
         session.close()
+
+
+def write_tasks(source: Path, out: Path, columns: Any, seed: int | None) -> None:
+    """``--to label-studio``: the rows as tasks with predictions, those first whose answers would settle most."""
+    import numpy as np
+
+    from floral_learn import LabelReview
+    from floral_learn.files.atomic_files import write_set
+    from floral_learn.tables.label_studio import tasks_of_table
+
+    check_out_folder(out)
+    table = columns.read(source).check_classes()
+    encoder = columns.encoder()
+    say(f"{len(table):,} rows, {len(table.classes)} classes")
+    X = encoder.fit_transform(table.features)
+    for note in [*table.notes, *encoder.notes_]:
+        say(f"  {note}")
+    review = LabelReview(X, table.labels, trusted=table.trusted, groups=table.groups, random_state=seed)
+    wrong = review.wrong_probability
+    free = np.ones(len(table), bool) if table.trusted is None else ~table.trusted
+    first = review.ask(min(FIRST, int(free.sum())))
+    free[first] = False
+    rest = np.flatnonzero(free)
+    order = np.concatenate([first, rest[np.argsort(-wrong[rest], kind="stable")]]).astype(int)
+    probability = review.label_probability[order]
+    suggested = review.classes[probability.argmax(axis=1)]
+    tasks = tasks_of_table(table, table.rows[order], suggested, probability.max(axis=1))
+    files = {out / name: content for name, content in tasks.items()}
+    write_set(files, "floral review --to label-studio")
+    say(f"wrote {', '.join(map(str, files))}: {len(order):,} tasks, the first {len(first)} to be asked first")
 
 
 def _say_where(address: str, host: str, answered: int, out: Path) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +10,8 @@ import typer
 
 from floral_learn.tables import TableError
 
-from .failures import one_line
 from .options import KINDS, OPTIONS, check_out_file, parse_budget, with_table_options
-from .say import say
+from .terminal import one_line, say, step
 
 HELD_OUT, MOST_HELD_OUT, MOST_CHECK_ROWS = 0.2, 2_000, 4_000
 
@@ -84,15 +81,15 @@ def train(
 def training_facts(source: Path, n: int, table: Any, checked: str) -> dict[str, Any]:
     """What `floral evidence` tells of a model: its data by digest, and what was known of the labels."""
     import datetime
-    import hashlib
 
     import sklearn
 
     from floral_learn import __version__
+    from floral_learn.files.atomic_files import sha256
 
     data: dict[str, Any] = {"file": source.name, "rows": n}
     if source.is_file():
-        data["SHA-256"] = hashlib.sha256(source.read_bytes()).hexdigest()
+        data["SHA-256"] = sha256(source)
     if table is not None and table.trusted is not None:
         data["labels marked as known to be right"] = int(table.trusted.sum())
     if table is not None and table.groups is not None:
@@ -122,14 +119,7 @@ def make_classifier(method: str, penalty: float | None, gamma: str, budget: floa
     if budget is not None and "budget" not in known:
         raise TableError(f"--budget is for floral; {method} has no attacker inside")
     wanted: dict[str, Any] = {"gamma": width, "random_state": seed}
-    if penalty is not None:
-        wanted["C"] = penalty
-    elif method == "floral":
-        wanted["C"] = 1.0
-    if budget is not None:
-        wanted["budget"] = budget
-    elif method == "floral":
-        wanted["budget"] = 0.05
+    wanted |= {name: value for name, value in (("C", penalty), ("budget", budget)) if value is not None}
     parts = {name.rpartition("__")[2] for name in known}
     return set_parts(classifier, **{name: value for name, value in wanted.items() if name in parts})
 
@@ -236,19 +226,3 @@ def classes_in_words(labels: Any) -> str:
     classes, counts = np.unique(labels, return_counts=True)
     shown = ", ".join(f"{c} ({n:,})" for c, n in zip(classes.tolist()[:12], counts, strict=False))
     return f"{len(classes)} classes: {shown}" + (", ..." if len(classes) > 12 else "")
-
-
-@contextmanager
-def step(what: str) -> Iterator[None]:
-    """Show what is being done: a line with the running time on a terminal, a plain line elsewhere."""
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        say(f"  {what} ...")
-        yield
-        return
-    with Progress(SpinnerColumn(), TextColumn(what), TimeElapsedColumn(), console=console, transient=True) as bar:
-        bar.add_task(what, total=None)
-        yield

@@ -1,11 +1,12 @@
 """Find a data file: ``data_home`` -> ``$FLORAL_DATA`` -> the user's cache -> a public download."""
 
-import hashlib
 import os
 import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+
+from floral_learn.files.atomic_files import sha256
 
 
 class DataNotFoundError(FileNotFoundError):
@@ -45,12 +46,6 @@ def search_path(data_home: str | os.PathLike[str] | None = None) -> list[Path]:
     if os.environ.get("FLORAL_DATA"):
         folders.append(Path(os.environ["FLORAL_DATA"]))
     return [*folders, user_cache()]
-
-
-def sha256(path: str | os.PathLike[str]) -> str:
-    """Return the SHA-256 of a file, read in blocks."""
-    with open(path, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def find_file(

@@ -2,7 +2,7 @@
 
 import os
 from importlib.resources import files
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from sklearn.datasets import make_moons
@@ -14,21 +14,10 @@ from .files import find_file
 REFERENCE_FILE = "moon_reference_seed42.npz"
 REFERENCE_SHA256 = "834ded8bd08850f804a90e47966d55fca3863914ad1b026ac4d35c3dae9a7d8b"
 REFERENCE_SEED = 1
-REFERENCE_LABELS = (
-    "farthest-5", "farthest-10", "farthest-15", "farthest-20", "farthest-25", "lfa-5", "lfa-10", "lfa-25",
-)  # fmt: skip
-
 Labels = Literal[
-    "clean",
-    "farthest-5",
-    "farthest-10",
-    "farthest-15",
-    "farthest-20",
-    "farthest-25",
-    "lfa-5",
-    "lfa-10",
-    "lfa-25",
-]
+    "clean", "farthest-5", "farthest-10", "farthest-15", "farthest-20", "farthest-25", "lfa-5", "lfa-10", "lfa-25"
+]  # fmt: skip
+REFERENCE_LABELS: tuple[str, ...] = get_args(Labels)[1:]
 
 
 def load_moon(

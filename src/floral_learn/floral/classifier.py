@@ -38,12 +38,11 @@ from floral_learn.floral.inputs import (
     read_query,
     read_training,
 )
-from floral_learn.floral.label_reasons import margins, predicted, reason_texts
 from floral_learn.floral.settings import Engine, Settings
+from floral_learn.game.arrays import threads_for_rows
 from floral_learn.game.kernels import KERNELS
-from floral_learn.game.model import FittedModel, TrainingRecord
+from floral_learn.game.model import FittedModel, TrainingRecord, margins, predicted, reason_texts
 from floral_learn.game.state import GameState
-from floral_learn.game.threads import threads_for_rows
 
 if TYPE_CHECKING:
     import pandas as pd

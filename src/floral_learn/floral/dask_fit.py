@@ -23,13 +23,12 @@ from floral_learn.base.validation import generator
 from floral_learn.floral.dask_rows import ClusterRows
 from floral_learn.floral.fitting import RunningFit, fitted_attributes, make_problem, warn_if_unsettled
 from floral_learn.floral.inputs import TrainingInput, is_dask
-from floral_learn.floral.label_reasons import predicted
 from floral_learn.floral.settings import Settings
 from floral_learn.game.arrays import NUMPY
 from floral_learn.game.attackers import Flips, NoAttack, View
 from floral_learn.game.dual import KKTSums, optimality_of
 from floral_learn.game.game import Callback, Game, play, result_of
-from floral_learn.game.model import FittedModel
+from floral_learn.game.model import FittedModel, predicted
 from floral_learn.game.projections import Root, find_root
 from floral_learn.game.state import GameState, History, Marks
 

@@ -15,22 +15,19 @@ from sklearn.utils.validation import _check_sample_weight
 
 from floral_learn.base.estimator import LARGEST, LARGEST_SINGLE, check_scale
 from floral_learn.base.validation import check_decay, check_trusted
-from floral_learn.floral.budgets import Budget, resolve_budget
 from floral_learn.floral.inputs import TrainingInput, as_host, check_callable, check_precomputed
-from floral_learn.floral.label_reasons import without_own
-from floral_learn.floral.settings import Settings
+from floral_learn.floral.settings import Budget, Settings, resolve_budget
 from floral_learn.game.accelerated import minimise
-from floral_learn.game.arrays import Array
+from floral_learn.game.arrays import Array, threads_for_product
 from floral_learn.game.attackers import NoAttack
 from floral_learn.game.choose_gram import DENSE_ROWS, choose_gram, parse_bytes, resolve_dtype
 from floral_learn.game.game import Callback, Game, result_of, solve, step_schedule
 from floral_learn.game.gram import DenseGram, Gram
 from floral_learn.game.kernels import Kernel, resolve_gamma
-from floral_learn.game.model import FittedModel, TrainingRecord, class_scores
+from floral_learn.game.model import FittedModel, TrainingRecord, class_scores, without_own
 from floral_learn.game.pairs import PairedGram, Pairs
 from floral_learn.game.row_blocks import RowBlocks, gamma_of
 from floral_learn.game.state import GameResult, GameState
-from floral_learn.game.threads import threads_for_product
 
 Rows = np.ndarray | slice
 FLIPS_SHARE = 20  # the flips of all rounds are kept if they take at most 1 / FLIPS_SHARE of max_memory

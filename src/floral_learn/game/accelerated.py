@@ -21,22 +21,8 @@ def minimise(
 ) -> GameResult:
     """The SVM for the given labels of `game`, to a KKT residual of `tol` or for `game.rounds` rounds at most.
 
-    Parameters
-    ----------
-    game : Game
-        Its attacker and later steps are not looked at.
-    tol : float, default=1e-3
-        Largest KKT residual of any column, as libsvm measures it.
-    state : GameState, optional
-        Where to go on from; a state saved by a callback continues with the same bits.
-    callback : callable, optional
-        Called with the state after each round; a true answer ends the game there.
-
-    Returns
-    -------
-    GameResult
-        ``result.state.settled`` says whether `tol` was reached. There is nothing to average: the averaged model is the
-        last one.
+    Called as `game.game.solve` is; the attacker and later steps are not looked at. ``result.state.settled`` says
+    whether every column reached `tol`. There is nothing to average: the averaged model is the last one.
 
     Examples
     --------

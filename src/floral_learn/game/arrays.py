@@ -1,4 +1,4 @@
-"""One small set of array operations, on numpy or torch, that the rest of the core is written in.
+"""One small set of array operations, on numpy or torch, that the rest of the core is written in, and its BLAS threads.
 
 Arrays of the core have shape (n, columns) and lie column by column in memory: a game is a column, its
 sums run over contiguous numbers, and a product with the Gram matrix takes all columns at once.
@@ -11,15 +11,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from functools import cache, partial
+from threading import Lock
 from typing import Any
 
 import numpy as np
 from scipy.linalg import blas
+from threadpoolctl import ThreadpoolController
 
 Array = Any  # numpy.ndarray or torch.Tensor
 FEW_COLUMNS = 3  # up to so many, a product column by column is faster than all at once
 INT64_MAX = np.iinfo(np.int64).max
+# A product of a small factor takes a tenth of a millisecond; a second BLAS thread that has to wait for a core that
+# another process keeps busy takes eighty times that.
+FEW_ROWS = 20_000  # up to here set-up and rounds take seconds at most, and a second thread saves less than it can cost
+SMALL = 2e8  # multiplications of a product up to which a second thread is not worth its waiting
 
 
 class NumpyBackend:
@@ -274,3 +280,46 @@ def stream(seed: Array, counter: int | Array) -> Array:
 def drawn(stream: Array, mixed: Array) -> Array:
     """The other half of `draw`; `mixed` is ``mix(rows + 1)``, which stays the same from round to round."""
     return mix(stream ^ mixed) & INT64_MAX
+
+
+@cache
+def _controller() -> Any:
+    return ThreadpoolController().select(user_api="blas")
+
+
+class _OneThread:
+    """One BLAS thread while at least one game asks for it, then the caller's setting again.
+
+    The setting belongs to the whole process: games played in several Python threads share it, so that the first one in
+    sets it and the last one out restores it.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._players = Lock(), 0
+        self._limits: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._players += 1
+            if self._players == 1:
+                self._limits = _controller().limit(limits=1)
+                self._limits.__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._players -= 1
+            if self._players == 0 and self._limits is not None:
+                self._limits.__exit__(None, None, None)
+
+
+_ONE_THREAD = _OneThread()
+
+
+def threads_for_rows(n: int) -> AbstractContextManager[None]:
+    """One BLAS thread for a whole fit of up to `FEW_ROWS` rows; the caller's for more."""
+    return _ONE_THREAD if n <= FEW_ROWS else nullcontext()
+
+
+def threads_for_product(multiplications: float) -> AbstractContextManager[None]:
+    """One BLAS thread for rounds whose product with K takes up to `SMALL` multiplications; the caller's for more."""
+    return _ONE_THREAD if multiplications <= SMALL else nullcontext()

@@ -127,9 +127,9 @@ def judge_labels(
         raise ValueError("give model= or pred_probs=, not both")
     if model is not None and not (hasattr(model, "predict_proba") or hasattr(model, "decision_function")):
         raise ValueError(f"model={model!r} needs predict_proba or decision_function")
-    classes, codes = _read_labels(y)
+    classes, codes = read_labels(y)
     n, m = len(codes), len(classes)
-    rng = _generator(random_state)
+    rng = draws_of(random_state)
     tell = progress or (lambda stage, share: None)
     shares = None if pred_probs is None else checked_probabilities(pred_probs, n, classes)
     rows = _read_rows(X, n, optional=shares is not None)
@@ -155,7 +155,9 @@ def judge_labels(
     authors = None
     if groups is not None:
         before = np.exp(noise.truth(logs))  # of the true class, before anybody gave a label
-        authors = judge_authors(_read_groups(groups, n), codes if said is None else said, before, truth=truth)
+        authors = judge_authors(
+            np.array(read_names(groups, n, "groups")), codes if said is None else said, before, truth=truth
+        )
     return LabelEvidence(classes, codes, probability, np.log1p(-own) - np.log(own), noise, neighbours, authors)
 
 
@@ -183,8 +185,8 @@ def checked_probabilities(pred_probs: Any, n: int, classes: np.ndarray) -> np.nd
     return shares
 
 
-def _read_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the classes (M,) and the class numbers (n,) of labels of any kind that sorts, none missing."""
+def read_labels(y: Any, most: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return classes (M,), at most `most`, and the code (n,) of each label; of any kind that sorts, none missing."""
     labels = np.asarray(y)
     if labels.ndim != 1:
         raise ValueError(f"y has shape {labels.shape}; it must be one label per row")
@@ -194,10 +196,14 @@ def _read_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
         labels = np.array(labels.tolist())
     elif labels.dtype.kind == "f" and np.isnan(labels).any():
         raise ValueError("y has missing labels; drop those rows or label them first")
-    check_classification_targets(labels)
     classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(f"y has only one class ({classes.tolist()[0]!r}); at least 2 are needed")
+    if most is not None and len(classes) > most:
+        raise ValueError(
+            f"y has {len(classes)} different labels in {len(labels)} rows; at least 5 rows per class are needed"
+        )
+    check_classification_targets(labels)
     return classes, codes
 
 
@@ -213,14 +219,16 @@ def _read_rows(X: Any, n: int, *, optional: bool) -> InputRows | None:
     return rows
 
 
-def _read_groups(groups: Any, n: int) -> np.ndarray:
-    names = np.asarray(groups, dtype=object)
+def read_names(values: Any, n: int, option: str) -> list[str]:
+    """Return one name per row as text."""
+    names = np.asarray(values, dtype=object)
     if names.shape != (n,):
-        raise ValueError(f"groups= must hold one name per row ({n}); got shape {names.shape}")
-    return np.array(["(missing)" if g is None or g != g or g == "" else str(g) for g in names])
+        raise ValueError(f"{option}= must hold one name per row ({n}); got shape {names.shape}")
+    return ["(missing)" if name is None or name != name or name == "" else str(name) for name in names]
 
 
-def _generator(random_state: Any) -> np.random.Generator:
+def draws_of(random_state: Any) -> np.random.Generator:
+    """Return a Generator for anything that scikit-learn or numpy call a random state."""
     if isinstance(random_state, np.random.Generator):
         return random_state
     return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))

@@ -1,16 +1,25 @@
-"""Rows in the scale in which labels are judged: squared distances on demand, never n x n."""
+"""Rows in the scale in which labels are judged (squared distances on demand, never n x n), and their nearest others."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.neighbors import NearestNeighbors
 
 MOST_VALUES = 4_000_000  # kernel values held at a time; more are not faster
 _SMALL = 2_000_000  # numbers up to which float64 costs nothing worth saving
 _TAIL = 5.0  # standard deviations beyond which a value says no more than "far out"
+_BLOCK_ENTRIES = 4_000_000  # indices and distances held at once: 64 MB
+_TREES = 8  # columns from which a tree is slower than comparing all rows
+
+Block = tuple[slice, np.ndarray, np.ndarray]
+# What finds neighbours in place of scikit-learn, where somebody has a faster way for many rows, such as a GPU.
+SEARCH: ContextVar[Callable[[Any, int], Iterator[Block]] | None] = ContextVar("neighbour search", default=None)
 
 
 @dataclass(frozen=True)
@@ -91,3 +100,59 @@ def _as_rows(X: np.ndarray, at_a_time: int) -> Rows:
     squares = np.einsum("ij,ij->i", X, X).astype(np.float64)
     variance = float(squares.sum() / X.size - X.mean(dtype=np.float64) ** 2)
     return Rows(X, squares, 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0, at_a_time)
+
+
+def nearest_others(X: Any, k: int, *, among: np.ndarray | None = None) -> Iterator[Block]:
+    """Yield (rows, indices (b, k), distances (b, k)) over blocks of rows; a row is never its own neighbour.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n, d)
+        Rows.
+    k : int
+        Neighbours per row; at most one less than the rows that may be neighbours.
+    among : int ndarray, optional
+        The rows that may be neighbours; all by default. Indices are row numbers of `X` in either case.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.labels.rows import nearest_others
+    >>> [indices.tolist() for _, indices, _ in nearest_others(np.array([[0.0], [1.0], [1.5]]), 1)]
+    [[[1], [2], [1]]]
+    """
+    n = X.shape[0]
+    some = np.arange(n) if among is None else among
+    k = min(k, len(some) - 1)
+    if (search := SEARCH.get()) is not None and among is None:
+        yield from search(X, k)
+        return
+    algorithm = "auto" if X.shape[1] < _TREES else "brute"
+    search = NearestNeighbors(n_neighbors=k + 1, algorithm=algorithm).fit(X[some])
+    size = max(1, _BLOCK_ENTRIES // (k + 1))
+    for start in range(0, n, size):
+        rows = slice(start, min(start + size, n))
+        distances, found = search.kneighbors(X[rows])
+        indices = some[found]
+        other = indices != np.arange(rows.start, rows.stop)[:, None]
+        # A row that may not be a neighbour, or is lost among its duplicates, drops the farthest instead of itself.
+        other[other.all(axis=1), -1] = False
+        shape = (rows.stop - rows.start, k)
+        yield rows, indices[other].reshape(shape), distances[other].reshape(shape)
+
+
+def nearest_rows(X: Any, k: int, *, among: np.ndarray | None = None) -> np.ndarray:
+    """Return the row numbers of the k nearest other rows, nearest first, (n, k)."""
+    return np.concatenate([indices for _, indices, _ in nearest_others(X, k, among=among)])
+
+
+def label_votes(near: np.ndarray, codes: np.ndarray, n_classes: int) -> np.ndarray:
+    """Count the labels among the neighbours of each row, (n, n_classes)."""
+    votes = np.empty((len(near), n_classes))
+    size = max(1, _BLOCK_ENTRIES // max(1, near.shape[1]))
+    for start in range(0, len(near), size):
+        block = near[start : start + size]
+        place = codes[block] + n_classes * np.arange(len(block))[:, None]
+        counts = np.bincount(place.ravel(), minlength=len(block) * n_classes)
+        votes[start : start + size] = counts.reshape(len(block), n_classes)
+    return votes

@@ -15,6 +15,7 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
+from scipy.special import softmax
 from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
@@ -380,9 +381,7 @@ class TextClassifier(TextRows, CallbackSupportMixin, ClassifierMixin, Estimator)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Softmax of the logits, (n_samples, n_classes)."""
-        logits = self._forward(X)[0].astype(np.float64)
-        share = np.exp(logits - logits.max(axis=1, keepdims=True))
-        return share / share.sum(axis=1, keepdims=True)
+        return softmax(self._forward(X)[0].astype(np.float64), axis=1)
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each text."""

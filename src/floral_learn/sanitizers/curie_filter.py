@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from floral_learn.base.estimator import Estimator
-from floral_learn.labels.neighbours import nearest_others
+from floral_learn.labels.rows import nearest_others
 from floral_learn.sanitizers.inputs import keep_rows, sanitizer_input, spare_one_of_each_class
 
 _WIDE = 50  # features above which "auto" compresses by PCA

@@ -11,22 +11,12 @@ from floral_learn.tables.frames import is_frame
 from floral_learn.tables.rows import read_rows, take_rows
 
 
-def sanitizer_input(
-    sanitizer: Any, X: Any, y: Any, *, accept_sparse: str | bool = False, allow_nan: bool = False
-) -> tuple[Any, NDArray[Any], NDArray[np.intp]]:
+def sanitizer_input(sanitizer: Any, X: Any, y: Any) -> tuple[Any, NDArray[Any], NDArray[np.intp]]:
     """Checked parameters and data: X (n, d) floats (a frame's columns encoded), classes (M,), codes (n,)."""
     sanitizer._validate_params()
     if is_frame(X):
         X = read_rows(X, min_rows=2).numbers
-    X, y = check_X_y(
-        X,
-        y,
-        dtype=np.float64,
-        ensure_min_samples=2,
-        accept_sparse=accept_sparse,
-        ensure_all_finite="allow-nan" if allow_nan else True,
-        estimator=sanitizer,
-    )
+    X, y = check_X_y(X, y, dtype=np.float64, ensure_min_samples=2, estimator=sanitizer)
     classes, codes = encode_labels(y, type(sanitizer).__name__)
     return X, classes, codes
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
-from scipy.stats import gaussian_kde
+from scipy.stats import entropy, gaussian_kde
 from sklearn.metrics import euclidean_distances
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -185,8 +185,7 @@ def divergence(benign: NDArray[np.float64], flipped: NDArray[np.float64]) -> flo
     if not _enough(benign, flipped):
         return 0.0
     _, p, q = _densities(benign, flipped)
-    p, q = np.maximum(p, 1e-12), np.maximum(q, 1e-12)
-    return float(np.sum(p / p.sum() * np.log((p / p.sum()) / (q / q.sum()))))
+    return float(entropy(np.maximum(p, 1e-12), np.maximum(q, 1e-12)))
 
 
 def _enough(benign: NDArray[np.float64], flipped: NDArray[np.float64]) -> bool:

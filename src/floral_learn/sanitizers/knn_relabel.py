@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.utils._param_validation import Interval
 
 from floral_learn.base.estimator import Estimator
-from floral_learn.labels.neighbours import nearest_others
+from floral_learn.labels.rows import nearest_others
 from floral_learn.sanitizers.inputs import sanitizer_input, spare_one_of_each_class
 
 

@@ -129,15 +129,7 @@ class SanitizedClassifier(ClassifierMixin, Estimator):
     def _training_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         """Rows for sanitiser and classifier, a frame as it is; codes into `classes_`; weights or None."""
         if not is_frame(X):
-            tags = get_tags(self).input_tags
-            return training_input(
-                self,
-                X,
-                y,
-                sample_weight,
-                accept_sparse="csr" if tags.sparse else False,
-                ensure_all_finite="allow-nan" if tags.allow_nan else True,
-            )
+            return training_input(self, X, y, sample_weight, **self._checks())
         refuse_several_labels(y)
         X, y = validate_data(self, X, y, skip_check_array=True)
         y = column_or_1d(y, warn=True)
@@ -145,6 +137,12 @@ class SanitizedClassifier(ClassifierMixin, Estimator):
         self.classes_, codes = encode_labels(y, type(self).__name__)
         weight = None if sample_weight is None else checked_weight(sample_weight, X, codes, self.classes_)
         return X, codes, weight
+
+    def _checks(self) -> dict[str, Any]:
+        """What arrays may be, as both parts take them."""
+        tags = get_tags(self).input_tags
+        finite = "allow-nan" if tags.allow_nan else True
+        return {"accept_sparse": "csr" if tags.sparse else False, "ensure_all_finite": finite}
 
     @staticmethod
     def _takes_weights(estimator: Any, source: str) -> None:
@@ -182,16 +180,10 @@ class SanitizedClassifier(ClassifierMixin, Estimator):
             if not _routing_enabled():
                 raise TypeError(f"{method}() got an unexpected keyword {next(iter(params))!r}.")
             routed = dict(getattr(process_routing(self, method, **params).estimator, method))
-        tags = get_tags(self).input_tags
         if is_frame(X):
             X = validate_data(self, X, reset=False, skip_check_array=True)
         else:
-            X = query_input(
-                self,
-                X,
-                accept_sparse="csr" if tags.sparse else False,
-                ensure_all_finite="allow-nan" if tags.allow_nan else True,
-            )
+            X = query_input(self, X, **self._checks())
         return getattr(self.estimator_, method)(X, **routed)
 
     def predict(self, X: Any, **params: Any) -> np.ndarray:

@@ -15,6 +15,8 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
+from floral_learn import __version__
+
 from . import TableError
 from .frames import typed_values
 from .source import Source, pairs, reason
@@ -167,6 +169,23 @@ def label_studio_tasks(
             task["meta"] = {"floral_row": str(ids[number])}
         tasks.append(task)
     return json_bytes(tasks)
+
+
+def tasks_of_table(table: Any, numbers: Any, suggested: Any, score: Any) -> dict[str, bytes]:
+    """tasks.json and label-config.xml for rows of a `Table` (their numbers in its file), in this order."""
+    at = np.searchsorted(table.rows, np.asarray(numbers, dtype=int))
+    if isinstance(table.source, LabelStudioSource):
+        rows = [table.source.tasks[row].data for row in table.rows[at]]
+        choice, item = table.source.choice, table.source.item
+    else:
+        rows = table.features.iloc[at].to_dict(orient="records")
+        choice, item = str(table.label), "item"
+    names = (table.rows if table.ids is None else table.ids)[at].tolist()
+    version = f"floral-learn {__version__}"
+    tasks = label_studio_tasks(rows, suggested, score, choice=choice, item=item, model_version=version, ids=names)
+    shown = dict.fromkeys(key for row in rows for key in row)
+    config = label_studio_config(shown, table.classes.tolist(), choice=choice, item=item)
+    return {"tasks.json": tasks, "label-config.xml": config}
 
 
 def label_studio_config(columns: Iterable[str], classes: Iterable[Any], *, choice: str, item: str) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,11 +61,9 @@ class InputRows:
 def read_rows(
     X: Any,
     *,
-    text: Sequence[str] = (),
     text_encoder: str = "tfidf",
     allow_nan: bool = False,
     min_rows: int = 1,
-    random_state: int = 0,
 ) -> InputRows:
     """Read X as numbers that can be compared, whatever it is made of, and keep it as it was given.
 
@@ -77,16 +74,12 @@ def read_rows(
     ----------
     X : array-like, sparse matrix or frame of shape (n, d)
         The rows.
-    text : sequence of str
-        Columns of prose; long texts are found by themselves.
     text_encoder : {"tfidf", "minilm", "auto"}
         How prose becomes numbers.
     allow_nan : bool, default=False
         Whether an array may hold NaN; a frame always may.
     min_rows : int, default=1
         Fewer are refused.
-    random_state : int, default=0
-        Draws the start of the components of texts.
 
     Returns
     -------
@@ -106,14 +99,12 @@ def read_rows(
     ['red', 'red']
     """
     frame = is_frame(X)
-    plain = _plain_values(X) if frame and not text else None
+    plain = _plain_values(X) if frame else None
     if frame and plain is None:
         if X.shape[0] < min_rows:
             raise ValueError(f"X has {X.shape[0]} rows; at least {min_rows} are needed")
-        encoder = TableEncoder(text=tuple(text), text_encoder=text_encoder, random_state=random_state)
+        encoder = TableEncoder(text_encoder=text_encoder)
         return InputRows(encoder.fit_transform(X), X, encoder)
-    if text and not frame:
-        raise ValueError(f"text={tuple(text)!r} names columns; X must be a pandas or polars DataFrame then")
     try:
         numbers = check_array(
             plain if frame else X,

@@ -10,7 +10,8 @@ from typing import Any
 
 import typer
 
-from floral_learn.cli.failures import FAILED, fail, one_line
+from floral_learn.cli.options import with_table_options
+from floral_learn.cli.terminal import FAILED, fail, one_line
 
 RUNS = Path("runs")
 
@@ -21,6 +22,7 @@ def register(app: typer.Typer) -> None:
     app.command(name="bench")(one_line("floral bench", stopped)(bench))
 
 
+@with_table_options("text", "row_id", "drop", "skip_blank", "sep", "encoding")
 def bench(
     names: list[str] = typer.Argument(None, metavar="SUITE", help="suites to run; --list shows them"),
     list_suites: bool = typer.Option(False, "--list", help="list the suites with the time each took last"),
@@ -29,12 +31,6 @@ def bench(
     attack: list[str] = typer.Option(
         ["farthest", "random"], "--attack", "-a", help="attack on --data (repeatable, or separated by commas)"
     ),
-    drop: list[str] = typer.Option([], help="column of --data to leave out (repeatable)"),
-    text: list[str] = typer.Option([], "--text", "-t", help="column of prose in --data (repeatable)"),
-    row_id: str | None = typer.Option(None, "--id", help="column of --data that names the rows; no feature"),
-    sep: str | None = typer.Option(None, help="separator of --data (default: found in the header)"),
-    encoding: str | None = typer.Option(None, help="encoding of --data (default: UTF-8, or its byte order mark)"),
-    skip_blank: bool = typer.Option(False, "--skip-blank", help="leave out rows of --data without a label"),
     quick: bool = typer.Option(False, "--quick", help="a small version that ends within a minute"),
     thorough: bool = typer.Option(False, "--thorough", help="on --data: five splits, more levels, every method"),
     reps: int | None = typer.Option(None, help="replications (default: 5; 3 on --data without --thorough)"),
@@ -50,6 +46,7 @@ def bench(
     out: Path = typer.Option(RUNS, "--out", "-o", help="folder of results; finished cells in it are not run again"),
     retry_errors: bool = typer.Option(False, "--retry-errors", help="run failed cells again"),
     device: str | None = typer.Option(None, help="torch device for games and networks, such as cuda"),
+    columns: Any = None,
 ) -> None:
     """Compare defenses under attack: experiments of the paper by name, or classifiers on your own table.
 
@@ -69,12 +66,9 @@ def bench(
     changes: dict[str, Any] = {"quick": quick, "reps": reps, "seed": seed, "reference": reference}
     changes |= {"methods": listed(methods), "levels": percentages(levels)}
     if data is not None:
-        reading: dict[str, Any] = {
-            "drop": (*drop, *([] if row_id is None else [row_id])),
-            "text": tuple(text),
-            "sep": sep,
-        }
-        reading |= {"encoding": encoding, "skip_blank_labels": skip_blank}
+        leave_out = columns.drop if columns.row_id is None else (*columns.drop, columns.row_id)
+        reading: dict[str, Any] = {"drop": leave_out, "text": columns.text, "sep": columns.sep}
+        reading |= {"encoding": columns.encoding, "skip_blank_labels": columns.skip_blank}
         work = [suite_of_file(data, label, listed(attack), reading, changes, thorough)]
     else:
         work = [by_name(name, changes) for name in dict.fromkeys(names)]  # all names are checked before any runs

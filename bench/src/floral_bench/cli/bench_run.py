@@ -27,8 +27,7 @@ from floral_bench.suites import SUITES
 
 from .bench import name_failures, noted
 from .bench_data import suite_for_file
-from .bench_progress import Progress, duration
-from .bench_show import WIDTH, print_costs, print_table
+from .bench_show import WIDTH, Progress, duration, print_costs, print_table
 
 
 def suite_of_file(

@@ -14,12 +14,12 @@ from floral_bench.cell_data import load, poisoned_labels
 from floral_bench.data_kinds import kind_of
 from floral_bench.families.contraction import run_stability
 from floral_bench.families.games import run_games
+from floral_bench.families.on_device import neighbours_on
 from floral_bench.families.single_fits import run_fits
 from floral_bench.plan import OWN_DATA, Job
 from floral_bench.spec import Cell, CellResult
 from floral_learn.base.extras import install_line
 from floral_learn.game.choose_gram import DENSE_ROWS
-from floral_learn.labels.neighbours import neighbours_on
 
 
 def run_job(job: Job, labels: dict[str, np.ndarray], device: str | None = None) -> list[CellResult]:

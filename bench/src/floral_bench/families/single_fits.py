@@ -8,6 +8,7 @@ the baselines. No clean label takes part in any other choice.
 from __future__ import annotations
 
 from functools import partial
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -15,18 +16,20 @@ from sklearn.svm import SVC
 
 from floral_bench.arena_methods import ESTIMATORS as ARENA_ESTIMATORS
 from floral_bench.families.sanitise import NOT_SETTINGS, sanitiser_parameters
-from floral_bench.families.shared_kernel import SharedKernel
 from floral_bench.metrics import binary_scores, label_scores, multiclass_hinge
 from floral_bench.spec import Cell, CellResult
 from floral_learn.baselines import DEFENSES
 from floral_learn.datasets import Dataset
 from floral_learn.floral.settings import Engine
+from floral_learn.game.arrays import backend_for
 from floral_learn.game.choose_gram import DENSE_ROWS
+from floral_learn.game.kernels import Kernel, resolve_gamma
 
 # methods whose estimator is DEFENSES[name] with C and gamma, trained by libsvm
 LIBSVM = ("svm-libsvm", "ln-svm-libsvm", "curie-libsvm", "ls-svm-libsvm", "k-lid-libsvm")
 SVCS = ("svc", "svc-default")
 FIXED_BUDGET = 0.02
+KEPT = 2  # kernel matrices: training rows with themselves, and test rows with these
 GRID_SIDE = 90  # points per side of a stored decision map
 
 
@@ -111,3 +114,39 @@ def decision_map(model: Any, dataset: Dataset) -> np.ndarray:
     else:
         values = np.where(model.predict(points) == dataset.classes[1], 1.0, -1.0)
     return np.clip(values, -5, 5).reshape(GRID_SIDE, GRID_SIDE).astype(np.float16)
+
+
+class SharedKernel:
+    """exp(-gamma |a - b|^2) between rows, once for all SVMs that libsvm fits on them; the last few matrices are kept.
+
+    libsvm computes entries of K as it needs them, many times over: on 10,000 images a fit takes it a minute, and a few
+    seconds where K is given. The model is the same to rounding.
+
+    `device` is where K is computed, in float64.
+    """
+
+    def __init__(self, X: np.ndarray, device: str | None = None) -> None:
+        self.X, self.backend = np.asarray(X, np.float64), backend_for(device)
+        self._known: dict[tuple[Any, ...], np.ndarray] = {}
+
+    def lend(self, model: Any) -> Any:
+        """`model` with its rbf kernel replaced by this one; others are returned as they are."""
+        svm = getattr(model, "estimator", model)
+        if svm.get_params().get("kernel") == "rbf":
+            svm.set_params(kernel=partial(self.between, gamma=resolve_gamma(svm.gamma, self.X)))
+        return model
+
+    def between(self, A: np.ndarray, B: np.ndarray, gamma: float) -> np.ndarray:
+        """K of all pairs of rows."""
+        A, B = np.ascontiguousarray(A, np.float64), np.ascontiguousarray(B, np.float64)
+        key = (*(blake2b(rows.data, digest_size=16).digest() + str(rows.shape).encode() for rows in (A, B)), gamma)
+        if key not in self._known:
+            while len(self._known) >= KEPT:
+                del self._known[next(iter(self._known))]
+            kernel = Kernel("rbf", gamma)
+            left, right = (kernel.prepare(rows, self.backend, "float64") for rows in (A, B))
+            self._known[key] = self.backend.numpy(kernel(left, right, self.backend))
+        return self._known[key]
+
+    def __deepcopy__(self, memo: Any) -> SharedKernel:
+        return self  # estimators are cloned inside others, and K must not be

@@ -15,16 +15,15 @@ import numpy as np
 
 from floral_bench.cell_data import gradient_labels as labels_by_gradient
 from floral_bench.families.games import run_games
+from floral_bench.families.on_device import neighbours_on
 from floral_bench.families.sanitise import assumed_noise
 from floral_bench.families.single_fits import run_fits
-from floral_bench.families.text_data import Draw, draw_of
-from floral_bench.families.text_encode import Encoded, encode
+from floral_bench.families.text_data import Draw, Encoded, draw_of, encode
 from floral_bench.metrics import binary_scores
 from floral_bench.spec import Attack, Cell, CellResult, Data
 from floral_learn.datasets import Dataset
 from floral_learn.floral.classifier import FloralClassifier
 from floral_learn.floral.settings import Engine
-from floral_learn.labels.neighbours import neighbours_on
 from floral_learn.neural.influence import dual_influence, overlap, top_rows
 
 TRANSFORMER = "minilm"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.files.file_sets import write_set
+from floral_learn.files.atomic_files import sha256, write_set
 from floral_learn.review.evidence import review_evidence
 from floral_learn.review.page import words
 from floral_learn.review.page.store import StoredAnswer
@@ -76,7 +75,7 @@ class Outputs:
         from floral_learn import FloralClassifier, __version__
         from floral_learn.files.persistence import model_bytes
 
-        classifier = review.train(FloralClassifier(C=1.0, budget=0.05, random_state=0))
+        classifier = review.train(FloralClassifier(random_state=0))
         model = Pipeline([("columns", self.encoder), ("classifier", classifier)])
         versions = f"floral-learn {__version__}"
         model.evidence_ = {"versions": versions, "data": self._data(), "review": review_evidence(review)}
@@ -86,24 +85,13 @@ class Outputs:
         """The table by name and digest, for `floral evidence`."""
         known = {"file": self.source.name, "rows": f"{len(self.table):,}"}
         if self.source.is_file():
-            known["SHA-256"] = hashlib.sha256(self.source.read_bytes()).hexdigest()
+            known["SHA-256"] = sha256(self.source)
         return known
 
 
 def file_names(suffix: str) -> list[str]:
     """Names of the files of the end."""
     return [f"cleaned{suffix}", "decisions.csv", "changes.csv", "model.skops", "report.html"]
-
-
-def check_folder(out: Path, source: Path) -> None:
-    """Refuse a folder that cannot be made, or in which the cleaned copy would replace the table."""
-    if out.exists() and not out.is_dir():
-        raise ValueError(f"--out {out} is a file; name a folder for the review")
-    if not out.exists() and not out.parent.is_dir():
-        raise ValueError(f"the folder {out.parent} of --out does not exist")
-    for name in file_names(table_suffix(source)):
-        if source.exists() and (out / name).exists() and (out / name).samefile(source):
-            raise ValueError(f"{source} would be overwritten by {name}; use another --out")
 
 
 def decisions(answers: Sequence[StoredAnswer], rows: Any) -> bytes:
@@ -142,24 +130,21 @@ def report(
     Nothing is judged again, so that every table that can be reviewed has a report, one of two rows too.
     """
     from floral_learn.audit.decisions import Decision
-    from floral_learn.audit.issues import find_near_duplicates, place_on_map
+    from floral_learn.audit.issues import surroundings
     from floral_learn.audit.page import render
     from floral_learn.audit.result import REASONS, SHOWN, LabelIssues
-    from floral_learn.labels.neighbours import nearest_rows
+    from floral_learn.labels.rows import nearest_rows
 
-    rng, X = np.random.default_rng(0), np.asarray(rows.X, dtype=float)
+    X = np.asarray(rows.X, dtype=float)
     belief, wrong, classes = review.label_probability, review.wrong_probability, review.classes
     given = np.searchsorted(classes, review.given)
-    near = nearest_rows(np.nan_to_num(X), SHOWN)
-    pairs = find_near_duplicates(X, given, near)
-    differ = (given[near] != given[:, None]).mean(axis=1)
+    around = surroundings(X, given, nearest_rows(np.nan_to_num(X), SHOWN), np.random.default_rng(0))
     holds = np.zeros((len(given), len(REASONS)), dtype=bool)
     holds[:, 0] = belief.argmax(axis=1) != given
-    holds[:, 1] = differ > 0.5
-    holds[pairs.ravel(), 2] = True
+    holds[:, 1] = around["neighbour_disagreement"] > 0.5
+    holds[around["near_duplicate_pairs"].ravel(), 2] = True
     others = belief.copy()
     others[np.arange(len(others)), given] = -1.0
-    position, method = place_on_map(X, len(X), rng)
     decided = {}
     for answer in answers:
         if answer.kind != "skip":
@@ -175,11 +160,7 @@ def report(
         wrong_probability=wrong,
         probability=belief,
         reasons=holds,
-        neighbour_disagreement=differ,
-        neighbours=near,
-        near_duplicate_pairs=pairs,
-        map_position=position,
-        map_method=method,
+        **around,
         agreement=float((~holds[:, 0]).mean()),
         row_numbers=np.asarray(rows.numbers),
         ids=None if rows.ids is None else [str(name) for name in rows.ids],

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from floral_learn.base.extras import install_line
-from floral_learn.review.page.guard import Guard
-from floral_learn.review.page.patience import Waiting, impatient_protocol
+from floral_learn.review.page.guard import Guard, Waiting, impatient_protocol
 from floral_learn.review.page.session import Refused, ReviewSession
 from floral_learn.review.page.store import StoreError
 

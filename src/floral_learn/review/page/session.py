@@ -6,7 +6,6 @@ lays out questions, says what is known and writes the files of the end.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import shlex
@@ -16,6 +15,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
+from floral_learn.files.atomic_files import sha256
 from floral_learn.review.answers import latest_answers
 from floral_learn.review.label_review import LabelReview
 from floral_learn.review.page import words
@@ -60,7 +60,7 @@ class ReviewSession:
         self, table: Any, encoder: Any, *, path: Path, out: Path, options: dict[str, Any], seed: int | None = None
     ) -> None:
         self.table, self.path, self.out, self.options = table, Path(path), Path(out), options
-        contents = hashlib.sha256(self.path.read_bytes()).hexdigest()
+        contents = sha256(self.path)
         about = {
             "other contents of the table": contents[:16],
             "another label column": str(table.label),

@@ -1,4 +1,4 @@
-"""What a command does when something goes wrong: one line, an exit code, and no traceback.
+"""What a command says: lines as wide as the terminal, how far it is, and one line where something goes wrong.
 
 Exit codes: 0 done; 1 done, but parts of a benchmark failed; 2 wrong input, or a file that cannot be read or written;
 130 stopped with Ctrl-C. ``FLORAL_DEBUG=1`` shows the traceback.
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import functools
 import os
+import shutil
 import sys
+import textwrap
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,11 +19,57 @@ from typing import Any
 
 import typer
 
-from .say import say
-
 FAILED, WRONG, STOPPED = 1, 2, 130
 MOST_CHARACTERS = 600  # of a message: some libraries print whole arrays
 _WARNINGS_MODULE = ("warnings", "_py_warnings")  # where Python's own frames of a warning are
+
+
+def say(line: str = "", *, err: bool = False) -> None:
+    """Print a line: broken between words at the width of a terminal, whole where a file or a program reads it.
+
+    Further lines are indented by two spaces more than the first; a path or a word longer than a line stays whole.
+    """
+    stream = sys.stderr if err else sys.stdout
+    if stream.isatty():
+        indent = " " * (len(line) - len(line.lstrip()) + 2)
+        width = max(shutil.get_terminal_size().columns, 20)
+        line = textwrap.fill(
+            line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False, tabsize=2
+        )
+    typer.echo(line, err=err)
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[..., None]]:
+    """Yield ``update(done, total, what)``: from its first call on a bar with the time left, on a terminal's stderr."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = TextColumn("{task.description:12}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(what, total=None, visible=False)
+
+        def update(done: float, total: float = 1.0, what: str | None = None) -> None:
+            bar.update(task, completed=done, total=total, description=what, visible=True)
+
+        yield update
+
+
+@contextmanager
+def step(what: str) -> Iterator[None]:
+    """Show what is being done: a line with the running time on a terminal, a plain line elsewhere."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        say(f"  {what} ...")
+        yield
+        return
+    with Progress(SpinnerColumn(), TextColumn(what), TimeElapsedColumn(), console=console, transient=True) as bar:
+        bar.add_task(what, total=None)
+        yield
 
 
 def one_line(command: str, stopped: str = "stopped; nothing was written") -> Callable[[Callable[..., None]], Any]:
@@ -60,7 +108,7 @@ def reported(command: str, stopped: str = "stopped") -> Iterator[None]:
 
 def _say_what_is_mixed(command: str, arguments: dict[str, Any]) -> None:
     """One line for each input that belongs to files of another command of which not all are there."""
-    from floral_learn.files.file_sets import mixed_set
+    from floral_learn.files.atomic_files import mixed_set
 
     given = [value for name, value in arguments.items() if name != "out"]
     paths = [path for value in given for path in (value if isinstance(value, list | tuple) else [value])]

@@ -2,8 +2,8 @@
 
 import io
 
-from floral_learn.cli import say as module
-from floral_learn.cli.say import say
+from floral_learn.cli import terminal as module
+from floral_learn.cli.terminal import say
 
 LINE = (
     "  3 category columns as 11 indicators: faculty, remarks, " + "a" * 60 + "/page.html, scholarship of the first year"
