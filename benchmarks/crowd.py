@@ -42,8 +42,7 @@ OURS, WITH_FEATURES = "ours", "ours, features"
 CONSTANTS = {  # file and name: values tried
     ("solve", "OPINION"): (1.0, 2.0, 3.0),
     ("solve", "MISLED"): (0.1, 0.12, 0.15, 0.18),
-    ("solve", "MISLED_WITH_FEATURES"): (0.06, 0.1, 0.12),
-    ("solve", "DECIDED"): (0.75, 0.8, 0.85),
+    ("solve", "DECIDED"): (0.8, 0.85, 0.9),
     ("mirror", "UNSURE"): (0.25, 1 / 3, 0.4),
     ("mirror", "SECOND"): (0.4, 0.45, 0.49),
     ("annotators", "WEAK"): (0.1, 0.2, 0.3),
