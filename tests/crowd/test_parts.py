@@ -156,7 +156,8 @@ def test_ten_known_answers_say_which_camp_is_right():
     assert (aggregate_votes(votes, missing=-1, random_state=0).labels == y).mean() < 0.5
     gold = {row: int(y[row]) for row in range(10)}
     found = aggregate_votes(votes, missing=-1, gold=gold, random_state=0)
-    assert found.decided.mean() > 0.85
+    assert found.decided.mean() > 0.75
+    assert (found.labels == y)[found.decided].all()
     assert (found.labels == y).mean() > 0.95
 
 

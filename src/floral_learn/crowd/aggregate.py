@@ -66,7 +66,7 @@ class VoteAggregation(Shown):
 
     @property
     def decided(self) -> np.ndarray:
-        """(n,) True where the label's probability is 0.8 or more and nobody contradicts it who may be right.
+        """(n,) True where the label's probability is 0.85 or more and nobody contradicts it who may be right.
 
         False on every task where a reading and its mirror image explain the votes alike: which of them is right is not
         in the votes. `labels` and `probability` are filled in all the same; known answers (`gold`) settle it.

@@ -62,7 +62,7 @@ class Authors:
         """DataFrame of the people, as `VoteAggregation.annotators`."""
         none = np.zeros(len(self.votes.items), dtype=bool)
         without = leave_out(self.votes, self.posterior, self.confusions.matrix, 1.0, self.known)
-        solution = Solution(self.votes, self.posterior, self.posterior, self.confusions, without, ~none, none, 0.0)
+        solution = Solution(self.votes, self.posterior, self.posterior, self.confusions, without, ~none, none)
         return people.frame(people.judge(solution), solution, self.votes)
 
 

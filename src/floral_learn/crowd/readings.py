@@ -200,16 +200,17 @@ def judge_reading(
     reader: Callable[[Votes], np.ndarray],
     hidden_parts: list[tuple[Votes, np.ndarray]],
     gold: np.ndarray | None = None,
+    temperatures: tuple[float, ...] = TEMPERATURES,
 ) -> Reading:
     """The reading of all votes, at the temperature at which the same reader foretells hidden votes best."""
     posterior = reader(votes)
-    total, n_hidden = np.zeros(len(TEMPERATURES)), 0
+    total, n_hidden = np.zeros(len(temperatures)), 0
     for rest, hidden in hidden_parts:
         guess = reader(rest)
-        total += [foretell(votes, hidden, rest, fix_known(temper(guess, t), gold)).sum() for t in TEMPERATURES]
+        total += [foretell(votes, hidden, rest, fix_known(temper(guess, t), gold)).sum() for t in temperatures]
         n_hidden += len(hidden)
     best = int(total.argmax())
-    temperature = TEMPERATURES[best]
+    temperature = temperatures[best]
     return Reading(fix_known(temper(posterior, temperature), gold), float(total[best] / max(n_hidden, 1)), temperature)
 
 

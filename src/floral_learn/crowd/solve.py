@@ -32,8 +32,7 @@ from .readings import (
 OPINION = 2.0  # how often the classifier's log-probabilities count beside those of the votes
 # Chosen on LabelMe and rte, with and without liars (benchmarks/crowd.py, choose):
 MISLED = 0.15  # share of the tasks on which the votes say nothing at all, since everybody was misled
-MISLED_WITH_FEATURES = 0.12  # a classifier that learned from other tasks is misled less often
-DECIDED = 0.8  # probability from which a label is decided
+DECIDED = 0.85  # probability from which a label is decided: what is promised of the decided ones
 REFITS = 3  # times that the classifier learns from what was read
 LARGE = 300_000  # for speed: votes from which rounds and hidden votes are fewer, and people are not paired
 
@@ -49,7 +48,6 @@ class Solution:
     leave_one_out: np.ndarray  # (V, K): posterior of the voted item without this vote
     decided: np.ndarray  # (n,)
     contested: np.ndarray  # (n,) items on which another reading, nearly as good, says something else
-    score: float  # mean log-probability of hidden votes
     temperature: float = 1.0  # of the average
     mirror: np.ndarray | None = None  # (n, K) the mirror image where nobody can tell it from the truth
     view: int | None = None  # which representation of the items was chosen
@@ -105,7 +103,7 @@ def solve(
     without = leave_out(votes, best.posterior, matrix, best.temperature, gold)
     doubtful = 0.0 if large else unexplained(votes, without, matrix)
     held, mirror, sure = settle(votes, best.posterior, opposed, gold, doubtful)
-    posterior = allow_for_shared_mistakes(held, gold, MISLED_WITH_FEATURES if featured else MISLED)
+    posterior = allow_for_shared_mistakes(held, gold, MISLED)
     confusions = estimate(expected_counts(votes, held))
     contested = np.zeros(len(held), dtype=bool)
     for reading in readings:
@@ -118,7 +116,6 @@ def solve(
         leave_out(votes, held, confusions.matrix, best.temperature, gold),
         sure & (posterior.max(axis=1) >= DECIDED),
         contested,
-        best.score,
         best.temperature,
         mirror,
         None if features is None else features.chosen or 0,
@@ -153,7 +150,8 @@ def _with_features(
 ) -> list[Reading]:
     """Readings with the opinion of a classifier, which learns from them in turn.
 
-    It never judges a task that it learned from, so that its opinion is kept while votes are hidden.
+    It never judges a task that it learned from, so that its opinion is kept while votes are hidden. Tempered,
+    labels that it bears out were less sure than they are right (LabelMe), so these readings are taken as they are.
     """
     told = (votes.per_item > 0) if gold is None else (votes.per_item > 0) | (gold >= 0)
     posterior = fix_known(start, gold)
@@ -163,4 +161,5 @@ def _with_features(
         opinion = OPINION * features.log_probability(fix_known(posterior, gold) * told[:, None])
         read_once = [read(votes, step, posterior, gold=gold, opinion=opinion, rounds=rounds) for step in STEPS.values()]
         posterior = np.mean(read_once, axis=0)
-    return [judge_reading(votes, _reader(step, posterior, gold, 10, opinion), hidden, gold) for step in STEPS.values()]
+    readers = [_reader(step, posterior, gold, 10, opinion) for step in STEPS.values()]
+    return [judge_reading(votes, reader, hidden, gold, temperatures=(1.0,)) for reader in readers]
