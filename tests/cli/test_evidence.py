@@ -95,7 +95,7 @@ def test_a_certificate_comes_in_with_its_data(trained):
     done = run("evidence", trained / "m.skops", "--with", trained / "cert", "-o", trained / "card.md")
     assert done.exit_code == 0, done.output
     survives = pd.read_csv(trained / "cert" / "certificates.csv")["survives"]
-    assert f"survive 1 wrong of 60: {(survives >= 1).mean():.0%} of 60 predictions" in done.output
+    assert f"survive 1 wrong of 60: {100 * (survives >= 1).mean():.0f} % of 60 predictions" in done.output
     assert "t.csv, the model's own data" in done.output
     assert "Certificate" in (trained / "card.md").read_text()
     (trained / "t.csv").write_text((trained / "t.csv").read_text() + "60,1,b\n")

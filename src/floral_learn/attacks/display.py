@@ -245,8 +245,7 @@ def _in_the_plane(X: Any) -> tuple[np.ndarray, tuple[str, str]]:
     pca = PCA(2, svd_solver="arpack" if hasattr(X, "toarray") else "auto", random_state=0)
     points = pca.fit_transform(X)
     first, second = (
-        f"component {k} ({s:.0%} of the variance)".replace("%", " %")
-        for k, s in enumerate(pca.explained_variance_ratio_, 1)
+        f"component {k} ({100 * s:.0f} % of the variance)" for k, s in enumerate(pca.explained_variance_ratio_, 1)
     )
     return points, (first, second)
 

@@ -68,7 +68,7 @@ class VotePoisonResult(Shown):
         return {
             "votes changed": f"{self.changed:,}",
             "people in the attacker's hands": f"{len(self.annotators):,} ({names})",
-            "their share of the votes": f"{self.share:.1%}",
+            "their share of the votes": f"{100 * self.share:.1f} %",
         }
 
 

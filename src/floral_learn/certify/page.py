@@ -29,8 +29,8 @@ def headline(flips: np.ndarray, n_labels: int) -> str:
     few = "" if good else "Only "
     labels = "label" if count == 1 else "labels"
     return (
-        f"{few}{share:.0%} of the predictions on rows like yours survive {count:,} wrong {labels} of {n_labels:,}, "
-        "whichever they are."
+        f"{few}{100 * share:.0f} % of the predictions on rows like yours survive {count:,} wrong {labels} "
+        f"of {n_labels:,}, whichever they are."
     )
 
 
@@ -64,7 +64,7 @@ def render(
         title=title,
         headline=headline(found.flips, found.n_labels),
         table=[
-            {"count": f"{count:,}", "share": f"{share:.0%}", "bar": round(100 * share)}
+            {"count": f"{count:,}", "share": f"{100 * share:.0f} %", "bar": round(100 * share)}
             for count, share in survival(found.flips, found.n_labels)
         ],
         curve=_curve(found.flips, found.n_labels),
@@ -119,7 +119,7 @@ def _curve(flips: np.ndarray, n_labels: int) -> dict[str, Any]:
         "line": points,
         "area": f"{x(0)},{y(0)} {points} {x(most)},{y(0)}",
         "x": [{"at": x(tick), "text": f"{tick:,}"} for tick in ticks],
-        "y": [{"at": y(share), "text": f"{share:.0%}"} for share in (0.0, 0.5, 1.0)],
+        "y": [{"at": y(share), "text": f"{100 * share:.0f} %"} for share in (0.0, 0.5, 1.0)],
         "left": left,
         "right": left + wide,
         "bottom": top + high,

@@ -90,7 +90,7 @@ def crowd(
     sure = float(found.probability.max(axis=1).mean())
     if undecided := len(found.undecided):
         say(f"not decided: {undecided:,} of {len(found.items):,} labels; next.csv has tasks to answer (--gold)")
-    say(f"expected share of right labels: {sure:.0%} ({time.perf_counter() - started:.1f} s)")
+    say(f"expected share of right labels: {100 * sure:.0f} % ({time.perf_counter() - started:.1f} s)")
     say(f"wrote {', '.join(str(path) for path in files)}")
 
 

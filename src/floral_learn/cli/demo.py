@@ -106,7 +106,7 @@ def _table(rows: dict[str, dict[str, list[float]]]) -> None:
     from rich.table import Table
 
     table = Table(
-        title=f"Test accuracy, {LEVEL:.0%} of the training labels flipped far from a linear boundary\n"
+        title=f"Test accuracy, {100 * LEVEL:.0f} % of the training labels flipped far from a linear boundary\n"
         f"mean of {len(SPLITS)} splits; C=1, gamma='scale' in every row",
         title_justify="left",
     )
@@ -161,7 +161,7 @@ def _picture(shown: dict[str, Any], out: Path) -> None:
         Line2D([], [], color="black", lw=1.8, label="decision boundary"),
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=5, frameon=False)
-    figure.suptitle(f"Moon, {LEVEL:.0%} of the training labels flipped")
+    figure.suptitle(f"Moon, {100 * LEVEL:.0f} % of the training labels flipped")
     stream = io.BytesIO()
     figure.savefig(stream, dpi=130, format="png")
     write_atomically(out, stream.getvalue())

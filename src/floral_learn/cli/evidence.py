@@ -228,7 +228,7 @@ def _attack_lines(attacks: dict[str, Any], data: dict[str, Any]) -> list[tuple[s
 def _certificate_lines(found: dict[str, Any], data: dict[str, Any]) -> list[tuple[str, str]]:
     lines = [("data", _same_data(found, data)), ("of", "a kernel ridge regression on this data, not of the model")]
     lines += [
-        (f"survive {count:,} wrong of {found['labels']:,}", f"{share:.0%} of {found['rows']:,} predictions")
+        (f"survive {count:,} wrong of {found['labels']:,}", f"{100 * share:.0f} % of {found['rows']:,} predictions")
         for count, share in found["survive"]
     ]
     lines.append(("exact", "yes" if found["exact"] else "no, a lower bound"))

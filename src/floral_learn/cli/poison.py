@@ -259,7 +259,7 @@ def poison_vote_file(
     seconds = time.perf_counter() - started
     people = "1 person" if len(result.annotators) == 1 else f"{len(result.annotators)} people"
     say(
-        f"{attack}: {people} with {result.share:.0%} of the {len(frame):,} votes; "
+        f"{attack}: {people} with {100 * result.share:.0f} % of the {len(frame):,} votes; "
         f"{result.changed:,} votes changed in {seconds:.1f} s"
     )
     say(f"wrote {out} and {liars}")

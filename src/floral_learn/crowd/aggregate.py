@@ -222,12 +222,13 @@ def _notes(found: VoteAggregation) -> list[str]:
     share, limit = doubtful_share(found)
     if share > 0.6 * limit:
         notes.append(
-            f"About {share:.0%} of the votes come from people whose answers do not fit the rest. Above {limit:.0%}, "
-            "annotators who agree on false answers would win, and nothing in the votes would show it: answer some "
-            "tasks (gold)."
+            f"About {100 * share:.0f} % of the votes come from people whose answers do not fit the rest. "
+            f"Above {100 * limit:.0f} %, annotators who agree on false answers would win, and nothing in the votes would "
+            "show it: answer some tasks (gold)."
             if share <= limit
-            else f"More than {limit:.0%} of the votes come from people whose answers do not fit the rest: annotators "
-            "who agree on false answers may have won, and nothing in the votes would show it. Answer some tasks (gold)."
+            else f"More than {100 * limit:.0f} % of the votes come from people whose answers do not fit the rest: "
+            "annotators who agree on false answers may have won, and nothing in the votes would show it. Answer some "
+            "tasks (gold)."
         )
     if open_items := len(found.undecided):
         why = (

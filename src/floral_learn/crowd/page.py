@@ -39,7 +39,7 @@ def render(found: VoteAggregation, *, title: str = "Votes") -> str:
         n_votes=f"{len(votes):,}",
         n_people=f"{len(votes.annotators):,}",
         votes_per_item=float(votes.per_item.mean()),
-        right=f"{expected / len(votes.items):.0%}",
+        right=f"{100 * expected / len(votes.items):.0f} %",
         notes=found.notes,
         has_features=found.solution.featured,
         people=[_person(row) for row in frame.head(MOST_PEOPLE).itertuples()],
@@ -95,7 +95,7 @@ def _labels(found: VoteAggregation) -> list[dict[str, Any]]:
             "name": str(name),
             "tasks": f"{int((labels == c).sum()):,}",
             "votes": f"{given[c]:,.0f}",
-            "confirmed": f"{confirmed[c] / given[c]:.0%}" if given[c] else "",
+            "confirmed": f"{100 * confirmed[c] / given[c]:.0f} %" if given[c] else "",
         }
         for c, name in enumerate(votes.classes.tolist())
     ]

@@ -60,9 +60,10 @@ class LabelEvidence(Shown):
     authors: Authors | None = None
 
     def _facts(self) -> dict[str, str]:
+        contradicted = 100 * np.mean(self.probability.argmax(axis=1) != self.codes)
         facts = {
             "labels": f"{len(self.codes):,}, {len(self.classes)} classes",
-            "given label is not the most probable": f"{np.mean(self.probability.argmax(axis=1) != self.codes):.1%}",
+            "given label is not the most probable": f"{contradicted:.1f} %",
         }
         if self.authors is not None:
             facts["authors"] = f"{len(self.authors.names):,}"
