@@ -15,10 +15,9 @@ from floral_learn.review.expectation_propagation import sigmoid
 
 FIRST_ANSWERS, FIRST_DRAWN = 20, 5  # answers, and those to rows drawn at random, before which no share is named
 _TAIL = 0.05  # on each side of the interval
-_ANSWER_ERRORS = (0.0, 0.075, 0.15)  # how often people answer wrongly, all alike before anything is known
-# What chosen rows count beside drawn ones, and how far the model is believed to be off: the narrowest of a few by which
-# intervals held on the development sets of benchmarks/questions.py
-_CHOSEN, _SHIFT_SPREAD = 0.5, 1.5
+# How often people answer wrongly, all alike before anything is known, and how far the model is believed to be off: the
+# narrowest of a few by which intervals held on the development sets of benchmarks/questions.py
+_ANSWER_ERRORS, _SHIFT_SPREAD = (0.0, 0.075, 0.15), 1.5
 _SHIFTS = np.linspace(-6.0, 6.0, 121)
 _GRID = 2001
 
@@ -66,9 +65,9 @@ def estimated_share(beliefs: Beliefs, wrong: np.ndarray, drawn: Container[int]) 
 
     Two opinions are averaged quantile by quantile, for neither alone is right often enough. The model's: P(wrong) of
     every row, shifted on the logit scale by what its own predictions of each answer from the others
-    (`Posterior.left_out`) turn out to be off by; rows that were chosen count in part, as they are not a fair sample.
-    And, whatever the model says, a Beta posterior (Jeffreys' prior) of the share among rows drawn at random. Both allow
-    for wrong answers. To average the distributions in place of their quantiles covered no more, and was wider.
+    (`Posterior.left_out`) turn out to be off by. And, whatever the model says, a Beta posterior (Jeffreys' prior) of the
+    share among rows drawn at random. Both allow for wrong answers. To average the distributions in place of their
+    quantiles covered no more, and was wider.
 
     Shifted log-odds never come down to no wrong label at all, though every answer that contradicts one may itself be
     wrong. Wrong answers fall on any row, wrong labels on those that the model suspects: so that no label is wrong is a
@@ -96,19 +95,18 @@ def estimated_share(beliefs: Beliefs, wrong: np.ndarray, drawn: Container[int]) 
     by_shift = np.array([sigmoid(free + shift).sum() for shift in _SHIFTS])
     hits, misses = (contradicted & fair).sum(), (~contradicted & fair).sum()
     prior = -0.5 * (_SHIFTS / _SHIFT_SPREAD) ** 2
-    counts = np.where(fair, 1.0, _CHOSEN)
     by_error, none_wrong = [], []  # log probability of the answers, by shift, and if every label is right
     for error in _ANSWER_ERRORS:
         # the shift of all log-odds, by Bayes' rule on a grid
         chance = sigmoid(foretold + _SHIFTS[:, None])
         seen = chance * (1 - error) + (1 - chance) * error  # P(the answer contradicts the label)
-        fit = np.where(contradicted, np.log(seen), np.log1p(-seen)) @ counts + prior
+        fit = np.where(contradicted, np.log(seen), np.log1p(-seen)).sum(axis=1) + prior
         mass = np.exp(fit - fit.max())
         by_model += np.interp(
             shares, (least + by_shift) / len(wrong), np.cumsum(mass) / mass.sum(), left=0.0, right=1.0
         )
         by_error.append(logsumexp(fit))
-        none_wrong.append(xlogy(counts[contradicted].sum(), error) + xlog1py(counts[~contradicted].sum(), -error))
+        none_wrong.append(xlogy(contradicted.sum(), error) + xlog1py((~contradicted).sum(), -error))
         # the share s among drawn rows, as answers show it: s (1 - 2 error) + error
         drawn_below = beta.cdf(error + (1 - 2 * error) * shares, hits + 0.5, misses + 0.5)
         by_draw += (drawn_below - drawn_below[0]) / (drawn_below[-1] - drawn_below[0])
