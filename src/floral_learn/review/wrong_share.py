@@ -65,8 +65,8 @@ def estimated_share(beliefs: Beliefs, wrong: np.ndarray, drawn: Container[int]) 
 
     Two opinions are averaged quantile by quantile, for neither alone is right often enough. The model's: P(wrong) of
     every row, shifted on the logit scale by what its own predictions of each answer from the others
-    (`Posterior.left_out`) turn out to be off by. And, whatever the model says, a Beta posterior (Jeffreys' prior) of the
-    share among rows drawn at random. Both allow for wrong answers. To average the distributions in place of their
+    (`Posterior.left_out`) turn out to be off by. And, whatever the model says, a Beta posterior (Jeffreys' prior) of
+    the share among rows drawn at random. Both allow for wrong answers. To average the distributions in place of their
     quantiles covered no more, and was wider.
 
     Shifted log-odds never come down to no wrong label at all, though every answer that contradicts one may itself be
