@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _MOST_BUDGET = 0.05  # FLORAL's own default, which costs nothing on clean labels
 _IN_FULL = 1.25  # rows that are read right with 90 % and more count in full
+_MOST_SHIFT = 4.0  # how much more, or less, a class may weigh than the rows that are read as it
 _DOUBTFUL = 0.7  # rows read right with less are what FLORAL's attacker may flip
 
 
@@ -90,7 +91,7 @@ def training_weights(belief: np.ndarray, read: np.ndarray, codes: np.ndarray, an
     certainty = np.where(read == codes, 1 - counts * (1 - certainty), certainty)
     total = np.maximum(np.bincount(read, certainty, minlength=M), 1e-9)
     size = np.maximum(np.bincount(read, minlength=M), 1)
-    expected = belief.sum(axis=0) / size
+    expected = np.clip(belief.sum(axis=0) / size, 1 / _MOST_SHIFT, _MOST_SHIFT)
     weights = certainty * (size * expected**counts / total)[read]
     return weights / weights.mean()
 
