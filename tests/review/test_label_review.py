@@ -286,6 +286,21 @@ def test_a_few_wrong_answers_on_clean_labels_leave_none_wrong_possible():
     assert review.wrong_share.low == 0.0
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_the_share_reaches_zero_where_only_answers_are_wrong_and_not_where_labels_are(seed):
+    X, y = make_moons(400, noise=0.2, random_state=seed)
+    far = poison(X, y, attack="farthest", budget=0.2).y
+    for given, errors in ((y, 0.1), (far, 0.0)):
+        review, rng = LabelReview(X, given, random_state=seed), np.random.default_rng(seed)
+        for count in range(1, 51):
+            rows = review.ask(1)
+            review.answer(rows, np.where(rng.random(1) < errors, 1 - y[rows], y[rows]))
+            if count in (20, 50):
+                share = review.wrong_share
+                assert (share.low == 0.0) == (errors > 0)
+                assert share.high >= np.mean(given != y)
+
+
 def test_no_share_is_named_before_twenty_answers_of_which_five_were_drawn(moons):
     X, y, given = moons
     review = answered(X, y, given, 19)

@@ -223,8 +223,8 @@ def _notes(found: VoteAggregation) -> list[str]:
     if share > 0.6 * limit:
         notes.append(
             f"About {100 * share:.0f} % of the votes come from people whose answers do not fit the rest. "
-            f"Above {100 * limit:.0f} %, annotators who agree on false answers would win, and nothing in the votes would "
-            "show it: answer some tasks (gold)."
+            f"Above {100 * limit:.0f} %, annotators who agree on false answers would win, and nothing in the votes "
+            "would show it: answer some tasks (gold)."
             if share <= limit
             else f"More than {100 * limit:.0f} % of the votes come from people whose answers do not fit the rest: "
             "annotators who agree on false answers may have won, and nothing in the votes would show it. Answer some "

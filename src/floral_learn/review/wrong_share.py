@@ -6,6 +6,7 @@ from collections.abc import Container
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import expit, logsumexp, xlog1py, xlogy
 from scipy.stats import beta
 
 from floral_learn.base import Shown
@@ -14,11 +15,9 @@ from floral_learn.review.expectation_propagation import sigmoid
 
 FIRST_ANSWERS, FIRST_DRAWN = 20, 5  # answers, and those to rows drawn at random, before which no share is named
 _TAIL = 0.05  # on each side of the interval
-_ANSWER_ERRORS = (0.0, 0.05, 0.1)  # how often people answer wrongly, all alike before anything is known
-# What chosen rows count beside drawn ones, and how far the model is believed to be off: the narrowest of a few by which
-# intervals held on the development sets of benchmarks/questions.py
-_CHOSEN, _SHIFT_SPREAD = 0.35, 1.5
-_NONE = 0.01  # a lower end below this is 0
+# How often people answer wrongly, all alike before anything is known, and how far the model is believed to be off: the
+# narrowest of a few by which intervals held on the development sets of benchmarks/questions.py
+_ANSWER_ERRORS, _SHIFT_SPREAD = (0.0, 0.075, 0.15), 1.5
 _SHIFTS = np.linspace(-6.0, 6.0, 121)
 _GRID = 2001
 
@@ -66,9 +65,13 @@ def estimated_share(beliefs: Beliefs, wrong: np.ndarray, drawn: Container[int]) 
 
     Two opinions are averaged quantile by quantile, for neither alone is right often enough. The model's: P(wrong) of
     every row, shifted on the logit scale by what its own predictions of each answer from the others
-    (`Posterior.left_out`) turn out to be off by; rows that were chosen count in part, as they are not a fair sample.
-    And, whatever the model says, a Beta posterior (Jeffreys' prior) of the share among rows drawn at random. Both allow
-    for wrong answers. To average the distributions in place of their quantiles covered no more, and was wider.
+    (`Posterior.left_out`) turn out to be off by. And, whatever the model says, a Beta posterior (Jeffreys' prior) of
+    the share among rows drawn at random. Both allow for wrong answers. To average the distributions in place of their
+    quantiles covered no more, and was wider.
+
+    Shifted log-odds never come down to no wrong label at all, though every answer that contradicts one may itself be
+    wrong. Wrong answers fall on any row, wrong labels on those that the model suspects: so that no label is wrong is a
+    hypothesis of its own, at even odds with the model's, and where the answers leave it likely the interval reaches 0.
 
     Parameters
     ----------
@@ -91,21 +94,19 @@ def estimated_share(beliefs: Beliefs, wrong: np.ndarray, drawn: Container[int]) 
     by_model, by_draw = np.zeros(_GRID), np.zeros(_GRID)  # distribution functions
     by_shift = np.array([sigmoid(free + shift).sum() for shift in _SHIFTS])
     hits, misses = (contradicted & fair).sum(), (~contradicted & fair).sum()
+    prior = -0.5 * (_SHIFTS / _SHIFT_SPREAD) ** 2
+    by_error, none_wrong = [], []  # log probability of the answers, by shift, and if every label is right
     for error in _ANSWER_ERRORS:
-        # contradicted labels that are wrong, and not the answers, if so many answers are
-        right = sigmoid(foretold[contradicted]) * (1 - error)
-        shown = (
-            least * np.mean(right / (right + sigmoid(-foretold[contradicted]) * error)) if contradicted.any() else 0.0
-        )
         # the shift of all log-odds, by Bayes' rule on a grid
         chance = sigmoid(foretold + _SHIFTS[:, None])
         seen = chance * (1 - error) + (1 - chance) * error  # P(the answer contradicts the label)
-        fit = np.where(contradicted, np.log(seen), np.log1p(-seen)) @ np.where(fair, 1.0, _CHOSEN)
-        fit -= 0.5 * (_SHIFTS / _SHIFT_SPREAD) ** 2
+        fit = np.where(contradicted, np.log(seen), np.log1p(-seen)).sum(axis=1) + prior
         mass = np.exp(fit - fit.max())
         by_model += np.interp(
-            shares, (shown + by_shift) / len(wrong), np.cumsum(mass) / mass.sum(), left=0.0, right=1.0
+            shares, (least + by_shift) / len(wrong), np.cumsum(mass) / mass.sum(), left=0.0, right=1.0
         )
+        by_error.append(logsumexp(fit))
+        none_wrong.append(xlogy(contradicted.sum(), error) + xlog1py((~contradicted).sum(), -error))
         # the share s among drawn rows, as answers show it: s (1 - 2 error) + error
         drawn_below = beta.cdf(error + (1 - 2 * error) * shares, hits + 0.5, misses + 0.5)
         by_draw += (drawn_below - drawn_below[0]) / (drawn_below[-1] - drawn_below[0])
@@ -113,7 +114,8 @@ def estimated_share(beliefs: Beliefs, wrong: np.ndarray, drawn: Container[int]) 
     low, high = (float(np.mean([np.interp(p, total, shares) for total in both])) for p in (_TAIL, 1 - _TAIL))
     estimate = float(np.mean([np.sum(0.5 * (shares[1:] + shares[:-1]) * np.diff(total)) for total in both]))
     most_share = (least + len(free)) / len(wrong)  # what answers leave possible
-    low = 0.0 if low < _NONE else low  # none at all cannot be told from next to none
+    if expit(logsumexp(none_wrong) - logsumexp(by_error) + logsumexp(prior)) > _TAIL:
+        low = 0.0
     estimate, low, high = (min(value, most_share) for value in (estimate, low, high))
     return WrongShare(estimate, low, high)
 
