@@ -38,7 +38,7 @@ class Rules:
 
     # -- training (training.py) --------------------------------------------------------------------------------------
     least_weight: float = 0.1  # of a row in doubt; prior
-    few_answers: float = 10.0  # answers with which doubt and the expected sizes of classes count half; prior
+    few_answers: float = 3.0  # answers with which doubt and the expected sizes of classes count half; chosen
 
 
 RULES = Rules()
