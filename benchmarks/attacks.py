@@ -44,6 +44,7 @@ from floral_learn.baselines import DEFENSES
 
 SEEDS = range(1, 6)
 BUDGET = 0.2
+LEVEL = f"{100 * BUDGET:.0f} %"
 MODELS = {
     "SVC": SVC(C=10.0, gamma=1.0),
     "logistic": LogisticRegression(),
@@ -71,7 +72,7 @@ def settings(name, data):
 
 
 def damage():
-    print(f"## Damage: Moon, five splits, {BUDGET:.0%} of 500 labels, RBF SVC (C=10, gamma=1)\n")
+    print(f"## Damage: Moon, five splits, {LEVEL} of 500 labels, RBF SVC (C=10, gamma=1)\n")
     found = {"(clean)": []}
     for seed in SEEDS:
         data = load_moon(random_state=seed)
@@ -102,7 +103,7 @@ def transfer():
         "alfa": lambda model: Alfa(budget=BUDGET, surrogate=model, n_init=1, random_state=0),
     }
     for name, make in attacks.items():
-        print(f"\n## Transfer of {name}: Moon, five splits, {BUDGET:.0%}; accuracy lost by the victim (columns)\n")
+        print(f"\n## Transfer of {name}: Moon, five splits, {LEVEL}; accuracy lost by the victim (columns)\n")
         drops = {}
         for seed in SEEDS:
             data = load_moon(random_state=seed)

@@ -446,8 +446,8 @@ def interval_table(rows: Cells) -> list[str]:
             inside = [low - 1e-9 <= truth <= high + 1e-9 for _, truth, low, high in cells]
             by_kind = [mean([i for i, c in zip(inside, cells, strict=True) if c[0] == k]) for k in kinds]
             ratio = mean([c[3] - c[2] for c in cells]) / mean([random_width(c[1], int(m)) for c in cells])
-            each = " | ".join(f"{100 * v:.0f} %" for v in by_kind)
-            table.append(f"| {errors:.0%} | {m} | {len(cells)} | {mean(inside):.0%} | {each} | {ratio:.2f} |")
+            each = " | ".join(f"{100 * v:.0f} %" for v in (mean(inside), *by_kind))
+            table.append(f"| {100 * errors:.0f} % | {m} | {len(cells)} | {each} | {ratio:.2f} |")
     return table
 
 
@@ -569,7 +569,7 @@ def page(rows: Cells, about: str) -> str:
     ours = [r for r in plain if r["variant"] == "shipped"]
     shipped = [r for r in rows if r["variant"] == "shipped" and not r.get("others")]
     others = [(f"{n:,} rows", [r for r in shipped if r["rows"] == n]) for n in (2000, 8000)]
-    others += [(f"{e:.0%} of the answers wrong", [r for r in shipped if r.get("errors") == e]) for e in (0.05, 0.1)]
+    others += [(f"{e} % of the answers wrong", [r for r in shipped if r.get("errors") == e / 100]) for e in (5, 10)]
     others += [(STRIP, [r for r in rows if r["variant"] == STRIP])]
     return PAGE.format(
         about=about,
