@@ -55,6 +55,6 @@ axes[1].legend()
 plt.show()
 
 # %%
-# The suspicion is a score, not a probability: flags begin at 0.5, where the group of contradicted labels begins. Half
-# of the flips were chosen where they look plausible; those that the rest of the data supports stay hidden.
+# The suspicion is a score, not a probability: flags begin at 0.5. Half of the flips were chosen where they look
+# plausible; those that the rest of the data supports stay hidden.
 print(f"{found.flagged.sum()} flagged, {wrong[found.flagged].sum()} of them wrong, {wrong.sum()} wrong in all")
