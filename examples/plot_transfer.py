@@ -39,5 +39,5 @@ plt.show()
 # %%
 # A model that memorises its training rows (a forest, k-NN) is sure of all of them and has little to say about which to
 # flip: labels poisoned against it hurt few others. FLORAL starts lower on clean labels, because its budget of 0.3 is
-# set for an attack. It loses nothing to the linear stand-in; an attacker who uses an SVC takes 0.13 from it, 0.17 from
+# set for an attack. It loses nothing to the linear stand-in; an attacker who uses an SVC takes 0.10 from it, 0.17 from
 # the SVC itself.

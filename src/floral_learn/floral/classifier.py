@@ -361,11 +361,11 @@ class FloralClassifier(GameClassifier):
     class_weight : dict, "balanced" or None, default=None
         Multiplies the sample weights, as in SVC.
     budget : float or int, default=0.05
-        B, the points among which the attacker chooses: a fraction of the rows (float) or a count (int). Near one to two
-        times the share of wrong labels is best; far above it costs accuracy. Below 2 points the attacker is off, and
-        the model is SVC's. Candidates of a class are at most that share of its own rows (and, of two classes, of the
-        smaller one's), so that a rare class is neither taken whole nor flooded. Pairs of M classes have 2 / M of that
-        share of their own rows each: about B candidates in all.
+        B, the points among which the attacker chooses: a fraction of the rows (float) or a count (int). The share of
+        wrong labels is where to begin if C is large; far above it costs accuracy. Below 2 points the attacker is off,
+        and the model is SVC's. Candidates of a class are at most that share of its own rows (and, of two classes, of
+        the smaller one's), so that a rare class is neither taken whole nor flooded. Pairs of M classes have 2 / M of
+        that share of their own rows each: about B candidates in all.
     flips : float, int or None, default=None
         k, the points flipped per round; None is half of B.
     n_rounds : int, default=500
