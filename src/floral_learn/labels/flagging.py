@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, logit
 
-from floral_learn.labels.noise import NoiseModel, fit_noise, log_or_floor
+from floral_learn.labels.noise import PRIOR_ROWS, PRIOR_WRONG, NoiseModel, fit_noise, log_or_floor
 
 # Chosen on digits, wine, breast cancer, banknote, phoneme, satimage, MNIST and half of trec, where
 # `benchmarks/audit.py rules` shows what other values bring.
@@ -135,12 +135,15 @@ def flag_labels(
     free = named[codes] if trusted is None else named[codes] & ~trusted
     # By q and not by p: where a class lost half of its labels, p contradicts the other half.
     mistaken = (truth != codes) & free
-    explained = float(expit(wrong[mistaken]).sum() / max(1, mistaken.sum()))
+    errors, contradicted = float(expit(wrong[mistaken]).sum()), int(mistaken.sum())
+    explained = errors / max(1, contradicted)
     held_out = np.clip(1.0 - probability[np.arange(n), codes], 1e-9, 1 - 1e-9)
     if shift is not None:
         against, wrong, held_out = against + shift, wrong + shift, expit(logit(held_out) + shift)
     wrong_probability, overlap = np.where(free, expit(wrong), 0.0), float(unsure.mean())
-    scattered = informative and explained >= EXPLAINED
+    # The noise model starts from a wrong label or so of every class: as many are explained on clean labels, too.
+    expected = PRIOR_ROWS * PRIOR_WRONG * m
+    scattered = informative and errors >= EXPLAINED * (contradicted + expected)
     rank = wrong_probability if scattered else held_out
     flagged = (wrong_probability > WRONG) | (against > BAR * (overlap + explained))
     flagged &= free & informative
