@@ -5,10 +5,10 @@ A label is *contradicted* where held-out probabilities prefer another class. Fla
 It rises with two things: where classes *overlap*, most contradictions are no errors; and where the noise model
 *explains* the strong contradictions as errors, the weak ones are no sign of further errors.
 
-Where the noise model explains most of the contradictions, errors are *scattered*: labels went wrong at random, in one
-class or in all. Then its posterior is a real estimate of the probability that a label is wrong, and ranks the labels;
-otherwise contradictions come from classes that overlap or from errors that somebody chose, and labels are ranked by
-their held-out probability.
+Where the noise model explains most of the contradictions, its posterior ranks the labels; otherwise contradictions
+come from classes that overlap or from errors that somebody chose, and labels are ranked by their held-out probability.
+Where it still explains most of them if one more a class had been left unexplained, errors are *scattered*: labels went
+wrong at random, in one class or in all, and the posterior is a real estimate of the probability that a label is wrong.
 """
 
 from __future__ import annotations
@@ -141,10 +141,9 @@ def flag_labels(
     if shift is not None:
         against, wrong, held_out = against + shift, wrong + shift, expit(logit(held_out) + shift)
     wrong_probability, overlap = np.where(free, expit(wrong), 0.0), float(unsure.mean())
-    # The noise model starts from a wrong label or so of every class: as many are explained on clean labels, too.
-    expected = PRIOR_ROWS * PRIOR_WRONG * m
-    scattered = informative and errors >= EXPLAINED * (contradicted + expected)
-    rank = wrong_probability if scattered else held_out
+    # The noise model starts from a wrong label of every class: that it explains as many says nothing yet.
+    scattered = informative and errors >= EXPLAINED * (contradicted + PRIOR_ROWS * PRIOR_WRONG * m)
+    rank = wrong_probability if explained >= EXPLAINED else held_out
     flagged = (wrong_probability > WRONG) | (against > BAR * (overlap + explained))
     flagged &= free & informative
     return Flags(
