@@ -144,7 +144,7 @@ def check_labels(y: Any, n: int) -> np.ndarray:
     labels = np.asarray(y)
     if labels.shape != (n,):
         raise ValueError(f"y has shape {labels.shape}; X has {n} rows, so it must be ({n},)")
-    classes, codes = read_labels(labels, most=max(20, n // 5))
+    classes, codes = read_labels(labels, most=max(LEAST_ROWS, n // FEWEST))
     return classes[codes]
 
 

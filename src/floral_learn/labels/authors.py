@@ -8,8 +8,7 @@ import numpy as np
 from scipy.special import logit
 from scipy.stats import beta
 
-PRIOR_LABELS = 10.0  # an author starts as if so many of their labels had been seen, wrong as often as everybody's
-MOST_SHIFT = 2.5  # log-odds that an author's other labels may add: they must not drown what the row says
+from floral_learn.labels.noise import PRIOR_ROWS
 
 
 @dataclass(frozen=True)
@@ -73,9 +72,10 @@ def judge_authors(
     labels = np.bincount(number)
     total = np.bincount(number, weights=misfit)
     usual = float(np.clip(misfit.mean(), 1e-3, 1 - 1e-3))
-    # Posterior mean of a binomial share under a Beta prior, this label left out (Gelman et al., BDA3, eq. 2.5).
-    others = (total[number] - misfit + PRIOR_LABELS * usual) / (labels[number] - 1 + PRIOR_LABELS)
-    wrong, right = total + PRIOR_LABELS * usual, labels - total + PRIOR_LABELS * (1 - usual)
+    # Posterior mean of a binomial share under a Beta prior, as wrong as is usual here, this label left out
+    # (Gelman et al., BDA3, eq. 2.5).
+    others = (total[number] - misfit + PRIOR_ROWS * usual) / (labels[number] - 1 + PRIOR_ROWS)
+    wrong, right = total + PRIOR_ROWS * usual, labels - total + PRIOR_ROWS * (1 - usual)
     return Authors(
         names=names,
         number=number,
@@ -83,5 +83,5 @@ def judge_authors(
         reliability=right / (right + wrong),
         low=beta.ppf(0.025, right, wrong),
         high=beta.ppf(0.975, right, wrong),
-        shift=np.clip(logit(np.clip(others, 1e-3, 1 - 1e-3)) - logit(usual), -MOST_SHIFT, MOST_SHIFT),
+        shift=logit(np.clip(others, 1e-3, 1 - 1e-3)) - logit(usual),
     )

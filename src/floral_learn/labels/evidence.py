@@ -126,6 +126,8 @@ def judge_labels(
     """
     if model is not None and pred_probs is not None:
         raise ValueError("give model= or pred_probs=, not both")
+    if isinstance(model, type):
+        raise TypeError(f"model={model.__name__} is a class; give an instance, {model.__name__}()")
     if model is not None and not (hasattr(model, "predict_proba") or hasattr(model, "decision_function")):
         raise ValueError(f"model={model!r} needs predict_proba or decision_function")
     classes, codes = read_labels(y)
