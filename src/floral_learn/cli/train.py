@@ -128,17 +128,13 @@ def decided(table: Any, path: Path) -> Any:
     """The table with the labels that people decided on, which are trusted from then on."""
     from dataclasses import replace
 
-    import numpy as np
+    from floral_learn.audit.decisions import read_decisions, settle
 
-    from floral_learn.audit.decisions import read_decisions
-
-    labels = table.labels.copy()
-    sure = np.zeros(len(labels), dtype=bool) if table.trusted is None else table.trusted.copy()
-    settled = [d for d in read_decisions(path, labels, rows=table.rows) if d.kind != "unsure"]
-    for decision in settled:
-        labels[decision.position], sure[decision.position] = decision.label, True
+    found = read_decisions(path, table.labels, rows=table.rows)
+    labels, sure = settle(table.labels, table.trusted, found)
     changed = int((labels != table.labels).sum())
-    say(f"{len(settled):,} decisions: {changed:,} labels replaced, all of them trusted")
+    settled = sum(decision.kind != "unsure" for decision in found)
+    say(f"{settled:,} decisions: {changed:,} labels replaced, all of them trusted")
     return replace(table, labels=labels, trusted=sure).check_classes()
 
 

@@ -82,7 +82,7 @@ def judge_labels(
     model: Any = None,
     pred_probs: Any = None,
     groups: Any = None,
-    said: np.ndarray | None = None,
+    author_codes: np.ndarray | None = None,
     truth: Any = None,
     n_jobs: int | None = None,
     random_state: Any = None,
@@ -104,7 +104,7 @@ def judge_labels(
         Held-out class probabilities of your own, columns in the order of the sorted labels; nothing is trained then.
     groups : array-like of shape (n,), optional
         Who gave each label.
-    said : int ndarray of shape (n,), optional
+    author_codes : int ndarray of shape (n,), optional
         Class numbers as the authors gave them, where some of `y` were corrected since.
     truth : int ndarray of shape (n,), optional
         Class numbers that are known to be right, -1 elsewhere: an author who is found wrong there is trusted less.
@@ -133,34 +133,33 @@ def judge_labels(
     classes, codes = read_labels(y)
     n, m = len(codes), len(classes)
     rng = draws_of(random_state)
-    tell = progress or (lambda stage, share: None)
+    report = progress or (lambda stage, share: None)
     shares = None if pred_probs is None else checked_probabilities(pred_probs, n, classes)
     rows = _read_rows(X, n, optional=shares is not None)
     neighbours = judges = None
     if rows is not None:
-        tell("neighbours", 0.0)
+        report("neighbours", 0.0)
         measured = choose_scale(rows.numbers, codes, m, rng)(rows.numbers)
         judges = prepare_judges(measured, rng, SETTINGS, codes=codes)
         neighbours = judges.near
-    tell("held-out models", 0.3)
+    report("held-out models", 0.3)
     if shares is not None:
         probability = calibrate(log_or_floor(shares), codes).astype(shares.dtype, copy=False)
     elif model is not None:
         folds = deal_folds(codes, min(SETTINGS.folds, n), rng)
-        given = None if rows is None else rows.given
-        probability = calibrate(log_or_floor(held_out(model, given, codes, classes, folds, n_jobs=n_jobs)), codes)
+        taken = None if rows is None else rows.given
+        probability = calibrate(log_or_floor(held_out(model, taken, codes, classes, folds, n_jobs=n_jobs)), codes)
     elif judges is not None:
         probability = judges.probabilities(codes, m)
-    tell("held-out models", 1.0)
+    report("held-out models", 1.0)
     own = np.clip(probability[np.arange(n), codes].astype(np.float64), 1e-12, 1 - 1e-12)
     logs = log_or_floor(probability)
     noise = fit_noise(logs, codes)
     authors = None
     if groups is not None:
         before = np.exp(noise.truth(logs))  # of the true class, before anybody gave a label
-        authors = judge_authors(
-            np.array(read_names(groups, n, "groups")), codes if said is None else said, before, truth=truth
-        )
+        given = codes if author_codes is None else author_codes
+        authors = judge_authors(np.array(read_names(groups, n, "groups")), given, before, truth=truth)
     return LabelEvidence(classes, codes, probability, np.log1p(-own) - np.log(own), noise, neighbours, authors)
 
 

@@ -132,18 +132,18 @@ def calibrate(scores: np.ndarray, codes: np.ndarray) -> np.ndarray:
     n, m = scores.shape
     some = np.arange(n) if n <= _CALIBRATED_ROWS else np.random.default_rng(0).permutation(n)[:_CALIBRATED_ROWS]
     spread = max(float(scores.std()), 1e-300)
-    told, labels = scores[some] / spread, codes[some]
+    scaled, labels = scores[some] / spread, codes[some]
     rows = np.arange(len(some))
-    given = np.zeros(told.shape)
+    given = np.zeros(scaled.shape)
     given[rows, labels] = 1
 
     def loss(t: np.ndarray) -> tuple[float, np.ndarray]:
         scale = np.exp(t[0])
-        logs = log_softmax(scale * told + t[1:], axis=1)
+        logs = log_softmax(scale * scaled + t[1:], axis=1)
         slope = np.exp(logs) - given
         ridge = SHIFT_RIDGE * t[1:]
         value = -logs[rows, labels].sum() + 0.5 * ridge @ t[1:]
-        return value / n, np.append((slope * told).sum() * scale, slope.sum(axis=0) + ridge) / n
+        return value / n, np.append((slope * scaled).sum() * scale, slope.sum(axis=0) + ridge) / n
 
     t = minimize(loss, np.zeros(m + 1), jac=True, method="L-BFGS-B", bounds=[(-12, 6)] + [(-20, 20)] * m).x
     return softmax(np.exp(t[0]) * (scores / spread) + t[1:], axis=1)

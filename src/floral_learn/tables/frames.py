@@ -138,26 +138,28 @@ def frame_of(columns: Mapping[str, Any], like: Any = None, n_rows: int | None = 
         # pandas would turn None into NaN in columns of texts, were they not said to be objects
         made = {name: pd.Series(v, dtype=object) if _is_object(v) else v for name, v in columns.items()}
         return pd.DataFrame(made, index=None if n_rows is None else pd.RangeIndex(n_rows))
-    plain = {name: values.tolist() if _is_object(values) else values for name, values in columns.items()}
-    return nw.from_dict(plain, backend=nw.from_native(like, eager_only=True).implementation).to_native()
+    library = nw.from_native(like, eager_only=True).implementation
+    return nw.from_dict(_plain_columns(columns), backend=library).to_native()
 
 
 def frame_parts(X: Any) -> dict[str, Any]:
     """A frame as plain values for a file: the name of its library, and its columns, typed."""
-    columns = {name: v.tolist() if _is_object(v) else v for name, v in typed_columns(X).items()}
-    return {"library": nw.from_native(X, eager_only=True).implementation.value, "columns": columns}
+    library = nw.from_native(X, eager_only=True).implementation.value
+    return {"library": library, "columns": _plain_columns(typed_columns(X))}
 
 
 def frame_from_parts(parts: Mapping[str, Any]) -> Any:
     """The frame behind `frame_parts`: truth values have become numbers, and categories texts."""
-    columns = {
-        name: np.array([*values, None], dtype=object)[:-1] if isinstance(values, list) else values
-        for name, values in parts["columns"].items()
-    }
-    if parts["library"] == "pandas":
-        return frame_of(columns)
-    plain = {name: values.tolist() if _is_object(values) else values for name, values in columns.items()}
-    return nw.from_dict(plain, backend=parts["library"]).to_native()
+    columns = parts["columns"]
+    if parts["library"] != "pandas":
+        return nw.from_dict(columns, backend=parts["library"]).to_native()
+    texts = {name: np.array([*v, None], dtype=object)[:-1] for name, v in columns.items() if isinstance(v, list)}
+    return frame_of({**columns, **texts})
+
+
+def _plain_columns(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns of texts as lists, in which None stays None."""
+    return {name: values.tolist() if _is_object(values) else values for name, values in columns.items()}
 
 
 def as_pandas(X: Any) -> Any:
