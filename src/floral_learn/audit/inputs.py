@@ -40,7 +40,7 @@ class Rows:
     notes: list[str] = field(default_factory=list)
 
 
-def gather(
+def read_arguments(
     X: Any,
     y: Any,
     *,

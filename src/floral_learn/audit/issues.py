@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.decomposition import PCA
 
 from floral_learn.audit.decisions import read_decisions, settle
-from floral_learn.audit.inputs import ClassNames, Rows, gather, look_at_names
+from floral_learn.audit.inputs import ClassNames, Rows, look_at_names, read_arguments
 from floral_learn.audit.result import REASONS, SHOWN, LabelIssues, overlapping_pairs
 from floral_learn.labels import judge_labels
 from floral_learn.labels.evidence import checked_probabilities, draws_of
@@ -94,7 +94,7 @@ def find_label_issues(
     if model is not None and pred_probs is not None:
         raise ValueError("give model= or pred_probs=, not both")
     named = {"label": label, "text": text, "ids": ids, "groups": groups, "trusted": trusted, "drop": drop}
-    data = gather(X, y, text_encoder=text_encoder, rows_needed=pred_probs is None, **named)
+    data = read_arguments(X, y, text_encoder=text_encoder, rows_needed=pred_probs is None, **named)
     decided = [] if decisions is None else read_decisions(decisions, data.labels, rows=data.row_numbers)
     labels, sure = settle(data.labels, data.trusted, decided)
     if sure is not None and sure.all():

@@ -94,6 +94,6 @@ def _count_graph_votes(graph: Any, codes: NDArray[np.intp], n_classes: int) -> N
         n, n_classes
     )
     if (votes.sum(axis=1) == 0).any():
-        lonely = int(np.flatnonzero(votes.sum(axis=1) == 0)[0])
-        raise ValueError(f"graph gives row {lonely} no neighbour other than itself; every row needs at least one.")
+        alone = int(np.flatnonzero(votes.sum(axis=1) == 0)[0])
+        raise ValueError(f"graph gives row {alone} no neighbour other than itself; every row needs at least one.")
     return votes
