@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -79,12 +79,12 @@ class Votes:
 
     def some(self, chosen: np.ndarray) -> Votes:
         """Return the votes `chosen`, a mask or numbers, with all items, people and classes."""
-        parts = {name: getattr(self, name)[chosen] for name in ("item", "annotator", "label", "weight")}
-        return replace(self, **parts)
+        item, annotator, label = self.item[chosen], self.annotator[chosen], self.label[chosen]
+        return Votes(item, annotator, label, self.weight[chosen], self.items, self.annotators, self.classes)
 
     def reweighted(self, weight: np.ndarray) -> Votes:
         """Return the same votes with other weights."""
-        return replace(self, weight=weight)
+        return Votes(self.item, self.annotator, self.label, weight, self.items, self.annotators, self.classes)
 
 
 def read_votes(

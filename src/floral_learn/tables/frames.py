@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
-from datetime import date
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -16,7 +15,7 @@ import numpy as np
 from floral_learn.base.extras import install_line
 
 from . import TableError
-from .cells import as_numbers, as_texts, is_missing
+from .cells import is_missing, typed_values
 from .source import Source, pairs, reason
 
 MOST_NUMBERS = 4096  # of an embedding
@@ -77,24 +76,6 @@ def typed_column(series: Any, as_text: bool = False) -> np.ndarray | None:
         if isinstance(dtype, nw.Duration):
             return _floats(series.dt.total_microseconds()) / 1e6
     return typed_values(series.to_list(), as_text or isinstance(dtype, nw.Categorical | nw.Enum))
-
-
-def typed_values(values: list[Any], as_text: bool = False) -> np.ndarray | None:
-    """Python values, None where missing, as `typed_column` types them; the type is that of all values together."""
-    if any(isinstance(value, list | dict | set | tuple | np.ndarray | complex) for value in values):
-        return None
-    texts = as_texts(values)
-    present = [value for value, text in zip(values, texts, strict=True) if text is not None]
-    if not as_text and present and not any(isinstance(value, str) for value in present):
-        if all(isinstance(value, bool | np.bool_) for value in present):
-            return np.array([np.nan if text is None else float(v) for v, text in zip(values, texts, strict=True)])
-        if all(isinstance(value, date) and getattr(value, "tzinfo", None) is None for value in present):
-            return np.array([None if t is None else v for v, t in zip(values, texts, strict=True)], "datetime64[us]")
-        # numbers beside None, as databases give them
-        found = as_numbers(["" if text is None else text for text in texts], comma=False)
-        if found is not None:
-            return found[0]
-    return np.array([*texts, None], dtype=object)[:-1]  # the None keeps numpy from making it a matrix of letters
 
 
 def typed_columns(X: Any) -> dict[str, np.ndarray]:
