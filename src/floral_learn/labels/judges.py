@@ -26,10 +26,11 @@ from floral_learn.tables.rows import explain_refusal, take_rows
 Shares = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
-_RIDGES = (0.01, 0.1, 1.0, 10.0)
+# `benchmarks/audit.py rules` shows what other values of RIDGES, WIDE and of the settings below bring.
+RIDGES = (0.01, 0.1, 1.0, 10.0)  # times the kernel of the landmarks; the labels choose
 _REFERENCES = 10_000  # rows among which neighbours are sought, and on which probabilities are calibrated
 _SAMPLE = 2_000  # rows on which two scales are compared
-_WIDE = 64  # columns above which neighbours are sought among principal components
+WIDE = 64  # columns above which neighbours are sought among principal components
 
 
 @dataclass(frozen=True)
@@ -104,8 +105,8 @@ class Judges:
         penalty = np.zeros((size, size))
         penalty[:-1, :-1] = np.exp(-self.settings.width * self.rows.distances(self.landmarks, self.landmarks))
         penalty += 1e-6 * np.eye(size)
-        left = (grams.sum(axis=0) - grams)[:, None] + np.array(_RIDGES)[:, None, None] * penalty
-        right = np.repeat((sides.sum(axis=0) - sides)[:, None], len(_RIDGES), axis=1)
+        left = (grams.sum(axis=0) - grams)[:, None] + np.array(RIDGES)[:, None, None] * penalty
+        right = np.repeat((sides.sum(axis=0) - sides)[:, None], len(RIDGES), axis=1)
         models = np.linalg.solve(left, right)  # (folds, ridges, size, n_classes)
         # held-out sum of squares, up to that of the labels themselves
         error = (models * (grams[:, None] @ models - 2 * sides[:, None])).sum(axis=(0, 2, 3))
@@ -245,10 +246,10 @@ def log_odds_against(probability: np.ndarray, codes: np.ndarray, limit: float = 
 
 def _leading(values: Any, rng: np.random.Generator) -> Any:
     """The leading principal components of wide rows: neighbours are sought among these."""
-    if values.shape[1] <= _WIDE or sparse.issparse(values):
+    if values.shape[1] <= WIDE or sparse.issparse(values):
         return values
     seed = int(rng.integers(2**31))
-    return PCA(min(_WIDE, len(values)), svd_solver="randomized", random_state=seed).fit_transform(values)
+    return PCA(min(WIDE, len(values)), svd_solver="randomized", random_state=seed).fit_transform(values)
 
 
 def _logistic(values: np.ndarray, codes: np.ndarray) -> np.ndarray:

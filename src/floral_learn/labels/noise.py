@@ -25,7 +25,7 @@ from scipy.special import log_softmax, softmax
 # `benchmarks/audit.py rules` shows what other values bring.
 PRIOR_ROWS = 10.0  # a class's row of T, and an author, start as if so many of their labels had been seen
 PRIOR_WRONG = 0.1  # share of wrong labels that T starts from, all other classes alike
-SHIFT_RIDGE = 0.1  # penalty of b squared, halved, in nats: of no weight beside data, it keeps an absent class finite
+SHIFT_RIDGE = 0.1  # penalty of b squared, halved, in nats: no weight beside data, but a class without rows stays finite
 _CALIBRATED_ROWS = 20_000  # M + 1 numbers are known well enough from as many rows
 _MOST_VALUES = 100_000  # probabilities that a fit looks at, and never fewer rows than
 _LEAST_ROWS = 2_000
