@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import beta
 
 from floral_learn.audit.decisions import Decision
 from floral_learn.base.extras import install_line
 from floral_learn.files.atomic_files import write_atomically
+from floral_learn.labels.authors import Authors
 from floral_learn.labels.noise import PRIOR_ROWS
 from floral_learn.tables.frames import as_pandas, same_kind
 
@@ -131,7 +133,7 @@ class LabelIssues:
     index: Any = None
     ids: list[str] | None = None
     groups: np.ndarray | None = None
-    authors: Any = None
+    authors: Authors | None = None
     trusted: np.ndarray | None = None
     decisions: list[Decision] = field(default_factory=list)
     columns: Any = None
@@ -345,16 +347,23 @@ def _twins(result: LabelIssues) -> list[str]:
     return [f"{pairs:,} pair{'s' if pairs > 1 else ''} of nearly equal rows carry different labels."]
 
 
+def doubtful_sources(people: Authors) -> np.ndarray:
+    """Which sources fit less often than the middle one, the worst first: one in twenty honest lists names somebody.
+
+    The level is shared by all sources (Bonferroni): with thirty of them one interval in forty would name many in vain.
+    """
+    usual, seen = float(np.median(people.reliability)), people.labels + PRIOR_ROWS
+    below = beta.cdf(usual, people.reliability * seen, (1 - people.reliability) * seen)
+    low = np.flatnonzero(1 - below < 0.05 / len(seen))
+    return low[np.argsort(people.reliability[low], kind="stable")]
+
+
 def _sources(result: LabelIssues) -> list[str]:
     """Sources whose labels surely fit less often than those of the rest, in words that do not accuse."""
     people = result.authors
-    if people is None or len(people.names) < 2:
+    if people is None or not len(low := doubtful_sources(people)):
         return []
     usual = float(np.median(people.reliability))
-    low = np.flatnonzero(people.high < usual)
-    low = low[np.argsort(people.reliability[low], kind="stable")]
-    if not len(low):
-        return []
     some = ", ".join(f"{people.names[a]} ({100 * people.low[a]:.0f} to {100 * people.high[a]:.0f} %)" for a in low[:3])
     more = f" and {len(low) - 3} more" if len(low) > 3 else ""
     return [
