@@ -96,7 +96,7 @@ def find_label_issues(
     named = {"label": label, "text": text, "ids": ids, "groups": groups, "trusted": trusted, "drop": drop}
     data = read_arguments(X, y, text_encoder=text_encoder, rows_needed=pred_probs is None, **named)
     decided = [] if decisions is None else read_decisions(decisions, data.labels, rows=data.row_numbers)
-    labels, sure = settle(data.labels, data.trusted, decided)
+    labels, sure = settle(data.labels, data.trusted, decided) if decided else (data.labels, data.trusted)
     if sure is not None and sure.all():
         raise ValueError("every label is trusted: there is nothing to judge")
     classes, given = np.unique(labels, return_inverse=True)
