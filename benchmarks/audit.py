@@ -41,7 +41,8 @@ from floral_learn import FloralClassifier, find_label_issues, poison
 from floral_learn.datasets import DataNotFoundError, load_mnist, load_moon
 from floral_learn.datasets.files import find_file
 from floral_learn.files.atomic_files import write_atomically
-from floral_learn.labels import flagging, noise
+from floral_learn.labels import flagging, judges, noise
+from floral_learn.labels import rows as scaled
 from floral_learn.labels.judges import SETTINGS, choose_scale, prepare_judges
 
 LEVELS = (5, 10, 20)
@@ -229,8 +230,11 @@ def rules(args):
                "neighbours": (SETTINGS, (15, 30, 50)), "BAR": (flagging, (1.0, 1.5, 2.0, 2.5, 3.0)),
                "WRONG": (flagging, (0.25, 1 / 3, 0.5)),
                "EXPLAINED": (flagging, (0.3, 0.55, 0.7)), "MOST_OVERLAP": (flagging, (0.05, 0.1, 0.2)),
+               "LEAST_GAIN": (flagging, (0.0, 0.02, 0.05)),
                "PRIOR_ROWS": (noise, (3.0, 10.0, 30.0)),
-               "PRIOR_WRONG": (noise, (0.05, 0.1, 0.2))}  # fmt: skip
+               "PRIOR_WRONG": (noise, (0.05, 0.1, 0.2)), "SHIFT_RIDGE": (noise, (0.0, 0.1, 1.0)),
+               "RIDGES": (judges, ((0.1,), (1.0,), (0.01, 0.1, 1.0, 10.0))),
+               "WIDE": (judges, (32, 64, 128)), "TAIL": (scaled, (3.0, 5.0, np.inf))}  # fmt: skip
     usual = [probability(X, given, SETTINGS) for _, X, _, given in cells]
     for number, (place, values) in numbers.items():
         for value in values if not args.only or number in args.only else ():
@@ -239,6 +243,8 @@ def rules(args):
                 p = [probability(X, given, replace(SETTINGS, **{number: value})) for _, X, _, given in cells]
             else:
                 setattr(place, number, value)
+            if place in (judges, scaled) or number == "SHIFT_RIDGE":
+                p = [probability(X, given, SETTINGS) for _, X, _, given in cells]
             found = [flagging.flag_labels(q, given) for q, (*_, given) in zip(p, cells, strict=True)]
             if place is not SETTINGS:
                 setattr(place, number, shipped_value)

@@ -116,6 +116,21 @@ def test_a_source_of_two_rows_does_not_lead_the_ranking(moons):
     assert ranking["score"][1] < ranking["rate"][1] / 2
 
 
+def test_honest_sources_are_hardly_ever_named_and_a_careless_one_is():
+    named = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X, y = make_blobs(400, centers=2, cluster_std=1.5, random_state=seed)
+        groups = rng.integers(0, 10, 400).astype(str)
+        honest, careless = np.full(400, 0.1), np.where(groups == "7", 0.7, 0.1)
+        given = [np.where(rng.random(400) < share, 1 - y, y) for share in (honest, careless)]
+        found = [find_label_issues(X, labels, groups=groups, random_state=0).summary() for labels in given]
+        named.append([any("less often than is usual" in line for line in lines) for lines in found])
+        named[-1].append(any("Labels of 7 (" in line for line in found[1]))
+    assert np.sum(named, axis=0)[0] <= 1
+    assert np.sum(named, axis=0)[2] >= 10
+
+
 def test_three_classes_are_suggested_correctly(blobs):
     X, given, true, wrong = blobs
     result = find_label_issues(X, given, random_state=0)

@@ -6,7 +6,7 @@ import sklearn
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_moons
 from sklearn.exceptions import UnsetMetadataPassedError
-from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
+from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -49,8 +49,11 @@ def test_a_search_splits_by_groups_and_hands_the_rest_on(clf):
 
 
 def test_calibration_hands_trust_on(clf):
-    found = CalibratedClassifierCV(clf, cv=2).fit(X, Y, trusted=TRUSTED)
-    assert found.predict_proba(X).shape == (120, 2)
+    folds = list(StratifiedKFold(2).split(X, Y))
+    found = CalibratedClassifierCV(clf, cv=folds).fit(X, Y, trusted=TRUSTED)
+    for (seen, _), part in zip(folds, found.calibrated_classifiers_, strict=True):
+        rates = part.estimator.flip_rate_
+        assert rates[TRUSTED[seen]].max() == 0 < rates[~TRUSTED[seen]].max()
 
 
 def test_what_nobody_asked_for_is_refused():

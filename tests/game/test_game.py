@@ -226,15 +226,14 @@ def test_float32_stays_close_on_every_backend(backend, gamma, dimension):
     kernel = Kernel("rbf", gamma=gamma / dimension)
     exact = DenseGram.from_rows(rows, kernel)
     # A dual within rounding of where its 16 bits change can send two games apart: rare, so that most steps agree.
-    single, shares = DenseGram.from_rows(rows, kernel, "float32", backend), []
+    single, pairs = DenseGram.from_rows(rows, kernel, "float32", backend), []
     for factor in (0.98, 0.99, 1.0):
         eta = factor / exact.lambda_max(centred=True)
         reference = play(exact, labels, seeds=9, rounds=300, eta=eta)
         result = play(single, labels, seeds=9, rounds=300, eta=eta)
-        shares.append(same_flips(reference, result))
-        if shares[-1] >= 0.99:
-            break
-    assert max(shares) >= 0.99
+        pairs.append((same_flips(reference, result), reference, result))
+    _, (share, reference, result), _ = sorted(pairs, key=lambda pair: pair[0])
+    assert share >= 0.99
     f64 = exact.matrix @ reference.mean_weights[:, 0] + reference.mean_bias[0]
     f32 = exact.matrix @ result.mean_weights[:, 0] + result.mean_bias[0]
     assert np.mean((f64 > 0) == (f32 > 0)) >= 0.99

@@ -104,6 +104,24 @@ def test_bad_arguments_are_named(arguments, message):
         judge_labels(X, y, **arguments)
 
 
+def test_a_model_that_refuses_the_rows_is_named_with_the_column():
+    X, y, _ = flipped_moons()
+    frame = pd.DataFrame({"left": X[:, 0], "up": np.where(X[:, 1] > 0.25, "yes", "no")})
+    with pytest.raises(ValueError, match=r"LogisticRegression cannot be trained on X .*: column 'up' holds text"):
+        judge_labels(frame, y, model=LogisticRegression())
+    with pytest.raises(TypeError, match=r"model=LogisticRegression is a class; give an instance"):
+        judge_labels(X, y, model=LogisticRegression)
+
+
+def test_what_a_sources_other_labels_say_is_never_infinite():
+    y = np.tile([0, 1], 200)
+    p = np.where(np.arange(2) == y[:, None], 1 - 1e-9, 1e-9)
+    who = np.repeat(["all wrong", "all right"], [40, 360])
+    shift = judge_labels(None, np.where(who == "all wrong", 1 - y, y), pred_probs=p, groups=who).authors.shift
+    assert np.isfinite(shift).all()
+    assert shift[0] > 2.5 > 0 > shift[-1]
+
+
 def test_missing_rows_and_labels_are_named():
     X, y, _ = flipped_moons()
     with pytest.raises(ValueError, match="X is missing"):

@@ -87,6 +87,21 @@ def read_decisions(source: Any, labels: np.ndarray, *, rows: np.ndarray | None =
     return [found[at] for at in sorted(found)]
 
 
+def settle(
+    labels: np.ndarray, trusted: np.ndarray | None, decisions: list[Decision]
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """The labels (n,) after people's decisions, and the mask of those that are trusted: what was decided is, too."""
+    settled = [decision for decision in decisions if decision.kind != "unsure"]
+    labels, at = labels.copy(), [decision.position for decision in settled]
+    for decision in settled:
+        labels[decision.position] = decision.label
+    if not settled:
+        return labels, trusted
+    trusted = np.zeros(len(labels), dtype=bool) if trusted is None else trusted.copy()
+    trusted[at] = True
+    return labels, trusted
+
+
 def _lines(source: Any) -> tuple[str, list[dict[str, Any]]]:
     """Where the decisions come from, and one dictionary per line."""
     if isinstance(source, (str, os.PathLike)):

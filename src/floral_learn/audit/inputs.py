@@ -13,6 +13,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.decomposition import TruncatedSVD
 
+from floral_learn.base.validation import check_trusted
 from floral_learn.labels.evidence import read_labels, read_names
 from floral_learn.tables.cells import merge_alike, name_of, plain_name
 from floral_learn.tables.frames import is_frame, without_columns
@@ -39,7 +40,7 @@ class Rows:
     notes: list[str] = field(default_factory=list)
 
 
-def gather(
+def read_arguments(
     X: Any,
     y: Any,
     *,
@@ -82,7 +83,7 @@ def gather(
         row_numbers=np.arange(n),
         ids=None if ids is None else read_names(ids, n, "ids"),
         groups=None if groups is None else np.array(read_names(groups, n, "groups")),
-        trusted=None if trusted is None else _mask(trusted, n),
+        trusted=_known_right(trusted, n),
         notes=[] if rows is None else rows.notes,
     )
 
@@ -133,7 +134,7 @@ def _from_table(table: Any, y: Any, index: Any, arrays: dict[str, Any], text_enc
         index=index,
         ids=read_names(ids, n, "ids") if ids is not None else None if table.ids is None else list(table.ids),
         groups=np.array(read_names(groups, n, "groups")) if groups is not None else table.groups,
-        trusted=_mask(trusted, n) if trusted is not None else table.trusted,
+        trusted=table.trusted if trusted is None else _known_right(trusted, n),
         columns=table.features,
         notes=[*table.notes, *encoder.notes_],
     )
@@ -144,7 +145,7 @@ def check_labels(y: Any, n: int) -> np.ndarray:
     labels = np.asarray(y)
     if labels.shape != (n,):
         raise ValueError(f"y has shape {labels.shape}; X has {n} rows, so it must be ({n},)")
-    classes, codes = read_labels(labels, most=max(20, n // 5))
+    classes, codes = read_labels(labels, most=max(LEAST_ROWS, n // FEWEST))
     return classes[codes]
 
 
@@ -156,11 +157,9 @@ def _several(names: Any) -> list[str]:
     return list(names)
 
 
-def _mask(trusted: Any, n: int) -> np.ndarray:
-    mask = np.asarray(trusted)
-    if mask.dtype != bool or mask.shape != (n,):
-        raise ValueError(f"trusted= must be a boolean mask with one entry per row ({n}); got {mask.dtype} {mask.shape}")
-    return mask
+def _known_right(trusted: Any, n: int) -> np.ndarray | None:
+    doubtful = check_trusted(trusted, n)
+    return None if doubtful is None else ~doubtful
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.decomposition import PCA
 
-from floral_learn.audit.decisions import Decision, read_decisions
-from floral_learn.audit.inputs import ClassNames, Rows, gather, look_at_names
+from floral_learn.audit.decisions import read_decisions, settle
+from floral_learn.audit.inputs import ClassNames, Rows, look_at_names, read_arguments
 from floral_learn.audit.result import REASONS, SHOWN, LabelIssues, overlapping_pairs
 from floral_learn.labels import judge_labels
 from floral_learn.labels.evidence import checked_probabilities, draws_of
@@ -94,9 +94,11 @@ def find_label_issues(
     if model is not None and pred_probs is not None:
         raise ValueError("give model= or pred_probs=, not both")
     named = {"label": label, "text": text, "ids": ids, "groups": groups, "trusted": trusted, "drop": drop}
-    data = gather(X, y, text_encoder=text_encoder, rows_needed=pred_probs is None, **named)
+    data = read_arguments(X, y, text_encoder=text_encoder, rows_needed=pred_probs is None, **named)
     decided = [] if decisions is None else read_decisions(decisions, data.labels, rows=data.row_numbers)
-    labels, sure = _decide(data, decided)
+    labels, sure = settle(data.labels, data.trusted, decided) if decided else (data.labels, data.trusted)
+    if sure is not None and sure.all():
+        raise ValueError("every label is trusted: there is nothing to judge")
     classes, given = np.unique(labels, return_inverse=True)
     names = look_at_names(classes, np.bincount(given))
     judged, codes, known = _judged(given, names, len(classes))
@@ -118,7 +120,7 @@ def find_label_issues(
         model=model,
         pred_probs=pred_probs,
         groups=None if data.groups is None else data.groups[judged],
-        said=_as_said(data.labels[judged], codes, classes, names, known),
+        author_codes=_before_decisions(data.labels[judged], codes, classes, names, known),
         truth=None if settled is None else np.where(settled, codes, -1),
         random_state=rng,
         progress=tell,
@@ -173,20 +175,6 @@ def find_label_issues(
     )
 
 
-def _decide(data: Rows, decided: list[Decision]) -> tuple[np.ndarray, np.ndarray | None]:
-    """The labels after people's decisions, and which are trusted."""
-    labels, sure = data.labels.copy(), None if data.trusted is None else data.trusted.copy()
-    settled = [d for d in decided if d.kind != "unsure"]
-    if settled:
-        sure = np.zeros(len(labels), dtype=bool) if sure is None else sure
-        for decision in settled:
-            labels[decision.position] = decision.label
-            sure[decision.position] = True
-    if sure is not None and sure.all():
-        raise ValueError("every label is trusted: there is nothing to judge")
-    return labels, sure
-
-
 def _judged(given: np.ndarray, names: ClassNames, m: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Which rows can be judged (n,), their class numbers among the judged classes, and these classes."""
     merged = names.merged[given]
@@ -200,7 +188,7 @@ def _judged(given: np.ndarray, names: ClassNames, m: int) -> tuple[np.ndarray, n
     return judged, np.searchsorted(known, merged[judged]), known
 
 
-def _as_said(
+def _before_decisions(
     labels: np.ndarray, codes: np.ndarray, classes: np.ndarray, names: ClassNames, known: np.ndarray
 ) -> np.ndarray:
     """Class numbers of the labels before people's decisions: an author whose label was found wrong did say it."""

@@ -99,7 +99,7 @@ def page_data(result: LabelIssues, *, frame: Any, ids: list[str] | None, most_ro
         "y": np.round(place[kept, 1], 4).tolist(),
         "map": result.map_method,
         "columns": columns,
-        "first": [] if shown is None else _most_telling(shown, result.given[kept]),
+        "first": [] if shown is None else _most_informative(shown, result.given[kept]),
         "cells": cells,
         "groupNames": None if names is None else names.tolist(),
         "group": None if codes is None else codes[kept].tolist(),
@@ -151,17 +151,17 @@ def _cells(frame: Any) -> tuple[list[str], list[list[str]]]:
     return [str(name) for name in names], cut
 
 
-def _most_telling(frame: Any, given: np.ndarray) -> list[int]:
+def _most_informative(frame: Any, given: np.ndarray) -> list[int]:
     """The shown columns, first those that say most about the given label: the list has room for a few of them.
 
     Numbers by the share of their variance between the classes (the correlation ratio), other columns of few values by
     the square of Cramer's V; what is different in nearly every row says nothing this way.
     """
-    told = [_told(frame[name], given) for name in list(frame.columns)[:MOST_COLUMNS]]
-    return np.argsort([-value for value in told], kind="stable").tolist()
+    shares = [_variance_between_classes(frame[name], given) for name in list(frame.columns)[:MOST_COLUMNS]]
+    return np.argsort([-value for value in shares], kind="stable").tolist()
 
 
-def _told(column: Any, given: np.ndarray) -> float:
+def _variance_between_classes(column: Any, given: np.ndarray) -> float:
     """How much of a column's variance, in [0, 1], is between the classes."""
     known = column.notna().to_numpy()
     labels = given[known]

@@ -7,17 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import beta
 
 from floral_learn.audit.decisions import Decision
 from floral_learn.base.extras import install_line
 from floral_learn.files.atomic_files import write_atomically
+from floral_learn.labels.evidence import Authors
+from floral_learn.labels.noise import PRIOR_ROWS
 from floral_learn.tables.frames import as_pandas, same_kind
 
 SHOWN = 6  # neighbours that a page shows
 REASONS = ("model", "neighbours", "twin", "small class", "source")
-_PRIOR_ROWS = 20  # a group's rate is shrunk towards the overall one as if it had this many rows more
 _HEAD = 10
-_MANY = 0.15  # of the rows, in which some other class is at least half as probable: classes overlap
 _FEW = 0.05  # of the rows: pairs of classes that look alike in fewer are not worth a sentence
 
 
@@ -132,7 +133,7 @@ class LabelIssues:
     index: Any = None
     ids: list[str] | None = None
     groups: np.ndarray | None = None
-    authors: Any = None
+    authors: Authors | None = None
     trusted: np.ndarray | None = None
     decisions: list[Decision] = field(default_factory=list)
     columns: Any = None
@@ -217,7 +218,7 @@ class LabelIssues:
         """Return a DataFrame of annotators or sources, the most doubtful first; None without groups.
 
         ``rate`` is the share of a group's labels that are flagged, ``score`` the same shrunk towards the overall rate
-        (as if each group had twenty more rows of it, so that a group of three rows does not lead the list), ``ratio``
+        (as if each group had ten more rows of it, so that a group of three rows does not lead the list), ``ratio``
         the score over the overall rate. ``fit`` is the estimated share of the group's labels that are right, ``low``
         and ``high`` a 95 % interval for it: few rows leave a wide one. A low fit has many innocent causes, hard rows
         among them.
@@ -228,7 +229,7 @@ class LabelIssues:
         rows = np.bincount(code)
         flagged = np.bincount(code, weights=self.flagged).astype(int)
         overall = flagged.sum() / len(self)
-        score = (flagged + _PRIOR_ROWS * overall) / (rows + _PRIOR_ROWS)
+        score = (flagged + PRIOR_ROWS * overall) / (rows + PRIOR_ROWS)
         frame = pandas().DataFrame(
             {"group": names, "rows": rows, "flagged": flagged, "rate": flagged / rows, "score": score}
         )
@@ -282,6 +283,11 @@ def overlapping_pairs(probability: np.ndarray, known: np.ndarray) -> list[tuple[
     return [(pair // base, pair % base, rows) for pair, rows in sorted(counts.items(), key=lambda item: -item[1])]
 
 
+def alike_pairs(result: LabelIssues) -> list[tuple[int, int, int]]:
+    """The overlapping pairs of classes that are worth a sentence: in a twentieth of the rows or more."""
+    return [pair for pair in result.overlapping if pair[2] >= _FEW * len(result)]
+
+
 def headline(result: LabelIssues) -> str:
     """What was found, in one sentence."""
     n, flagged = len(result), int(result.flagged.sum())
@@ -293,16 +299,16 @@ def headline(result: LabelIssues) -> str:
     if result.replaceable:
         wrong = 100 * result.wrong_share
         return f"{share} look wrong: errors are scattered, and about {wrong:.1f} % of all labels are estimated wrong."
-    if sum(rows for _, _, rows in result.overlapping) >= _MANY * n:
+    if alike_pairs(result):
         return f"The classes overlap. {share} are contradicted most strongly, but many of these can be right."
     return f"{share} are contradicted by the rest of the data, but not at random: some can be right."
 
 
 def overlap_in_words(result: LabelIssues) -> str:
     """Why flagged labels cannot be replaced unseen: classes overlap, and which of them most."""
-    if not result.overlapping or result.overlapping[0][2] < _FEW * len(result):
+    if not (pairs := alike_pairs(result)):
         return "too few labels stand out, or errors were chosen, so that right and wrong ones cannot be told apart"
-    one, other, rows = result.overlapping[0]
+    one, other, rows = pairs[0]
     pair = f"{str(result.classes[one])!r} and {str(result.classes[other])!r}"
     return f"classes overlap ({pair} look alike in {rows:,} rows), so that many flagged labels can be right"
 
@@ -324,8 +330,7 @@ def sentences(result: LabelIssues) -> list[str]:
     said += [
         f"{str(result.classes[a])!r} and {str(result.classes[b])!r} look alike in {rows:,} rows: their labels there "
         "cannot be judged from these columns."
-        for a, b, rows in result.overlapping[:3]
-        if rows >= _FEW * len(result)
+        for a, b, rows in alike_pairs(result)[:3]
     ]
     said += _twins(result) + _sources(result)
     said.append(
@@ -342,16 +347,23 @@ def _twins(result: LabelIssues) -> list[str]:
     return [f"{pairs:,} pair{'s' if pairs > 1 else ''} of nearly equal rows carry different labels."]
 
 
+def doubtful_sources(people: Authors) -> np.ndarray:
+    """Which sources fit less often than the middle one, the worst first: one in twenty honest lists names somebody.
+
+    The level is shared by all sources (Bonferroni): with thirty of them one interval in forty would name many in vain.
+    """
+    usual, seen = float(np.median(people.reliability)), people.labels + PRIOR_ROWS
+    below = beta.cdf(usual, people.reliability * seen, (1 - people.reliability) * seen)
+    low = np.flatnonzero(1 - below < 0.05 / len(seen))
+    return low[np.argsort(people.reliability[low], kind="stable")]
+
+
 def _sources(result: LabelIssues) -> list[str]:
     """Sources whose labels surely fit less often than those of the rest, in words that do not accuse."""
     people = result.authors
-    if people is None or len(people.names) < 2:
+    if people is None or not len(low := doubtful_sources(people)):
         return []
     usual = float(np.median(people.reliability))
-    low = np.flatnonzero(people.high < usual)
-    low = low[np.argsort(people.reliability[low], kind="stable")]
-    if not len(low):
-        return []
     some = ", ".join(f"{people.names[a]} ({100 * people.low[a]:.0f} to {100 * people.high[a]:.0f} %)" for a in low[:3])
     more = f" and {len(low) - 3} more" if len(low) > 3 else ""
     return [

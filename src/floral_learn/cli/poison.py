@@ -240,7 +240,7 @@ def poison_vote_file(
     X = y = None
     if features is not None:
         described, _ = read_features(features, task, seed, columns)
-        X = _of(items, described, features)
+        X = _rows_of_items(items, described, features)
     if truth is not None:
         known = read_gold_file(truth, task, columns)
         if lost := [name for name in items.tolist() if name not in known]:
@@ -279,7 +279,7 @@ def parse_params(texts: list[str]) -> dict[str, Any]:
     return found
 
 
-def _of(items: Any, described: Any, path: Path) -> Any:
+def _rows_of_items(items: Any, described: Any, path: Path) -> Any:
     """Rows of the features in the order of `items`."""
     missing = [name for name in items.tolist() if name not in described.index]
     if missing:

@@ -61,7 +61,7 @@ def train(
     else:
         table = columns.read(source).check_classes()
         if decisions is not None:
-            table = decided(table, decisions)
+            table = with_decisions(table, decisions)
         per_row = row_arguments(table, classifier, method)
         n = len(table)
         if budget is not None:
@@ -124,21 +124,17 @@ def make_classifier(method: str, penalty: float | None, gamma: str, budget: floa
     return set_parts(classifier, **{name: value for name, value in wanted.items() if name in parts})
 
 
-def decided(table: Any, path: Path) -> Any:
+def with_decisions(table: Any, path: Path) -> Any:
     """The table with the labels that people decided on, which are trusted from then on."""
     from dataclasses import replace
 
-    import numpy as np
+    from floral_learn.audit.decisions import read_decisions, settle
 
-    from floral_learn.audit.decisions import read_decisions
-
-    labels = table.labels.copy()
-    sure = np.zeros(len(labels), dtype=bool) if table.trusted is None else table.trusted.copy()
-    settled = [d for d in read_decisions(path, labels, rows=table.rows) if d.kind != "unsure"]
-    for decision in settled:
-        labels[decision.position], sure[decision.position] = decision.label, True
+    found = read_decisions(path, table.labels, rows=table.rows)
+    labels, sure = settle(table.labels, table.trusted, found)
     changed = int((labels != table.labels).sum())
-    say(f"{len(settled):,} decisions: {changed:,} labels replaced, all of them trusted")
+    settled = sum(decision.kind != "unsure" for decision in found)
+    say(f"{settled:,} decisions: {changed:,} labels replaced, all of them trusted")
     return replace(table, labels=labels, trusted=sure).check_classes()
 
 
@@ -166,7 +162,7 @@ def fit(
         X = encoder.fit_transform(table.features)
     if table.groups is not None:
         with step("weigh the labels by who gave them"):
-            table = reread(table, X, seed)
+            table = labels_from_annotators(table, X, seed)
     checked = "not checked on held-out rows"
     if held_out:
         with step("check on held-out rows"):
@@ -177,7 +173,7 @@ def fit(
     return Pipeline([("columns", encoder), ("classifier", classifier)]), checked
 
 
-def reread(table: Any, X: Any, seed: int) -> Any:
+def labels_from_annotators(table: Any, X: Any, seed: int) -> Any:
     """The table with the labels that its annotators' other answers and the features make most probable."""
     from dataclasses import replace
 

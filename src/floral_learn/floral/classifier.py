@@ -29,14 +29,14 @@ from floral_learn.floral.fitting import (
 )
 from floral_learn.floral.inputs import (
     as_host,
+    as_tensors_of,
     backend_of,
-    beside,
     is_blocks,
     is_dask,
-    like,
     open_query,
     read_query,
     read_training,
+    tensor_of,
 )
 from floral_learn.floral.settings import Engine, Settings
 from floral_learn.game.arrays import threads_for_rows
@@ -137,7 +137,7 @@ class GameClassifier(CallbackSupportMixin, ClassifierMixin, Estimator):
         -------
         self
         """
-        with self._alone():
+        with self._one_fit_at_a_time():
             return self._validated_fit(X, y, sample_weight, trusted)
 
     def _fit(
@@ -147,7 +147,7 @@ class GameClassifier(CallbackSupportMixin, ClassifierMixin, Estimator):
         if is_dask(X):
             from floral_learn.floral.dask_fit import fit_on_workers
 
-            return self._become(fit_on_workers(settings, X, y, sample_weight, trusted, self._watched))
+            return self._set_fitted(fit_on_workers(settings, X, y, sample_weight, trusted, self._with_rounds_reported))
         sample_weight, trusted = as_host(sample_weight), as_host(trusted)
         data = read_training(self, settings, X, y)
         if seeds is None:
@@ -158,16 +158,16 @@ class GameClassifier(CallbackSupportMixin, ClassifierMixin, Estimator):
             running = RunningFit(
                 data.X, data.y, sample_weight, trusted, seeds, settings.n_rounds, data.backend, data.feature_names
             )
-            with self._watched(running, problem, log) as callback:
+            with self._with_rounds_reported(running, problem, log) as callback:
                 result = play_problem(problem, state, callback)
             warn_if_unsettled(problem, result)
-            return self._become(beside(fitted_attributes(problem, result.state, result), X))
+            return self._set_fitted(as_tensors_of(fitted_attributes(problem, result.state, result), X))
 
     _resume = with_callbacks(_fit)
     _validated_fit = with_callbacks(_fit_context(prefer_skip_nested_validation=True)(_fit))
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _one_fit_at_a_time(self) -> Iterator[None]:
         """Refuse a second fit of this object while one with callbacks is under way: these follow one fit at a time."""
         if not getattr(self, "_skl_callbacks", None):
             yield
@@ -185,7 +185,7 @@ class GameClassifier(CallbackSupportMixin, ClassifierMixin, Estimator):
             with _LOCK:
                 _FOLLOWED.discard(id(self))
 
-    def _become(self, fitted: dict[str, Any]) -> Self:
+    def _set_fitted(self, fitted: dict[str, Any]) -> Self:
         """Take on the attributes of a fit that has succeeded, all at once; those of the former one go."""
         kept = {name: value for name, value in vars(self).items() if not name.endswith("_") or name.startswith("_")}
         self.__dict__ = kept | fitted  # one assignment: another thread sees the former fit or this one
@@ -198,7 +198,7 @@ class GameClassifier(CallbackSupportMixin, ClassifierMixin, Estimator):
         return running[1] if running is not None and running[0] is self else None
 
     @contextmanager
-    def _watched(
+    def _with_rounds_reported(
         self, running: RunningFit, problem: Problem, log: RoundLog | None
     ) -> Iterator[Callable[[GameState], bool] | None]:
         """What happens after each round: callbacks, if any are set, and lines on stderr if verbose."""
@@ -252,7 +252,7 @@ class GameClassifier(CallbackSupportMixin, ClassifierMixin, Estimator):
                 raise ValueError("Input X contains NaN or infinity")
         else:
             rows = read_query(self, settings, X)
-            scores = like(self.model_.scores(rows, backend_of(settings, rows)), X)
+            scores = tensor_of(self.model_.scores(rows, backend_of(settings, rows)), X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> np.ndarray:
@@ -268,7 +268,7 @@ class GameClassifier(CallbackSupportMixin, ClassifierMixin, Estimator):
             return classes_on_workers(self, X)
         scores = as_host(self.decision_function(X))
         chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return like(self.classes_[chosen], X)
+        return tensor_of(self.classes_[chosen], X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of the rows that are predicted right; of untrusted labels it is misleading.

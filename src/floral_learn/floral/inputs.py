@@ -74,17 +74,17 @@ def _checked(X: Any) -> Any:
     return X
 
 
-def beside(fitted: dict[str, Any], X: Any) -> dict[str, Any]:
+def as_tensors_of(fitted: dict[str, Any], X: Any) -> dict[str, Any]:
     """Fitted arrays as tensors beside `X`, where that is one and scikit-learn was told to dispatch by array API.
 
     Classes stay as they are, since they may be words.
     """
     if not is_tensor(X) or not get_config()["array_api_dispatch"]:
         return fitted
-    return {k: like(v, X) if isinstance(v, np.ndarray) and k != "classes_" else v for k, v in fitted.items()}
+    return {k: tensor_of(v, X) if isinstance(v, np.ndarray) and k != "classes_" else v for k, v in fitted.items()}
 
 
-def like(values: np.ndarray, X: Any) -> Any:
+def tensor_of(values: np.ndarray, X: Any) -> Any:
     """`values` as a tensor beside `X` where that is one and the values are numbers."""
     if not is_tensor(X) or values.dtype.kind not in "biuf":
         return values

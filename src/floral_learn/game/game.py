@@ -289,16 +289,13 @@ def result_of(game: Game, state: GameState, average: bool = True) -> GameResult:
     weights = backend.numpy(state.signs * state.dual)
     columns = weights.shape[1]
     bias, residual = (history[name][-1] if state.round else np.zeros(columns) for name in ("bias", "residual"))
-    first, mean_weights, mean_bias = max(state.round - 1, 0), weights, bias
-    if average and state.round:
-        first, mean_weights, mean_bias = state.averages(backend)
+    mean_weights, mean_bias = state.averages(backend) if average and state.round else (weights, bias)
     return GameResult(
         dual=backend.numpy(state.dual),
         weights=weights,
         bias=bias,
         mean_weights=backend.numpy(mean_weights),
         mean_bias=backend.numpy(mean_bias),
-        averaged_from=first,
         residual=residual,
         flip_rate=backend.numpy(state.flip_count) / max(state.round - game.warm_up, 1),
         history=history,

@@ -156,7 +156,7 @@ class LocalRows:
 
     def movement(self) -> float:
         """Mean squared change per round of the averaged decision values since the last look."""
-        _, weights, bias = self.state.averages(self.backend)
+        weights, bias = self.state.averages(self.backend)
         kept = self.state.extra  # there, so that a game that is continued ends where it would have ended
         before, at = kept.get("seen"), kept.get("seen_at")
         scores = self.game.gram.matmat(weights) + bias

@@ -179,12 +179,12 @@ class GameState:
         flip_count = backend.copy(self.flip_count)
         return replace(self, flip_count=flip_count, history=self.history.copy(), marks=marks, extra=dict(self.extra))
 
-    def averages(self, backend: NumpyBackend) -> tuple[int, Array, Array]:
-        """First averaged round minus one, mean signed duals and mean bias over the rounds after it: the last half."""
+    def averages(self, backend: NumpyBackend) -> tuple[Array, Array]:
+        """Mean signed duals and mean bias over the last half of the rounds."""
         first, weights = self.marks.nearest(self.round // 2)
         if first >= self.round:  # nothing was played after it: the last round is all there is
-            return self.round - 1, self.signs * self.dual, self.history.rows["bias"][-1]
-        return first, (self.weight_sum - weights) / (self.round - first), self.history.mean_bias(first, backend)
+            return self.signs * self.dual, self.history.rows["bias"][-1]
+        return (self.weight_sum - weights) / (self.round - first), self.history.mean_bias(first, backend)
 
     def to_arrays(self, backend: NumpyBackend) -> dict[str, np.ndarray]:
         """The state as plain numpy arrays."""
@@ -246,8 +246,6 @@ class GameResult:
         Of the last round; the residual is that of the KKT conditions, under that round's labels.
     mean_weights, mean_bias : ndarray
         The averaged model.
-    averaged_from : int
-        The rounds after this one are averaged.
     flip_rate : ndarray of shape (n, R)
         Share of the attacked rounds in which each label was flipped.
     history : dict of ndarray
@@ -270,7 +268,6 @@ class GameResult:
     bias: np.ndarray
     mean_weights: np.ndarray
     mean_bias: np.ndarray
-    averaged_from: int
     residual: np.ndarray
     flip_rate: np.ndarray
     history: dict[str, np.ndarray]

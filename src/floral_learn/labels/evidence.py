@@ -7,17 +7,45 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import logit
+from scipy.stats import beta
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
 from floral_learn.base import Shown
-from floral_learn.labels.authors import Authors, judge_authors
 from floral_learn.labels.flagging import Flags, flag_labels
 from floral_learn.labels.judges import SETTINGS, choose_scale, deal_folds, held_out, prepare_judges
-from floral_learn.labels.noise import NoiseModel, calibrate, fit_noise, log_or_floor
+from floral_learn.labels.noise import PRIOR_ROWS, NoiseModel, calibrate, fit_noise, log_or_floor
 from floral_learn.tables.rows import InputRows, read_rows
 
 Progress = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class Authors:
+    """What is known of the people or sources behind n labels.
+
+    Attributes
+    ----------
+    names : ndarray of shape (A,)
+        Who they are.
+    number : int ndarray of shape (n,)
+        Who gave each label.
+    labels : int ndarray of shape (A,)
+        How many each of them gave.
+    reliability, low, high : ndarray of shape (A,)
+        Estimated share of labels that fit what held-out models say, and a 95 % interval for it.
+    shift : ndarray of shape (n,)
+        What an author's *other* labels add to the log-odds that this one is wrong.
+    """
+
+    names: np.ndarray
+    number: np.ndarray
+    labels: np.ndarray
+    reliability: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    shift: np.ndarray
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,7 +110,7 @@ def judge_labels(
     model: Any = None,
     pred_probs: Any = None,
     groups: Any = None,
-    said: np.ndarray | None = None,
+    author_codes: np.ndarray | None = None,
     truth: Any = None,
     n_jobs: int | None = None,
     random_state: Any = None,
@@ -104,7 +132,7 @@ def judge_labels(
         Held-out class probabilities of your own, columns in the order of the sorted labels; nothing is trained then.
     groups : array-like of shape (n,), optional
         Who gave each label.
-    said : int ndarray of shape (n,), optional
+    author_codes : int ndarray of shape (n,), optional
         Class numbers as the authors gave them, where some of `y` were corrected since.
     truth : int ndarray of shape (n,), optional
         Class numbers that are known to be right, -1 elsewhere: an author who is found wrong there is trusted less.
@@ -126,40 +154,90 @@ def judge_labels(
     """
     if model is not None and pred_probs is not None:
         raise ValueError("give model= or pred_probs=, not both")
+    if isinstance(model, type):
+        raise TypeError(f"model={model.__name__} is a class; give an instance, {model.__name__}()")
     if model is not None and not (hasattr(model, "predict_proba") or hasattr(model, "decision_function")):
         raise ValueError(f"model={model!r} needs predict_proba or decision_function")
     classes, codes = read_labels(y)
     n, m = len(codes), len(classes)
     rng = draws_of(random_state)
-    tell = progress or (lambda stage, share: None)
+    report = progress or (lambda stage, share: None)
     shares = None if pred_probs is None else checked_probabilities(pred_probs, n, classes)
     rows = _read_rows(X, n, optional=shares is not None)
     neighbours = judges = None
     if rows is not None:
-        tell("neighbours", 0.0)
+        report("neighbours", 0.0)
         measured = choose_scale(rows.numbers, codes, m, rng)(rows.numbers)
         judges = prepare_judges(measured, rng, SETTINGS, codes=codes)
         neighbours = judges.near
-    tell("held-out models", 0.3)
+    report("held-out models", 0.3)
     if shares is not None:
         probability = calibrate(log_or_floor(shares), codes).astype(shares.dtype, copy=False)
     elif model is not None:
         folds = deal_folds(codes, min(SETTINGS.folds, n), rng)
-        given = None if rows is None else rows.given
-        probability = calibrate(log_or_floor(held_out(model, given, codes, classes, folds, n_jobs=n_jobs)), codes)
+        taken = None if rows is None else rows.given
+        probability = calibrate(log_or_floor(held_out(model, taken, codes, classes, folds, n_jobs=n_jobs)), codes)
     elif judges is not None:
         probability = judges.probabilities(codes, m)
-    tell("held-out models", 1.0)
+    report("held-out models", 1.0)
     own = np.clip(probability[np.arange(n), codes].astype(np.float64), 1e-12, 1 - 1e-12)
     logs = log_or_floor(probability)
     noise = fit_noise(logs, codes)
     authors = None
     if groups is not None:
         before = np.exp(noise.truth(logs))  # of the true class, before anybody gave a label
-        authors = judge_authors(
-            np.array(read_names(groups, n, "groups")), codes if said is None else said, before, truth=truth
-        )
+        given = codes if author_codes is None else author_codes
+        authors = judge_authors(np.array(read_names(groups, n, "groups")), given, before, truth=truth)
     return LabelEvidence(classes, codes, probability, np.log1p(-own) - np.log(own), noise, neighbours, authors)
+
+
+def judge_authors(
+    groups: np.ndarray, codes: np.ndarray, probability: np.ndarray, *, truth: np.ndarray | None = None
+) -> Authors:
+    """Find how far the author of each label can be relied on.
+
+    Parameters
+    ----------
+    groups : ndarray of shape (n,)
+        Who gave each label.
+    codes : int ndarray of shape (n,)
+        The class that they gave.
+    probability : ndarray of shape (n, M)
+        Held-out probabilities of the classes.
+    truth : int ndarray of shape (n,), optional
+        The right class where it is known, -1 elsewhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.labels.evidence import judge_authors
+    >>> truth = np.tile([0, 1], 100)
+    >>> who = np.repeat(["ann", "bob", "cy", "di"], 50)
+    >>> given = np.where(who == "cy", 1 - truth, truth)
+    >>> found = judge_authors(who, given, np.where(truth[:, None] == [0, 1], 0.9, 0.1))
+    >>> str(found.names[found.reliability.argmin()]), bool(found.shift[who == "cy"].min() > 1)
+    ('cy', True)
+    """
+    names, number = np.unique(groups, return_inverse=True)
+    misfit = 1.0 - probability[np.arange(len(codes)), codes].astype(np.float64)
+    if truth is not None:
+        misfit = np.where(truth >= 0, truth != codes, misfit)
+    labels = np.bincount(number)
+    total = np.bincount(number, weights=misfit)
+    usual = float(np.clip(misfit.mean(), 1e-3, 1 - 1e-3))
+    # Posterior mean of a binomial share under a Beta prior, as wrong as is usual here, this label left out
+    # (Gelman et al., BDA3, eq. 2.5).
+    others = (total[number] - misfit + PRIOR_ROWS * usual) / (labels[number] - 1 + PRIOR_ROWS)
+    wrong, right = total + PRIOR_ROWS * usual, labels - total + PRIOR_ROWS * (1 - usual)
+    return Authors(
+        names=names,
+        number=number,
+        labels=labels,
+        reliability=right / (right + wrong),
+        low=beta.ppf(0.025, right, wrong),
+        high=beta.ppf(0.975, right, wrong),
+        shift=logit(np.clip(others, 1e-3, 1 - 1e-3)) - logit(usual),
+    )
 
 
 def checked_probabilities(pred_probs: Any, n: int, classes: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ rows are judged at the cost of one pass over them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,16 +21,16 @@ from sklearn.linear_model import LogisticRegression
 
 from floral_learn.labels.noise import calibrate
 from floral_learn.labels.rows import Rows, evenly_scaled_rows, label_votes, nearest_rows, standardised_rows
-from floral_learn.tables.rows import take_rows
+from floral_learn.tables.rows import explain_refusal, take_rows
 
 Shares = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
-_RIDGES = (0.01, 0.1, 1.0, 10.0)
+# `benchmarks/audit.py rules` shows what other values of RIDGES, WIDE and of the settings below bring.
+RIDGES = (0.01, 0.1, 1.0, 10.0)  # times the kernel of the landmarks; the labels choose
 _REFERENCES = 10_000  # rows among which neighbours are sought, and on which probabilities are calibrated
-_MANY = 50_000  # above this many rows, a fifth of the references
 _SAMPLE = 2_000  # rows on which two scales are compared
-_WIDE = 64  # columns above which neighbours are sought among principal components
+WIDE = 64  # columns above which neighbours are sought among principal components
 
 
 @dataclass(frozen=True)
@@ -105,8 +105,8 @@ class Judges:
         penalty = np.zeros((size, size))
         penalty[:-1, :-1] = np.exp(-self.settings.width * self.rows.distances(self.landmarks, self.landmarks))
         penalty += 1e-6 * np.eye(size)
-        left = (grams.sum(axis=0) - grams)[:, None] + np.array(_RIDGES)[:, None, None] * penalty
-        right = np.repeat((sides.sum(axis=0) - sides)[:, None], len(_RIDGES), axis=1)
+        left = (grams.sum(axis=0) - grams)[:, None] + np.array(RIDGES)[:, None, None] * penalty
+        right = np.repeat((sides.sum(axis=0) - sides)[:, None], len(RIDGES), axis=1)
         models = np.linalg.solve(left, right)  # (folds, ridges, size, n_classes)
         # held-out sum of squares, up to that of the labels themselves
         error = (models * (grams[:, None] @ models - 2 * sides[:, None])).sum(axis=(0, 2, 3))
@@ -145,8 +145,7 @@ def prepare_judges(
     n = len(rows)
     landmarks = rng.choice(n, min(settings.landmarks, n), replace=False)
     fold = rng.permutation(n) % min(settings.folds, n) if codes is None else deal_folds(codes, settings.folds, rng)
-    size = _REFERENCES if n <= _MANY else _REFERENCES // 5
-    among = None if n <= size else rng.choice(n, size, replace=False)
+    among = None if n <= _REFERENCES else rng.choice(n, _REFERENCES, replace=False)
     k = settings.neighbours if codes is None else max(1, min(settings.neighbours, n // 10))
     near = nearest_rows(rows.values if codes is None else _leading(rows.values, rng), k, among=among).astype(np.int32)
     return Judges(rows, landmarks, fold, near, settings)
@@ -168,11 +167,11 @@ def choose_scale(X: Any, codes: np.ndarray, n_classes: int, rng: np.random.Gener
     if not len(spread) or np.allclose(spread, spread[0], rtol=0.01) or len(np.unique(labels)) < 2:
         return standardised_rows
     seed = int(rng.integers(2**31))
-    losses, rough = [], replace(SETTINGS, landmarks=100)
+    losses = []
     for measure in (standardised_rows, evenly_scaled_rows):
-        judges = prepare_judges(measure(some), np.random.default_rng(seed), rough, codes=labels)
+        judges = prepare_judges(measure(some), np.random.default_rng(seed), SETTINGS, codes=labels)
         own = judges.probabilities(labels, n_classes)[np.arange(len(at)), labels]
-        losses.append(float(-np.log(np.clip(own, 1e-3, 1.0)).mean()))
+        losses.append(float(-np.log(np.maximum(own, 1e-12)).mean()))
     return evenly_scaled_rows if losses[1] < losses[0] else standardised_rows
 
 
@@ -217,7 +216,10 @@ def _predict_fold(model: Any, X: Any, codes: Codes, classes: NDArray[Any], rows:
     present = np.unique(codes[learn])
     if len(present) == 1:  # nothing to learn: everything is that class
         return np.eye(len(classes))[np.repeat(present, len(rows))]
-    model.fit(take_rows(X, np.flatnonzero(learn)), classes[codes[learn]])
+    try:
+        model.fit(take_rows(X, np.flatnonzero(learn)), classes[codes[learn]])
+    except (TypeError, ValueError) as error:
+        raise explain_refusal(error, X, model) from error
     return _class_shares(model, take_rows(X, rows), classes)
 
 
@@ -244,10 +246,10 @@ def log_odds_against(probability: np.ndarray, codes: np.ndarray, limit: float = 
 
 def _leading(values: Any, rng: np.random.Generator) -> Any:
     """The leading principal components of wide rows: neighbours are sought among these."""
-    if values.shape[1] <= _WIDE or sparse.issparse(values):
+    if values.shape[1] <= WIDE or sparse.issparse(values):
         return values
     seed = int(rng.integers(2**31))
-    return PCA(min(_WIDE, len(values)), svd_solver="randomized", random_state=seed).fit_transform(values)
+    return PCA(min(WIDE, len(values)), svd_solver="randomized", random_state=seed).fit_transform(values)
 
 
 def _logistic(values: np.ndarray, codes: np.ndarray) -> np.ndarray:

@@ -23,11 +23,10 @@ from scipy.special import log_softmax, softmax
 
 # Chosen on digits, wine, breast cancer, banknote, phoneme, satimage, MNIST and half of trec, where
 # `benchmarks/audit.py rules` shows what other values bring.
-PRIOR_ROWS = 10.0  # each class's row of T starts as if so many of its labels had been seen
+PRIOR_ROWS = 10.0  # a class's row of T, and an author, start as if so many of their labels had been seen
 PRIOR_WRONG = 0.1  # share of wrong labels that T starts from, all other classes alike
-SHIFT_RIDGE = 0.1  # penalty of b squared, halved, in nats: of no weight beside data, it keeps an absent class finite
+SHIFT_RIDGE = 0.1  # penalty of b squared, halved, in nats: no weight beside data, but a class without rows stays finite
 _CALIBRATED_ROWS = 20_000  # M + 1 numbers are known well enough from as many rows
-_STEEPEST = 20.0  # most that a may be: beyond, q is 0 or 1 anyway
 _MOST_VALUES = 100_000  # probabilities that a fit looks at, and never fewer rows than
 _LEAST_ROWS = 2_000
 
@@ -111,7 +110,7 @@ def fit_noise(log_p: np.ndarray, codes: np.ndarray) -> NoiseModel:
         return -value / n, -slope / n
 
     start = np.concatenate([np.zeros(m + 1), np.log(prior).ravel()])  # q = p
-    bounds = [(-3.0, float(np.log(_STEEPEST)))] + [(-20.0, 20.0)] * (m + m * m)
+    bounds = [(-20.0, 20.0)] * len(start)  # logarithms: of no weight beside data, they keep the sums finite
     t = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 60}).x
     return NoiseModel(float(np.exp(t[0])), t[1 : m + 1], np.exp(parts(t)[0]))
 
@@ -133,18 +132,18 @@ def calibrate(scores: np.ndarray, codes: np.ndarray) -> np.ndarray:
     n, m = scores.shape
     some = np.arange(n) if n <= _CALIBRATED_ROWS else np.random.default_rng(0).permutation(n)[:_CALIBRATED_ROWS]
     spread = max(float(scores.std()), 1e-300)
-    told, labels = scores[some] / spread, codes[some]
+    scaled, labels = scores[some] / spread, codes[some]
     rows = np.arange(len(some))
-    given = np.zeros(told.shape)
+    given = np.zeros(scaled.shape)
     given[rows, labels] = 1
 
     def loss(t: np.ndarray) -> tuple[float, np.ndarray]:
         scale = np.exp(t[0])
-        logs = log_softmax(scale * told + t[1:], axis=1)
+        logs = log_softmax(scale * scaled + t[1:], axis=1)
         slope = np.exp(logs) - given
         ridge = SHIFT_RIDGE * t[1:]
         value = -logs[rows, labels].sum() + 0.5 * ridge @ t[1:]
-        return value / n, np.append((slope * told).sum() * scale, slope.sum(axis=0) + ridge) / n
+        return value / n, np.append((slope * scaled).sum() * scale, slope.sum(axis=0) + ridge) / n
 
     t = minimize(loss, np.zeros(m + 1), jac=True, method="L-BFGS-B", bounds=[(-12, 6)] + [(-20, 20)] * m).x
     return softmax(np.exp(t[0]) * (scores / spread) + t[1:], axis=1)

@@ -13,7 +13,7 @@ from sklearn.neighbors import NearestNeighbors
 
 MOST_VALUES = 4_000_000  # kernel values held at a time; more are not faster
 _SMALL = 2_000_000  # numbers up to which float64 costs nothing worth saving
-_TAIL = 5.0  # standard deviations beyond which a value says no more than "far out"
+TAIL = 5.0  # standard deviations beyond which a value is just "far out" (`benchmarks/audit.py rules`)
 _BLOCK_ENTRIES = 4_000_000  # indices and distances held at once: 64 MB
 _TREES = 8  # columns from which a tree is slower than comparing all rows
 
@@ -71,7 +71,7 @@ def standardised_rows(X: Any, at_a_time: int = MOST_VALUES) -> Rows:
         return Rows(X, squares, 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0, at_a_time)
     X, spread = _centred(X, at_a_time)
     X /= np.where(spread > 0, spread, 1.0).astype(X.dtype)
-    np.clip(X, -_TAIL, _TAIL, out=X)
+    np.clip(X, -TAIL, TAIL, out=X)
     return _as_rows(X, at_a_time)
 
 

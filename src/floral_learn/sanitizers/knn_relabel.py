@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.utils._param_validation import Interval
 
 from floral_learn.base.estimator import Estimator
-from floral_learn.labels.rows import nearest_others
+from floral_learn.labels.rows import label_votes, nearest_others
 from floral_learn.sanitizers.inputs import sanitizer_input, spare_one_of_each_class
 
 
@@ -56,11 +56,11 @@ class KNNRelabel(Estimator):
         votes, in place of ``n_neighbors``. Its diagonal is ignored. A class never loses all of its labels.
         """
         features, classes, codes = sanitizer_input(self, X, y)
-        votes = (
-            _count_votes(features, codes, len(classes), self.n_neighbors)
-            if graph is None
-            else _count_graph_votes(graph, codes, len(classes))
-        )
+        if graph is None:
+            blocks = nearest_others(features, self.n_neighbors)
+            votes = np.concatenate([label_votes(near, codes, len(classes)) for _, near, _ in blocks])
+        else:
+            votes = _count_graph_votes(graph, codes, len(classes))
         share = votes / votes.sum(axis=1, keepdims=True)
         rows = np.arange(len(codes))
         winner = share.argmax(axis=1)
@@ -71,14 +71,6 @@ class KNNRelabel(Estimator):
         clean = classes[np.where(change, winner, codes)]
         self.sample_indices_, self.relabeled_ = np.arange(len(codes)), change
         return X, clean
-
-
-def _count_votes(X: NDArray[np.float64], codes: NDArray[np.intp], n_classes: int, n_neighbors: int) -> NDArray[np.intp]:
-    votes = np.empty((len(codes), n_classes), dtype=np.intp)
-    for rows, indices, _ in nearest_others(X, n_neighbors):
-        for code in range(n_classes):
-            votes[rows, code] = (codes[indices] == code).sum(axis=1)
-    return votes
 
 
 def _count_graph_votes(graph: Any, codes: NDArray[np.intp], n_classes: int) -> NDArray[np.intp]:
@@ -94,6 +86,6 @@ def _count_graph_votes(graph: Any, codes: NDArray[np.intp], n_classes: int) -> N
         n, n_classes
     )
     if (votes.sum(axis=1) == 0).any():
-        lonely = int(np.flatnonzero(votes.sum(axis=1) == 0)[0])
-        raise ValueError(f"graph gives row {lonely} no neighbour other than itself; every row needs at least one.")
+        alone = int(np.flatnonzero(votes.sum(axis=1) == 0)[0])
+        raise ValueError(f"graph gives row {alone} no neighbour other than itself; every row needs at least one.")
     return votes

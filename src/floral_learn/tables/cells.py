@@ -8,6 +8,7 @@ import io
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
@@ -113,6 +114,24 @@ def as_texts(values: Iterable[Any]) -> list[str | None]:
         else:
             out.append(None if is_missing(value) else plain(value))
     return out
+
+
+def typed_values(values: list[Any], as_text: bool = False) -> np.ndarray | None:
+    """Python values, None where missing, as `typed_column` types them; the type is that of all values together."""
+    if any(isinstance(value, list | dict | set | tuple | np.ndarray | complex) for value in values):
+        return None
+    texts = as_texts(values)
+    present = [value for value, text in zip(values, texts, strict=True) if text is not None]
+    if not as_text and present and not any(isinstance(value, str) for value in present):
+        if all(isinstance(value, bool | np.bool_) for value in present):
+            return np.array([np.nan if text is None else float(v) for v, text in zip(values, texts, strict=True)])
+        if all(isinstance(value, date) and getattr(value, "tzinfo", None) is None for value in present):
+            return np.array([None if t is None else v for v, t in zip(values, texts, strict=True)], "datetime64[us]")
+        # numbers beside None, as databases give them
+        found = as_numbers(["" if text is None else text for text in texts], comma=False)
+        if found is not None:
+            return found[0]
+    return np.array([*texts, None], dtype=object)[:-1]  # the None keeps numpy from making it a matrix of letters
 
 
 def plain(value: Any) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
-from datetime import date
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -16,7 +15,7 @@ import numpy as np
 from floral_learn.base.extras import install_line
 
 from . import TableError
-from .cells import as_numbers, as_texts, is_missing
+from .cells import is_missing, typed_values
 from .source import Source, pairs, reason
 
 MOST_NUMBERS = 4096  # of an embedding
@@ -79,24 +78,6 @@ def typed_column(series: Any, as_text: bool = False) -> np.ndarray | None:
     return typed_values(series.to_list(), as_text or isinstance(dtype, nw.Categorical | nw.Enum))
 
 
-def typed_values(values: list[Any], as_text: bool = False) -> np.ndarray | None:
-    """Python values, None where missing, as `typed_column` types them; the type is that of all values together."""
-    if any(isinstance(value, list | dict | set | tuple | np.ndarray | complex) for value in values):
-        return None
-    texts = as_texts(values)
-    present = [value for value, text in zip(values, texts, strict=True) if text is not None]
-    if not as_text and present and not any(isinstance(value, str) for value in present):
-        if all(isinstance(value, bool | np.bool_) for value in present):
-            return np.array([np.nan if text is None else float(v) for v, text in zip(values, texts, strict=True)])
-        if all(isinstance(value, date) and getattr(value, "tzinfo", None) is None for value in present):
-            return np.array([None if t is None else v for v, t in zip(values, texts, strict=True)], "datetime64[us]")
-        # numbers beside None, as databases give them
-        found = as_numbers(["" if text is None else text for text in texts], comma=False)
-        if found is not None:
-            return found[0]
-    return np.array([*texts, None], dtype=object)[:-1]  # the None keeps numpy from making it a matrix of letters
-
-
 def typed_columns(X: Any) -> dict[str, np.ndarray]:
     """Every column of a frame, typed; two columns of one name, and nested values, are errors that name the column."""
     if not is_frame(X):
@@ -138,26 +119,28 @@ def frame_of(columns: Mapping[str, Any], like: Any = None, n_rows: int | None = 
         # pandas would turn None into NaN in columns of texts, were they not said to be objects
         made = {name: pd.Series(v, dtype=object) if _is_object(v) else v for name, v in columns.items()}
         return pd.DataFrame(made, index=None if n_rows is None else pd.RangeIndex(n_rows))
-    plain = {name: values.tolist() if _is_object(values) else values for name, values in columns.items()}
-    return nw.from_dict(plain, backend=nw.from_native(like, eager_only=True).implementation).to_native()
+    library = nw.from_native(like, eager_only=True).implementation
+    return nw.from_dict(_plain_columns(columns), backend=library).to_native()
 
 
 def frame_parts(X: Any) -> dict[str, Any]:
     """A frame as plain values for a file: the name of its library, and its columns, typed."""
-    columns = {name: v.tolist() if _is_object(v) else v for name, v in typed_columns(X).items()}
-    return {"library": nw.from_native(X, eager_only=True).implementation.value, "columns": columns}
+    library = nw.from_native(X, eager_only=True).implementation.value
+    return {"library": library, "columns": _plain_columns(typed_columns(X))}
 
 
 def frame_from_parts(parts: Mapping[str, Any]) -> Any:
     """The frame behind `frame_parts`: truth values have become numbers, and categories texts."""
-    columns = {
-        name: np.array([*values, None], dtype=object)[:-1] if isinstance(values, list) else values
-        for name, values in parts["columns"].items()
-    }
-    if parts["library"] == "pandas":
-        return frame_of(columns)
-    plain = {name: values.tolist() if _is_object(values) else values for name, values in columns.items()}
-    return nw.from_dict(plain, backend=parts["library"]).to_native()
+    columns = parts["columns"]
+    if parts["library"] != "pandas":
+        return nw.from_dict(columns, backend=parts["library"]).to_native()
+    texts = {name: np.array([*v, None], dtype=object)[:-1] for name, v in columns.items() if isinstance(v, list)}
+    return frame_of({**columns, **texts})
+
+
+def _plain_columns(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns of texts as lists, in which None stays None."""
+    return {name: values.tolist() if _is_object(values) else values for name, values in columns.items()}
 
 
 def as_pandas(X: Any) -> Any:

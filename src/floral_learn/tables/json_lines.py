@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from . import TableError
-from .frames import typed_values
 from .source import Source, pairs, reason
 
 MOST_COLUMNS = 10_000
@@ -43,10 +42,6 @@ class JsonLinesSource(Source):
         if not all(value is None or _one_text(value) for value in values):
             return values
         return [value[0] if value else None for value in values]
-
-    def typed(self, position: int, as_text: bool = False) -> np.ndarray | None:
-        """Numbers and truth values as floats, strings as text."""
-        return typed_values(self.cells(position), as_text)
 
     def relabelled(self, position: int, rows: np.ndarray, new: np.ndarray) -> bytes:
         """The file with new labels, each spelled as most objects of that class spell it."""

@@ -18,7 +18,6 @@ import numpy as np
 from floral_learn import __version__
 
 from . import TableError
-from .frames import typed_values
 from .source import Source, pairs, reason
 
 # What JSON-MIN puts beside the data and the answers of a task.
@@ -82,10 +81,6 @@ class LabelStudioSource(Source):
         if position == len(self.columns) - 1:
             return [any(a.gold for a in task.annotations) for task in self.tasks]
         return [task.data.get(column) for task in self.tasks]
-
-    def typed(self, position: int, as_text: bool = False) -> np.ndarray | None:
-        """Numbers, truth values and texts."""
-        return typed_values(self.cells(position), as_text)
 
     def relabelled(self, position: int, rows: np.ndarray, new: np.ndarray) -> bytes:
         """The export with other choices in every annotation of these tasks; all else stays."""

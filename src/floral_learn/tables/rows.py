@@ -99,6 +99,11 @@ def read_rows(
     ['red', 'red']
     """
     frame = is_frame(X)
+    if not frame and not sparse.issparse(X) and len(shape := np.shape(X)) != 2:
+        raise ValueError(
+            f"Expected 2D array, got X of shape {shape}: X holds one row for each label; "
+            "a single column is X[:, None] or, of a frame, X[['name']]"
+        )
     plain = _plain_values(X) if frame else None
     if frame and plain is None:
         if X.shape[0] < min_rows:

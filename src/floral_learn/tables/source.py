@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from . import TableError
-from .cells import as_labels, as_numbers, as_texts
+from .cells import as_labels, as_numbers, as_texts, typed_values
 
 TEXT_FILES, JSON_FILES, STUDIO_FILES = (".csv", ".tsv", ".txt"), (".jsonl", ".ndjson"), (".json",)
 PARQUET_FILES, EXCEL_FILES = (".parquet", ".pq"), (".xlsx",)
@@ -51,9 +51,9 @@ class Source(ABC):
     def cells(self, position: int) -> list[Any]:
         """The cells of a column: text, Python values, None where missing."""
 
-    @abstractmethod
     def typed(self, position: int, as_text: bool = False) -> np.ndarray | None:
         """The column as floats, dates or text (None where missing); None where its values are nested."""
+        return typed_values(self.cells(position), as_text)
 
     @abstractmethod
     def relabelled(self, position: int, rows: np.ndarray, new: np.ndarray) -> Any:

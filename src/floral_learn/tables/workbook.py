@@ -11,7 +11,6 @@ import numpy as np
 from floral_learn.base.extras import install_line
 
 from . import TableError
-from .frames import typed_values
 from .source import Source, pairs, reason
 
 MOST_BYTES = 2**28  # that the parts of a workbook may unpack to, and cells that its sheet may have
@@ -29,10 +28,6 @@ class WorkbookSource(Source):
     def cells(self, position: int) -> list[Any]:
         """Python values, None where empty."""
         return [row[position] for _, row in self.rows]
-
-    def typed(self, position: int, as_text: bool = False) -> np.ndarray | None:
-        """Numbers, dates and truth values as Excel has them, everything else as text."""
-        return typed_values(self.cells(position), as_text)
 
     def relabelled(self, position: int, rows: np.ndarray, new: np.ndarray) -> bytes:
         """The workbook with new labels; formulas, formats and other sheets stay as far as openpyxl keeps them."""
