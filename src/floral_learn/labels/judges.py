@@ -29,6 +29,7 @@ Codes = NDArray[np.intp]
 # `benchmarks/audit.py rules` shows what other values of RIDGES, WIDE and of the settings below bring.
 RIDGES = (0.01, 0.1, 1.0, 10.0)  # times the kernel of the landmarks; the labels choose
 _REFERENCES = 10_000  # rows among which neighbours are sought, and on which probabilities are calibrated
+_MANY = 50_000  # for speed: above this many rows, a fifth of the references
 _SAMPLE = 2_000  # rows on which two scales are compared
 WIDE = 64  # columns above which neighbours are sought among principal components
 
@@ -145,7 +146,8 @@ def prepare_judges(
     n = len(rows)
     landmarks = rng.choice(n, min(settings.landmarks, n), replace=False)
     fold = rng.permutation(n) % min(settings.folds, n) if codes is None else deal_folds(codes, settings.folds, rng)
-    among = None if n <= _REFERENCES else rng.choice(n, _REFERENCES, replace=False)
+    size = _REFERENCES if n <= _MANY else _REFERENCES // 5
+    among = None if n <= size else rng.choice(n, size, replace=False)
     k = settings.neighbours if codes is None else max(1, min(settings.neighbours, n // 10))
     near = nearest_rows(rows.values if codes is None else _leading(rows.values, rng), k, among=among).astype(np.int32)
     return Judges(rows, landmarks, fold, near, settings)
