@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from floral_learn.base import Shown
+from floral_learn.base.validation import generator
 from floral_learn.labels.votes import Votes, read_votes
 from floral_learn.tables.frames import is_frame, same_kind, without_columns
 from floral_learn.tables.rows import read_rows
@@ -165,14 +166,9 @@ def aggregate_votes(
         votes, groups=groups, X=X, classes=classes, missing=missing, task=task, worker=worker, label=label
     )
     known = read_gold(gold, read, missing)
-    rng = np.random.default_rng(_seed(random_state))
-    views = None if X is None else encode_items(check_items(without_columns(X, task)), rng)
+    rng = generator(random_state)
+    views = None if X is None else encode_items(read_rows(without_columns(X, task)).numbers, rng)
     return VoteAggregation(read, solve(read, views, rng=rng, gold=known), known, votes if is_frame(votes) else None)
-
-
-def check_items(X: Any) -> Any:
-    """Features as finite numbers; the columns of a frame that holds more than numbers are encoded."""
-    return read_rows(X).numbers
 
 
 def read_gold(gold: Any, votes: Votes, missing: Any) -> np.ndarray | None:
@@ -200,12 +196,6 @@ def read_gold(gold: Any, votes: Votes, missing: Any) -> np.ndarray | None:
             raise ValueError(f"gold holds {value!r}, which is not among the classes {list(known)[:12]}")
         codes[row] = known[value]
     return codes if (codes >= 0).any() else None
-
-
-def _seed(random_state: Any) -> Any:
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31 - 1))
-    return random_state
 
 
 def _notes(found: VoteAggregation) -> list[str]:

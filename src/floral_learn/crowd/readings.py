@@ -25,6 +25,7 @@ from floral_learn.labels.votes import Votes
 from .confusion import estimate
 from .features import FOLDS
 
+ROUNDS = 50  # of an EM, at most: most end before
 TEMPERATURES = (1.0, 0.7, 0.5, 0.35)  # scales of a reading's log-probabilities, of which hidden votes choose one
 
 Step = Callable[[np.ndarray, np.ndarray | None], np.ndarray]
@@ -125,7 +126,7 @@ def read(
     *,
     gold: np.ndarray | None = None,
     opinion: np.ndarray | None = None,
-    rounds: int = 50,
+    rounds: int = ROUNDS,
     tolerance: float = 1e-3,
 ) -> np.ndarray:
     """Posterior (n, K) of the truth by EM from `start` (n, K).

@@ -14,6 +14,7 @@ from .confusion import Confusions, estimate
 from .features import OutOfFold
 from .mirror import opposing_start, settle
 from .readings import (
+    ROUNDS,
     STEPS,
     Reading,
     Step,
@@ -70,7 +71,7 @@ def solve(
     """Find the truth behind `votes`, with features `views` of the items where there are any."""
     large = len(votes) > LARGE
     features = None if views is None else OutOfFold.split(views, rng)
-    rounds = 15 if large else 50
+    rounds = 15 if large else ROUNDS
     given, pairs = votes, None
     if not large:
         first = np.mean([_reader(step, None, gold, rounds)(votes) for step in STEPS.values()], axis=0)

@@ -187,7 +187,7 @@ def _matched(names: np.ndarray, X: Any, columns: tuple[Any, Any, Any]) -> tuple[
 
 
 def _warn(text: str) -> None:
-    warnings.warn(text, UserWarning, stacklevel=5)
+    warnings.warn(text, UserWarning, stacklevel=6)
 
 
 def _warn_of_lost(what: str, everybody: np.ndarray, voted: np.ndarray) -> None:
