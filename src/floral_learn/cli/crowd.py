@@ -43,16 +43,20 @@ def crowd(
     """
     started = time.perf_counter()
     check_out_folder(out)
+    import pandas as pd
+
     from floral_learn.crowd import aggregate_votes, next_tasks
     from floral_learn.crowd.page import render
     from floral_learn.files.atomic_files import write_set
     from floral_learn.tables.cells import frame_bytes
-    from floral_learn.tables.source import table_suffix
+    from floral_learn.tables.label_studio import read_label_studio_votes
+    from floral_learn.tables.source import read_text, table_suffix
 
     columns = replace(columns, label=label)
-    exported = read_export(source, label) if table_suffix(source) in (".json", ".json.gz") else None
-    if exported is not None:
-        votes, told = vote_table(exported), list[str]()
+    exported, told = None, list[str]()
+    if table_suffix(source) in (".json", ".json.gz"):
+        exported = read_label_studio_votes(str(source), read_text(source), label)
+        votes = pd.DataFrame({"task": exported.task, "worker": exported.worker, "label": exported.label})
     elif wide:
         votes, told = read_wide_file(source, task, wide, columns)
     else:
@@ -182,21 +186,6 @@ def read_wide_file(path: Path, task: str, patterns: list[str], columns: Any) -> 
             notes.append(f"left out, since every vote is blank: {word} {_some(gone)}")
     long = frame.astype(object).stack().rename_axis(["task", "worker"]).rename("label").reset_index()
     return long[~long["label"].isna()], notes
-
-
-def read_export(path: Path, label: str) -> Any:
-    """The votes of an export of Label Studio."""
-    from floral_learn.tables.label_studio import read_label_studio_votes
-    from floral_learn.tables.source import read_text
-
-    return read_label_studio_votes(str(path), read_text(path), label)
-
-
-def vote_table(exported: Any) -> Any:
-    """The votes of an export as a long frame."""
-    import pandas as pd
-
-    return pd.DataFrame({"task": exported.task, "worker": exported.worker, "label": exported.label})
 
 
 def read_export_items(exported: Any, seed: int, columns: Any) -> tuple[Any, list[str]]:

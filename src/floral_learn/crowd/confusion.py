@@ -21,7 +21,6 @@ class Confusions:
     """Estimates for A people and K classes."""
 
     matrix: np.ndarray  # (A, truth, vote), rows sum to 1
-    guess: np.ndarray  # (A, truth, vote): the prior's mean for each person
     counts: np.ndarray  # (A, truth, vote): expected counts
     pool: np.ndarray  # (truth, vote)
     strength: float
@@ -47,7 +46,7 @@ def estimate(counts: np.ndarray) -> Confusions:
     guess = _shaped(pool, accuracy, share)
     chosen = _choose_dirichlet(counts, guess)
     matrix = (counts + chosen * guess) / (counts.sum(axis=2, keepdims=True) + chosen)
-    return Confusions(matrix, guess, counts, pool, chosen, accuracy_strength, share)
+    return Confusions(matrix, counts, pool, chosen, accuracy_strength, share)
 
 
 def _shaped(pool: np.ndarray, accuracy: np.ndarray, share: float) -> np.ndarray:

@@ -127,7 +127,6 @@ def read(
     gold: np.ndarray | None = None,
     opinion: np.ndarray | None = None,
     rounds: int = ROUNDS,
-    tolerance: float = 1e-3,
 ) -> np.ndarray:
     """Posterior (n, K) of the truth by EM from `start` (n, K).
 
@@ -143,7 +142,7 @@ def read(
         new = fix_known(softmax(total, axis=1), gold)
         change = float(np.abs(new - posterior).max(axis=1).mean())
         posterior = new
-        if change < tolerance:
+        if change < 1e-3:
             break
     return posterior
 
@@ -169,14 +168,14 @@ def leave_out(
     return found
 
 
-def hide_votes(votes: Votes, rng: np.random.Generator, times: int = 2) -> list[tuple[Votes, np.ndarray]]:
-    """Pairs (the rest, numbers of the hidden votes), a fold each of FOLDS; items with one vote keep it."""
+def hide_votes(votes: Votes, rng: np.random.Generator) -> list[tuple[Votes, np.ndarray]]:
+    """Two pairs (the rest, numbers of the hidden votes), a fold each of FOLDS; items with one vote keep it."""
     several = np.flatnonzero(votes.per_item[votes.item] > 1.5)
     if not len(several):
         return []
     fold = rng.permutation(len(several)) % FOLDS
     found = []
-    for number in range(times):
+    for number in range(2):
         hidden = np.sort(several[fold == number])
         seen = np.ones(len(votes), dtype=bool)
         seen[hidden] = False
