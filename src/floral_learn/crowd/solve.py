@@ -33,7 +33,7 @@ from .readings import (
 OPINION = 2.0  # how often the classifier's log-probabilities count beside those of the votes
 # Chosen on LabelMe and rte, with and without liars (benchmarks/crowd.py, choose):
 MISLED = 0.15  # share of the tasks on which the votes say nothing at all, since everybody was misled
-DECIDED = 1 - MISLED  # probability from which a label is decided, and what is promised of it; more is never sure
+DECIDED = 1 - MISLED  # probability from which a label is decided, and what is promised: with many classes none is surer
 REFITS = 3  # times that the classifier learns from what was read
 LARGE = 300_000  # for speed: votes from which people are not paired
 
