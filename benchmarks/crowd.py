@@ -43,6 +43,7 @@ PEERS = ("majority", "dawid-skene", "mace", "crowdlab", "glad")
 OURS, WITH_FEATURES = "ours", "ours, features"
 CONSTANTS = {  # file and name: values tried
     ("solve", "OPINION"): (1.0, 2.0, 3.0),
+    ("solve", "REFITS"): (1, 3, 5),
     ("solve", "MISLED"): (0.1, 0.12, 0.15, 0.18),
     ("solve", "DECIDED"): (0.8, 0.85, 0.9),
     ("mirror", "UNSURE"): (0.25, 1 / 3, 0.4),
@@ -337,11 +338,13 @@ def compared(cells, alone, peers):
 
 def of_the_rest(rows):
     """Tables of honest crowds, of further votes and of a million."""
-    honest = frame(rows, "honest", ["kind", "seed"])
-    good = honest[honest["accuracy"] >= 0.85]
-    table = honest.groupby("kind")[["somebody", "agreeing", "covered", "accuracy", "expected", "decided"]].mean()
-    table["right, where 0.85 are: four in five decided"] = (good["decided"] >= 0.8).groupby(good["kind"]).mean()
-    found = {"honest": markdown(table.assign(crowds=honest.groupby("kind").size()))}
+    found = {}
+    if any(row["part"] == "honest" for row in rows):
+        honest = frame(rows, "honest", ["kind", "seed"])
+        good = honest[honest["accuracy"] >= 0.85]
+        table = honest.groupby("kind")[["somebody", "agreeing", "covered", "accuracy", "expected", "decided"]].mean()
+        table["right, where 0.85 are: four in five decided"] = (good["decided"] >= 0.8).groupby(good["kind"]).mean()
+        found["honest"] = markdown(table.assign(crowds=honest.groupby("kind").size()))
     if any(row["part"] == "ask" for row in rows):
         asked = frame(rows, "ask", ["seed", "share", "order"])
         columns = [f"ours_{n}" for n in (0, 100, 200, 500)] + [f"crowdlab_{n}" for n in (100, 200, 500)]

@@ -59,6 +59,26 @@ def test_known_answers_are_kept(files):
     assert (labels["label"] == pd.read_csv(files / "truth.csv").set_index("id")["vote"].loc[labels.index]).all()
 
 
+def test_known_answers_on_tasks_without_votes_are_left_out_and_counted(files):
+    more = pd.concat([pd.read_csv(files / "truth.csv"), pd.DataFrame({"id": ["new"], "vote": ["setosa"]})])
+    more.to_csv(files / "more.csv", index=False)
+    done = floral("crowd", files / "votes.csv", *COLUMNS, "--gold", files / "more.csv", "-o", files / "out")
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.output.split())
+    assert "left out of more.csv, since nothing is known of it but the answer: task new" in said
+    assert "150 known answers (more.csv)" in said
+    more[-1:].to_csv(files / "more.csv", index=False)
+    done = floral("crowd", files / "votes.csv", *COLUMNS, "--gold", files / "more.csv", "-o", files / "none")
+    assert done.exit_code == 2
+    assert "gold names tasks that are not there, such as 'new'" in done.output
+
+
+def test_unlikely_answers_keep_their_p_value(files):
+    assert floral("crowd", files / "votes.csv", *COLUMNS, "-o", files / "out").exit_code == 0
+    people = pd.read_csv(files / "out" / "annotators.csv")
+    assert 0 < people["p_value"].min() < 1e-4
+
+
 def test_each_person_may_have_a_column(files):
     long = pd.read_csv(files / "votes.csv")
     wide = long.drop_duplicates(["id", "who"]).pivot(index="id", columns="who", values="vote").add_prefix("by ")
@@ -82,12 +102,13 @@ def test_each_person_may_have_a_column(files):
 
 
 def test_a_row_without_a_vote_and_classes_in_capitals_are_said(files):
-    rows = [("a", "x", "X"), ("b", "", " "), ("c", "y", "y"), ("d", "x", "x"), ("e", "y", "x")]
-    pd.DataFrame(rows, columns=["task", "ann", "bea"]).to_csv(files / "wide.csv", index=False)
+    rows = [("a", "x", "X", ""), ("b", "", " ", ""), ("c", "y", "y", ""), ("d", "x", "x", ""), ("e", "y", "x", "")]
+    pd.DataFrame(rows, columns=["task", "ann", "bea", "cleo"]).to_csv(files / "wide.csv", index=False)
     done = floral("crowd", files / "wide.csv", "--votes", "*", "-o", files / "out")
     assert done.exit_code == 0, done.output
     said = " ".join(done.output.split())
     assert "left out, since every vote is blank: task b" in said
+    assert "left out, since every vote is blank: person cleo" in said
     assert "differ in capitals or spaces only count as different ones: 'X' and 'x'" in said
 
 
@@ -106,7 +127,7 @@ def test_what_is_left_out_or_merged_is_said(files):
     said = " ".join(done.output.split())
     assert "2 rows without a label skipped" in said
     assert "left out, since every vote is blank: task gone" in said
-    assert "1 votes name nobody: they count as those of one person, '(missing)'" in said
+    assert "votes that name nobody: 1; they count as those of one person, '(missing)'" in said
     assert "read as one task, though written differently" in said
     assert "'=1' and \"'=1\"" in said or "\"'=1\" and '=1'" in said
     assert floral("crowd", files / "votes.csv", *COLUMNS, "-o", files / "same").output.count("read as one") == 0
@@ -139,6 +160,12 @@ def test_a_feature_called_like_the_votes_is_warned_of(files):
     assert done.exit_code == 0, done.output
     assert "called like the votes" not in done.output
     assert pd.read_csv(files / "out" / "next.csv").columns[0] == "task"
+    wide = pd.read_csv(files / "items.csv")[["id", "sl"]].assign(ann="setosa", bea="<b>virginica</b>")
+    wide.to_csv(files / "wide.csv", index=False)
+    options = ("crowd", files / "wide.csv", "--task", "id", "--votes", "ann", "--votes", "bea")
+    done = floral(*options, "-f", files / "wide.csv", "-o", files / "out")
+    assert "column 'ann' of wide.csv is called like the votes" in done.output
+    assert "if it holds votes, leave it out: --drop bea" in done.output
 
 
 def test_votes_are_poisoned_in_a_copy(files):
@@ -168,14 +195,14 @@ def test_informed_liars_need_the_truth_of_every_item(files):
     pd.read_csv(files / "truth.csv")[:100].to_csv(files / "some.csv", index=False)
     done = floral("poison", files / "votes.csv", *options, "--truth", files / "some.csv")
     assert done.exit_code == 2
-    assert "has no label of 50 items" in done.output
+    assert "has no label of 50 tasks" in done.output
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (("--worker", "whom"), "has no column 'whom'"),
-        (("--features", "votes.csv"), "index names some items twice"),
+        (("--features", "votes.csv"), "index names some tasks twice"),
         (("--out", "votes.csv"), "is a file; name a folder"),
         (("--out", "nowhere/out"), "does not exist"),
     ],

@@ -11,6 +11,7 @@ from floral_learn import CrowdClassifier, aggregate_votes, poison_votes
 from floral_learn.crowd import next_tasks, read_votes
 from floral_learn.crowd.confusion import estimate
 from floral_learn.crowd.features import softmax_regression
+from floral_learn.crowd.page import render
 
 
 @settings(max_examples=30, deadline=None)
@@ -77,8 +78,19 @@ def test_next_tasks_asks_people_who_have_not_voted_about_unsure_items():
     assert tasks["annotator"].nunique() > 1
     with pytest.raises(ValueError, match="at least 1"):
         next_tasks(found, 0)
-    with pytest.raises(ValueError, match="none of those who voted"):
+    with pytest.raises(ValueError, match="nobody called nobody voted"):
         next_tasks(found, 5, annotators=["nobody"])
+    assert next_tasks(found, 5, annotators=[3, 4])["annotator"].isin([3, 4]).all()
+
+
+def test_where_everybody_has_voted_nobody_is_asked():
+    _, votes = dense_crowd(n=60, people=5, per_item=5)
+    tasks = next_tasks(aggregate_votes(votes, missing=-1, random_state=0), 5)
+    assert tasks["annotator"].isna().all()
+    assert (tasks["gain"] == 0).all()
+    found = aggregate_votes(pd.DataFrame(votes, columns=list("abcde")), missing=-1, random_state=0)
+    assert next_tasks(found, 5, annotators="b")["annotator"].isna().all()
+    assert render(found).count("an answer of your own") == (~found.decided).sum() > 0
 
 
 def test_asking_where_it_helps_beats_asking_anywhere():

@@ -97,7 +97,7 @@ def test_an_item_without_votes_gets_the_class_of_its_features():
     votes[[3, 70]] = -1
     found = aggregate_votes(votes, X, missing=-1, random_state=0)
     assert found.labels[[3, 70]].tolist() == [0, 1]
-    assert any("tasks have no vote" in note for note in found.notes)
+    assert any("Tasks without a vote: " in note for note in found.notes)
 
 
 def test_an_annotator_with_one_vote_has_a_wide_interval_and_no_verdict(table):
@@ -138,15 +138,25 @@ def test_everybody_of_one_mind_is_no_classifier():
         CrowdClassifier().fit(np.zeros((4, 2)), np.ones((4, 3)))
     found = aggregate_votes(np.ones((4, 3)))
     assert (found.labels == 1).all()
+    assert any("Everybody voted 1" in note for note in found.notes)
 
 
 @pytest.mark.parametrize(
     ("gold", "message"),
-    [({99: 0}, "tasks that are not there"), ([0, 1], "one entry per item"), ({0: 9}, "not among the classes")],
+    [
+        ({99: 0}, "tasks that are not there"),
+        ([0, 1], "mapping task -> class or hold one entry per task"),
+        ({0: 9}, "not among the classes"),
+    ],
 )
 def test_bad_gold_is_named(table, gold, message):
     with pytest.raises(ValueError, match=message):
         aggregate_votes(table, gold=gold, missing=-1)
+
+
+def test_gold_that_is_missing_in_a_mapping_is_unknown(table):
+    found = aggregate_votes(table, gold={0: None, 1: np.nan, 2: int(table[2].max())}, missing=-1, random_state=0)
+    assert (found.gold >= 0).tolist() == [row == 2 for row in range(60)]
 
 
 def test_gold_settles_who_lies():
@@ -175,8 +185,39 @@ def test_a_long_frame_may_have_other_names(table):
 def test_a_task_whose_votes_are_all_blank_does_not_vanish_in_silence(table):
     votes = long_of(table).assign(task=lambda d: d["task"].astype(object))
     votes = pd.concat([votes, pd.DataFrame({"task": ["gone"], "worker": [0], "label": [None]})], ignore_index=True)
-    with pytest.warns(UserWarning, match="1 tasks are left out, since all votes on them are blank, such as 'gone'"):
+    with pytest.warns(UserWarning, match="1 tasks are left out, since all of these votes are blank, such as 'gone'"):
         assert "gone" not in read_votes(votes).items
+
+
+def test_a_person_whose_votes_are_all_blank_does_not_vanish_in_silence(table):
+    votes = long_of(table).assign(label=lambda d: d["label"].astype(float).where(d["worker"] != 5))
+    with pytest.warns(UserWarning, match="1 people are left out, since all of these votes are blank, such as 5"):
+        assert 5 not in read_votes(votes).annotators
+    wide = pd.DataFrame(np.where(table < 0, np.nan, table.astype(float)), columns=list("abcdef")).assign(g=np.nan)
+    with pytest.warns(UserWarning, match="1 people are left out, since all of these votes are blank, such as 'g'"):
+        same(read_votes(wide), read_votes(table, missing=-1))
+
+
+def test_a_wide_frame_may_name_its_tasks(table):
+    """A column of tasks is nobody's votes, and features are matched to it."""
+    wide = pd.DataFrame(np.where(table < 0, np.nan, table.astype(float)), columns=list("abcdef"))
+    named = wide.assign(task=range(60))
+    same(read_votes(named), read_votes(table, missing=-1))
+    texts = named.assign(task=[f"i{row:02}" for row in range(60)]).rename(columns={"task": "id"})
+    read = read_votes(texts, task="id")
+    same(read, read_votes(table, missing=-1))
+    assert read.items[3] == "i03"
+    X = pd.DataFrame({"id": texts["id"], "size": range(60)})[::-1]
+    matched = read_votes(texts[5:], X=X, task="id")
+    assert matched.items.tolist() == X["id"].tolist()
+    assert matched.per_item.tolist() == [*(table >= 0).sum(axis=1)[:4:-1], 0, 0, 0, 0, 0]
+    with pytest.raises(ValueError, match="column 'task' names 7 twice; a wide frame has a row per task"):
+        read_votes(named.assign(task=[7, *range(59)]))
+    for frame in (named.rename(columns={"task": "id"}), texts):
+        with pytest.raises(ValueError, match="'id' holds more values than one person's votes would"):
+            read_votes(frame)
+    with pytest.raises(ValueError, match="votes have no column 'worker'"):
+        read_votes(long_of(table).rename(columns={"worker": "who"}))
 
 
 def test_a_feature_called_like_the_votes_is_warned_of(table):

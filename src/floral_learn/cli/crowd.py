@@ -43,16 +43,20 @@ def crowd(
     """
     started = time.perf_counter()
     check_out_folder(out)
+    import pandas as pd
+
     from floral_learn.crowd import aggregate_votes, next_tasks
     from floral_learn.crowd.page import render
     from floral_learn.files.atomic_files import write_set
     from floral_learn.tables.cells import frame_bytes
-    from floral_learn.tables.source import table_suffix
+    from floral_learn.tables.label_studio import read_label_studio_votes
+    from floral_learn.tables.source import read_text, table_suffix
 
     columns = replace(columns, label=label)
-    exported = read_export(source, label) if table_suffix(source) in (".json", ".json.gz") else None
-    if exported is not None:
-        votes, told = vote_table(exported), list[str]()
+    exported, told = None, list[str]()
+    if table_suffix(source) in (".json", ".json.gz"):
+        exported = read_label_studio_votes(str(source), read_text(source), label)
+        votes = pd.DataFrame({"task": exported.task, "worker": exported.worker, "label": exported.label})
     elif wide:
         votes, told = read_wide_file(source, task, wide, columns)
     else:
@@ -65,14 +69,23 @@ def crowd(
         say(f"  {note}")
     X = None
     if features is not None:
-        X, notes = read_features(features, task, seed, columns)
+        X, notes = read_features(features, task, seed, columns, set(votes["worker"]) if wide else set())
         for note in notes:
             say(f"  {note}")
     elif exported is not None:
         X, notes = read_export_items(exported, seed, columns)
         for note in notes:
             say(f"  {note}")
-    known = None if gold is None else read_gold_file(gold, task, columns)
+    known = None
+    if gold is not None:
+        known, notes = read_gold_file(gold, task, columns)
+        there = set(votes["task"]) if X is None else set(X.index)
+        odd = [name for name in known if name not in there]
+        if odd and len(odd) < len(known):
+            notes.append(f"left out of {gold.name}, since nothing is known of it but the answer: task {_some(odd)}")
+            known = {name: answer for name, answer in known.items() if name in there}
+        for note in [*notes, f"{len(known):,} known answers ({gold.name})"]:
+            say(f"  {note}")
     if exported is not None and known is None:
         known = exported.gold or None
         if known:
@@ -80,7 +93,7 @@ def crowd(
     found = aggregate_votes(votes, X, gold=known, random_state=seed)
     files = {
         out / "consensus.csv": frame_bytes(consensus(found, withhold)),
-        out / "annotators.csv": frame_bytes(found.annotators.round(4)),
+        out / "annotators.csv": frame_bytes(people(found)),
         out / "next.csv": frame_bytes(next_tasks(found, min(1000, len(found.items))).round(4)),
         out / "page.html": render(found, title=source.name).encode(),
     }
@@ -106,7 +119,7 @@ def read_vote_file(path: Path, task: str, worker: str, columns: Any) -> tuple[An
         raise
     notes = list(table.notes)
     if nameless := int((table.groups == "(missing)").sum()):
-        notes.append(f"{nameless:,} votes name nobody: they count as those of one person, '(missing)'")
+        notes.append(f"votes that name nobody: {nameless:,}; they count as those of one person, '(missing)'")
     votes = vote_frame(table, path, task)
     return votes, notes + not_read_as_written(table, task, "task") + not_read_as_written(table, worker, "person")
 
@@ -168,25 +181,11 @@ def read_wide_file(path: Path, task: str, patterns: list[str], columns: Any) -> 
     blank = int(frame.isna().to_numpy().sum())
     if blank:
         notes.append(f"{blank:,} of {frame.size:,} cells are blank: no vote")
-    if lost := [str(name) for name in frame.index[frame.isna().all(axis=1)]]:
-        notes.append(f"left out, since every vote is blank: task {_some(lost)}")
+    for word, names, lost in (("task", frame.index, frame.isna().all(axis=1)), ("person", chosen, frame.isna().all())):
+        if gone := [str(name) for name, blank in zip(names, lost.tolist(), strict=True) if blank]:
+            notes.append(f"left out, since every vote is blank: {word} {_some(gone)}")
     long = frame.astype(object).stack().rename_axis(["task", "worker"]).rename("label").reset_index()
     return long[~long["label"].isna()], notes
-
-
-def read_export(path: Path, label: str) -> Any:
-    """The votes of an export of Label Studio."""
-    from floral_learn.tables.label_studio import read_label_studio_votes
-    from floral_learn.tables.source import read_text
-
-    return read_label_studio_votes(str(path), read_text(path), label)
-
-
-def vote_table(exported: Any) -> Any:
-    """The votes of an export as a long frame."""
-    import pandas as pd
-
-    return pd.DataFrame({"task": exported.task, "worker": exported.worker, "label": exported.label})
 
 
 def read_export_items(exported: Any, seed: int, columns: Any) -> tuple[Any, list[str]]:
@@ -219,24 +218,29 @@ def vote_frame(table: Any, path: Path, task: str) -> Any:
     return pd.DataFrame({"task": table.ids, "worker": table.groups, "label": table.labels})
 
 
-def read_features(path: Path, task: str, seed: int, columns: Any) -> tuple[Any, list[str]]:
-    """Return the tasks as a frame of numbers whose index names them, and notes on how the numbers were made."""
+def read_features(
+    path: Path, task: str, seed: int, columns: Any, voters: set[str] | frozenset[str] = frozenset()
+) -> tuple[Any, list[str]]:
+    """Return the tasks as a frame of numbers whose index names them, and notes on how the numbers were made.
+
+    `voters` are the columns of a wide file of votes, which may stand in the table of the tasks, too.
+    """
     import pandas as pd
 
     table = columns.read(path, label=None, ids=task)
     encoder = columns.encoder(seed)
     values = encoder.fit_transform(table.features)
     notes = [*table.notes, *encoder.notes_]
-    if columns.label in [str(name) for name in table.features.columns]:
+    for name in [str(name) for name in table.features.columns if str(name) in {columns.label, *voters}]:
         notes.append(
-            f"warning: column {columns.label!r} of {path.name} is called like the votes and is read as a feature; "
-            f"if it holds the truth, leave it out: --drop {columns.label}"
+            f"warning: column {name!r} of {path.name} is called like the votes and is read as a feature; "
+            f"if it holds {'votes' if name in voters else 'the truth'}, leave it out: --drop {name}"
         )
     return pd.DataFrame(values, index=pd.Index(table.ids)), notes
 
 
-def read_gold_file(path: Path, task: str, columns: Any) -> dict[Any, Any]:
-    """Return task -> known class."""
+def read_gold_file(path: Path, task: str, columns: Any) -> tuple[dict[Any, Any], list[str]]:
+    """Return task -> known class, and notes on rows that were left out."""
     table = columns.read(path, ids=task, text=(), drop=(), skip_blank_labels=True)
     assert table.ids is not None
     assert table.labels is not None
@@ -244,7 +248,14 @@ def read_gold_file(path: Path, task: str, columns: Any) -> dict[Any, Any]:
     for name, answer in zip(table.ids.tolist(), table.labels.tolist(), strict=True):
         if known.setdefault(name, answer) != answer:
             raise TableError(f"{path}: task {name!r} has two known answers, {known[name]!r} and {answer!r}")
-    return known
+    return known, list(table.notes)
+
+
+def people(found: Any) -> Any:
+    """The judgement of the people, its numbers as short as they are sure."""
+    frame = found.people.round(4)
+    frame["p_value"] = [float(f"{p:.3g}") for p in found.people["p_value"]]
+    return frame
 
 
 def consensus(found: Any, withhold: bool = False) -> Any:

@@ -59,9 +59,9 @@ def poison(
     limit: list[str] = typer.Option([], help="most flips of one label, e.g. spam=10 (repeatable)"),
     param: list[str] = typer.Option([], "--param", "-p", help="parameter of the attack, e.g. C=10 (repeatable)"),
     votes: bool = typer.Option(False, "--votes", help=f"IN holds votes, one per row; attacks: {', '.join(ON_VOTES)}"),
-    task: str = typer.Option("task", "--task", help="--votes: column that names the item"),
+    task: str = typer.Option("task", "--task", help="--votes: column that names the task"),
     worker: str = typer.Option("worker", "--worker", help="--votes: column that names the person"),
-    features: Path | None = typer.Option(None, "--features", help="--votes: table of the items, with --task"),
+    features: Path | None = typer.Option(None, "--features", help="--votes: table of the tasks, with --task"),
     truth: Path | None = typer.Option(
         None, "--truth", help="--votes: the true labels (columns of --task and --label), which make the liars informed"
     ),
@@ -242,9 +242,9 @@ def poison_vote_file(
         described, _ = read_features(features, task, seed, columns)
         X = _rows_of_items(items, described, features)
     if truth is not None:
-        known = read_gold_file(truth, task, columns)
+        known, _ = read_gold_file(truth, task, columns)
         if lost := [name for name in items.tolist() if name not in known]:
-            raise TableError(f"--truth {truth} has no label of {len(lost)} items, such as {lost[0]!r}")
+            raise TableError(f"--truth {truth} has no label of {len(lost)} tasks, such as {lost[0]!r}")
         y = np.array([known[name] for name in items.tolist()])
     order = np.argsort(np.argsort(first))  # items in the order in which the file first names them
     result = poison_votes(
@@ -283,5 +283,5 @@ def _rows_of_items(items: Any, described: Any, path: Path) -> Any:
     """Rows of the features in the order of `items`."""
     missing = [name for name in items.tolist() if name not in described.index]
     if missing:
-        raise TableError(f"{path} does not describe {len(missing)} items that have votes, such as {missing[0]!r}")
+        raise TableError(f"{path} does not describe {len(missing)} tasks that have votes, such as {missing[0]!r}")
     return described.loc[items].to_numpy()

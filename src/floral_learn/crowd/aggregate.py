@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from floral_learn.base import Shown
+from floral_learn.base.validation import generator
 from floral_learn.labels.votes import Votes, read_votes
 from floral_learn.tables.frames import is_frame, same_kind, without_columns
 from floral_learn.tables.rows import read_rows
@@ -129,8 +130,8 @@ def aggregate_votes(
     votes : array or frame (n, annotators), long frame with columns task, worker, label, or array (n,)
         NaN, None, empty text and `missing` mean no vote.
     X : array, frame or sparse matrix (n, d), optional
-        Features of the items, columns of a frame of any kind; a long frame's tasks are matched to its column `task`,
-        or to its index.
+        Features of the tasks, columns of a frame of any kind; tasks that `votes` name are matched to its column
+        `task`, or to its index.
     groups : array-like (n,), optional
         With one label per item: who gave it.
     gold : array-like (n,) or mapping item -> class, optional
@@ -140,7 +141,7 @@ def aggregate_votes(
     missing : scalar, optional
         A value in `votes` (and `gold`) that means "no vote", such as -1.
     task, worker, label : str
-        The columns of a long frame.
+        The columns of a long frame; a frame (n, annotators) may have the column `task`, too.
     random_state : int, Generator or None
         Source of the folds.
 
@@ -165,14 +166,9 @@ def aggregate_votes(
         votes, groups=groups, X=X, classes=classes, missing=missing, task=task, worker=worker, label=label
     )
     known = read_gold(gold, read, missing)
-    rng = np.random.default_rng(_seed(random_state))
-    views = None if X is None else encode_items(check_items(without_columns(X, task)), rng)
+    rng = generator(random_state)
+    views = None if X is None else encode_items(read_rows(without_columns(X, task)).numbers, rng)
     return VoteAggregation(read, solve(read, views, rng=rng, gold=known), known, votes if is_frame(votes) else None)
-
-
-def check_items(X: Any) -> Any:
-    """Features as finite numbers; the columns of a frame that holds more than numbers are encoded."""
-    return read_rows(X).numbers
 
 
 def read_gold(gold: Any, votes: Votes, missing: Any) -> np.ndarray | None:
@@ -189,8 +185,11 @@ def read_gold(gold: Any, votes: Votes, missing: Any) -> np.ndarray | None:
     else:
         values = np.asarray(gold, dtype=object)
         if values.shape != (n,):
-            raise ValueError(f"gold must hold one entry per item: {n}, got shape {values.shape}")
-        pairs = [(row, v) for row, v in enumerate(values.tolist()) if not (v is None or v != v or v == missing)]
+            raise ValueError(
+                f"gold must be a mapping task -> class or hold one entry per task: {n}, got shape {values.shape}"
+            )
+        pairs = list(enumerate(values.tolist()))
+    pairs = [(row, v) for row, v in pairs if not (v is None or v != v or v == missing)]
     known = {value: code for code, value in enumerate(votes.classes.tolist())}
     for row, value in pairs:
         if value not in known:
@@ -199,19 +198,15 @@ def read_gold(gold: Any, votes: Votes, missing: Any) -> np.ndarray | None:
     return codes if (codes >= 0).any() else None
 
 
-def _seed(random_state: Any) -> Any:
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31 - 1))
-    return random_state
-
-
 def _notes(found: VoteAggregation) -> list[str]:
     votes, solution = found.votes, found.solution
     notes = []
     without = int((votes.per_item == 0).sum())
     if without:
-        source = "its features alone" if solution.featured else "the shares of the classes"
-        notes.append(f"{without:,} tasks have no vote; their class comes from {source}.")
+        source = "features alone" if solution.featured else "the shares of the classes"
+        notes.append(f"Tasks without a vote: {without:,}. Their class comes from {source}.")
+    if len(votes.classes) == 1:
+        notes.append(f"Everybody voted {votes.classes[0]}: where nobody differs, votes cannot show what is wrong.")
     if unseen := [str(c) for c, count in zip(votes.classes, votes.shares.sum(axis=0)) if count == 0]:
         notes.append(f"Nobody voted for {', '.join(unseen[:8])}.")
     spelled: dict[str, list[str]] = {}
@@ -236,7 +231,7 @@ def _notes(found: VoteAggregation) -> list[str]:
             if solution.settled
             else "so many people contradict the rest that nobody can tell who is right. Known answers (gold) settle it."
         )
-        notes.append(f"{open_items:,} tasks are not decided: {why}")
+        notes.append(f"Tasks that are not decided: {open_items:,}, since {why}")
     if contested := int(found.contested.sum()):
         notes.append(f"Tasks that can be read in two ways: {contested:,}. They need another answer.")
     return notes

@@ -17,11 +17,10 @@ from scipy.stats import binom, norm
 
 from floral_learn.labels.votes import Votes
 
-from .readings import class_shares, habits, log_likelihood
+from .readings import ROUNDS, class_shares, habits, log_likelihood
 
 ERROR_RATE = 0.05  # of every statement about a person
 COPIES = 0.9  # share of common tasks on which those agree who count once; chosen on two judges beside five people
-_ROUNDS = 50
 
 
 @dataclass(frozen=True)
@@ -144,7 +143,7 @@ def _beyond_skill(votes: Votes, pairs: _Pairs) -> tuple[np.ndarray, np.ndarray]:
     kappa = (pairs.agreed / n - by_habit) / (1 - by_habit)
     error = 0.5 / (1 - by_habit) / np.sqrt(n)  # standard error of kappa, at most
     skill = np.full(people, 0.5)
-    for _ in range(_ROUNDS):
+    for _ in range(ROUNDS):
         weight = n * np.minimum(1.0, error / np.maximum(np.abs(kappa - skill[one] * skill[other]), 1e-12))
         above, below = (
             np.bincount(one, weight * ours, people) + np.bincount(other, weight * theirs, people)

@@ -24,7 +24,7 @@ from scipy.stats import beta
 
 from floral_learn.labels.votes import Votes
 
-from .agreement import benjamini_hochberg
+from .agreement import ERROR_RATE, benjamini_hochberg
 from .mirror import upper_half
 from .readings import habits
 from .solve import Solution
@@ -46,7 +46,7 @@ class People:
     evidence: list[str]  # in words, for those who are named
 
 
-def judge(solution: Solution, level: float = 0.95) -> People:
+def judge(solution: Solution) -> People:
     """Share of right answers with an interval, and the evidence against "weak but honest".
 
     The label of a task leans towards the person's own vote, and without that vote it is less often right. Counted with
@@ -63,14 +63,14 @@ def judge(solution: Solution, level: float = 0.95) -> People:
 
     counted_out = per_person(without[rows, votes.label])
     counted_in = np.maximum(per_person(solution.held[votes.item, votes.label]), counted_out)
-    low = beta.ppf((1 - level) / 2, counted_out + 0.5, n - counted_out + 0.5)
-    high = beta.ppf((1 + level) / 2, counted_in + 0.5, np.maximum(n - counted_in, 0.0) + 0.5)
+    low = beta.ppf(ERROR_RATE / 2, counted_out + 0.5, n - counted_out + 0.5)
+    high = beta.ppf(1 - ERROR_RATE / 2, counted_in + 0.5, np.maximum(n - counted_in, 0.0) + 0.5)
     wrong = float(1 - solution.held.max(axis=1).mean())
     low, high = np.maximum(low - wrong, 0.0), np.minimum(high + wrong, 1.0)
     if solution.mirror is not None:
         other = np.clip(per_person(solution.mirror[votes.item, votes.label]), 0, n)
-        low = np.minimum(low, beta.ppf((1 - level) / 2, other + 0.5, n - other + 0.5))
-        high = np.maximum(high, beta.ppf((1 + level) / 2, other + 0.5, n - other + 0.5))
+        low = np.minimum(low, beta.ppf(ERROR_RATE / 2, other + 0.5, n - other + 0.5))
+        high = np.maximum(high, beta.ppf(1 - ERROR_RATE / 2, other + 0.5, n - other + 0.5))
     middle = (counted_in + counted_out) / 2
     p_value, evidence = _tests(votes, solution)
     named = benjamini_hochberg(p_value) if solution.settled else np.zeros(len(n), dtype=bool)

@@ -10,11 +10,12 @@ from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
 from floral_learn.base.estimator import Estimator, whole_fit
+from floral_learn.base.validation import generator
 from floral_learn.labels.votes import read_votes
 from floral_learn.tables.frames import is_frame, without_columns
 from floral_learn.tables.rows import explain_refusal, read_rows, take_rows
 
-from .aggregate import VoteAggregation, _seed, read_gold
+from .aggregate import VoteAggregation, read_gold
 from .features import MOST_ROWS, PENALTY, encode_items, linear_steps, smooth_step
 from .solve import solve
 
@@ -110,7 +111,7 @@ class CrowdClassifier(ClassifierMixin, Estimator):
         given, X = self._items(without_columns(X, task), reset=True)
         if len(read.classes) < 2:
             raise ValueError(f"votes: everybody voted {read.classes.tolist()[0]!r}; a classifier needs two classes")
-        rng = np.random.default_rng(_seed(self.random_state))
+        rng = generator(self.random_state)
         views = encode_items(X, rng)
         like = votes if is_frame(votes) else None
         self.aggregation_ = VoteAggregation(read, solve(read, views, rng=rng, gold=known), known, like)

@@ -21,7 +21,6 @@ class Confusions:
     """Estimates for A people and K classes."""
 
     matrix: np.ndarray  # (A, truth, vote), rows sum to 1
-    guess: np.ndarray  # (A, truth, vote): the prior's mean for each person
     counts: np.ndarray  # (A, truth, vote): expected counts
     pool: np.ndarray  # (truth, vote)
     strength: float
@@ -29,15 +28,15 @@ class Confusions:
     share: float  # of right votes in the pool
 
 
-def estimate(counts: np.ndarray, *, diagonal: float = 2.0, strength: float | None = None) -> Confusions:
+def estimate(counts: np.ndarray) -> Confusions:
     """Shrink counts[a, truth, vote] to the person's own accuracy and the pool's pattern.
 
-    `diagonal` pseudo-votes per class say, before any vote is seen, that people tend to tell the truth: this is what
-    tells a crowd from its mirror image.
+    Two pseudo-votes per class, most of them right, say before any vote is seen that people tend to tell the truth: this
+    is what tells a crowd from its mirror image.
     """
     k = counts.shape[1]
     eye = np.eye(k, dtype=bool)
-    start = np.where(eye, diagonal * 0.7, diagonal * 0.3 / max(k - 1, 1)) if k > 1 else np.ones((1, 1))
+    start = np.where(eye, 1.4, 0.6 / max(k - 1, 1)) if k > 1 else np.ones((1, 1))
     pool = counts.sum(axis=0) + start
     right, total = counts[:, eye].sum(axis=1), counts.sum(axis=(1, 2))
     share = float((pool[eye].sum()) / pool.sum())
@@ -45,9 +44,9 @@ def estimate(counts: np.ndarray, *, diagonal: float = 2.0, strength: float | Non
     accuracy_strength = _choose_beta(right, total, share)
     accuracy = (right + accuracy_strength * share) / (total + accuracy_strength)
     guess = _shaped(pool, accuracy, share)
-    chosen = _choose_dirichlet(counts, guess) if strength is None else strength
+    chosen = _choose_dirichlet(counts, guess)
     matrix = (counts + chosen * guess) / (counts.sum(axis=2, keepdims=True) + chosen)
-    return Confusions(matrix, guess, counts, pool, chosen, accuracy_strength, share)
+    return Confusions(matrix, counts, pool, chosen, accuracy_strength, share)
 
 
 def _shaped(pool: np.ndarray, accuracy: np.ndarray, share: float) -> np.ndarray:

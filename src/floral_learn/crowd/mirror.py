@@ -11,13 +11,13 @@ import numpy as np
 
 from floral_learn.labels.votes import Votes
 
+from .agreement import ERROR_RATE
 from .confusion import estimate
 from .readings import expected_counts, leave_out, log_likelihood
 
 # Chosen on LabelMe, rte and simulated crowds with 20 and 40 % of liars (benchmarks/crowd.py, choose):
 UNSURE = 1 / 3  # share of the votes, of the smaller camp or unexplained, from which nobody can tell who lies
 SECOND = 0.45  # weight of the mirror image where nobody can tell: labels stay, and are hardly more probable than not
-SETTLED = 3.0  # log-odds by which votes on known answers must favour one of the two
 
 
 def opposing_start(votes: Votes, posterior: np.ndarray) -> np.ndarray:
@@ -94,7 +94,7 @@ def settle(
     the votes, it is not to be trusted.
     """
     known = gold_evidence(votes, mirror, gold) - gold_evidence(votes, posterior, gold)
-    if abs(known) > SETTLED:
+    if abs(known) > -np.log(ERROR_RATE):  # a wrong reading is favoured twenty to one once in twenty times at most
         return mirror if known > 0 else posterior, None, np.ones(len(posterior), dtype=bool)
     agree = posterior.argmax(axis=1) == mirror.argmax(axis=1)
     same = bool(agree.mean() >= 0.5) and doubtful < UNSURE

@@ -30,8 +30,9 @@ def next_tasks(found: VoteAggregation, n: int = 10, *, annotators: Any = None) -
     Returns
     -------
     DataFrame
-        task, annotator, gain, probability (of the present label), decided, most useful first. Items that are not
-        decided come early: there an answer of your own (`gold`) says more than any vote.
+        task, annotator (empty where everybody has voted), gain, probability (of the present label), decided, most
+        useful first. Items that are not decided come early: there an answer of your own (`gold`) says more than any
+        vote.
     """
     import pandas as pd
 
@@ -61,10 +62,11 @@ def next_tasks(found: VoteAggregation, n: int = 10, *, annotators: Any = None) -
         who = good[np.argmin(load[good])]
         load[who] += 1
         chosen.append(int(who))
+    names = [votes.annotators[asked[who]] for who in chosen]
     chosen_tasks = pd.DataFrame(
         {
             "task": votes.items[rows],
-            "annotator": votes.annotators[asked[chosen]] if len(rows) else [],
+            "annotator": [name if row.max() >= 0 else None for name, row in zip(names, gains, strict=True)],
             "gain": np.maximum(gains[np.arange(len(rows)), chosen], 0.0) if len(rows) else [],
             "probability": found.probability[rows].max(axis=1),
             "decided": found.decided[rows],

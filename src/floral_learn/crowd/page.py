@@ -13,7 +13,6 @@ from .next_tasks import next_tasks
 
 MOST_PEOPLE = 500
 MOST_TASKS = 50
-WIDE = 0.35  # a range this wide says nothing
 
 
 def remark(row: Any) -> str:
@@ -23,8 +22,6 @@ def remark(row: Any) -> str:
         said.append("named: " + row.evidence + (f"; most often {row.most_confused}" if row.most_confused else ""))
     if row.agrees_with:
         said.append(f"agrees with {row.agrees_with}")
-    if not said and row.high - row.low > WIDE:
-        said.append("the range is too wide to say")
     return "; ".join(said)
 
 
@@ -61,7 +58,7 @@ def _person(row: Any) -> dict[str, Any]:
 def _tasks(found: VoteAggregation) -> list[dict[str, Any]]:
     votes = found.votes
     tasks = next_tasks(found, MOST_TASKS)
-    tasks = tasks[tasks["gain"] > 0]
+    tasks = tasks[(tasks["gain"] > 0) | ~tasks["decided"]]
     place = {name: row for row, name in enumerate(votes.items.tolist())}
     labels = found.labels
     shown = []
@@ -78,7 +75,7 @@ def _tasks(found: VoteAggregation) -> list[dict[str, Any]]:
                 "probability": round(100 * row.probability),
                 "decided": bool(row.decided),
                 "votes": said or "none",
-                "ask": str(row.annotator),
+                "ask": str(row.annotator) if row.gain > 0 else "an answer of your own",
             }
         )
     return shown

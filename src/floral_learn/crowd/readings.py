@@ -25,6 +25,7 @@ from floral_learn.labels.votes import Votes
 from .confusion import estimate
 from .features import FOLDS
 
+ROUNDS = 50  # of an EM, at most: most end before
 TEMPERATURES = (1.0, 0.7, 0.5, 0.35)  # scales of a reading's log-probabilities, of which hidden votes choose one
 
 Step = Callable[[np.ndarray, np.ndarray | None], np.ndarray]
@@ -125,8 +126,7 @@ def read(
     *,
     gold: np.ndarray | None = None,
     opinion: np.ndarray | None = None,
-    rounds: int = 50,
-    tolerance: float = 1e-3,
+    rounds: int = ROUNDS,
 ) -> np.ndarray:
     """Posterior (n, K) of the truth by EM from `start` (n, K).
 
@@ -142,7 +142,7 @@ def read(
         new = fix_known(softmax(total, axis=1), gold)
         change = float(np.abs(new - posterior).max(axis=1).mean())
         posterior = new
-        if change < tolerance:
+        if change < 1e-3:
             break
     return posterior
 
@@ -168,14 +168,14 @@ def leave_out(
     return found
 
 
-def hide_votes(votes: Votes, rng: np.random.Generator, times: int = 2) -> list[tuple[Votes, np.ndarray]]:
-    """Pairs (the rest, numbers of the hidden votes), a fold each of FOLDS; items with one vote keep it."""
+def hide_votes(votes: Votes, rng: np.random.Generator) -> list[tuple[Votes, np.ndarray]]:
+    """Two pairs (the rest, numbers of the hidden votes), a fold each of FOLDS; items with one vote keep it."""
     several = np.flatnonzero(votes.per_item[votes.item] > 1.5)
     if not len(several):
         return []
     fold = rng.permutation(len(several)) % FOLDS
     found = []
-    for number in range(times):
+    for number in range(2):
         hidden = np.sort(several[fold == number])
         seen = np.ones(len(votes), dtype=bool)
         seen[hidden] = False

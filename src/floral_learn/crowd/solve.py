@@ -14,6 +14,7 @@ from .confusion import Confusions, estimate
 from .features import OutOfFold
 from .mirror import opposing_start, settle
 from .readings import (
+    ROUNDS,
     STEPS,
     Reading,
     Step,
@@ -32,9 +33,9 @@ from .readings import (
 OPINION = 2.0  # how often the classifier's log-probabilities count beside those of the votes
 # Chosen on LabelMe and rte, with and without liars (benchmarks/crowd.py, choose):
 MISLED = 0.15  # share of the tasks on which the votes say nothing at all, since everybody was misled
-DECIDED = 0.85  # probability from which a label is decided: what is promised of the decided ones
+DECIDED = 1 - MISLED  # probability from which a label is decided, and what is promised: with many classes none is surer
 REFITS = 3  # times that the classifier learns from what was read
-LARGE = 300_000  # for speed: votes from which rounds and hidden votes are fewer, and people are not paired
+LARGE = 300_000  # for speed: votes from which people are not paired
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,6 @@ class Solution:
     leave_one_out: np.ndarray  # (V, K): posterior of the voted item without this vote
     decided: np.ndarray  # (n,)
     contested: np.ndarray  # (n,) items on which another reading, nearly as good, says something else
-    temperature: float = 1.0  # of the average
     mirror: np.ndarray | None = None  # (n, K) the mirror image where nobody can tell it from the truth
     view: int | None = None  # which representation of the items was chosen
     featured: bool = False  # whether features were listened to
@@ -70,20 +70,19 @@ def solve(
     """Find the truth behind `votes`, with features `views` of the items where there are any."""
     large = len(votes) > LARGE
     features = None if views is None else OutOfFold.split(views, rng)
-    rounds = 15 if large else 50
     given, pairs = votes, None
     if not large:
-        first = np.mean([_reader(step, None, gold, rounds)(votes) for step in STEPS.values()], axis=0)
+        first = np.mean([_reader(step, None, gold)(votes) for step in STEPS.values()], axis=0)
         pairs = agreement(votes, first, estimate(expected_counts(votes, first)).matrix)
         votes = pairs.counted_once(votes)
-    hidden = hide_votes(votes, rng, times=1 if large else 2)
+    hidden = hide_votes(votes, rng)
 
     def alone(start: np.ndarray | None, hidden: list[tuple[Votes, np.ndarray]]) -> list[Reading]:
-        return [judge_reading(votes, _reader(step, start, gold, rounds), hidden, gold) for step in STEPS.values()]
+        return [judge_reading(votes, _reader(step, start, gold), hidden, gold) for step in STEPS.values()]
 
     def with_features(start: np.ndarray, hidden: list[tuple[Votes, np.ndarray]]) -> list[Reading]:
         assert features is not None
-        return _with_features(votes, start, features, hidden, gold, rounds)
+        return _with_features(votes, start, features, hidden, gold)
 
     readings = alone(None, hidden)
     best, featured = average(readings), False
@@ -116,7 +115,6 @@ def solve(
         leave_out(votes, held, confusions.matrix, best.temperature, gold),
         sure & (posterior.max(axis=1) >= DECIDED),
         contested,
-        best.temperature,
         mirror,
         None if features is None else features.chosen or 0,
         featured,
@@ -133,7 +131,11 @@ def allow_for_shared_mistakes(posterior: np.ndarray, gold: np.ndarray | None, mi
 
 
 def _reader(
-    step: Step, start: np.ndarray | None, gold: np.ndarray | None, rounds: int, opinion: np.ndarray | None = None
+    step: Step,
+    start: np.ndarray | None,
+    gold: np.ndarray | None,
+    opinion: np.ndarray | None = None,
+    rounds: int = ROUNDS,
 ) -> Callable[[Votes], np.ndarray]:
     return lambda votes: read(
         votes, step, majority(votes) if start is None else start, gold=gold, opinion=opinion, rounds=rounds
@@ -146,7 +148,6 @@ def _with_features(
     features: OutOfFold,
     hidden: list[tuple[Votes, np.ndarray]],
     gold: np.ndarray | None,
-    rounds: int,
 ) -> list[Reading]:
     """Readings with the opinion of a classifier, which learns from them in turn.
 
@@ -159,7 +160,7 @@ def _with_features(
     posterior = np.exp(features.log_probability(posterior * told[:, None], likelihood))
     for _ in range(REFITS):
         opinion = OPINION * features.log_probability(fix_known(posterior, gold) * told[:, None])
-        read_once = [read(votes, step, posterior, gold=gold, opinion=opinion, rounds=rounds) for step in STEPS.values()]
+        read_once = [read(votes, step, posterior, gold=gold, opinion=opinion) for step in STEPS.values()]
         posterior = np.mean(read_once, axis=0)
-    readers = [_reader(step, posterior, gold, 10, opinion) for step in STEPS.values()]
+    readers = [_reader(step, posterior, gold, opinion, rounds=10) for step in STEPS.values()]
     return [judge_reading(votes, reader, hidden, gold, temperatures=(1.0,)) for reader in readers]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from floral_learn.tables.frames import column_named
+from floral_learn.tables.frames import column_named, without_columns
 
 LONG_COLUMNS = ("task", "worker", "label")
 
@@ -70,12 +70,11 @@ class Votes:
         return np.bincount(self.item * k + self.label, self.weight, minlength=n * k).reshape(n, k)
 
     def people(self, names: Any) -> np.ndarray:
-        """(A,) mask of the annotators with these names; an error where nobody has one of them."""
-        wanted = set(names)
-        mask = np.array([name in wanted for name in self.annotators.tolist()], dtype=bool)
-        if not mask.any():
-            raise ValueError(f"annotators={list(names)[:5]} are none of those who voted")
-        return mask
+        """(A,) mask of the annotators with these names; an error where somebody of them did not vote."""
+        wanted = {names} if isinstance(names, str) else set(names)
+        if odd := sorted(map(str, wanted - set(self.annotators.tolist()))):
+            raise ValueError(f"annotators: nobody called {', '.join(odd[:5])} voted")
+        return np.isin(self.annotators, list(wanted))
 
     def some(self, chosen: np.ndarray) -> Votes:
         """Return the votes `chosen`, a mask or numbers, with all items, people and classes."""
@@ -107,13 +106,14 @@ def read_votes(
     groups : array-like (n,), optional
         With one label per row: who gave it.
     X : array or frame with n rows, optional
-        Items that the votes must match: by row, or for a long frame by X's column `task` or its index.
+        Items that the votes must match: by row, or for a frame that names its tasks by X's column `task` or its index.
     classes : array-like, optional
         All classes; a vote for anything else is refused. By default the classes that occur.
     missing : scalar, optional
         A value that means "no vote", such as -1.
     task, worker, label : str
-        The columns of a long frame: what was voted on, who voted, and the vote.
+        The columns of a long frame: what was voted on, who voted, and the vote. A frame (n, annotators) may have the
+        column `task`, too.
     """
     if groups is not None and np.ndim(votes) != 1:
         raise ValueError("groups names who gave each label of a 1-D array of labels; these votes already have names")
@@ -121,7 +121,7 @@ def read_votes(
     if _is_long(votes, columns):
         item, annotator, said, items = _from_long(votes, X, missing, columns)
     else:
-        item, annotator, said, items = _from_table(votes, groups, X, missing)
+        item, annotator, said, items = _from_table(votes, groups, X, missing, columns)
     if not len(said):
         raise ValueError("votes: there is no vote at all; every entry is missing")
     known, said = _encode(said, classes, missing)
@@ -149,20 +149,52 @@ def _is_long(votes: Any, columns: tuple[Any, Any, Any]) -> bool:
     lacking = [name for name in columns if name not in given]
     if not lacking:
         return True
-    if columns != LONG_COLUMNS:
+    wide = lacking == [columns[1], columns[2]] and columns[1:] == LONG_COLUMNS[1:]  # with a column of tasks
+    if len(lacking) == 1 or (columns != LONG_COLUMNS and not wide):
         raise ValueError(f"votes have no column {lacking[0]!r}; their columns are {', '.join(map(repr, given[:12]))}")
-    if len(given) == 3 and _names_differ_in_kind(votes):
+    if odd := _no_votes(votes, [name for name in given if name != columns[0]]):
         raise ValueError(
-            f"votes have the three columns {', '.join(map(repr, given))}: a long frame has one vote per row, and "
-            "task=, worker= and label= name its columns; in a wide one every column is a person"
+            f"votes: column {odd!r} holds more values than one person's votes would: a long frame has one vote per "
+            "row, and task=, worker= and label= name its columns; in a wide one every column but that of task= is a "
+            "person"
         )
     return False
 
 
-def _names_differ_in_kind(votes: Any) -> bool:
-    """Whether the columns of a frame share no value: those of a wide frame of votes share their classes."""
-    values = [{str(v) for v in np.asarray(votes[name], dtype=object).tolist()} for name in votes.columns]
-    return all(not (values[a] & values[b]) for a, b in ((0, 1), (0, 2), (1, 2))) and max(map(len, values)) > 20
+def _no_votes(votes: Any, names: list[Any]) -> Any:
+    """A column with more values of its own than people's votes have: columns of a wide frame share their classes."""
+    values = {name: {str(v) for v in np.asarray(votes[name], dtype=object).tolist()} for name in names}
+    for name, mine in values.items():
+        others = set().union(*(values[other] for other in names if other != name))
+        if len(mine - others) > max(20, 2 * len(others)):
+            return name
+    return None
+
+
+def _matched(names: np.ndarray, X: Any, columns: tuple[Any, Any, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """The row of X that each name of a task stands for, and the names of all rows."""
+    if column_named(X, columns[2]) is not None:
+        _warn(f"X: column {columns[2]!r} is called like the votes and is read as a feature; drop it if it is the truth")
+    index = _item_names(X, columns[0])
+    place = {value: row for row, value in enumerate(index.tolist())}
+    if len(place) != len(index):
+        raise ValueError("X: its index names some tasks twice, so that votes cannot be matched to rows")
+    codes = np.array([place.get(value, -1) for value in names.tolist()], dtype=np.intp)
+    if (unknown := codes < 0).any():
+        some = ", ".join(repr(v) for v in dict.fromkeys(names[unknown].tolist()[:1000]))[:80]
+        raise ValueError(f"votes: {int(unknown.sum())} votes are on tasks that X's index does not hold, such as {some}")
+    return codes, index
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, UserWarning, stacklevel=6)
+
+
+def _warn_of_lost(what: str, everybody: np.ndarray, voted: np.ndarray) -> None:
+    """Say which names stand beside blank votes only."""
+    there = set(voted.tolist())
+    if lost := [name for name in dict.fromkeys(everybody.tolist()) if name not in there]:
+        _warn(f"votes: {len(lost)} {what} left out, since all of these votes are blank, such as {lost[0]!r}")
 
 
 def _from_long(
@@ -173,35 +205,13 @@ def _from_long(
     for name, values in ((columns[0], task), (columns[1], worker)):
         if lost := int((_is_missing(values[given], None)).sum()):
             raise ValueError(f"votes: column {name!r} is empty in {lost} rows that hold a vote")
-    everything = task
-    task, worker, label = task[given], worker[given], label[given]
+    _warn_of_lost("people are", worker, worker[given])
     if X is None:
-        voted = set(task.tolist())
-        blank_only = [name for name in dict.fromkeys(everything[~given].tolist()) if name not in voted]
-        if blank_only:
-            warnings.warn(
-                f"votes: {len(blank_only)} tasks are left out, since all votes on them are blank, "
-                f"such as {blank_only[0]!r}",
-                UserWarning,
-                stacklevel=4,
-            )
-        items, codes = _names(task)
-        return codes, worker, label, items
-    if column_named(X, columns[2]) is not None:
-        warnings.warn(
-            f"X: column {columns[2]!r} is called like the votes and is read as a feature; drop it if it is the truth",
-            UserWarning,
-            stacklevel=4,
-        )
-    index = _item_names(X, columns[0])
-    place = {value: row for row, value in enumerate(index.tolist())}
-    if len(place) != len(index):
-        raise ValueError("X: its index names some items twice, so that tasks cannot be matched to rows")
-    codes = np.array([place.get(value, -1) for value in task.tolist()], dtype=np.intp)
-    if (unknown := codes < 0).any():
-        some = ", ".join(repr(v) for v in dict.fromkeys(task[unknown].tolist()[:1000]))[:80]
-        raise ValueError(f"votes: {int(unknown.sum())} votes are on tasks that X's index does not hold, such as {some}")
-    return codes, worker, label, index
+        _warn_of_lost("tasks are", task, task[given])
+        items, codes = _names(task[given])
+    else:
+        codes, items = _matched(task[given], X, columns)
+    return codes, worker[given], label[given], items
 
 
 def _item_names(X: Any, task: Any) -> np.ndarray:
@@ -214,14 +224,22 @@ def _item_names(X: Any, task: Any) -> np.ndarray:
     return np.arange(n_rows(X))
 
 
-def _from_table(votes: Any, groups: Any, X: Any, missing: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    names = np.asarray(votes.columns, dtype=object) if hasattr(votes, "columns") else None
+def _from_table(
+    votes: Any, groups: Any, X: Any, missing: Any, columns: tuple[Any, Any, Any]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    named = column_named(votes, columns[0]) if hasattr(votes, "columns") else None
     index = np.asarray(votes.index, dtype=object) if hasattr(votes, "index") and not callable(votes.index) else None
+    if named is not None:
+        index, votes = np.array([*named, None], dtype=object)[:-1], without_columns(votes, columns[0])
+        if len(set(named)) < len(named):
+            twice = next(name for place, name in enumerate(named) if name in named[:place])
+            raise ValueError(f"votes: column {columns[0]!r} names {twice!r} twice; a wide frame has a row per task")
+    names = np.asarray(votes.columns, dtype=object) if hasattr(votes, "columns") else None
     mask = np.ma.getmaskarray(votes) if np.ma.isMaskedArray(votes) else None
     values = np.asarray(np.ma.getdata(votes) if mask is not None else votes)
     if values.ndim not in (1, 2) or not len(values):
-        raise ValueError(f"votes must be a table (items, annotators) or one label per item, got shape {values.shape}")
-    if X is not None and n_rows(X) != len(values):
+        raise ValueError(f"votes must be a table (tasks, annotators) or one label per task, got shape {values.shape}")
+    if X is not None and named is None and n_rows(X) != len(values):
         raise ValueError(
             f"votes are on {len(values)} tasks and X has {n_rows(X)} rows; they must match row by row "
             "(a long frame has one vote per row, and task=, worker= and label= name its columns)"
@@ -243,7 +261,13 @@ def _from_table(votes: Any, groups: Any, X: Any, missing: Any) -> tuple[np.ndarr
         return row, who[row], values[row].astype(object), items
     row, column = np.nonzero(~absent)
     who = names if names is not None else np.arange(values.shape[1])
-    return row, who[column], values[row, column].astype(object), items
+    if names is not None:
+        _warn_of_lost("people are", names, names[column])
+    said = values[row, column].astype(object)
+    if named is None or X is None:
+        return row, who[column], said, items
+    codes, items = _matched(items, X, columns)
+    return codes[row], who[column], said, items
 
 
 def _refuse_hidden_missing(values: np.ndarray, missing: Any) -> None:
@@ -315,7 +339,7 @@ def _merged(
     if len(unique) < len(key) or (count > 1).any():
         repeated = len(key) - len(count)
         warnings.warn(
-            f"votes: {repeated} times a person voted again on the same item; equal votes count once, differing ones "
+            f"votes: {repeated} times a person voted again on the same task; equal votes count once, differing ones "
             "share one vote",
             UserWarning,
             stacklevel=4,
