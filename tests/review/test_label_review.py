@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_classification, make_moons
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -584,6 +585,23 @@ def test_bad_input_is_refused_before_any_work(moons, options, match):
     X, _, given = moons
     with pytest.raises(ValueError, match=match):
         LabelReview(X, given, **options)
+
+
+def test_a_column_name_in_place_of_labels_is_refused_in_one_line(moons):
+    with pytest.raises(ValueError, match="y must have one dimension"):
+        LabelReview(moons[0], "label")
+
+
+@pytest.mark.parametrize("columns", [2, 30])
+def test_arrays_may_have_holes(moons, tmp_path, columns):
+    X, y, given = moons
+    rows = np.column_stack([X, np.random.default_rng(0).normal(size=(len(X), columns - 2))])
+    rows[3, 0] = rows[7, 1] = np.nan
+    review = answered(rows, y, given, 8)
+    assert review.train(HistGradientBoostingClassifier()).score(X=rows, y=y) > 0.7
+    review.append(rows[:4], given[:4])
+    review.save(tmp_path / "holes.skops")
+    assert len(LabelReview.load(tmp_path / "holes.skops").labels) == 204
 
 
 def test_it_says_when_to_stop_on_clean_labels_and_not_at_the_start():

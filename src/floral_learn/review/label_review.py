@@ -420,7 +420,7 @@ class LabelReview(Shown):
 
     def append(self, X: Any, y: Any, *, trusted: Any = None, groups: Any = None, sample_weight: Any = None) -> None:
         """Add rows with their given labels; answers stay, and the random order takes new rows in at random places."""
-        more = X if is_frame(X) else read_rows(X).numbers
+        more = X if is_frame(X) else read_rows(X, allow_nan=True).numbers
         self._extend(stack_rows(self._rows.given, more), y, trusted, groups, sample_weight)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -436,10 +436,10 @@ class LabelReview(Shown):
 
     def _set_up(self, X: Any, y: Any, trusted: Any, groups: Any, sample_weight: Any, classes: Any) -> None:
         """Check everything, compute what does not depend on answers, and only then take it over."""
-        given = read_rows(X, min_rows=2)
+        given = read_rows(X, allow_nan=True, min_rows=2)
         X, y = given.numbers, np.asarray(y)
-        check_consistent_length(X, y)
         known, codes = encoded_labels(y, classes)
+        check_consistent_length(X, y)
         n, M = len(y), len(known)
         trusted = checked_column(trusted, n, "trusted", bool)
         groups = None if groups is None else checked_column(groups, n, "groups", None)

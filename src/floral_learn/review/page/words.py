@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,8 +19,9 @@ def percent(share: float) -> str:
     """A share for people: whole percents, with one decimal below two."""
     if 0 < share < 0.0005:
         return f"under 0.1{_NARROW}%"
-    whole = f"{100 * share:.1f}".removesuffix(".0") if share < 0.02 else f"{100 * share:.0f}"
-    return f"{whole}{_NARROW}%"
+    digits = 10 if share < 0.02 else 1
+    # halves go up, as in the browser: a number reads the same in a sentence and in a picture
+    return f"{math.floor(100 * share * digits + 0.5) / digits:g}{_NARROW}%"
 
 
 def count(number: float, what: str = "label") -> str:
@@ -42,7 +44,7 @@ def too_few(share: Any) -> str:
     """What is missing for an estimate, and what the answers so far allow."""
     return (
         f"An estimate takes {FIRST_ANSWERS} answers, {FIRST_DRAWN} of them to rows drawn at random. "
-        f"The answers so far allow {percent(share.low)} to {percent(share.high)}."
+        f"The answers so far allow {percent(share.low)} to {percent(share.high)} (90{_NARROW}% confidence)."
     )
 
 
