@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length
 
@@ -69,8 +70,8 @@ class LabelReview(Shown):
     X : array-like, sparse matrix or frame of shape (n, d)
         Rows: features or embeddings; of a pandas or polars frame, columns of any kind (`TableEncoder` makes the numbers
         that rows are compared by, and models are trained on the untouched frame). For comparing rows, never for
-        `train`, dense columns are standardised, or all scaled alike where held-out models tell the given labels better
-        so (principal components, pixels).
+        `train`, holes stand at their column's mean, and dense columns are standardised, or all scaled alike where
+        held-out models tell the given labels better so (principal components, pixels).
     y : array-like of shape (n,)
         Given labels, of any kind, which may be wrong.
     trusted : bool array-like of shape (n,), optional
@@ -440,6 +441,8 @@ class LabelReview(Shown):
         X, y = given.numbers, np.asarray(y)
         known, codes = encoded_labels(y, classes)
         check_consistent_length(X, y)
+        if not sparse.issparse(X) and np.isnan(X).all():
+            raise ValueError("X holds missing values only")
         n, M = len(y), len(known)
         trusted = checked_column(trusted, n, "trusted", bool)
         groups = None if groups is None else checked_column(groups, n, "groups", None)
