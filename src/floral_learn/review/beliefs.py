@@ -13,12 +13,10 @@ from scipy.special import expit
 
 from floral_learn.crowd.authors import judge_authors
 from floral_learn.review.answers import GUESSING, Answers
-from floral_learn.review.posterior import Evidence, Posterior, Problem, infer
+from floral_learn.review.posterior import SAMPLE, Evidence, Posterior, Problem, infer
 from floral_learn.review.rules import RULES
 
-_TRUSTED = 200  # trusted rows that the posterior looks at, at most
 _CERTAIN = 0.97  # how certain the answer is on which everyone agrees
-_MOST_BY_GROUP = 3.0  # log-odds: what a group is known for must not drown what is known of the row
 _LYING = 0.95  # how often a liar is wrong
 _SUSPECTS = 4  # reviewers up to whom each is doubted in turn
 _NEWTON_STEPS = 30
@@ -194,7 +192,8 @@ def _evidence(data: ReviewData, answers: Answers) -> Evidence:
     others /= others.sum(axis=1, keepdims=True)
     right, wrong = table[each, codes], (table * others).sum(axis=1)
     said = np.flatnonzero(table.min(axis=1, initial=1.0) < 1)  # "not sure" says nothing
-    trusted = np.setdiff1d(np.flatnonzero(data.trusted), at)[:_TRUSTED]
+    trusted = np.setdiff1d(np.flatnonzero(data.trusted), at)
+    trusted = trusted[:: max(1, -(-len(trusted) // SAMPLE))]  # not the first ones: rows may be sorted
     return Evidence(
         np.concatenate([at[said], trusted]),
         np.concatenate([right[said], np.ones(len(trusted))]),
@@ -214,7 +213,7 @@ def _posterior(data: ReviewData, answers: Answers) -> Posterior:
         return infer(problem, evidence, problem.components)
     known = np.where(data.trusted, data.codes, -1)
     shift = judge_authors(data.codes, data.groups, data.proba, known=known).shift(data.proba)
-    problem = replace(problem, shift=np.clip(shift, -_MOST_BY_GROUP, _MOST_BY_GROUP))
+    problem = replace(problem, shift=shift)
     posterior = infer(problem, evidence, problem.components)
     chance = np.clip(posterior.weights @ posterior.own(evidence.at), 1e-3, 1 - 1e-3)
     further = _group_shifts(data.groups, data.codes, evidence, chance)

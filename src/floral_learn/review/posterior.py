@@ -24,10 +24,9 @@ from floral_learn.labels.rows import Rows
 from floral_learn.review.expectation_propagation import Sites, averaged_sigmoid, propagate, sigmoid
 from floral_learn.review.rules import RULES, Rules
 
-# How it is solved: answers from which components are ruled out on the first half, and below which weight
-_MANY, _RULED_OUT = 20, 1e-3
-_SAMPLE = 200  # rows on which a component's share of wrong labels is measured
-_MAJORITY = 60.0  # how fast belief falls beyond `Rules.most_wrong`
+_MANY = 20  # how it is solved: answers from which components are ruled out on the first half
+SAMPLE = 200  # rows that stand for all; more are only slower
+_MAJORITY = 60.0  # how fast belief in a hypothesis falls by which more than half of the labels are wrong; prior
 
 
 @dataclass(frozen=True)
@@ -192,7 +191,7 @@ class Posterior:
         own = self.own(self.at)
         return self.weights @ (own + (1 - 2 * own) * self.sites.left_out)
 
-    def thinned(self, least: float = 1e-3) -> Posterior:
+    def thinned(self, least: float = 0.01) -> Posterior:
         """Without the components whose weight is below `least`."""
         kept = self.only(np.flatnonzero(self.weights >= least))
         return replace(kept, weights=kept.weights / kept.weights.sum())
@@ -217,7 +216,7 @@ def infer(problem: Problem, evidence: Evidence, components: Sequence[Component])
     at, m = evidence.at, len(evidence.at)
     if m > _MANY:
         half = Evidence(at[: m // 2], evidence.right[: m // 2], evidence.wrong[: m // 2])
-        components = infer(problem, half, components).thinned(_RULED_OUT).components
+        components = infer(problem, half, components).thinned(1e-3).components
     own = np.array([problem.own(c, at) for c in components]).reshape(len(components), m)
     centre = np.array([[c.centre] for c in components])
     # where a region was turned over, a label that would have been right by itself is wrong, and the other way round
@@ -242,7 +241,7 @@ def _plausible(posterior: Posterior) -> Posterior:
     That more than half of all labels are wrong is not believed without many answers that say so.
     """
     n = len(posterior.problem.codes)
-    share = posterior.by_component(np.arange(0, n, max(1, n // _SAMPLE))).mean(axis=1)
-    weights = posterior.weights * np.exp(-_MAJORITY * np.maximum(share - RULES.most_wrong, 0.0))
+    share = posterior.by_component(np.arange(0, n, max(1, n // SAMPLE))).mean(axis=1)
+    weights = posterior.weights * np.exp(-_MAJORITY * np.maximum(share - 0.5, 0.0))
     left = float(weights.sum())
     return replace(posterior, weights=weights / left, evidence=posterior.evidence + np.log(left))

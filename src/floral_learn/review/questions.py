@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from floral_learn.review.expectation_propagation import averaged_sigmoid
-from floral_learn.review.posterior import Posterior, Seen, wrong_chance
+from floral_learn.review.posterior import SAMPLE, Posterior, Seen, wrong_chance
 
-# Sizes: candidates and references of one question, and rows among which they are drawn
-_CANDIDATES, _REFERENCES, _POOL, _AT_ONCE = 200, 400, 3000, 50
+_POOL, _AT_ONCE = 3000, 50  # rows among which those of one question are drawn, and candidates that are judged at once
 
 
 def settled(posterior: Posterior, candidates: Seen, references: Seen, weight: np.ndarray) -> np.ndarray:
@@ -78,11 +77,11 @@ def ask_settling(
     that a model would be trained on a wrong label there: where flips lie at random, that is all that answers can do.
     Rows count by their `weight` (n,). Each further row counts only as far as it is not like the former.
     """
-    posterior = posterior.thinned(0.01)
-    doubted = free[np.argsort(-misread[free], kind="stable")[: _CANDIDATES // 4]]
-    some = np.union1d(subset(free, _CANDIDATES - len(doubted), rng), doubted)
+    posterior = posterior.thinned()
+    doubted = free[np.argsort(-misread[free], kind="stable")[: SAMPLE // 4]]
+    some = np.union1d(subset(free, SAMPLE - len(doubted), rng), doubted)
     candidates = posterior.seen_from(some)
-    references = posterior.seen_from(subset(pool, _REFERENCES, rng))
+    references = posterior.seen_from(subset(pool, 2 * SAMPLE, rng))
     share = weight[references.at] / max(float(weight[references.at].sum()), 1e-300)
     # in parts: what an answer would do to each reference takes much memory
     blocks = [np.arange(len(some))[start : start + _AT_ONCE] for start in range(0, len(some), _AT_ONCE)]

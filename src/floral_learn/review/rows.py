@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from floral_learn.base.validation import encode_labels
 from floral_learn.game.choose_gram import parse_bytes
 from floral_learn.game.gram import format_bytes
-from floral_learn.labels.judges import deal_folds, held_out, prepare_judges
+from floral_learn.labels.judges import REVIEW, deal_folds, held_out, prepare_judges
 from floral_learn.labels.rows import MOST_VALUES, Rows, evenly_scaled_rows, standardised_rows
 from floral_learn.review.rules import RULES
 
@@ -25,7 +25,6 @@ _BYTES_PER_VALUE = 48  # a kernel value and what is computed from it, in float64
 _QUESTION = 60_000_000  # bytes that choosing a question takes, whatever the number of rows
 _PER_ROW = 220  # bytes per row: neighbours, folds, order, label, weight, log-odds
 _PER_CLASS = 56  # and per row and class: probabilities, held-out scores
-_FOLDS = 5
 _FEW_COLUMNS, _MANY_COLUMNS = 1.0, 0.01  # C of the linear model, up to a hundred columns and above
 _MANY_ROWS = 10_000  # from which directions and linear models are learned on a sample
 _SAMPLE = 2000  # rows on which the two scales are compared
@@ -67,7 +66,7 @@ def own_scores(X: Any, codes: np.ndarray, n_classes: int, rng: np.random.Generat
     """
     values = standardised_rows(X).values
     model = LogisticRegression(C=_FEW_COLUMNS if X.shape[1] <= 100 else _MANY_COLUMNS, max_iter=300)
-    fold = deal_folds(codes, min(_FOLDS, len(codes)), rng)
+    fold = deal_folds(codes, min(REVIEW.folds, len(codes)), rng)
     some = None
     if len(codes) > _MANY_ROWS:  # a linear model needs no more rows than that
         some = np.zeros(len(codes), dtype=bool)

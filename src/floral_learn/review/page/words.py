@@ -12,7 +12,7 @@ from floral_learn.review.wrong_share import FIRST_ANSWERS, FIRST_DRAWN
 from floral_learn.tables.source import table_suffix
 
 _NARROW = "\u00a0"  # a number and its % sign stay on one line
-_USUAL = 30  # answers that a review usually takes
+TEN = 10  # answers ahead, of which the page says what they would bring
 
 
 def percent(share: float) -> str:
@@ -93,7 +93,7 @@ def stop(enough: bool) -> dict[str, Any]:
 
 def progress(answered: int, stop_now: bool, n: int) -> dict[str, int]:
     """How far the review is: answered rows of about so many."""
-    about = answered if stop_now else max(_USUAL, 10 * (answered // 10 + 1))
+    about = answered if stop_now else max(FIRST_ANSWERS, TEN * (answered // TEN)) + TEN
     return {"answered": answered, "about": min(n, about)}
 
 
