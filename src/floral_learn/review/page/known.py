@@ -108,8 +108,7 @@ def where(review: Any, rows: Any, groups: np.ndarray | None) -> list[dict[str, A
     notable = [
         (part, told)
         for part, inside in parts
-        if part.share > overall
-        and (told := _contradicted(answers, review.given, inside)) is not None
+        if part.share > overall and (told := _contradicted(answers, review.given, inside)) is not None
     ]
     notable.sort(key=lambda found: -(found[0].share - overall) * np.sqrt(found[0].rows))
     return [
