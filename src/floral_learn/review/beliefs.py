@@ -210,14 +210,14 @@ def _posterior(data: ReviewData, answers: Answers) -> Posterior:
     """
     evidence, problem = _evidence(data, answers), data.problem
     if data.groups is None:
-        return infer(problem, evidence, problem.components)
+        return infer(problem, evidence)
     known = np.where(data.trusted, data.codes, -1)
     shift = judge_authors(data.codes, data.groups, data.proba, known=known).shift(data.proba)
     problem = replace(problem, shift=shift)
-    posterior = infer(problem, evidence, problem.components)
+    posterior = infer(problem, evidence)
     chance = np.clip(posterior.weights @ posterior.own(evidence.at), 1e-3, 1 - 1e-3)
     further = _group_shifts(data.groups, data.codes, evidence, chance)
-    return infer(replace(problem, shift=problem.shift + further), evidence, problem.components)
+    return infer(replace(problem, shift=problem.shift + further), evidence)
 
 
 def _group_shifts(groups: np.ndarray, codes: np.ndarray, evidence: Evidence, chance: np.ndarray) -> np.ndarray:

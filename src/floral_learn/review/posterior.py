@@ -22,7 +22,7 @@ import numpy as np
 
 from floral_learn.labels.rows import Rows
 from floral_learn.review.expectation_propagation import Sites, averaged_sigmoid, propagate, sigmoid
-from floral_learn.review.rules import RULES, Rules
+from floral_learn.review.rules import RULES
 
 _MANY = 20  # how it is solved: answers from which components are ruled out on the first half
 SAMPLE = 200  # rows that stand for all; more are only slower
@@ -50,17 +50,17 @@ class Component:
     on_scores: bool = False
 
 
-def default_components(rules: Rules = RULES) -> tuple[Component, ...]:
+def default_components() -> tuple[Component, ...]:
     """The grid that is averaged over: kinds of log-odds, each with kinds of regions and without."""
     grid = []
-    for base, slope in rules.own:
-        regions = [("given", width, False) for width in rules.widths] + [("class", rules.class_width, False)]
-        regions += [(tie, width, True) for tie in ("given", "any") for width in rules.stretches]
+    for base, slope in RULES.own:
+        regions = [("given", width, False) for width in RULES.widths] + [("class", RULES.class_width, False)]
+        regions += [(tie, width, True) for tie in ("given", "any") for width in RULES.stretches]
         grid += [
-            Component(tie, width, rules.height, base, slope, rules.centre, on_scores=on_scores)
+            Component(tie, width, RULES.height, base, slope, RULES.centre, on_scores=on_scores)
             for tie, width, on_scores in regions
         ]
-        grid += [Component("given", 1.0, 0.0, base, slope, centre, prior=0.5) for centre in rules.no_regions]
+        grid += [Component("given", 1.0, 0.0, base, slope, centre, prior=0.5) for centre in RULES.no_regions]
     return tuple(grid)
 
 
@@ -78,11 +78,6 @@ class Problem:
     against: np.ndarray
     scores: np.ndarray
     shift: np.ndarray | None = None
-
-    @property
-    def components(self) -> tuple[Component, ...]:
-        """The grid that is averaged over."""
-        return default_components()
 
     def own(self, component: Component, at: np.ndarray) -> np.ndarray:
         """q: P(wrong) of the labels at `at` where nothing was turned over."""
@@ -207,12 +202,12 @@ def wrong_chance(own: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.
     return own + (1 - 2 * own) * averaged_sigmoid(mean, variance)
 
 
-def infer(problem: Problem, evidence: Evidence, components: Sequence[Component]) -> Posterior:
+def infer(problem: Problem, evidence: Evidence, components: Sequence[Component] | None = None) -> Posterior:
     """The posterior over all rows, given the answers.
 
     Components that the first half of many answers has ruled out are not carried on: half the answers cost an eighth.
     """
-    components = tuple(components)
+    components = default_components() if components is None else tuple(components)
     at, m = evidence.at, len(evidence.at)
     if m > _MANY:
         half = Evidence(at[: m // 2], evidence.right[: m // 2], evidence.wrong[: m // 2])

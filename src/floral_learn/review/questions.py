@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.stats.qmc import Halton
 
 from floral_learn.review.expectation_propagation import averaged_sigmoid
 from floral_learn.review.posterior import SAMPLE, Posterior, Seen, wrong_chance
@@ -114,14 +115,6 @@ def look_along(scores: np.ndarray, free: np.ndarray, done: int, n: int, seed: in
     shift = np.random.default_rng([seed, 7]).random()
     order = np.flatnonzero(free)
     order = order[np.argsort(scores[order], kind="stable")]
-    places = [int(len(order) * ((_van_der_corput(k + 1) + shift) % 1.0)) for k in range(done, done + n)]
+    halves = Halton(1, scramble=False).fast_forward(done + 1).random(n)[:, 0]  # 1/2, 1/4, 3/4, 1/8 and so on
+    places = (len(order) * ((halves + shift) % 1.0)).astype(int).tolist()
     return order[list(dict.fromkeys(places))] if len(order) else order
-
-
-def _van_der_corput(number: int) -> float:
-    """1/2, 1/4, 3/4, 1/8, 5/8 and so on, from number 1."""
-    value, step = 0.0, 0.5
-    while number:
-        value += step * (number & 1)
-        number, step = number >> 1, step / 2
-    return value

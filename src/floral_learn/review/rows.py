@@ -164,10 +164,3 @@ def checked_column(values: Any, n: int, name: str, kind: Any) -> np.ndarray:
 def is_integer(value: Any) -> bool:
     """Whether a parameter is an integer; True and False are none."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
-def checked_model(model: Any, name: str) -> Any:
-    """`model`, if it can be cloned and fitted."""
-    if isinstance(model, type) or not all(hasattr(model, part) for part in ("fit", "predict", "get_params")):
-        raise ValueError(f"{name} holds {model!r}, which is not a scikit-learn classifier such as SVC()")
-    return model
