@@ -345,14 +345,6 @@ def test_scores_rank_what_a_held_out_model_thinks_of_each_label():
     assert scores[:30].mean() < -1.2 < scores[30:].mean(), "wrong labels among right ones have low scores"
 
 
-def test_the_first_questions_look_along_the_scores_where_columns_are_many(moons):
-    X, y, given = moons
-    wide = np.hstack([X, np.random.default_rng(0).normal(size=(len(y), 20))])
-    review = answered(wide, y, given, 3, random_share=0.0)
-    scores = review._data.problem.scores[[entry["row"] for entry in review.history]]
-    assert len(set(np.floor(scores))) == 3, "each in another quarter of them"
-
-
 def test_any_random_state_makes_questions_repeatable(moons):
     X, _, given = moons
     for made in (lambda: 3, lambda: np.random.default_rng(3), lambda: np.random.RandomState(3)):

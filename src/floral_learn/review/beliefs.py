@@ -12,12 +12,11 @@ import numpy as np
 from scipy.special import expit
 
 from floral_learn.crowd.authors import judge_authors
-from floral_learn.review.answers import GUESSING, Answers
+from floral_learn.review.answers import USUAL, Answers
 from floral_learn.review.posterior import SAMPLE, Evidence, Posterior, Problem, infer
 from floral_learn.review.rules import RULES
 
 _CERTAIN = 0.97  # how certain the answer is on which everyone agrees
-_LYING = 0.95  # how often a liar is wrong
 _SUSPECTS = 4  # reviewers up to whom each is doubted in turn
 _NEWTON_STEPS = 30
 
@@ -166,7 +165,7 @@ def _learned_errors(data: ReviewData, answers: Answers) -> dict[str, float]:
         return start
     readings: list[tuple[str | None, float]] = [(None, 0.0)]
     if len(start) <= _SUSPECTS:
-        readings += [(name, rate) for name in start for rate in (GUESSING, _LYING)]
+        readings += [(name, rate) for name in start for rate in (answers.guessing, 1 - USUAL)]
     rates, log = [], []
     for suspect, rate in readings:
         read = answers if suspect is None else answers.with_errors({**start, suspect: rate})
@@ -174,7 +173,7 @@ def _learned_errors(data: ReviewData, answers: Answers) -> dict[str, float]:
         # P(true class) of the answered rows, no answer taken for certain
         belief = _class_beliefs(data, posterior.probability(read.rows), read.rows, read) * read.likelihood
         learned = read.learned_errors(belief / belief.sum(axis=1, keepdims=True))
-        rates.append(learned if suspect is None else {**learned, suspect: GUESSING})
+        rates.append(learned if suspect is None else {**learned, suspect: answers.guessing})
         prior = 1 - RULES.suspect if suspect is None else RULES.suspect / len(readings[1:])
         log.append(posterior.evidence + np.log(prior))
     weights = np.exp(np.array(log) - max(log))
