@@ -252,7 +252,7 @@ def _words_of(texts: list[str]) -> tuple[np.ndarray, list[str]] | None:
     from sklearn.feature_extraction.text import CountVectorizer
 
     try:
-        counter = CountVectorizer(binary=True, max_df=0.6, min_df=max(2, len(texts) // 100), max_features=_WORDS)
+        counter = CountVectorizer(binary=True, max_features=_WORDS)
         return counter.fit_transform(texts).toarray().astype(np.float32), counter.get_feature_names_out().tolist()
     except ValueError:
         return None
