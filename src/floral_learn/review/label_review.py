@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length
 
 from floral_learn.base import Shown
-from floral_learn.labels.judges import log_odds_against, prepare_judges
+from floral_learn.labels.judges import REVIEW, log_odds_against, prepare_judges
 from floral_learn.review import saving
 from floral_learn.review.answers import UNSURE, Answer, Answers, checked_answers
 from floral_learn.review.beliefs import Beliefs, ReviewData
@@ -53,7 +53,7 @@ from floral_learn.tables.frames import frame_from_parts, frame_parts, is_frame
 from floral_learn.tables.rows import read_rows, stack_rows
 
 _REVIEWER = "reviewer"
-_FEW, _PARTS = 0.1, 5  # drawn rows from which accuracy is counted in parts, as a share of all, and how many
+_FEW = 0.1  # drawn rows from which accuracy is counted in parts, as a share of all
 _LITTLE = 0.0002  # stop where an answer is expected to settle less than one label in 5,000
 
 
@@ -367,7 +367,7 @@ class LabelReview(Shown):
         drawn = [row for row in self._drawn(agreed) if row in agreed]
         if not drawn:
             raise ValueError("accuracy needs answers to rows drawn at random: answer what ask() gives, at least four")
-        parts = 1 if len(drawn) <= _FEW * len(self.given) else min(_PARTS, len(drawn))
+        parts = 1 if len(drawn) <= _FEW * len(self.given) else min(REVIEW.folds, len(drawn))
         hits: list[bool | None] = []
         for rows in (drawn[k::parts] for k in range(parts)):
             blind = copy.copy(self)
