@@ -16,7 +16,6 @@ from floral_learn.review.answers import USUAL, Answers
 from floral_learn.review.posterior import SAMPLE, Evidence, Posterior, Problem, infer
 from floral_learn.review.rules import RULES
 
-_CERTAIN = 0.97  # how certain the answer is on which everyone agrees
 _SUSPECTS = 4  # reviewers up to whom each is doubted in turn
 _NEWTON_STEPS = 30
 
@@ -266,7 +265,7 @@ def _true_classes(data: ReviewData, answers: Answers, wrong: np.ndarray, rows: n
     belief[place[there]] = seen / seen.sum(axis=1, keepdims=True)
     for row, at in zip(answers.rows[there].tolist(), place[there].tolist(), strict=True):
         if row in answers.settled:
-            belief[at] = _CERTAIN * unit[answers.settled[row]] + (1 - _CERTAIN) / data.n_classes
+            belief[at] = (1 - USUAL) * unit[answers.settled[row]] + USUAL / data.n_classes
     trusted = data.trusted[rows]
     belief[trusted] = unit[data.codes[rows[trusted]]]
     return belief
