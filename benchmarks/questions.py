@@ -235,7 +235,7 @@ def asked_by_strips(review: LabelReview, y: np.ndarray, rng: np.random.Generator
         row, drawn = review._next_rows(1)[0]
         rows = np.array([row])
         if not drawn:  # rows of the random order stay single
-            posterior = review._beliefs.posterior.thinned(0.01)
+            posterior = review._beliefs.posterior.thinned()
             like = np.flatnonzero(review._beliefs.free & (review.given == review.given[row]))
             here, there = posterior.seen_from(rows), posterior.seen_from(like)
             shared = posterior.weights @ (posterior.covariance(here, there)[:, 0] / np.sqrt(there.variance))

@@ -98,8 +98,7 @@ def test_a_state_that_cannot_be_is_refused(review, tmp_path, name):
 @pytest.mark.parametrize("name", ORDERS)
 def test_the_order_that_the_guarantee_rests_on_has_every_row_once(review, tmp_path, name):
     state = review._state()
-    key = "order" if "order" in state else "walk"
-    saving.write(tmp_path / "r.skops", state | {key: ORDERS[name](state[key])})
+    saving.write(tmp_path / "r.skops", state | {"order": ORDERS[name](state["order"])})
     with pytest.raises(ModelFileError, match="the order of rows cannot be"):
         LabelReview.load(tmp_path / "r.skops")
 

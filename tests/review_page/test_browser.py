@@ -280,6 +280,28 @@ def test_pictures_are_shown_from_the_folder(browser, start, tmp_path):
     assert page.find("#fields img").get_attribute("alt").startswith("Picture pictures/")
 
 
+def test_many_classes_have_ten_keys_and_a_search_box_and_leave_room_for_the_question(browser, start, tmp_path):
+    names = [f"kind-{chr(97 + k)}" for k in range(26)]
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"size": rng.normal(size=130), "remark": "", "source": "a", "quality": names * 5})
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    running = start(tmp_path / "table.csv", tmp_path / "review")
+    page = Page(browser, running.server.address)
+    page.shape(1280)
+    share = page.js("return document.querySelector('#bar').getBoundingClientRect().height / innerHeight")
+    assert share < 0.45, "what is asked about has more than half of the screen"
+    before = page.row()
+    page.press("0")
+    page.wait(lambda: page.row() != before)
+    before = page.row()
+    page.press("/")
+    page.press("kind-x")
+    page.press("\ue007")
+    page.wait(lambda: page.row() != before)
+    assert [answer.label for answer in running.session.store.active()] == ["kind-j", "kind-x"]
+    assert page.errors() == []
+
+
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390], ids=["desk", "phone"])
 def test_it_fits_the_screen_and_meets_wcag(page, parts, width, dark):

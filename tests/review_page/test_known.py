@@ -126,6 +126,8 @@ def test_sentences():
     assert words.percent(0.153) == f"15{space}%"
     assert words.percent(0.0) == f"0{space}%"
     assert words.percent(0.012) == f"1.2{space}%"
+    assert words.percent(0.085) == f"9{space}%", "as the browser rounds it"
+    assert words.percent(0.0125) == f"1.3{space}%"
     assert words.percent(0.0001) == f"under 0.1{space}%"
     share = SimpleNamespace(estimate=0.15, low=0.09, high=0.22, known=True)
     assert words.estimate(share).replace(space, " ") == (

@@ -41,6 +41,15 @@ def test_texts_are_whole_and_missing_values_say_so(tmp_path):
     assert rows.card(0)["fields"][2]["note"] == "as in 99\u00a0% of the rows"
 
 
+def test_dates_are_no_prose_and_none_is_called_rare(tmp_path):
+    days = pd.date_range("2021-01-01", periods=200).strftime("%Y-%m-%d")
+    rows = shown(pd.DataFrame({"joined": days, "note": [f"short note {i}" for i in range(200)]}), tmp_path)
+    joined, note = rows.card(4)["fields"]
+    assert (joined["kind"], joined["value"], joined["note"]) == ("category", "2021-01-05", "as in 1\u00a0% of the rows")
+    assert note["kind"] == "text"
+    assert rows.line(4) == "short note 4", "the text stands for the row, without the date"
+
+
 def test_of_a_wide_table_the_telling_columns_come_first(tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(60, 30)), columns=[f"c{i}" for i in range(30)])

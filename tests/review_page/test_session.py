@@ -250,6 +250,28 @@ def test_what_cannot_be_told_does_not_stop_the_questions(running, monkeypatch):
     assert state["answers"] == 1
 
 
+def test_the_next_question_is_worked_out_before_what_is_known_is_told(running, monkeypatch):
+    client, session = running.client, running.session
+    row = client.get("question")["row"]
+    client.settled()
+    monkeypatch.setattr("floral_learn.review.page.session.PATIENCE", 5.0)  # on a slow machine, too
+    told = []
+    real = type(session.review).wrong_share.fget
+
+    def share(review):
+        shown = session._desks["ann"].shown
+        told.append(shown is not None and running.worked_out(shown.row))
+        return real(review)
+
+    monkeypatch.setattr(type(session.review), "wrong_share", property(share))
+    for number in range(3):
+        client.answer(row, "good", f"request {number}")
+        row = client.get("question")["row"]
+    client.settled()
+    assert told
+    assert all(told), "telling takes longest, and whoever answers at once must not wait for it"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -153,7 +153,7 @@ def prepare_judges(
     return Judges(rows, landmarks, fold, near, settings)
 
 
-def choose_scale(X: Any, codes: np.ndarray, n_classes: int, rng: np.random.Generator) -> Callable[[Any], Rows]:
+def choose_scale(X: Any, codes: np.ndarray, n_classes: int, rng: np.random.Generator) -> Callable[..., Rows]:
     """How to measure the rows of `X`: columns standardised, or all scaled alike where that tells the labels better.
 
     Columns in different units must be standardised. But principal components, pixels and embeddings differ in spread

@@ -3,7 +3,8 @@
 ``label_review`` is the conversation. It hands ``answers`` to ``beliefs`` (what is known after them), which rests on the
 ``posterior`` over "this label is wrong" (solved by ``expectation_propagation``); ``questions`` chooses rows to ask
 about, ``guarantee`` and ``wrong_share`` say how many labels are wrong, ``training`` what a model is trained on.
-``rows`` holds the table in the scale in which rows are compared, ``rules`` every number that steers any of this.
+``rows`` holds the table in the scale in which rows are compared, ``rules`` the numbers that
+were chosen, and the beliefs before any answer.
 """
 
 from .guarantee import Accuracy, Guarantee

@@ -12,8 +12,7 @@ import numpy as np
 from floral_learn.review.rules import RULES
 
 UNSURE = -1  # the code of "not sure"
-GUESSING = 0.5  # a reviewer who is wrong more often than that tells us nothing, rather than the opposite
-_MEANING_WELL = 0.25  # how often someone errs, at most, who means well
+USUAL = RULES.error_prior[0] / sum(RULES.error_prior)  # how often reviewers err, before anything is known of them
 
 
 @dataclass(frozen=True)
@@ -70,11 +69,15 @@ class Answers:
     def from_log(cls, log: Iterable[Answer], n_classes: int) -> Answers:
         """The answers that stand, everyone's error rate as it is before their answers are compared with anything."""
         votes = {row: {who: a.code for who, a in said.items()} for row, said in latest_answers(log).items()}
-        a, b = RULES.error_prior
-        return cls(votes, n_classes, {who: a / (a + b) for said in votes.values() for who in said})
+        return cls(votes, n_classes, {who: USUAL for said in votes.values() for who in said})
 
     def __len__(self) -> int:
         return len(self.votes)
+
+    @property
+    def guessing(self) -> float:
+        """How often someone errs who guesses: such answers say nothing, and nobody's say less than that."""
+        return 1 - 1 / self.n_classes
 
     @cached_property
     def rows(self) -> np.ndarray:
@@ -117,7 +120,7 @@ class Answers:
         return replace(self, errors=dict(errors))
 
     def learned_errors(self, belief: np.ndarray) -> dict[str, float]:
-        """Error rates of reviewers who mean well, given the probabilities (m, M) of the true classes.
+        """Error rates of all reviewers, given the probabilities (m, M) of the true classes.
 
         The posterior mean under a Beta prior, with expected counts: the M step of Dawid and Skene (1979) for one
         error rate per person.
@@ -129,7 +132,7 @@ class Answers:
                 if code != UNSURE:
                     missed[reviewer] += 1 - float(belief[k, code])
                     total[reviewer] += 1
-        return {who: min((a + missed[who]) / (a + b + total[who]), _MEANING_WELL) for who in missed}
+        return {who: min((a + missed[who]) / (a + b + total[who]), self.guessing) for who in missed}
 
 
 def checked_answers(rows: Any, labels: Any, n: int, classes: np.ndarray) -> tuple[list[int], list[int]]:

@@ -12,14 +12,10 @@ import numpy as np
 from scipy.special import expit
 
 from floral_learn.crowd.authors import judge_authors
-from floral_learn.review.answers import GUESSING, Answers
-from floral_learn.review.posterior import Evidence, Posterior, Problem, infer
+from floral_learn.review.answers import USUAL, Answers
+from floral_learn.review.posterior import SAMPLE, Evidence, Posterior, Problem, infer
 from floral_learn.review.rules import RULES
 
-_TRUSTED = 200  # trusted rows that the posterior looks at, at most
-_CERTAIN = 0.97  # how certain the answer is on which everyone agrees
-_MOST_BY_GROUP = 3.0  # log-odds: what a group is known for must not drown what is known of the row
-_LYING = 0.95  # how often a liar is wrong
 _SUSPECTS = 4  # reviewers up to whom each is doubted in turn
 _NEWTON_STEPS = 30
 
@@ -168,7 +164,7 @@ def _learned_errors(data: ReviewData, answers: Answers) -> dict[str, float]:
         return start
     readings: list[tuple[str | None, float]] = [(None, 0.0)]
     if len(start) <= _SUSPECTS:
-        readings += [(name, rate) for name in start for rate in (GUESSING, _LYING)]
+        readings += [(name, rate) for name in start for rate in (answers.guessing, 1 - USUAL)]
     rates, log = [], []
     for suspect, rate in readings:
         read = answers if suspect is None else answers.with_errors({**start, suspect: rate})
@@ -176,7 +172,7 @@ def _learned_errors(data: ReviewData, answers: Answers) -> dict[str, float]:
         # P(true class) of the answered rows, no answer taken for certain
         belief = _class_beliefs(data, posterior.probability(read.rows), read.rows, read) * read.likelihood
         learned = read.learned_errors(belief / belief.sum(axis=1, keepdims=True))
-        rates.append(learned if suspect is None else {**learned, suspect: GUESSING})
+        rates.append(learned if suspect is None else {**learned, suspect: answers.guessing})
         prior = 1 - RULES.suspect if suspect is None else RULES.suspect / len(readings[1:])
         log.append(posterior.evidence + np.log(prior))
     weights = np.exp(np.array(log) - max(log))
@@ -194,7 +190,8 @@ def _evidence(data: ReviewData, answers: Answers) -> Evidence:
     others /= others.sum(axis=1, keepdims=True)
     right, wrong = table[each, codes], (table * others).sum(axis=1)
     said = np.flatnonzero(table.min(axis=1, initial=1.0) < 1)  # "not sure" says nothing
-    trusted = np.setdiff1d(np.flatnonzero(data.trusted), at)[:_TRUSTED]
+    trusted = np.setdiff1d(np.flatnonzero(data.trusted), at)
+    trusted = trusted[:: max(1, -(-len(trusted) // SAMPLE))]  # not the first ones: rows may be sorted
     return Evidence(
         np.concatenate([at[said], trusted]),
         np.concatenate([right[said], np.ones(len(trusted))]),
@@ -211,14 +208,14 @@ def _posterior(data: ReviewData, answers: Answers) -> Posterior:
     """
     evidence, problem = _evidence(data, answers), data.problem
     if data.groups is None:
-        return infer(problem, evidence, problem.components)
+        return infer(problem, evidence)
     known = np.where(data.trusted, data.codes, -1)
     shift = judge_authors(data.codes, data.groups, data.proba, known=known).shift(data.proba)
-    problem = replace(problem, shift=np.clip(shift, -_MOST_BY_GROUP, _MOST_BY_GROUP))
-    posterior = infer(problem, evidence, problem.components)
+    problem = replace(problem, shift=shift)
+    posterior = infer(problem, evidence)
     chance = np.clip(posterior.weights @ posterior.own(evidence.at), 1e-3, 1 - 1e-3)
     further = _group_shifts(data.groups, data.codes, evidence, chance)
-    return infer(replace(problem, shift=problem.shift + further), evidence, problem.components)
+    return infer(replace(problem, shift=problem.shift + further), evidence)
 
 
 def _group_shifts(groups: np.ndarray, codes: np.ndarray, evidence: Evidence, chance: np.ndarray) -> np.ndarray:
@@ -268,7 +265,7 @@ def _true_classes(data: ReviewData, answers: Answers, wrong: np.ndarray, rows: n
     belief[place[there]] = seen / seen.sum(axis=1, keepdims=True)
     for row, at in zip(answers.rows[there].tolist(), place[there].tolist(), strict=True):
         if row in answers.settled:
-            belief[at] = _CERTAIN * unit[answers.settled[row]] + (1 - _CERTAIN) / data.n_classes
+            belief[at] = (1 - USUAL) * unit[answers.settled[row]] + USUAL / data.n_classes
     trusted = data.trusted[rows]
     belief[trusted] = unit[data.codes[rows[trusted]]]
     return belief

@@ -11,11 +11,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length
 
 from floral_learn.base import Shown
-from floral_learn.labels.judges import log_odds_against, prepare_judges
+from floral_learn.labels.judges import REVIEW, log_odds_against, prepare_judges
 from floral_learn.review import saving
 from floral_learn.review.answers import UNSURE, Answer, Answers, checked_answers
 from floral_learn.review.beliefs import Beliefs, ReviewData
@@ -47,13 +48,13 @@ from floral_learn.review.training import (
     misread_among,
     training_set,
 )
-from floral_learn.review.wrong_share import WrongShare, enough_answers, estimated_share
+from floral_learn.review.wrong_share import FIRST_ANSWERS, WrongShare, enough_answers, estimated_share
 from floral_learn.tables.frames import frame_from_parts, frame_parts, is_frame
 from floral_learn.tables.rows import read_rows, stack_rows
 
 _REVIEWER = "reviewer"
-_FEW, _PARTS = 0.1, 5  # drawn rows from which accuracy is counted in parts, as a share of all, and how many
-_NEXT, _LITTLE = 10, 0.002  # stop where the next ten answers are expected to settle less than one label in 500
+_FEW = 0.1  # drawn rows from which accuracy is counted in parts, as a share of all
+_LITTLE = 0.0002  # stop where an answer is expected to settle less than one label in 5,000
 
 
 class LabelReview(Shown):
@@ -69,8 +70,8 @@ class LabelReview(Shown):
     X : array-like, sparse matrix or frame of shape (n, d)
         Rows: features or embeddings; of a pandas or polars frame, columns of any kind (`TableEncoder` makes the numbers
         that rows are compared by, and models are trained on the untouched frame). For comparing rows, never for
-        `train`, dense columns are standardised, or all scaled alike where held-out models tell the given labels better
-        so (principal components, pixels).
+        `train`, holes stand at their column's mean, and dense columns are standardised, or all scaled alike where
+        held-out models tell the given labels better so (principal components, pixels).
     y : array-like of shape (n,)
         Given labels, of any kind, which may be wrong.
     trusted : bool array-like of shape (n,), optional
@@ -112,7 +113,7 @@ class LabelReview(Shown):
     history : list of dict
         Every answer in order: row, label (None for "not sure"), reviewer, turn, drawn (from the random order).
     should_stop : bool
-        Whether the next ten answers are expected to settle less than one label in five hundred.
+        Whether ten more answers would settle less than one label in 500, after twenty answers or more.
 
     Examples
     --------
@@ -186,7 +187,7 @@ class LabelReview(Shown):
 
     def _rows_like(self, row: int) -> int:
         """About how many other rows an answer about `row` tells, too: squared correlations of their fields, summed."""
-        posterior = self._beliefs.posterior.thinned(0.01)
+        posterior = self._beliefs.posterior.thinned()
         here, there = posterior.seen_from(np.array([row])), posterior.seen_from(self._pool)
         shared = posterior.covariance(here, there)[:, 0] ** 2 / (here.variance * there.variance)
         return round(float((posterior.weights @ np.minimum(shared, 1.0)).mean()) * (len(self.given) - 1))
@@ -286,10 +287,10 @@ class LabelReview(Shown):
 
     @property
     def should_stop(self) -> bool:
-        """Whether the next ten answers are expected to settle less than one label in five hundred."""
+        """Whether ten more answers would settle less than one label in 500, after twenty answers or more."""
         if not self._beliefs.free.any():
             return True
-        return len(self._answers) >= _NEXT and bool(_NEXT * self._settling(1)[1] < _LITTLE)
+        return len(self._answers) >= FIRST_ANSWERS and bool(self._settling(1)[1] < _LITTLE)
 
     def guarantee(self, *, confidence: float = 0.95, reviewer: str | None = None) -> Guarantee:
         """An interval for the share of labels that the reviewer would change, which no attacker can influence.
@@ -332,7 +333,7 @@ class LabelReview(Shown):
         As long as no answer contradicts a label, this is a plain fit. After that rows in doubt weigh less, and labels
         are corrected, if such corrections would have been right on the answered rows, each held out in turn. Answered
         and trusted rows are ``trusted`` where fit takes that; a FLORAL ``budget`` that still
-        has its default becomes the share of rows that are still in doubt (right with less than 70 %), at most 5 %.
+        has its default becomes the expected share of wrong labels among those trained on, where that is less.
         `groups` are evidence of their own, and need no answers.
 
         Parameters
@@ -366,7 +367,7 @@ class LabelReview(Shown):
         drawn = [row for row in self._drawn(agreed) if row in agreed]
         if not drawn:
             raise ValueError("accuracy needs answers to rows drawn at random: answer what ask() gives, at least four")
-        parts = 1 if len(drawn) <= _FEW * len(self.given) else min(_PARTS, len(drawn))
+        parts = 1 if len(drawn) <= _FEW * len(self.given) else min(REVIEW.folds, len(drawn))
         hits: list[bool | None] = []
         for rows in (drawn[k::parts] for k in range(parts)):
             blind = copy.copy(self)
@@ -420,7 +421,7 @@ class LabelReview(Shown):
 
     def append(self, X: Any, y: Any, *, trusted: Any = None, groups: Any = None, sample_weight: Any = None) -> None:
         """Add rows with their given labels; answers stay, and the random order takes new rows in at random places."""
-        more = X if is_frame(X) else read_rows(X).numbers
+        more = X if is_frame(X) else read_rows(X, allow_nan=True).numbers
         self._extend(stack_rows(self._rows.given, more), y, trusted, groups, sample_weight)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -436,10 +437,12 @@ class LabelReview(Shown):
 
     def _set_up(self, X: Any, y: Any, trusted: Any, groups: Any, sample_weight: Any, classes: Any) -> None:
         """Check everything, compute what does not depend on answers, and only then take it over."""
-        given = read_rows(X, min_rows=2)
+        given = read_rows(X, allow_nan=True, min_rows=2)
         X, y = given.numbers, np.asarray(y)
-        check_consistent_length(X, y)
         known, codes = encoded_labels(y, classes)
+        check_consistent_length(X, y)
+        if not sparse.issparse(X) and np.isnan(X).all():
+            raise ValueError("X holds missing values only")
         n, M = len(y), len(known)
         trusted = checked_column(trusted, n, "trusted", bool)
         groups = None if groups is None else checked_column(groups, n, "groups", None)
@@ -515,11 +518,11 @@ class LabelReview(Shown):
 
     @cached_property
     def _training(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Class numbers and weights that `train` trains with, and which rows are in doubt, three arrays (n,)."""
+        """Class numbers and weights that `train` trains with, and P(wrong) of these labels, three arrays (n,)."""
         return training_set(self._beliefs)
 
     def _train_on(self, estimator: Any, train: np.ndarray, *, weighted: bool = True) -> Any:
-        codes, _, doubtful = self._training
+        codes, _, wrong = self._training
         weights = self.training_weights if weighted else self._weight
         return fit_reviewed(
             estimator,
@@ -527,7 +530,7 @@ class LabelReview(Shown):
             self.classes[codes[train]],
             weights[train],
             self._beliefs.known[train],
-            float(doubtful[train].mean()),
+            float(wrong[train].mean()),
         )
 
     def _facts(self) -> dict[str, str]:

@@ -22,12 +22,11 @@ import numpy as np
 
 from floral_learn.labels.rows import Rows
 from floral_learn.review.expectation_propagation import Sites, averaged_sigmoid, propagate, sigmoid
-from floral_learn.review.rules import RULES, Rules
+from floral_learn.review.rules import RULES
 
-# How it is solved: answers from which components are ruled out on the first half, and below which weight
-_MANY, _RULED_OUT = 20, 1e-3
-_SAMPLE = 200  # rows on which a component's share of wrong labels is measured
-_MAJORITY = 60.0  # how fast belief falls beyond `Rules.most_wrong`
+_MANY = 20  # how it is solved: answers from which components are ruled out on the first half
+SAMPLE = 200  # rows that stand for all; more are only slower
+_MAJORITY = 60.0  # how fast belief in a hypothesis falls by which more than half of the labels are wrong; prior
 
 
 @dataclass(frozen=True)
@@ -51,17 +50,17 @@ class Component:
     on_scores: bool = False
 
 
-def default_components(rules: Rules = RULES) -> tuple[Component, ...]:
+def default_components() -> tuple[Component, ...]:
     """The grid that is averaged over: kinds of log-odds, each with kinds of regions and without."""
     grid = []
-    for base, slope in rules.own:
-        regions = [("given", width, False) for width in rules.widths] + [("class", rules.class_width, False)]
-        regions += [(tie, width, True) for tie in ("given", "any") for width in rules.stretches]
+    for base, slope in RULES.own:
+        regions = [("given", width, False) for width in RULES.widths] + [("class", RULES.class_width, False)]
+        regions += [(tie, width, True) for tie in ("given", "any") for width in RULES.stretches]
         grid += [
-            Component(tie, width, rules.height, base, slope, rules.centre, on_scores=on_scores)
+            Component(tie, width, RULES.height, base, slope, RULES.centre, on_scores=on_scores)
             for tie, width, on_scores in regions
         ]
-        grid += [Component("given", 1.0, 0.0, base, slope, centre, prior=0.5) for centre in rules.no_regions]
+        grid += [Component("given", 1.0, 0.0, base, slope, centre, prior=0.5) for centre in RULES.no_regions]
     return tuple(grid)
 
 
@@ -79,11 +78,6 @@ class Problem:
     against: np.ndarray
     scores: np.ndarray
     shift: np.ndarray | None = None
-
-    @property
-    def components(self) -> tuple[Component, ...]:
-        """The grid that is averaged over."""
-        return default_components()
 
     def own(self, component: Component, at: np.ndarray) -> np.ndarray:
         """q: P(wrong) of the labels at `at` where nothing was turned over."""
@@ -192,7 +186,7 @@ class Posterior:
         own = self.own(self.at)
         return self.weights @ (own + (1 - 2 * own) * self.sites.left_out)
 
-    def thinned(self, least: float = 1e-3) -> Posterior:
+    def thinned(self, least: float = 0.01) -> Posterior:
         """Without the components whose weight is below `least`."""
         kept = self.only(np.flatnonzero(self.weights >= least))
         return replace(kept, weights=kept.weights / kept.weights.sum())
@@ -208,16 +202,16 @@ def wrong_chance(own: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.
     return own + (1 - 2 * own) * averaged_sigmoid(mean, variance)
 
 
-def infer(problem: Problem, evidence: Evidence, components: Sequence[Component]) -> Posterior:
+def infer(problem: Problem, evidence: Evidence, components: Sequence[Component] | None = None) -> Posterior:
     """The posterior over all rows, given the answers.
 
     Components that the first half of many answers has ruled out are not carried on: half the answers cost an eighth.
     """
-    components = tuple(components)
+    components = default_components() if components is None else tuple(components)
     at, m = evidence.at, len(evidence.at)
     if m > _MANY:
         half = Evidence(at[: m // 2], evidence.right[: m // 2], evidence.wrong[: m // 2])
-        components = infer(problem, half, components).thinned(_RULED_OUT).components
+        components = infer(problem, half, components).thinned(1e-3).components
     own = np.array([problem.own(c, at) for c in components]).reshape(len(components), m)
     centre = np.array([[c.centre] for c in components])
     # where a region was turned over, a label that would have been right by itself is wrong, and the other way round
@@ -242,7 +236,7 @@ def _plausible(posterior: Posterior) -> Posterior:
     That more than half of all labels are wrong is not believed without many answers that say so.
     """
     n = len(posterior.problem.codes)
-    share = posterior.by_component(np.arange(0, n, max(1, n // _SAMPLE))).mean(axis=1)
-    weights = posterior.weights * np.exp(-_MAJORITY * np.maximum(share - RULES.most_wrong, 0.0))
+    share = posterior.by_component(np.arange(0, n, max(1, n // SAMPLE))).mean(axis=1)
+    weights = posterior.weights * np.exp(-_MAJORITY * np.maximum(share - 0.5, 0.0))
     left = float(weights.sum())
     return replace(posterior, weights=weights / left, evidence=posterior.evidence + np.log(left))

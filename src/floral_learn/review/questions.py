@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.stats.qmc import Halton
 
 from floral_learn.review.expectation_propagation import averaged_sigmoid
-from floral_learn.review.posterior import Posterior, Seen, wrong_chance
+from floral_learn.review.posterior import SAMPLE, Posterior, Seen, wrong_chance
 
-# Sizes: candidates and references of one question, and rows among which they are drawn
-_CANDIDATES, _REFERENCES, _POOL, _AT_ONCE = 200, 400, 3000, 50
+_POOL, _AT_ONCE = 3000, 50  # rows among which those of one question are drawn, and candidates that are judged at once
 
 
 def settled(posterior: Posterior, candidates: Seen, references: Seen, weight: np.ndarray) -> np.ndarray:
@@ -78,11 +78,11 @@ def ask_settling(
     that a model would be trained on a wrong label there: where flips lie at random, that is all that answers can do.
     Rows count by their `weight` (n,). Each further row counts only as far as it is not like the former.
     """
-    posterior = posterior.thinned(0.01)
-    doubted = free[np.argsort(-misread[free], kind="stable")[: _CANDIDATES // 4]]
-    some = np.union1d(subset(free, _CANDIDATES - len(doubted), rng), doubted)
+    posterior = posterior.thinned()
+    doubted = free[np.argsort(-misread[free], kind="stable")[: SAMPLE // 4]]
+    some = np.union1d(subset(free, SAMPLE - len(doubted), rng), doubted)
     candidates = posterior.seen_from(some)
-    references = posterior.seen_from(subset(pool, _REFERENCES, rng))
+    references = posterior.seen_from(subset(pool, 2 * SAMPLE, rng))
     share = weight[references.at] / max(float(weight[references.at].sum()), 1e-300)
     # in parts: what an answer would do to each reference takes much memory
     blocks = [np.arange(len(some))[start : start + _AT_ONCE] for start in range(0, len(some), _AT_ONCE)]
@@ -115,14 +115,6 @@ def look_along(scores: np.ndarray, free: np.ndarray, done: int, n: int, seed: in
     shift = np.random.default_rng([seed, 7]).random()
     order = np.flatnonzero(free)
     order = order[np.argsort(scores[order], kind="stable")]
-    places = [int(len(order) * ((_van_der_corput(k + 1) + shift) % 1.0)) for k in range(done, done + n)]
+    halves = Halton(1, scramble=False).fast_forward(done + 1).random(n)[:, 0]  # 1/2, 1/4, 3/4, 1/8 and so on
+    places = (len(order) * ((halves + shift) % 1.0)).astype(int).tolist()
     return order[list(dict.fromkeys(places))] if len(order) else order
-
-
-def _van_der_corput(number: int) -> float:
-    """1/2, 1/4, 3/4, 1/8, 5/8 and so on, from number 1."""
-    value, step = 0.0, 0.5
-    while number:
-        value += step * (number & 1)
-        number, step = number >> 1, step / 2
-    return value

@@ -5,7 +5,6 @@ Squared distances are computed on demand, in blocks that fit into `max_memory`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from floral_learn.base.validation import encode_labels
 from floral_learn.game.choose_gram import parse_bytes
 from floral_learn.game.gram import format_bytes
-from floral_learn.labels.judges import deal_folds, held_out, prepare_judges
+from floral_learn.labels.judges import REVIEW, choose_scale, deal_folds, held_out
 from floral_learn.labels.rows import MOST_VALUES, Rows, evenly_scaled_rows, standardised_rows
 from floral_learn.review.rules import RULES
 
@@ -25,11 +24,8 @@ _BYTES_PER_VALUE = 48  # a kernel value and what is computed from it, in float64
 _QUESTION = 60_000_000  # bytes that choosing a question takes, whatever the number of rows
 _PER_ROW = 220  # bytes per row: neighbours, folds, order, label, weight, log-odds
 _PER_CLASS = 56  # and per row and class: probabilities, held-out scores
-_FOLDS = 5
 _FEW_COLUMNS, _MANY_COLUMNS = 1.0, 0.01  # C of the linear model, up to a hundred columns and above
 _MANY_ROWS = 10_000  # from which directions and linear models are learned on a sample
-_SAMPLE = 2000  # rows on which the two scales are compared
-_ALIKE = 1.5  # ratio of the columns' spreads up to which the two scales are the same
 
 
 def bytes_per_row(X: Any) -> float:
@@ -46,7 +42,8 @@ def compared_rows(X: Any, codes: np.ndarray, n_classes: int, at_a_time: int, rng
     """
     if not sparse.issparse(X) and X.shape[1] > RULES.components:
         X = _principal_components(standardised_rows(X, at_a_time).values, RULES.components, rng)
-    return better_scale(X, codes, n_classes, rng)(X, at_a_time)
+        return evenly_scaled_rows(X, at_a_time)  # standardised, the last ones would count as much as the first
+    return choose_scale(X, codes, n_classes, rng)(X, at_a_time)
 
 
 def _principal_components(values: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
@@ -67,7 +64,7 @@ def own_scores(X: Any, codes: np.ndarray, n_classes: int, rng: np.random.Generat
     """
     values = standardised_rows(X).values
     model = LogisticRegression(C=_FEW_COLUMNS if X.shape[1] <= 100 else _MANY_COLUMNS, max_iter=300)
-    fold = deal_folds(codes, min(_FOLDS, len(codes)), rng)
+    fold = deal_folds(codes, min(REVIEW.folds, len(codes)), rng)
     some = None
     if len(codes) > _MANY_ROWS:  # a linear model needs no more rows than that
         some = np.zeros(len(codes), dtype=bool)
@@ -80,34 +77,6 @@ def own_scores(X: Any, codes: np.ndarray, n_classes: int, rng: np.random.Generat
 def evenly_placed(values: np.ndarray) -> np.ndarray:
     """Places from -2 to 2 by the ranks of `values`, (n,)."""
     return 4.0 * np.argsort(np.argsort(values, kind="stable"), kind="stable") / len(values) - 2.0
-
-
-def better_scale(X: Any, codes: np.ndarray, n_classes: int, rng: np.random.Generator) -> Callable[..., Rows]:
-    """`standardised_rows`, or `evenly_scaled_rows` where the given labels are told better by that.
-
-    Columns in different units must be standardised. But principal components, pixels and embeddings differ in spread
-    for a reason: standardised, their noise counts as much as what they show, and nothing is near anything. Compared on
-    a sample, by how likely held-out judges find its labels.
-    """
-    if sparse.issparse(X):
-        return standardised_rows
-    at = np.arange(len(codes)) if len(codes) <= _SAMPLE else np.sort(rng.choice(len(codes), _SAMPLE, replace=False))
-    spread = np.asarray(X[at], dtype=np.float64).std(axis=0)
-    spread = spread[spread > 0]
-    if not len(spread) or spread.max() <= _ALIKE * spread.min() or len(np.unique(codes[at])) < 2:
-        return standardised_rows
-    seed = int(rng.integers(2**31))
-    losses = [
-        _loss(measured(X[at]), codes[at], n_classes, np.random.default_rng(seed))
-        for measured in (standardised_rows, evenly_scaled_rows)
-    ]
-    return evenly_scaled_rows if losses[1] < losses[0] else standardised_rows
-
-
-def _loss(rows: Rows, codes: np.ndarray, n_classes: int, rng: np.random.Generator) -> float:
-    """Mean negative log probability of the labels by judges that did not see them."""
-    proba = prepare_judges(rows, rng).probabilities(codes, n_classes)
-    return float(-np.log(np.clip(proba[np.arange(len(codes)), codes], 1e-3, 1.0)).mean())
 
 
 def values_at_a_time(max_memory: str | float, n: int, columns: float, n_classes: int) -> int:
@@ -165,10 +134,3 @@ def checked_column(values: Any, n: int, name: str, kind: Any) -> np.ndarray:
 def is_integer(value: Any) -> bool:
     """Whether a parameter is an integer; True and False are none."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
-def checked_model(model: Any, name: str) -> Any:
-    """`model`, if it can be cloned and fitted."""
-    if isinstance(model, type) or not all(hasattr(model, part) for part in ("fit", "predict", "get_params")):
-        raise ValueError(f"{name} holds {model!r}, which is not a scikit-learn classifier such as SVC()")
-    return model

@@ -26,7 +26,6 @@ class Rules:
     height: float = 3.0  # standard deviation of logit r between regions; chosen (5 is level)
     centre: float = -1.0  # mean of logit r where regions are possible; chosen (0 is level)
     no_regions: tuple[float, ...] = (-8.0, -2.2, -1.0)  # logit r without regions: nowhere, or at random; prior
-    most_wrong: float = 0.5  # share of wrong labels from which a hypothesis loses weight; prior
     components: int = 16  # principal components in which rows with more columns are compared; chosen
 
     # -- reviewers and groups (answers.py, beliefs.py): priors, on which no data were looked at ----------------------

@@ -15,8 +15,6 @@ from floral_learn.files.atomic_files import write_atomically
 from floral_learn.files.model_archive import MAX_BYTES, ModelFileError
 from floral_learn.files.persistence import archive_bytes, read_archive
 
-_NAMES = {"walk": "order", "walk_share": "random_share"}  # as early versions wrote them
-
 
 def write(path: str | os.PathLike[str], state: dict[str, Any]) -> None:
     """`state` under `path`, whole or not at all."""
@@ -41,7 +39,6 @@ def check_state(state: Any) -> None:
     """Raise ModelFileError where this cannot be the state of a review."""
     if not isinstance(state, dict):
         raise ModelFileError("it is damaged: it holds no review")
-    state = {_NAMES.get(name, name): value for name, value in state.items()}
     needed = {"X", "y", "classes", "trusted", "groups", "sample_weight", "order", "random_share", "seed", "turn", "log"}
     if lost := sorted(needed - set(state)):
         raise ModelFileError(f"it is damaged: it has no {lost[0]}")

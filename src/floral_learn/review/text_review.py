@@ -25,7 +25,7 @@ from floral_learn.review.rows import evenly_placed, is_integer
 from floral_learn.tables.rows import take_rows
 
 _FEW_TEXTS = 2000  # below, an encoder stays as it came: tuned on 800 poisoned labels it knew nothing, on 20,000 it did
-_HELD_OUT, _HEAD = 500, 2000  # texts on which tuning has to prove itself, and on which a head beside it is fitted
+_HELD_OUT = 500  # texts on which tuning has to prove itself, beside a head that is fitted on _FEW_TEXTS others
 _NEWER = 0.3  # share of the last encoder in a place on the line, where the encoder was trained again
 _WORDS = 0.25  # share of the words in a place, where they tell the given labels as well as the encoder
 _FOLDS = 8
@@ -266,7 +266,7 @@ class TextReview(LabelReview):
         tuned = encoder.fit(_some(self.texts, rest), labels[rest])
         told = {"tuned": float((tuned.predict(_some(self.texts, out)) == labels[out]).mean())}
         self.fitted_encoder = clone(self.encoder).freeze(np.unique(labels))
-        some = order[_HELD_OUT:][:_HEAD]
+        some = order[_HELD_OUT:][:_FEW_TEXTS]
         head = LogisticRegression(max_iter=300).fit(self._embed(_some(self.texts, some)), labels[some])
         told["as it came"] = float(head.score(self._embed(_some(self.texts, out)), labels[out]))
         self.held_out_accuracy, self.tuned, self.turns = told, told["tuned"] >= told["as it came"], self.turns + 1

@@ -21,14 +21,12 @@ from floral_learn.tables.rows import explain_refusal
 if TYPE_CHECKING:
     from floral_learn.review.label_review import LabelReview
 
-_MOST_BUDGET = 0.05  # FLORAL's own default, which costs nothing on clean labels
 _IN_FULL = 1.25  # rows that are read right with 90 % and more count in full
 _MOST_SHIFT = 4.0  # how much more, or less, a class may weigh than the rows that are read as it
-_DOUBTFUL = 0.7  # rows read right with less are what FLORAL's attacker may flip
 
 
 def training_set(beliefs: Beliefs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Class numbers and weights to train with, and which rows are in doubt, three arrays (n,).
+    """Class numbers and weights to train with, and P(wrong) of these labels, three arrays (n,).
 
     No more is done than answers bear out: as long as none contradicts a label, labels stay and count alike; rows that
     nobody was asked about are corrected only where that would have been right on those that were (`corrections_hold`).
@@ -39,7 +37,7 @@ def training_set(beliefs: Beliefs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         read = _trained_with(beliefs, belief, rows)
         weights = training_weights(belief, read, codes, len(beliefs.answers))
         codes = read
-    return codes, weights, belief[rows, codes] < _DOUBTFUL
+    return codes, weights, 1.0 - belief[rows, codes]
 
 
 def misread_among(beliefs: Beliefs, rows: np.ndarray) -> np.ndarray:
@@ -97,18 +95,18 @@ def training_weights(belief: np.ndarray, read: np.ndarray, codes: np.ndarray, an
 
 
 def fit_reviewed(
-    estimator: Any, X: Any, labels: np.ndarray, weights: np.ndarray, trusted: np.ndarray, in_doubt: float
+    estimator: Any, X: Any, labels: np.ndarray, weights: np.ndarray, trusted: np.ndarray, wrong: float
 ) -> Any:
     """A fitted clone of `estimator`: `weights` and `trusted` go where its fit takes them.
 
-    A `budget` (FLORAL's) that still has its default becomes `in_doubt`, the share of rows still in doubt, and at most
-    5 %: an attacker with more flips than there are wrong labels costs accuracy.
+    A `budget` (FLORAL's) that still has its default becomes `wrong`, the expected share of wrong labels, where that is
+    less: an attacker with more flips than there are wrong labels costs accuracy.
     """
     model = clone(estimator)
     step = model.steps[-1] if isinstance(model, Pipeline) else None
     last, prefix = (step[1], f"{step[0]}__") if step else (model, "")
     if _keeps_default(last, "budget"):
-        last.set_params(budget=float(min(in_doubt, _MOST_BUDGET)))
+        last.set_params(budget=float(min(wrong, last.budget)))
     takes = inspect.signature(last.fit).parameters
     extra: dict[str, Any] = {}
     if "sample_weight" in takes:

@@ -16,11 +16,9 @@ from floral_learn.review.page import words
 from floral_learn.review.page.shown_rows import as_text, missing
 
 CONFIDENCE = 0.95
-TEN = 10
-_DRAWS, _FEW_DRAWS, _MANY_ROWS = 8, 3, 3000  # imagined runs of the next ten answers; fewer on many rows
+_DRAWS = 4  # imagined runs of the next ten answers
 _MOST_ROWS = 3000  # rows up to which the model whose accuracy is counted is an SVC
-_NOTABLE = 1.25  # times the overall share from which a part of the data is named
-_FEWEST, _BY_CHANCE = 2, 0.1  # contradicted labels, and chance of as many more than elsewhere, up to which it is named
+_FEWEST = 2  # contradicted labels from which a part of the data is named
 _DEPTH = 2  # of the tree that finds regions
 _MOST_VALUES = 20  # of a category column
 _WORDS = 200  # of a text column
@@ -104,16 +102,13 @@ def where(review: Any, rows: Any, groups: np.ndarray | None) -> list[dict[str, A
         parts.append((Region("class", f"labelled “{name}”", int(inside.sum()), float(wrong[inside].mean())), inside))
     for name in [] if groups is None else np.unique(groups).tolist():
         inside = groups == name
-        # Few rows say little: their share is drawn towards that of all.
-        drawn = (float(wrong[inside].sum()) + 10 * overall) / (int(inside.sum()) + 10)
-        parts.append((Region("source", f"from “{name}”", int(inside.sum()), drawn), inside))
+        parts.append((Region("source", f"from “{name}”", int(inside.sum()), float(wrong[inside].mean())), inside))
     parts += regions(rows, wrong)
     answers = clear_answers(review)
     notable = [
         (part, told)
         for part, inside in parts
-        if part.share > max(_NOTABLE * overall, overall + 0.02)
-        and (told := _contradicted(answers, review.given, inside)) is not None
+        if part.share > overall and (told := _contradicted(answers, review.given, inside)) is not None
     ]
     notable.sort(key=lambda found: -(found[0].share - overall) * np.sqrt(found[0].rows))
     return [
@@ -134,12 +129,12 @@ def _contradicted(answers: Mapping[int, Any], given: np.ndarray, inside: np.ndar
     table = np.zeros((2, 2), dtype=int)
     for row, label in answers.items():
         table[int(not inside[row]), int(given[row] == label)] += 1
-    if table[0, 0] < _FEWEST or fisher_exact(table, alternative="greater").pvalue > _BY_CHANCE:
+    if table[0, 0] < _FEWEST or fisher_exact(table, alternative="greater").pvalue > 1 - CONFIDENCE:
         return None
     return int(table[0, 0]), int(table[0].sum())
 
 
-def ten_more(review: Any, hurry: Callable[[], bool] = lambda: False, count: int = TEN) -> float | None:
+def ten_more(review: Any, hurry: Callable[[], bool] = lambda: False, count: int = words.TEN) -> float | None:
     """How many labels the next answers would set right, expected: answers are imagined as the review expects them.
 
     None where `hurry` broke it off.
@@ -151,7 +146,7 @@ def ten_more(review: Any, hurry: Callable[[], bool] = lambda: False, count: int 
     chance = review.label_probability[rows]
     who = review.history[-1]["reviewer"] if review.history else "reviewer"
     after = []
-    for _ in range(_DRAWS if len(review.given) <= _MANY_ROWS else _FEW_DRAWS):
+    for _ in range(_DRAWS):
         if hurry():
             return None
         codes = (chance.cumsum(axis=1) > rng.random((len(rows), 1))).argmax(axis=1)
@@ -257,7 +252,7 @@ def _words_of(texts: list[str]) -> tuple[np.ndarray, list[str]] | None:
     from sklearn.feature_extraction.text import CountVectorizer
 
     try:
-        counter = CountVectorizer(binary=True, max_df=0.6, min_df=max(2, len(texts) // 100), max_features=_WORDS)
+        counter = CountVectorizer(binary=True, max_features=_WORDS)
         return counter.fit_transform(texts).toarray().astype(np.float32), counter.get_feature_names_out().tolist()
     except ValueError:
         return None

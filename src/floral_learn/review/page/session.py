@@ -12,6 +12,7 @@ import shlex
 import threading
 import time
 from collections.abc import Collection, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -276,6 +277,10 @@ class ReviewSession:
     def _lacks(self, desk: Desk) -> bool:
         return desk.ready is None or (desk.shown is None and desk.ready_after != self._change)
 
+    def _all_read(self, change: int) -> bool:
+        """Whether a question lies before everyone, or the answers have changed."""
+        return self._stop or change != self._change or all(desk.shown is not None for desk in self._desks.values())
+
     def _may_look_ahead(self, desk: Desk) -> bool:
         shown = desk.shown
         return shown is not None and shown.row >= 0 and desk.ahead_of != (self._change, shown.row)
@@ -306,15 +311,18 @@ class ReviewSession:
                 for name in waiting:
                     self._lay(name, answers, change)
                 with self._room:
+                    # to tell takes longest: whoever is about to see the next question comes first
+                    self._room.wait_for(partial(self._all_read, change), PATIENCE)
                     moved = change != self._change
+                    ahead = any(self._may_look_ahead(desk) for desk in self._desks.values())
                 if moved:
                     continue  # files hold every answer that was given before they were asked for
                 if self.files["state"] == "writing":
                     self._write(answers)
-                elif self._known_at != change:
-                    self._tell(change)
-                else:
+                elif ahead:
                     self._look_ahead(answers, change)
+                else:
+                    self._tell(change)
         except Exception as error:
             log.exception("the review stopped")
             with self._room:

@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from floral_learn.tables.column_blocks import find_date_format
+
 MOST_NUMBERS, FEW_NUMBERS = 12, 5  # shown at once, and beside a text or picture; the others are one press away
 TICKS = 120  # other rows drawn in a strip
 NEAREST = 5
 _RARE = 0.005  # share of the rows below which a value is called rare
 _LONG = 60  # characters from which a value is read as a text
+_DATES = 100  # values by which dates are told
 _IMAGE_NAMES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")
 _IMAGE_BYTES = 20_000_000
 
@@ -80,7 +83,9 @@ class ShownRows:
         texts = column.dropna().astype(str)
         if len(texts) and self._names_images(texts):
             return Column(str(name), "image")
-        long = len(texts) and (texts.str.len().max() > _LONG or texts.nunique() > max(50, len(texts) // 2))
+        many = texts.nunique() > max(50, len(texts) // 2)  # of short values, dates are not read as prose
+        dates = bool(many) and find_date_format(texts.head(_DATES).tolist()) is not None
+        long = len(texts) and (texts.str.len().max() > _LONG or (many and not dates))
         counts = texts.map(texts.value_counts())
         common = bool(len(texts)) and float((counts >= _RARE * len(texts)).mean()) > 0.5
         return Column(str(name), "text" if long else "category", common=common)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,15 +12,16 @@ from floral_learn.review.wrong_share import FIRST_ANSWERS, FIRST_DRAWN
 from floral_learn.tables.source import table_suffix
 
 _NARROW = "\u00a0"  # a number and its % sign stay on one line
-_USUAL = 30  # answers that a review usually takes
+TEN = 10  # answers ahead, of which the page says what they would bring
 
 
 def percent(share: float) -> str:
     """A share for people: whole percents, with one decimal below two."""
     if 0 < share < 0.0005:
         return f"under 0.1{_NARROW}%"
-    whole = f"{100 * share:.1f}".removesuffix(".0") if share < 0.02 else f"{100 * share:.0f}"
-    return f"{whole}{_NARROW}%"
+    digits = 10 if share < 0.02 else 1
+    # halves go up, as in the browser: a number reads the same in a sentence and in a picture
+    return f"{math.floor(100 * share * digits + 0.5) / digits:g}{_NARROW}%"
 
 
 def count(number: float, what: str = "label") -> str:
@@ -42,7 +44,7 @@ def too_few(share: Any) -> str:
     """What is missing for an estimate, and what the answers so far allow."""
     return (
         f"An estimate takes {FIRST_ANSWERS} answers, {FIRST_DRAWN} of them to rows drawn at random. "
-        f"The answers so far allow {percent(share.low)} to {percent(share.high)}."
+        f"The answers so far allow {percent(share.low)} to {percent(share.high)} (90{_NARROW}% confidence)."
     )
 
 
@@ -91,7 +93,7 @@ def stop(enough: bool) -> dict[str, Any]:
 
 def progress(answered: int, stop_now: bool, n: int) -> dict[str, int]:
     """How far the review is: answered rows of about so many."""
-    about = answered if stop_now else max(_USUAL, 10 * (answered // 10 + 1))
+    about = answered if stop_now else max(FIRST_ANSWERS, TEN * (answered // TEN)) + TEN
     return {"answered": answered, "about": min(n, about)}
 
 

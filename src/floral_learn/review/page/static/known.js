@@ -89,10 +89,13 @@ function people(state) {
 }
 
 function command({ about, command }) {
+  const code = h("code", {}, command);
   const copy = h("button", { type: "button", class: "quiet", onclick: () => {
-    navigator.clipboard?.writeText(command).then(() => { copy.textContent = "Copied"; }, () => {});
+    // without a secure address there is no clipboard: the command is marked, and the browser's own keys copy it
+    if (navigator.clipboard) navigator.clipboard.writeText(command).then(() => { copy.textContent = "Copied"; }, () => {});
+    else getSelection().selectAllChildren(code);
   } }, "Copy");
-  return h("li", {}, about, h("span", { class: "command" }, h("code", {}, command), copy));
+  return h("li", {}, about, h("span", { class: "command" }, code, copy));
 }
 
 function files({ files, folder, answers, commands }) {
