@@ -185,16 +185,17 @@ def test_a_long_frame_may_have_other_names(table):
 def test_a_task_whose_votes_are_all_blank_does_not_vanish_in_silence(table):
     votes = long_of(table).assign(task=lambda d: d["task"].astype(object))
     votes = pd.concat([votes, pd.DataFrame({"task": ["gone"], "worker": [0], "label": [None]})], ignore_index=True)
-    with pytest.warns(UserWarning, match="1 tasks are left out, since all of these votes are blank, such as 'gone'"):
+    with pytest.warns(UserWarning, match="1 task is left out, since all of these votes are blank, such as 'gone'"):
         assert "gone" not in read_votes(votes).items
 
 
 def test_a_person_whose_votes_are_all_blank_does_not_vanish_in_silence(table):
     votes = long_of(table).assign(label=lambda d: d["label"].astype(float).where(d["worker"] != 5))
-    with pytest.warns(UserWarning, match="1 people are left out, since all of these votes are blank, such as 5"):
+    with pytest.warns(UserWarning, match="blank") as warned:
         assert 5 not in read_votes(votes).annotators
+    assert "1 person is left out, since all of these votes are blank, such as 5" in str(warned[0].message)
     wide = pd.DataFrame(np.where(table < 0, np.nan, table.astype(float)), columns=list("abcdef")).assign(g=np.nan)
-    with pytest.warns(UserWarning, match="1 people are left out, since all of these votes are blank, such as 'g'"):
+    with pytest.warns(UserWarning, match="1 person is left out, since all of these votes are blank, such as 'g'"):
         same(read_votes(wide), read_votes(table, missing=-1))
 
 

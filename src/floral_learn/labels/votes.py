@@ -190,11 +190,12 @@ def _warn(text: str) -> None:
     warnings.warn(text, UserWarning, stacklevel=6)
 
 
-def _warn_of_lost(what: str, everybody: np.ndarray, voted: np.ndarray) -> None:
+def _warn_of_lost(one: str, several: str, everybody: np.ndarray, voted: np.ndarray) -> None:
     """Say which names stand beside blank votes only."""
     there = set(voted.tolist())
     if lost := [name for name in dict.fromkeys(everybody.tolist()) if name not in there]:
-        _warn(f"votes: {len(lost)} {what} left out, since all of these votes are blank, such as {lost[0]!r}")
+        are = f"1 {one} is" if len(lost) == 1 else f"{len(lost)} {several} are"
+        _warn(f"votes: {are} left out, since all of these votes are blank, such as {lost[0]!r}")
 
 
 def _from_long(
@@ -205,9 +206,9 @@ def _from_long(
     for name, values in ((columns[0], task), (columns[1], worker)):
         if lost := int((_is_missing(values[given], None)).sum()):
             raise ValueError(f"votes: column {name!r} is empty in {lost} rows that hold a vote")
-    _warn_of_lost("people are", worker, worker[given])
+    _warn_of_lost("person", "people", worker, worker[given])
     if X is None:
-        _warn_of_lost("tasks are", task, task[given])
+        _warn_of_lost("task", "tasks", task, task[given])
         items, codes = _names(task[given])
     else:
         codes, items = _matched(task[given], X, columns)
@@ -262,7 +263,7 @@ def _from_table(
     row, column = np.nonzero(~absent)
     who = names if names is not None else np.arange(values.shape[1])
     if names is not None:
-        _warn_of_lost("people are", names, names[column])
+        _warn_of_lost("person", "people", names, names[column])
     said = values[row, column].astype(object)
     if named is None or X is None:
         return row, who[column], said, items
