@@ -8,7 +8,8 @@ python benchmarks/audit.py speed                                      seconds an
 python benchmarks/audit.py recovery                                   docs/images/audit_recovery.png
 python benchmarks/audit.py stability                                  bounds of the lemmas, and their picture
 
-The numbers were chosen on `choose`; `report` was in sight when the form of the rule was; `once` was read after that.
+The numbers were chosen on `choose`; `report` was in sight when the form of the rule was; `once` and `made`
+were read after that.
 """
 
 import argparse
@@ -24,6 +25,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from csv_rows import append, into_page, present
+from made_tables import TABLES, made_table
 from questions import source
 from sklearn import datasets as shipped
 from sklearn.ensemble import RandomForestClassifier
@@ -52,7 +54,7 @@ PEERS = ("ours", "all contradicted", "cleanlab", "cleanlab, own model", "forest"
 CHOOSE = ("digits", "wine", "breast cancer", "banknote", "phoneme", "satimage", "trec, one half", "MNIST 1 / 7")
 REPORT = ("htru2", "pima", "spambase", "magic04", "a9a", "elec2", "students", "catdog", "trec, other half")
 ONCE = ("LabelMe's pictures", "music", "product", "MNIST, ten digits", "words of IMDB", "hastie")
-SETS = {"choose": CHOOSE, "report": REPORT, "once": ONCE}
+SETS = {"choose": CHOOSE, "report": REPORT, "once": ONCE, "made": tuple(TABLES)}
 COLUMNS = ("data", "split", "attack", "level", "rows", "wrong", "method", "flagged", "hit", "left_wrong", "ap",
            "replaceable", "seconds")  # fmt: skip
 CELL = ["data", "split", "attack", "level"]
@@ -75,6 +77,9 @@ def rows_of(name, split):
         order = np.arange(len(y))
     elif name in others or name == "hastie":
         X, y = source(others[name]) if name in others else shipped.make_hastie_10_2(4000, random_state=0)
+        order = np.arange(len(y))
+    elif name in TABLES:
+        X, y = made_table(name)
         order = np.arange(len(y))
     elif name in crowds:
         with np.load(find_file(f"tables/{crowds[name]}_crowd.npz", hint="a crowd of docs/results/crowd.md")) as stored:
@@ -156,6 +161,7 @@ def publish(args):
     parts = []
     for words, names in (
         ("Data read once, after the rule was set", ONCE),
+        ("Made-up tables", TABLES),
         ("Data on which no number was chosen", REPORT),
         ("Data on which the numbers were chosen", CHOOSE),
     ):
