@@ -5,6 +5,8 @@
     python benchmarks/questions.py page rows.jsonl --about "date, commit, command"   # docs/results/answers.md, its
                                                                               # picture, and the table of docs/cost.md
     python benchmarks/questions.py variants rows.jsonl                        # of every rule
+    python benchmarks/questions.py run made --splits 2 --rows made.jsonl      # as shipped, on made-up tables, whose sums
+                                                                              # `variants made.jsonl` prints
 
 A cell is a data set, a split and a kind of flips (500 training rows where nothing else is said, 2,500 test rows,
 columns standardised). Questions come one by one up to ten, then by fives up to twenty, then by tens, as a busy person
@@ -32,6 +34,7 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
+from made_tables import TABLES, made_table
 from scipy.stats import beta
 from sklearn import datasets
 from sklearn.base import clone
@@ -64,6 +67,7 @@ REPORT = {
     "several classes": ("students", "music"),
     "many classes": ("letters",),
 }
+MADE = {"made-up tables": tuple(TABLES)}
 NARROW = ("magic04", "htru2", "banknote", "letters")  # on which other models than SVC are trained, too
 OTHER_MODELS: dict[str, Any] = {
     "forest": RandomForestClassifier(50, min_samples_leaf=2, random_state=0),
@@ -78,6 +82,8 @@ def source(name: str) -> tuple[np.ndarray, np.ndarray]:
     home = Path(os.environ["FLORAL_DATA"])
     if name == "digits":
         return datasets.load_digits(return_X_y=True)
+    if name in TABLES:
+        return made_table(name)
     if name == "letters":  # 26 classes of two clouds each in 16 dimensions, as close as handwritten letters are
         return datasets.make_classification(
             8000,
@@ -302,7 +308,7 @@ def run_cell(job: dict[str, Any]) -> dict[str, Any]:
 
 def jobs_of(what: str, splits: int) -> list[dict[str, Any]]:
     """All cells, the most telling first."""
-    groups = DEVELOPMENT if what == "choose" else REPORT
+    groups = {"choose": DEVELOPMENT, "report": REPORT, "made": MADE}[what]
     base = [
         {"group": group, "data": name, "split": s, "kind": kind, "share": share, "rows": ROWS}
         for s in range(splits) for kind, share in KINDS for group, names in groups.items() for name in names
@@ -312,6 +318,8 @@ def jobs_of(what: str, splits: int) -> list[dict[str, Any]]:
     if what == "choose":
         return [{**c, "variant": v} for v in VARIANTS for c in base]
     jobs = [{**c, "variant": "shipped"} for c in base]
+    if what == "made":
+        return jobs
     jobs += [{**c, "variant": "random rows, our reading"} for c in few]
     jobs += [{**c, "variant": "shipped", "errors": e} for e in (0.1, 0.05) for c in few]
     jobs += [{**c, "variant": v} for c in first for v in PEERS]
@@ -592,6 +600,7 @@ def print_variants(rows: Cells) -> None:
     for variant in dict.fromkeys(r["variant"] for r in rows):
         mine = [r for r in rows if r["variant"] == variant]
         parts = {"all": mine, **{g: [r for r in mine if r["group"] == g] for g in GROUPS}}
+        parts |= {f: [r for r in mine if r["kind"] == f and r["share"] == 0.3] for f in FLIPS}
         print(f"{variant:26s}", "  ".join(f"{name}: {recovered(cells)}" for name, cells in parts.items()))
 
 
@@ -629,7 +638,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     running = commands.add_parser("run")
-    running.add_argument("what", choices=("choose", "report"))
+    running.add_argument("what", choices=("choose", "report", "made"))
     running.add_argument("--rows", type=Path, required=True)
     running.add_argument("--jobs", type=int, default=2)
     running.add_argument("--splits", type=int, default=1)
