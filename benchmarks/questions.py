@@ -5,8 +5,8 @@
     python benchmarks/questions.py page rows.jsonl --about "date, commit, command"   # docs/results/answers.md, its
                                                                               # picture, and the table of docs/cost.md
     python benchmarks/questions.py variants rows.jsonl                        # of every rule
-    python benchmarks/questions.py run made --splits 2 --rows made.jsonl      # as shipped, on made-up tables, whose sums
-                                                                              # `variants made.jsonl` prints
+    python benchmarks/questions.py run made --splits 2 --rows made.jsonl      # as shipped, on made-up tables; sums:
+                                                                              # `variants made.jsonl`
 
 A cell is a data set, a split and a kind of flips (500 training rows where nothing else is said, 2,500 test rows,
 columns standardised). Questions come one by one up to ten, then by fives up to twenty, then by tens, as a busy person
