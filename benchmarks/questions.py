@@ -601,7 +601,7 @@ def print_variants(rows: Cells) -> None:
         mine = [r for r in rows if r["variant"] == variant]
         parts = {"all": mine, **{g: [r for r in mine if r["group"] == g] for g in GROUPS}}
         parts |= {f: [r for r in mine if r["kind"] == f and r["share"] == 0.3] for f in FLIPS}
-        print(f"{variant:26s}", "  ".join(f"{name}: {recovered(cells)}" for name, cells in parts.items()))
+        print(f"{variant:26s}", "  ".join(f"{name}: {recovered(cells)}" for name, cells in parts.items() if cells))
 
 
 def _one(job: dict[str, Any], end: float) -> dict[str, Any] | None:
