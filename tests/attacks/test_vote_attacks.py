@@ -102,7 +102,7 @@ def test_frames_come_back_as_they_were(votes):
         ({"attack": "nope"}, "choose one of spam, pair"),
         ({"budget": 1.5}, "budget=1.5 must be a share"),
         ({"informed": True}, "informed=True needs y"),
-        ({"annotators": ["x"]}, "nobody called x voted"),
+        ({"annotators": ["x"]}, "nobody called 'x' voted"),
         ({"y": [0, 1]}, "true class of each of the 150 items"),
         ({"X": np.zeros((3, 2))}, "one row for each of the 150 items"),
     ],

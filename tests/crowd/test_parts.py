@@ -78,7 +78,7 @@ def test_next_tasks_asks_people_who_have_not_voted_about_unsure_items():
     assert tasks["annotator"].nunique() > 1
     with pytest.raises(ValueError, match="at least 1"):
         next_tasks(found, 0)
-    with pytest.raises(ValueError, match="nobody called nobody voted"):
+    with pytest.raises(ValueError, match="nobody called 'nobody' voted"):
         next_tasks(found, 5, annotators=["nobody"])
     assert next_tasks(found, 5, annotators=[3, 4])["annotator"].isin([3, 4]).all()
 

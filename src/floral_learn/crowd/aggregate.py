@@ -22,7 +22,7 @@ from .solve import Solution, solve
 
 @dataclass(frozen=True, repr=False)
 class VoteAggregation(Shown):
-    """What the votes say, per item and per annotator."""
+    """What the votes say, per task and per annotator."""
 
     votes: Votes = field(repr=False)
     solution: Solution = field(repr=False)
@@ -46,7 +46,7 @@ class VoteAggregation(Shown):
 
     @property
     def items(self) -> np.ndarray:
-        """Names of the items, in the order of all arrays."""
+        """Names of the tasks, in the order of all arrays."""
         return self.votes.items
 
     @property
@@ -56,7 +56,7 @@ class VoteAggregation(Shown):
 
     @property
     def labels(self) -> np.ndarray:
-        """(n,) the most probable class of each item."""
+        """(n,) the most probable class of each task."""
         return self.classes[self.probability.argmax(axis=1)]
 
     @property
@@ -76,12 +76,12 @@ class VoteAggregation(Shown):
 
     @property
     def undecided(self) -> np.ndarray:
-        """Names of the items that are not `decided`."""
+        """Names of the tasks that are not `decided`."""
         return self.items[~self.decided]
 
     @property
     def contested(self) -> np.ndarray:
-        """(n,) items on which the ways to read the votes say different things: ask about these."""
+        """(n,) tasks on which the ways to read the votes say different things: ask about these."""
         return self.solution.contested
 
     @property
@@ -133,8 +133,8 @@ def aggregate_votes(
         Features of the tasks, columns of a frame of any kind; tasks that `votes` name are matched to its column
         `task`, or to its index.
     groups : array-like (n,), optional
-        With one label per item: who gave it.
-    gold : array-like (n,) or mapping item -> class, optional
+        With one label per task: who gave it.
+    gold : array-like (n,) or mapping task -> class, optional
         Answers known to be right; missing entries are unknown. They settle which of two concerted groups lies.
     classes : array-like, optional
         All classes; by default those that occur.

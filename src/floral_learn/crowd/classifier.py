@@ -1,4 +1,4 @@
-"""`CrowdClassifier`: a classifier from items and the votes of people who may lie."""
+"""`CrowdClassifier`: a classifier from rows and the votes of people who may lie."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class CrowdClassifier(ClassifierMixin, Estimator):
     """Learn from votes of people who may be careless or may lie, alone or together.
 
     The labels behind the votes and the people's confusion matrices are found together, by an EM whose classifier never
-    judges an item it learned from. A model is then fitted on the soft labels.
+    judges a task it learned from. A model is then fitted on the soft labels.
 
     Parameters
     ----------
     estimator : classifier, optional
-        What predicts in the end. By default a logistic regression on the items' main directions, or on an rbf kernel
+        What predicts in the end. By default a logistic regression on the tasks' main directions, or on an rbf kernel
         through landmarks, whichever makes the votes more likely. It is fitted with sample weights where it takes them.
     random_state : int, Generator or None
         Source of the folds and landmarks.
@@ -40,7 +40,7 @@ class CrowdClassifier(ClassifierMixin, Estimator):
     ----------
     classes_ : array (K,)
     labels_ : array (n,)
-        The most probable class of each training item.
+        The most probable class of each training task.
     label_probability_ : array (n, K)
     decided_ : array (n,) of bool
         False where two groups of people contradict each other and neither clearly outvotes the other: these labels are
@@ -86,7 +86,7 @@ class CrowdClassifier(ClassifierMixin, Estimator):
         worker: Any = "worker",
         label: Any = "label",
     ) -> CrowdClassifier:
-        """Fit from items and votes.
+        """Fit from rows and votes.
 
         Parameters
         ----------
@@ -94,8 +94,8 @@ class CrowdClassifier(ClassifierMixin, Estimator):
         votes : array or frame (n, annotators), long frame with columns task, worker, label, or array (n,)
             A long frame's tasks are matched to X's column `task`, or to its index; a 1-D array is one label per item.
         groups : array-like (n,), optional
-            With one label per item: who gave it.
-        gold : array-like (n,) or mapping item -> class, optional
+            With one label per task: who gave it.
+        gold : array-like (n,) or mapping task -> class, optional
             Answers known to be right.
         classes : array-like, optional
             All classes; a vote for anything else is refused. By default those that occur.
@@ -143,7 +143,7 @@ class CrowdClassifier(ClassifierMixin, Estimator):
 
     @property
     def labels_(self) -> np.ndarray:
-        """The most probable class of each training item."""
+        """The most probable class of each training task."""
         return self.aggregation_.labels
 
     @property

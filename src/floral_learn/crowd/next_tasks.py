@@ -1,4 +1,4 @@
-"""Which items need another vote, and whose."""
+"""Which tasks need another vote, and whose."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .agreement import ERROR_RATE
 
 
 def next_tasks(found: VoteAggregation, n: int = 10, *, annotators: Any = None) -> Any:
-    """Return the items whose label is likeliest to be put right by one more vote, and whom to ask.
+    """Return the tasks whose label is likeliest to be put right by one more vote, and whom to ask.
 
-    The gain of asking person a about item i is the expected rise of the label's probability of being right,
+    The gain of asking person a about task i is the expected rise of the label's probability of being right,
     sum_v p(v) max_c p(c | v) - max_c p(c), under a's confusion matrix. Items with two readings come first where gains
-    are equal; nobody is asked twice about one item, and the work is dealt out among the reliable.
+    are equal; nobody is asked twice about one task, and the work is dealt out among the reliable.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def next_tasks(found: VoteAggregation, n: int = 10, *, annotators: Any = None) -
     -------
     DataFrame
         task, annotator (empty where everybody has voted), gain, probability (of the present label), decided, most
-        useful first. Items that are not decided come early: there an answer of your own (`gold`) says more than any
+        useful first. Tasks that are not decided come early: there an answer of your own (`gold`) says more than any
         vote.
     """
     import pandas as pd

@@ -72,7 +72,7 @@ class Votes:
     def people(self, names: Any) -> np.ndarray:
         """(A,) mask of the annotators with these names; an error where somebody of them did not vote."""
         wanted = {names} if isinstance(names, str) else set(names)
-        if odd := sorted(map(str, wanted - set(self.annotators.tolist()))):
+        if odd := sorted(map(repr, wanted - set(self.annotators.tolist()))):
             raise ValueError(f"annotators: nobody called {', '.join(odd[:5])} voted")
         return np.isin(self.annotators, list(wanted))
 
