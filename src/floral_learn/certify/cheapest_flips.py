@@ -13,7 +13,9 @@ every rival, so the minimum over rivals is exact too (docs/certificates.md has t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -55,6 +57,22 @@ class Attacker:
         least = np.where(may, worth[:, :, None, :], np.inf).min(axis=3)
         most = np.where(may, worth[:, :, None, :], -np.inf).max(axis=3)
         return worth, worth - least, most - worth
+
+
+def possible_changes(possible_flips: Mapping[Any, Any] | None, classes: np.ndarray) -> np.ndarray:
+    """Which class an attacker can turn into which, (M, M) booleans, from a label -> the labels that can replace it."""
+    possible = np.zeros((len(classes), len(classes)), dtype=bool)
+    if possible_flips is None:
+        return ~np.eye(len(classes), dtype=bool)
+    number = {label: code for code, label in enumerate(classes.tolist())}
+    for label, targets in possible_flips.items():
+        several = targets if isinstance(targets, list | tuple | set | frozenset | np.ndarray) else [targets]
+        for known in (label, *several):
+            if known not in number:
+                raise ValueError(f"possible_flips names {known!r}, which is not a label; labels are {list(number)}")
+        possible[number[label], [number[target] for target in several]] = True
+    np.fill_diagonal(possible, False)  # a label that stays is no flip
+    return possible
 
 
 def gains(a: Array, winner: Array, rival: Array, attacker: Attacker, backend: NumpyBackend = NUMPY) -> Array:

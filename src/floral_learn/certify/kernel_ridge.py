@@ -20,7 +20,7 @@ from floral_learn.game.kernels import Kernel, resolve_gamma
 from floral_learn.game.low_rank import LowRankGram
 
 from .certificate import Certificate, CertifiedPredictions
-from .cheapest_flips import Attacker, survived_flips, turning_flips
+from .cheapest_flips import Attacker, possible_changes, survived_flips, turning_flips
 from .label_weights import DenseWeights, FactorWeights, Rows, feature_transform, landmark_transform
 
 DENSE_ROWS = 10_000  # up to here rank="auto" keeps the whole kernel matrix: 800 MB
@@ -157,7 +157,7 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator
             reachable = reachable[self._kept]
         self._weight = np.ones(len(codes)) if weight is None else weight
         # An attacker may leave classes out altogether, so the set of classes is that of the given labels and known.
-        self._attacker = Attacker(codes, self._possible(), reachable)
+        self._attacker = Attacker(codes, possible_changes(self.possible_flips, self.classes_), reachable)
         self.gamma_ = 1.0 if self.kernel == "linear" else resolve_gamma(self.gamma, X, weight)
         self.ridge_ = float(ridge_rule(self._weight.sum()) if self.ridge == "auto" else self.ridge)
         # Distances do not change by a shift, and rows near the origin keep their digits.
@@ -167,21 +167,6 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator
         self._choose_landmarks()
         self.dual_coef_ = self._label_weights().coefficients(self._targets())
         return self
-
-    def _possible(self) -> np.ndarray:
-        """Which class can become which, (M, M) booleans."""
-        n_classes = len(self.classes_)
-        if self.possible_flips is None:
-            return ~np.eye(n_classes, dtype=bool)
-        number = {label: code for code, label in enumerate(self.classes_.tolist())}
-        possible = np.zeros((n_classes, n_classes), dtype=bool)
-        for label, targets in self.possible_flips.items():
-            several = targets if isinstance(targets, list | tuple | set | frozenset | np.ndarray) else [targets]
-            for known in (label, *several):
-                if known not in number:
-                    raise ValueError(f"possible_flips names {known!r}, which is not a label; labels are {list(number)}")
-            possible[number[label], [number[target] for target in several]] = True
-        return possible
 
     def _targets(self) -> np.ndarray:
         codes = self._attacker.codes

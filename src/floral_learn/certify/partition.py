@@ -25,6 +25,7 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted, has_
 from floral_learn.base.estimator import Estimator, query_input, training_input, whole_fit
 
 from .certificate import Certificate, CertifiedPredictions
+from .cheapest_flips import possible_changes
 
 
 def deal_by_features(X: NDArray[np.float64], n_parts: int) -> list[NDArray[np.intp]]:
@@ -141,12 +142,16 @@ class PartitionAggregationClassifier(CertifiedPredictions, ClassifierMixin, Esti
         self.partition_ = np.empty(len(X), dtype=np.intp)
         for number, rows in enumerate(parts):
             self.partition_[rows] = number
-        fits = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fit_part)(base, X, codes, weight, rows, routed, self.random_state) for rows in parts
+        if weight is not None:  # a row without weight is no evidence, but a part may consist of such rows
+            parts = [rows[weight[rows] > 0] if weight[rows].any() else rows for rows in parts]
+        possible = _possible_changes(base, self.classes_)
+        self.estimators_ = Parallel(n_jobs=self.n_jobs)(
+            delayed(_fit_part)(base, X, codes, weight, rows, routed, self.random_state, possible) for rows in parts
         )
-        self.estimators_ = [fitted for fitted, _, _ in fits]
-        self._single_class = [code for _, code, _ in fits]
-        self._smallest_class = [fewest for _, _, fewest in fits]
+        self._first_class = [int(codes[rows[0]]) for rows in parts]
+        anything = ~np.eye(len(self.classes_), dtype=bool)
+        changes = np.any(list(possible.values()), axis=0) if possible else anything
+        self._flips_to_other_classes = [_flips_to_other_classes(codes[rows], changes) for rows in parts]
         return self
 
     def _base(self) -> Any:
@@ -165,7 +170,7 @@ class PartitionAggregationClassifier(CertifiedPredictions, ClassifierMixin, Esti
         """The class (m, parts) that each part votes for."""
         check_is_fitted(self)
         X = query_input(self, X)
-        voters = zip(self.estimators_, self._single_class, strict=True)
+        voters = zip(self.estimators_, self._first_class, strict=True)
         return np.stack(
             [np.full(len(X), code) if fitted is None else fitted.predict(X) for fitted, code in voters], axis=1
         ).astype(np.intp)
@@ -174,9 +179,12 @@ class PartitionAggregationClassifier(CertifiedPredictions, ClassifierMixin, Esti
         ballots, X = self._ballots(X), query_input(self, X)
         prices = np.ones_like(ballots)
         for part, fitted in enumerate(self.estimators_):
-            if hasattr(fitted, "certified_flips"):  # it knows what its own vote survives; a part of one class does not
-                # Flips that empty a class of the part change what the voter can say at all.
-                prices[:, part] = np.minimum(fitted.certified_flips(X) + 1, self._smallest_class[part])
+            # A voter knows its vote under flips among the classes that it was fitted on. A flip that brings another
+            # class into its part, or flips that empty one, make it another model: any of them may change the vote.
+            if fitted is None:
+                prices[:, part] = self._flips_to_other_classes[part]
+            elif hasattr(fitted, "certified_flips"):
+                prices[:, part] = np.minimum(fitted.certified_flips(X) + 1, self._flips_to_other_classes[part])
         return certified_votes(ballots, len(self.classes_), prices)
 
     def predict(self, X: Any) -> np.ndarray:
@@ -215,21 +223,39 @@ def _fit_part(
     rows: NDArray[np.intp],
     routed: dict[str, Any],
     seed: int,
-) -> tuple[Any, int, int]:
-    """The fitted voter (None for a part of one class), that class (-1 for others) and the rows of the rarest class."""
-    if weight is not None and (weight[rows] > 0).any():
-        # A part may consist of weightless rows of one class; a row without weight is no evidence.
-        rows = rows[weight[rows] > 0]
-    counts = np.unique(codes[rows], return_counts=True)[1]
-    if len(counts) == 1:
-        return None, int(codes[rows[0]]), int(counts[0])
+    possible: dict[str, NDArray[np.bool_]],
+) -> Any:
+    """The fitted voter, or None for a part of one class."""
+    present = np.unique(codes[rows])
+    if len(present) == 1:
+        return None
     model = clone(base)
     free = [name for name, value in model.get_params().items() if _is_free_seed(name, value)]
     model.set_params(**dict.fromkeys(free, seed))
+    for name, changes in possible.items():  # the voter sees class numbers in place of labels
+        model.set_params(**{name: {c: present[changes[c, present]].tolist() for c in present.tolist()}})
     arguments = _check_method_params(X, routed, indices=rows)
     if weight is not None:
         arguments["sample_weight"] = weight[rows]
-    return model.fit(X[rows], codes[rows], **arguments), -1, int(counts.min())
+    return model.fit(X[rows], codes[rows], **arguments)
+
+
+def _possible_changes(base: Any, classes: NDArray[Any]) -> dict[str, NDArray[np.bool_]]:
+    """Parameter -> which class can become which (M, M), for each ``possible_flips`` of `base`, nested ones too."""
+    return {
+        name: possible_changes(value, classes)
+        for name, value in base.get_params().items()
+        if name.split("__")[-1] == "possible_flips" and value is not None
+    }
+
+
+def _flips_to_other_classes(codes: NDArray[np.intp], possible: NDArray[np.bool_]) -> int:
+    """Fewest flips that bring a new class among `codes` or take one away; more than there are codes where none do."""
+    counts = np.bincount(codes, minlength=len(possible))
+    present = counts > 0
+    if possible[present][:, ~present].any():
+        return 1
+    return int(counts[present & possible.any(axis=1)].min(initial=len(codes) + 1))
 
 
 def _is_free_seed(name: str, value: Any) -> bool:
