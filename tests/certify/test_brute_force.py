@@ -99,7 +99,7 @@ def false_certificates(seed, most_flips=2):
 
 
 def test_no_certificate_of_two_hundred_problems_is_false():
-    # Five of these 200 made false promises while voters did not price a class that their part lacks, and thirty were
+    # Five of these 200 made false promises while voters did not price a class that their part lacks, and fifteen were
     # refused while `possible_flips` of voters were read as class numbers.
     found = [false_certificates(seed) for seed in range(200)]
     broken = [line for lines, _ in found for line in lines]
