@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from floral_learn.base import Shown
+from floral_learn.base.alignment import align
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,7 +100,7 @@ class CertifiedPredictions:
         if counts.dtype.kind not in "iu" or (counts < 0).any():
             raise ValueError(f"flips={flips!r} must be a whole number, 0 or more, or an array of them")
         prediction = self.predict(X)  # type: ignore[attr-defined]
-        y = np.asarray(y)
+        y = np.asarray(align(X, y))
         if y.shape != prediction.shape:
             raise ValueError(f"X has {len(prediction)} rows, y has shape {y.shape}; one label per row is needed")
         right = prediction == y

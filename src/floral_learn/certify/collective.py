@@ -73,10 +73,10 @@ class CollectiveCertificate(Shown):
 class _Predictions:
     """Predictions that flips can change one by one, and what a flip does to each."""
 
-    def __init__(self, a: np.ndarray, slack: np.ndarray, rival: np.ndarray, attacker: Attacker, flips: int) -> None:
+    def __init__(self, a: np.ndarray, slack: np.ndarray, attacker: Attacker, flips: int) -> None:
         self.a, self.slack, self.attacker, self.flips = a, slack, attacker, flips
         self.scores = class_scores(a, attacker.codes, attacker.n_classes)
-        self.winner, self.rival = self.scores.argmax(axis=1), rival
+        self.winner = self.scores.argmax(axis=1)
         lead = self.scores.max(axis=1)[:, None] - self.scores
         self.room = lead - slack[:, None]  # what flips may take off a lead and certainly not end it
         self.room[np.arange(len(a)), self.winner] = np.inf
@@ -93,37 +93,55 @@ class _Predictions:
             share = np.minimum(gains[usable] / room[usable, None], 1.0)
             self.share[usable] = np.maximum(self.share[usable], share)
 
-    def changed(self, rows: np.ndarray, codes: np.ndarray) -> int:
-        """Predictions that are others for sure once labels of `rows` are `codes`."""
-        moved = class_scores(self.a[:, rows], codes, self.attacker.n_classes)
-        moved -= class_scores(self.a[:, rows], self.attacker.codes[rows], self.attacker.n_classes)
-        scores = self.scores + moved
+    def margins(self, codes: np.ndarray) -> np.ndarray:
+        """What is left of each lead (J,) once labels are `codes`; below 0 the prediction is another for sure."""
+        scores = class_scores(self.a, codes, self.attacker.n_classes)
         winning = scores[np.arange(len(scores)), self.winner]
-        return int((scores.max(axis=1) > winning + self.slack).sum())
+        scores[np.arange(len(scores)), self.winner] = -np.inf
+        return winning + self.slack - scores.max(axis=1)
 
-    def attack(self, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The flips that take most off the leads over the nearest rivals, each lead counted `weight` (J,) times."""
-        rows, codes = np.arange(len(self.a)), self.attacker.codes
-        room = np.where(self.lost, np.inf, self.room[rows, self.rival])
-        towards = np.zeros(self.scores.shape)
-        towards[rows, self.rival] = weight / room
-        towards[rows, self.winner] = -weight / room
-        worth = self.a.T @ towards  # (n, M): what label m at row i does for the rivals
-        gain = worth - worth[np.arange(len(codes)), codes][:, None]
-        gain[~(self.attacker.possible[codes] & self.attacker.reachable[:, None])] = 0.0
-        best = gain.argmax(axis=1)
-        chosen = np.argsort(-gain.max(axis=1), kind="stable")[: self.flips]
-        chosen = chosen[gain[chosen].max(axis=1) > 0]
-        return chosen, best[chosen]
+    def changed(self, codes: np.ndarray) -> int:
+        """Predictions that are others for sure once labels are `codes`."""
+        return int((self.margins(codes) < 0).sum())
+
+    def best_attack(self) -> np.ndarray:
+        """Labels (n,) after the best attack found: on all predictions, then on those that it came nearest to."""
+        best = self.attacker.codes
+        for power in (0.5, 1.0, 2.0, 4.0, 8.0):
+            target, before = np.ones(len(self.a), dtype=bool), -1
+            codes = self.attack(target, power)
+            while (count := self.changed(codes)) > before:
+                before = count
+                best = codes if count > self.changed(best) else best
+                target[:] = False
+                target[np.argsort(self.margins(codes), kind="stable")[: max(1, count + count // 2)]] = True
+                codes = self.attack(target, power)
+        return best
+
+    def attack(self, target: np.ndarray, power: float, rounds: int = 40) -> np.ndarray:
+        """Labels (n,) after flips that take most off the leads of targets that still stand, a few at a time."""
+        attacker, rows = self.attacker, np.arange(len(self.a))
+        may = attacker.possible[attacker.codes] & attacker.reachable[:, None]
+        codes, free = attacker.codes.copy(), may.any(axis=1)
+        for count in np.diff(np.linspace(0, self.flips, min(rounds, self.flips) + 1).astype(int)):
+            scores = class_scores(self.a, codes, attacker.n_classes)
+            lead = scores[rows, self.winner][:, None] - scores + self.slack[:, None]
+            lead[rows, self.winner] = np.inf
+            left = lead.min(axis=1)
+            weight = np.where(target & (left >= 0), np.maximum(left / np.abs(left).max(), 1e-3) ** -power, 0.0)
+            towards = np.zeros(scores.shape)
+            towards[rows, lead.argmin(axis=1)] = weight
+            towards[rows, self.winner] = -weight
+            worth = self.a.T @ towards  # (n, M): what label m at row i does for the rivals
+            gain = np.where(may & free[:, None], worth - worth[np.arange(len(codes)), codes][:, None], 0.0)
+            chosen = np.argsort(-gain.max(axis=1), kind="stable")[:count]
+            chosen = chosen[gain[chosen].max(axis=1) > 0]
+            codes[chosen], free[chosen] = gain[chosen].argmax(axis=1), False
+        return codes
 
 
 def most_changed(
-    a: np.ndarray,
-    slack: np.ndarray,
-    rival: np.ndarray,
-    attacker: Attacker,
-    flips: int,
-    time_limit: float,
+    a: np.ndarray, slack: np.ndarray, attacker: Attacker, flips: int, time_limit: float
 ) -> tuple[int, int, np.ndarray, np.ndarray]:
     """Most predictions that `flips` flips change, at most and at least, and the flips that change the latter number.
 
@@ -131,25 +149,25 @@ def most_changed(
     ----------
     a : ndarray of shape (J, n)
         Weights of the labels at rows that so many flips can change one by one.
-    slack, rival : ndarrays of shape (J,)
-        Rounding of their leads, and their nearest other classes.
+    slack : ndarray of shape (J,)
+        Rounding of their leads.
     time_limit : float
         Seconds for the mixed integer program.
     """
     none = np.empty(0, dtype=np.intp)
     if flips == 0 or len(a) == 0:
         return len(a), 0, none, none  # with no flip only ties are left
-    predictions = _Predictions(a, slack, rival, attacker, flips)
-    bound, attacks = _dual_bound(predictions)
-    at_most = min(len(a), int(predictions.lost.sum()) + _floor(bound))
-    counts = [predictions.changed(*attack) for attack in attacks]
-    at_least, best = max(counts), attacks[int(np.argmax(counts))]
+    predictions = _Predictions(a, slack, attacker, flips)
+    at_most = min(len(a), int(predictions.lost.sum()) + _floor(_dual_bound(predictions)))
+    codes = predictions.best_attack()
+    at_least = predictions.changed(codes)
     if at_least < at_most and time_limit > 0:
-        bound, attack = _solve(predictions, time_limit)
+        bound, solved = _solve(predictions, time_limit)
         at_most = min(at_most, int(predictions.lost.sum()) + _floor(bound))
-        if attack is not None and predictions.changed(*attack) > at_least:
-            at_least, best = predictions.changed(*attack), attack
-    return at_most, at_least, *best
+        if predictions.changed(solved) > at_least:
+            codes, at_least = solved, predictions.changed(solved)
+    rows = np.flatnonzero(codes != attacker.codes)
+    return at_most, at_least, rows, codes[rows]
 
 
 def _floor(bound: float) -> int:
@@ -157,30 +175,21 @@ def _floor(bound: float) -> int:
     return int(np.floor(min(bound, np.iinfo(np.int32).max) + 1e-5))
 
 
-def _dual_bound(predictions: _Predictions, steps: int = 200) -> tuple[float, list[tuple[np.ndarray, np.ndarray]]]:
-    """The smallest dual value that `steps` subgradient steps find, and attacks on what the steps weigh."""
+def _dual_bound(predictions: _Predictions, steps: int = 200) -> float:
+    """The smallest dual value that `steps` subgradient steps find; each of them is a bound."""
     share, flips = predictions.share[~predictions.lost], predictions.flips
-    weight = np.zeros(len(predictions.a))
-    v, least, attacks = np.ones(len(share)), float(len(share)), []
+    v, least = np.ones(len(share)), float(len(share))
     for step in range(steps):
         column = v @ share
         top = np.argpartition(-column, min(flips, len(column)) - 1)[:flips]
-        value = float(np.maximum(0.0, 1.0 - v).sum() + column[top].sum())
-        least = min(least, value)
-        if step % 10 == 0:
-            weight[~predictions.lost] = v
-            attacks.append(predictions.attack(weight))
+        least = min(least, float(np.maximum(0.0, 1.0 - v).sum() + column[top].sum()))
         slope = share[:, top].sum(axis=1) - (v < 1)
         v = np.maximum(0.0, v - slope / (np.linalg.norm(slope) + 1e-12) * np.sqrt(len(v)) / (2.0 + step))
-    # Predictions that are easy to change first, the others not at all.
-    easy = np.argsort(np.where(predictions.lost, np.inf, -np.sort(-predictions.share, axis=1)[:, :flips].sum(axis=1)))
-    for count in {int(len(easy) * part) for part in (0.1, 0.2, 0.4, 0.6, 0.8)}:
-        attacks.append(predictions.attack(np.isin(np.arange(len(easy)), easy[::-1][:count]).astype(float)))
-    return least, attacks
+    return least
 
 
-def _solve(predictions: _Predictions, time_limit: float) -> tuple[float, tuple[np.ndarray, np.ndarray] | None]:
-    """The mixed integer program: an upper bound, the optimum where time allows, and the flips of the best solution.
+def _solve(predictions: _Predictions, time_limit: float) -> tuple[float, np.ndarray]:
+    """The mixed integer program: an upper bound, the optimum where time allows, and the labels (n,) of its solution.
 
     z_p says that flip p is made, b_jd that rival d passes the winner of j: sum_p g_jdp z_p >= room_jd where b_jd = 1.
     """
@@ -190,7 +199,7 @@ def _solve(predictions: _Predictions, time_limit: float) -> tuple[float, tuple[n
     )
     j, d = np.nonzero(predictions.usable)
     if len(row) * len(j) > MILP_ENTRIES or len(j) == 0:
-        return np.inf if len(j) else 0.0, None
+        return np.inf if len(j) else 0.0, codes
     worth = lambda code: (code == predictions.winner[j][:, None]) * 1.0 - (code == d[:, None])  # noqa: E731
     gain = predictions.a[j][:, row] * (worth(codes[row]) - worth(new)) / predictions.room[j, d][:, None]
     against = -np.sort(np.minimum(gain, 0.0), axis=1)[:, : predictions.flips].sum(axis=1)
@@ -213,7 +222,8 @@ def _solve(predictions: _Predictions, time_limit: float) -> tuple[float, tuple[n
         options={"time_limit": time_limit},
     )
     bound = np.inf if done.mip_dual_bound is None else -float(done.mip_dual_bound)
-    if done.x is None:
-        return bound, None
-    made = done.x[:P] > 0.5
-    return bound, (row[made], new[made])
+    attacked = codes.copy()
+    if done.x is not None:
+        made = done.x[:P] > 0.5
+        attacked[row[made]] = new[made]
+    return bound, attacked

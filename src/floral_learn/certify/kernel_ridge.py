@@ -358,12 +358,12 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator
         parts, most = [], parse_bytes(self.max_memory) // (24 * len(self._kept))  # a(x), gains, and a copy of them
         for block in self._blocks(X):
             a, slack = weights.block(X[block])
-            winner, survived, rival = survived_flips(a, slack, self._attacker)
+            winner, survived, _ = survived_flips(a, slack, self._attacker)
             counted = np.ones(len(a), bool) if truth is None else self.classes_[winner] == truth[block]
             weak = counted & (survived < flips)
             n_counted += int(counted.sum())
-            parts.append((a[weak], slack[weak], rival[weak]))
-            if sum(len(part) for part, _, _ in parts) > most:
+            parts.append((a[weak], slack[weak]))
+            if sum(len(part) for part, _ in parts) > most:
                 raise ValueError(
                     f"more than {most:,} predictions can be changed, which is what max_memory={self.max_memory!r} "
                     f"holds for {len(self._kept):,} labels; ask about fewer rows or flips, or raise max_memory"

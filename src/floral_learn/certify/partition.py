@@ -5,8 +5,10 @@ features alone and dealt to m parts, so no label can move a row to another part.
 once the votes that change take off n_c - n_d - 1[d < c] + 1 of its lead: two for each voter that leaves c for d, one
 for each that leaves another class for d. What a change costs is one flip for a voter that is a black box, and one
 more than its certified flips for one that knows them; the cheapest set of votes is a knapsack with gains 1 and 2,
-solved by two sorts. Such white-box certificates of ensembles are those of EnsembleCert (arXiv 2604.11416, 2026), which
-has a gain per class; here each voter has one price for any change, a lower bound with several classes.
+solved by two sorts. A voter's certificate is about the classes that its part holds: flips that bring another class
+into the part, or take one away, are priced apart. Such white-box certificates of ensembles are those of EnsembleCert
+(arXiv 2604.11416, 2026), which has a gain per class; here each voter has one price for any change, a lower bound with
+several classes.
 """
 
 from numbers import Integral
@@ -22,6 +24,7 @@ from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
 
+from floral_learn.base.alignment import align
 from floral_learn.base.estimator import Estimator, query_input, training_input, whole_fit
 
 from .certificate import Certificate, CertifiedPredictions
@@ -34,6 +37,12 @@ def deal_by_features(X: NDArray[np.float64], n_parts: int) -> list[NDArray[np.in
     return [order[part::n_parts] for part in range(n_parts)]
 
 
+def count_votes(ballots: NDArray[np.intp], n_classes: int) -> NDArray[np.intp]:
+    """Votes (m, M) for each class from ballots (m, voters)."""
+    place = np.arange(len(ballots))[:, None] * n_classes + ballots
+    return np.bincount(place.ravel(), minlength=len(ballots) * n_classes).reshape(len(ballots), n_classes)
+
+
 def certified_votes(
     ballots: NDArray[np.intp], n_classes: int, prices: NDArray[np.intp] | None = None
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -44,7 +53,7 @@ def certified_votes(
     prices = np.ones_like(ballots) if prices is None else prices
     m, voters = ballots.shape
     rows = np.arange(m)
-    votes = (ballots[:, :, None] == np.arange(n_classes)).sum(axis=1)
+    votes = count_votes(ballots, n_classes)
     winner = votes.argmax(axis=1)  # the first maximum: ties to the lower class
     never = np.iinfo(np.int64).max // 4
     cheapest = np.full(m, never)
@@ -76,7 +85,7 @@ class PartitionAggregationClassifier(CertifiedPredictions, ClassifierMixin, Esti
     ----------
     estimator : classifier or None
         Cloned for every part; None is :class:`sklearn.svm.SVC`. Its fit must be deterministic; a free
-        ``random_state`` is set to a fixed seed.
+        ``random_state`` is set to a fixed seed. Its ``possible_flips``, if it has some, name labels as `fit` gets them.
     n_partitions : int, default=10
         Parts and votes (at most n are used). More parts certify more flips, each part learns from fewer rows.
     n_jobs : int or None
@@ -131,6 +140,7 @@ class PartitionAggregationClassifier(CertifiedPredictions, ClassifierMixin, Esti
         if params and not _routing_enabled():
             raise TypeError(f"fit() got an unexpected keyword {next(iter(params))!r}.")
         routed = dict(process_routing(self, "fit", **params).estimator.fit) if params else {}
+        y, sample_weight = align(X, y), align(X, sample_weight, ("X", "sample_weight"))
         X, codes, weight = training_input(self, X, y, sample_weight)
         base = self._base()
         if not is_classifier(base):
@@ -164,7 +174,7 @@ class PartitionAggregationClassifier(CertifiedPredictions, ClassifierMixin, Esti
 
     def vote_counts(self, X: Any) -> Any:
         """Votes (m, M) of the parts for each class."""
-        return (self._ballots(X)[:, :, None] == np.arange(len(self.classes_))).sum(axis=1)
+        return count_votes(self._ballots(X), len(self.classes_))
 
     def _ballots(self, X: Any) -> NDArray[np.intp]:
         """The class (m, parts) that each part votes for."""
@@ -185,7 +195,8 @@ class PartitionAggregationClassifier(CertifiedPredictions, ClassifierMixin, Esti
                 prices[:, part] = self._flips_to_other_classes[part]
             elif hasattr(fitted, "certified_flips"):
                 prices[:, part] = np.minimum(fitted.certified_flips(X) + 1, self._flips_to_other_classes[part])
-        return certified_votes(ballots, len(self.classes_), prices)
+        winner, flips = certified_votes(ballots, len(self.classes_), prices)
+        return winner, np.minimum(flips, len(self.partition_))
 
     def predict(self, X: Any) -> np.ndarray:
         """Class with the most votes, ties to the lower class."""
