@@ -7,7 +7,8 @@ import pytest
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from floral_learn import CertifiedKernelClassifier, PartitionAggregationClassifier, RandomizedSmoothingClassifier
+from floral_learn import CertifiedKernelClassifier, PartitionAggregationClassifier
+from floral_learn.paper import RandomizedSmoothingClassifier
 
 LABELS = [(0, 1, 2), (1, 2, 3), (-7, 3, 40), ("ham", "spam", "x"), (False, True)]
 

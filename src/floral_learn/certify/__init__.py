@@ -1,4 +1,4 @@
-"""How many flipped training labels a prediction survives: exactly (kernel ridge), by smoothing, by partitions."""
+"""How many flipped training labels a prediction survives: exactly (kernel ridge) or by partitions, alone or together."""
 
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,6 @@ if TYPE_CHECKING:  # type checkers and editors do not follow names that load on 
     from .collective import CollectiveCertificate as CollectiveCertificate
     from .kernel_ridge import CertifiedKernelClassifier as CertifiedKernelClassifier
     from .partition import PartitionAggregationClassifier as PartitionAggregationClassifier
-    from .smoothing import RandomizedSmoothingClassifier as RandomizedSmoothingClassifier
     from .spectral import SpectralFeatures as SpectralFeatures
 
 # public name -> module of this room; loaded on first use
@@ -18,7 +17,6 @@ _PUBLIC = {
     "CollectiveCertificate": "collective",
     "CertifiedKernelClassifier": "kernel_ridge",
     "PartitionAggregationClassifier": "partition",
-    "RandomizedSmoothingClassifier": "smoothing",
     "SpectralFeatures": "spectral",
 }
 __all__ = list(_PUBLIC)
