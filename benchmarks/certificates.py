@@ -2,9 +2,9 @@
 
     python benchmarks/certificates.py moon seven digits cifar
 
-moon: 500 labels. seven: MNIST, ones against sevens. digits: MNIST, all ten,
-20,000 labels drawn at random. cifar: embeddings of CIFAR-10 (a file with
-X, y, X_test, y_test, named by --cifar). All settings are fixed rules; nothing is chosen on these data.
+moon: 500 labels. seven: MNIST, ones against sevens. digits: MNIST, all ten, 20,000 labels drawn at random. cifar:
+embeddings of CIFAR-10 (a file with X, y, X_test, y_test, named by --cifar). All settings are fixed rules; nothing is
+chosen on these data.
 """
 
 from __future__ import annotations

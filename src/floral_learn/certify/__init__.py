@@ -1,4 +1,4 @@
-"""How many flipped training labels a prediction survives: exactly (kernel ridge) or by partitions, alone or together."""
+"""How many flipped training labels a prediction survives: exactly (kernel ridge), by partitions, together."""
 
 from typing import TYPE_CHECKING
 
