@@ -342,7 +342,7 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator
         y : array-like of shape (m,), optional
             True labels; then only right predictions count.
         time_limit : float, default=10.0
-            Seconds for the mixed integer program of a small problem; 0 leaves it out. The bounds hold in any case.
+            Seconds, about, for the mixed integer program of a small problem; 0 leaves it out. The bounds always hold.
 
         Returns
         -------
