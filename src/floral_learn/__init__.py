@@ -14,9 +14,6 @@ __version__ = "0.3.0"
 _PUBLIC = {
     "FloralClassifier": "floral_learn.floral.classifier",
     "PaperFloralClassifier": "floral_learn.floral.paper",
-    "Engine": "floral_learn.floral.settings",
-    "Checkpoint": "floral_learn.floral.checkpoint",
-    "resume": "floral_learn.floral.checkpoint",
     "save": "floral_learn.files.persistence",
     "load": "floral_learn.files.persistence",
     "ContradictedLabels": "floral_learn.sanitizers",

@@ -7,58 +7,100 @@ depends on the game's seed, the round and the point alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import sys
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from floral_learn.game.arrays import INT64_MAX, Array, NumpyBackend, draw, drawn, mix, stream
+from floral_learn.game.arrays import Array, NumpyBackend, drawn, mix, stream
 
 Counts = int | np.ndarray  # one for all games, or one for each
-# Streams of one seed: the order among ties (drawn once), which candidates are flipped, and to which class.
-TIES, CHOICE, CLASS = -1, 0, 1
-AHEAD = 64  # rounds whose streams are made at once: for a single one, calls to numpy cost more than the numbers
+TIES, CHOICE, CLASS = -1, 0, 1  # streams of a seed: order among ties, which candidates are flipped, and to which class
 
 
-@dataclass
 class View:
-    """What the attacker sees: R games of n points and M columns each."""
+    """What the attacker sees: R games of n points and M columns each.
 
-    dual: Array  # (n, R * M), the duals of the round before
-    labels: Array  # (n, R), the given labels as class numbers
-    n_classes: int
-    eligible: Array | None  # (n, R) bool, or None: every label may be flipped
-    ties: Array  # (n, R), a random order for equal duals
-    seeds: Array  # (R,)
-    backend: NumpyBackend
-    scores: Array | None = None  # (n, R * M), decision values; only for attackers with ``needs_scores``
-    row_ids: Array | None = None  # (n, R), what the random streams call each row; its own number by default
-    kept: dict[Any, Any] = field(default_factory=dict)  # by `once`; the views of all rounds share it, for one attacker
+    Parameters
+    ----------
+    labels : array of shape (n, R)
+        The given labels as class numbers.
+    n_classes : int
+    columns : int
+        R * M.
+    seeds : array of shape (R,)
+        One random stream per game.
+    rounds : int
+        How many rounds there will be.
+    eligible : bool array of shape (n, R), optional
+        Which labels may be flipped; all by default.
+    row_ids : array of shape (n, R), optional
+        What the random streams call each row; its own number by default.
 
-    def once(self, key: Any, make: Callable[[], Any]) -> Any:
-        """What `make` gives and no round changes: made in the first one only, where calls are what takes time."""
-        if self.backend.name != "numpy":  # a recorded graph keeps its own
-            return make()
-        if key not in self.kept:
-            self.kept[key] = make()
-        return self.kept[key]
+    Attributes
+    ----------
+    dual : array of shape (n, R * M)
+        The duals of the round before.
+    scores : array of shape (n, R * M)
+        Decision values of the round before; only for attackers with ``needs_scores``.
+    """
 
-    def priority(self, points: Array, counter: int | Array) -> Array:
-        """What `draw` gives for the choice of round `counter` at `points` (k, R); anything at negative ones."""
-        if self.backend.name != "numpy" or not isinstance(counter, int):
-            return draw(self.seeds, 3 * counter + CHOICE, _ids(points, self))
-        block, place = divmod(counter, AHEAD)
-        if ("streams", block) not in self.kept:
-            self.kept.pop(("streams", block - 1), None)
-            rounds = range(block * AHEAD, (block + 1) * AHEAD)
-            self.kept["streams", block] = [stream(self.seeds, 3 * t + CHOICE) for t in rounds]
-        if self.row_ids is None:
-            mixed = self.once("mixed", lambda: mix(np.arange(1, len(self.labels) + 1)))[points]
-        else:
-            ids = self.row_ids
-            mixed = _take(self.once("mixed", lambda: mix(ids + 1)), points, self.backend)
-        return drawn(self.kept["streams", block][place], mixed)
+    dual: Array
+    scores: Array
+
+    def __init__(
+        self,
+        labels: Array,
+        n_classes: int,
+        columns: int,
+        seeds: np.ndarray,
+        rounds: int,
+        backend: NumpyBackend,
+        eligible: Array | None = None,
+        row_ids: np.ndarray | None = None,
+    ) -> None:
+        self.labels, self.n_classes, self.columns, self.backend = labels, n_classes, columns, backend
+        self.games = len(seeds)
+        self.seeds = backend.array(seeds)
+        self.eligible = eligible
+        ids = np.arange(len(labels))[:, None] if row_ids is None else row_ids
+        self.mixed = backend.columns(mix(ids + 1), backend.int64)
+        order = backend.argsort(drawn(stream(self.seeds, 3 * TIES), self.mixed))
+        self.ties = backend.columns(backend.argsort(order))  # a random order for equal duals
+        # Rows that are never named have keys below zero, each its own: a partition among equal keys is slow.
+        self.closed = -1 - backend.arange(len(labels))[:, None]
+        self.ties_of_columns = self.of_columns(self.ties)
+        self.eligible_columns = None if eligible is None else self.of_columns(eligible)
+        self.streams = stream(self.seeds, 3 * backend.arange(rounds + 1)[:, None] + CHOICE)
+
+    def of_columns(self, x: Array) -> Array:
+        """What holds for each game (n, R), for each of its columns, (n, R * M)."""
+        times = self.columns // self.games
+        if times == 1:
+            return x
+        repeat = np.repeat if self.backend.name == "numpy" else self.backend.xp.repeat_interleave
+        return repeat(x.T, times, 0).T
+
+    def keys(self, values: Array) -> Array:
+        """Distinct int64 keys that order non-negative `values` (n, c), equal ones at random; negative where not
+        eligible.
+
+        Values are compared with 16 bits: the last digits of a sum depend on the type and on the order in which threads
+        and devices add, and what is equal in exact arithmetic must be a tie everywhere. One differing choice is enough
+        to send two games apart, so that float32 follows float64 only because both look at the same digits.
+        """
+        backend, all_columns = self.backend, values.shape[1] == self.columns
+        bits = backend.cast(backend.cast(values, backend.dtype("float32")).view(backend.dtype("int32")), backend.int64)
+        keys = (((bits + 128) & ~255) << 31) | (self.ties_of_columns if all_columns else self.ties)
+        allowed = values > 0
+        if self.eligible is not None:
+            allowed = allowed & (self.eligible_columns if all_columns else self.eligible)
+        return backend.xp.where(allowed, keys, self.closed)
+
+    def priority(self, points: Array, number: int) -> Array:
+        """Random numbers for the choice among `points` (k, R) in a round; anything at negative ones."""
+        return drawn(self.streams[number], _take(self.mixed, points, self.backend))
 
 
 @dataclass(frozen=True)
@@ -70,40 +112,28 @@ class Flips:
 
 
 class Attacker:
-    """Base: never flips anything.
-
-    An attacker has two halves, so that rows may lie in many places: `ranked` gives keys, of which the largest are the
-    candidates (`candidates` finds them where all rows are here), and `choose` draws the flips from these.
-    """
+    """Base: names candidates and flips some of them at random; this one never names any."""
 
     needs_scores = False
     flips: Counts = 0
     flip_distribution: np.ndarray | None = None
 
-    def ranked(self, view: View) -> list[tuple[Array, np.ndarray]]:
-        """Lists of candidates: keys (n, c) and how many of the largest of each column are candidates, (c,)."""
-        return []
+    def prepare(self, view: View) -> Any:
+        """What no round changes, made once per game: `candidates` gets it."""
+        return None
 
-    def candidates(self, view: View) -> Array:
+    def candidates(self, view: View, prepared: Any) -> Array:
         """Row numbers of all candidates, (places, c), -1 in empty places."""
-        backend = view.backend
-        lists = [backend.largest(keys, counts) for keys, counts in self.ranked(view)]
-        if not lists:
-            return backend.zeros((0, view.dual.shape[1]), backend.int64)
-        return lists[0] if len(lists) == 1 else backend.xp.concatenate(lists)
+        return view.backend.zeros((0, view.columns), view.backend.int64)
 
-    def choose(self, candidates: Array, view: View, counter: int | Array) -> Flips:
-        """`flips` of each game's candidates (places, c) at random, with their new classes."""
-        if len(candidates):  # not for an attacker of the first rounds, who never has any
-            most, counts = view.once("flips", lambda: _most(self.flips, len(view.seeds)))
-            if most > 0:
-                return _drawn(candidates, counts, most, view, counter, self.flip_distribution)
-        empty = view.backend.zeros((0, len(view.seeds)), view.backend.int64)
-        return Flips(empty, empty)
-
-    def __call__(self, view: View, counter: int | Array) -> Flips:
-        """The flips of round `counter`."""
-        return self.choose(self.candidates(view), view, counter)
+    def __call__(self, view: View, number: int, prepared: Any) -> Flips:
+        """The flips of a round: `flips` of each game's candidates at random, with their new classes."""
+        candidates, most = self.candidates(view, prepared), int(np.max(self.flips, initial=0))
+        if not len(candidates) or most == 0:
+            empty = view.backend.zeros((0, view.games), view.backend.int64)
+            return Flips(empty, empty)
+        points = _some(candidates, np.broadcast_to(self.flips, (view.games,)), most, view, number)
+        return Flips(points, _relabel(points, view, number, self.flip_distribution))
 
 
 class NoAttack(Attacker):
@@ -158,27 +188,27 @@ class RandomizedTopK(Attacker):
     flip_distribution: np.ndarray | None = None
     class_budget: Counts | None = None
 
-    def ranked(self, view: View) -> list[tuple[Array, np.ndarray]]:
-        """The duals: one list, or one per class."""
-        lists = view.once("lists", lambda: self.row_lists(view, view.dual.shape[1]))
-        if not lists:
-            return []
-        keys, where = ranking_keys(view.dual, view), view.backend.xp.where
-        return [(keys if rows is None else where(rows, keys, -1), counts) for rows, counts in lists]
-
-    def row_lists(self, view: View, columns: int) -> list[tuple[Array | None, np.ndarray]]:
-        """Which rows each list of candidates is taken from (None: all), and how many of each of the `columns`."""
-        games = len(view.seeds)
+    def prepare(self, view: View) -> tuple[Array | None, np.ndarray] | None:
+        """Which rows each list of candidates is taken from, (lists, c, n), and how many; None: one list of all rows."""
+        times = view.columns // view.games
         if int(np.max(self.flips, initial=0)) == 0:
-            return []
+            return None
         if self.class_budget is None:
-            budget = np.broadcast_to(np.asarray(self.budget), (games, columns // games)).reshape(-1)
-            return [(None, budget)] if budget.any() else []
-        caps = np.broadcast_to(np.asarray(self.class_budget), (games, view.n_classes))
-        labels = _repeated(view.labels, columns // games, view.backend)
-        return [
-            (labels == c, np.repeat(caps[:, c], columns // games)) for c in range(view.n_classes) if caps[:, c].any()
-        ]
+            counts = np.broadcast_to(np.asarray(self.budget), (view.games, times)).reshape(-1)
+            return (None, counts) if counts.any() else None
+        caps = np.repeat(np.broadcast_to(np.asarray(self.class_budget), (view.games, view.n_classes)), times, axis=0)
+        classes = np.flatnonzero(caps.any(axis=0)).tolist()
+        labels = view.of_columns(view.labels)
+        if not classes:
+            return None
+        return view.backend.xp.stack([(labels == c).T for c in classes]), caps[:, classes].T.reshape(-1)
+
+    def candidates(self, view: View, prepared: Any) -> Array:
+        """The largest duals of each list: one of all rows, or one per class."""
+        if prepared is None:
+            return super().candidates(view, prepared)
+        rows, counts = prepared
+        return _largest(view.keys(view.dual), rows, counts, view)
 
 
 @dataclass(frozen=True)
@@ -206,10 +236,10 @@ class TopK(Attacker):
     flips: Counts
     flip_distribution: np.ndarray | None = None
 
-    def ranked(self, view: View) -> list[tuple[Array, np.ndarray]]:
+    def candidates(self, view: View, prepared: Any) -> Array:
         """The duals; as many candidates as flips."""
-        budget = np.broadcast_to(self.flips, (len(view.seeds),))[:, None]
-        return RandomizedTopK(budget, self.flips).ranked(view)
+        counts = np.broadcast_to(self.flips, (view.games,)).repeat(view.columns // view.games)
+        return _largest(view.keys(view.dual), None, counts, view) if counts.any() else super().candidates(view, None)
 
 
 @dataclass(frozen=True)
@@ -224,12 +254,11 @@ class Recorded(Attacker):
 
     points: np.ndarray
 
-    def __call__(self, view: View, counter: int | Array) -> Flips:
-        """The flips of round `counter`."""
-        backend = view.backend
-        points = self.points[int(counter) - 1]
-        chosen = backend.array(np.asarray(points, dtype=np.int64).reshape(len(points), len(view.seeds)))
-        return Flips(chosen, _relabel(chosen, view, counter, None))
+    def __call__(self, view: View, number: int, prepared: Any) -> Flips:
+        """The flips of a round."""
+        points = np.asarray(self.points[number - 1], dtype=np.int64)
+        chosen = view.backend.array(points[points >= 0][:, None] if view.games == 1 else points)
+        return Flips(chosen, _relabel(chosen, view, number, None))
 
 
 @dataclass(frozen=True)
@@ -261,91 +290,53 @@ class LargestLoss(Attacker):
     flip_distribution: np.ndarray | None = None
     needs_scores = True
 
-    def ranked(self, view: View) -> list[tuple[Array, np.ndarray]]:
+    def candidates(self, view: View, prepared: Any) -> Array:
         """The losses under the flipped label; as many candidates as flips."""
-        backend, games = view.backend, len(view.seeds)
-        if int(np.max(self.flips, initial=0)) == 0 or view.scores is None:
-            return []
-        if view.dual.shape[1] == games:
+        backend, counts = view.backend, np.broadcast_to(self.flips, (view.games,))
+        if not counts.any():
+            return super().candidates(view, None)
+        if view.columns == view.games:
             own = view.scores * (2 * view.labels - 1)
         else:  # the score of the point's own class, against all others
-            columns = view.labels + backend.arange(games) * view.n_classes
+            columns = view.labels + backend.arange(view.games) * view.n_classes
             own = view.scores[backend.arange(len(view.labels))[:, None], columns]
-        loss = (1 + own).clip(0, None)
-        return [(ranking_keys(loss, view), np.broadcast_to(self.flips, (games,)))]
+        return _largest(view.keys((1 + own).clip(0, None)), None, counts, view)
 
 
-def ranking_keys(values: Array, view: View) -> Array:
-    """Distinct int64 keys that order non-negative `values` (n, c), equal ones by ``view.ties``; -1 where not eligible.
+def _largest(keys: Array, rows: Array | None, counts: np.ndarray, view: View) -> Array:
+    """Rows with the largest keys of each list, `counts` of each; the lists of a column stand below one another."""
+    backend, xp, (n, width) = view.backend, view.backend.xp, keys.shape
+    if rows is not None:
+        keys = xp.where(rows, keys.T, view.closed.T).reshape(-1, n).T
+    named = backend.largest(keys, counts)
+    if width == 1 and backend.name == "numpy":
+        return named[named >= 0][:, None]
+    return xp.concatenate([named[:, at : at + width] for at in range(0, len(counts), width)])
 
-    Values are compared with 16 bits: the last digits of a sum depend on the type and on the order in which threads and
-    devices add, and what is equal in exact arithmetic must be a tie everywhere. One differing choice is enough to send
-    two games apart, so that float32 follows float64 only because both look at the same digits.
-    """
+
+def _some(candidates: Array, flips: np.ndarray, most: int, view: View, number: int) -> Array:
+    """``flips[r]`` of game r's candidates at random, (most, R), -1 in empty places."""
     backend, xp = view.backend, view.backend.xp
-    bits = backend.cast(backend.cast(values, backend.dtype("float32")).view(backend.dtype("int32")), backend.int64)
-    bits = (bits + 128) & ~255
-    repeat = values.shape[1] // view.ties.shape[1]
-    keys = (bits << 31) | view.once(("ties", repeat), lambda: _repeated(view.ties, repeat, backend))
-    allowed = values > 0
-    if view.eligible is not None:
-        allowed = allowed & view.once(("eligible", repeat), lambda: _repeated(view.eligible, repeat, backend))
-    return xp.where(allowed, keys, -1)
-
-
-def tie_order(seeds: Array, row_ids: Array, backend: NumpyBackend) -> Array:
-    """The place of each row in its game's random order, (n, R)."""
-    return backend.columns(backend.argsort(backend.argsort(draw(seeds, 3 * TIES, row_ids))))
-
-
-def _repeated(x: Array, times: int, backend: NumpyBackend) -> Array:
-    if times == 1:
-        return x
-    repeat = backend.xp.repeat_interleave if backend.name == "torch" else np.repeat
-    return repeat(x.T, times, 0).T
-
-
-def _drawn(
-    candidates: Array,
-    flips: np.ndarray,
-    most: int,
-    view: View,
-    counter: int | Array,
-    distribution: np.ndarray | None,
-) -> Flips:
-    """`flips[r]` of game r's candidates at random, (most, R), with their new classes."""
-    backend, xp = view.backend, view.backend.xp
-    games = len(view.seeds)
-    several = candidates.shape[1] > games
+    several = candidates.shape[1] > view.games
     if several:  # the union over the game's columns
-        candidates = candidates.T.reshape(games, -1).T
-    order = backend.argsort(xp.where(candidates >= 0, view.priority(candidates, counter), INT64_MAX))
-    points = _take(candidates, order, backend)
+        candidates = candidates.T.reshape(view.games, -1).T
+    draws = view.priority(candidates, number)
+    if candidates.shape[1] > 1 or several or backend.name != "numpy":
+        draws = xp.where(candidates >= 0, draws, sys.maxsize)
+    points = _take(candidates, backend.argsort(draws), backend)
     if several:  # a point named by two columns has the same priority twice: keep the first
-        again = backend.zeros(tuple(points.shape), xp.bool if backend.name == "torch" else bool)
+        again = backend.zeros(tuple(points.shape), xp.bool)
         again[1:] = points[1:] == points[:-1]
         points = xp.where(again, -1, points)
-        order = backend.argsort(backend.cast(points < 0, backend.int64))
-        points = _take(points, order, backend)
+        points = _take(points, backend.argsort(backend.cast(points < 0, backend.int64)), backend)
     points = points[:most]
-    if games > 1:
+    if view.games > 1:
         rank = backend.arange(len(points))[:, None]
-        points = xp.where(rank < backend.constant(flips), points, -1)
-    return Flips(points, _relabel(points, view, counter, distribution))
+        points = xp.where(rank < backend.array(flips), points, -1)
+    return points
 
 
-def _most(flips: Counts, games: int) -> tuple[int, np.ndarray]:
-    """The most flips of any game, and those of each."""
-    return int(np.max(flips, initial=0)), np.broadcast_to(np.asarray(flips), (games,))
-
-
-def _ids(points: Array, view: View) -> Array:
-    if view.row_ids is None:
-        return points
-    return _take(view.row_ids, points.clip(0, None), view.backend)
-
-
-def _relabel(points: Array, view: View, counter: int | Array, distribution: np.ndarray | None) -> Array:
+def _relabel(points: Array, view: View, number: int, distribution: np.ndarray | None) -> Array:
     """New classes of `points`: the other one of two, else a draw from the row of the old class."""
     backend = view.backend
     old = _take(view.labels, points.clip(0, None), backend)
@@ -353,12 +344,12 @@ def _relabel(points: Array, view: View, counter: int | Array, distribution: np.n
         return 1 - old
     if distribution is None:
         distribution = (1 - np.eye(view.n_classes)) / (view.n_classes - 1)
-    edges = backend.constant(np.cumsum(distribution, axis=1)[:, :-1])
-    uniform = draw(view.seeds, 3 * counter + CLASS, _ids(points, view)) / 2.0**63
-    return backend.cast((edges[old] <= uniform[..., None]).sum(-1), backend.int64)
+    edges = backend.array(np.cumsum(distribution, axis=1)[:, :-1])
+    draws = drawn(stream(view.seeds, 3 * number + CLASS), _take(view.mixed, points.clip(0, None), backend))
+    return backend.cast((edges[old] <= (draws / 2.0**63)[..., None]).sum(-1), backend.int64)
 
 
 def _take(x: Array, order: Array, backend: NumpyBackend) -> Array:
     if x.shape[1] == 1:
-        return x[order[:, 0]]
+        return x[order[:, 0]] if order.shape[1] == 1 else x[order, 0]
     return x[order, backend.arange(x.shape[1])[None, :]]
