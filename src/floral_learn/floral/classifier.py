@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,9 +20,9 @@ from floral_learn.base.estimator import Estimator
 from floral_learn.base.extras import install_line
 from floral_learn.base.validation import encode_labels, generator, refuse_several_labels
 from floral_learn.floral.fitting import TrainingInput, fitted_attributes, make_problem, play_problem, unsettled
-from floral_learn.floral.inputs import as_host, check_tensor, in_other_words, is_dask, tensor_of
+from floral_learn.floral.inputs import check_tensor, in_other_words, tensor_of
 from floral_learn.floral.settings import Settings
-from floral_learn.game.arrays import backend_for, is_tensor, threads_for
+from floral_learn.game.arrays import NUMPY, ONE_THREAD, SMALL_PRODUCT, as_host, backend_for, is_dask, is_tensor
 from floral_learn.game.kernels import KERNELS
 from floral_learn.game.model import FittedModel, TrainingRecord, margins, predicted, reason_texts
 
@@ -61,7 +62,7 @@ class GameClassifier(ClassifierMixin, Estimator):
     def __sklearn_tags__(self) -> Any:
         """Sparse rows are welcome but for kernels that need a matrix; a precomputed kernel is pairwise."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.kernel != "precomputed" and not callable(self.kernel)
+        tags.input_tags.sparse = not self._needs_matrix
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
 
@@ -93,8 +94,8 @@ class GameClassifier(ClassifierMixin, Estimator):
             )
         data = self._read(settings, X, y)
         seeds = generator(settings.random_state).integers(2**62, size=2)
-        # A product with K takes n * n multiplications, or n times the rank.
-        with data.backend.here(), threads_for(len(data.labels) * min(len(data.labels), 1024)):
+        n = len(data.labels)
+        with data.backend.here(), ONE_THREAD if n * min(n, 1024) <= SMALL_PRODUCT else nullcontext():
             problem = make_problem(settings, data, as_host(sample_weight), as_host(trusted), seeds)
             for words in problem.warnings:
                 warnings.warn(words, UserWarning, stacklevel=2)
@@ -103,37 +104,40 @@ class GameClassifier(ClassifierMixin, Estimator):
         for words in unsettled(problem, result):
             warnings.warn(words, ConvergenceWarning, stacklevel=2)
         # Nothing was set on the way: a fit that fails leaves the estimator as it was.
-        own = {name: value for name, value in vars(self).items() if not name.endswith("_") or name.startswith("_")}
+        former = [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]
+        own = dict(vars(self))
+        for name in former:
+            del own[name]
         self.__dict__ = own | fitted
         return self
 
     def _read(self, settings: Settings, X: Any, y: Any) -> TrainingInput:
         """Checked rows and labels; nothing is set on the estimator."""
-        names, backend = None, backend_for(self._device(settings, X))
+        names, device = None, self.device
         if is_dask(X):
             from floral_learn.floral.dask_gram import read_collections
 
             X, y, names = read_collections(settings, X, y)
-        elif is_tensor(X) and not settings.needs_matrix:
+        elif is_tensor(X) and not self._needs_matrix:
             y = np.asarray(as_host(y))
             X = check_tensor(X, y)
+            device = str(X.device) if device is None else device
         else:
             y = as_host(y)
             refuse_several_labels(y)
             names = _get_feature_names(X)
-            kind = {"accept_sparse": False if settings.needs_matrix else "csr", "dtype": [np.float64, np.float32]}
+            kind = {"accept_sparse": False if self._needs_matrix else "csr", "dtype": [np.float64, np.float32]}
             try:
                 X, y = check_X_y(as_host(X), y, estimator=self, ensure_min_samples=2, **kind)
             except (TypeError, ValueError) as error:
                 raise in_other_words(error, X, settings.name) from error
         classes, labels = encode_labels(y, settings.name)
-        return TrainingInput(X, labels, classes, names, backend)
+        return TrainingInput(X, labels, classes, names, NUMPY if device is None else backend_for(device))
 
-    def _device(self, settings: Settings, X: Any) -> str | None:
-        """Where the game is played: as `device` says, else where a tensor lies."""
-        if settings.device is not None or not is_tensor(X) or settings.needs_matrix:
-            return settings.device
-        return str(X.device)
+    @property
+    def _needs_matrix(self) -> bool:
+        """Whether the kernel needs all rows (or a matrix of kernel values) as a numpy array."""
+        return self.kernel == "precomputed" or callable(self.kernel)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Signed distance-like score: positive is ``classes_[1]`` for two classes, largest wins for more.
@@ -147,16 +151,17 @@ class GameClassifier(ClassifierMixin, Estimator):
             from floral_learn.floral.dask_gram import scores_on_workers
 
             return scores_on_workers(self, X)
-        settings = self._settings()
-        if is_tensor(X) and not settings.needs_matrix:
+        device = self.device
+        if is_tensor(X) and not self._needs_matrix:
             rows = check_tensor(X, n_features=self.n_features_in_)
+            device = str(X.device) if device is None else device
         else:
-            kind = {"accept_sparse": False if settings.needs_matrix else "csr", "dtype": [np.float64, np.float32]}
+            kind = {"accept_sparse": False if self._needs_matrix else "csr", "dtype": [np.float64, np.float32]}
             try:
                 rows = validate_data(self, as_host(X), reset=False, **kind)
             except (TypeError, ValueError) as error:
-                raise in_other_words(error, X, settings.name) from error
-        scores = tensor_of(self.model_.scores(rows, backend_for(self._device(settings, X))), X)
+                raise in_other_words(error, X, type(self).__name__) from error
+        scores = tensor_of(self.model_.scores(rows, backend_for(device)), X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> np.ndarray:

@@ -19,22 +19,21 @@ from floral_learn.base.validation import (
     check_trusted,
     count_points,
 )
-from floral_learn.floral.inputs import as_host, check_callable, check_precomputed, is_dask
+from floral_learn.floral.inputs import check_callable, check_precomputed
 from floral_learn.floral.settings import Settings
 from floral_learn.game.accelerated import minimise
-from floral_learn.game.arrays import Array, NumpyBackend
+from floral_learn.game.arrays import Array, NumpyBackend, as_host, is_dask
 from floral_learn.game.attackers import Attacker, NoAttack, RandomizedTopK
 from floral_learn.game.game import Game, GameResult, solve, step_schedule
 from floral_learn.game.gram import (
     DENSE_ROWS,
+    EXACT_ROWS,
     MAX_BYTES,
     DenseGram,
     Gram,
     choose_gram,
-    features_at,
     format_bytes,
     machine_bytes,
-    resolve_dtype,
 )
 from floral_learn.game.kernels import Kernel, resolve_gamma
 from floral_learn.game.model import FittedModel, TrainingRecord
@@ -88,13 +87,12 @@ def make_problem(
     computed.
     """
     n_classes, n = len(data.classes), len(data.labels)
-    weight = _row_weights(settings, data, sample_weight)
-    rows = _used_rows(weight, data.labels, n_classes)
+    weight, rows = _row_weights(settings, data, sample_weight)
     weight, labels = weight[rows], data.labels[rows]
-    eligible, may_flip, heard = check_trusted(trusted, n), np.zeros(n, dtype=bool), []
+    eligible, may_flip, heard = None if trusted is None else check_trusted(trusted, n), np.zeros(n, dtype=bool), []
     may_flip[rows] = True if eligible is None else eligible[rows]
     eligible = None if eligible is None else eligible[rows]
-    decay = check_decay(settings.decay)
+    decay = None if settings.decay is None else check_decay(settings.decay)
     pairs = None
     if n_classes > 2 and settings.multi_class == "pairs":
         heard += say_what_pairs_take(labels, n_classes, settings)
@@ -190,7 +188,7 @@ def fitted_attributes(problem: Problem, result: GameResult) -> dict[str, Any]:
     precomputed = settings.kernel == "precomputed"
     model = FittedModel(
         problem.kernel,
-        every[basis] if precomputed else features_at(data.X, every[basis]),
+        every[basis] if precomputed else as_host(data.X[every[basis]]),
         coef,
         np.array(bias),
         gram.dtype,
@@ -202,7 +200,7 @@ def fitted_attributes(problem: Problem, result: GameResult) -> dict[str, Any]:
     scores = np.zeros((n, own.shape[1] if pairs is None else len(data.classes)))
     scores[problem.rows] = own if pairs is None else vote(own, pairs.classes, len(data.classes))
     if len(left_out := np.setdiff1d(np.arange(n), every)):
-        square = data.X[left_out] if precomputed else features_at(data.X, left_out)
+        square = data.X[left_out] if precomputed else as_host(data.X[left_out])
         scores[left_out] = model.scores(square, backend)
     record = TrainingRecord(data.labels, scores, np.zeros(n), np.zeros(n), problem.may_flip)
     record.flip_rate[problem.rows], record.load[problem.rows] = flip_rate[:, 0], load
@@ -213,7 +211,7 @@ def fitted_attributes(problem: Problem, result: GameResult) -> dict[str, Any]:
         "dual_coef_": np.ascontiguousarray(weights[active].T),
         "intercept_": np.array(bias),
         "support_": support,
-        "support_vectors_": features_at(data.X, support) if in_memory else np.empty((0, 0)),
+        "support_vectors_": as_host(data.X[support]) if in_memory else np.empty((0, 0)),
         "n_support_": np.bincount(data.labels[support], minlength=len(data.classes)),
         "n_iter_": state.round,
         "residual_": float(np.max(result.residual)),
@@ -230,8 +228,8 @@ def fitted_attributes(problem: Problem, result: GameResult) -> dict[str, Any]:
     return fitted if data.feature_names is None else fitted | {"feature_names_in_": data.feature_names}
 
 
-def _row_weights(settings: Settings, data: TrainingInput, sample_weight: Any) -> np.ndarray:
-    """Sample weight times class weight of each row, (n,)."""
+def _row_weights(settings: Settings, data: TrainingInput, sample_weight: Any) -> tuple[np.ndarray, Rows]:
+    """Sample weight times class weight of each row, (n,); and which rows play: those with a positive one."""
     weight = _check_sample_weight(sample_weight, data.labels, dtype=np.float64, copy=True)
     if (weight < 0).any():
         raise ValueError("sample_weight must not be negative")
@@ -240,17 +238,12 @@ def _row_weights(settings: Settings, data: TrainingInput, sample_weight: Any) ->
     if settings.class_weight is not None:
         given = data.classes[data.labels]
         weight *= compute_class_weight(settings.class_weight, classes=data.classes, y=given)[data.labels]
-    return weight
-
-
-def _used_rows(weight: np.ndarray, labels: np.ndarray, n_classes: int) -> Rows:
-    """The rows with a positive weight: a row of weight 0 is left out of the game."""
+    if (weight > 0).all():
+        return weight, slice(None)
     rows = np.flatnonzero(weight > 0)
-    if len(rows) == len(weight):
-        return slice(None)
-    if len(np.unique(labels[rows])) < n_classes:
+    if len(np.unique(data.labels[rows])) < len(data.classes):
         raise ValueError("every row of at least one class has sample_weight 0; each class needs a positive one")
-    return rows
+    return weight, rows
 
 
 def _gram(
@@ -258,7 +251,7 @@ def _gram(
 ) -> tuple[Kernel, Gram]:
     """The kernel with its numbers, and its operator on the used rows."""
     X, backend = data.X if isinstance(rows, slice) else data.X[rows], data.backend
-    dtype = resolve_dtype(X.shape[0])
+    dtype = "float64" if X.shape[0] <= EXACT_ROWS else "float32"
     if settings.kernel == "precomputed":
         check_precomputed(data.X)
         square = np.ascontiguousarray(X if isinstance(rows, slice) else X[:, rows], dtype=dtype)
@@ -269,24 +262,25 @@ def _gram(
         return gram_on_workers(settings, X, dtype, np.random.default_rng(seeds[1:]))
     if callable(settings.kernel):
         check_callable(settings.kernel, X)
-    elif isinstance(X, np.ndarray) or sparse.issparse(X):  # tensors are checked by their kernel alone
-        check_squares(X, LARGEST if dtype == "float64" else LARGEST_SINGLE)
-    kernel = kernel_for(settings, X, weight, dtype)
-    rng = np.random.default_rng(seeds[1:])
+    kernel, rng = kernel_for(settings, X, weight, dtype), np.random.default_rng(seeds[1:])
     return kernel, choose_gram(X, kernel, gram=settings.gram, dtype=dtype, rng=rng, backend=backend)
 
 
-def check_squares(X: Any, largest: float) -> None:
-    """Refuse rows whose squares overflow or vanish in this type: their kernel would be the same everywhere."""
-    check_scale(X, largest)
-    if isinstance(X, np.ndarray) and 0 < (spread := float(np.ptp(X, axis=0).max(initial=0.0))) < 1 / largest:
-        raise ValueError(f"X varies by at most {spread:.1e}; squares of such vanish: standardise its columns first.")
-
-
 def kernel_for(settings: Settings, X: Any, weight: np.ndarray, dtype: str) -> Kernel:
-    """gamma as a number; rows are shifted by their mean where they are far from the origin or kept in float32."""
-    shift, gamma = None, resolve_gamma(settings.gamma, X, weight)
-    if settings.kernel in ("rbf", "laplacian") and not sparse.issparse(X):
+    """gamma as a number; rows are shifted by their mean where they are far from the origin or kept in float32.
+
+    Rows whose squares overflow or vanish in this type are refused: their kernel would be the same everywhere.
+    """
+    largest, shift = LARGEST if dtype == "float64" else LARGEST_SINGLE, None
+    if not callable(settings.kernel) and (isinstance(X, np.ndarray) or sparse.issparse(X)):
+        check_scale(X, largest)
+    radial = settings.kernel in ("rbf", "laplacian") and not sparse.issparse(X)
+    if isinstance(X, np.ndarray) and not callable(settings.kernel):
+        spread = float(np.ptp(X, axis=0).max(initial=0.0))
+        if 0 < spread < 1 / largest:
+            raise ValueError(f"X varies by at most {spread:.1e}; squares of such vanish: standardise its columns first.")
+    gamma = resolve_gamma(settings.gamma, X, weight)
+    if radial:
         mean, some = as_host(X.mean(0)), as_host(X[:: max(1, len(X) // 1000)])
         if dtype == "float32" or float(np.abs(mean).max()) > FAR * float(np.ptp(some, axis=0).max()):
             shift = mean.astype(np.float64)
@@ -363,7 +357,8 @@ def resolve_budget(settings: Settings, labels: np.ndarray, classes: np.ndarray, 
     """
     n, width = len(labels), 1 if len(classes) == 2 else len(classes)
     budget, flips, per_class = settings.budget, settings.flips, settings.per_class
-    distribution = check_flip_distribution(settings.flip_distribution, len(classes))
+    distribution = settings.flip_distribution
+    distribution = None if distribution is None else check_flip_distribution(distribution, len(classes))
     if isinstance(budget, dict):
         columns = _per_column(budget, n, classes)
         per_class, points = False, int(columns.sum())

@@ -10,14 +10,6 @@ from floral_learn.game.arrays import is_tensor
 from floral_learn.game.gram import DenseGram
 
 
-def as_host(x: Any) -> Any:
-    """Labels, weights and masks go to main memory; anything that is not a tensor is returned as it is."""
-    if not is_tensor(x):
-        return x
-    x = x.detach().cpu()
-    return (x.float() if x.dtype.is_floating_point and x.itemsize < 4 else x).numpy()  # numpy has no bfloat16
-
-
 def check_tensor(X: Any, y: np.ndarray | None = None, n_features: int | None = None) -> Any:
     """Training rows (with labels `y`) or rows to predict, with scikit-learn's checks, made on the device."""
     import torch
@@ -50,11 +42,6 @@ def tensor_of(values: np.ndarray, X: Any) -> Any:
     import torch
 
     return torch.as_tensor(values, device=X.device)
-
-
-def is_dask(X: Any) -> bool:
-    """Whether `X` is a dask collection; dask is not imported to find out."""
-    return callable(getattr(X, "__dask_graph__", None))
 
 
 def in_other_words(error: Exception, X: Any, name: str) -> Exception:

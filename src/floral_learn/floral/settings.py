@@ -39,8 +39,3 @@ class Settings:
     projection: str = "exact"
     flip_distribution: Any = None
     always_rounds: bool = False  # rounds of projected gradient steps also where nobody attacks
-
-    @property
-    def needs_matrix(self) -> bool:
-        """Whether the kernel needs all rows (or a matrix of kernel values) as a numpy array."""
-        return self.kernel == "precomputed" or callable(self.kernel)

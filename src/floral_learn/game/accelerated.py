@@ -9,8 +9,9 @@ projected gradient rounds, as the paper's baselines play them, are `game.game.so
 
 from __future__ import annotations
 
+from floral_learn.game.arrays import outer
 from floral_learn.game.dual import gradient, optimality, project_exact
-from floral_learn.game.game import NO_ATTACK, Game, GameResult, Play
+from floral_learn.game.game import Game, GameResult, Play
 
 
 def minimise(game: Game, tol: float = 1e-3) -> GameResult:
@@ -42,7 +43,7 @@ def minimise(game: Game, tol: float = 1e-3) -> GameResult:
 def _descend(play: Play, tol: float) -> None:
     game, state, backend, weight = play.game, play.state, play.backend, play.weight
     gram, xp, signs, cap = game.gram, backend.xp, play.given, play.cap
-    eta, nobody = play.eta_of(1), NO_ATTACK(play.view, 1, None)
+    eta = play.eta[0] if weight is None else outer(weight, play.eta[0])
     previous, momentum = state.dual, state.mu + 1.0
     product = before = 0 * state.dual
     while state.round < game.rounds and not state.settled:
@@ -56,9 +57,9 @@ def _descend(play: Play, tol: float) -> None:
         uphill = (slope if weight is None else slope / weight).sum(0) > 0
         momentum = xp.where(uphill, 1.0, following)
         previous, before = state.dual, product
-        state.dual, state.mu, state.round = point.dual, point.mu, state.round + 1
+        play.move(point, signs, play.nobody)
         product = gram.matmat(signs * state.dual)
-        bias, residual, objective = optimality(product, state.dual, signs, cap, backend, weight)
-        play.record(point, nobody)
-        state.history.add(bias=bias, residual=residual, objective=objective)
-        state.settled = bool(residual.max() <= tol)
+        found = optimality(product, state.dual, signs, cap, backend, weight)
+        for name, values in zip(("bias", "residual", "objective"), found):
+            state.history[name].append(values)
+        state.settled = bool(found[1].max() <= tol)

@@ -23,9 +23,9 @@ from floral_learn.base.extras import install_line
 
 Array = Any  # numpy.ndarray or torch.Tensor
 FEW_COLUMNS = 3  # up to so many, a product column by column is faster than all at once (no repacking of the matrix)
-# A product of so many multiplications takes some milliseconds on one core; a second BLAS thread that waits for a core
-# that another process keeps busy can take longer than that.
-SMALL_PRODUCT = 2e8
+# Rows of up to so many numbers of K each: a product takes milliseconds on one core, and a second BLAS thread that waits
+# for a core that another process keeps busy takes longer than that.
+SMALL_PRODUCT = 2e7
 
 
 class NumpyBackend:
@@ -80,41 +80,33 @@ class NumpyBackend:
         x[rows[place, game], game] = values[place, game]
         return x
 
-    def count(self, x: Array, rows: Array) -> None:
-        """Add 1 to ``x[rows[i, r], r]``, in place; the rows of a column are distinct, negative ones are left out."""
-        if x.shape[1] == 1:
-            x[rows[:, 0], 0] += 1
-            return
-        place, game = np.nonzero(rows >= 0)
-        x[rows[place, game], game] += 1
-
     def side_by_side(self, *parts: Array) -> Array:
         """(n, c1), (n, c2), ... as one (n, c1 + c2 + ...), column by column in memory."""
         return parts[0] if len(parts) == 1 else self.xp.concatenate([part.T for part in parts]).T
 
-    def argsort(self, x: Array) -> Array:
-        """Row order that sorts each column, equal values in the order they stand."""
-        return x.argsort(axis=0, kind="stable")
+    def largest(self, keys: Array, counts: np.ndarray, width: int) -> Array:
+        """Row numbers of the ``counts[j]`` largest keys of column j, -1 in empty places; in no order.
 
-    def largest(self, keys: Array, counts: np.ndarray) -> Array:
-        """Row numbers of the ``counts[j]`` largest keys of column j, (max count, c), in no order; -1 in empty places.
-
-        Keys are distinct within a column, so that the set is the same on every backend; rows with negative keys are
-        never named.
+        Columns j, j + width, ... are lists of one game, whose rows stand below one another: (places, width). Keys are
+        distinct within a column, so that the set is the same on every backend; rows with negative keys are never named.
         """
         n, turned = len(keys), keys.T
+        if width == 1:
+            named = []
+            for own, count in zip(turned, counts.tolist()):
+                last = np.partition(own, n - count)[n - count] if count < n else 0
+                named.append(np.flatnonzero(own >= max(last, 0)))
+            return np.concatenate(named)[:, None]
         wanted = np.minimum(counts, n)
         places = n - np.maximum(wanted, 1)
         parted = np.partition(turned, sorted(set(places.tolist())), axis=1)
         last = np.where(wanted > 0, parted[np.arange(len(parted)), places], sys.maxsize)
         named = np.flatnonzero(turned >= np.maximum(last, 0)[:, None])
-        if len(turned) == 1:
-            return named[:, None]
         columns = named // n
         places = np.arange(len(named)) - np.searchsorted(columns, np.arange(len(turned)))[columns]
         result = np.full((int(wanted.max()), len(turned)), -1, dtype=np.int64)
         result[places, columns] = named - columns * n
-        return result
+        return np.concatenate([result[:, at : at + width] for at in range(0, len(turned), width)])
 
     def symmetric_product(self, matrix: Array, columns: Array) -> Array:
         """``matrix @ columns`` for a symmetric `matrix`, column by column in memory, in the type of the matrix.
@@ -141,10 +133,6 @@ class NumpyBackend:
     def take_columns(self, x: Array, places: Array) -> Array:
         """``x[:, places]``."""
         return x.take(places, axis=1)
-
-    def exp_(self, x: Array) -> Array:
-        """``exp(x)``, in place."""
-        return np.exp(x, out=x)
 
 
 NUMPY = NumpyBackend()
@@ -217,23 +205,13 @@ class TorchBackend(NumpyBackend):
         out.T.scatter_(1, xp.where(valid, rows, row).T, xp.where(valid, values, value).T)
         return out
 
-    def count(self, x: Array, rows: Array) -> None:
-        """Add 1 to ``x[rows[i, r], r]``, in place; negative rows are left out."""
-        x.T.scatter_add_(1, rows.clip(0, None).T, self.cast(rows >= 0, x.dtype).T)
-
-    def argsort(self, x: Array) -> Array:
-        """Row order that sorts each column, equal values in the order they stand."""
-        return self.xp.argsort(x, dim=0, stable=True)
-
-    def largest(self, keys: Array, counts: np.ndarray) -> Array:
-        """Row numbers of the ``counts[j]`` largest keys of column j, (max count, c), in no order; -1 in empty places.
-
-        One launch for all columns; those with a smaller count end where it does.
-        """
+    def largest(self, keys: Array, counts: np.ndarray, width: int) -> Array:
+        """Row numbers of the ``counts[j]`` largest keys of column j, -1 in empty places; in no order."""
         rows = self.xp.topk(keys.T, min(int(counts.max()), len(keys)), dim=1).indices.T
         wanted = keys[rows, self.arange(keys.shape[1])[None, :]] >= 0
         wanted = wanted & (self.arange(len(rows))[:, None] < self.array(np.ascontiguousarray(counts)))
-        return self.xp.where(wanted, rows, -1)
+        named = self.xp.where(wanted, rows, -1)
+        return self.xp.concatenate([named[:, at : at + width] for at in range(0, named.shape[1], width)])
 
     def symmetric_product(self, matrix: Array, columns: Array) -> Array:
         """``matrix @ columns`` for a symmetric `matrix`, column by column in memory."""
@@ -247,15 +225,26 @@ class TorchBackend(NumpyBackend):
         """``x[:, places]``."""
         return x[:, places]
 
-    def exp_(self, x: Array) -> Array:
-        """``exp(x)``, in place."""
-        return x.exp_()
-
 
 def is_tensor(x: Any) -> bool:
     """Whether `x` is a torch tensor; torch is not imported to find out."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(x, torch.Tensor)
+
+
+def is_dask(x: Any) -> bool:
+    """Whether `x` is a dask collection; dask is not imported to find out."""
+    return callable(getattr(x, "__dask_graph__", None))
+
+
+def as_host(x: Any) -> Any:
+    """Tensors and dask collections in main memory; anything else is returned as it is."""
+    if is_dask(x):
+        return x.compute()
+    if not is_tensor(x):
+        return x
+    x = x.detach().cpu()
+    return (x.float() if x.dtype.is_floating_point and x.itemsize < 4 else x).numpy()  # numpy has no bfloat16
 
 
 def backend_for(device: str | None) -> NumpyBackend:
@@ -289,21 +278,16 @@ def mix(x: Array) -> Array:
 
 
 def stream(seed: Array, counter: int | Array) -> Array:
-    """The half of `draw` that is the same for all rows."""
+    """The half of `draw` that is the same for all rows; the other half stays the same from round to round."""
     offset = (counter + 1) * (0x9E3779B97F4A7C15 - (1 << 64))
     if isinstance(counter, int):
         offset = (offset + (1 << 63)) % (1 << 64) - (1 << 63)  # wrapped to signed
     return mix(seed + offset)
 
 
-def drawn(stream: Array, mixed: Array) -> Array:
-    """The other half of `draw`; `mixed` is ``mix(rows + 1)``, which stays the same from round to round."""
-    return mix(stream ^ mixed) & sys.maxsize
-
-
 def draw(seed: Array, counter: int | Array, rows: Array) -> Array:
     """Non-negative random 63-bit integers for `rows`, the same for the same (seed, counter, row)."""
-    return drawn(stream(seed, counter), mix(rows + 1))
+    return mix(stream(seed, counter) ^ mix(rows + 1)) & sys.maxsize
 
 
 @cache
@@ -336,9 +320,4 @@ class _OneThread:
                 self._limits.__exit__(None, None, None)
 
 
-_ONE_THREAD = _OneThread()
-
-
-def threads_for(multiplications: float) -> AbstractContextManager[None]:
-    """One BLAS thread for products of up to `SMALL_PRODUCT` multiplications; the caller's for larger ones."""
-    return _ONE_THREAD if multiplications <= SMALL_PRODUCT else nullcontext()
+ONE_THREAD = _OneThread()

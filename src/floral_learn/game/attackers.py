@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.game.arrays import Array, NumpyBackend, drawn, mix, stream
+from floral_learn.game.arrays import Array, NumpyBackend, mix, stream
 
 Counts = int | np.ndarray  # one for all games, or one for each
 TIES, CHOICE, CLASS = -1, 0, 1  # streams of a seed: order among ties, which candidates are flipped, and to which class
@@ -61,26 +61,26 @@ class View:
         row_ids: np.ndarray | None = None,
     ) -> None:
         self.labels, self.n_classes, self.columns, self.backend = labels, n_classes, columns, backend
-        self.games = len(seeds)
-        self.seeds = backend.array(seeds)
-        self.eligible = eligible
-        ids = np.arange(len(labels))[:, None] if row_ids is None else row_ids
-        self.mixed = backend.columns(mix(ids + 1), backend.int64)
-        order = backend.argsort(drawn(stream(self.seeds, 3 * TIES), self.mixed))
-        self.ties = backend.columns(backend.argsort(order))  # a random order for equal duals
+        self.games, self.times, xp = len(seeds), columns // len(seeds), backend.xp
+        self.seeds, rows = backend.array(seeds), backend.array(np.arange(len(labels)))[:, None]
+        ids = rows if row_ids is None else backend.array(row_ids)
+        self.mixed = backend.columns(mix(ids + 1))
+        draws = mix(stream(self.seeds, 3 * TIES) ^ self.mixed) & sys.maxsize
+        self.ties = self.wide_ties = backend.columns(xp.argsort(xp.argsort(draws, 0), 0))  # of equal duals, at random
+        self.eligible = self.wide_eligible = eligible
+        if self.times > 1:
+            self.wide_ties = self.of_columns(self.ties)
+            self.wide_eligible = None if eligible is None else self.of_columns(eligible)
         # Rows that are never named have keys below zero, each its own: a partition among equal keys is slow.
-        self.closed = -1 - backend.arange(len(labels))[:, None]
-        self.ties_of_columns = self.of_columns(self.ties)
-        self.eligible_columns = None if eligible is None else self.of_columns(eligible)
-        self.streams = stream(self.seeds, 3 * backend.arange(rounds + 1)[:, None] + CHOICE)
+        self.closed = -1 - rows
+        counters = backend.array(3 * np.arange(rounds + 1)[:, None] + CHOICE)
+        self.streams = stream(self.seeds, counters)
+        self.single, self.half = xp.float32, xp.int32
 
     def of_columns(self, x: Array) -> Array:
         """What holds for each game (n, R), for each of its columns, (n, R * M)."""
-        times = self.columns // self.games
-        if times == 1:
-            return x
         repeat = np.repeat if self.backend.name == "numpy" else self.backend.xp.repeat_interleave
-        return repeat(x.T, times, 0).T
+        return repeat(x.T, self.times, 0).T
 
     def keys(self, values: Array) -> Array:
         """Distinct int64 keys that order non-negative `values` (n, c), equal ones at random; negative where not
@@ -90,17 +90,23 @@ class View:
         and devices add, and what is equal in exact arithmetic must be a tie everywhere. One differing choice is enough
         to send two games apart, so that float32 follows float64 only because both look at the same digits.
         """
-        backend, all_columns = self.backend, values.shape[1] == self.columns
-        bits = backend.cast(backend.cast(values, backend.dtype("float32")).view(backend.dtype("int32")), backend.int64)
-        keys = (((bits + 128) & ~255) << 31) | (self.ties_of_columns if all_columns else self.ties)
+        backend, wide = self.backend, values.shape[1] == self.columns
+        bits = backend.cast(values, self.single).view(self.half)
+        bits = (bits + 128) & ~255
+        keys = (backend.cast(bits, backend.int64) << 31) | (self.wide_ties if wide else self.ties)
         allowed = values > 0
         if self.eligible is not None:
-            allowed = allowed & (self.eligible_columns if all_columns else self.eligible)
+            allowed = allowed & (self.wide_eligible if wide else self.eligible)
         return backend.xp.where(allowed, keys, self.closed)
 
-    def priority(self, points: Array, number: int) -> Array:
-        """Random numbers for the choice among `points` (k, R) in a round; anything at negative ones."""
-        return drawn(self.streams[number], _take(self.mixed, points, self.backend))
+    def largest(self, values: Array, counts: np.ndarray, rows: Array | None = None) -> Array:
+        """Rows with the largest values of each column, `counts` of each, (places, c); of several lists per column,
+        each taken from its own `rows` (lists, c, n), if there are.
+        """
+        keys, width = self.keys(values), values.shape[1]
+        if rows is not None:
+            keys = self.backend.xp.where(rows, keys.T, self.closed.T).reshape(-1, len(keys)).T
+        return self.backend.largest(keys, counts, width)
 
 
 @dataclass(frozen=True)
@@ -119,21 +125,19 @@ class Attacker:
     flip_distribution: np.ndarray | None = None
 
     def prepare(self, view: View) -> Any:
-        """What no round changes, made once per game: `candidates` gets it."""
+        """What no round changes, made once per game: `candidates` gets it. None: nobody is ever flipped."""
         return None
 
     def candidates(self, view: View, prepared: Any) -> Array:
         """Row numbers of all candidates, (places, c), -1 in empty places."""
-        return view.backend.zeros((0, view.columns), view.backend.int64)
+        raise NotImplementedError
 
     def __call__(self, view: View, number: int, prepared: Any) -> Flips:
         """The flips of a round: `flips` of each game's candidates at random, with their new classes."""
-        candidates, most = self.candidates(view, prepared), int(np.max(self.flips, initial=0))
-        if not len(candidates) or most == 0:
-            empty = view.backend.zeros((0, view.games), view.backend.int64)
-            return Flips(empty, empty)
-        points = _some(candidates, np.broadcast_to(self.flips, (view.games,)), most, view, number)
-        return Flips(points, _relabel(points, view, number, self.flip_distribution))
+        if prepared is None:
+            return no_flips(view)
+        points = _some(self.candidates(view, prepared), self.flips, view, number)
+        return Flips(points, _relabelled(points, view, number, self.flip_distribution))
 
 
 class NoAttack(Attacker):
@@ -188,27 +192,21 @@ class RandomizedTopK(Attacker):
     flip_distribution: np.ndarray | None = None
     class_budget: Counts | None = None
 
-    def prepare(self, view: View) -> tuple[Array | None, np.ndarray] | None:
-        """Which rows each list of candidates is taken from, (lists, c, n), and how many; None: one list of all rows."""
-        times = view.columns // view.games
-        if int(np.max(self.flips, initial=0)) == 0:
+    def prepare(self, view: View) -> tuple[np.ndarray, Array | None] | None:
+        """How many rows each list of candidates has, and of which rows it is taken: (lists, c, n), None for all."""
+        if not np.any(self.flips):
             return None
         if self.class_budget is None:
-            counts = np.broadcast_to(np.asarray(self.budget), (view.games, times)).reshape(-1)
-            return (None, counts) if counts.any() else None
-        caps = np.repeat(np.broadcast_to(np.asarray(self.class_budget), (view.games, view.n_classes)), times, axis=0)
-        classes = np.flatnonzero(caps.any(axis=0)).tolist()
-        labels = view.of_columns(view.labels)
-        if not classes:
-            return None
-        return view.backend.xp.stack([(labels == c).T for c in classes]), caps[:, classes].T.reshape(-1)
+            counts = np.broadcast_to(np.asarray(self.budget), (view.games, view.times)).reshape(-1)
+            return (counts, None) if counts.any() else None
+        caps = np.broadcast_to(np.asarray(self.class_budget), (view.games, view.n_classes))
+        classes = view.backend.array(np.arange(view.n_classes))[:, None, None]
+        labels = view.labels if view.times == 1 else view.of_columns(view.labels)
+        return (np.repeat(caps, view.times, axis=0).T.reshape(-1), labels.T == classes) if caps.any() else None
 
     def candidates(self, view: View, prepared: Any) -> Array:
         """The largest duals of each list: one of all rows, or one per class."""
-        if prepared is None:
-            return super().candidates(view, prepared)
-        rows, counts = prepared
-        return _largest(view.keys(view.dual), rows, counts, view)
+        return view.largest(view.dual, *prepared)
 
 
 @dataclass(frozen=True)
@@ -236,10 +234,13 @@ class TopK(Attacker):
     flips: Counts
     flip_distribution: np.ndarray | None = None
 
-    def candidates(self, view: View, prepared: Any) -> Array:
-        """The duals; as many candidates as flips."""
-        counts = np.broadcast_to(self.flips, (view.games,)).repeat(view.columns // view.games)
-        return _largest(view.keys(view.dual), None, counts, view) if counts.any() else super().candidates(view, None)
+    def prepare(self, view: View) -> np.ndarray | None:
+        """How many rows of each column are candidates: as many as flips."""
+        return np.broadcast_to(self.flips, (view.games,)).repeat(view.times) if np.any(self.flips) else None
+
+    def candidates(self, view: View, prepared: np.ndarray) -> Array:
+        """The largest duals."""
+        return view.largest(view.dual, prepared)
 
 
 @dataclass(frozen=True)
@@ -258,7 +259,7 @@ class Recorded(Attacker):
         """The flips of a round."""
         points = np.asarray(self.points[number - 1], dtype=np.int64)
         chosen = view.backend.array(points[points >= 0][:, None] if view.games == 1 else points)
-        return Flips(chosen, _relabel(chosen, view, number, None))
+        return Flips(chosen, _relabelled(chosen, view, number, None))
 
 
 @dataclass(frozen=True)
@@ -290,62 +291,58 @@ class LargestLoss(Attacker):
     flip_distribution: np.ndarray | None = None
     needs_scores = True
 
-    def candidates(self, view: View, prepared: Any) -> Array:
-        """The losses under the flipped label; as many candidates as flips."""
-        backend, counts = view.backend, np.broadcast_to(self.flips, (view.games,))
-        if not counts.any():
-            return super().candidates(view, None)
-        if view.columns == view.games:
+    def prepare(self, view: View) -> np.ndarray | None:
+        """How many rows of each game are candidates: as many as flips."""
+        return np.broadcast_to(self.flips, (view.games,)) if np.any(self.flips) else None
+
+    def candidates(self, view: View, prepared: np.ndarray) -> Array:
+        """The losses under the flipped label."""
+        if view.times == 1:
             own = view.scores * (2 * view.labels - 1)
         else:  # the score of the point's own class, against all others
-            columns = view.labels + backend.arange(view.games) * view.n_classes
-            own = view.scores[backend.arange(len(view.labels))[:, None], columns]
-        return _largest(view.keys((1 + own).clip(0, None)), None, counts, view)
+            columns = view.labels + view.backend.arange(view.games) * view.n_classes
+            own = view.scores[view.backend.arange(len(view.labels))[:, None], columns]
+        return view.largest((1 + own).clip(0, None), prepared)
 
 
-def _largest(keys: Array, rows: Array | None, counts: np.ndarray, view: View) -> Array:
-    """Rows with the largest keys of each list, `counts` of each; the lists of a column stand below one another."""
-    backend, xp, (n, width) = view.backend, view.backend.xp, keys.shape
-    if rows is not None:
-        keys = xp.where(rows, keys.T, view.closed.T).reshape(-1, n).T
-    named = backend.largest(keys, counts)
-    if width == 1 and backend.name == "numpy":
-        return named[named >= 0][:, None]
-    return xp.concatenate([named[:, at : at + width] for at in range(0, len(counts), width)])
+def no_flips(view: View) -> Flips:
+    """Those of a quiet round."""
+    empty = view.backend.zeros((0, view.games), view.backend.int64)
+    return Flips(empty, empty)
 
 
-def _some(candidates: Array, flips: np.ndarray, most: int, view: View, number: int) -> Array:
+def _some(candidates: Array, flips: Counts, view: View, number: int) -> Array:
     """``flips[r]`` of game r's candidates at random, (most, R), -1 in empty places."""
     backend, xp = view.backend, view.backend.xp
     several = candidates.shape[1] > view.games
     if several:  # the union over the game's columns
         candidates = candidates.T.reshape(view.games, -1).T
-    draws = view.priority(candidates, number)
-    if candidates.shape[1] > 1 or several or backend.name != "numpy":
+    draws = mix(view.streams[number] ^ _take(view.mixed, candidates, backend)) & sys.maxsize
+    if several or view.games > 1 or backend.name != "numpy":  # otherwise there are no empty places
         draws = xp.where(candidates >= 0, draws, sys.maxsize)
-    points = _take(candidates, backend.argsort(draws), backend)
+    points = _take(candidates, xp.argsort(draws, 0), backend)
     if several:  # a point named by two columns has the same priority twice: keep the first
         again = backend.zeros(tuple(points.shape), xp.bool)
         again[1:] = points[1:] == points[:-1]
-        points = xp.where(again, -1, points)
-        points = _take(points, backend.argsort(backend.cast(points < 0, backend.int64)), backend)
-    points = points[:most]
-    if view.games > 1:
-        rank = backend.arange(len(points))[:, None]
-        points = xp.where(rank < backend.array(flips), points, -1)
-    return points
+        place = backend.arange(len(points))[:, None] + len(points) * (again | (points < 0))
+        points = _take(xp.where(again, -1, points), xp.argsort(place, 0), backend)
+    if view.games == 1:
+        return points[: int(flips) if isinstance(flips, int) else int(np.max(flips))]
+    counts = np.broadcast_to(flips, (view.games,)).copy()
+    rank = backend.arange(min(len(points), int(counts.max())))[:, None]
+    return xp.where(rank < backend.array(counts), points[: len(rank)], -1)
 
 
-def _relabel(points: Array, view: View, number: int, distribution: np.ndarray | None) -> Array:
+def _relabelled(points: Array, view: View, number: int, distribution: np.ndarray | None) -> Array:
     """New classes of `points`: the other one of two, else a draw from the row of the old class."""
-    backend = view.backend
-    old = _take(view.labels, points.clip(0, None), backend)
+    backend, some = view.backend, points.clip(0, None)
+    old = _take(view.labels, some, backend)
     if distribution is None and view.n_classes == 2:
         return 1 - old
     if distribution is None:
         distribution = (1 - np.eye(view.n_classes)) / (view.n_classes - 1)
     edges = backend.array(np.cumsum(distribution, axis=1)[:, :-1])
-    draws = drawn(stream(view.seeds, 3 * number + CLASS), _take(view.mixed, points.clip(0, None), backend))
+    draws = mix(stream(view.seeds, 3 * number + CLASS) ^ _take(view.mixed, some, backend)) & sys.maxsize
     return backend.cast((edges[old] <= (draws / 2.0**63)[..., None]).sum(-1), backend.int64)
 
 

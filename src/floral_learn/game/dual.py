@@ -133,8 +133,8 @@ def phi_sums(u: Array, mu: Array, low: Array, high: Array, weight: Array | None,
     moved = u - (mu if weight is None else outer(weight, mu))
     clipped = xp.minimum(xp.maximum(moved, low), high)
     inside = (moved > low) & (moved < high)
-    slope = inside.sum(0) if weight is None else (inside * weight).sum(0)
-    return clipped, clipped.sum(0), slope, xp.abs(clipped).sum(0)
+    slope = xp.sum(inside if weight is None else inside * weight, 0)
+    return clipped, xp.sum(clipped, 0), slope, xp.sum(xp.abs(clipped), 0)
 
 
 class Numbers:

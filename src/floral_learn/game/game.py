@@ -12,15 +12,16 @@ looks at each.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from floral_learn.game.arrays import Array, NumpyBackend, outer
-from floral_learn.game.attackers import Attacker, Flips, NoAttack, View
-from floral_learn.game.dual import PROJECTIONS, Projection, gradient, optimality
+from floral_learn.game.arrays import Array, outer
+from floral_learn.game.attackers import Attacker, Flips, NoAttack, View, no_flips
+from floral_learn.game.dual import PROJECTIONS, Projection, optimality
 from floral_learn.game.gram import Gram
 
 Callback = Callable[["GameState"], Any]
@@ -100,12 +101,6 @@ class Game:
     keep_flips: bool = True
 
     @property
-    def games(self) -> int:
-        """R, how many games are played at once."""
-        wide = np.shape(self.labels)[1:] + np.shape(self.steps)[1:]
-        return max(*wide, np.size(self.seeds), 1)
-
-    @property
     def width(self) -> int:
         """M, columns of one game."""
         return 1 if self.n_classes == 2 else self.n_classes
@@ -143,33 +138,6 @@ def step_schedule(eta: float | np.ndarray, rounds: int, decay: tuple[float, int]
     return np.multiply.outer(shape, np.asarray(eta, dtype=float))
 
 
-class History:
-    """Rows of a game's record, on the game's device until somebody asks.
-
-    ``objective``, ``residual`` (KKT), ``bias`` and ``mu`` have shape (rounds, columns), ``step`` (rounds, R),
-    ``projection_iterations`` (rounds,), ``projected`` (rounds,) whether every projection reached its tolerance, and
-    ``flips`` (rounds, k, R) holds row numbers, -1 in empty places.
-    """
-
-    def __init__(self) -> None:
-        names = ("mu", "step", "projection_iterations", "projected", "flips", "objective", "residual", "bias")
-        self.rows: dict[str, list[Any]] = {name: [] for name in names}
-
-    def add(self, **rows: Any) -> None:
-        """What is known of a round."""
-        for name, row in rows.items():
-            self.rows[name].append(row)
-
-    def to_arrays(self, backend: NumpyBackend) -> dict[str, np.ndarray]:
-        """One numpy array per quantity."""
-        out = {name: np.array([backend.numpy(row) for row in rows]) for name, rows in self.rows.items() if name != "flips"}
-        flips = [backend.numpy(row) for row in self.rows["flips"]]
-        out["flips"] = np.full((len(flips), max(map(len, flips), default=0), *flips[0].shape[1:]), -1, dtype=np.int32)
-        for t, row in enumerate(flips):
-            out["flips"][t, : len(row)] = row
-        return out
-
-
 @dataclass
 class GameState:
     """Where a game stands after a round.
@@ -186,8 +154,10 @@ class GameState:
         How often each label was flipped.
     round : int
         Rounds played.
-    history : History
-        The record.
+    history : dict of list
+        The record, one row per round, on the game's device. ``objective``, ``residual`` (KKT), ``bias`` and ``mu`` have
+        one entry per column, ``step`` one per game, ``projected`` says whether every projection reached its tolerance
+        after ``projection_iterations`` passes, and ``flips`` (k, R) are row numbers, -1 in empty places.
     settled : bool
         Whether the game ended because it had settled (`Game.tol`).
     movement : float
@@ -200,7 +170,7 @@ class GameState:
     weight_sum: Array
     flip_count: Array
     round: int = 0
-    history: History = field(default_factory=History)
+    history: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
     settled: bool = False
     movement: float = float("inf")
 
@@ -257,30 +227,31 @@ class Play:
     """
 
     def __init__(self, game: Game, start: np.ndarray | None = None) -> None:
-        self.game, self.backend = game, game.gram.backend
-        backend, float64, games = self.backend, self.backend.float64, game.games
-        labels = np.asarray(game.labels)
-        labels = np.broadcast_to(labels[:, None] if labels.ndim == 1 else labels, (len(labels), games))
-        self.labels = backend.columns(labels, backend.int64)
+        self.game, self.backend, self.width = game, game.gram.backend, game.width
+        backend, float64 = self.backend, self.backend.float64
+        labels, steps = np.asarray(game.labels), np.asarray(game.steps, dtype=float)
+        labels, steps = (x[:, None] if x.ndim == 1 else x for x in (labels, steps))
+        seeds = np.atleast_1d(np.asarray(game.seeds, dtype=np.int64))
+        (games,) = np.broadcast_shapes(labels.shape[1:], steps.shape[1:], seeds.shape)
+        self.steps = np.broadcast_to(steps, (len(steps), games))
+        self.labels = backend.columns(np.broadcast_to(labels, (len(labels), games)), backend.int64)
         self.given = self.signs_of(self.labels)
         self.cap = backend.columns(game.cap, float64)
         self.weight = None if game.weight is None else backend.columns(game.weight, float64)
-        self.steps = np.broadcast_to(np.reshape(game.steps, (game.rounds, -1)), (game.rounds, games)).astype(float)
-        self.eta = backend.array(np.repeat(self.steps, game.width, axis=1))
+        self.eta = backend.array(np.repeat(self.steps, self.width, axis=1))
+        how = game.projection
+        self.project = PROJECTIONS[how] if isinstance(how, str) else how
         eligible = None
         if game.eligible is not None:
             allowed = np.reshape(game.eligible, (len(labels), -1))
-            eligible = backend.columns(np.broadcast_to(allowed, labels.shape))
-        seeds = np.broadcast_to(np.atleast_1d(np.asarray(game.seeds, dtype=np.int64)), (games,)).copy()
-        columns = games * game.width
-        self.view = View(
-            self.labels, game.n_classes, columns, seeds, game.rounds, backend, eligible, game.row_ids
-        )
-        self.prepared = game.attacker.prepare(self.view)
-        zeros = backend.zeros((len(labels), columns), float64)
+            eligible = backend.columns(np.broadcast_to(allowed, (len(labels), games)))
+        seeds = np.broadcast_to(seeds, (games,)).copy()
+        columns = games * self.width
+        self.view = View(self.labels, game.n_classes, columns, seeds, len(steps), backend, eligible, game.row_ids)
+        self.prepared, self.nobody = game.attacker.prepare(self.view), no_flips(self.view)
+        zeros = 0.0 * self.given
         dual = zeros if start is None else backend.columns(start, float64)
-        mu, flip_count = backend.zeros((columns,), float64), backend.zeros((len(labels), games), backend.int64)
-        self.state = GameState(dual, self.given, mu, zeros, flip_count)
+        self.state = GameState(dual, self.given, zeros[0], zeros, backend.cast(0 * self.labels, backend.int64))
         self.sums: dict[int, Array] = {0: zeros}  # sums of signed duals as they stood where an average may begin
         self.seen: tuple[Array, int] = None, 0  # averaged decision values at the last look, and its round
         self.waiting: list[tuple[Array, Array]] = []  # duals and labels of rounds that are not closed
@@ -289,23 +260,24 @@ class Play:
 
     def round(self) -> None:
         """One round of Algorithm 1 (or 3)."""
-        state, number = self.state, self.state.round + 1
+        state, K, number = self.state, self.game.gram, self.state.round + 1
         flips = self.attack(number)  # line 3: k points at random among the B largest duals
         signs = self.relabelled(flips)  # line 4: y_t, the GIVEN labels with those flipped
-        z = state.dual - self.eta_of(number) * gradient(self.product(signs * state.dual), signs)  # line 5
-        point = self.project(z, signs)  # line 6: argmin |a - z| with y_t'a = 0, 0 <= a <= C
-        state.dual, state.signs, state.mu, state.round = point.dual, signs, point.mu, number
-        self.record(point, flips)
-        self.waiting.append((state.dual, state.signs))
+        gradient = signs * K.matmat(signs * state.dual) - 1
+        eta = self.eta[number - 1] if self.weight is None else outer(self.weight, self.eta[number - 1])
+        z = state.dual - eta * gradient  # line 5
+        point = self.project(z, signs, self.cap, state.mu, self.backend, self.weight)  # line 6: y_t'a = 0, 0 <= a <= C
+        self.move(point, signs, flips)
+        self.waiting.append((state.dual.T, signs.T))
 
     def attack(self, number: int) -> Flips:
         """The attacker's flips for round `number`; none while the game warms up."""
         attacker, state, view = self.game.attacker, self.state, self.view
         if number <= self.game.warm_up:
-            return NO_ATTACK(view, number, None)
+            return self.nobody
         view.dual = state.dual
         if attacker.needs_scores:
-            product = self.product(state.signs * state.dual)
+            product = self.game.gram.matmat(state.signs * state.dual)
             view.scores = product + optimality(product, state.dual, state.signs, self.cap, self.backend, self.weight)[0]
         return attacker(view, number, self.prepared)
 
@@ -313,68 +285,57 @@ class Play:
         """-1 / +1 labels of every column, (n, R * M), with `flips` applied to the given labels."""
         if not len(flips.points):
             return self.given
-        if self.game.width == 1:
-            new = 2 * self.backend.cast(flips.labels, self.backend.float64) - 1
-            return self.backend.assign(self.given, flips.points, new)
+        if self.width == 1:
+            return self.backend.assign(self.given, flips.points, 2.0 * flips.labels - 1)
         return self.signs_of(self.backend.assign(self.labels, flips.points, flips.labels))
 
     def signs_of(self, labels: Array) -> Array:
         """-1 / +1 for class numbers (n, R); several classes are one column each."""
-        backend = self.backend
-        if self.game.width > 1:
+        if self.width > 1:
             # (R, M, n) in memory is (n, R * M) column by column.
-            hits = labels.T[:, None, :] == backend.arange(self.game.n_classes)[None, :, None]
+            hits = labels.T[:, None, :] == self.backend.arange(self.width)[None, :, None]
             labels = hits.reshape(-1, hits.shape[-1]).T
-        return 2 * backend.cast(labels, backend.float64) - 1
+        return 2 * self.backend.cast(labels, self.backend.float64) - 1
 
-    def eta_of(self, number: int) -> Array:
-        """The step of each column; a row of weight w moves w times as far."""
-        eta = self.eta[number - 1]
-        return eta if self.weight is None else outer(self.weight, eta)
-
-    def product(self, weights: Array) -> Array:
-        """K times columns; where all duals are zero, as in the first round, so is the product."""
-        return weights if self.state.round == 0 and not weights.any() else self.game.gram.matmat(weights)
-
-    def project(self, z: Array, signs: Array) -> Projection:
-        """The projection, as the game asks for it."""
-        how = self.game.projection
-        how = PROJECTIONS[how] if isinstance(how, str) else how
-        return how(z, signs, self.cap, self.state.mu, self.backend, self.weight)
-
-    def record(self, point: Projection, flips: Flips) -> None:
-        """The round that was played, into the sums of the averaged model and the history."""
+    def move(self, point: Projection, signs: Array, flips: Flips) -> None:
+        """Take the projected point as the duals of the next round, into the averaged model's sums and the history."""
         state, game = self.state, self.game
-        if len(flips.points):
-            self.backend.count(state.flip_count, flips.points)
-        state.weight_sum = state.weight_sum + state.signs * state.dual
+        state.dual, state.signs, state.mu, state.round = point.dual, signs, point.mu, state.round + 1
+        state.weight_sum = state.weight_sum + signs * point.dual
         # A game ends after a look or the last round, and the last half of its rounds is averaged.
-        if 2 * state.round in LOOKS or state.round == game.rounds // 2:
+        if 2 * state.round in LOOKS or state.round == len(self.steps) // 2:
             self.sums[state.round] = state.weight_sum
-        state.history.add(
-            step=self.steps[state.round - 1],
-            mu=point.mu,
-            projection_iterations=point.iterations,
-            projected=point.converged.all(),
-            flips=flips.points if game.keep_flips else flips.points[:0],
-        )
+        if len(flips.points):
+            changed = signs != self.given
+            if self.width > 1:  # a row of another class differs in two of its columns
+                changed = changed.T.reshape(-1, self.width, len(changed)).any(1).T
+            state.flip_count = state.flip_count + changed
+        history = state.history
+        history["step"].append(self.steps[state.round - 1])
+        history["mu"].append(point.mu)
+        history["projection_iterations"].append(point.iterations)
+        history["projected"].append(point.converged.all())
+        history["flips"].append(flips.points if game.keep_flips else flips.points[:0])
 
     def close(self) -> None:
         """Bias, KKT residual and objective of all rounds that wait for them, at once."""
-        rounds, stack = len(self.waiting), self.backend.side_by_side
-        duals, signs = (stack(*parts) for parts in zip(*self.waiting))
-        cap, weight = (x if x is None or x.shape[1] == 1 else stack(*[x] * rounds) for x in (self.cap, self.weight))
-        found = optimality(self.product(signs * duals), duals, signs, cap, self.backend, weight)
+        rounds, xp, parts = len(self.waiting), self.backend.xp, []
+        for part in (*zip(*self.waiting), [self.cap.T] * rounds, None if self.weight is None else [self.weight.T] * rounds):
+            same = part is None or len(part[0]) < len(self.waiting[0][0])
+            parts.append((None if part is None else part[0].T) if same else xp.concatenate(part).T)
+        duals, signs, cap, weight = parts
+        found = optimality(self.game.gram.matmat(signs * duals), duals, signs, cap, self.backend, weight)
         for name, values in zip(("bias", "residual", "objective"), found):
-            self.state.history.rows[name].extend(values.reshape(rounds, -1))
+            self.state.history[name].extend(values.reshape(rounds, -1))
         self.waiting = []
 
     def averages(self) -> tuple[Array, Array]:
         """Mean signed duals and mean bias over the last half of the rounds."""
         state = self.state
-        first = max(known for known in self.sums if known <= state.round // 2)
-        self.sums = {known: sums for known, sums in self.sums.items() if known >= first}
-        rounds, biases = state.round - first, state.history.rows["bias"]
+        first = max(set(self.sums).intersection(range(state.round // 2 + 1)))
+        for passed in set(self.sums).intersection(range(first)):
+            del self.sums[passed]
+        rounds, biases = state.round - first, state.history["bias"]
         return (state.weight_sum - self.sums[first]) / rounds, sum(biases[first:]) / rounds
 
     def look(self) -> bool:
@@ -392,10 +353,17 @@ class Play:
 
     def result(self, average: bool = True) -> GameResult:
         """The outcome as it stands; without `average` the averaged model is the last one."""
-        state, backend = self.state, self.backend
-        history = state.history.to_arrays(backend)
+        state, backend, history = self.state, self.backend, {}
+        for name, rows in state.history.items():
+            rows = list(map(backend.numpy, rows))
+            if name == "flips":  # rounds of the warm-up, and those with few candidates, have fewer
+                history[name] = np.full((len(rows), max(map(len, rows)), *rows[0].shape[1:]), -1, dtype=np.int32)
+                for row, values in zip(history[name], rows):
+                    row[: len(values)] = values
+            else:
+                history[name] = np.array(rows)
         weights = backend.numpy(state.signs * state.dual)
-        bias, residual = history["bias"][-1], history["residual"][-1]
+        bias = history["bias"][-1]
         mean_weights, mean_bias = self.averages() if average else (weights, bias)
         return GameResult(
             dual=backend.numpy(state.dual),
@@ -403,14 +371,11 @@ class Play:
             bias=bias,
             mean_weights=backend.numpy(mean_weights),
             mean_bias=backend.numpy(mean_bias),
-            residual=residual,
+            residual=history["residual"][-1],
             flip_rate=backend.numpy(state.flip_count) / max(state.round - self.game.warm_up, 1),
             history=history,
             state=state,
         )
-
-
-NO_ATTACK = NoAttack()
 
 
 def solve(game: Game, callback: Callback | None = None, start: np.ndarray | None = None) -> GameResult:
@@ -443,10 +408,10 @@ def solve(game: Game, callback: Callback | None = None, start: np.ndarray | None
     with game.gram.backend.here():
         play = Play(game, start)
         state = play.state
-        while state.round < game.rounds and not state.settled:
+        while state.round < len(play.steps) and not state.settled:
             play.round()
             look = game.tol is not None and state.round in LOOKS
-            if look or callback is not None or state.round == game.rounds or len(play.waiting) >= play.room:
+            if look or callback is not None or state.round == len(play.steps) or len(play.waiting) >= play.room:
                 play.close()
             if look:
                 state.settled = play.look()

@@ -17,7 +17,7 @@ from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator
 from sklearn import get_config
 
 from floral_learn.base.validation import LARGEST
-from floral_learn.game.arrays import NUMPY, Array, NumpyBackend, draw, is_tensor
+from floral_learn.game.arrays import NUMPY, Array, NumpyBackend, draw
 from floral_learn.game.kernels import Kernel
 
 EXACT_ROWS = 1000  # up to here the whole matrix is small and fast: exact, in float64
@@ -107,13 +107,11 @@ class Gram:
         root = self.backend.zeros((self.n, 1), self.backend.float64) + 1 if weight is None else weight**0.5
         normal = root / (root * root).sum() ** 0.5
 
-        def centre(vector: Array) -> Array:
-            return vector - normal * (normal * vector).sum() if centred else vector
-
         def image(vector: np.ndarray) -> np.ndarray:
-            v = centre(self.backend.columns(vector.reshape(-1)))
-            found = self.matmat(v) if weight is None else root * self.matmat(root * v)
-            return self.backend.numpy(centre(found))[:, 0]
+            v = self.backend.columns(vector.reshape(-1))
+            v = v - normal * (normal * v).sum() if centred else v
+            v = self.matmat(v) if weight is None else root * self.matmat(root * v)
+            return self.backend.numpy(v - normal * (normal * v).sum() if centred else v)[:, 0]
 
         if self.n - centred <= 2:  # too small for an iteration
             matrix = np.stack([image(unit) for unit in np.eye(self.n)])
@@ -273,11 +271,6 @@ class ChunkedGram(Gram):
         return out
 
 
-def resolve_dtype(n: int) -> str:
-    """float64 for up to `EXACT_ROWS` rows and float32 above."""
-    return "float64" if n <= EXACT_ROWS else "float32"
-
-
 def choose_gram(
     X: Any,
     kernel: Kernel,
@@ -310,12 +303,13 @@ def choose_gram(
     'dense, 100 rows, float64, 80 kB'
     """
     n = X.shape[0]
-    dtype = resolve_dtype(n) if dtype is None else dtype
+    dtype = ("float64" if n <= EXACT_ROWS else "float32") if dtype is None else dtype
     dense_bytes = n * n * np.dtype(dtype).itemsize
     fits = dense_bytes <= MAX_BYTES
     small = n <= (EXACT_ROWS if kernel.definite else DENSE_ROWS)
     if gram == "dense" or (gram == "auto" and fits and (small or not kernel.definite)):
-        check_memory("a dense Gram", n, dense_bytes, backend)
+        if not fits:
+            check_memory("a dense Gram", n, dense_bytes, backend)
         return DenseGram.from_rows(X, kernel, dtype, backend)
     if gram == "chunked" or (gram == "auto" and not kernel.definite):
         return ChunkedGram(X, kernel, int(get_config()["working_memory"] * 2**20), dtype, backend)
@@ -351,11 +345,3 @@ def machine_bytes() -> float:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):
         return float("inf")
-
-
-def features_at(X: Any, rows: np.ndarray) -> Any:
-    """The given rows in main memory, of a matrix, a tensor or a dask array."""
-    found = X[rows]
-    if callable(getattr(found, "compute", None)):
-        return found.compute()
-    return found.detach().cpu().numpy() if is_tensor(found) else found

@@ -21,8 +21,8 @@ from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve, eigh, eigvalsh, solve_triangular
 from sklearn.metrics import pairwise_distances_argmin
 
-from floral_learn.game.arrays import NUMPY, Array, NumpyBackend
-from floral_learn.game.gram import DENSE_ROWS, MAX_BYTES, Gram, check_memory, features_at, format_bytes
+from floral_learn.game.arrays import NUMPY, Array, NumpyBackend, as_host
+from floral_learn.game.gram import DENSE_ROWS, MAX_BYTES, Gram, check_memory, format_bytes
 from floral_learn.game.kernels import Kernel
 
 SAMPLE = 4000  # rows of the probe: half trains, half is predicted, so that two answers of a thousand can be told
@@ -330,7 +330,7 @@ def low_rank_gram(
     if gram == "auto" and n <= DENSE_ROWS:  # there a product with F of this rank takes as long as a dense one
         most = min(most, n // 8)
     rows = rng.permutation(n) if n <= SAMPLE else rng.choice(n, SAMPLE, replace=False, shuffle=True)
-    probe = Probe(rows, *nearest_centres(features_at(X, rows), rng))
+    probe = Probe(rows, *nearest_centres(as_host(X[rows]), rng))
     made = made_by(X, kernel, most, ERROR_TOL, rng, dtype, backend, probe)
     # The error is that before the last block: a factor that misses nothing of the trace has none.
     return made, made.error <= 2 * ERROR_TOL or made.missing <= 1e-6 or probe.settled
