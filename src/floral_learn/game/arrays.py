@@ -94,8 +94,9 @@ class NumpyBackend:
         if width == 1:
             named = []
             for own, count in zip(turned, counts.tolist()):
-                last = np.partition(own, n - count)[n - count] if count < n else 0
-                named.append(np.flatnonzero(own >= max(last, 0)))
+                parted = own.copy()
+                parted.partition(max(n - count, 0))
+                named.append((own >= max(int(parted[max(n - count, 0)]), 0)).nonzero()[0])
             return np.concatenate(named)[:, None]
         wanted = np.minimum(counts, n)
         places = n - np.maximum(wanted, 1)

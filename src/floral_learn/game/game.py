@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.game.arrays import Array, outer
+from floral_learn.game.arrays import NUMPY, Array, outer
 from floral_learn.game.attackers import Attacker, Flips, NoAttack, View, no_flips
 from floral_learn.game.dual import PROJECTIONS, Projection, optimality
 from floral_learn.game.gram import Gram
@@ -355,7 +355,7 @@ class Play:
         """The outcome as it stands; without `average` the averaged model is the last one."""
         state, backend, history = self.state, self.backend, {}
         for name, rows in state.history.items():
-            rows = list(map(backend.numpy, rows))
+            rows = rows if backend is NUMPY else list(map(backend.numpy, rows))
             if name == "flips":  # rounds of the warm-up, and those with few candidates, have fewer
                 history[name] = np.full((len(rows), max(map(len, rows)), *rows[0].shape[1:]), -1, dtype=np.int32)
                 for row, values in zip(history[name], rows):
