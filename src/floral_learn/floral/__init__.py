@@ -7,12 +7,10 @@ from floral_learn.base import on_first_use
 if TYPE_CHECKING:  # type checkers and editors do not follow names that load on first use
     from .classifier import FloralClassifier as FloralClassifier
     from .history_display import HistoryDisplay as HistoryDisplay
-    from .paper import PaperFloralClassifier as PaperFloralClassifier
 
 # public name -> module of this room; loaded on first use
 _PUBLIC = {
     "FloralClassifier": "classifier",
-    "PaperFloralClassifier": "paper",
     "HistoryDisplay": "history_display",
 }
 __all__ = list(_PUBLIC)

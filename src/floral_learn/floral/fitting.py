@@ -259,7 +259,7 @@ def _gram(
     if is_dask(X):
         from floral_learn.floral.dask_gram import gram_on_workers
 
-        return gram_on_workers(settings, X, dtype, np.random.default_rng(seeds[1:]))
+        return gram_on_workers(settings, X, weight, dtype, np.random.default_rng(seeds[1:]))
     if callable(settings.kernel):
         check_callable(settings.kernel, X)
     kernel, rng = kernel_for(settings, X, weight, dtype), np.random.default_rng(seeds[1:])
