@@ -27,7 +27,7 @@ from floral_learn.game.game import step_schedule
 from floral_learn.game.gram import DenseGram
 from floral_learn.game.kernels import Kernel
 from floral_learn.game.low_rank import LowRankGram
-from floral_learn.game.projections import project
+from floral_learn.game.dual import project
 from floral_learn.paper.ln_svm import correct_gram
 
 GAMES = (*PGD, FOIL, *ABLATIONS)

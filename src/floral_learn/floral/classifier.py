@@ -118,7 +118,7 @@ class GameClassifier(ClassifierMixin, Estimator):
             from floral_learn.floral.dask_gram import read_collections
 
             X, y, names = read_collections(settings, X, y)
-        elif is_tensor(X) and not self._needs_matrix:
+        elif is_tensor(X) and self._stays_on_device(X):
             y = np.asarray(as_host(y))
             X = check_tensor(X, y)
             device = str(X.device) if device is None else device
@@ -139,6 +139,10 @@ class GameClassifier(ClassifierMixin, Estimator):
         """Whether the kernel needs all rows (or a matrix of kernel values) as a numpy array."""
         return self.kernel == "precomputed" or callable(self.kernel)
 
+    def _stays_on_device(self, X: Any) -> bool:
+        """Whether the tensor `X` need not pass through numpy."""
+        return not self._needs_matrix and (X.device.type != "cpu" or self.device is not None)
+
     def decision_function(self, X: Any) -> np.ndarray:
         """Signed distance-like score: positive is ``classes_[1]`` for two classes, largest wins for more.
 
@@ -152,7 +156,7 @@ class GameClassifier(ClassifierMixin, Estimator):
 
             return scores_on_workers(self, X)
         device = self.device
-        if is_tensor(X) and not self._needs_matrix:
+        if is_tensor(X) and self._stays_on_device(X):
             rows = check_tensor(X, n_features=self.n_features_in_)
             device = str(X.device) if device is None else device
         else:

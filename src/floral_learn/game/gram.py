@@ -125,7 +125,8 @@ class Gram:
         if peak <= 1e-13 * float(abs(whole).max()):  # equal rows: what is left is rounding
             return 0.0
         if not 1 / LARGEST < peak < LARGEST:  # ARPACK takes squares
-            raise ValueError(f"the kernel has values around {peak:.1e}: standardise the columns of X first")
+            words = f"no value above {peak:.1e}" if peak < 1 else f"values up to {peak:.1e}"
+            raise ValueError(f"the kernel has {words}: standardise the columns of X first")
         operator = LinearOperator((self.n, self.n), matvec=image, dtype=np.float64)
         size = min(self.n - 1, 20)
         try:
