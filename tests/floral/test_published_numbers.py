@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_blobs, make_moons
 
-from floral_learn import FloralClassifier, PaperFloralClassifier
+from floral_learn import FloralClassifier
+from floral_learn.paper import PaperFloralClassifier
 
 STORED = Path(__file__).parent / "published_numbers.npz"
 MOONS, Y = make_moons(160, noise=0.25, random_state=0)
