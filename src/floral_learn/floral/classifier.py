@@ -104,10 +104,10 @@ class GameClassifier(ClassifierMixin, Estimator):
         for words in unsettled(problem, result):
             warnings.warn(words, ConvergenceWarning, stacklevel=2)
         # Nothing was set on the way: a fit that fails leaves the estimator as it was.
-        former = [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]
         own = dict(vars(self))
-        for name in former:
-            del own[name]
+        for name in vars(self):
+            if name.endswith("_") and not name.startswith("_"):
+                del own[name]
         self.__dict__ = own | fitted
         return self
 

@@ -22,7 +22,7 @@ from floral_learn.base.validation import (
 from floral_learn.floral.inputs import check_callable, check_precomputed
 from floral_learn.floral.settings import Settings
 from floral_learn.game.accelerated import minimise
-from floral_learn.game.arrays import Array, NumpyBackend, as_host, is_dask
+from floral_learn.game.arrays import NumpyBackend, as_host, is_dask
 from floral_learn.game.attackers import Attacker, NoAttack, RandomizedTopK
 from floral_learn.game.game import Game, GameResult, solve, step_schedule
 from floral_learn.game.gram import (
@@ -110,7 +110,12 @@ def make_problem(
         metric = None if metric is None else pairs.gather(metric, 1.0)
         ids, game_seeds = pairs.rows.clip(0), (seeds[0] + 7919 * np.arange(len(pairs.classes))) % 2**62
     solved = isinstance(budget.attacker, NoAttack) and not settings.always_rounds
-    largest = _steepest(game_gram, game_labels, metric)
+    if isinstance(game_gram, PairedGram):
+        largest = game_gram.steepest(game_labels, metric)
+    else:  # a tight estimate where it is cheap, so that equal games get equal steps
+        how = (200, 1e-10) if gram.n <= DENSE_ROWS else (30, 1e-3)
+        column = None if metric is None else gram.backend.columns(metric, gram.backend.float64)
+        largest = np.array([gram.lambda_max(*how, centred=True, weight=column)])
     if settings.learning_rate == "auto":
         bold = 1.0 if solved else BOLD
         eta = np.where(largest > 0, bold / np.where(largest > 0, largest, 1.0), 1.0)
@@ -135,7 +140,7 @@ def make_problem(
         row_ids=ids,
         keep_flips=kept <= MAX_BYTES / 20,  # a record is no place for gigabytes
     )
-    step = np.broadcast_to(eta, (games * game.width,)).copy()
+    step = np.broadcast_to(eta, (games if game.n_classes == 2 else n_classes,)).copy()
     return Problem(settings, data, rows, game, gram, kernel, pairs, budget, may_flip, step, solved, heard)
 
 
@@ -204,6 +209,13 @@ def fitted_attributes(problem: Problem, result: GameResult) -> dict[str, Any]:
         scores[left_out] = model.scores(square, backend)
     record = TrainingRecord(data.labels, scores, np.zeros(n), np.zeros(n), problem.may_flip)
     record.flip_rate[problem.rows], record.load[problem.rows] = flip_rate[:, 0], load
+    history, flips = dict(result.history), result.history["flips"]  # flips as rows of the user's X
+    if pairs is not None and flips.size:
+        columns = np.broadcast_to(np.arange(flips.shape[2]), flips.shape)
+        flips = np.where(flips >= 0, pairs.rows[flips.clip(0), columns], -1)
+    history["flips"] = np.where(flips >= 0, every[flips.clip(0)], -1).astype(np.int32)
+    for name, values in history.items():
+        history[name] = values[..., 0] if values.ndim > 1 and values.shape[-1] == 1 else values
     in_memory = not precomputed and not is_dask(data.X)
     fitted = {
         "classes_": data.classes,
@@ -221,7 +233,7 @@ def fitted_attributes(problem: Problem, result: GameResult) -> dict[str, Any]:
         "learning_rate_": problem.step,
         "gram_": game.gram.describe(),
         "flip_rate_": record.flip_rate,
-        "history_": _history(result.history, problem),
+        "history_": history,
         "model_": model,
         "record_": record,
     }
@@ -287,16 +299,6 @@ def kernel_for(settings: Settings, X: Any, weight: np.ndarray, dtype: str) -> Ke
     return Kernel(settings.kernel, gamma, settings.degree, settings.coef0, shift)
 
 
-def _steepest(gram: Gram, labels: np.ndarray, metric: np.ndarray | None) -> np.ndarray:
-    """lambda_max of the centred kernel: one, or one of each pair of classes."""
-    if isinstance(gram, PairedGram):
-        return gram.steepest(labels, metric)
-    # A tight estimate where it is cheap, so that equal games get equal steps.
-    steps, tol = (200, 1e-10) if gram.n <= DENSE_ROWS else (30, 1e-3)
-    weight: Array = None if metric is None else gram.backend.columns(metric, gram.backend.float64)
-    return np.array([gram.lambda_max(steps, tol, centred=True, weight=weight)])
-
-
 def _oscillates(eta: np.ndarray, largest: np.ndarray, n: int) -> list[str]:
     """A warning of a step that is too large."""
     if eta[0] * largest.max() <= 2:
@@ -321,20 +323,6 @@ def say_what_pairs_take(labels: np.ndarray, n_classes: int, settings: Settings) 
     if needed > machine_bytes():
         raise MemoryError(words)
     return [words] if count > 1000 else []
-
-
-def _history(history: dict[str, np.ndarray], problem: Problem) -> dict[str, np.ndarray]:
-    """The record with flips as rows of the user's X; quantities of a single column without their last axis."""
-    flips = history["flips"]
-    every = np.arange(len(problem.data.labels))[problem.rows]
-    if problem.pairs is not None and flips.size:
-        columns = np.broadcast_to(np.arange(flips.shape[2]), flips.shape)
-        flips = np.where(flips >= 0, problem.pairs.rows[flips.clip(0), columns], -1)
-    flips = np.where(flips >= 0, every[flips.clip(0)], -1).astype(np.int32)
-    out = history | {"flips": flips}
-    for name, values in out.items():
-        out[name] = values[..., 0] if values.ndim > 1 and values.shape[-1] == 1 else values
-    return out
 
 
 @dataclass(frozen=True)

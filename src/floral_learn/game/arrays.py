@@ -84,6 +84,15 @@ class NumpyBackend:
         """(n, c1), (n, c2), ... as one (n, c1 + c2 + ...), column by column in memory."""
         return parts[0] if len(parts) == 1 else self.xp.concatenate([part.T for part in parts]).T
 
+    def top(self, keys: Array, count: int) -> Array:
+        """Places of the `count` largest keys (n,) that are not negative, in no order; a device fills up with -1."""
+        bar = len(keys) - count
+        if bar <= 0:
+            return (keys >= 0).nonzero()[0]
+        parted = keys.copy()
+        parted.partition(bar)
+        return (keys >= (parted[bar] if parted[bar] > 0 else 0)).nonzero()[0]
+
     def largest(self, keys: Array, counts: np.ndarray, width: int) -> Array:
         """Row numbers of the ``counts[j]`` largest keys of column j, -1 in empty places; in no order.
 
@@ -91,13 +100,6 @@ class NumpyBackend:
         distinct within a column, so that the set is the same on every backend; rows with negative keys are never named.
         """
         n, turned = len(keys), keys.T
-        if width == 1:
-            named = []
-            for own, count in zip(turned, counts.tolist()):
-                parted = own.copy()
-                parted.partition(max(n - count, 0))
-                named.append((own >= max(int(parted[max(n - count, 0)]), 0)).nonzero()[0])
-            return np.concatenate(named)[:, None]
         wanted = np.minimum(counts, n)
         places = n - np.maximum(wanted, 1)
         parted = np.partition(turned, sorted(set(places.tolist())), axis=1)
@@ -205,6 +207,11 @@ class TorchBackend(NumpyBackend):
         out = x.clone(memory_format=xp.preserve_format)
         out.T.scatter_(1, xp.where(valid, rows, row).T, xp.where(valid, values, value).T)
         return out
+
+    def top(self, keys: Array, count: int) -> Array:
+        """Places of the `count` largest keys (n,), -1 for negative ones."""
+        found, rows = self.xp.topk(keys, min(count, len(keys)))
+        return self.xp.where(found >= 0, rows, -1)
 
     def largest(self, keys: Array, counts: np.ndarray, width: int) -> Array:
         """Row numbers of the ``counts[j]`` largest keys of column j, -1 in empty places; in no order."""

@@ -19,6 +19,14 @@ Counts = int | np.ndarray  # one for all games, or one for each
 TIES, CHOICE, CLASS = -1, 0, 1  # streams of a seed: order among ties, which candidates are flipped, and to which class
 
 
+@dataclass(frozen=True)
+class Flips:
+    """Points and their new labels, both (k, R); a negative point is an empty place."""
+
+    points: Array
+    labels: Array | None
+
+
 class View:
     """What the attacker sees: R games of n points and M columns each.
 
@@ -76,6 +84,9 @@ class View:
         counters = backend.array(3 * np.arange(rounds + 1)[:, None] + CHOICE)
         self.streams = stream(self.seeds, counters)
         self.single, self.half = xp.float32, xp.int32
+        empty = backend.zeros((0, self.games), backend.int64)
+        self.nobody = Flips(empty, empty)
+        self.draws, self.drawn_from = self.streams[:0], 0
 
     def of_columns(self, x: Array) -> Array:
         """What holds for each game (n, R), for each of its columns, (n, R * M)."""
@@ -99,22 +110,34 @@ class View:
             allowed = allowed & (self.wide_eligible if wide else self.eligible)
         return backend.xp.where(allowed, keys, self.closed)
 
-    def largest(self, values: Array, counts: np.ndarray, rows: Array | None = None) -> Array:
+    def largest(self, values: Array, counts: np.ndarray, rows: Any = None) -> Array:
         """Rows with the largest values of each column, `counts` of each, (places, c); of several lists per column,
-        each taken from its own `rows` (lists, c, n), if there are.
+        each taken from its own rows, if there are: row numbers for one column, (lists, c, n) for more.
         """
-        keys, width = self.keys(values), values.shape[1]
-        if rows is not None:
-            keys = self.backend.xp.where(rows, keys.T, self.closed.T).reshape(-1, len(keys)).T
-        return self.backend.largest(keys, counts, width)
+        keys, backend, width = self.keys(values), self.backend, values.shape[1]
+        if width > 1:
+            if rows is not None:
+                keys = backend.xp.where(rows, keys.T, self.closed.T).reshape(-1, len(keys)).T
+            return backend.largest(keys, counts, width)
+        keys = keys[:, 0]
+        if rows is None:
+            return backend.top(keys, int(counts[0]))[:, None]
+        named = []
+        for own, count in zip(rows, counts):
+            found = backend.top(keys[own], count)
+            named.append(own[found] if backend.name == "numpy" else backend.xp.where(found < 0, found, own[found]))
+        return backend.xp.concatenate(named)[:, None]
 
-
-@dataclass(frozen=True)
-class Flips:
-    """Points and their new labels, both (k, R); a negative point is an empty place."""
-
-    points: Array
-    labels: Array | None
+    def draw(self, number: int, candidates: Array) -> Array:
+        """Random numbers of `candidates` for the choice of a round: those of `draw` (game/arrays.py), whoever asks."""
+        if self.games > 1 or self.backend.name != "numpy" or len(self.mixed) > 4096:
+            return mix(self.streams[number] ^ _take(self.mixed, candidates, self.backend)) & sys.maxsize
+        # For few rows calls take longer than numbers: those of all rows are made, for many rounds at once.
+        place = number - self.drawn_from
+        if not 0 <= place < len(self.draws):
+            ahead = self.streams[number : number + max(1, 2**15 // len(self.mixed))]
+            self.draws, self.drawn_from, place = mix(ahead ^ self.mixed.T) & sys.maxsize, number, 0
+        return self.draws[place][candidates]
 
 
 class Attacker:
@@ -125,18 +148,19 @@ class Attacker:
     flip_distribution: np.ndarray | None = None
 
     def prepare(self, view: View) -> Any:
-        """What no round changes, made once per game: `candidates` gets it. None: nobody is ever flipped."""
+        """How many candidates each list has, and of which rows (see `View.largest`); None: nobody is ever flipped."""
         return None
 
-    def candidates(self, view: View, prepared: Any) -> Array:
-        """Row numbers of all candidates, (places, c), -1 in empty places."""
+    def losses(self, view: View) -> Array:
+        """Of which the largest are the candidates, (n, c): the duals, but for attackers with ``needs_scores``."""
         raise NotImplementedError
 
     def __call__(self, view: View, number: int, prepared: Any) -> Flips:
         """The flips of a round: `flips` of each game's candidates at random, with their new classes."""
         if prepared is None:
-            return no_flips(view)
-        points = _some(self.candidates(view, prepared), self.flips, view, number)
+            return view.nobody
+        candidates = view.largest(self.losses(view) if self.needs_scores else view.dual, *prepared)
+        points = _some(candidates, self.flips, view, number)
         return Flips(points, _relabelled(points, view, number, self.flip_distribution))
 
 
@@ -200,13 +224,12 @@ class RandomizedTopK(Attacker):
             counts = np.broadcast_to(np.asarray(self.budget), (view.games, view.times)).reshape(-1)
             return (counts, None) if counts.any() else None
         caps = np.broadcast_to(np.asarray(self.class_budget), (view.games, view.n_classes))
+        if view.columns == 1:
+            labels = view.backend.numpy(view.labels)[:, 0]
+            return caps[0].tolist(), [view.backend.array(np.flatnonzero(labels == c)) for c in range(view.n_classes)]
         classes = view.backend.array(np.arange(view.n_classes))[:, None, None]
         labels = view.labels if view.times == 1 else view.of_columns(view.labels)
         return (np.repeat(caps, view.times, axis=0).T.reshape(-1), labels.T == classes) if caps.any() else None
-
-    def candidates(self, view: View, prepared: Any) -> Array:
-        """The largest duals of each list: one of all rows, or one per class."""
-        return view.largest(view.dual, *prepared)
 
 
 @dataclass(frozen=True)
@@ -234,13 +257,9 @@ class TopK(Attacker):
     flips: Counts
     flip_distribution: np.ndarray | None = None
 
-    def prepare(self, view: View) -> np.ndarray | None:
+    def prepare(self, view: View) -> tuple[np.ndarray] | None:
         """How many rows of each column are candidates: as many as flips."""
-        return np.broadcast_to(self.flips, (view.games,)).repeat(view.times) if np.any(self.flips) else None
-
-    def candidates(self, view: View, prepared: np.ndarray) -> Array:
-        """The largest duals."""
-        return view.largest(view.dual, prepared)
+        return (np.broadcast_to(self.flips, (view.games,)).repeat(view.times),) if np.any(self.flips) else None
 
 
 @dataclass(frozen=True)
@@ -291,24 +310,18 @@ class LargestLoss(Attacker):
     flip_distribution: np.ndarray | None = None
     needs_scores = True
 
-    def prepare(self, view: View) -> np.ndarray | None:
+    def prepare(self, view: View) -> tuple[np.ndarray] | None:
         """How many rows of each game are candidates: as many as flips."""
-        return np.broadcast_to(self.flips, (view.games,)) if np.any(self.flips) else None
+        return (np.broadcast_to(self.flips, (view.games,)),) if np.any(self.flips) else None
 
-    def candidates(self, view: View, prepared: np.ndarray) -> Array:
+    def losses(self, view: View) -> Array:
         """The losses under the flipped label."""
         if view.times == 1:
             own = view.scores * (2 * view.labels - 1)
         else:  # the score of the point's own class, against all others
             columns = view.labels + view.backend.arange(view.games) * view.n_classes
             own = view.scores[view.backend.arange(len(view.labels))[:, None], columns]
-        return view.largest((1 + own).clip(0, None), prepared)
-
-
-def no_flips(view: View) -> Flips:
-    """Those of a quiet round."""
-    empty = view.backend.zeros((0, view.games), view.backend.int64)
-    return Flips(empty, empty)
+        return (1 + own).clip(0, None)
 
 
 def _some(candidates: Array, flips: Counts, view: View, number: int) -> Array:
@@ -317,10 +330,10 @@ def _some(candidates: Array, flips: Counts, view: View, number: int) -> Array:
     several = candidates.shape[1] > view.games
     if several:  # the union over the game's columns
         candidates = candidates.T.reshape(view.games, -1).T
-    draws = mix(view.streams[number] ^ _take(view.mixed, candidates, backend)) & sys.maxsize
+    draws = view.draw(number, candidates)
     if several or view.games > 1 or backend.name != "numpy":  # otherwise there are no empty places
         draws = xp.where(candidates >= 0, draws, sys.maxsize)
-    points = _take(candidates, xp.argsort(draws, 0), backend)
+    points = _take(candidates, draws.argsort(0), backend)
     if several:  # a point named by two columns has the same priority twice: keep the first
         again = backend.zeros(tuple(points.shape), xp.bool)
         again[1:] = points[1:] == points[:-1]

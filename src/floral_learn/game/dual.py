@@ -24,7 +24,7 @@ import numpy as np
 
 from floral_learn.game.arrays import NUMPY, Array, NumpyBackend, outer
 
-ROUNDING = 32 * 2.0**-52  # a sum of n numbers is known to a few units of float64's precision, times their total
+ROUNDING = 32 * float(np.finfo(float).eps)  # a sum of n numbers is known to a few units of float64's precision, times their total
 HUGE = 1e300  # ends of a bracket that nobody has looked for
 
 
@@ -51,31 +51,6 @@ def gradient(product: Array, signs: Array) -> Array:
     [[-0.5], [-0.5]]
     """
     return signs * product - 1
-
-
-def objective(product: Array, dual: Array, signs: Array) -> Array:
-    """D(a) for each column, (c,).
-
-    Parameters
-    ----------
-    product : array of shape (n, c)
-        K (y * a).
-    dual, signs : array of shape (n, c)
-        a and y.
-
-    Returns
-    -------
-    array of shape (c,)
-        The value that training lowers.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from floral_learn.game.dual import objective
-    >>> objective(np.array([[1.0], [-1.0]]), np.array([[1.0], [1.0]]), np.array([[1.0], [-1.0]])).tolist()
-    [-1.0]
-    """
-    return 0.5 * (dual * signs * product).sum(0) - dual.sum(0)
 
 
 @dataclass(frozen=True)
@@ -109,12 +84,6 @@ class Projection:
     iterations: Any  # passes over the data, the most of any column
     residual: Array  # (c,), |y'a|
     converged: Array  # (c,), bool
-
-
-def box(signs: Array, cap: Array, xp: Any) -> tuple[Array, Array]:
-    """[l, h] of the signed variable y * a."""
-    reach = signs * cap
-    return xp.minimum(reach, 0 * reach[:1]), xp.maximum(reach, 0 * reach[:1])
 
 
 def bracket(u: Array, low: Array, high: Array, weight: Array | None, xp: Any) -> tuple[Array, Array]:
@@ -185,7 +154,7 @@ def find_root(
             break
         left = xp.where(phi > 0, mu, left)
         right = xp.where(phi < 0, mu, right)
-        newton = mu + phi / xp.where(slope > 0, slope, 1)
+        newton = mu + phi / (slope + (slope == 0))
         # Newton can crawl along many small pieces: past twenty passes every other one halves the bracket.
         trusted = (slope > 0) & (newton >= left) & (newton <= right) & (iterations <= 20 or iterations % 2 == 0)
         mu = xp.where(done, mu, xp.where(trusted, newton, (left + right) / 2))
@@ -223,23 +192,24 @@ def project_exact(
     -------
     Projection
     """
-    u, xp = signs * z, backend.xp
-    low, high = box(signs, cap, xp)
+    u, reach, xp = signs * z, signs * cap, backend.xp
+    low, high = xp.minimum(reach, 0 * reach[:1]), xp.maximum(reach, 0 * reach[:1])
     one = backend is NUMPY and u.shape[1] == 1
-    ops, start = (Numbers, float(np.max(mu))) if one else (xp, mu + u[0] * 0)
-    most = 1e-9 * float(cap.sum()) if one else 0.0  # a larger phi is not one of rounding: its size needs no total
-    clipped = u
+    ops, start = (Numbers, float(mu[0] if np.ndim(mu) else mu)) if one else (xp, mu + u[0] * 0)
+    clipped, total = u, 0.0
 
     def sums(at: Any) -> tuple[Any, ...]:
-        nonlocal clipped
+        nonlocal clipped, total
         if not one or weight is not None:
             clipped, *found = phi_sums(u, at, low, high, weight, xp)
             return tuple(part.item() for part in found) if one else tuple(found)
         # The same for one column, in a third of the calls: small games spend most of their time here.
         moved = u - at
         clipped = np.minimum(np.maximum(moved, low), high)
-        phi, slope = np.add.reduce(clipped)[0].item(), np.count_nonzero((moved > low) & (moved < high))
-        return phi, slope, np.add.reduce(np.abs(clipped))[0].item() if abs(phi) <= most else 0.0
+        phi, slope = np.add.reduce(clipped, None).item(), np.count_nonzero((moved > low) & (moved < high))
+        if total == 0 or abs(phi) <= 1e-6 * total:  # otherwise phi is far from the rounding that it is held against
+            total = np.add.reduce(np.abs(clipped), None).item()
+        return phi, slope, total
 
     root = find_root(sums, -HUGE, HUGE, start, ops, 8)  # Newton's steps alone nearly always do, and need no bracket
     if not ops.all(root.converged):
@@ -269,7 +239,8 @@ def project_fixed_point(
     """
     xp = backend.xp
     u = signs * z
-    low, high = box(signs, cap, xp)
+    reach = signs * cap
+    low, high = reach.clip(None, 0), reach.clip(0, None)
     start = mu + u[0] * 0
     mu = start * 0  # Algorithm 2 starts at zero, whatever round it is
     for iterations in range(1, max_iter + 1):  # noqa: B007
@@ -388,4 +359,4 @@ def optimality(
     size = share.sum(0)
     mean = xp.where(free, gap * share, 0.0).sum(0) / xp.where(size > 0, size, 1)
     bias = xp.where(size > 0, mean, (lower + upper) / 2)
-    return bias, xp.where(crossed, lower - upper, 0.0), objective(product, dual, signs)
+    return bias, xp.where(crossed, lower - upper, 0.0), 0.5 * (dual * signs * product).sum(0) - dual.sum(0)

@@ -15,12 +15,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from floral_learn.game.arrays import NUMPY, Array, outer
-from floral_learn.game.attackers import Attacker, Flips, NoAttack, View, no_flips
+from floral_learn.game.attackers import Attacker, Flips, NoAttack, View
 from floral_learn.game.dual import PROJECTIONS, Projection, optimality
 from floral_learn.game.gram import Gram
 
@@ -101,11 +102,6 @@ class Game:
     keep_flips: bool = True
 
     @property
-    def width(self) -> int:
-        """M, columns of one game."""
-        return 1 if self.n_classes == 2 else self.n_classes
-
-    @property
     def rounds(self) -> int:
         """T, the most rounds to be played."""
         return len(self.steps)
@@ -170,7 +166,7 @@ class GameState:
     weight_sum: Array
     flip_count: Array
     round: int = 0
-    history: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
+    history: dict[str, list[Any]] = field(default_factory=partial(defaultdict, list))
     settled: bool = False
     movement: float = float("inf")
 
@@ -227,10 +223,10 @@ class Play:
     """
 
     def __init__(self, game: Game, start: np.ndarray | None = None) -> None:
-        self.game, self.backend, self.width = game, game.gram.backend, game.width
+        self.game, self.backend, self.width = game, game.gram.backend, 1 if game.n_classes == 2 else game.n_classes
         backend, float64 = self.backend, self.backend.float64
         labels, steps = np.asarray(game.labels), np.asarray(game.steps, dtype=float)
-        labels, steps = (x[:, None] if x.ndim == 1 else x for x in (labels, steps))
+        labels, steps = labels.reshape(len(labels), -1), steps.reshape(len(steps), -1)
         seeds = np.atleast_1d(np.asarray(game.seeds, dtype=np.int64))
         (games,) = np.broadcast_shapes(labels.shape[1:], steps.shape[1:], seeds.shape)
         self.steps = np.broadcast_to(steps, (len(steps), games))
@@ -248,7 +244,7 @@ class Play:
         seeds = np.broadcast_to(seeds, (games,)).copy()
         columns = games * self.width
         self.view = View(self.labels, game.n_classes, columns, seeds, len(steps), backend, eligible, game.row_ids)
-        self.prepared, self.nobody = game.attacker.prepare(self.view), no_flips(self.view)
+        self.prepared, self.nobody = game.attacker.prepare(self.view), self.view.nobody
         zeros = 0.0 * self.given
         dual = zeros if start is None else backend.columns(start, float64)
         self.state = GameState(dual, self.given, zeros[0], zeros, backend.cast(0 * self.labels, backend.int64))

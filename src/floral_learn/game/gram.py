@@ -22,7 +22,6 @@ from floral_learn.game.kernels import Kernel
 
 EXACT_ROWS = 1000  # up to here the whole matrix is small and fast: exact, in float64
 DENSE_ROWS = 3000  # up to here it is the choice where a small factor does not do; up to twice as many if none does
-WRONG = 0.25  # relative error of a product from which a factor that was kept is warned about
 MAX_BYTES = 4e9  # a kernel matrix or factor that nobody asked for takes at most so much: half of a small laptop's memory
 
 
@@ -187,7 +186,7 @@ class DenseGram(Gram):
         """K for all pairs of rows; each tile serves both triangles."""
         rows = kernel.prepare(X, backend, dtype)
         n = rows.shape[0]
-        matrix = backend.zeros((n, n), backend.dtype(dtype)).T
+        matrix = backend.zeros((n, n), getattr(backend.xp, dtype)).T
         # Tiles of 32,768 values fit in a cache; each serves both triangles, so that small ones also save kernel values.
         tile = 1024 if backend.name == "torch" else max(64, 2**15 // n)
         for start in range(0, n, tile):
@@ -320,7 +319,7 @@ def choose_gram(
     made, enough = low_rank_gram(X, kernel, gram, dtype, rng, backend)
     if not enough and gram == "auto" and fits and n <= 2 * DENSE_ROWS:
         return DenseGram.from_rows(X, kernel, dtype, backend)
-    if not enough and made.error > WRONG:
+    if not enough and made.error > 0.25:  # decision values are then off by a quarter of their size
         warnings.warn(
             f"products with the rank-{made.rank} kernel are off by about {100 * made.error:.2g} %: the fit is that "
             f"of a smoother kernel. A smaller gamma, a larger rank (gram={2 * made.rank}) or gram='dense' "
