@@ -559,3 +559,20 @@ def test_the_warning_of_an_unsettled_model_has_the_same_words_for_every_fit():
 def test_parameters_are_named():
     with pytest.raises(TypeError):
         FloralClassifier("rbf")
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("gram", ["dense", 5])
+def test_equal_rows_are_learned_as_a_guess_without_a_foreign_error(kernel, gram):
+    clf = FloralClassifier(kernel=kernel, gram=gram, random_state=0).fit(np.ones((40, 3)), np.arange(40) % 4 == 0)
+    assert len(set(clf.predict(np.ones((5, 3))))) == 1
+
+
+def test_many_classes_say_what_their_pairs_take_before_any_work(monkeypatch):
+    labels = np.repeat(np.arange(60), 2)
+    rows = np.random.default_rng(0).normal(size=(120, 2)) + labels[:, None]
+    with pytest.warns(UserWarning, match=r"60 classes make 1,770 pairs, with 7,080 duals in all: about 1.42 MB"):
+        FloralClassifier(n_rounds=2, tol=None).fit(rows, labels)
+    monkeypatch.setattr("floral_learn.floral.fitting.machine_bytes", lambda: 1e6)
+    with pytest.raises(MemoryError, match="multi_class='one-vs-rest' plays 60 columns of 120 duals"):
+        FloralClassifier().fit(rows, labels)

@@ -1,9 +1,5 @@
 """Torch tensors in: the same model as from numpy, and tensors out."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits, make_moons
@@ -51,9 +47,7 @@ def test_a_tensor_gives_the_model_of_the_array(device, gram, n):
 
 def test_classes_come_back_as_a_tensor_where_they_are_numbers(device):
     X, y = load_digits(return_X_y=True)
-    clf = FloralClassifier(n_rounds=30, random_state=0, device=device).fit(
-        place(X, device), torch.as_tensor(y)
-    )
+    clf = FloralClassifier(n_rounds=30, random_state=0, device=device).fit(place(X, device), torch.as_tensor(y))
     found = clf.predict(place(X, device))
     assert isinstance(found, torch.Tensor)
     assert found.shape == (len(y),)
@@ -66,9 +60,7 @@ def test_a_row_of_weight_zero_is_left_out(device):
     X, y = moons()
     weight = np.ones(len(y))
     weight[::3] = 0
-    clf = FloralClassifier(n_rounds=30, random_state=0, device=device).fit(
-        place(X, device), y, sample_weight=weight
-    )
+    clf = FloralClassifier(n_rounds=30, random_state=0, device=device).fit(place(X, device), y, sample_weight=weight)
     assert not np.isin(clf.support_, np.arange(0, len(y), 3)).any()
 
 

@@ -6,7 +6,7 @@ from sklearn.datasets import make_blobs, make_moons
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
-from floral_learn.game.attackers import LargestLoss, RandomizedTopK, TopK
+from floral_learn.game.attackers import RandomizedTopK, TopK
 from floral_learn.game.game import Game, solve, step_schedule
 from floral_learn.game.gram import ChunkedGram, DenseGram
 from floral_learn.game.kernels import Kernel

@@ -1,8 +1,8 @@
-"""Rows on dask: K ~ F F' with the rows of X and F in blocks wherever dask keeps them, and predictions block by block.
+"""Rows on dask: K ~ F F' with the rows of X and F in blocks wherever dask has them, and predictions by blocks.
 
 The game itself is played here, by the same round as ever: it holds a few numbers per row. A product with K sends each
 block its part of a column and gets F'v, of the size of the rank, then the other way round. Every block of F is made from
-the same block of X and the landmarks alone, so that a block that is lost with its worker is computed again by dask.
+the same block of X and the landmarks alone: dask computes a block that is lost with its worker again.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class DaskGram(LowRankGram):
         """Columns of K - F F' at the pivots: their squared lengths, and their entries at the pivots."""
         own = list(zip(self.prepared, self.blocks))
         self.fresh = self._keep(_fresh, own, self.kernel, features, known)
-        squares = np.sum(self._ask(_lengths, [(block,) for block in self.fresh]), axis=0)
+        squares = np.asarray(sum(self._ask(_lengths, [(block,) for block in self.fresh])))
         core = missing_columns(self.kernel, features, known, features, known, NUMPY)
         return squares, core
 
@@ -116,7 +116,7 @@ class DaskGram(LowRankGram):
         self.blocks = self._keep(_append, list(zip(self.blocks, self.fresh)), kept, inverse)
         del self.fresh
         products, squares = zip(*self._ask(_squares, [(block,) for block in self.blocks], len(kept)))
-        return np.sum(products, axis=0, dtype=np.float64), np.concatenate(squares)
+        return np.asarray(sum(products), dtype=np.float64), np.concatenate(squares)
 
     def inner(self, columns: Array) -> Array:
         """``F' columns``, (rank, c)."""
@@ -132,7 +132,7 @@ class DaskGram(LowRankGram):
         """F'WF and F'w, in float64; ones for no `weight`."""
         weight = np.ones(self.n) if weight is None else weight
         squares, sums = zip(*self._ask(_weighted, self._with_rows(weight)))
-        return np.sum(squares, axis=0), np.sum(sums, axis=0)
+        return np.asarray(sum(squares)), np.asarray(sum(sums))
 
     def row_squares(self) -> np.ndarray:
         """Squared norms of the rows of F, (n,)."""

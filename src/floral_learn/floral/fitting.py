@@ -1,4 +1,4 @@
-"""A fit as a line: settings and checked input -> problem -> result -> fitted attributes; and B and k -> the attacker."""
+"""A fit as a line: settings and checked input -> problem -> result -> fitted attributes; B and k -> the attacker."""
 
 from __future__ import annotations
 
@@ -290,7 +290,9 @@ def kernel_for(settings: Settings, X: Any, weight: np.ndarray, dtype: str) -> Ke
     if isinstance(X, np.ndarray) and not callable(settings.kernel):
         spread = float(np.ptp(X, axis=0).max(initial=0.0))
         if 0 < spread < 1 / largest:
-            raise ValueError(f"X varies by at most {spread:.1e}; squares of such vanish: standardise its columns first.")
+            raise ValueError(
+                f"X varies by at most {spread:.1e}; squares of such vanish: standardise its columns first."
+            )
     gamma = resolve_gamma(settings.gamma, X, weight)
     if radial:
         mean, some = as_host(X.mean(0)), as_host(X[:: max(1, len(X) // 1000)])
@@ -311,7 +313,7 @@ def _oscillates(eta: np.ndarray, largest: np.ndarray, n: int) -> list[str]:
 
 
 def say_what_pairs_take(labels: np.ndarray, n_classes: int, settings: Settings) -> list[str]:
-    """What pairs of many classes take, before any work: a MemoryError, or a warning from a hundred million numbers on."""
+    """What the pairs of many classes take, before any work: a MemoryError, or a warning from a thousand pairs on."""
     count, rows = n_classes * (n_classes - 1) // 2, int(np.sort(np.bincount(labels))[-2:].sum())
     duals = count * rows
     needed = 8 * 25 * duals  # a game under way holds some 25 arrays of the duals' size, in float64

@@ -1,4 +1,4 @@
-"""What is particular about some kinds of rows: tensors, dask collections, kernels that are given; and words for others."""
+"""What is particular about some kinds of rows: tensors, kernels that are given; and words for what is refused."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class Flips:
     """Points and their new labels, both (k, R); a negative point is an empty place."""
 
     points: Array
-    labels: Array | None
+    labels: Array
 
 
 class View:
@@ -229,7 +229,7 @@ class RandomizedTopK(Attacker):
             return caps[0].tolist(), [view.backend.array(np.flatnonzero(labels == c)) for c in range(view.n_classes)]
         classes = view.backend.array(np.arange(view.n_classes))[:, None, None]
         labels = view.labels if view.times == 1 else view.of_columns(view.labels)
-        return (np.repeat(caps, view.times, axis=0).T.reshape(-1), labels.T == classes) if caps.any() else None
+        return (np.repeat(caps, view.times, axis=0).T.reshape(-1), classes == labels.T) if caps.any() else None
 
 
 @dataclass(frozen=True)

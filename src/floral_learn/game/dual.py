@@ -24,7 +24,9 @@ import numpy as np
 
 from floral_learn.game.arrays import NUMPY, Array, NumpyBackend, outer
 
-ROUNDING = 32 * float(np.finfo(float).eps)  # a sum of n numbers is known to a few units of float64's precision, times their total
+ROUNDING = 32 * float(
+    np.finfo(float).eps
+)  # a sum of n numbers is known to a few units of float64's precision, times their total
 HUGE = 1e300  # ends of a bracket that nobody has looked for
 
 
@@ -166,7 +168,7 @@ def project_exact(
     z: Array,
     signs: Array,
     cap: Array,
-    mu: Array | float = 0.0,
+    mu: Array = 0.0,
     backend: NumpyBackend = NUMPY,
     weight: Array | None = None,
     max_iter: int = 200,
@@ -213,8 +215,9 @@ def project_exact(
 
     root = find_root(sums, -HUGE, HUGE, start, ops, 8)  # Newton's steps alone nearly always do, and need no bracket
     if not ops.all(root.converged):
-        ends = bracket(u, low, high, weight, xp)
-        root = find_root(sums, *((end.item() for end in ends) if one else ends), start, ops, max_iter)
+        left, right = bracket(u, low, high, weight, xp)
+        left, right = (left.item(), right.item()) if one else (left, right)
+        root = find_root(sums, left, right, start, ops, max_iter)
     if not one:
         return Projection(signs * clipped, root.mu, root.iterations, root.residual, root.converged)
     mu, residual, converged = np.array([root.mu]), np.array([root.residual]), np.array([root.converged])
@@ -225,7 +228,7 @@ def project_fixed_point(
     z: Array,
     signs: Array,
     cap: Array,
-    mu: Array | float = 0.0,
+    mu: Array = 0.0,
     backend: NumpyBackend = NUMPY,
     weight: Array | None = None,
     max_iter: int = 1000,

@@ -315,11 +315,12 @@ class Play:
 
     def close(self) -> None:
         """Bias, KKT residual and objective of all rounds that wait for them, at once."""
-        rounds, xp, parts = len(self.waiting), self.backend.xp, []
-        for part in (*zip(*self.waiting), [self.cap.T] * rounds, None if self.weight is None else [self.weight.T] * rounds):
-            same = part is None or len(part[0]) < len(self.waiting[0][0])
-            parts.append((None if part is None else part[0].T) if same else xp.concatenate(part).T)
-        duals, signs, cap, weight = parts
+        rounds, xp, cap, weight = len(self.waiting), self.backend.xp, self.cap, self.weight
+        duals, signs = (xp.concatenate(parts).T for parts in zip(*self.waiting))
+        if cap.shape[1] > 1:
+            cap = xp.concatenate([cap.T] * rounds).T
+        if weight is not None and weight.shape[1] > 1:
+            weight = xp.concatenate([weight.T] * rounds).T
         found = optimality(self.game.gram.matmat(signs * duals), duals, signs, cap, self.backend, weight)
         for name, values in zip(("bias", "residual", "objective"), found):
             self.state.history[name].extend(values.reshape(rounds, -1))

@@ -1,4 +1,4 @@
-"""K ~ F F' by randomly pivoted Cholesky (Epperly, Tropp and Webber), in blocks with rejection; and which rank is enough.
+"""K ~ F F' by randomly pivoted Cholesky (Epperly, Tropp and Webber), in blocks with rejection; which rank is enough.
 
 Pivots are drawn with probability proportional to the diagonal of what is still missing; a drawn point is kept
 with the share of it that the points drawn before it in the same block have left over. Memory is n * rank, a product

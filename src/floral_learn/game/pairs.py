@@ -191,7 +191,11 @@ class PairedGram(Gram):
         if type(base) is LowRankGram and m < pairs.n:
             self.by_class = _ClassBlocks(base, pairs)
             size = base.nbytes
-        elif isinstance(base, DenseGram) and m < pairs.n and count * m * m * np.dtype(base.dtype).itemsize <= MAX_BYTES / 2:
+        elif (
+            isinstance(base, DenseGram)
+            and m < pairs.n
+            and count * m * m * np.dtype(base.dtype).itemsize <= MAX_BYTES / 2
+        ):
             self.blocks = self._laid_out(base)
             size = count * m * m * np.dtype(base.dtype).itemsize
         self.nbytes = base.nbytes + size

@@ -6,11 +6,8 @@ network is needed; RoBERTa-base is ``model="roberta-base"``.
 
 from __future__ import annotations
 
-import copy
 import os
 import sys
-from collections.abc import Callable
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Self
 

@@ -126,9 +126,7 @@ def run_games(
     first = cells[0]
     backend = backend_for(None if first.method.name == PRINTED else device)
     kernel = Kernel("rbf", float(first.gamma or 1.0))
-    gram: Gram = choose_gram(
-        dataset.X_train, kernel, rng=np.random.default_rng(first.seed), backend=backend
-    )
+    gram: Gram = choose_gram(dataset.X_train, kernel, rng=np.random.default_rng(first.seed), backend=backend)
     steepest = gram.lambda_max(30, 1e-3, centred=True)
     _warn_of_steps(columns, steepest, n)
     recorder = _play(columns, cells, prepared, gram, kernel, dataset)
