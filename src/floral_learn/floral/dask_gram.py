@@ -1,7 +1,7 @@
 """Rows on dask: K ~ F F' with the rows of X and F in blocks wherever dask has them, and predictions by blocks.
 
 The game itself is played here, by the same round as ever: it holds a few numbers per row. A product with K sends each
-block its part of a column and gets F'v, of the size of the rank, then the other way round. Every block of F is made from
+block its part of a column and gets F'v, of the size of the rank, then the other way round. Each block of F is made from
 the same block of X and the landmarks alone: dask computes a block that is lost with its worker again.
 """
 
