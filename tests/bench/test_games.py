@@ -94,7 +94,8 @@ def test_the_projection_as_printed_swings_and_leaves_the_constraint_unmet():
     exact = project(z, signs, 10.0).dual
     assert np.abs((signs * exact).sum(0)).max() < 1e-9
     # mu = 0, phi / n, 0, ...: after an even number of rounds nothing but the clipping is left
-    printed, mu = project_as_printed(z, signs, np.full(z.shape, 10.0))
+    found = project_as_printed(z, signs, np.full(z.shape, 10.0))
+    printed, mu = found.dual, found.mu
     np.testing.assert_allclose(printed, z, atol=1e-9)
     np.testing.assert_allclose(mu, 0, atol=1e-9)
     assert np.abs(exact - z).max() > 0.05

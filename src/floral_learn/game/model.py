@@ -109,7 +109,6 @@ def margins(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
         Examples
         --------
         >>> import numpy as np
-    from sklearn import get_config
         >>> from floral_learn.game.model import margins
         >>> margins(np.array([[2.0], [-1.0]]), np.array([1, 1])).tolist()
         [2.0, -1.0]
@@ -141,7 +140,6 @@ def reason_texts(scores: np.ndarray, labels: np.ndarray, flip_rate: np.ndarray, 
         Examples
         --------
         >>> import numpy as np
-    from sklearn import get_config
         >>> from floral_learn.game.model import reason_texts
         >>> reason_texts(np.array([[2.0], [-2.0]]), np.array([1, 1]), np.array([0.0, 0.5]), np.array([0.0, 1.0]))
         ['', 'model, attacker, cap']
