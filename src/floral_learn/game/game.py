@@ -251,8 +251,9 @@ class Play:
         self.sums: dict[int, Array] = {0: zeros}  # sums of signed duals as they stood where an average may begin
         self.seen: tuple[Array, int] = None, 0  # averaged decision values at the last look, and its round
         self.waiting: list[tuple[Array, Array]] = []  # duals and labels of rounds that are not closed
-        # One product serves many rounds; their duals are at most a million numbers (8 MB) beside the game's own.
-        self.room = max(1, min(64, 2**20 // max(1, len(labels) * columns)))
+        # One product serves many rounds, as long as their duals fit in a cache; sixteen where memory is all that counts.
+        numbers = len(labels) * columns
+        self.room = max(1, min(16, 2**20 // numbers), min(64, 2**16 // numbers))
 
     def round(self) -> None:
         """One round of Algorithm 1 (or 3)."""
