@@ -251,7 +251,7 @@ class Play:
         self.sums: dict[int, Array] = {0: zeros}  # sums of signed duals as they stood where an average may begin
         self.seen: tuple[Array, int] = None, 0  # averaged decision values at the last look, and its round
         self.waiting: list[tuple[Array, Array]] = []  # duals and labels of rounds that are not closed
-        # One product serves many rounds, as long as their duals fit in a cache; sixteen where memory is all that counts.
+        # One product serves many rounds, as long as their duals fit in a cache; sixteen where memory is what counts.
         numbers = len(labels) * columns
         self.room = max(1, min(16, 2**20 // numbers), min(64, 2**16 // numbers))
 
