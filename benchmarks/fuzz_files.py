@@ -31,7 +31,6 @@ from floral_learn import FloralClassifier, LabelReview, load, save
 from floral_learn.files import ModelFileError
 from floral_learn.files.atomic_files import mixed_set, write_set
 from floral_learn.files.model_archive import sealed
-from floral_learn.floral.checkpoint import Checkpoint, resume
 from floral_learn.tables import read_table
 
 X, Y = make_moons(50, noise=0.2, random_state=0)
@@ -280,55 +279,6 @@ def reviews(rng, scale, work):
     return {"review files, bytes changed": accidents, "review files, values and schema changed": changes}
 
 
-class _Stop:
-    """A callback that ends a fit in its middle."""
-
-    def setup(self, estimator, context): ...
-    def teardown(self, estimator, context): ...
-    def on_fit_task_begin(self, estimator, context): ...
-
-    def on_fit_task_end(self, estimator, context):
-        if context.parent is not None and context.task_id == 12:
-            raise KeyboardInterrupt
-
-
-def checkpoints(rng, scale, work):
-    """Checkpoints of a fit, resumed."""
-    good, folder = work / "checkpoint", work / "damaged"
-    with contextlib.suppress(KeyboardInterrupt):
-        clf = FloralClassifier(n_rounds=20, tol=None, random_state=0)
-        clf.set_callbacks(Checkpoint(good, every=5), _Stop()).fit(X, Y)
-    state, fit = (good / "state.npz").read_bytes(), (good / "fit.skops").read_bytes()
-
-    def changed(k):
-        if k % 4 == 0:
-            return state, retyped_archive(rng, fit)
-        if k % 4 == 1:
-            return state, rewritten(rng, fit)
-        if k % 4 == 2:
-            return cases.mutated(rng, state), fit
-        arrays = members(state)
-        name = rng.choice(sorted(arrays))
-        if rng.random() < 0.15:
-            return packed({other: content for other, content in arrays.items() if other != name}), fit
-        return packed(arrays | {name: npy(retyped(rng, np.load(io.BytesIO(arrays[name]))))}), fit
-
-    def use(content):
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        (folder / "state.npz").write_bytes(content[0])
-        (folder / "fit.skops").write_bytes(content[1])
-        try:
-            found = resume(folder)
-        except ModelFileError:
-            return "refused"
-        return "done" if np.isfinite(found.decision_function(X)).all() else "scores are not finite"
-
-    count = Count()
-    in_children(count, [(f"checkpoint {k}", changed(k)) for k in range(max(20, int(600 * scale)))], use)
-    return {"checkpoints, bytes, values and schema changed": count}
-
-
 def stores(rng, scale, work):
     """Stores of answers with other values, tables, views and bytes, opened as `floral review` opens them."""
     from floral_learn.app.review_page.store import FILE, KINDS, AnswerStore, StoreError
@@ -546,7 +496,6 @@ async def _answered(guard, scope, body):
 PARTS = {
     "files": files,
     "reviews": reviews,
-    "checkpoints": checkpoints,
     "stores": stores,
     "sets": sets,
     "copies": copies,

@@ -274,15 +274,6 @@ class Watch:
         self.seen.append("down")
 
 
-def test_scikit_learn_callbacks_see_epochs_and_can_stop(folder):
-    texts, y = make_reviews(16)
-    watch = Watch(stop_after=2)
-    model = tiny(folder, epochs=5).set_callbacks(watch).fit(texts, y)
-    assert watch.seen[:2] == ["epoch 1", "epoch 2"]
-    assert watch.seen[-1] == "down"
-    assert model.n_iter_ == 2
-
-
 def test_it_is_a_scikit_learn_citizen(folder):
     texts, y = make_reviews(24)
     model = clone(tiny(folder, epochs=1))
@@ -374,23 +365,6 @@ def test_bad_parameters_are_named(folder, changes, message, monkeypatch):
     texts, y = make_reviews(8)
     with pytest.raises(ValueError, match=message):
         tiny(folder, **changes).fit(texts, y)
-
-
-@pytest.mark.skipif(find_spec("sklearn.callback") is None, reason="scikit-learn before 1.9 hands no model to callbacks")
-def test_callbacks_see_the_model_as_it_is_after_an_epoch(folder):
-    texts, y = make_reviews(16)
-    seen = []
-
-    class Look(Watch):
-        def on_fit_task_end(self, estimator, context, *, fitted_estimator):
-            seen.append(fitted_estimator)
-            return False
-
-    model = tiny(folder, epochs=2).set_callbacks(Look(9)).fit(texts, y)
-    first, last = (found for found in seen if found is not None)
-    assert (first.n_iter_, last.n_iter_) == (1, 2)
-    np.testing.assert_array_equal(last.decision_function(texts), model.decision_function(texts))
-    assert not np.array_equal(first.decision_function(texts), model.decision_function(texts))
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path):

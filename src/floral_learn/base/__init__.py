@@ -1,4 +1,4 @@
-"""What every estimator and result shares: checked input, callbacks, atomic fits, install lines, how results print."""
+"""What every estimator and result shares: checked input, atomic fits, install lines, how results print."""
 
 from collections.abc import Callable, Mapping
 from html import escape

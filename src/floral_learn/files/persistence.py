@@ -29,7 +29,7 @@ from floral_learn.files.model_archive import (
 )
 
 _FORMAT = 1
-_READERS = {"model": "load", "review": "LabelReview.load", "checkpoint": "resume"}
+_READERS = {"model": "load", "review": "LabelReview.load"}
 # Types that a model file may name beside those that skops knows: sparse rows, what scikit-learn's searches and
 # calibrated classifiers hold; our own classes are known by `is_own_class`. Never a function: skops would call it.
 _KNOWN = frozenset(

@@ -6,11 +6,8 @@ network is needed; RoBERTa-base is ``model="roberta-base"``.
 
 from __future__ import annotations
 
-import copy
 import os
 import sys
-from collections.abc import Callable
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -21,7 +18,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from floral_learn.base.callbacks import CallbackSupportMixin, with_callbacks
 from floral_learn.base.estimator import Estimator, whole_fit
 from floral_learn.base.validation import encode_labels
 from floral_learn.files.model_archive import ModelFileError
@@ -42,7 +38,7 @@ class TextRows:
         return tags
 
 
-class TextClassifier(TextRows, CallbackSupportMixin, ClassifierMixin, Estimator):
+class TextClassifier(TextRows, ClassifierMixin, Estimator):
     """Fine-tune a transformer: texts in, labels out.
 
     Trained with the paper's settings: AdamW, weight decay 0.01, a linear schedule without warm-up, three epochs. On
@@ -168,7 +164,6 @@ class TextClassifier(TextRows, CallbackSupportMixin, ClassifierMixin, Estimator)
         self.verbose = verbose
 
     @whole_fit
-    @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, validation: Any = None, sample_weight: Any = None, belief: Any = None) -> Self:
         """Fine-tune on texts `X` with labels `y`.
@@ -278,12 +273,6 @@ class TextClassifier(TextRows, CallbackSupportMixin, ClassifierMixin, Estimator)
         history: History = {"loss": []}
         report = EpochReport(self.epochs) if self.verbose else None
 
-        def fitted() -> dict[str, Any]:
-            alone = replace(network, model=copy.deepcopy(network.model).eval())
-            return self._fitted(alone, classes, history)
-
-        epoch_done = self._epoch_callback(tokens, classes[codes], fitted)
-
         def on_epoch(epoch: int, loss: float) -> bool:
             history["loss"].append(loss)
             if held is not None:
@@ -293,7 +282,7 @@ class TextClassifier(TextRows, CallbackSupportMixin, ClassifierMixin, Estimator)
                 network.model.train()
             if report is not None:
                 report.epoch(epoch, {name: values[-1] for name, values in history.items()})
-            return epoch_done(epoch)
+            return False
 
         on_step = {} if report is None else {"on_step": report.step}
         scaled = None if weight is None else weight / weight.mean()
@@ -301,23 +290,6 @@ class TextClassifier(TextRows, CallbackSupportMixin, ClassifierMixin, Estimator)
             network.model, tokens, codes, settings, network.device, on_epoch, weight=scaled, belief=belief, **on_step
         )
         return history
-
-    def _epoch_callback(self, tokens: Tokens, y: np.ndarray, fitted: Callable[[], Any]) -> Callable[[int], bool]:
-        """scikit-learn's callbacks, one task an epoch."""
-        if not getattr(self, "_skl_callbacks", None):
-            return lambda epoch: False
-        root = self._init_callback_context(max_subtasks=self.epochs)
-        root.call_on_fit_task_begin(estimator=self, X=tokens, y=y)
-
-        def done(epoch: int) -> bool:
-            task = root.subcontext(task_name=f"epoch {epoch}")
-            task.call_on_fit_task_begin(estimator=self, X=tokens, y=y)
-            stop = task.call_on_fit_task_end(estimator=self, X=tokens, y=y, reconstruction_attributes=fitted)
-            if stop or epoch >= self.epochs:
-                root.call_on_fit_task_end(estimator=self, X=tokens, y=y)
-            return bool(stop)
-
-        return done
 
     def _rows(self, X: Any) -> Any:
         return read_rows(X)

@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state, compute_class_weight
 from floral_learn.base.estimator import Estimator, checked_weight, whole_fit
 from floral_learn.base.validation import check_decay, check_trusted
 from floral_learn.floral.classifier import FloralClassifier, GameClassifier
-from floral_learn.floral.settings import resolve_budget
+from floral_learn.floral.fitting import resolve_budget
 from floral_learn.game.arrays import backend_for
 from floral_learn.game.pairs import Pairs
 from floral_learn.neural.text import TextClassifier, TextRows

@@ -12,8 +12,7 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 from floral_learn.base.validation import encode_labels
-from floral_learn.game.choose_gram import parse_bytes
-from floral_learn.game.gram import format_bytes
+from floral_learn.game.gram import format_bytes, parse_bytes
 from floral_learn.labels.judges import REVIEW, choose_scale, deal_folds, held_out
 from floral_learn.labels.rows import MOST_VALUES, Rows, evenly_scaled_rows, standardised_rows
 from floral_learn.review.rules import RULES
