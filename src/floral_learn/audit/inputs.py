@@ -128,7 +128,7 @@ def _from_table(table: Any, y: Any, index: Any, arrays: dict[str, Any], text_enc
     if n < LEAST_ROWS:
         raise ValueError(f"there are {n} rows; a minimum of {LEAST_ROWS} is required")
     ids, groups, trusted = arrays["ids"], arrays["groups"], arrays["trusted"]
-    encoder = TableEncoder(text=table.text, text_encoder=text_encoder)
+    encoder = table.encoder or TableEncoder(text=table.text, text_encoder=text_encoder)
     return Rows(
         rows=InputRows(encoder.fit_transform(table.features), table.features if given is None else given, encoder),
         labels=check_labels(table.labels if y is None else y, n),
