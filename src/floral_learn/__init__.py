@@ -31,7 +31,7 @@ _PUBLIC = {
     "RandomizedSmoothingClassifier": "floral_learn.certify.smoothing",
     "FloralHead": "floral_learn.neural.head",
     "NeuralFloralClassifier": "floral_learn.neural.floral_net",
-    "TextClassifier": "floral_learn.neural.text",
+    "TextClassifier": "floral_learn.text.classifier",
     "TextFloralClassifier": "floral_learn.neural.text_floral",
     "find_label_issues": "floral_learn.audit.issues",
     "judge_labels": "floral_learn.labels.evidence",
@@ -47,7 +47,7 @@ _PUBLIC = {
     "TableEncoder": "floral_learn.tables.encoder",
 }
 
-_NEEDS_TORCH = "floral_learn.neural."
+_NEEDS_TORCH = ("floral_learn.neural.", "floral_learn.text.")
 
 
 def _installed() -> list[str]:

@@ -22,7 +22,6 @@ from floral_learn.floral.settings import Engine as Engine
 from floral_learn.labels.evidence import judge_labels as judge_labels
 from floral_learn.neural.floral_net import NeuralFloralClassifier as NeuralFloralClassifier
 from floral_learn.neural.head import FloralHead as FloralHead
-from floral_learn.neural.text import TextClassifier as TextClassifier
 from floral_learn.neural.text_floral import TextFloralClassifier as TextFloralClassifier
 from floral_learn.review.label_review import LabelReview as LabelReview
 from floral_learn.review.text_review import TextReview as TextReview
@@ -33,6 +32,7 @@ from floral_learn.sanitizers import KNNRelabel as KNNRelabel
 from floral_learn.sanitizers.sanitized import SanitizedClassifier as SanitizedClassifier
 from floral_learn.tables.encoder import TableEncoder as TableEncoder
 from floral_learn.tables.tables import read_table as read_table
+from floral_learn.text.classifier import TextClassifier as TextClassifier
 
 __version__: str
 __all__: list[str]

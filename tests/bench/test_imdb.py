@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("torch", reason="text models need torch: pip install '.[text]'")
 pytest.importorskip("transformers", reason="text models need transformers")
-sys.path.insert(0, str(Path(__file__).parents[1] / "neural"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "text"))
 
 from tiny_text import make_reviews, make_roberta
 

@@ -110,7 +110,7 @@ class TableOptions:
 # name -> type and declaration; the order is that of `--help`
 OPTIONS: dict[str, tuple[Any, Any]] = {
     "label": (str, typer.Option(..., "--label", "-l", help="name of the label column")),
-    "text": (list[str], typer.Option([], "--text", "-t", help="column of prose (repeatable)")),
+    "text": (list[str], typer.Option([], "--text", "-t", metavar="COLUMN", help="column of prose (repeatable)")),
     "text_encoder": (str, typer.Option("auto", help="how prose becomes numbers: auto, minilm or tfidf")),
     "row_id": (str | None, typer.Option(None, "--id", help="column that names the rows; no feature")),
     "group": (
@@ -119,7 +119,7 @@ OPTIONS: dict[str, tuple[Any, Any]] = {
     ),
     "trusted": (str | None, typer.Option(None, "--trusted", help="column that marks labels known to be right")),
     "weight": (str | None, typer.Option(None, "--weight", help="column with the weight of each row")),
-    "drop": (list[str], typer.Option([], "--drop", help="column to leave out (repeatable)")),
+    "drop": (list[str], typer.Option([], "--drop", metavar="COLUMN", help="column to leave out (repeatable)")),
     "skip_blank": (bool, typer.Option(False, "--skip-blank", help="leave out rows without a label")),
     "sep": (str | None, typer.Option(None, help="separator of a text file (default: found in the header)")),
     "encoding": (
@@ -134,7 +134,10 @@ OPTIONS: dict[str, tuple[Any, Any]] = {
         Path | None,
         typer.Option(None, "--image-folder", help="where the names of --image begin (default: the folder of DATA)"),
     ),
-    "image_size": (int, typer.Option(224, "--image-size", min=32, help="pixels a side at which pictures are read")),
+    "image_size": (
+        int,
+        typer.Option(224, "--image-size", min=32, metavar="PIXELS", help="pixels a side at which pictures are read"),
+    ),
     "embeddings": (
         Path | None,
         typer.Option(None, "--embeddings", help=".npy file with a row of numbers per row, in place of the columns"),

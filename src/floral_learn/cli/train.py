@@ -45,7 +45,6 @@ def train(
         raise TableError(f"--out {out} must end in .skops: a model file is a skops archive, never a pickle")
     check_out_file(out, source)
     say(f"reading {source}")
-    source, columns = columns.find(source)
     share = None if budget is None else parse_budget(budget)
     classifier = make_classifier(method, penalty, gamma, share, seed)
     from floral_learn import save
@@ -62,6 +61,7 @@ def train(
         say(f"columns: {note}")
         checked = "not checked on held-out rows"
     else:
+        source, columns = columns.find(source)
         table = columns.read(source).check_classes()
         if decisions is not None:
             table = with_decisions(table, decisions)

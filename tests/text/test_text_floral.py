@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from tiny_text import make_reviews, make_roberta
 
+from floral_learn import TextClassifier
 from floral_learn.floral.classifier import FloralClassifier
 from floral_learn.floral.paper import PaperFloralClassifier
 from floral_learn.floral.settings import Engine
@@ -33,7 +34,6 @@ from floral_learn.neural.influence import (
     top_points,
     top_rows,
 )
-from floral_learn.neural.text import TextClassifier
 from floral_learn.neural.text_floral import TextFloralClassifier
 
 TEXTS, SIGNS = make_reviews(80)
