@@ -2,7 +2,7 @@
 Pictures: wrong labels among files
 ==================================
 
-Three hundred digits as PNG files, one in ten of them with another label. A small network that was trained on photographs
+Three hundred digits as PNG files, one in ten of them with another label. A small network, trained on photographs,
 makes a vector of each file, and the labels that do not fit are found from these vectors.
 """
 
@@ -30,7 +30,7 @@ for path, pixels in zip(paths, digits.images, strict=False):
     Image.fromarray((pixels * 15.9).astype(np.uint8)).save(path)
 
 # %%
-# A list of paths goes in where rows do: ``find_label_issues(paths, y)``. Digits are small, so 64 pixels a side will do in
+# A list of paths goes in where rows do: ``find_label_issues(paths, y)``. Digits are small, so 64 pixels a side do in
 # place of 224, and vectors are made once for the audit and the review.
 X = ImageEncoder(size=64, cache=folder).fit_transform(paths)
 issues = find_label_issues(X, y, random_state=0)
