@@ -13,41 +13,23 @@ __version__ = "0.3.0"
 # public name -> module that holds it
 _PUBLIC = {
     "FloralClassifier": "floral_learn.floral.classifier",
-    "PaperFloralClassifier": "floral_learn.floral.paper",
-    "Engine": "floral_learn.floral.settings",
-    "Checkpoint": "floral_learn.floral.checkpoint",
-    "resume": "floral_learn.floral.checkpoint",
-    "save": "floral_learn.files.persistence",
-    "load": "floral_learn.files.persistence",
-    "ContradictedLabels": "floral_learn.sanitizers",
-    "CurieFilter": "floral_learn.sanitizers",
-    "KLIDWeights": "floral_learn.sanitizers",
-    "KNNRelabel": "floral_learn.sanitizers",
+    "LabelReview": "floral_learn.review.label_review",
+    "find_label_issues": "floral_learn.audit.issues",
+    "aggregate_votes": "floral_learn.crowd.aggregate",
+    "CrowdClassifier": "floral_learn.crowd.classifier",
     "SanitizedClassifier": "floral_learn.sanitizers.sanitized",
-    "LabelNoiseSVC": "floral_learn.baselines.ln_svm",
-    "RSRNNClassifier": "floral_learn.baselines.rsrnn",
+    "ContradictedLabels": "floral_learn.sanitizers.contradicted",
     "CertifiedKernelClassifier": "floral_learn.certify.kernel_ridge",
     "PartitionAggregationClassifier": "floral_learn.certify.partition",
-    "RandomizedSmoothingClassifier": "floral_learn.certify.smoothing",
-    "FloralHead": "floral_learn.neural.head",
-    "NeuralFloralClassifier": "floral_learn.neural.floral_net",
-    "TextClassifier": "floral_learn.text.classifier",
-    "TextFloralClassifier": "floral_learn.neural.text_floral",
-    "find_label_issues": "floral_learn.audit.issues",
-    "judge_labels": "floral_learn.labels.evidence",
     "poison": "floral_learn.attacks",
     "poison_votes": "floral_learn.attacks.votes",
-    "SecurityCurveDisplay": "floral_learn.attacks",
-    "LabelReview": "floral_learn.review.label_review",
-    "TextReview": "floral_learn.review.text_review",
-    "CrowdClassifier": "floral_learn.crowd.classifier",
-    "aggregate_votes": "floral_learn.crowd.aggregate",
+    "TextClassifier": "floral_learn.text.classifier",
     "load_moon": "floral_learn.datasets",
-    "read_table": "floral_learn.tables.tables",
-    "TableEncoder": "floral_learn.tables.encoder",
+    "save": "floral_learn.files.persistence",
+    "load": "floral_learn.files.persistence",
 }
 
-_NEEDS_TORCH = ("floral_learn.neural.", "floral_learn.text.")
+_NEEDS_TORCH = "floral_learn.text."
 
 
 def _installed() -> list[str]:

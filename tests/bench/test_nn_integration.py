@@ -21,8 +21,9 @@ from floral_bench.runner import run_suite  # noqa: E402
 from floral_bench.spec import Attack, Data, attack_cell, params  # noqa: E402
 from floral_bench.store import Store  # noqa: E402
 from floral_bench.suites import DEFAULTS, SUITES, nn_methods  # noqa: E402
-from floral_learn import FloralClassifier, FloralHead, NeuralFloralClassifier, poison  # noqa: E402
-from floral_learn.neural.mlp_network import build_mlp  # noqa: E402
+from floral_learn import FloralClassifier, poison  # noqa: E402
+from floral_learn.paper import FloralHead, NeuralFloralClassifier  # noqa: E402
+from floral_learn.paper.mlp_network import build_mlp  # noqa: E402
 
 GRADIENT = Attack("gradient", params(surrogate="nn", epochs=5))
 SUITE = replace(
@@ -72,7 +73,7 @@ def test_every_cell_is_there_and_has_its_numbers(results):
 
 def test_a_head_is_floral_on_the_features_of_the_nn_cell(results):
     from floral_bench.batched_mlp import NetworkSettings
-    from floral_learn.neural.training import Rows, train
+    from floral_learn.paper.training import Rows, train
 
     cell, rows, y = found(results, "nn+floral (B = level)")
     dataset = load(cell.data)

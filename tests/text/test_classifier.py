@@ -28,8 +28,8 @@ from floral_learn import (  # noqa: E402
     save,
 )
 from floral_learn.base.extras import install_line  # noqa: E402
-from floral_learn.baselines import DEFENSES  # noqa: E402
 from floral_learn.encoders.text import minilm_folder  # noqa: E402
+from floral_learn.paper.defenses import DEFENSES  # noqa: E402
 from floral_learn.text import network  # noqa: E402
 from floral_learn.text.network import encoder_name  # noqa: E402
 from floral_learn.text.tokens import tokenize  # noqa: E402
