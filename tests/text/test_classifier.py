@@ -1,7 +1,6 @@
 """A tiny random RoBERTa goes the whole way: fit, scores, embeddings, gradients, files; wrong input stops before it."""
 
 import copy
-import json
 import os
 import random
 import re
@@ -28,10 +27,8 @@ from floral_learn import (  # noqa: E402
     save,
 )
 from floral_learn.base.extras import install_line  # noqa: E402
-from floral_learn.encoders.text import minilm_folder  # noqa: E402
 from floral_learn.paper.defenses import DEFENSES  # noqa: E402
 from floral_learn.text import network  # noqa: E402
-from floral_learn.text.network import encoder_name  # noqa: E402
 from floral_learn.text.tokens import tokenize  # noqa: E402
 
 
@@ -100,16 +97,9 @@ def test_embeddings_are_the_last_layer_at_the_first_token_in_the_order_of_the_te
         np.testing.assert_allclose(found[number], alone.numpy(), atol=1e-5)
 
 
-def pooling_note(folder, **modes):
-    (Path(folder) / "1_Pooling").mkdir()
-    (Path(folder) / "1_Pooling" / "config.json").write_text(json.dumps(modes))
-
-
-def test_frozen_embeddings_are_means_where_the_encoder_was_made_for_it(tmp_path):
+def test_frozen_embeddings_are_means_over_the_tokens(folder, tmp_path):
     texts = ["great film", "a very dull and tired story with the actor", "fine"]
-    plain, mean = make_roberta(tmp_path / "plain"), make_roberta(tmp_path / "mean")
-    pooling_note(mean, pooling_mode_mean_tokens=True, pooling_mode_cls_token=False)
-    first, pooled = (TextClassifier(source).freeze([0, 1]) for source in (plain, mean))
+    pooled, first = (TextClassifier(folder, pooling=pooling).freeze([0, 1]) for pooling in ("auto", "first"))
     assert (first.pooling_, pooled.pooling_) == ("first", "mean")
     network = pooled._fitted_network()
     for row, text in enumerate(texts):
@@ -119,15 +109,13 @@ def test_frozen_embeddings_are_means_where_the_encoder_was_made_for_it(tmp_path)
             states = pooled.model_(input_ids=ids, output_hidden_states=True).hidden_states[-1][0].numpy()
         np.testing.assert_allclose(pooled.embed(texts)[row], states.mean(0), atol=1e-5)  # padding of the batch left out
         np.testing.assert_allclose(first.embed(texts)[row], states[0], atol=1e-5)
-    assert TextClassifier(mean, pooling="first").freeze([0, 1]).pooling_ == "first"
-    assert TextClassifier(plain, pooling="mean").freeze([0, 1]).pooling_ == "mean"
-    assert TextClassifier(mean, epochs=1).fit(texts[:2], [1, 0]).pooling_ == "first", "tuning trains the first token"
+    assert TextClassifier(folder, epochs=1).fit(texts[:2], [1, 0]).pooling_ == "first", "tuning trains the first token"
     pooled.save(tmp_path / "saved")
     again = TextClassifier.load(tmp_path / "saved")
     assert again.pooling_ == "mean"
     np.testing.assert_array_equal(again.embed(texts), pooled.embed(texts))
     with pytest.raises(ValueError, match="'pooling' parameter of TextClassifier must be a str among"):
-        TextClassifier(plain, pooling="max").freeze([0, 1])
+        TextClassifier(folder, pooling="max").freeze([0, 1])
 
 
 def test_token_numbers_give_what_the_texts_give(fitted):
@@ -386,7 +374,6 @@ def test_wrong_codes_for_gradients_are_refused(fitted):
 def test_the_variable_names_the_default_encoder(folder, monkeypatch):
     monkeypatch.setenv("FLORAL_TEXT_MODEL", folder)
     assert network.resolve_encoder(None) == folder
-    assert encoder_name(folder) == folder
 
 
 has_minilm = pytest.mark.skipif(
@@ -416,19 +403,3 @@ def test_minilm_from_its_package_learns_from_fifty_texts(monkeypatch):
     assert model.embed(texts[:3]).shape == (3, 384)
     assert model.predict(["A superb and wonderful film", "A dreadful, awful film"]).tolist() == [1, 0]
     assert os.path.isdir(network.resolve_encoder(None))
-
-
-@has_minilm
-def test_minilm_is_known_in_any_folder_and_precision(monkeypatch, tmp_path):
-    from safetensors.numpy import load_file, save_file
-
-    monkeypatch.delenv("FLORAL_TEXT_MODEL", raising=False)
-    assert encoder_name(str(minilm_folder())) == "minilm"
-    assert network.made_for_mean(str(minilm_folder()))
-    weights = load_file(Path(str(minilm_folder())) / "model.safetensors")
-    layer = weights["embeddings.LayerNorm.weight"]
-    save_file({"embeddings.LayerNorm.weight": layer.astype(np.float16)}, tmp_path / "model.safetensors")
-    assert encoder_name(str(tmp_path)) == "minilm"
-    assert network.made_for_mean(str(tmp_path)), "without its note on pooling"
-    save_file({"embeddings.LayerNorm.weight": layer + 0.01}, tmp_path / "model.safetensors")
-    assert encoder_name(str(tmp_path)) == str(tmp_path)

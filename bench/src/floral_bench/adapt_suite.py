@@ -81,8 +81,8 @@ def _few(names: list[str]) -> str:
 
 def _encoder(suite: Suite) -> Suite:
     """The encoder that ``$FLORAL_TEXT_MODEL`` names becomes part of the cells; MiniLM is MiniLM in any folder."""
+    from floral_bench.families.text_data import encoder_name
     from floral_learn.encoders.text import minilm_folder
-    from floral_learn.text.network import encoder_name
 
     if "FLORAL_TEXT_MODEL" not in os.environ:
         return suite

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import TransformerMixin
 
+from floral_learn.base.estimator import Estimator
 from floral_learn.base.folders import user_cache
 
 Progress = Callable[[int, int, float], None]  # items done, of how many, seconds left
@@ -57,6 +59,30 @@ class EmbeddingCache:
         store = sqlite3.connect(self.path, timeout=30)
         store.execute("CREATE TABLE IF NOT EXISTS vectors (digest TEXT PRIMARY KEY, vector BLOB)")
         return store
+
+
+class FrozenEncoder(TransformerMixin, Estimator):
+    """What the encoders share: a cache, notes for people, and tags that say that rows are single things."""
+
+    cache: Any
+    notes_: Any
+    as_text: Sequence[str] = ()  # columns that a table must keep as text
+
+    @property
+    def made_(self) -> dict[str, str]:
+        """What became of the rows, by what they are."""
+        return dict(note.split(": ", 1) for note in self.notes_)
+
+    def _cache(self, key: str) -> EmbeddingCache | None:
+        """Where vectors of this kind are kept; None where they are not."""
+        folder = None if isinstance(self.cache, bool) else Path(self.cache)
+        return EmbeddingCache(key, folder) if key and self.cache is not False else None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = tags.input_tags.one_d_array = True
+        return tags
 
 
 def embed(

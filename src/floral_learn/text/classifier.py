@@ -21,7 +21,7 @@ from floral_learn.base.estimator import Estimator, whole_fit
 from floral_learn.base.validation import encode_labels
 from floral_learn.files.model_archive import ModelFileError
 from floral_learn.text.folder import NOTE, check_network, note_text, plain, read_note, replaced_folder
-from floral_learn.text.network import TextNetwork, load_network, made_for_mean, quiet, resolve_encoder
+from floral_learn.text.network import TextNetwork, load_network, quiet
 from floral_learn.text.tokens import Tokens, check_belief, check_labels, check_texts, check_weights, some_rows
 
 History = dict[str, list[float]]
@@ -63,8 +63,7 @@ class TextClassifier(TextRows, ClassifierMixin, Estimator):
         number above that is an error.
     pooling : {"auto", "first", "mean"}, default="auto"
         How ``embed`` makes one vector of a text's tokens: the vector at the first token, or the mean of all. "auto" is
-        "first" after fine-tuning, which trains that token; frozen, it is "mean" for encoders that were made for it
-        (MiniLM, and folders whose ``1_Pooling/config.json`` says so), else "first". The paper has "first".
+        "first" after fine-tuning, which trains that token, and "mean" for a frozen encoder. The paper has "first".
     device : str or None, default=None
         "cpu", "cuda", "cuda:1"; None takes CUDA where torch sees it.
     random_state : int, RandomState or None, default=None
@@ -192,8 +191,7 @@ class TextClassifier(TextRows, ClassifierMixin, Estimator):
         network, _ = self._load(len(classes))
         network.model.eval()
         frozen = self._keep(network, classes, {"loss": []})
-        if self.pooling == "auto" and made_for_mean(resolve_encoder(self.model)):
-            self.pooling_ = "mean"
+        frozen.pooling_ = "mean" if self.pooling == "auto" else self.pooling
         return frozen
 
     def _load(self, n_classes: int) -> tuple[TextNetwork, int]:

@@ -5,8 +5,6 @@ transformers is imported only when it is needed.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
 from collections.abc import Iterator
@@ -16,14 +14,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from floral_learn.base.extras import install_line
 from floral_learn.encoders.text import minilm_folder
 from floral_learn.text.tokens import Tokens, tokenize
 
-_FINGER = "embeddings.LayerNorm.weight"  # as float16 it tells MiniLM from every other model
-_MINILM_SHA256 = "def258b6ff17046bd76123177f09ce80048eaae432297da2978e5897a66f490e"
 _INSTALL = install_line("text")
 DEFAULT_LENGTH = 256  # tokens that max_length="auto" reads where the model can
 
@@ -43,17 +37,11 @@ def resolve_encoder(model: str | os.PathLike[str] | None) -> str:
 
     A hub name is ``name`` or ``owner/name``; anything else must be a folder with a ``config.json``.
     """
-    if model is None:
-        model = minilm_folder()
-    if not isinstance(model, str | os.PathLike) or not str(model):
-        raise ValueError(f"model={model!r} must be None (MiniLM), a folder or the name of a transformers model")
-    text = os.fspath(model)
-    folder = Path(text)
-    if folder.is_dir():
-        if not (folder / "config.json").is_file():
+    text = os.fspath(minilm_folder() if model is None else model)
+    if Path(text).is_dir():
+        if not (Path(text) / "config.json").is_file():
             raise ValueError(f"model={text!r} is a folder without a config.json: no transformers model")
-        return text
-    if not re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", text):
+    elif not re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", text):
         raise ValueError(f"model={text!r} does not exist: give an existing folder or the name of a transformers model")
     return text
 
@@ -121,39 +109,10 @@ def chosen_device(device: str | None) -> str:
     known = re.fullmatch(r"cpu|cuda(?::(\d+))?", device)
     if known is None:
         raise ValueError(f"device={device!r} must be None, 'cpu', 'cuda' or one of several such as 'cuda:1'")
-    if device != "cpu":
-        if not torch.cuda.is_available():
-            raise ValueError(f"{device=} was asked for, but torch sees no CUDA device; use device=None or 'cpu'")
-        if known[1] is not None and int(known[1]) >= torch.cuda.device_count():
-            raise ValueError(f"{device=} was asked for, but torch sees {torch.cuda.device_count()} CUDA device(s)")
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if device != "cpu" and int(known[1] or 0) >= count:
+        raise ValueError(f"{device=} was asked for, but torch sees {count} CUDA devices")
     return device
-
-
-def made_for_mean(source: str) -> bool:
-    """Whether the encoder was trained to be read by the mean over its tokens: its files say so, or it is MiniLM."""
-    note = Path(source) / "1_Pooling" / "config.json"
-    if note.is_file():
-        try:
-            return bool(json.loads(note.read_text(encoding="utf-8")).get("pooling_mode_mean_tokens"))
-        except (ValueError, AttributeError):
-            return False
-    return encoder_name(source) == "minilm"
-
-
-def encoder_name(source: str) -> str:
-    """``"minilm"`` for a folder that holds MiniLM's weights, in float32 or halved; else `source` itself."""
-    weights = Path(source) / "model.safetensors"
-    if weights.is_file():
-        from safetensors import SafetensorError, safe_open
-
-        try:
-            with safe_open(weights, "np") as tensors:
-                found = np.asarray(tensors.get_tensor(_FINGER), dtype=np.float16).tobytes()
-        except (SafetensorError, TypeError):  # another network: no such layer, or a type that numpy does not know
-            return source
-        if hashlib.sha256(found).hexdigest() == _MINILM_SHA256:
-            return "minilm"
-    return source
 
 
 @dataclass(frozen=True)
@@ -194,30 +153,19 @@ def load_network(
     else:
         from floral_learn.text.passes import own_randomness
 
+        wanted = {"num_labels": n_classes, "problem_type": "single_label_classification"}
         with own_randomness(seed, place):
-            network, found = load_part(
-                loader,
-                source,
-                num_labels=n_classes,
-                problem_type="single_label_classification",
-                ignore_mismatched_sizes=True,
-                output_loading_info=True,
-            )
-            _renew_last_layer(network, found)
+            network = load_part(loader, source, ignore_mismatched_sizes=True, **wanted)
+            _renew_last_layer(network)
     _ensure_padding(network, tokenizer, source)
     # Files may hold half precision; the optimiser needs float32 weights, and mixed precision rounds by itself.
     return TextNetwork(network.float().to(place), tokenizer, place, _length_to_read(network, max_length))
 
 
-def _renew_last_layer(network: Any, found: dict[str, Any]) -> None:
-    """Draw the layers above the encoder again where any of them came from the files: a classifier for other labels."""
-    mismatched = {entry if isinstance(entry, str) else entry[0] for entry in found["mismatched_keys"]}
-    drawn = mismatched | set(found["missing_keys"])
-    above = [(name, part) for name, part in network.named_children() if part is not network.base_model]
-    if all(f"{name}.{key}" in drawn for name, part in above for key in part.state_dict()):
-        return
-    for _, part in above:
-        for module in part.modules():
+def _renew_last_layer(network: Any) -> None:
+    """Draw the layers above the encoder anew, whatever the files held: they are for other labels."""
+    for part in network.children():
+        for module in part.modules() if part is not network.base_model else ():
             for marked in (module, *module.parameters(recurse=False)):
                 if hasattr(marked, "_is_hf_initialized"):  # transformers 5 leaves such weights alone
                     del marked._is_hf_initialized
