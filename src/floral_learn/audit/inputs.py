@@ -69,7 +69,7 @@ def read_arguments(
         raise ValueError("y is missing: give the labels, or a DataFrame and label=, its label column")
     rows = None
     if X is not None:
-        encoder = encoder_for(X)
+        encoder = encoder_for(X, text_encoder)
         rows = read_rows(X, text_encoder=text_encoder, allow_nan=True, min_rows=LEAST_ROWS, encoder=encoder, y=y)
         if issparse(rows.numbers):
             components = TruncatedSVD(min(_COMPONENTS, rows.numbers.shape[1] - 1), random_state=0)

@@ -20,6 +20,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from floral_learn.base.alignment import align
 from floral_learn.base.estimator import whole_fit
 from floral_learn.base.extras import install_line
 from floral_learn.encoders.embedding import FrozenEncoder, Progress, embed
@@ -103,7 +104,7 @@ class TextEncoder(FrozenEncoder):
         if self.words_ is None and self.method_ == "both":
             self.method_ = "minilm"
         if self.method == "auto" and self.method_ == "both" and y is not None:
-            self._compare(texts, np.asarray(y))
+            self._compare(texts, np.asarray(align(X, y)))
         if self.method_ == "tfidf" and self.words_ is None:
             raise ValueError("X has no words to compare texts by")
         return self

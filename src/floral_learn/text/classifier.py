@@ -17,6 +17,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from floral_learn.base.alignment import align
 from floral_learn.base.estimator import Estimator, whole_fit
 from floral_learn.base.validation import encode_labels
 from floral_learn.files.model_archive import ModelFileError
@@ -165,7 +166,8 @@ class TextClassifier(TextRows, ClassifierMixin, Estimator):
         self
         """
         texts = check_texts(X)
-        classes, codes = encode_labels(check_labels(y, len(texts)), type(self).__name__)
+        classes, codes = encode_labels(check_labels(align(X, y), len(texts)), type(self).__name__)
+        sample_weight = align(X, sample_weight, ("X", "sample_weight"))
         weight = np.ones(len(codes)) if sample_weight is None else check_weights(sample_weight, len(codes))
         believed = None if belief is None else check_belief(belief, len(codes), len(classes))
         if not weight.all():
