@@ -94,9 +94,9 @@ def test_minilm_gives_unit_vectors_that_know_meaning(tmp_path):
 
 def test_what_is_no_text_is_named_by_its_place():
     assert encoder_for(np.array(["a b", "c d"]), "tfidf").method == "tfidf"
-    with pytest.raises(ValueError, match=r"X\[1\] is int, not a text: 3"):
+    with pytest.raises(ValueError, match=r"X\[1\] is no text but int \(3\)"):
         TextEncoder().fit(["a", 3])
-    with pytest.raises(ValueError, match="flat list of texts"):
+    with pytest.raises(ValueError, match="X is one string"):
         TextEncoder().fit("one text")
     with pytest.raises(ValueError, match="no words"):
         TextEncoder("tfidf").fit(["", " "])

@@ -268,11 +268,11 @@ def NA():
 
 BAD_ROWS = [
     (([], []), "X is empty"),
-    ((["a film", ""], [0, 1]), r"X\[1\] is an empty text"),
-    ((["  \n", "a film"], [0, 1]), r"X\[0\] is an empty text"),
+    ((["a film", ""], [0, 1]), r"X\[1\] is missing or an empty text"),
+    ((["  \n", "a film"], [0, 1]), r"X\[0\] is missing or an empty text"),
     ((["a film", None], [0, 1]), r"X\[1\] is missing"),
     ((["a film", float("nan")], [0, 1]), r"X\[1\] is missing"),
-    ((["a film", 3], [0, 1]), r"X\[1\] is no string but int"),
+    ((["a film", 3], [0, 1]), r"X\[1\] is no text but int"),
     (("a film", [0, 1]), "X is one string"),
     ((np.zeros((2, 3)), [0, 1]), "flat list of texts"),
     ((7, [0, 1]), "list of texts, not int"),
@@ -283,7 +283,7 @@ BAD_ROWS = [
     ((["a film", "a plot"], np.array(["x", None], dtype=object)), "missing labels"),
     ((["a film", "a plot"], np.array(["x", NA()], dtype=object)), "y has missing labels"),
     ((["a film", NA()], [0, 1]), r"X\[1\] is missing"),
-    (([np.zeros(2), np.zeros(2)], [0, 1]), r"X\[0\] is no string but ndarray"),
+    (([np.zeros(2), np.zeros(2)], [0, 1]), r"X\[0\] is no text but ndarray"),
     (({"a film": 1, "a plot": 2}, [0, 1]), "list of texts, not dict"),
     (({"a film", "a plot"}, [0, 1]), "list of texts, not set"),
     (((text for text in ["a film", "a plot"]), [0, 1, 1]), "2 texts but y has 3 labels"),

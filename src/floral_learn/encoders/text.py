@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,6 +24,7 @@ from floral_learn.base.alignment import align
 from floral_learn.base.estimator import whole_fit
 from floral_learn.base.extras import install_line
 from floral_learn.encoders.embedding import FrozenEncoder, Progress, embed
+from floral_learn.tables.cells import is_missing
 
 METHODS = ("minilm", "tfidf", "both")
 _PENALTIES = (0.001, 0.01, 0.1)  # C of the models that compare: the best is above with clean labels, below with noisy
@@ -163,14 +164,18 @@ class TextEncoder(FrozenEncoder):
         return np.hstack(made)
 
 
-def as_list(X: Any) -> list[str]:
+def as_list(X: Any, name: str = "X") -> list[str]:
     """Texts as a list; what is missing is an empty text, and anything else that is no text is named by its place."""
-    if isinstance(X, str) or getattr(X, "ndim", 1) != 1:
-        raise ValueError(f"X must be a flat list of texts, not {type(X).__name__}")
-    texts = ["" if text is None or text != text else text for text in X]
+    if isinstance(X, str):
+        raise ValueError(f"{name} is one string; give a list of texts, even for one: [{name}]")
+    if getattr(X, "ndim", 1) != 1:
+        raise ValueError(f"{name} must be a flat list of texts, its shape is {tuple(X.shape)}")
+    if isinstance(X, Mapping | Set) or not hasattr(X, "__iter__"):  # no order, or no values
+        raise ValueError(f"{name} must be a list of texts, not {type(X).__name__}")
+    texts = ["" if is_missing(text) else text for text in X]
     for row, text in enumerate(texts):
         if not isinstance(text, str):
-            raise ValueError(f"X[{row}] is {type(text).__name__}, not a text: {text!r:.60}")
+            raise ValueError(f"{name}[{row}] is no text but {type(text).__name__} ({text!r:.60})")
     return [str(text) for text in texts]
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from floral_learn.encoders.text import as_list
 from floral_learn.tables.cells import is_missing
 
 
@@ -48,25 +49,13 @@ def check_texts(texts: Any, name: str = "X") -> Any:
     """`texts` as a list of strings, or `Tokens` as they are; what is missing, empty or no string is named."""
     if isinstance(texts, Tokens):
         return texts
-    if isinstance(texts, str):
-        raise ValueError(f"{name} is one string; give a list of texts, even for one: [{name}]")
-    if getattr(texts, "ndim", 1) != 1:
-        raise ValueError(f"{name} must be a flat list of texts, its shape is {tuple(texts.shape)}")
-    try:
-        if isinstance(texts, Mapping | Set):  # no order, or no values
-            raise TypeError
-        out = list(texts)
-    except TypeError:
-        raise ValueError(f"{name} must be a list of texts, not {type(texts).__name__}") from None
-    if not out:
+    found = as_list(texts, name)
+    if not found:
         raise ValueError(f"{name} is empty: at least one text is needed")
-    for number, text in enumerate(out):
-        if not isinstance(text, str):
-            kind = "missing" if is_missing(text) else f"no string but {type(text).__name__}"
-            raise ValueError(f"{name}[{number}] is {kind} ({text!r}); every row must be a text")
+    for number, text in enumerate(found):
         if not text.strip():
-            raise ValueError(f"{name}[{number}] is an empty text; leave such rows out or fill them")
-    return [str(text) for text in out]
+            raise ValueError(f"{name}[{number}] is missing or an empty text; leave such rows out or fill them")
+    return found
 
 
 def check_labels(y: Any, n: int, name: str = "y") -> np.ndarray:
