@@ -23,8 +23,8 @@ DEFAULT_LENGTH = 256  # tokens that max_length="auto" reads where the model can
 
 
 def require_transformers() -> Any:
-    """Return transformers, or say how to install it; torch must be there too."""
-    missing = [name for name in ("torch", "transformers") if find_spec(name) is None]
+    """Return transformers, or say how to install it; torch and accelerate, for its Trainer, must be there too."""
+    missing = [name for name in ("torch", "transformers", "accelerate") if find_spec(name) is None]
     if missing:
         raise ImportError(f"text models need {', '.join(missing)}: {_INSTALL}")
     import transformers
