@@ -205,6 +205,7 @@ def test_files_that_are_no_zip_or_no_embeddings_are_one_line(tmp_path, digits):
     for name, message in messages.items():
         done = floral("audit", digits, *out, "--embeddings", tmp_path / f"{name}.npy")
         assert (done.exit_code, message in done.output) == (2, True), done.output
+    assert "must be from 32 to 1024" in floral("audit", digits, *out, "--image-size", 8).output
     done = floral("audit", tmp_path / "t.csv", *out)
     assert "--label is missing" in done.output
 

@@ -136,7 +136,7 @@ OPTIONS: dict[str, tuple[Any, Any]] = {
     ),
     "image_size": (
         int,
-        typer.Option(224, "--image-size", min=32, metavar="PIXELS", help="pixels a side at which pictures are read"),
+        typer.Option(224, "--image-size", metavar="PIXELS", help="pixels a side at which pictures are read"),
     ),
     "embeddings": (
         Path | None,

@@ -146,6 +146,8 @@ def read_pictures(table: Any, columns: Any) -> Any:
         return table
     from floral_learn.encoders import ImageEncoder
 
+    if not 32 <= columns.image_size <= 1024:
+        raise TableError(f"--image-size {columns.image_size} must be from 32 to 1024 pixels")
     if columns.image not in table.features.columns:
         raise TableError(f"--image {columns.image!r} is no column with the names of pictures")
     files = ["" if name is None else str(name) for name in table.features[columns.image]]

@@ -33,9 +33,7 @@ def review(
     source: Path = typer.Argument(..., metavar="DATA", help=f"data file: {KINDS}"),
     out: Path = typer.Option(..., "--out", "-o", help="folder for the answers and the final files"),
     reviewer: str | None = typer.Option(None, help="name to store answers under (default: the user's name)"),
-    port: int = typer.Option(
-        0, min=0, max=65535, metavar="PORT", help="port of the page (default: a free one, the same when resumed)"
-    ),
+    port: int = typer.Option(0, metavar="PORT", help="port of the page (default: a free one, the same when resumed)"),
     host: str = typer.Option("127.0.0.1", help="address to listen on; any other address opens the page to a network"),
     browser: bool = typer.Option(True, "--browser/--no-browser", help="open the page in a browser"),
     finish: bool = typer.Option(False, "--finish", help="no page: write the files from the answers so far"),
@@ -49,6 +47,8 @@ def review(
     table, decisions.csv, changes.csv, model.skops and report.html when you press Finish on it. DATA never changes.
     """
     check_target(to)
+    if not 0 <= port <= 65535:
+        raise ValueError(f"--port {port} must be from 0 to 65535")
     given, (source, columns) = source, columns.find(source)
     if to is not None:
         write_tasks(source, out, columns, seed)
