@@ -43,7 +43,9 @@ def predict(
     pictures = isinstance(encoder, ImageEncoder)
     if pictures:
         source, columns = columns.find(source, labelled=False)
-        encoder.set_params(folder=str(columns.image_folder or source.parent), column=columns.image or encoder.column)
+        # a file from a stranger names no folder to read from or to write to
+        place = {"folder": str(columns.image_folder or source.parent), "cache": True}
+        encoder.set_params(**place, column=columns.image or encoder.column)
     table = replace(columns, image=None, embeddings=None).read(source, as_text=encoder.as_text, ids=None)
     if isinstance(encoder, GivenEmbeddings) and columns.embeddings is not None:
         encoder.vectors = read_embeddings(columns.embeddings, len(table))

@@ -104,6 +104,7 @@ def embed(
         named = list(threads.map(_tried(digest), items))
         problems = {number: str(name) for number, name in enumerate(named) if isinstance(name, Unreadable)}
         digests = [None if number in problems else str(name) for number, name in enumerate(named)]
+        # equal content is computed once: the first item of each digest stands for all
         first: dict[str, int] = {}
         for number, name in enumerate(digests):
             if name is not None:
@@ -118,7 +119,7 @@ def embed(
             if names:
                 vectors = np.asarray(compute([content for name, content in batch if name not in bad]), np.float32)
                 known |= dict(zip(names, vectors, strict=True))
-                if cache is not None:
+                if cache is not None:  # at once: whoever stops the run loses one batch
                     cache.keep(names, vectors)
             done += len(batch)
             if progress is not None:

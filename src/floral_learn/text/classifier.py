@@ -168,6 +168,7 @@ class TextClassifier(TextRows, ClassifierMixin, Estimator):
         texts = check_texts(X)
         classes, codes = encode_labels(check_labels(align(X, y), len(texts)), type(self).__name__)
         sample_weight = align(X, sample_weight, ("X", "sample_weight"))
+        # weights have a mean of one, so that the learning rate keeps its meaning
         weight = np.ones(len(codes)) if sample_weight is None else check_weights(sample_weight, len(codes))
         believed = None if belief is None else check_belief(belief, len(codes), len(classes))
         if not weight.all():
@@ -226,6 +227,7 @@ class TextClassifier(TextRows, ClassifierMixin, Estimator):
 
         rate = self.learning_rate
         if rate == "auto":
+            # 2e-5 is the paper's, for RoBERTa
             rate = 5e-5 if network.model.config.hidden_size <= 384 else 2e-5
         history: History = {"loss": []}
 

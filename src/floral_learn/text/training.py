@@ -67,7 +67,7 @@ def fine_tune(
             learning_rate=settings.learning_rate,
             weight_decay=settings.weight_decay,
             seed=settings.seed,
-            optim="adamw_torch",
+            optim="adamw_torch",  # offsets and layer norms are not decayed; gradients are cut to a norm of 1
             bf16=place.type == "cuda",
             use_cpu=place.type == "cpu",
             save_strategy="no",
@@ -84,6 +84,7 @@ def fine_tune(
         trainer.remove_callback(PrinterCallback)
         trainer.add_callback(_EpochEnd(trainer, on_epoch))
         trainer.train()
+        # bf16 leaves a wrapper around forward, which would outlive the training
         trainer.accelerator.unwrap_model(model, keep_fp32_wrapper=False)
     scores, _ = forward(model.eval(), rows.tokens[: settings.batch_size], device, False)
     if not np.isfinite(scores).all():  # no loss follows the last step
@@ -108,7 +109,7 @@ class _EpochEnd(TrainerCallback):
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         loss = float(torch.stack(self.trainer.losses).sum()) / len(self.trainer.train_dataset)
-        self.trainer.losses = []
+        self.trainer.losses = []  # of the next epoch
         if not np.isfinite(loss):
             raise ValueError(
                 f"the loss is {loss} in epoch {round(state.epoch)}: lower learning_rate={args.learning_rate!r}"
