@@ -31,7 +31,7 @@ X, Y = make_moons(60, noise=0.2, random_state=0)
 OTHER_X, OTHER = make_blobs(48, centers=2, random_state=1)
 OTHER_X, OTHER = OTHER_X[:, ::-1] * 3, np.array(["dog", "cat"])[OTHER]
 QUICK = {"n_rounds": 8, "epochs": 2, "n_partitions": 3, "n_estimators": 3, "max_iter": 5, "hidden_layer_sizes": (4,)}
-# FloralClassifier has tests of its own; text models are in tests/neural, on a tiny encoder.
+# FloralClassifier has tests of its own; text models are in tests/text, on a tiny encoder.
 LEFT_OUT = {"floral", "svm", "transformer"}
 
 

@@ -11,10 +11,10 @@ from floral_learn.datasets import load_moon as load_moon
 from floral_learn.files.persistence import load as load
 from floral_learn.files.persistence import save as save
 from floral_learn.floral.classifier import FloralClassifier as FloralClassifier
-from floral_learn.neural.text import TextClassifier as TextClassifier
 from floral_learn.review.label_review import LabelReview as LabelReview
 from floral_learn.sanitizers.contradicted import ContradictedLabels as ContradictedLabels
 from floral_learn.sanitizers.sanitized import SanitizedClassifier as SanitizedClassifier
+from floral_learn.text.classifier import TextClassifier as TextClassifier
 
 __version__: str
 __all__: list[str]

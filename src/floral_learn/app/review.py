@@ -33,7 +33,7 @@ def review(
     source: Path = typer.Argument(..., metavar="DATA", help=f"data file: {KINDS}"),
     out: Path = typer.Option(..., "--out", "-o", help="folder for the answers and the final files"),
     reviewer: str | None = typer.Option(None, help="name to store answers under (default: the user's name)"),
-    port: int = typer.Option(0, min=0, max=65535, help="port of the page (default: a free one, the same when resumed)"),
+    port: int = typer.Option(0, metavar="PORT", help="port of the page (default: a free one, the same when resumed)"),
     host: str = typer.Option("127.0.0.1", help="address to listen on; any other address opens the page to a network"),
     browser: bool = typer.Option(True, "--browser/--no-browser", help="open the page in a browser"),
     finish: bool = typer.Option(False, "--finish", help="no page: write the files from the answers so far"),
@@ -47,6 +47,9 @@ def review(
     table, decisions.csv, changes.csv, model.skops and report.html when you press Finish on it. DATA never changes.
     """
     check_target(to)
+    if not 0 <= port <= 65535:
+        raise ValueError(f"--port {port} must be from 0 to 65535")
+    given, (source, columns) = source, columns.find(source)
     if to is not None:
         write_tasks(source, out, columns, seed)
         return
@@ -60,13 +63,16 @@ def review(
     check_out_folder(out, source, *file_names(table_suffix(source)))
     name = reviewer_name(reviewer)
     listening = None if finish else bind(host, port)
-    say(f"reading {source}")
+    say(f"reading {given}")
     table = columns.read(source).check_classes()
     say(f"{len(table):,} rows, {len(table.classes)} classes")
-    encoder = columns.encoder()
+    encoder = table.encoder or columns.encoder()
     read = {name: columns.roles()[name] for name in ("text", "ids", "groups", "trusted", "drop")}
     options = {**read, "text_encoder": columns.text_encoder, "skip_blank_labels": columns.skip_blank}
-    session = ReviewSession(table, encoder, path=source, out=out, options=options, seed=seed)
+    options |= columns.picture_options()
+    session = ReviewSession(
+        table, encoder, path=source, out=out, options=options, seed=seed, pictures=columns.image_folder
+    )
     try:
         for note in [*table.notes, *encoder.notes_]:
             say(f"  {note}")
@@ -79,7 +85,7 @@ def review(
         if not port:
             listening = _same_again(session.store, host, listening)
         server = ReviewServer(
-            session.start(), title=source.name, reviewer=name, folder=out, host=host, listening=listening
+            session.start(), title=given.name, reviewer=name, folder=out, host=host, listening=listening
         )
         session.store.put("port", str(server.port).encode())
         _say_where(server.address, host, session.answered, out)
@@ -104,7 +110,7 @@ def write_tasks(source: Path, out: Path, columns: Any, seed: int | None) -> None
 
     check_out_folder(out)
     table = columns.read(source).check_classes()
-    encoder = columns.encoder()
+    encoder = table.encoder or columns.encoder()
     say(f"{len(table):,} rows, {len(table.classes)} classes")
     X = encoder.fit_transform(table.features)
     for note in [*table.notes, *encoder.notes_]:

@@ -16,6 +16,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length
 
 from floral_learn.base import Shown
+from floral_learn.encoders import encoder_for
 from floral_learn.labels.judges import REVIEW, log_odds_against, prepare_judges
 from floral_learn.review import saving
 from floral_learn.review.answers import UNSURE, Answer, Answers, checked_answers
@@ -421,7 +422,8 @@ class LabelReview(Shown):
 
     def append(self, X: Any, y: Any, *, trusted: Any = None, groups: Any = None, sample_weight: Any = None) -> None:
         """Add rows with their given labels; answers stay, and the random order takes new rows in at random places."""
-        more = X if is_frame(X) else read_rows(X, allow_nan=True).numbers
+        as_given = is_frame(X) or encoder_for(X) is not None
+        more = X if as_given else read_rows(X, allow_nan=True).numbers
         self._extend(stack_rows(self._rows.given, more), y, trusted, groups, sample_weight)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -437,7 +439,7 @@ class LabelReview(Shown):
 
     def _set_up(self, X: Any, y: Any, trusted: Any, groups: Any, sample_weight: Any, classes: Any) -> None:
         """Check everything, compute what does not depend on answers, and only then take it over."""
-        given = read_rows(X, allow_nan=True, min_rows=2)
+        given = read_rows(X, allow_nan=True, min_rows=2, encoder=encoder_for(X), y=y)
         X, y = given.numbers, np.asarray(y)
         known, codes = encoded_labels(y, classes)
         check_consistent_length(X, y)

@@ -322,7 +322,7 @@ def _placed(encoder: Any, texts: Any, labels: np.ndarray) -> np.ndarray | None:
 
 def _checked(encoder: Any) -> Any:
     if encoder is None:
-        from floral_learn.neural.text import TextClassifier
+        from floral_learn.text import TextClassifier
 
         return TextClassifier()
     if not hasattr(encoder, "fit") or not (hasattr(encoder, "embed") or hasattr(encoder, "transform")):

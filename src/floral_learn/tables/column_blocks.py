@@ -211,13 +211,12 @@ MINILM_TOKENS = 128  # of each text; four times as many take four times as long
 
 def minilm(texts: list[str]) -> np.ndarray:
     """Vectors (n, 384) of texts by the encoder that comes with the extra [text]; empty texts are zero."""
-    from floral_learn.neural.text import TextClassifier
+    from floral_learn.encoders import TextEncoder
 
     used = [row for row, text in enumerate(texts) if text.strip()]
     made = np.zeros((len(texts), MINILM_WIDTH))
     if used:
-        model = TextClassifier(max_length=MINILM_TOKENS).freeze([0, 1])
-        made[used] = model.embed([texts[row] for row in used])
+        made[used] = TextEncoder(max_tokens=MINILM_TOKENS).minilm([texts[row] for row in used])
     return made
 
 

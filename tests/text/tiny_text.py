@@ -1,7 +1,5 @@
 """A RoBERTa of two small layers with random weights and its tokenizer, written to disk: no network, no package."""
 
-import tempfile
-
 import numpy as np
 
 GOOD = ("great", "fine", "lovely", "brilliant", "moving")
@@ -36,7 +34,7 @@ def make_roberta(folder, hidden=16, seed=0, labels=None):
     import torch
     from transformers import RobertaConfig, RobertaForMaskedLM, RobertaForSequenceClassification
 
-    from floral_learn.neural.encoders import quiet
+    from floral_learn.text.network import quiet
 
     config = RobertaConfig(
         vocab_size=make_tokenizer(folder), hidden_size=hidden, num_hidden_layers=2, num_attention_heads=2,
@@ -56,7 +54,7 @@ def make_gpt(folder, seed=0):
     import torch
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    from floral_learn.neural.encoders import quiet
+    from floral_learn.text.network import quiet
 
     config = GPT2Config(
         vocab_size=make_tokenizer(folder, padding=False), n_embd=16, n_layer=1, n_head=2, n_positions=32,
@@ -79,58 +77,3 @@ def make_reviews(n, seed=0):
         texts.append(" ".join(rng.permutation(words)))
         labels.append(sign)
     return texts, np.array(labels)
-
-
-def by_trainer(model, tokens, codes, settings, device, on_epoch=lambda epoch, loss: False, weight=None, belief=None):
-    """The same training by transformers' own Trainer: the oracle."""
-    import torch
-    from transformers import Trainer, TrainingArguments
-
-    from floral_learn.neural.text_passes import TokenRows
-    from floral_learn.neural.text_training import weighted_loss
-    from floral_learn.neural.training import make_optimizer, make_scheduler
-
-    class Rows(torch.utils.data.Dataset):
-        def __init__(self):
-            self.rows = TokenRows(tokens, codes, "cpu", weight, belief)
-
-        def __len__(self):
-            return len(self.rows)
-
-        def __getitems__(self, picks):
-            return self.rows[np.asarray(picks)]
-
-    class Weighted(Trainer):
-        def compute_loss(self, model, inputs, *args, **kwargs):
-            output = model(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"])
-            return weighted_loss(output.logits, inputs, settings.loss)
-
-        def training_step(self, *args, **kwargs):
-            loss = super().training_step(*args, **kwargs)
-            on_epoch(self.state.global_step, float(loss))  # one batch holds all rows: a step is an epoch
-            return loss
-
-    with tempfile.TemporaryDirectory() as folder:
-        arguments = TrainingArguments(
-            output_dir=folder,
-            num_train_epochs=settings.epochs,
-            per_device_train_batch_size=settings.batch_size,
-            learning_rate=settings.learning_rate,
-            weight_decay=settings.weight_decay,
-            lr_scheduler_type="linear",
-            optim="adamw_torch",
-            use_cpu=True,
-            save_strategy="no",
-            logging_strategy="no",
-            report_to="none",
-            disable_tqdm=True,
-            remove_unused_columns=False,
-            dataloader_pin_memory=False,
-        )
-        trainer = Weighted(model=model, args=arguments, train_dataset=Rows(), data_collator=lambda batch: batch)
-        if settings.optimizer is not None:
-            trainer.optimizer = make_optimizer(settings.optimizer, model.parameters(), settings.learning_rate)
-        if settings.scheduler is not None:
-            steps = -(-len(codes) // settings.batch_size) * settings.epochs
-            trainer.lr_scheduler = make_scheduler(settings.scheduler, trainer.create_optimizer(), steps)
-        trainer.train()

@@ -1,7 +1,4 @@
-"""FLORAL as the head of a network or a transformer (needs torch).
-
-The public names load on first use: text models need transformers, networks only torch.
-"""
+"""Texts and labels in, a fine-tuned transformer out (needs torch and transformers, the extra [text])."""
 
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -13,12 +10,10 @@ if find_spec("torch") is None:  # once for the whole room: every file of it impo
     raise ImportError(f"networks need torch: {install_line('torch')}")
 
 if TYPE_CHECKING:  # type checkers and editors do not follow names that load on first use
-    from .text import TextClassifier as TextClassifier
+    from .classifier import TextClassifier as TextClassifier
 
 # public name -> module of this room that holds it
-_PUBLIC = {
-    "TextClassifier": "text",
-}
+_PUBLIC = {"TextClassifier": "classifier"}
 
 __all__ = list(_PUBLIC)
 __getattr__ = on_first_use(__name__, _PUBLIC)

@@ -23,8 +23,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from tiny_text import make_reviews, make_roberta
 
+from floral_learn import TextClassifier
 from floral_learn.floral.classifier import FloralClassifier
-from floral_learn.neural.text import TextClassifier
 from floral_learn.paper.influence import (
     dual_influence,
     gradient_influence,
@@ -237,7 +237,7 @@ WRONG_HEADS = [
     (FloralClassifier(budget=100), {}, "the number of rows, 80"),
     (PaperFloralClassifier(decay=(2, 1)), {}, "decay"),
     (PaperFloralClassifier(flip_distribution=[[1.0]]), {}, "flip_distribution"),
-    (FloralClassifier(device="tpu9"), {}, "device='tpu9'"),
+    (FloralClassifier(engine=Engine(device="tpu9")), {}, "device='tpu9'"),
     (FloralClassifier(class_weight={"ugly": 2}), {}, "class_weight"),
     (FloralClassifier(kernel="precomputed"), {}, "kernel='precomputed'"),
     (LinearRegression(), {}, "must be a classifier"),

@@ -15,7 +15,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "too
 from interruptions import MOMENTS, Stop, interrupted, moments  # noqa: E402
 from tiny_text import make_reviews, make_roberta  # noqa: E402
 
-from floral_learn.neural import TextClassifier  # noqa: E402
+from floral_learn import TextClassifier  # noqa: E402
 from floral_learn.paper import LabelNoiseSVC, TextFloralClassifier  # noqa: E402
 
 TEXTS, Y = make_reviews(12)

@@ -55,11 +55,10 @@ def test_an_unchanged_copy_says_the_same(saved, tmp_path):
         ("intermediate_size", 33),
         ("model_type", "nothing"),
         ("hidden_act", 7),
-        ("auto_map", {"AutoConfig": "own.Code"}),
     ],
 )
 def test_a_configuration_of_another_network_is_refused(saved, tmp_path, name, value):
-    with pytest.raises(ModelFileError, match=r"is damaged|code of its own"):
+    with pytest.raises(ModelFileError, match="is damaged"):
         TextClassifier.load(changed(saved, tmp_path, "config.json", **{name: value}))
 
 
@@ -79,8 +78,3 @@ def test_half_files_are_refused(saved, tmp_path, file, content):
     (folder / file).write_bytes(content)
     with pytest.raises(ModelFileError):
         TextClassifier.load(folder)
-
-
-def test_large_folders_need_a_larger_limit(saved, tmp_path):
-    with pytest.raises(ModelFileError, match=r"raise the limit: max_bytes=\d+"):
-        TextClassifier.load(saved[0], max_bytes=1000)

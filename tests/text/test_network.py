@@ -14,9 +14,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from tiny_text import make_gpt, make_reviews, make_roberta, make_tokenizer  # noqa: E402
 
-from floral_learn.neural.encoders import chosen_device, load_network, load_part, readable_length  # noqa: E402  # noqa: E402
-from floral_learn.neural.text import TextClassifier  # noqa: E402
-from floral_learn.tables.cells import is_missing  # noqa: E402
+from floral_learn import TextClassifier  # noqa: E402
+from floral_learn.text.network import chosen_device, load_network, load_part, readable_length  # noqa: E402
 
 TEXTS, SIGNS = make_reviews(24)
 
@@ -90,7 +89,7 @@ def test_roberta_reads_what_its_places_hold(folder):
 def test_models_that_read_more_are_given_256_tokens():
     bert = SimpleNamespace(modules=list, config=SimpleNamespace(max_position_embeddings=512))
     endless = SimpleNamespace(modules=list, config=SimpleNamespace())
-    from floral_learn.neural.encoders import _length_to_read
+    from floral_learn.text.network import _length_to_read
 
     assert [_length_to_read(network, "auto") for network in (bert, endless)] == [256, 256]
     assert _length_to_read(endless, 9000) == 9000
@@ -186,7 +185,7 @@ def test_a_mistyped_folder_is_one_question_to_the_hub_and_silence(hub, capfd):
 
     class Loader:
         @staticmethod
-        def from_pretrained(source, local_files_only=False):
+        def from_pretrained(source, trust_remote_code, local_files_only=False):
             loads.append(local_files_only)
             raise OSError("not there")
 
@@ -204,14 +203,14 @@ def test_folders_and_downloaded_models_need_no_hub(hub, folder, monkeypatch):
     seen = []
     loader = SimpleNamespace(from_pretrained=lambda source, **options: seen.append(options) or "loaded")
     assert load_part(loader, "roberta-base") == "loaded"
-    assert seen == [{"local_files_only": True}]
+    assert seen == [{"local_files_only": True, "trust_remote_code": False}]
     assert hub.asked == ()
 
 
 def test_what_the_hub_has_is_fetched(hub, monkeypatch):
     monkeypatch.setattr(Hub, "model_info", lambda self, name, timeout: None)
 
-    def from_pretrained(source, local_files_only=False):
+    def from_pretrained(source, trust_remote_code, local_files_only=False):
         if local_files_only:
             raise OSError("not there")
         return "fetched"
@@ -305,10 +304,3 @@ def test_loading_reads_the_saved_last_layer(fitted, tmp_path):
     fitted.save(tmp_path)
     again = load_network(str(tmp_path), "cpu", "auto").model
     assert torch.equal(again.classifier.out_proj.weight, fitted.model_.classifier.out_proj.weight)
-
-
-def test_what_is_missing_is_known():
-    pandas = pytest.importorskip("pandas")
-    missing = [None, float("nan"), np.datetime64("NaT"), pandas.NA, pandas.NaT]
-    assert all(is_missing(value) for value in missing)
-    assert not any(is_missing(value) for value in ["", 0, False, np.zeros(3), [], "nan"])

@@ -7,7 +7,6 @@ network is needed; RoBERTa-base is ``model="roberta-base"``.
 from __future__ import annotations
 
 import os
-import sys
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -18,12 +17,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from floral_learn.base.alignment import align
 from floral_learn.base.estimator import Estimator, whole_fit
 from floral_learn.base.validation import encode_labels
 from floral_learn.files.model_archive import ModelFileError
-from floral_learn.neural.encoders import TextNetwork, load_network, made_for_mean, quiet, resolve_encoder
-from floral_learn.neural.text_files import MAX_BYTES, NOTE, check_network, note_text, plain, read_note, replaced_folder
-from floral_learn.neural.tokens import Tokens, check_belief, check_labels, check_weights, read_rows, some_rows
+from floral_learn.text.folder import NOTE, check_network, note_text, plain, read_note, replaced_folder
+from floral_learn.text.network import TextNetwork, load_network, quiet
+from floral_learn.text.tokens import Tokens, check_belief, check_labels, check_texts, check_weights, some_rows
 
 History = dict[str, list[float]]
 _KEPT = ("epochs", "learning_rate", "weight_decay", "batch_size", "max_length", "pooling", "random_state")  # by save
@@ -41,8 +41,9 @@ class TextRows:
 class TextClassifier(TextRows, ClassifierMixin, Estimator):
     """Fine-tune a transformer: texts in, labels out.
 
-    Trained with the paper's settings: AdamW, weight decay 0.01, a linear schedule without warm-up, three epochs. On
-    CUDA in mixed precision (bfloat16), with steps recorded as CUDA graphs.
+    Trained by transformers' Trainer with the paper's settings: AdamW, weight decay 0.01, a linear schedule without
+    warm-up, three epochs; on CUDA in mixed precision (bfloat16). For few texts a frozen encoder is often better, and
+    takes seconds: ``make_pipeline(TextEncoder(), LogisticRegression())``.
 
     Parameters
     ----------
@@ -63,23 +64,13 @@ class TextClassifier(TextRows, ClassifierMixin, Estimator):
         number above that is an error.
     pooling : {"auto", "first", "mean"}, default="auto"
         How ``embed`` makes one vector of a text's tokens: the vector at the first token, or the mean of all. "auto" is
-        "first" after fine-tuning, which trains that token; frozen, it is "mean" for encoders that were made for it
-        (MiniLM, and folders whose ``1_Pooling/config.json`` says so), else "first". The paper has "first".
-    optimizer : callable or None, default=None
-        A class of torch.optim, which gets `learning_rate`, or a function that makes an optimizer of the parameters.
-        None is AdamW; offsets and layer norms are then not decayed. Gradients are cut to a norm of 1 in any case.
-    scheduler : callable or None, default=None
-        ``scheduler(optimizer, steps)`` makes a schedule of the learning rate; ``step()`` is called after each batch.
-        None falls linearly to zero.
-    loss : callable or None, default=None
-        ``loss(logits, target)`` of logits (n, n_classes) and class numbers (n,): one loss per text, or their mean where
-        there are no weights. None is cross entropy.
+        "first" after fine-tuning, which trains that token, and "mean" for a frozen encoder. The paper has "first".
     device : str or None, default=None
         "cpu", "cuda", "cuda:1"; None takes CUDA where torch sees it.
     random_state : int, RandomState or None, default=None
         Draws the new layer's weights, the batches and the dropout. On CUDA sums may still differ in the last bits.
     verbose : int, default=0
-        1 writes about ten lines per epoch to stderr, with the time left.
+        1 shows the Trainer's progress bar, with the time left.
 
     Attributes
     ----------
@@ -102,15 +93,11 @@ class TextClassifier(TextRows, ClassifierMixin, Estimator):
 
     Save with ``save(folder)`` and read with ``TextClassifier.load(folder)``: safetensors and JSON, no pickle. A model
     that was read so predicts as before; fitted again, it goes on from the saved weights, with a new last layer.
-    `optimizer`, `scheduler` and `loss` are code, which a folder does not hold.
-
-    An optimizer, schedule or loss of your own runs step by step on CUDA, without recorded graphs.
-
     A model without a padding token gets its end-of-text token as one. A loss that is not finite is an error.
 
     Examples
     --------
-    >>> from floral_learn.neural.text import TextClassifier
+    >>> from floral_learn.text import TextClassifier
     >>> clf = TextClassifier(epochs=1, random_state=0)
     >>> clf.fit(["a fine film", "a dull film"] * 8, ["good", "bad"] * 8).classes_.tolist()  # doctest: +SKIP
     ['bad', 'good']
@@ -124,9 +111,6 @@ class TextClassifier(TextRows, ClassifierMixin, Estimator):
         "batch_size": [Interval(Integral, 1, None, closed="left")],
         "max_length": [StrOptions({"auto"}), Interval(Integral, 4, None, closed="left")],
         "pooling": [StrOptions({"auto", "first", "mean"})],
-        "optimizer": [callable, None],
-        "scheduler": [callable, None],
-        "loss": [callable, None],
         "device": [str, None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
@@ -142,9 +126,6 @@ class TextClassifier(TextRows, ClassifierMixin, Estimator):
         batch_size: Any = 32,
         max_length: Any = "auto",
         pooling: str = "auto",
-        optimizer: Any = None,
-        scheduler: Any = None,
-        loss: Any = None,
         device: Any = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -156,9 +137,6 @@ class TextClassifier(TextRows, ClassifierMixin, Estimator):
         self.batch_size = batch_size
         self.max_length = max_length
         self.pooling = pooling
-        self.optimizer = optimizer
-        self.scheduler = scheduler
-        self.loss = loss
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
@@ -171,10 +149,9 @@ class TextClassifier(TextRows, ClassifierMixin, Estimator):
         Parameters
         ----------
         X : list, array or Series of str
-            Or token numbers: a list of lists, a matrix of integers that ends in padding, or what a tokenizer returns
-            (``input_ids``, ``attention_mask``); cut after `max_length`. Or a torch Dataset or DataLoader of either.
+            Or their `Tokens`, made by ``floral_learn.text.tokens.tokenize`` once for several models.
         y : array-like of shape (n_samples,)
-            May be left out where X is a Dataset with labels.
+            Their labels.
         validation : (texts, labels), optional
             Scored after each epoch, for ``history_``; nothing is chosen with it.
         sample_weight : array-like of shape (n_samples,), optional
@@ -188,13 +165,13 @@ class TextClassifier(TextRows, ClassifierMixin, Estimator):
         -------
         self
         """
-        texts, y = self._rows_and_labels(X, y)
-        classes, codes = self._labels(texts, y)
-        weight = None if sample_weight is None else check_weights(sample_weight, len(codes))
+        texts = check_texts(X)
+        classes, codes = encode_labels(check_labels(align(X, y), len(texts)), type(self).__name__)
+        sample_weight = align(X, sample_weight, ("X", "sample_weight"))
+        # weights have a mean of one, so that the learning rate keeps its meaning
+        weight = np.ones(len(codes)) if sample_weight is None else check_weights(sample_weight, len(codes))
         believed = None if belief is None else check_belief(belief, len(codes), len(classes))
-        if believed is not None and self.loss is not None:
-            raise ValueError("belief brings its own loss: give belief, or the parameter loss, not both")
-        if weight is not None and not weight.all():
+        if not weight.all():
             kept = np.flatnonzero(weight)
             texts, codes, weight = some_rows(texts, kept), codes[kept], weight[kept]
             believed = None if believed is None else believed[kept]
@@ -202,7 +179,8 @@ class TextClassifier(TextRows, ClassifierMixin, Estimator):
         network, seed = self._load(len(classes))
         tokens = network.tokens(texts)
         held = None if held is None else (network.tokens(held[0]), held[1])
-        return self._keep(network, classes, self._train(network, seed, tokens, codes, held, classes, weight, believed))
+        history = self._train(network, seed, tokens, codes, held, weight / weight.mean(), believed)
+        return self._keep(network, classes, history)
 
     def freeze(self, classes: Any) -> Any:
         """Take the pre-trained network as it is: ``embed`` works, the last layer is random; `classes` name its outputs.
@@ -212,12 +190,11 @@ class TextClassifier(TextRows, ClassifierMixin, Estimator):
         self
         """
         self._validate_params()
-        classes = np.unique(check_labels(classes, "classes"))
+        classes = np.unique(check_labels(classes, len(classes), "classes"))
         network, _ = self._load(len(classes))
         network.model.eval()
         frozen = self._keep(network, classes, {"loss": []})
-        if self.pooling == "auto" and made_for_mean(resolve_encoder(self.model)):
-            self.pooling_ = "mean"
+        frozen.pooling_ = "mean" if self.pooling == "auto" else self.pooling
         return frozen
 
     def _load(self, n_classes: int) -> tuple[TextNetwork, int]:
@@ -225,23 +202,15 @@ class TextClassifier(TextRows, ClassifierMixin, Estimator):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         return load_network(self.model, self.device, self.max_length, n_classes=n_classes, seed=seed), seed
 
-    def _keep(self, network: TextNetwork, classes: np.ndarray, history: History) -> TextClassifier:
+    def _keep(self, network: TextNetwork, classes: np.ndarray, history: History) -> Self:
         """Become the fitted model, at the very end: a fit that fails leaves the model of the fit before."""
-        for name, value in self._fitted(network, classes, history).items():
-            setattr(self, name, value)
+        self.classes_ = classes
+        self.model_, self.tokenizer_ = network.model, network.tokenizer
+        self.device_, self.max_length_ = network.device, network.max_length
+        self.pooling_ = "first" if self.pooling == "auto" else self.pooling
+        self.history_ = {name: np.array(values) for name, values in history.items()}
+        self.n_iter_ = len(history["loss"])
         return self
-
-    def _fitted(self, network: TextNetwork, classes: np.ndarray, history: History) -> dict[str, Any]:
-        return {
-            "classes_": classes,
-            "model_": network.model,
-            "tokenizer_": network.tokenizer,
-            "device_": network.device,
-            "max_length_": network.max_length,
-            "pooling_": "first" if self.pooling == "auto" else self.pooling,
-            "history_": {name: np.array(values) for name, values in history.items()},
-            "n_iter_": len(history["loss"]),
-        }
 
     def _train(
         self,
@@ -250,73 +219,36 @@ class TextClassifier(TextRows, ClassifierMixin, Estimator):
         tokens: Tokens,
         codes: np.ndarray,
         held: Any,
-        classes: np.ndarray,
-        weight: np.ndarray | None,
-        belief: np.ndarray | None = None,
+        weight: np.ndarray,
+        belief: np.ndarray | None,
     ) -> History:
-        from floral_learn.neural.text_passes import forward
-        from floral_learn.neural.text_training import EpochReport, TrainingSettings, fine_tune, held_out_scores
+        from floral_learn.text.passes import forward
+        from floral_learn.text.training import TrainingRows, TrainingSettings, fine_tune, held_out_scores
 
         rate = self.learning_rate
         if rate == "auto":
+            # 2e-5 is the paper's, for RoBERTa
             rate = 5e-5 if network.model.config.hidden_size <= 384 else 2e-5
-        settings = TrainingSettings(
-            self.epochs,
-            float(rate),
-            self.weight_decay,
-            self.batch_size,
-            seed,
-            optimizer=self.optimizer,
-            scheduler=self.scheduler,
-            loss=self.loss,
-        )
         history: History = {"loss": []}
-        report = EpochReport(self.epochs) if self.verbose else None
 
-        def on_epoch(epoch: int, loss: float) -> bool:
+        def on_epoch(loss: float) -> None:
             history["loss"].append(loss)
             if held is not None:
                 scores = forward(network.model, held[0], network.device, False)[0]
                 for name, value in held_out_scores(scores, held[1]).items():
                     history.setdefault(name, []).append(value)
-                network.model.train()
-            if report is not None:
-                report.epoch(epoch, {name: values[-1] for name, values in history.items()})
-            return False
 
-        on_step = {} if report is None else {"on_step": report.step}
-        scaled = None if weight is None else weight / weight.mean()
-        fine_tune(
-            network.model, tokens, codes, settings, network.device, on_epoch, weight=scaled, belief=belief, **on_step
+        settings = TrainingSettings(
+            self.epochs, float(rate), self.weight_decay, self.batch_size, seed, int(self.verbose)
         )
+        fine_tune(network.model, TrainingRows(tokens, codes, weight, belief), settings, network.device, on_epoch)
         return history
-
-    def _rows(self, X: Any) -> Any:
-        return read_rows(X)
-
-    def _rows_and_labels(self, X: Any, y: Any) -> tuple[Any, Any]:
-        if "torch" in sys.modules:  # else nobody can have made a Dataset
-            from floral_learn.neural.torch_data import rows_and_labels
-
-            X, y = rows_and_labels(X, y)
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        return self._rows(X), y
-
-    def _labels(self, texts: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Classes (M,) and the code (n,) of each label."""
-        y = check_labels(y, "y")
-        if len(y) != len(texts):
-            raise ValueError(f"X has {len(texts)} texts but y has {len(y)} labels")
-        return encode_labels(y, type(self).__name__)
 
     def _held_out(self, validation: Any, classes: np.ndarray) -> tuple[Any, np.ndarray]:
         if not isinstance(validation, tuple | list) or len(validation) != 2:
             raise ValueError("validation must be a pair (texts, labels)")
-        X, y = validation
-        texts, y = read_rows(X, "validation texts"), check_labels(y, "validation")
-        if len(y) != len(texts):
-            raise ValueError(f"the validation set has {len(texts)} texts but {len(y)} labels")
+        texts = check_texts(validation[0], "validation texts")
+        y = check_labels(validation[1], len(texts), "validation")
         codes = np.searchsorted(classes, y).clip(0, len(classes) - 1)
         if (classes[codes] != y).any():
             strange = np.unique(y[classes[codes] != y])[:3].tolist()
@@ -333,8 +265,8 @@ class TextClassifier(TextRows, ClassifierMixin, Estimator):
         return logits, np.asarray(vectors)
 
     def _forward(self, X: Any, embeddings: bool = False) -> tuple[np.ndarray, np.ndarray | None]:
-        tokens = self._fitted_network().tokens(self._rows(X))
-        from floral_learn.neural.text_passes import forward
+        tokens = self._fitted_network().tokens(check_texts(X))
+        from floral_learn.text.passes import forward
 
         return forward(self.model_, tokens, self.device_, embeddings, self.pooling_)
 
@@ -365,8 +297,8 @@ class TextClassifier(TextRows, ClassifierMixin, Estimator):
 
         `codes` number ``classes_``.
         """
-        tokens, codes = self._fitted_network().tokens(self._rows(X)), np.asarray(codes)
-        from floral_learn.neural.text_passes import input_gradients
+        tokens, codes = self._fitted_network().tokens(check_texts(X)), np.asarray(codes)
+        from floral_learn.text.passes import input_gradients
 
         if codes.shape != (len(tokens),) or codes.min() < 0 or codes.max() >= len(self.classes_):
             raise ValueError(f"codes must be {len(tokens)} class numbers from 0 to {len(self.classes_) - 1}")
@@ -396,25 +328,25 @@ class TextClassifier(TextRows, ClassifierMixin, Estimator):
             (made / NOTE).write_text(note, encoding="utf-8")
 
     @classmethod
-    def load(
-        cls, folder: str | os.PathLike[str], device: str | None = None, *, max_bytes: int = MAX_BYTES
-    ) -> TextClassifier:
+    def load(cls, folder: str | os.PathLike[str], device: str | None = None) -> TextClassifier:
         """Read what `save` wrote; only safetensors weights are accepted, and only those of the network described.
 
-        Any other folder, or one of more than `max_bytes`, is a ModelFileError.
+        Any other folder is a ModelFileError.
         """
         note = read_note(folder, cls.__name__)
         try:
             classes = np.array(note["classes"], dtype=note["dtype"])
             history = {name: list(values) for name, values in note["history"].items()}
-            pooling = {"first": "first", "mean": "mean"}[note.get("pooling", "first")]
+            pooling = {"first": "first", "mean": "mean"}[note["pooling"]]
             made = cls(model=os.fspath(folder), device=device, **note["parameters"])
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ModelFileError(f"{folder} is not a folder that {cls.__name__}.save wrote") from error
-        check_network(folder, max_bytes)
         try:
+            check_network(folder)
             network = load_network(made.model, device, made.max_length)
-        except (ValueError, TypeError) as error:
+        except (ImportError, MemoryError):
+            raise
+        except Exception as error:  # whatever transformers raises for files that nobody would write
             raise ModelFileError(f"{folder} is damaged: {error}") from error
         network.model.eval()
         made._keep(network, classes, history).pooling_ = pooling
