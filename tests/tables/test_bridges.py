@@ -191,11 +191,18 @@ def test_doccano_and_prodigy_are_json_lines(tmp_path):
     assert json.loads(table.relabelled([0], ["down"]).decode().splitlines()[0])["label"] == ["down"]
     prodigy = put(tmp_path, lines(
         {"text": "a", "accept": ["up"], "answer": "accept", "_annotator_id": "p-ann"},
+        {"text": "d", "accept": ["up"], "answer": "ignore", "_annotator_id": "p-ann"},
         {"text": "b", "accept": ["up"], "answer": "reject", "_annotator_id": "p-bob"},
         {"text": "c", "accept": ["down"], "answer": "accept", "_annotator_id": "p-bob"}), "p.jsonl")  # fmt: skip
     table = read_table(prodigy, label="accept", groups="_annotator_id", skip_blank_labels=True)
     assert table.labels.tolist() == ["up", "down"]
     assert table.groups.tolist() == ["p-ann", "p-bob"]
+    assert any("written by Prodigy" in note for note in table.notes)
+    assert read_table(prodigy, label="answer", skip_blank_labels=True).labels.tolist() == ["accept", "reject", "accept"]
+    ours = put(tmp_path, lines({"accept": "yes", "answer": "ignore"}, {"accept": "no", "answer": "reject"},
+                               {"accept": "yes", "answer": "accept"}), "o.jsonl")  # fmt: skip
+    assert read_table(ours, label="accept").labels.tolist() == ["yes", "no", "yes"]
+    assert read_table(ours, label="answer").labels.tolist() == ["ignore", "reject", "accept"]
     with pytest.raises(TableError, match="2 labels at once"):
         read_table(
             put(tmp_path, lines({"t": "a", "label": ["x", "y"]}, {"t": "b", "label": ["x"]}), "m.jsonl"), label="label"

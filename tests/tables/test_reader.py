@@ -124,10 +124,11 @@ def test_a_bad_table_is_one_line(tmp_path, content, options, message):
 def test_guarded_cells_are_read_as_what_they_were(tmp_path):
     from floral_learn.tables.cells import csv_bytes, guarded, unguarded
 
-    cells = ["=1+1", "+x", "-5", "-x", "@a", "'=1", "''=1", "plain", "it's", "-1e5", "＝1"]
+    cells = ["=1+1", "+x", "-5", "-x", "@a", "'=1", "''=1", "plain", "it's", "-1e5", "＝1", "ok;=1+1", 'a"b']
     assert [unguarded(guarded(cell)) for cell in cells] == cells
     raw = csv_bytes(["x", "y"], [(i % 3, cell) for i, cell in enumerate(cells * 3) if cell[-1] not in "5"])
     assert b",=" not in raw
+    assert b',"ok;=1+1"' in raw
     assert set(read_table(put(tmp_path, raw), label="y").labels) == {c for c in cells if c[-1] != "5"}
 
 

@@ -118,6 +118,21 @@ def test_the_header_of_a_sheet_may_come_late_and_blank_rows_are_skipped(tmp_path
     assert changed.sheetnames == ["Sheet", "other"]
 
 
+def test_text_stays_text_in_a_workbook(tmp_path):
+    labels = ["=1+1" if i % 2 else "=2+2" for i in range(N)]
+    book = openpyxl.Workbook()
+    for row, cells in enumerate([("x", "y"), *enumerate(labels)], 1):
+        for column, value in enumerate(cells, 1):
+            book.active.cell(row, column, value)
+            if row > 1 and column == 2:
+                book.active.cell(row, column).data_type = "s"
+    book.save(tmp_path / "t.xlsx")
+    table = read_table(tmp_path / "t.xlsx", label="y")
+    (tmp_path / "copy.xlsx").write_bytes(table.relabelled([0, 1], ["=1+1", "=HYPERLINK(1)"]))
+    again = read_table(tmp_path / "copy.xlsx", label="y").labels.tolist()
+    assert again == ["=1+1", "=HYPERLINK(1)", *labels[2:]]
+
+
 def zipped(**parts):
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -223,6 +223,7 @@ def poison_vote_file(
 
     from floral_learn.attacks.votes import poison_votes
     from floral_learn.files.atomic_files import write_set
+    from floral_learn.tables.cells import csv_bytes
 
     from .crowd import read_features, read_gold_file, vote_frame
 
@@ -254,8 +255,8 @@ def poison_vote_file(
     new = result.votes["label"].to_numpy()
     changed = np.flatnonzero(new != frame["label"].to_numpy())
     liars = out.with_name(out.name + ".liars.csv")
-    listed = "worker\n" + "".join(f"{json.dumps(str(name), ensure_ascii=False)}\n" for name in result.annotators)
-    write_set({liars: listed.encode(), out: table.relabelled(changed, new[changed])}, "floral poison")
+    listed = csv_bytes(["worker"], ([name] for name in result.annotators))
+    write_set({liars: listed, out: table.relabelled(changed, new[changed])}, "floral poison")
     seconds = time.perf_counter() - started
     people = "1 person" if len(result.annotators) == 1 else f"{len(result.annotators)} people"
     say(

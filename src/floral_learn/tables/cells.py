@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import csv
-import io
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -20,6 +18,8 @@ NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 # What a spreadsheet may take for a formula. Apostrophes in front count, so that guarding twice and undoing once
 # gives back what was guarded.
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
+_SPLITS = re.compile(r'[,;|\t"\r\n]')
+_EMPTY = '""'  # a row of one empty cell, which would be no line else
 
 
 def guarded(value: Any) -> Any:
@@ -45,12 +45,16 @@ def unguarded(text: str) -> str:
 
 def csv_bytes(header: Sequence[Any], rows: Iterable[Sequence[Any]]) -> bytes:
     """A CSV file as UTF-8, every cell guarded."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow([guarded(name) for name in header])
-    for row in rows:
-        writer.writerow([guarded(value) for value in row])
-    return stream.getvalue().encode()
+    lines = [",".join(map(_field, cells)) for cells in (header, *rows)]
+    return "".join(f"{line or _EMPTY}\n" for line in lines).encode()
+
+
+def _field(value: Any) -> str:
+    """A cell as it stands in the file, in quotes where it holds any separator that a spreadsheet may split at."""
+    text = "" if value is None else str(guarded(value))
+    if not text or not _SPLITS.search(text):
+        return text
+    return '"' + text.replace('"', '""') + '"'
 
 
 def frame_bytes(frame: Any) -> bytes:

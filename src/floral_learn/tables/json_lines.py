@@ -14,6 +14,9 @@ from .source import Source, pairs, reason
 
 MOST_COLUMNS = 10_000
 _SPACE = re.compile(r"[ \t\r\n]*")
+# What only Prodigy puts beside a task, and its three answers.
+_PRODIGY = {"_input_hash", "_task_hash", "_session_id", "_annotator_id", "_view_id"}
+_ANSWERS = ("accept", "reject", "ignore")
 _scan = json.JSONDecoder().raw_decode
 
 
@@ -29,15 +32,17 @@ class JsonLinesSource(Source):
             raise TableError(f"{name} has no data rows")
         if len(self.columns) > MOST_COLUMNS:
             raise TableError(f"{name} has {len(self.columns):,} different names in its objects, too many for columns")
+        self.of_prodigy = all(_PRODIGY & row.keys() and row.get("answer") in _ANSWERS for row in rows)
+        if self.of_prodigy:
+            self.notes.append("written by Prodigy: choices of rejected tasks, and answers 'ignore', are left blank")
 
     def cells(self, position: int) -> list[Any]:
         """Python values, None where an object lacks the name; lists of one text, as doccano has them, are texts."""
         name = self.columns[position]
         values = [row.get(name) for row in self.rows]
-        if name == "accept":  # Prodigy's choices count where the answer is to accept them
-            answers = [row.get("answer", "accept") for row in self.rows]
-            values = [value if answer == "accept" else None for value, answer in zip(values, answers, strict=True)]
-        if name == "answer" and {"ignore"} < set(map(str, values)) <= {"accept", "reject", "ignore", "None"}:
+        if self.of_prodigy and name == "accept":  # choices count where the answer is to accept them
+            values = [row.get(name) if row["answer"] == "accept" else None for row in self.rows]
+        if self.of_prodigy and name == "answer":
             values = [None if value == "ignore" else value for value in values]
         if not all(value is None or _one_text(value) for value in values):
             return values

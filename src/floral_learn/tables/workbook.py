@@ -39,7 +39,10 @@ class WorkbookSource(Source):
             raise TableError(f"{self.name} cannot be copied with other labels ({reason(error)})") from None
         sheet, known = book[self.sheet], self.spelled(position, self.cells(position))
         for row, label in pairs(rows, new):
-            sheet.cell(row=self.rows[row][0], column=position + 1).value = known.get(label, label)
+            cell = sheet.cell(row=self.rows[row][0], column=position + 1)
+            cell.value = known.get(label, label)
+            if isinstance(cell.value, str):
+                cell.data_type = "s"  # text that begins with "=" stays text
         stream = io.BytesIO()
         book.save(stream)
         return stream.getvalue()
