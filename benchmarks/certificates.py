@@ -42,8 +42,8 @@ from floral_learn import (
     RandomizedSmoothingClassifier,
     load_moon,
 )
+from floral_learn.base.files import write_atomically
 from floral_learn.certify import SpectralFeatures
-from floral_learn.files.atomic_files import write_atomically
 
 F = torch.nn.functional
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "results" / "certificates.md"

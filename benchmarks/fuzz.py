@@ -40,9 +40,9 @@ import fuzz_files
 from fuzz_cases import Count, invoke
 
 from floral_bench.reporting.making import begin
-from floral_learn import TableEncoder, load, read_table
-from floral_learn.files import ModelFileError
-from floral_learn.tables import TableError
+from floral_learn import load
+from floral_learn.app.tables import read_table
+from floral_learn.base import ModelFileError, TableEncoder, TableError
 
 CALL = [sys.executable, "-c", "from floral_learn.cli import main; main()"]
 
@@ -172,7 +172,7 @@ def models(rng, scale, work):
             accidents.done += same
             if not same:
                 accidents.fail(f"mutation {number}: other predictions")
-    from floral_learn.files.model_archive import sealed
+    from floral_learn.base.model_files import sealed
 
     with zipfile.ZipFile(good) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}

@@ -19,9 +19,10 @@ import numpy as np
 from fuzz_cases import Count, invoke
 from fuzz_files import in_children, members, packed, rewritten
 
-from floral_learn import TableEncoder, read_table, save
-from floral_learn.tables import TableError
-from floral_learn.tables.label_studio import label_studio_tasks, read_label_studio, read_label_studio_votes
+from floral_learn import save
+from floral_learn.app.tables import read_table
+from floral_learn.app.tables.label_studio import label_studio_tasks, read_label_studio, read_label_studio_votes
+from floral_learn.base import TableEncoder, TableError
 
 ODD = [
     None, True, 0, -1, 2**53 + 1, 10**30, 1.5, 1e308, "", " ", "x", "=1+1", "\0", "\u202e", "<script>", "nan", "\ud800",

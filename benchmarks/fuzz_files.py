@@ -32,13 +32,13 @@ from floral_learn import (
     FloralClassifier,
     LabelReview,
     load,
-    read_table,
     resume,
     save,
 )
-from floral_learn.files import ModelFileError
-from floral_learn.files.atomic_files import mixed_set, write_set
-from floral_learn.files.model_archive import sealed
+from floral_learn.app.tables import read_table
+from floral_learn.base import ModelFileError
+from floral_learn.base.files import unfinished, write_set
+from floral_learn.base.model_files import sealed
 
 X, Y = make_moons(50, noise=0.2, random_state=0)
 IN_A_CHILD = 40  # attacks per process
@@ -419,7 +419,7 @@ def sets(rng, scale, work):
         whole = all(found.get(p) == new[p] for p in new) or all(found.get(p) == old[p] for p in old)
         if any(text not in (old[path], new[path]) for path, text in found.items()):
             count.fail(f"set {k}: half a file")
-        elif found and (mixed_set(next(iter(found))) is None) != whole:
+        elif found and (unfinished(next(iter(found))) is None) != whole:
             count.fail(f"set {k}: " + ("whole, and called mixed" if whole else "mixed, and nobody is told"))
         else:
             write_set(new, "floral fuzz") if folder.exists() else None
@@ -504,10 +504,10 @@ def requests(rng, scale, work):
     """Requests to the page that no browser sends: one answer below 500 each, and nothing is stored."""
     import asyncio
 
+    from floral_learn.base.encoder import TableEncoder
     from floral_learn.review.page.guard import Guard
     from floral_learn.review.page.server import make_app
     from floral_learn.review.page.session import ReviewSession
-    from floral_learn.tables.encoder import TableEncoder
 
     (work / "t.csv").write_bytes(cases.good_table(cases.seeded(0)))
     table = read_table(work / "t.csv", label="y")

@@ -30,8 +30,8 @@ from floral_learn import (
     LabelReview,
     aggregate_votes,
     find_label_issues,
-    read_table,
 )
+from floral_learn.app.tables import read_table
 
 
 def seconds(call, repeat):

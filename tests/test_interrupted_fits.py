@@ -19,7 +19,8 @@ sys.path.insert(0, str(Path(__file__).parent / "tools"))
 
 from interruptions import MOMENTS, Stop, interrupted, moments
 
-from floral_learn import CrowdClassifier, KNNRelabel, LabelNoiseSVC, SanitizedClassifier, TableEncoder
+from floral_learn import CrowdClassifier, KNNRelabel, LabelNoiseSVC, SanitizedClassifier
+from floral_learn.base import TableEncoder
 from floral_learn.baselines import DEFENSES
 
 if find_spec("torch"):

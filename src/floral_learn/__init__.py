@@ -17,8 +17,8 @@ _PUBLIC = {
     "Engine": "floral_learn.floral.settings",
     "Checkpoint": "floral_learn.floral.checkpoint",
     "resume": "floral_learn.floral.checkpoint",
-    "save": "floral_learn.files.persistence",
-    "load": "floral_learn.files.persistence",
+    "save": "floral_learn.base.models",
+    "load": "floral_learn.base.models",
     "ContradictedLabels": "floral_learn.sanitizers",
     "CurieFilter": "floral_learn.sanitizers",
     "KLIDWeights": "floral_learn.sanitizers",
@@ -43,8 +43,6 @@ _PUBLIC = {
     "CrowdClassifier": "floral_learn.crowd.classifier",
     "aggregate_votes": "floral_learn.crowd.aggregate",
     "load_moon": "floral_learn.datasets",
-    "read_table": "floral_learn.tables.tables",
-    "TableEncoder": "floral_learn.tables.encoder",
 }
 
 _NEEDS_TORCH = "floral_learn.neural."

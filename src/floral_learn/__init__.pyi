@@ -4,6 +4,8 @@ from floral_learn.attacks import SecurityCurveDisplay as SecurityCurveDisplay
 from floral_learn.attacks import poison as poison
 from floral_learn.attacks.votes import poison_votes as poison_votes
 from floral_learn.audit.issues import find_label_issues as find_label_issues
+from floral_learn.base.models import load as load
+from floral_learn.base.models import save as save
 from floral_learn.baselines.ln_svm import LabelNoiseSVC as LabelNoiseSVC
 from floral_learn.baselines.rsrnn import RSRNNClassifier as RSRNNClassifier
 from floral_learn.certify.kernel_ridge import CertifiedKernelClassifier as CertifiedKernelClassifier
@@ -12,8 +14,6 @@ from floral_learn.certify.smoothing import RandomizedSmoothingClassifier as Rand
 from floral_learn.crowd.aggregate import aggregate_votes as aggregate_votes
 from floral_learn.crowd.classifier import CrowdClassifier as CrowdClassifier
 from floral_learn.datasets import load_moon as load_moon
-from floral_learn.files.persistence import load as load
-from floral_learn.files.persistence import save as save
 from floral_learn.floral.checkpoint import Checkpoint as Checkpoint
 from floral_learn.floral.checkpoint import resume as resume
 from floral_learn.floral.classifier import FloralClassifier as FloralClassifier
@@ -31,8 +31,6 @@ from floral_learn.sanitizers import CurieFilter as CurieFilter
 from floral_learn.sanitizers import KLIDWeights as KLIDWeights
 from floral_learn.sanitizers import KNNRelabel as KNNRelabel
 from floral_learn.sanitizers.sanitized import SanitizedClassifier as SanitizedClassifier
-from floral_learn.tables.encoder import TableEncoder as TableEncoder
-from floral_learn.tables.tables import read_table as read_table
 
 __version__: str
 __all__: list[str]

@@ -9,9 +9,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from floral_learn import TableEncoder, find_label_issues
+from floral_learn import find_label_issues
 from floral_learn.audit.decisions import read_decisions
 from floral_learn.audit.inputs import look_at_names
+from floral_learn.base import TableEncoder
 
 
 @pytest.fixture(scope="module")

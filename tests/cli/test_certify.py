@@ -7,7 +7,9 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from floral_learn import CertifiedKernelClassifier, TableEncoder, read_table
+from floral_learn import CertifiedKernelClassifier
+from floral_learn.app.tables import read_table
+from floral_learn.base import TableEncoder
 from floral_learn.cli import make_app
 
 

@@ -182,7 +182,7 @@ def test_votes_are_poisoned_in_a_copy(files):
 
 
 def test_the_list_of_liars_is_read_as_written_and_runs_nothing(tmp_path):
-    from floral_learn.tables.cells import unguarded
+    from floral_learn.base.cells import unguarded
 
     people = ['a"b', "=1+1", "c;=1+1", "d, e"]
     rows = [(f"i{i}", name, ("no", "yes")[i % 2]) for i in range(40) for name in people]

@@ -14,10 +14,10 @@ import pyarrow.parquet as pq  # noqa: E402
 import typer  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
+from floral_learn.app.tables.table import read_table  # noqa: E402
 from floral_learn.attacks import ATTACKS  # noqa: E402
+from floral_learn.base import files as atomic_files  # noqa: E402
 from floral_learn.cli import poison as command  # noqa: E402
-from floral_learn.files import atomic_files  # noqa: E402
-from floral_learn.tables.tables import read_table  # noqa: E402
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from floral_learn.base import files as atomic_files
+from floral_learn.base.files import LIST, unfinished, write_set
 from floral_learn.cli import make_app
-from floral_learn.files import atomic_files
-from floral_learn.files.atomic_files import LIST, mixed_set, write_set
 
 OLD = {"a.csv": b"old a", "b.html": b"old b", "c.skops": b"old c"}
 NEW = {"a.csv": b"new a", "b.html": b"new b", "c.skops": b"new c"}
@@ -64,7 +64,7 @@ def test_a_kill_at_every_rename_leaves_whole_files_and_a_set_that_can_be_told(tm
         killed = killed_at(number, lambda folder=folder: write_set(into(folder, NEW), "floral test"))
         found = contents(folder)
         assert all(found[name] in (OLD[name], NEW[name]) for name in OLD)
-        said = mixed_set(folder / "a.csv")
+        said = unfinished(folder / "a.csv")
         if found not in (OLD, NEW):
             seen.add("mixed")
             assert "are not all of one run of `floral test`" in said
@@ -75,7 +75,7 @@ def test_a_kill_at_every_rename_leaves_whole_files_and_a_set_that_can_be_told(tm
             assert (found, said) == (NEW, None)
             break
         write_set(into(folder, NEW), "floral test")
-        assert (contents(folder), mixed_set(folder / "a.csv")) == (NEW, None)
+        assert (contents(folder), unfinished(folder / "a.csv")) == (NEW, None)
     assert number > 6
     assert seen == {"mixed", "whole"}
 
@@ -86,9 +86,9 @@ def test_a_second_kill_does_not_hide_a_mixed_set(tmp_path):
         folder.mkdir()
         write_set(into(folder, OLD), "floral test")
         (folder / "b.html").write_bytes(b"of another run")
-        assert mixed_set(folder / "a.csv")
+        assert unfinished(folder / "a.csv")
         killed = killed_at(number, lambda folder=folder: write_set(into(folder, NEW), "floral test"))
-        assert (mixed_set(folder / "a.csv") is None) == (contents(folder) == NEW)
+        assert (unfinished(folder / "a.csv") is None) == (contents(folder) == NEW)
         if not killed:
             break
 
@@ -100,7 +100,7 @@ def test_a_kill_of_the_first_run_into_a_folder_of_somebody_else_is_told_too(tmp_
         (folder / "a.csv").write_bytes(b"mine")
         killed = killed_at(number, lambda folder=folder: write_set(into(folder, NEW), "floral test"))
         found = contents(folder)
-        assert (mixed_set(folder / "a.csv") is None) == (found in ({"a.csv": b"mine"}, NEW))
+        assert (unfinished(folder / "a.csv") is None) == (found in ({"a.csv": b"mine"}, NEW))
         if not killed:
             break
 
@@ -109,7 +109,7 @@ def test_a_new_folder_comes_whole(tmp_path):
     for number in range(100):
         folder = tmp_path / str(number)
         killed = killed_at(number, lambda folder=folder: write_set(into(folder, NEW), "floral test"))
-        assert not folder.exists() or (contents(folder) == NEW and mixed_set(folder / "a.csv") is None)
+        assert not folder.exists() or (contents(folder) == NEW and unfinished(folder / "a.csv") is None)
         if not killed:
             break
 
@@ -131,7 +131,7 @@ def test_a_full_disk_leaves_the_old_set(tmp_path, monkeypatch, at):
         write_set(into(tmp_path, NEW), "floral test")
     monkeypatch.undo()
     assert contents(tmp_path) == OLD
-    assert mixed_set(tmp_path / "a.csv") is None
+    assert unfinished(tmp_path / "a.csv") is None
     assert sorted(p.name for p in tmp_path.iterdir()) == before
 
 
@@ -150,26 +150,26 @@ def test_a_rename_that_fails_puts_everything_back(tmp_path, monkeypatch, name):
         write_set(into(tmp_path, NEW), "floral test")
     monkeypatch.undo()
     assert contents(tmp_path) == OLD
-    assert mixed_set(tmp_path / "a.csv") is None
+    assert unfinished(tmp_path / "a.csv") is None
 
 
 def test_files_of_an_earlier_run_go(tmp_path):
     write_set(into(tmp_path, OLD), "floral test")
     write_set(into(tmp_path, {"a.csv": b"a"}), "floral test", gone=[tmp_path / "b.html", tmp_path / "c.skops"])
     assert contents(tmp_path) == {"a.csv": b"a"}
-    assert mixed_set(tmp_path / "a.csv") is None
+    assert unfinished(tmp_path / "a.csv") is None
     (tmp_path / "b.html").write_bytes(b"old b")  # as if the process had been killed before it was removed
-    assert mixed_set(tmp_path / "a.csv")
+    assert unfinished(tmp_path / "a.csv")
 
 
 def test_sets_lie_side_by_side(tmp_path):
     for name in "pq":
         write_set({tmp_path / f"{name}.csv": name, tmp_path / f"{name}.csv.flips.csv": name}, "floral poison")
-    assert mixed_set(tmp_path / "p.csv") is None
+    assert unfinished(tmp_path / "p.csv") is None
     (tmp_path / "p.csv").write_text("changed")
-    assert "p.csv, p.csv.flips.csv are not all of one run" in mixed_set(tmp_path / "p.csv.flips.csv")
-    assert mixed_set(tmp_path / "q.csv") is None
-    assert mixed_set(tmp_path / "other.csv") is None
+    assert "p.csv, p.csv.flips.csv are not all of one run" in unfinished(tmp_path / "p.csv.flips.csv")
+    assert unfinished(tmp_path / "q.csv") is None
+    assert unfinished(tmp_path / "other.csv") is None
 
 
 @pytest.mark.parametrize(
@@ -193,9 +193,9 @@ def test_sets_lie_side_by_side(tmp_path):
 def test_a_list_that_is_not_ours_is_no_list(tmp_path, content):
     (tmp_path / LIST).write_bytes(content)
     (tmp_path / "a.csv").write_bytes(b"a")
-    assert mixed_set(tmp_path / "a.csv") is None
+    assert unfinished(tmp_path / "a.csv") is None
     write_set(into(tmp_path, NEW), "floral test")
-    assert mixed_set(tmp_path / "a.csv") is None
+    assert unfinished(tmp_path / "a.csv") is None
 
 
 # -- the commands -------------------------------------------------------------------------------------------------
@@ -255,7 +255,7 @@ def test_a_command_killed_between_two_files_is_told_of_and_made_whole(table, nam
     said = run("train", data, "-l", "y", "-o", table.parent / "m.skops").stderr
     assert f"are not all of one run of `floral {name}" in said
     assert run(*arguments).exit_code == 0
-    assert mixed_set(out / first) is None
+    assert unfinished(out / first) is None
     assert "not all of one run" not in run("train", data, "-l", "y", "-o", table.parent / "m.skops").stderr
 
 

@@ -35,9 +35,8 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn.svm import SVC, SVR, LinearSVC, NuSVC, OneClassSVM
 
 from floral_learn import FloralClassifier, LabelNoiseSVC, load, save
-from floral_learn.files import ModelFileError
-from floral_learn.files.loaded_parts import every_part
-from floral_learn.files.model_archive import sealed
+from floral_learn.base import ModelFileError
+from floral_learn.base.model_files import every_part, sealed
 
 X, Y = make_moons(60, noise=0.2, random_state=0)
 
@@ -109,9 +108,9 @@ def test_nodes_that_could_call_something_are_refused_whatever_they_claim(raw, tm
 @pytest.mark.parametrize(
     ("module", "name"),
     [
-        ("floral_learn.files.atomic_files", "write_atomically"),
-        ("floral_learn.files.persistence", "Path"),
-        ("floral_learn.files.persistence", "os"),
+        ("floral_learn.base.files", "write_atomically"),
+        ("floral_learn.base.models", "Path"),
+        ("floral_learn.base.models", "os"),
         ("floral_learn", "load"),
         ("floral_learn.baselines.ln_svm", "SVC"),
         ("floral_learn.baselines.ln_svm", "LabelNoiseSVC.fit"),
@@ -441,7 +440,7 @@ def test_models_of_numpy_need_no_word(model, tmp_path):
 
 
 def test_a_model_over_the_limit_of_load_is_saved_with_a_word(tmp_path, monkeypatch, model):
-    monkeypatch.setattr("floral_learn.files.persistence.MAX_BYTES", 1000)
+    monkeypatch.setattr("floral_learn.base.models.MOST_BYTES", 1000)
     with pytest.warns(UserWarning, match=r"unless it is told max_bytes=\d+"):
         save(model, tmp_path / "m.skops")
 

@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import floral_learn
 from floral_learn import Engine, FloralClassifier, LabelNoiseSVC, load, save
-from floral_learn.files import atomic_files
+from floral_learn.base import files as atomic_files
 
 X, Y = make_moons(120, noise=0.2, random_state=0)
 
@@ -75,7 +75,7 @@ def test_a_file_cannot_call_a_function_of_ours(tmp_path):
     call.update(
         {
             "__class__": "write_atomically",
-            "__module__": "floral_learn.files.atomic_files",
+            "__module__": "floral_learn.base.files",
             "__loader__": "LossNode",
             "__reduce__": {"args": arguments},
             "content": nothing,

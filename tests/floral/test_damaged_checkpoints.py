@@ -9,7 +9,7 @@ import pytest
 from sklearn.datasets import make_moons
 
 from floral_learn import Checkpoint, FloralClassifier, LabelReview, load, resume, save
-from floral_learn.files import ModelFileError
+from floral_learn.base import ModelFileError
 
 X, Y = make_moons(60, noise=0.2, random_state=0)
 

@@ -14,9 +14,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from tiny_text import make_gpt, make_reviews, make_roberta, make_tokenizer  # noqa: E402
 
+from floral_learn.base.cells import is_missing  # noqa: E402
 from floral_learn.neural.encoders import chosen_device, load_network, load_part, readable_length  # noqa: E402  # noqa: E402
 from floral_learn.neural.text import TextClassifier  # noqa: E402
-from floral_learn.tables.cells import is_missing  # noqa: E402
 
 TEXTS, SIGNS = make_reviews(24)
 

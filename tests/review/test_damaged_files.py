@@ -12,8 +12,8 @@ from scipy import sparse
 from sklearn.datasets import make_moons
 
 from floral_learn import LabelReview
-from floral_learn.files import ModelFileError
-from floral_learn.files.model_archive import sealed
+from floral_learn.base import ModelFileError
+from floral_learn.base.model_files import sealed
 from floral_learn.review import saving
 
 X, Y = make_moons(40, noise=0.2, random_state=0)

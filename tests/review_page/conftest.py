@@ -13,10 +13,10 @@ import pytest
 
 pytest.importorskip("starlette", reason="the review page needs the extra [cli]")
 
+from floral_learn.app.tables.table import read_table
+from floral_learn.base.encoder import TableEncoder
 from floral_learn.review.page.server import ReviewServer
 from floral_learn.review.page.session import ReviewSession
-from floral_learn.tables.encoder import TableEncoder
-from floral_learn.tables.tables import read_table
 
 HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">'
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from floral_learn.audit.result import LabelIssues, sentences
+from floral_learn.base.frames import as_pandas
 from floral_learn.files.pages import render_page
-from floral_learn.tables.frames import as_pandas
 
 MOST_COLUMNS = 30
 MOST_ROWS = 20_000  # in the page; a browser opens that in a second

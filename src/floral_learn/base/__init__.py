@@ -1,9 +1,15 @@
-"""What every estimator and result shares: checked input, callbacks, atomic fits, install lines, how results print."""
+"""What every room shares: checked input, frames and their encoder, model files, how results print."""
 
 from collections.abc import Callable, Mapping
 from html import escape
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from floral_learn.base.cells import TableError
+
+if TYPE_CHECKING:  # type checkers and editors do not follow names that load on first use
+    from floral_learn.base.encoder import TableEncoder as TableEncoder
+    from floral_learn.base.model_files import ModelFileError as ModelFileError
 
 
 class Shown:
@@ -35,3 +41,7 @@ def on_first_use(package: str, places: Mapping[str, str]) -> Callable[[str], Any
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return load
+
+
+__all__ = ["ModelFileError", "TableEncoder", "TableError"]
+__getattr__ = on_first_use(__name__, {"ModelFileError": "model_files", "TableEncoder": "encoder"})

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from floral_learn.tables import TableError
+from floral_learn.base import TableError
 
 from .evidence import certificate_facts
 from .options import KINDS, check_out_folder, with_table_options
@@ -45,9 +45,9 @@ def certify(
     import pandas as pd
 
     from floral_learn import CertifiedKernelClassifier
+    from floral_learn.base.cells import frame_bytes
+    from floral_learn.base.files import write_set
     from floral_learn.certify.page import headline, render
-    from floral_learn.files.atomic_files import write_set
-    from floral_learn.tables.cells import frame_bytes
 
     table = columns.read(source).check_classes(least=2)
     labels = table.labels

@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from floral_learn.tables import TableError
+from floral_learn.base import TableError
 
 from .options import KINDS, check_out_file, check_same_kind, parse_budget, with_table_options
 from .terminal import one_line, progress_bar, say
@@ -78,7 +78,7 @@ def poison(
         return
     attack = "farthest" if attack is None else attack
     from floral_learn.attacks import ATTACKS
-    from floral_learn.files.atomic_files import write_set
+    from floral_learn.base.files import write_set
 
     check_same_kind(out, source)
     check_out_file(out, source)
@@ -200,7 +200,7 @@ def make_surrogate(name: str, attack: str) -> Any:
 
 def flip_list(rows: Any, labels: Any, result: Any) -> bytes:
     """Return the flipped rows as CSV, the attack's first choice first; row numbers are those of the file."""
-    from floral_learn.tables.cells import csv_bytes
+    from floral_learn.base.cells import csv_bytes
 
     flipped = ((rows[index], labels[index], result.y[index], f"{result.scores[index]:.6g}") for index in result.indices)
     return csv_bytes(["row", "old_label", "new_label", "score"], flipped)
@@ -222,8 +222,8 @@ def poison_vote_file(
     import numpy as np
 
     from floral_learn.attacks.votes import poison_votes
-    from floral_learn.files.atomic_files import write_set
-    from floral_learn.tables.cells import csv_bytes
+    from floral_learn.base.cells import csv_bytes
+    from floral_learn.base.files import write_set
 
     from .crowd import read_features, read_gold_file, vote_frame
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from floral_learn.tables import TableError
+from floral_learn.base import TableError
 
 from .options import KINDS, OPTIONS, check_out_file, parse_budget, with_table_options
 from .terminal import one_line, say, step
@@ -85,7 +85,7 @@ def training_facts(source: Path, n: int, table: Any, checked: str) -> dict[str, 
     import sklearn
 
     from floral_learn import __version__
-    from floral_learn.files.atomic_files import sha256
+    from floral_learn.base.files import sha256
 
     data: dict[str, Any] = {"file": source.name, "rows": n}
     if source.is_file():

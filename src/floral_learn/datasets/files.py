@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from floral_learn.files.atomic_files import sha256
+from floral_learn.base.files import sha256
 
 
 class DataNotFoundError(FileNotFoundError):

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from floral_learn.files.atomic_files import write_atomically
-from floral_learn.files.model_archive import MAX_BYTES, ModelFileError, read_arrays
-from floral_learn.files.persistence import archive_bytes, read_archive
+from floral_learn.base.files import write_atomically
+from floral_learn.base.model_files import MAX_BYTES, ModelFileError, read_arrays
+from floral_learn.base.models import archive_bytes, read_archive
 from floral_learn.floral.classifier import GameClassifier
 from floral_learn.game.arrays import backend_for
 from floral_learn.game.state import GameState

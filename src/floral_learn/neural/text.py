@@ -23,8 +23,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from floral_learn.base.callbacks import CallbackSupportMixin, with_callbacks
 from floral_learn.base.estimator import Estimator, whole_fit
+from floral_learn.base.model_files import ModelFileError
 from floral_learn.base.validation import encode_labels
-from floral_learn.files.model_archive import ModelFileError
 from floral_learn.neural.encoders import TextNetwork, load_network, made_for_mean, quiet, resolve_encoder
 from floral_learn.neural.text_files import MAX_BYTES, NOTE, check_network, note_text, plain, read_note, replaced_folder
 from floral_learn.neural.tokens import Tokens, check_belief, check_labels, check_weights, read_rows, some_rows

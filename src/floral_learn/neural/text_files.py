@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.files.model_archive import ModelFileError
+from floral_learn.base.model_files import ModelFileError
 
 NOTE = "floral.json"
 MAX_BYTES = 2**33  # of a folder: weights lie in memory as they lie in the file

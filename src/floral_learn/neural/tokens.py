@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.tables.cells import is_missing
+from floral_learn.base.cells import is_missing
 
 
 @dataclass(frozen=True)

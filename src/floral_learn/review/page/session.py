@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from floral_learn.files.atomic_files import sha256
+from floral_learn.base.files import sha256
 from floral_learn.review.answers import latest_answers
 from floral_learn.review.label_review import LabelReview
 from floral_learn.review.page import words

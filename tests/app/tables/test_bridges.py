@@ -7,14 +7,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from floral_learn import read_table
-from floral_learn.tables import TableError
-from floral_learn.tables.label_studio import (
+from floral_learn.app.tables import read_table
+from floral_learn.app.tables.label_studio import (
     label_studio_config,
     label_studio_tasks,
     read_label_studio,
     read_label_studio_votes,
 )
+from floral_learn.base import TableError
 
 # What Label Studio's documentation of its task format asks of predictions and annotations with choices.
 RESULT = {"from_name": str, "to_name": str, "type": str, "value": dict}

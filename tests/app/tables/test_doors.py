@@ -21,12 +21,11 @@ from floral_learn import (
     KNNRelabel,
     LabelReview,
     SanitizedClassifier,
-    TableEncoder,
     aggregate_votes,
     find_label_issues,
 )
-from floral_learn.tables import TableError
-from floral_learn.tables.rows import take_rows
+from floral_learn.base import TableEncoder, TableError
+from floral_learn.base.rows import take_rows
 
 N = 300
 
@@ -175,7 +174,7 @@ def test_label_issues_are_found_in_frames_and_come_back_in_kind(table):
 
 def test_a_workbook_that_claims_a_row_without_end_is_refused_at_once(tmp_path):
     openpyxl = pytest.importorskip("openpyxl")
-    from floral_learn import read_table
+    from floral_learn.app.tables import read_table
 
     book = openpyxl.Workbook()
     for row in (["x", "y"], [1, "no"], [2, "yes"]):
