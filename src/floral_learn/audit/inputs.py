@@ -149,8 +149,12 @@ _ROLES = ("ids", "groups", "trusted")
 
 
 def _prose(name: str) -> Any:
-    """What makes vectors of prose; None is tf-idf."""
-    return None
+    """What makes vectors of prose, by its name; None is tf-idf."""
+    if name == "tfidf":
+        return None
+    from floral_learn.encoders import TextEncoder
+
+    return TextEncoder(name)
 
 
 def _copies(frame: Any, labels: Any) -> list[str]:

@@ -102,7 +102,7 @@ def archive_bytes(kind: str, content: Any) -> bytes:
     """A file of this kind, as `read_archive` takes it, with the version that wrote it."""
     from skops.io import dumps
 
-    for part in every_part(content):
+    for part in _estimators(content):
         if callable(getattr(part, "kernel", None)):
             raise ValueError("kernel is a function, which cannot be saved without pickle; use a named kernel")
         if hasattr(getattr(part, "module", None), "state_dict"):
@@ -192,11 +192,14 @@ def _read(raw: bytes, kind: str, trusted: frozenset[str], max_bytes: int) -> Any
         raise ModelFileError(f"it holds types that are not trusted: {', '.join(unknown)}; see load(trusted=...)")
     content = loads(raw, trusted=list(found))[kind]
     check_loaded(content)
-    for part in every_part(content):
-        named = part._get_param_names() if isinstance(part, BaseEstimator) else ()
-        if lost := [name for name in named if not hasattr(part, name)]:
+    for part in _estimators(content):
+        if lost := [name for name in part._get_param_names() if not hasattr(part, name)]:
             raise ModelFileError(f"it is damaged: its {type(part).__name__} has no {lost[0]}")
     return content
+
+
+def _estimators(content: Any) -> list[BaseEstimator]:
+    return [part for part in every_part(content) if isinstance(part, BaseEstimator)]
 
 
 def _check_stamp(schema: dict[str, Any], kind: str) -> None:

@@ -54,7 +54,7 @@ def fit_table_on_cluster(
                 raise TableError(f"{source} has no column {name!r}; its columns are: {', '.join(table.columns[:12])}")
         sample = table.head(SAMPLE_ROWS, npartitions=-1)
         # Tf-idf: the workers may not have MiniLM, and every worker would load it.
-        encoder = TableEncoder(text_encoder="tfidf", random_state=seed)
+        encoder = TableEncoder(random_state=seed)
         width = encoder.fit_transform(_features(sample, [label, *leave_out])).shape[1]
         encoded, given = delayed(_encode, pure=True), delayed(_labels, pure=True)
         parts = table.to_delayed()

@@ -75,7 +75,7 @@ class TableOptions:
         from floral_learn.base.encoder import TableEncoder
 
         prose = self.text if text is None else text
-        return TableEncoder(text=prose, text_encoder=self.text_encoder, random_state=seed)
+        return TableEncoder(text=prose, text_encoder=prose_encoder(self.text_encoder, seed), random_state=seed)
 
 
 # name -> type and declaration; the order is that of `--help`
@@ -128,6 +128,17 @@ def with_table_options(*names: str) -> Callable[[Callable[..., None]], Callable[
         return run
 
     return decorate
+
+
+def prose_encoder(name: str, seed: int = 0) -> Any:
+    """What makes vectors of prose, by its name; None is tf-idf, which the encoder of tables has itself."""
+    if name not in ("auto", "minilm", "tfidf"):
+        raise TableError(f"--text-encoder {name!r} must be auto, minilm or tfidf")
+    if name == "tfidf":
+        return None
+    from floral_learn.encoders import TextEncoder
+
+    return TextEncoder(name, random_state=seed)
 
 
 def _only_label(given: list[str]) -> str:

@@ -12,10 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from floral_learn.app.tables import read_table
-from floral_learn.base import TableEncoder
-from floral_learn.app.tables import source, workbook
-from floral_learn.base import TableError
+from floral_learn.app.tables import read_table, source, workbook
+from floral_learn.base import TableEncoder, TableError
 
 openpyxl = pytest.importorskip("openpyxl")
 N = 40
