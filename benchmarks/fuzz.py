@@ -44,7 +44,7 @@ from floral_learn import load
 from floral_learn.app.tables import read_table
 from floral_learn.base import ModelFileError, TableEncoder, TableError
 
-CALL = [sys.executable, "-c", "from floral_learn.cli import main; main()"]
+CALL = [sys.executable, "-c", "from floral_learn.app import main; main()"]
 
 
 def counted(count, arguments, what, folder=None):
@@ -304,7 +304,7 @@ def interrupts(rng, scale, work):
             early = (
                 process.returncode in (-signal.SIGINT, 130, 1)
                 and "Traceback" in errors
-                and "floral_learn.cli" not in errors
+                and "floral_learn.app" not in errors
             )
             if ("Traceback" in errors and not early) or half:
                 count.fail(f"{command}: {errors[-300:] or half}")

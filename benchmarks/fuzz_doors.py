@@ -219,7 +219,7 @@ def json_lines(rng, scale, work):
 
 def packed_files(rng, scale, work):
     """Packed tables: bombs of one and of many members, cuts, other content, under a limit of a megabyte."""
-    from floral_learn.tables import source
+    from floral_learn.app.tables import source
 
     count, good = Count(), cases.good_table(rng)
 

@@ -24,13 +24,7 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from floral_bench.reporting.making import begin
-from floral_learn import (
-    CertifiedKernelClassifier,
-    FloralClassifier,
-    LabelReview,
-    aggregate_votes,
-    find_label_issues,
-)
+from floral_learn import CertifiedKernelClassifier, FloralClassifier, LabelReview, aggregate_votes, find_label_issues
 from floral_learn.app.tables import read_table
 
 

@@ -34,9 +34,10 @@ from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScale
 from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn.svm import SVC, SVR, LinearSVC, NuSVC, OneClassSVM
 
-from floral_learn import FloralClassifier, LabelNoiseSVC, load, save
+from floral_learn import FloralClassifier, load, save
 from floral_learn.base import ModelFileError
 from floral_learn.base.model_files import every_part
+from floral_learn.paper import LabelNoiseSVC
 
 X, Y = make_moons(60, noise=0.2, random_state=0)
 
@@ -85,7 +86,7 @@ def refused(tmp_path, content, match, **options):
 def test_a_walk_through_methods_to_os_system_is_refused(raw, tmp_path):
     def walk(schema):
         claim = {
-            "__module__": "floral_learn.baselines.ln_svm",
+            "__module__": "floral_learn.paper.ln_svm",
             "__class__": "LabelNoiseSVC",
             "__loader__": "MethodNode",
         }
@@ -112,8 +113,8 @@ def test_nodes_that_could_call_something_are_refused_whatever_they_claim(raw, tm
         ("floral_learn.base.models", "Path"),
         ("floral_learn.base.models", "os"),
         ("floral_learn", "load"),
-        ("floral_learn.baselines.ln_svm", "SVC"),
-        ("floral_learn.baselines.ln_svm", "LabelNoiseSVC.fit"),
+        ("floral_learn.paper.ln_svm", "SVC"),
+        ("floral_learn.paper.ln_svm", "LabelNoiseSVC.fit"),
         ("os", "system"),
         ("builtins", "eval"),
         ("subprocess", "Popen"),

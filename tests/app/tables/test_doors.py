@@ -17,8 +17,6 @@ from sklearn.svm import SVC
 from floral_learn import (
     ContradictedLabels,
     CrowdClassifier,
-    CurieFilter,
-    KNNRelabel,
     LabelReview,
     SanitizedClassifier,
     aggregate_votes,
@@ -26,6 +24,7 @@ from floral_learn import (
 )
 from floral_learn.base import TableEncoder, TableError
 from floral_learn.base.rows import take_rows
+from floral_learn.paper import CurieFilter, KNNRelabel
 
 N = 300
 
