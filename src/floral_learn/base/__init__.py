@@ -5,9 +5,8 @@ from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from floral_learn.base.cells import TableError
-
 if TYPE_CHECKING:  # type checkers and editors do not follow names that load on first use
+    from floral_learn.base.cells import TableError as TableError
     from floral_learn.base.encoder import TableEncoder as TableEncoder
     from floral_learn.base.model_files import ModelFileError as ModelFileError
 
@@ -43,5 +42,7 @@ def on_first_use(package: str, places: Mapping[str, str]) -> Callable[[str], Any
     return load
 
 
-__all__ = ["ModelFileError", "TableEncoder", "TableError"]
-__getattr__ = on_first_use(__name__, {"ModelFileError": "model_files", "TableEncoder": "encoder"})
+# public name -> module of this room; loaded on first use
+_PUBLIC = {"ModelFileError": "model_files", "TableEncoder": "encoder", "TableError": "cells"}
+__all__ = list(_PUBLIC)
+__getattr__ = on_first_use(__name__, _PUBLIC)

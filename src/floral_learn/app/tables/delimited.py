@@ -37,7 +37,7 @@ def read_delimited(name: str, raw: bytes, sep: str | None, encoding: str | None,
 
     def write(place: int, values: list[Any]) -> bytes:
         stream = io.StringIO()
-        writer = csv.writer(stream, delimiter=sep, lineterminator="\n")
+        writer = csv.writer(stream, delimiter=sep, lineterminator="\r\n" if b"\r\n" in data else "\n")
         writer.writerow(header)
         writer.writerows(zip(*(values if p == place else table[p].to_pylist() for p in range(len(header)))))
         try:
