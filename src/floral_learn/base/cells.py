@@ -46,7 +46,7 @@ _DECIMAL_COMMA = re.compile(r"[+-]?([0-9]+|[0-9]{1,3}(\.[0-9]{3})+)?(,[0-9]+)?([
 _THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?")
 # What a spreadsheet may take for a formula. Apostrophes in front count, so that guarding twice and undoing once
 # gives back what was guarded.
-FORMULA = r"'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
+FORMULA = "'*[=+\\-@\\t\\r\\n\uff1d\uff0b\uff0d\uff20]"
 _FORMULA = re.compile(FORMULA)
 _SPLITS = re.compile(r'[,;|\t"\r\n]')
 _EMPTY = '""'  # a row of one empty cell, which would be no line else

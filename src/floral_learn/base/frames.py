@@ -35,8 +35,8 @@ def column_at(X: Any, position: int) -> Any:
     """A column of a frame as a narwhals Series; by its place, since pandas and pyarrow allow two of one name."""
     if hasattr(X, "iloc"):
         native = X.iloc[:, position]
-    else:
-        native = X.column(position) if hasattr(X, "column_names") else X[frame_columns(X)[position]]
+    else:  # polars, pyarrow; a list of all names for each column would be slow in a wide table
+        native = X.to_series(position) if hasattr(X, "to_series") else X.column(position)
     return nw.from_native(native, series_only=True)
 
 

@@ -129,6 +129,7 @@ def test_guarded_cells_are_read_as_what_they_were(tmp_path):
     assert b",=" not in raw
     assert b',"ok;=1+1"' in raw
     assert set(read_table(put(tmp_path, raw), label="y").labels) == {c for c in cells if c[-1] != "5"}
+    assert set(read_table(put(tmp_path, raw), drop=["x"]).features["y"]) == {c for c in cells if c[-1] != "5"}
 
 
 def test_frames_keep_their_types_and_odd_objects_become_text():
