@@ -77,7 +77,7 @@ class Source:
     def typed(self, position: int, as_text: bool = False) -> Any:
         """The column as floats, dates or text (missing where it is); None where its values are nested."""
         if self.typed_text is not None and not as_text:
-            return self._read(position, lambda column: self.typed_text(self.columns[position], column.to_native()))
+            return self.typed_text(self.columns[position], self.frame.column(position))
         return self._read(position, lambda column: typed_column(column, as_text))
 
     def _read(self, position: int, read: Callable[[Any], Any]) -> Any:
