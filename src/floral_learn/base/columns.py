@@ -143,7 +143,9 @@ class TextColumn(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> TextColumn:
         """Learn the words, or what `encoder` learns of texts (and labels); a ValueError where there are no words."""
         texts = _texts(X, "")[:, 0].tolist()
-        self.words_ = self.components_ = self.encoder_ = None
+        self.words_: Any = None
+        self.components_: Any = None
+        self.encoder_: Any = None
         if self.encoder is not None:
             self.encoder_ = clone(self.encoder).fit(texts, y)
         else:

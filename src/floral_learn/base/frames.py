@@ -14,8 +14,6 @@ import numpy as np
 
 from floral_learn.base.cells import MissingColumn, TableError, is_missing, objects, short, some, typed_values
 
-MOST_NUMBERS = 4096  # of an embedding
-
 
 def is_frame(X: Any) -> bool:
     """Whether X is a table with named columns in memory: pandas, polars, pyarrow and what else narwhals reads."""
@@ -116,7 +114,7 @@ def typed_columns(X: Any) -> dict[str, np.ndarray]:
 def spread_vectors(values: list[Any]) -> np.ndarray | None:
     """Embeddings (n, d), where every value is a list of d numbers; None where they are not."""
     lists = [value.tolist() if isinstance(value, np.ndarray) else value for value in values]
-    if not lists or not all(isinstance(one, list | tuple) and 0 < len(one) <= MOST_NUMBERS for one in lists):
+    if not lists or not all(isinstance(one, list | tuple) and len(one) > 0 for one in lists):
         return None
     if any(len(one) != len(lists[0]) or not all(type(part) in (int, float) for part in one) for one in lists):
         return None

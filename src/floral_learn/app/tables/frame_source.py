@@ -20,7 +20,7 @@ def from_frame(frame: Any, name: str = "the table") -> Source:
     """A frame of pandas, polars or pyarrow; a named index of a pandas frame counts as a column in front."""
     if not is_frame(frame):
         raise TableError(f"a table is a path, or a pandas or polars DataFrame, not {type(frame).__name__}")
-    index = frame.index if hasattr(frame, "iloc") else None
+    index: Any = frame.index if hasattr(frame, "iloc") else None
     n_index = 0 if index is None or all(level is None for level in index.names) else index.nlevels
     if not frame.shape[1]:
         raise TableError(f"{name} has no data rows")

@@ -160,11 +160,12 @@ def _results(content: list[dict[str, Any]]) -> Iterator[tuple[int, dict[str, Any
     for number, task in enumerate(content):
         annotations = task.get("annotations", task.get("completions", []))
         for annotation in annotations if isinstance(annotations, list) else [None]:
-            results = annotation.get("result", []) if isinstance(annotation, dict) else None
+            known: Any = annotation if isinstance(annotation, dict) else {"result": None}
+            results = known.get("result", [])
             if not isinstance(results, list) or not all(isinstance(result, dict) for result in results):
                 raise TableError(f"task {number} (from 0): 'annotations' must be a list of objects with lists 'result'")
-            if not annotation.get("was_cancelled"):
-                yield from ((number, annotation, result) for result in results)
+            if not known.get("was_cancelled"):
+                yield from ((number, known, result) for result in results)
 
 
 def _person(completed_by: Any) -> str:
