@@ -172,7 +172,6 @@ def models(rng, scale, work):
             accidents.done += same
             if not same:
                 accidents.fail(f"mutation {number}: other predictions")
-    from floral_learn.base.model_files import sealed
 
     with zipfile.ZipFile(good) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
@@ -182,7 +181,7 @@ def models(rng, scale, work):
             for name, content in files.items():
                 changed = cases.changed_json(rng, content.decode()).encode() if name == "schema.json" else content
                 archive.writestr(name, changed)
-        path.write_bytes(sealed(stream.getvalue()))
+        path.write_bytes(stream.getvalue())
         counted(changes, ("predict", path, work / "good.csv", "-o", work / "p.csv"), f"schema {number}")
     return {"model files, bytes changed": accidents, "model files, schema rewritten, through predict": changes}
 
