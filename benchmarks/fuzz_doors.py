@@ -21,7 +21,7 @@ from fuzz_files import in_children, members, packed, rewritten
 
 from floral_learn import save
 from floral_learn.app.tables import read_table
-from floral_learn.app.tables.label_studio import read_label_studio
+from floral_learn.app.tables.label_studio import read_export, read_label_studio
 from floral_learn.base import TableEncoder, TableError
 
 ODD = [
