@@ -20,9 +20,9 @@ sys.path.insert(0, str(Path(__file__).parent / "tools"))
 from interruptions import MOMENTS, Stop, interrupted, moments
 
 from floral_learn import CrowdClassifier, SanitizedClassifier
+from floral_learn.base import TableEncoder
 from floral_learn.paper import KNNRelabel, LabelNoiseSVC
 from floral_learn.paper.defenses import DEFENSES
-from floral_learn.tables import TableEncoder
 
 if find_spec("torch"):
     from floral_learn.paper import FloralHead, NeuralFloralClassifier

@@ -25,8 +25,8 @@ _PUBLIC = {
     "poison_votes": "floral_learn.attacks.votes",
     "TextClassifier": "floral_learn.text.classifier",
     "load_moon": "floral_learn.datasets",
-    "save": "floral_learn.files.persistence",
-    "load": "floral_learn.files.persistence",
+    "save": "floral_learn.base.models",
+    "load": "floral_learn.base.models",
 }
 
 _NEEDS_TORCH = "floral_learn.text."

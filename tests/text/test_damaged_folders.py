@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from tiny_text import make_reviews, make_roberta
 
 from floral_learn import TextClassifier
-from floral_learn.files import ModelFileError
+from floral_learn.base import ModelFileError
 
 TEXTS, SIGNS = make_reviews(20)
 

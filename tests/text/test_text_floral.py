@@ -237,7 +237,7 @@ WRONG_HEADS = [
     (FloralClassifier(budget=100), {}, "the number of rows, 80"),
     (PaperFloralClassifier(decay=(2, 1)), {}, "decay"),
     (PaperFloralClassifier(flip_distribution=[[1.0]]), {}, "flip_distribution"),
-    (FloralClassifier(engine=Engine(device="tpu9")), {}, "device='tpu9'"),
+    (FloralClassifier(device="tpu9"), {}, "device='tpu9'"),
     (FloralClassifier(class_weight={"ugly": 2}), {}, "class_weight"),
     (FloralClassifier(kernel="precomputed"), {}, "kernel='precomputed'"),
     (LinearRegression(), {}, "must be a classifier"),

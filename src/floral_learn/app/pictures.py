@@ -21,13 +21,14 @@ import numpy as np
 from sklearn.base import TransformerMixin
 
 from floral_learn.app.picture_checks import PictureProblem, look_at_pictures
+from floral_learn.app.tables.labels import as_labels
+from floral_learn.app.tables.source import table_suffix
+from floral_learn.base import TableError
+from floral_learn.base.cells import csv_bytes
 from floral_learn.base.estimator import Estimator
+from floral_learn.base.files import sha256, write_atomically
 from floral_learn.base.folders import user_cache
 from floral_learn.encoders.pictures import PICTURE_NAMES
-from floral_learn.files.atomic_files import sha256, write_atomically
-from floral_learn.tables import TableError
-from floral_learn.tables.cells import as_labels, csv_bytes
-from floral_learn.tables.source import table_suffix
 
 from .terminal import progress_bar, say
 

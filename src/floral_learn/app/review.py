@@ -56,7 +56,7 @@ def review(
     from floral_learn.app.review_page.outputs import file_names
     from floral_learn.app.review_page.server import ReviewServer, bind
     from floral_learn.app.review_page.session import ReviewSession
-    from floral_learn.tables.source import table_suffix
+    from floral_learn.app.tables.source import table_suffix
 
     if not finish and (missing := [name for name in ("starlette", "uvicorn") if find_spec(name) is None]):
         raise ImportError(f"the review page needs {' and '.join(missing)}: {install_line('cli')}")
@@ -105,8 +105,8 @@ def write_tasks(source: Path, out: Path, columns: Any, seed: int | None) -> None
     import numpy as np
 
     from floral_learn import LabelReview
-    from floral_learn.files.atomic_files import write_set
-    from floral_learn.tables.label_studio import tasks_of_table
+    from floral_learn.app.tables.label_studio import label_studio_tasks
+    from floral_learn.base.files import write_set
 
     check_out_folder(out)
     table = columns.read(source).check_classes()
@@ -124,7 +124,7 @@ def write_tasks(source: Path, out: Path, columns: Any, seed: int | None) -> None
     order = np.concatenate([first, rest[np.argsort(-wrong[rest], kind="stable")]]).astype(int)
     probability = review.label_probability[order]
     suggested = review.classes[probability.argmax(axis=1)]
-    tasks = tasks_of_table(table, table.rows[order], suggested, probability.max(axis=1))
+    tasks = label_studio_tasks(table, table.rows[order], suggested, probability.max(axis=1))
     files = {out / name: content for name, content in tasks.items()}
     write_set(files, "floral review --to label-studio")
     say(f"wrote {', '.join(map(str, files))}: {len(order):,} tasks, the first {len(first)} to be asked first")

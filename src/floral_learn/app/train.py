@@ -10,7 +10,7 @@ import typer
 
 from floral_learn.app.options import KINDS, OPTIONS, check_out_file, parse_budget, with_table_options
 from floral_learn.app.terminal import one_line, say, step
-from floral_learn.tables import TableError
+from floral_learn.base import TableError
 
 HELD_OUT, MOST_HELD_OUT, MOST_CHECK_ROWS = 0.2, 2_000, 4_000
 
@@ -87,7 +87,7 @@ def training_facts(source: Path, n: int, table: Any, checked: str) -> dict[str, 
     import sklearn
 
     from floral_learn import __version__
-    from floral_learn.files.atomic_files import sha256
+    from floral_learn.base.files import sha256
 
     data: dict[str, Any] = {"file": source.name, "rows": n}
     if source.is_file():

@@ -21,10 +21,10 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from floral_learn.base.alignment import align
+from floral_learn.base.cells import is_missing
 from floral_learn.base.estimator import whole_fit
 from floral_learn.base.extras import install_line
 from floral_learn.encoders.embedding import FrozenEncoder, Progress, embed
-from floral_learn.tables.cells import is_missing
 
 METHODS = ("minilm", "tfidf", "both")
 _PENALTIES = (0.001, 0.01, 0.1)  # C of the models that compare: the best is above with clean labels, below with noisy

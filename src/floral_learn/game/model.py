@@ -104,14 +104,14 @@ class TrainingRecord:
 def margins(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """y f(x) for one column of scores; own score minus the best other one, halved, for several, (n,).
 
-        Negative where the model prefers another label.
+    Negative where the model prefers another label.
 
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from floral_learn.game.model import margins
-        >>> margins(np.array([[2.0], [-1.0]]), np.array([1, 1])).tolist()
-        [2.0, -1.0]
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.game.model import margins
+    >>> margins(np.array([[2.0], [-1.0]]), np.array([1, 1])).tolist()
+    [2.0, -1.0]
     """
     rows = np.arange(len(scores))
     if scores.shape[1] == 1:
@@ -135,14 +135,14 @@ def predicted(scores: np.ndarray) -> np.ndarray:
 def reason_texts(scores: np.ndarray, labels: np.ndarray, flip_rate: np.ndarray, load: np.ndarray) -> list[str]:
     """The reasons that hold for each row, joined by ``", "``.
 
-        `scores`, `flip_rate` and `load` are those of a `TrainingRecord`; half of the largest flip rate is a reason.
+    `scores`, `flip_rate` and `load` are those of a `TrainingRecord`; half of the largest flip rate is a reason.
 
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from floral_learn.game.model import reason_texts
-        >>> reason_texts(np.array([[2.0], [-2.0]]), np.array([1, 1]), np.array([0.0, 0.5]), np.array([0.0, 1.0]))
-        ['', 'model, attacker, cap']
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.game.model import reason_texts
+    >>> reason_texts(np.array([[2.0], [-2.0]]), np.array([1, 1]), np.array([0.0, 0.5]), np.array([0.0, 1.0]))
+    ['', 'model, attacker, cap']
     """
     flipped = flip_rate / max(float(flip_rate.max(initial=0.0)), 1e-300)
     holds = np.stack([margins(scores, labels) < 0, flipped > 0.5, load > 0.99], axis=1)

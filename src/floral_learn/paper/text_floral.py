@@ -191,7 +191,7 @@ class TextFloralClassifier(TextRows, ClassifierMixin, Estimator):
 
         Files of an earlier save are replaced; other files are left alone, and all of them if this fails.
         """
-        from floral_learn.files.persistence import save
+        from floral_learn.base.models import save
 
         self._check_fitted()
         model = None if self.encoder is None else self.encoder.model
@@ -212,8 +212,8 @@ class TextFloralClassifier(TextRows, ClassifierMixin, Estimator):
         must still be there, with ``fine_tune=False`` the saved encoder is used as it is. Seeds that were drawn for the
         parts are theirs now.
         """
-        from floral_learn.files.model_archive import ModelFileError
-        from floral_learn.files.persistence import load
+        from floral_learn.base.model_files import ModelFileError
+        from floral_learn.base.models import load
 
         folder = Path(folder)
         note = read_note(folder, cls.__name__)

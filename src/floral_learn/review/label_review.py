@@ -16,6 +16,8 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length
 
 from floral_learn.base import Shown
+from floral_learn.base.frames import frame_from_parts, frame_parts, is_frame
+from floral_learn.base.rows import read_rows, stack_rows
 from floral_learn.encoders import encoder_for
 from floral_learn.labels.judges import REVIEW, log_odds_against, prepare_judges
 from floral_learn.review import saving
@@ -50,8 +52,6 @@ from floral_learn.review.training import (
     training_set,
 )
 from floral_learn.review.wrong_share import FIRST_ANSWERS, WrongShare, enough_answers, estimated_share
-from floral_learn.tables.frames import frame_from_parts, frame_parts, is_frame
-from floral_learn.tables.rows import read_rows, stack_rows
 
 _REVIEWER = "reviewer"
 _FEW = 0.1  # drawn rows from which accuracy is counted in parts, as a share of all
@@ -431,7 +431,7 @@ class LabelReview(Shown):
         saving.write(path, self._state())
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, max_bytes: int = saving.MAX_BYTES) -> LabelReview:
+    def load(cls, path: str | os.PathLike[str], *, max_bytes: int = saving.MOST_BYTES) -> LabelReview:
         """Read a review that `save` wrote; any other file, or one that unpacks to more bytes, is a ModelFileError."""
         return saving.read(path, cls._from_state, max_bytes)
 

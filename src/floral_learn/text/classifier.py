@@ -19,8 +19,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from floral_learn.base.alignment import align
 from floral_learn.base.estimator import Estimator, whole_fit
+from floral_learn.base.model_files import ModelFileError
 from floral_learn.base.validation import encode_labels
-from floral_learn.files.model_archive import ModelFileError
 from floral_learn.text.folder import NOTE, check_network, note_text, plain, read_note, replaced_folder
 from floral_learn.text.network import TextNetwork, load_network, quiet
 from floral_learn.text.tokens import Tokens, check_belief, check_labels, check_texts, check_weights, some_rows

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.files.model_archive import ModelFileError
+from floral_learn.base.model_files import ModelFileError
 
 NOTE = "floral.json"
 _FORMAT = 1

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from floral_learn.base.cells import is_missing
 from floral_learn.encoders.text import as_list
-from floral_learn.tables.cells import is_missing
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from floral_learn.tables import TableEncoder, TableError, read_table, source, workbook
+from floral_learn.app.tables import read_table, source, workbook
+from floral_learn.base import TableEncoder, TableError
 
 openpyxl = pytest.importorskip("openpyxl")
 N = 40
@@ -85,7 +86,7 @@ def test_polars_in_polars_out():
     assert copy.drop("y").equals(pl.from_pandas(FRAME).drop("y"))
 
 
-def test_a_label_is_replaced_inside_its_json_line_and_nothing_else_moves(tmp_path):
+def test_a_label_is_replaced_inside_its_object_and_other_lines_stay(tmp_path):
     text = (
         '\ufeff{"a": 1.50,  "y":"no" , "deep": {"y": "no"}}\r\n\r\n'
         '{ "y" : "yes", "a":1e3, "s": "a\u2028b"}\n{"a": null, "y": "y\\u0065s"}\n{"y": null}\n{"a": 2}'
@@ -95,8 +96,13 @@ def test_a_label_is_replaced_inside_its_json_line_and_nothing_else_moves(tmp_pat
     assert table.labels.tolist() == ["no", "yes", "yes"]
     assert table.rows.tolist() == [0, 1, 2]
     assert "ignored: deep (nested values)" in table.notes
-    made = table.relabelled([0, 2], ["yes", "no"]).decode()
-    assert made == text.replace('"y":"no"', '"y":"yes"').replace('"y\\u0065s"', '"no"')
+    made = table.relabelled([0, 2], ["yes", "no"]).decode().removesuffix("\n").split("\n")
+    lines = [line for line in text.removeprefix("\ufeff").replace("\r", "").split("\n") if line]
+    assert made[1::2] + made[4:] == lines[1::2] + lines[4:]
+    assert [json.loads(line) for line in made] == [
+        json.loads(line) | ({"y": label} if label else {})
+        for line, label in zip(lines, ["yes", None, "no", None, None], strict=True)
+    ]
 
 
 def test_the_header_of_a_sheet_may_come_late_and_blank_rows_are_skipped(tmp_path):
@@ -115,6 +121,21 @@ def test_the_header_of_a_sheet_may_come_late_and_blank_rows_are_skipped(tmp_path
     changed = openpyxl.load_workbook(io.BytesIO(table.relabelled([1], [True])))
     assert changed.active.cell(5, 2).value is True
     assert changed.sheetnames == ["Sheet", "other"]
+
+
+def test_text_stays_text_in_a_workbook(tmp_path):
+    labels = ["=1+1" if i % 2 else "=2+2" for i in range(N)]
+    book = openpyxl.Workbook()
+    for row, cells in enumerate([("x", "y"), *enumerate(labels)], 1):
+        for column, value in enumerate(cells, 1):
+            book.active.cell(row, column, value)
+            if row > 1 and column == 2:
+                book.active.cell(row, column).data_type = "s"
+    book.save(tmp_path / "t.xlsx")
+    table = read_table(tmp_path / "t.xlsx", label="y")
+    (tmp_path / "copy.xlsx").write_bytes(table.relabelled([0, 1], ["=1+1", "=HYPERLINK(1)"]))
+    again = read_table(tmp_path / "copy.xlsx", label="y").labels.tolist()
+    assert again == ["=1+1", "=HYPERLINK(1)", *labels[2:]]
 
 
 def zipped(**parts):

@@ -22,9 +22,9 @@ from floral_learn import (
     aggregate_votes,
     find_label_issues,
 )
+from floral_learn.base import TableEncoder, TableError
+from floral_learn.base.rows import take_rows
 from floral_learn.paper import CurieFilter, KNNRelabel
-from floral_learn.tables import TableEncoder, TableError
-from floral_learn.tables.rows import take_rows
 
 N = 300
 
@@ -88,7 +88,7 @@ def test_pandas_and_polars_give_one_answer():
 
 def test_a_model_that_reads_no_text_is_an_error_that_names_the_column(table):
     X, y = table
-    with pytest.raises(ValueError, match=r"SVC cannot be trained on X .*column 'size' holds missing.*TableEncoder"):
+    with pytest.raises(ValueError, match=r"SVC cannot be trained on X .*'size' .missing values.*TableEncoder"):
         SanitizedClassifier(ContradictedLabels(), SVC()).fit(X, y)
     model = SanitizedClassifier(KNNRelabel(n_neighbors=20), make_pipeline(TableEncoder(), SVC()))
     assert np.mean(model.fit(X, y).predict(X) == y) > 0.75
@@ -173,7 +173,7 @@ def test_label_issues_are_found_in_frames_and_come_back_in_kind(table):
 
 def test_a_workbook_that_claims_a_row_without_end_is_refused_at_once(tmp_path):
     openpyxl = pytest.importorskip("openpyxl")
-    from floral_learn.tables import read_table
+    from floral_learn.app.tables import read_table
 
     book = openpyxl.Workbook()
     for row in (["x", "y"], [1, "no"], [2, "yes"]):

@@ -1,11 +1,15 @@
 """`TableEncoder`: learned on training rows, every column with one weight, and it says what it did."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 
 from floral_learn import load, save
-from floral_learn.tables import TableEncoder, TableError, read_table
+from floral_learn.app.tables import read_table
+from floral_learn.base import TableEncoder, TableError
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +36,7 @@ def frame():
 
 
 def test_every_column_has_a_role_and_is_named_in_the_notes(frame):
-    encoder = TableEncoder(text_encoder="tfidf").fit(frame)
+    encoder = TableEncoder().fit(frame)
     roles = encoder.columns_
     assert [roles[name] for name in ("size", "huge", "tiny")] == ["number"] * 3
     assert (roles["site"], roles["many"]) == ("category", "category")
@@ -45,16 +49,12 @@ def test_every_column_has_a_role_and_is_named_in_the_notes(frame):
 
 
 def test_every_block_weighs_as_much_as_a_number(frame):
-    encoder = TableEncoder(text_encoder="tfidf").fit(frame)
+    encoder = TableEncoder().fit(frame)
     X = encoder.transform(frame)
     assert np.isfinite(X).all()
     assert X.shape[1] == len(encoder.get_feature_names_out())
-    start = 0
-    weight = {}
-    for name, block in encoder.blocks_.items():
-        width = len(block.names(name))
-        weight[name] = (X[:, start : start + width] ** 2).sum(axis=1).mean()
-        start += width
+    names = [re.split("[=~ ]", made)[0] for made in encoder.get_feature_names_out()]
+    weight = {name: (X[:, np.array(names) == name] ** 2).sum(axis=1).mean() for name in dict.fromkeys(names)}
     assert {name: round(w) for name, w in weight.items()} == {
         **dict.fromkeys(["size", "huge", "tiny", "site", "many"], 1),
         **dict.fromkeys(["when", "stamp"], 2),
@@ -63,7 +63,7 @@ def test_every_block_weighs_as_much_as_a_number(frame):
 
 
 def test_new_rows_may_have_new_categories_missing_values_and_other_columns(frame):
-    encoder = TableEncoder(text_encoder="tfidf").fit(frame)
+    encoder = TableEncoder().fit(frame)
     row = frame.iloc[:2].copy()
     row["site"], row["size"], row["huge"], row["when"], row["review"] = "never seen", np.inf, 1e308, None, None
     row["new"] = 3
@@ -77,7 +77,7 @@ def test_new_rows_may_have_new_categories_missing_values_and_other_columns(frame
 
 
 def test_it_survives_a_model_file(frame, tmp_path):
-    encoder = TableEncoder(text_encoder="tfidf", text=("review",)).fit(frame)
+    encoder = TableEncoder(text=("review",)).fit(frame)
     save(encoder, tmp_path / "e.skops")
     np.testing.assert_array_equal(load(tmp_path / "e.skops").transform(frame), encoder.transform(frame))
 
@@ -93,7 +93,7 @@ def test_what_was_a_category_is_read_as_text_again(tmp_path):
 
 
 def test_nothing_usable_is_explained():
-    with pytest.raises(TableError, match=r"no usable feature column.*a \(constant\).*--text"):
+    with pytest.raises(TableError, match=r"no usable feature column.*'a' \(constant\).*--text"):
         TableEncoder().fit(pd.DataFrame({"a": [1.0, 1.0]}))
     with pytest.raises(TableError, match="text='q' is not a column"):
         TableEncoder(text=("q",)).fit(pd.DataFrame({"a": [1.0, 2.0]}))
@@ -101,28 +101,24 @@ def test_nothing_usable_is_explained():
         TableEncoder().fit(np.eye(3))
 
 
-def test_prose_is_read_by_minilm_where_it_is_there_and_short_enough(monkeypatch):
-    from floral_learn.tables import column_blocks, encoder
+class Letters(TransformerMixin, BaseEstimator):
+    """Counts of two letters, in place of a network."""
 
-    seen = []
+    def fit(self, texts, y=None):
+        self.labels_ = y
+        return self
 
-    def fake(texts):
-        seen.append(list(texts))
-        return np.array([[len(t), t.count("e"), *[1.0] * 382] if t else [0.0] * 384 for t in texts])
+    def transform(self, texts):
+        return np.array([[text.count("a"), text.count("e"), 1.0] for text in texts])
 
-    monkeypatch.setattr(column_blocks, "minilm", fake)
-    monkeypatch.setattr(encoder, "has_minilm", lambda: True)
-    short = pd.DataFrame({"t": [f"a few words on item {i}" for i in range(60)]})
-    fitted = TableEncoder().fit(short)
-    assert fitted.notes_ == ["text column t: MiniLM, 384 numbers"]
-    assert fitted.transform(short.assign(t=None)).any() == False  # noqa: E712 - an empty text is zero
-    np.testing.assert_allclose(np.linalg.norm(fitted.transform(short), axis=1), 2.0)
-    long = short.assign(t=short["t"] + " and more of it" * 50)
-    assert "tf-idf" in TableEncoder().fit(long).notes_[0]
-    assert "MiniLM" in TableEncoder(text_encoder="minilm").fit(long).notes_[0]
-    monkeypatch.setattr(encoder, "has_minilm", lambda: False)
-    assert "tf-idf" in TableEncoder().fit(short).notes_[0]
-    with pytest.raises(ImportError, match="needs the extra"):
-        TableEncoder(text_encoder="minilm").fit(short)
-    with pytest.raises(ImportError, match="reads column 't' with MiniLM, which is not installed"):
-        fitted.transform(short)
+
+def test_prose_is_read_by_the_encoder_that_is_passed_in():
+    frame = pd.DataFrame({"t": [f"a few words on item {i}" for i in range(60)]})
+    encoder = clone(TableEncoder(text_encoder=Letters()))
+    made = encoder.fit_transform(frame, np.arange(60) % 2)
+    assert encoder.notes_ == ["text column t: Letters, 3 numbers"]
+    np.testing.assert_allclose(np.linalg.norm(made, axis=1), 2.0)
+    assert not encoder.transform(frame.assign(t=None)).any()  # an empty text is zero
+    assert "tf-idf" in TableEncoder().fit(frame).notes_[0]
+    with pytest.raises(ValueError, match="text_encoder='minilm' must be a transformer of texts"):
+        TableEncoder(text_encoder="minilm").fit(frame)

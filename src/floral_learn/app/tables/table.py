@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from floral_learn.base import Shown
+from floral_learn.base.cells import TableError, as_numbers, as_texts, is_missing, merge_alike, short
+from floral_learn.base.frames import frame_columns, frame_of, spread_vectors
+from floral_learn.base.rows import take_rows
 
-from . import TableError
-from .cells import as_flags, as_labels, as_numbers, as_texts, is_missing, merge_alike
-from .frames import frame_columns, frame_of, spread_vectors
+from .labels import as_flags, as_labels
 from .source import Source, open_source
-
-__all__ = ["Table", "TableError", "read_table"]
-
-ENOUGH_TO_COMPARE = 20  # rows from which a column equal to the label is its copy, not chance
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,7 +50,7 @@ class Table(Shown):
     Examples
     --------
     >>> import pandas as pd
-    >>> from floral_learn.tables import read_table
+    >>> from floral_learn.app import read_table
     >>> read_table(pd.DataFrame({"size": [1.0, 2.0], "y": ["no", "yes"]}), label="y")
     <Table the table: 2 rows, 1 feature columns, 2 classes>
     """
@@ -100,23 +97,30 @@ class Table(Shown):
 
     def check_classes(self, *, least: int = 1) -> Table:
         """Refuse labels of one value, of as many as a measurement, or a class of fewer than `least` rows."""
-        classes, counts = np.unique(self._labels(), return_counts=True)
-        where = f"{self.name}: column {self.label!r}"
+        labels = self._labels()
+        classes, counts = np.unique(labels, return_counts=True)
+        where = f"{self.name}: column {short(self.label)}"
         if len(classes) < 2:
-            raise TableError(f"{where} has one value only, {classes.tolist()[0]!r}: at least 2 classes are needed")
+            raise TableError(f"{where} has one value only, {short(classes[0])}: at least 2 classes are needed")
         if len(classes) > max(20, len(self) // 4):
+            if labels.dtype.kind == "f":
+                raise TableError(
+                    f"{where} holds {len(classes):,} different numbers: this is for classes; bin them (pandas.cut) or "
+                    "name another column"
+                )
+            what = "a name of rows" if len(classes) == len(labels) else "no class"
             raise TableError(
-                f"{where} has {len(classes)} different values, too many for classes; regression is not supported"
+                f"{where} has {len(classes):,} different values in {len(labels):,} rows, which is {what}: name the "
+                "column of the classes"
             )
         if counts.min() < least:
             raise TableError(
-                f"{where}: class {classes.tolist()[counts.argmin()]!r} has {counts.min()} rows; at least {least} are "
-                "needed"
+                f"{where}: class {short(classes[counts.argmin()])} has {counts.min()} rows; at least {least} are needed"
             )
         return self
 
     def relabelled(self, rows: Any, new: Any) -> Any:
-        """The file with the labels of `rows` replaced by `new`, everything else byte for byte (a frame: a copy).
+        """The file with the labels of `rows` replaced by `new`, all other values as they were (a frame: a copy).
 
         Parameters
         ----------
@@ -127,8 +131,7 @@ class Table(Shown):
         """
         self._labels()
         assert self.position is not None
-        made = self.source.relabelled(self.position, self.rows[np.asarray(rows, dtype=np.intp)], np.asarray(new))
-        return gzip.compress(made, mtime=0) if self.source.packed else made
+        return self.source.relabelled(self.position, self.rows[np.asarray(rows, dtype=np.intp)], np.asarray(new))
 
     def _labels(self) -> np.ndarray:
         if self.labels is None:
@@ -189,7 +192,8 @@ def read_table(
     Examples
     --------
     >>> import pandas as pd
-    >>> from floral_learn.tables import TableEncoder, read_table
+    >>> from floral_learn.app import read_table
+    >>> from floral_learn.base import TableEncoder
     >>> frame = pd.DataFrame({"size": [1.5, 2.5, 3.5], "colour": ["red", "blue", "red"], "y": ["no", "yes", ""]})
     >>> table = read_table(frame, label="y", skip_blank_labels=True)
     >>> table.labels.tolist(), list(table.features), table.rows.tolist()
@@ -203,7 +207,7 @@ def read_table(
     def claim(column: Any, option: str) -> int:
         place = opened.position(column)
         if place in taken:
-            raise TableError(f"column {opened.columns[place]!r} cannot be both {taken[place]} and {option}")
+            raise TableError(f"column {short(column)} cannot be both {taken[place]} and {option}")
         taken[place] = option
         return place
 
@@ -221,26 +225,30 @@ def read_table(
     if both := prose & set(taken):
         place = min(both)
         raise TableError(
-            f"column {opened.columns[place]!r} cannot be both {taken[place]} and text; name a column with the content "
-            "of the rows"
+            f"column {short(opened.columns[place])} cannot be both {taken[place]} and text; name a column with the "
+            "content of the rows"
         )
     labels, keep = _labels(opened, where, skip_blank_labels)
     kept = {option: opened.cells(place) for option, place in places.items()}
     unique = _unique(opened.columns)
     plain_text = prose | {place for place, name in enumerate(unique) if name in set(as_text)}
-    features, notes = _features(opened, taken, plain_text, unique, None if labels is None else (where, labels, keep))
-    if labels is not None:
+    features, notes = _features(opened, taken, plain_text, unique)
+    if where is not None and labels is not None:
+        given = opened.cells(where)
+        notes += _without_copies(features, [given[row] for row in keep.tolist()], labels[keep], keep)
         notes += merge_alike(*np.unique(labels[keep], return_counts=True))[1]
     if labels is not None and len(keep) < opened.n_rows:
         first = int(np.setdiff1d(np.arange(opened.n_rows), keep)[0])
         notes.append(f"{opened.n_rows - len(keep):,} rows without a label skipped (first: row {first})")
     return Table(
-        features=frame_of({name: column[keep] for name, column in features.items()}, opened.like, len(keep)),
+        features=_frame({name: values for name, (_, values) in features.items()}, opened, keep),
         labels=None if labels is None else labels[keep],
         ids=_names(kept.get("id"), keep, ""),
         groups=_names(kept.get("group"), keep, "(missing)"),
         weights=_weights(kept.get("weight"), keep, opened.name),
-        trusted=as_flags(kept["trusted"], f"{opened.name}: column {trusted!r}")[keep] if "trusted" in kept else None,
+        trusted=as_flags(kept["trusted"], f"{opened.name}: column {short(trusted)}")[keep]
+        if "trusted" in kept
+        else None,
         rows=keep,
         text=tuple(unique[place] for place in sorted(prose)),
         name=opened.name,
@@ -255,7 +263,7 @@ def _labels(source: Source, where: int | None, skip: bool) -> tuple[np.ndarray |
     everything = np.arange(source.n_rows)
     if where is None:
         return None, everything
-    name = f"{source.name}: column {source.columns[where]!r}"
+    name = f"{source.name}: column {short(source.columns[where])}"
     labels, blank = as_labels(source.cells(where), name)
     if blank.all():
         raise TableError(f"{name} has no labels: every cell is blank")
@@ -267,60 +275,79 @@ def _labels(source: Source, where: int | None, skip: bool) -> tuple[np.ndarray |
     return labels, everything[~blank]
 
 
-def _features(
-    source: Source, taken: dict[int, str], prose: set[int], unique: list[str], label: Any
-) -> tuple[dict[str, np.ndarray], list[str]]:
+Features = dict[str, tuple[Any, Any]]  # name -> how to read some of its cells, and all values, typed
+
+
+def _features(source: Source, taken: dict[int, str], prose: set[int], unique: list[str]) -> tuple[Features, list[str]]:
     """The columns that were not taken, and notes on those that cannot be features."""
-    columns: dict[str, np.ndarray] = {}
+    columns: Features = {}
     notes = []
-    given = [] if label is None else source.cells(label[0])
     for place, name in enumerate(unique):
         if place in taken or place in source.no_features:
             continue
         made = source.typed(place, place in prose)
-        if made is None and (spread := spread_vectors(source.cells(place))) is not None:
-            columns |= {f"{name}[{number}]": values for number, values in enumerate(spread.T)}
+        if made is not None:
+            columns[name] = partial(source.cells, place), made
+        elif (spread := spread_vectors(source.cells(place))) is not None:
+            columns |= {f"{name}[{number}]": (None, values) for number, values in enumerate(spread.T)}
             notes.append(f"{name} is spread over {spread.shape[1]:,} number columns")
-        elif made is None:
-            notes.append(f"ignored: {name} (nested values)")
-        elif label is not None and _repeats(source, place, made, given, *label[1:]):
-            notes.append(f"ignored: {name} (the same as the label in every row)")
         else:
-            columns[name] = made
+            notes.append(f"ignored: {name} (nested values)")
     return columns, notes
 
 
-def _repeats(
-    source: Source, place: int, column: np.ndarray, given: list[Any], labels: np.ndarray, keep: np.ndarray
-) -> bool:
-    """Whether a column repeats the label, as it was typed or cell by cell; the first rows decide for most columns."""
-    if len(keep) < ENOUGH_TO_COMPARE:
-        return False
-    few = keep[:ENOUGH_TO_COMPARE]
-    if as_texts(column[few]) == as_texts(labels[few]) and as_texts(column[keep]) == as_texts(labels[keep]):
-        return True
-    # True becomes 1.0, a long integer a float and a time zone is dropped where columns are typed, not where labels are.
-    cells = source.cells(place)
-    return all(as_texts(cells[row] for row in part) == as_texts(given[row] for row in part) for part in (few, keep))
+def _without_copies(features: Features, given: list[Any], labels: np.ndarray, keep: np.ndarray) -> list[str]:
+    """Take out the columns that repeat the label, as it was typed or cell by cell, and say so.
+
+    In fewer than 20 rows a column can be equal to the label by chance. True becomes 1.0, a long integer a float and a
+    time zone is dropped where columns are typed, not where labels are: so cells are compared, too.
+    """
+    if len(keep) < 20:
+        return []
+    notes = []
+    for name, (cells, values) in list(features.items()):
+        for rows in (slice(0, 1), slice(0, 20), slice(None)):  # the first ones decide for most columns
+            asked = keep[rows]
+            typed = as_texts(values[asked]) == as_texts(labels[rows])
+            if not typed and (cells is None or as_texts(cells(asked)) != as_texts(given[rows])):
+                break
+        else:
+            del features[name]
+            notes.append(f"ignored: {name} (the same as the label in every row)")
+    return notes
+
+
+def _frame(columns: dict[str, Any], source: Source, keep: np.ndarray) -> Any:
+    """The features of the rows in `keep` as a frame."""
+    whole = frame_of(columns, source.like, source.n_rows)
+    if len(keep) == source.n_rows:
+        return whole
+    some = take_rows(whole, keep)
+    return some.reset_index(drop=True) if hasattr(some, "iloc") else some
 
 
 def _unique(names: list[str]) -> list[str]:
     """Names as they are, repeated ones with a number: x, x.1, x.2."""
-    out: list[str] = []
-    taken = set(names)
+    if len(set(names)) == len(names):
+        return names
+    out: dict[str, None] = {}
     for name in names:
         spelled, number = name, 0
-        while spelled in out or (number and spelled in taken):
+        while spelled in out or (number and spelled in names):
             number += 1
             spelled = f"{name}.{number}"
-        out.append(spelled)
-    return out
+        out[spelled] = None
+    return list(out)
 
 
 def _names(cells: list[Any] | None, keep: np.ndarray, missing: str) -> np.ndarray | None:
     if cells is None:
         return None
     return np.array([missing if t is None else t for t in as_texts(cells)], dtype=object)[keep]
+
+
+def _flags(cells: list[Any] | None, keep: np.ndarray, where: str) -> np.ndarray | None:
+    return None if cells is None else as_flags(cells, where)[keep]
 
 
 def _weights(cells: list[Any] | None, keep: np.ndarray, name: str) -> np.ndarray | None:

@@ -3,17 +3,14 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from floral_learn.tables import TableError, read_table
-from floral_learn.tables.label_studio import (
-    label_studio_config,
-    label_studio_tasks,
-    read_label_studio,
-    read_label_studio_votes,
-)
+from floral_learn.app.tables import read_table
+from floral_learn.app.tables.label_studio import label_studio_config, label_studio_tasks, read_export, read_label_studio
+from floral_learn.base import TableError
 
 # What Label Studio's documentation of its task format asks of predictions and annotations with choices.
 RESULT = {"from_name": str, "to_name": str, "type": str, "value": dict}
@@ -46,11 +43,6 @@ TASKS = [
     {"id": 9, "data": {"text": "odd", "n": 2}, "annotations": [SKIPPED], "predictions": []},
     {"id": 10, "data": {"text": "fine", "n": 4}, "annotations": [annotation("up", 1)]},
 ]  # fmt: skip
-MINIMAL = [
-    {"id": 7, "text": "good", "mood": "up", "annotator": 1, "annotation_id": 1, "created_at": "x", "lead_time": 1},
-    {"id": 7, "text": "good", "mood": "down", "annotator": 2, "annotation_id": 2},
-    {"id": 8, "text": "bad", "mood": "down", "annotator": 3, "annotation_id": 3},
-]
 
 
 def put(folder, content, name="export.json"):
@@ -73,21 +65,18 @@ def test_tasks_become_rows_with_one_label_who_gave_it_and_gold(tmp_path):
     assert [task for i, task in enumerate(changed) if i != 1] == [task for i, task in enumerate(TASKS) if i != 1]
 
 
-def test_annotations_are_votes_in_both_formats():
-    votes = read_label_studio_votes("e.json", json.dumps(TASKS))
-    assert list(zip(votes.task, votes.worker, votes.label)) == [
+def votes_of(text, label=None):
+    found = read_export("e.json", text, label).votes
+    return list(found[["task", "worker", "label"]].itertuples(index=False, name=None))
+
+
+def test_annotations_are_votes():
+    export = read_export("e.json", json.dumps(TASKS))
+    assert votes_of(json.dumps(TASKS)) == [
         ("7", "1", "up"), ("7", "2", "down"), ("8", "a@b.c", "down"), ("10", "1", "up"),
     ]  # fmt: skip
-    assert votes.gold == {"8": "down"}
-    assert votes.data == {"text": ["good", "bad", "odd", "fine"], "n": [1.5, None, 2, 4]}
-    minimal = read_label_studio_votes("e.json", json.dumps(MINIMAL), "mood")
-    assert list(zip(minimal.task, minimal.worker, minimal.label)) == [
-        ("7", "1", "up"), ("7", "2", "down"), ("8", "3", "down"),
-    ]  # fmt: skip
-    assert minimal.items == ["7", "8"]
-    table = read_label_studio("e.json", json.dumps(MINIMAL), "mood")
-    changed = json.loads(table.relabelled(table.columns.index("mood"), np.array([1]), np.array(["up"])))
-    assert changed == [*MINIMAL[:2], {**MINIMAL[2], "mood": "up"}]
+    assert export.votes["gold"].tolist() == [False, False, True, False]
+    assert export.tasks["9"] == {"text": "odd", "n": 2}
 
 
 def shape(kind):
@@ -102,20 +91,20 @@ def two_choices():
 
 
 BAD = [
-    (shape("rectanglelabels"), "task 0 .*boxes and shapes are not supported, only one choice"),
-    (shape("labels"), "task 0 .*spans are not supported"),
-    (two_choices(), "task 0 .*2 choices at once are not supported"),
-    ([{**MINIMAL[0], "mood": [{"start": 0, "end": 3, "labels": ["x"]}]}], "task 0 .*spans, boxes and nested choices"),
-    ([{**MINIMAL[0], "mood": {"choices": ["a", "b"]}}], "task 0 .*2 choices at once"),
-    ("{", "line 1: not a readable JSON file"),
+    (shape("rectanglelabels"), "no annotation with a choice 'mood'"),
+    (shape("labels"), "no annotation with a choice"),
+    (two_choices(), "task 0 .*several choices at once are not supported, only one"),
+    ([{"id": 7, "text": "good", "mood": "up", "annotator": 1}], "task 0 .*has no 'data'; of Label Studio's exports"),
+    ("{", "not a readable JSON file .*line 1"),
     ("[" * 100_000, "not a readable JSON file"),
     ({"a": 1}, "not an export of Label Studio"),
     ([{"data": {}, "annotations": 3}], "task 0 .*'annotations' must be a list"),
-    ([{"data": {}, "annotations": [{"result": 3}]}], "task 0 .*must hold a list 'result'"),
+    ([{"data": {}, "annotations": [{"result": 3}]}], "task 0 .*lists 'result'"),
     ([{"data": {}}], "no annotation with a choice"),
-    ([TASKS[0], TASKS[0]], "task 1 .*the id 7 stands twice"),
-    ([{"id": 1, "a": 1}], "no answers named 'mood'; name one of: 'a'"),
-]
+    ([TASKS[0], TASKS[0]], "two tasks have the same id"),
+    ([{"data": {}, "annotations": [{"result": [{"from_name": "mood", "type": "choices", "value": [1]}]}]}],
+     "no task has an annotation of 'mood'"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("content", "message"), BAD, ids=range(len(BAD)))
@@ -137,7 +126,7 @@ def test_round_trips_change_no_label(trips):
 
 
 def round_trip(data):
-    labels = data.draw(st.lists(WORDS, min_size=2, max_size=4, unique=True))
+    labels = data.draw(st.lists(st.text("abcdé", min_size=1, max_size=6), min_size=2, max_size=4, unique=True))
     answers = st.lists(st.tuples(st.sampled_from(labels), PEOPLE, st.booleans()), min_size=1, max_size=3)
     given_tasks = data.draw(
         st.lists(st.tuples(st.dictionaries(WORDS, VALUES, max_size=3), answers), min_size=1, max_size=5)
@@ -152,20 +141,28 @@ def round_trip(data):
     chosen = [data.draw(st.sampled_from(labels)) for _ in tasks]
     back = read_label_studio("e.json", source.relabelled(position, np.arange(len(tasks)), np.array(chosen)).decode())
     assert back.cells(position) == chosen
-    assert [task.data for task in back.tasks] == [task["data"] for task in tasks]
-    # Out with predictions, accepted by a person, and back: the choice is the one that was suggested.
-    made = json.loads(
-        label_studio_tasks([t["data"] for t in tasks], chosen, [0.5] * len(tasks), choice="mood", item="text")
-    )
+    assert [list(back.export.tasks.values())[n] for n in range(len(tasks))] == [task["data"] for task in tasks]
+
+
+def suggestions(table, labels):
+    """The tasks for a table's rows, each with a suggested label."""
+    made = label_studio_tasks(table, table.rows, labels, [0.5] * len(table))
+    return json.loads(made["tasks.json"]), made["label-config.xml"].decode()
+
+
+def test_suggestions_that_a_person_accepts_come_back_as_they_went(tmp_path):
+    table = read_table(put(tmp_path, TASKS), label="mood", skip_blank_labels=True)
+    made, _ = suggestions(table, ["down", "up", "down"])
     check_import(made)
     for number, task in enumerate(made):
         task |= {"id": number, "annotations": [{"completed_by": 1, "result": task["predictions"][0]["result"]}]}
-    assert read_label_studio_votes("e.json", json.dumps(made)).label == chosen
+    assert [label for *_, label in votes_of(json.dumps(made))] == ["down", "up", "down"]
 
 
 def test_a_missing_cell_is_an_empty_one_in_a_task():
-    made = json.loads(label_studio_tasks([{"a": None, "b": 1}, {"b": float("nan"), "c": "x"}], ["u", "v"], [0.5, 0.5]))
-    assert [task["data"] for task in made] == [{"a": "", "b": 1, "c": ""}, {"a": "", "b": "", "c": "x"}]
+    frame = pd.DataFrame({"a": [None, "u"], "b": [1.0, float("nan")], "y": ["p", "q"]})
+    made, _ = suggestions(read_table(frame, label="y"), ["p", "q"])
+    assert [task["data"] for task in made] == [{"a": "", "b": 1.0}, {"a": "u", "b": ""}]
 
 
 def test_the_configuration_names_what_the_tasks_name():
@@ -190,11 +187,18 @@ def test_doccano_and_prodigy_are_json_lines(tmp_path):
     assert json.loads(table.relabelled([0], ["down"]).decode().splitlines()[0])["label"] == ["down"]
     prodigy = put(tmp_path, lines(
         {"text": "a", "accept": ["up"], "answer": "accept", "_annotator_id": "p-ann"},
+        {"text": "d", "accept": ["up"], "answer": "ignore", "_annotator_id": "p-ann"},
         {"text": "b", "accept": ["up"], "answer": "reject", "_annotator_id": "p-bob"},
         {"text": "c", "accept": ["down"], "answer": "accept", "_annotator_id": "p-bob"}), "p.jsonl")  # fmt: skip
     table = read_table(prodigy, label="accept", groups="_annotator_id", skip_blank_labels=True)
     assert table.labels.tolist() == ["up", "down"]
     assert table.groups.tolist() == ["p-ann", "p-bob"]
+    assert any("written by Prodigy" in note for note in table.notes)
+    assert read_table(prodigy, label="answer", skip_blank_labels=True).labels.tolist() == ["accept", "reject", "accept"]
+    ours = put(tmp_path, lines({"accept": "yes", "answer": "ignore"}, {"accept": "no", "answer": "reject"},
+                               {"accept": "yes", "answer": "accept"}), "o.jsonl")  # fmt: skip
+    assert read_table(ours, label="accept").labels.tolist() == ["yes", "no", "yes"]
+    assert read_table(ours, label="answer").labels.tolist() == ["ignore", "reject", "accept"]
     with pytest.raises(TableError, match="2 labels at once"):
         read_table(
             put(tmp_path, lines({"t": "a", "label": ["x", "y"]}, {"t": "b", "label": ["x"]}), "m.jsonl"), label="label"
@@ -229,18 +233,16 @@ def test_hugging_face_data_sets_go_in_and_out(tmp_path):
         read_table(datasets.DatasetDict({"train": made}), label="label")
 
 
-def test_label_studio_itself_takes_what_we_write():
+def test_label_studio_itself_takes_what_we_write(tmp_path):
     interface = pytest.importorskip("label_studio_sdk.label_interface", reason="label-studio-sdk is not installed")
-    config = label_studio_config(["text", "n"], ["up", "down"], choice="mood", item="text").decode()
-    made = json.loads(label_studio_tasks([t["data"] for t in TASKS], ["up"] * 4, [0.5] * 4, choice="mood", item="text"))
+    made, config = suggestions(read_table(put(tmp_path, TASKS), label="mood", skip_blank_labels=True), ["up"] * 3)
     label_studio = interface.LabelInterface(config)
     for task in made:
         assert label_studio.validate_task({"data": task["data"]})
         assert label_studio.validate_prediction(task["predictions"][0])
 
 
-@pytest.mark.parametrize("kind", ["JSON", "JSON_MIN"])
-def test_what_label_studios_own_converter_exports_is_read(tmp_path, kind):
+def test_what_label_studios_own_converter_exports_is_read(tmp_path):
     converter = pytest.importorskip("label_studio_sdk.converter", reason="label-studio-sdk is not installed")
     people = [{"id": number, "email": f"p{number}@x.y"} for number in range(3)]
     dates = {"created_at": "2024-01-01T00:00:00Z", "updated_at": "2024-01-01T00:00:00Z"}
@@ -255,10 +257,8 @@ def test_what_label_studios_own_converter_exports_is_read(tmp_path, kind):
     ]
     config = label_studio_config(["text", "n"], ["up", "down"], choice="mood", item="text").decode()
     source = put(tmp_path, tasks)
-    converter.Converter(config, project_dir=None).convert(str(source), str(tmp_path / "out"), kind, is_dir=False)
+    converter.Converter(config, project_dir=None).convert(str(source), str(tmp_path / "out"), "JSON", is_dir=False)
     (made,) = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
-    votes = read_label_studio_votes("e.json", made.read_text(encoding="utf-8"), "mood")
-    assert list(zip(votes.task, votes.worker, votes.label)) == [
-        ("7", "p0@x.y", "up"), ("7", "p1@x.y", "down"), ("8", "p2@x.y", "down"),
-    ]  # fmt: skip
-    assert votes.data == {"text": ["t0", "t1"], "n": [0, 1]}
+    text = made.read_text(encoding="utf-8")
+    assert votes_of(text, "mood") == [("7", "p0@x.y", "up"), ("7", "p1@x.y", "down"), ("8", "p2@x.y", "down")]
+    assert list(read_export("e.json", text, "mood").tasks.values()) == [{"text": "t0", "n": 0}, {"text": "t1", "n": 1}]

@@ -10,10 +10,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import _safe_indexing, check_array
 
-from . import TableError
-from .encoder import TableEncoder
-from .frames import column_at, frame_columns, is_frame, typed_column
-from .source import reason
+from floral_learn.base.cells import TableError, reason, short
+from floral_learn.base.encoder import TableEncoder
+from floral_learn.base.frames import column_at, frame_columns, is_frame, typed_column
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ class InputRows:
 def read_rows(
     X: Any,
     *,
-    text_encoder: str = "tfidf",
+    text_encoder: Any = None,
     allow_nan: bool = False,
     min_rows: int = 1,
     encoder: Any = None,
@@ -76,8 +75,8 @@ def read_rows(
     ----------
     X : array-like, sparse matrix or frame of shape (n, d)
         The rows.
-    text_encoder : {"tfidf", "minilm", "auto"}
-        How prose becomes numbers.
+    text_encoder : transformer, optional
+        What makes numbers of prose in a frame; by default tf-idf.
     allow_nan : bool, default=False
         Whether an array may hold NaN; a frame always may.
     min_rows : int, default=1
@@ -85,7 +84,7 @@ def read_rows(
     encoder : transformer, optional
         What makes numbers of rows that are neither an array nor a frame, such as texts; fitted on X and `y`.
     y : array-like, optional
-        Labels, for `encoder`.
+        Labels, for encoders that use them.
 
     Returns
     -------
@@ -95,7 +94,7 @@ def read_rows(
     Examples
     --------
     >>> import pandas as pd
-    >>> from floral_learn.tables.rows import read_rows
+    >>> from floral_learn.base.rows import read_rows
     >>> rows = read_rows(pd.DataFrame({"size": [1.0, None, 3.0], "colour": ["red", "blue", "red"]}))
     >>> rows.numbers.shape
     (3, 3)
@@ -112,29 +111,33 @@ def read_rows(
             f"Expected 2D array, got X of shape {shape}: X holds one row for each label; "
             "a single column is X[:, None] or, of a frame, X[['name']]"
         )
-    plain = _plain_values(X) if frame else None
-    if frame and plain is None:
-        if X.shape[0] < min_rows:
-            raise ValueError(f"X has {X.shape[0]} rows; at least {min_rows} are needed")
-        encoder = TableEncoder(text_encoder=text_encoder)
-        return InputRows(encoder.fit_transform(X), X, encoder)
-    try:
-        numbers = check_array(
-            plain if frame else X,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_min_samples=min_rows,
-            ensure_all_finite="allow-nan" if allow_nan else True,
-            input_name="X",
-        )
-    except ValueError as error:
-        if "could not convert string" not in str(error):
-            raise
-        raise ValueError(
-            f"X is an array that holds text ({error}); give a pandas or polars DataFrame, whose columns of text, "
-            "categories and dates are encoded"
-        ) from None
+    if (n := X.shape[0] if hasattr(X, "shape") else len(X)) < min_rows:
+        raise ValueError(f"X has too few rows (n_samples={n}): at least {min_rows} are needed")
+    if frame and (plain := _plain_values(X)) is None:
+        made = TableEncoder(text_encoder=text_encoder)
+        return InputRows(made.fit_transform(X, y), X, made)
+    numbers = check_array(
+        plain if frame else _of_numbers(X),
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        ensure_all_finite="allow-nan" if allow_nan else True,
+        input_name="X",
+    )
     return InputRows(numbers, X if frame else numbers)
+
+
+def _of_numbers(X: Any) -> Any:
+    """An array as it is, unless it holds text that is no number."""
+    values = X if sparse.issparse(X) else np.asarray(X)
+    if values.dtype.kind not in "OUS":
+        return X
+    try:
+        return values.astype(float)
+    except ValueError as error:
+        raise ValueError(
+            f"X is an array that holds text ({reason(error)}); give a pandas or polars DataFrame, whose columns of "
+            "text, categories and dates are encoded"
+        ) from None
 
 
 def as_items(X: Any) -> np.ndarray:
@@ -163,7 +166,7 @@ def stack_rows(first: Any, more: Any) -> Any:
     if is_frame(first):
         before, after = (nw.from_native(X, eager_only=True) for X in (first, more))
         if lost := [name for name in before.columns if name not in after.columns]:
-            raise TableError(f"X has no column {lost[0]!r}, which the review's rows have")
+            raise TableError(f"X has no column {short(lost[0])}, which the review's rows have")
         try:
             return nw.concat([before, after.select(before.columns)], how="vertical").to_native()
         except Exception as error:  # each library has exceptions of its own
@@ -179,27 +182,30 @@ def stack_rows(first: Any, more: Any) -> Any:
 
 
 def explain_refusal(error: Exception, X: Any, estimator: Any) -> Exception:
-    """`error` of a model that was handed the frame X untouched; names the column that it cannot take and what helps."""
+    """`error` of a model that was handed X untouched; names the columns that are no numbers, and what helps."""
     if not isinstance(error, ValueError | TypeError) or hasattr(estimator, "steps"):
         return error
+    who = f"{type(estimator).__name__} cannot be trained on"
     if not is_frame(X):
         if getattr(X, "ndim", 2) == 2:
             return error
         return ValueError(
-            f"{type(estimator).__name__} cannot be trained on texts or pictures ({reason(error)}); put TextEncoder() "
-            "or ImageEncoder() of floral_learn.encoders in front of it, with make_pipeline"
+            f"{who} texts or pictures ({reason(error)}); put TextEncoder() or ImageEncoder() of floral_learn.encoders "
+            "in front of it, with make_pipeline"
         )
+    odd = []
     for position, name in enumerate(frame_columns(X)):
         typed = typed_column(column_at(X, position))
-        numbers = typed is not None and typed.dtype.kind == "f"
-        if numbers and np.isfinite(typed).all():  # type: ignore[arg-type]
-            continue
-        return ValueError(
-            f"{type(estimator).__name__} cannot be trained on X ({reason(error)}): column {name!r} holds "
-            f"{'missing values' if numbers else 'text, categories or dates'}; put TableEncoder() or a "
-            "ColumnTransformer in front of it, with make_pipeline"
-        )
-    return error
+        kind = "O" if typed is None else typed.dtype.kind
+        if kind != "f" or not np.isfinite(typed).all():  # type: ignore[arg-type]
+            what = {"f": "missing values", "M": "dates"}.get(kind, "text or categories")
+            odd.append(f"{short(name)} ({what})")
+    if not odd:
+        return error
+    return ValueError(
+        f"{who} X ({reason(error)}): columns that are no plain numbers: {', '.join(odd[:6])}"
+        f"{', ...' if odd[6:] else ''}; put TableEncoder() or a ColumnTransformer in front of it, with make_pipeline"
+    )
 
 
 def _plain_values(X: Any) -> Any:
