@@ -42,8 +42,8 @@ def find_label_issues(
     """Find labels that look wrong, rank all of them, and say what is known and what is not.
 
     Judges that did not see a row's label say what it would have been, and a model of how labels go wrong says how
-    probable it is that this one did. Errors that lie at random are told from classes that overlap; where the judges
-    know nothing about the labels, nothing is flagged.
+    probable it is that this one did. All labels are ranked; where the judges know nothing about the labels, nothing is
+    flagged.
 
     Parameters
     ----------
@@ -158,8 +158,6 @@ def find_label_issues(
         **around,
         log_loss_saved=flags.gain,
         informative=flags.informative,
-        scattered=flags.scattered,
-        replaceable=flags.replaceable,
         agreement=float((evidence.probability.argmax(axis=1) == codes).mean()),
         overlapping=overlapping_pairs(evidence.probability, known) if flags.informative else [],
         class_notes=names.lines,

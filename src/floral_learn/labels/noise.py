@@ -21,14 +21,10 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
-# Chosen on digits, wine, breast cancer, banknote, phoneme, satimage, MNIST and half of trec, where
-# `benchmarks/audit.py rules` shows what other values bring.
 PRIOR_ROWS = 10.0  # a class's row of T, and an author, start as if so many of their labels had been seen
 PRIOR_WRONG = 0.1  # share of wrong labels that T starts from, all other classes alike
 SHIFT_RIDGE = 0.1  # penalty of b squared, halved, in nats: no weight beside data, but a class without rows stays finite
-_CALIBRATED_ROWS = 20_000  # M + 1 numbers are known well enough from as many rows
-_MOST_VALUES = 100_000  # probabilities that a fit looks at, and never fewer rows than
-_LEAST_ROWS = 2_000
+MANY = 10_000  # rows from which what has few parameters is learned: more change nothing that a user sees
 
 
 @dataclass(frozen=True)
@@ -72,7 +68,7 @@ def fit_noise(log_p: np.ndarray, codes: np.ndarray) -> NoiseModel:
     True
     """
     n, m = log_p.shape
-    most = max(_LEAST_ROWS, _MOST_VALUES // m)
+    most = max(MANY // 5, 10 * MANY // m)  # with many classes every row has many values
     some = np.arange(n) if n <= most else np.random.default_rng(0).permutation(n)[:most]
     some = some[np.argsort(codes[some], kind="stable")]  # rows of one label lie together, so that they add up fast
     log_p, codes, n = log_p[some], codes[some], len(some)
@@ -130,7 +126,7 @@ def calibrate(scores: np.ndarray, codes: np.ndarray) -> np.ndarray:
     [0.5, 0.5]
     """
     n, m = scores.shape
-    some = np.arange(n) if n <= _CALIBRATED_ROWS else np.random.default_rng(0).permutation(n)[:_CALIBRATED_ROWS]
+    some = np.arange(n) if n <= MANY else np.random.default_rng(0).permutation(n)[:MANY]
     spread = max(float(scores.std()), 1e-300)
     scaled, labels = scores[some] / spread, codes[some]
     rows = np.arange(len(some))

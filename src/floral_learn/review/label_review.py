@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length
 
 from floral_learn.base import Shown
-from floral_learn.labels.judges import REVIEW, log_odds_against, prepare_judges
+from floral_learn.labels.evidence import judge_labels
 from floral_learn.review import saving
 from floral_learn.review.answers import UNSURE, Answer, Answers, checked_answers
 from floral_learn.review.beliefs import Beliefs, ReviewData
@@ -367,7 +367,7 @@ class LabelReview(Shown):
         drawn = [row for row in self._drawn(agreed) if row in agreed]
         if not drawn:
             raise ValueError("accuracy needs answers to rows drawn at random: answer what ask() gives, at least four")
-        parts = 1 if len(drawn) <= _FEW * len(self.given) else min(REVIEW.folds, len(drawn))
+        parts = 1 if len(drawn) <= _FEW * len(self.given) else min(5, len(drawn))
         hits: list[bool | None] = []
         for rows in (drawn[k::parts] for k in range(parts)):
             blind = copy.copy(self)
@@ -451,8 +451,9 @@ class LabelReview(Shown):
         rng = np.random.default_rng(self._seed)
         scale_rng = np.random.default_rng([self._seed, 1])
         rows = compared_rows(X, codes, M, at_a_time, scale_rng)
-        proba = prepare_judges(rows, rng).probabilities(codes, M)
-        problem = Problem(rows, codes, M, log_odds_against(proba, codes), scores=self._scores(X, codes, M))
+        evidence, proba = judge_labels(given, codes, random_state=rng), np.zeros((n, M))
+        proba[:, evidence.classes] = evidence.probability
+        problem = Problem(rows, codes, M, np.clip(evidence.log_odds, -4, 4), scores=self._scores(X, codes, M))
         numbers = None if groups is None else np.unique(groups, return_inverse=True)[1]
         self._data = ReviewData(problem, proba, trusted, numbers)
         self._pool = pool_of(n, rng)

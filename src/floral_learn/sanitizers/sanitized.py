@@ -96,8 +96,6 @@ class SanitizedClassifier(ClassifierMixin, Estimator):
         verb = sanitizer.fit_resample if hasattr(sanitizer, "fit_resample") else sanitizer.fit
         known = inspect.signature(verb).parameters
         for_sanitizer = {name: value for name, value in params.items() if name in known and value is not None}
-        if "estimator" in known:
-            for_sanitizer.setdefault("estimator", estimator)
         for_estimator = self._route(sanitizer, estimator, known, params)
         X, codes, weight = self._training_rows(X, y, sample_weight)
         if weight is not None:
