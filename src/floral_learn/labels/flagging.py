@@ -1,11 +1,12 @@
 """Which labels to flag, given held-out probabilities p (n, M) of the given labels z: arrays in, flags out.
 
-noise     w     = the noise model's posterior (`labels/noise.py`) that the label is wrong: labels go wrong in the way
-                  that T says, and the rest is overlap
-held out  o     = 1 - p_z: if nothing overlaps, what contradicts p is wrong
-score     s     = (w + o) / 2 ranks: neither is right everywhere, and their mean loses little to the better one
-chance    pi    = w^0.7 o^0.3 estimates how probable it is that the label is wrong
-flagged         = the k first by s, with the largest expected F1, 2 sum_{i <= k} pi_i / (k + sum_i pi_i)
+noise     w = the noise model's posterior (`labels/noise.py`) that the label is wrong: labels go wrong in the way that
+              T says, and the rest is overlap
+held out  o = 1 - p_z: if no classes overlap, what contradicts p is wrong
+score     s = (w + o) / 2 ranks: neither is right everywhere, and their mean loses little to the better one
+chance    c = (1 - h) w + h o, how probable it is that the label is wrong. h = g^2 / 2, where g is the share of the
+              log loss that p saves: either view may be right, but the less p knows, the more is overlap
+flagged     = the k first by s with the largest expected F1, 2 sum_{i <= k} c_i / (k + sum_i c_i)
 """
 
 from __future__ import annotations
@@ -17,11 +18,6 @@ from scipy.special import expit, logit
 from scipy.stats import chi2
 
 from floral_learn.labels.noise import NoiseModel, fit_noise, log_or_floor
-
-# Weight of the noise model in pi: with 0.65 / 0.7 / 0.75, 7.4 / 6.5 / 6.2 % of true labels are flagged, and F1 where 40 %
-# are wrong is .49 / .48 / .48 (magic04, phoneme, pima, banknote and CIFAR-10N).
-NOISE_WEIGHT = 0.7
-LEVEL = 0.001  # how often flags are given although the labels are shuffled: rarely enough that nobody meets it
 
 
 @dataclass(frozen=True)
@@ -100,13 +96,13 @@ def flag_labels(
     posterior[rows, codes] = -np.inf
     if shift is not None:
         by_noise, held_out = (expit(logit(np.clip(p, 1e-9, 1 - 1e-9)) + shift) for p in (by_noise, held_out))
-    score = (by_noise + held_out) / 2
-    chance = by_noise**NOISE_WEIGHT * held_out ** (1 - NOISE_WEIGHT)
+    gain, informative = gain_over_shares(probability, codes)
+    no_overlap = max(0.0, gain) ** 2 / 2
+    score, chance = (by_noise + held_out) / 2, (1 - no_overlap) * by_noise + no_overlap * held_out
     contradicted = probability.argmax(axis=1) != codes
     if trusted is not None:
         score, chance = np.where(trusted, 0.0, score), np.where(trusted, 0.0, chance)
         contradicted &= ~trusted
-    gain, informative = gain_over_shares(probability, codes)
     return Flags(
         score=score,
         flagged=largest_expected_f1(score, chance) & informative,
@@ -130,8 +126,8 @@ def largest_expected_f1(score: np.ndarray, chance: np.ndarray) -> np.ndarray:
     return chosen
 
 
-def gain_over_shares(probability: np.ndarray, codes: np.ndarray) -> tuple[float, bool]:
-    """The share of the class shares' log loss that held-out probabilities save, and whether that can be chance.
+def gain_over_shares(probability: np.ndarray, codes: np.ndarray, level: float = 0.001) -> tuple[float, bool]:
+    """The share of the class shares' log loss that held-out probabilities save, and whether that is more than chance.
 
     `calibrate` fits one scale more than the class shares: where labels are shuffled, twice the saved nats are at most
     chi-squared with one degree of freedom (Wilks' theorem).
@@ -140,4 +136,4 @@ def gain_over_shares(probability: np.ndarray, codes: np.ndarray) -> tuple[float,
     own = np.log(np.maximum(probability[np.arange(len(codes)), codes], 1e-12))
     base = np.log(shares[codes])
     saved = float((own - base).sum())
-    return saved / -float(base.sum()), bool(2 * saved > chi2.isf(LEVEL, 1))
+    return saved / -float(base.sum()), bool(2 * saved > chi2.isf(level, 1))
