@@ -68,15 +68,14 @@ def read_arguments(
         raise ValueError("y is missing: give the labels, or a DataFrame and label=, its label column")
     rows = None
     if X is not None:
-        rows = read_rows(X, text_encoder=text_encoder, allow_nan=True, min_rows=LEAST_ROWS)
+        rows = read_rows(X, text_encoder=text_encoder, allow_nan=True)
         if issparse(rows.numbers):
             components = TruncatedSVD(min(_COMPONENTS, rows.numbers.shape[1] - 1), random_state=0)
             rows = InputRows(components.fit_transform(rows.numbers), rows.given)
     elif rows_needed:
         raise ValueError("X is missing: give rows, or pred_probs=, probabilities of your own")
     n = len(np.asarray(y)) if rows is None else len(rows)
-    if n < LEAST_ROWS:
-        raise ValueError(f"there are {n} rows; a minimum of {LEAST_ROWS} is required")
+    _refuse_few_rows(n)
     return Rows(
         rows=rows,
         labels=check_labels(y, n),
@@ -123,8 +122,7 @@ def _from_table(table: Any, y: Any, index: Any, arrays: dict[str, Any], text_enc
     from floral_learn.tables.encoder import TableEncoder
 
     n = len(table.features)
-    if n < LEAST_ROWS:
-        raise ValueError(f"there are {n} rows; a minimum of {LEAST_ROWS} is required")
+    _refuse_few_rows(n)
     ids, groups, trusted = arrays["ids"], arrays["groups"], arrays["trusted"]
     encoder = TableEncoder(text=table.text, text_encoder=text_encoder)
     return Rows(
@@ -147,6 +145,11 @@ def check_labels(y: Any, n: int) -> np.ndarray:
         raise ValueError(f"y has shape {labels.shape}; X has {n} rows, so it must be ({n},)")
     classes, codes = read_labels(labels, most=max(LEAST_ROWS, n // FEWEST))
     return classes[codes]
+
+
+def _refuse_few_rows(n: int) -> None:
+    if n < LEAST_ROWS:
+        raise ValueError(f"there are {n} rows; an audit needs at least {LEAST_ROWS}")
 
 
 def _several(names: Any) -> list[str]:

@@ -153,6 +153,7 @@ def find_label_issues(
         score=_spread(flags.score, judged),
         flagged=_spread(flags.flagged, judged),
         wrong_probability=_spread(flags.wrong_probability, judged),
+        wrong_share=flags.wrong_share * float(judged.mean()),
         probability=probability,
         reasons=reasons,
         **around,

@@ -47,6 +47,8 @@ class LabelIssues:
         Labels to look at: the set with the largest expected F1.
     wrong_probability : ndarray of shape (n,)
         Estimate of how probable it is that each label is wrong, too low where errors were chosen.
+    wrong_share : float
+        Estimated share of wrong labels, too low where errors were chosen.
     probability : ndarray of shape (n, M)
         What held-out judges say of each row.
     reasons : bool ndarray of shape (n, 5)
@@ -116,6 +118,7 @@ class LabelIssues:
     neighbours: np.ndarray
     near_duplicate_pairs: np.ndarray
     map_position: np.ndarray
+    wrong_share: float = float("nan")
     map_method: str = "nothing"
     log_loss_saved: float = float("nan")
     informative: bool = True
@@ -139,11 +142,6 @@ class LabelIssues:
     def contradicted(self) -> np.ndarray:
         """All labels than which held-out predictions find another class more probable, (n,): many of them are right."""
         return self.reasons[:, REASONS.index("model")]
-
-    @property
-    def wrong_share(self) -> float:
-        """Estimated share of wrong labels, too low where errors were chosen."""
-        return float((self.wrong_probability * self.contradicted).mean())
 
     @property
     def ranking(self) -> np.ndarray:

@@ -100,29 +100,34 @@ def flag_labels(
     no_overlap = max(0.0, gain) ** 2 / 2
     score, chance = (by_noise + held_out) / 2, (1 - no_overlap) * by_noise + no_overlap * held_out
     contradicted = probability.argmax(axis=1) != codes
+    # Summed over many rows, small doubts add up to errors that are not there: the share leans less on the second view.
+    careful = by_noise + 0.3 * max(0.0, gain) ** 2 * (held_out - by_noise)
     if trusted is not None:
-        score, chance = np.where(trusted, 0.0, score), np.where(trusted, 0.0, chance)
         contradicted &= ~trusted
+        score, chance = np.where(trusted, 0.0, score), np.where(trusted, 0.0, chance)
     return Flags(
         score=score,
         flagged=largest_expected_f1(score, chance) & informative,
         contradicted=contradicted,
         wrong_probability=chance,
         suggested=posterior.argmax(axis=1),
-        wrong_share=float(np.mean(chance * contradicted)),
+        wrong_share=float(np.mean(careful * contradicted)),
         gain=gain,
         informative=informative,
     )
 
 
 def largest_expected_f1(score: np.ndarray, chance: np.ndarray) -> np.ndarray:
-    """The first rows (n,) by `score`, as many as expectedly have the largest F1 where each is a hit with `chance`."""
+    """The first rows (n,) by `score`, as many as expectedly have the largest F1 where each is a hit with `chance`.
+
+    None where it is likelier that there is nothing to hit, when to say nothing has the F1 of 1.
+    """
     order = np.argsort(-score, kind="stable")
     hits = np.cumsum(chance[order])
-    f1 = 2 * hits / (np.arange(1, len(order) + 1) + max(float(hits[-1]), np.finfo(float).tiny))
+    f1 = 2 * hits / (np.arange(1, len(order) + 1) + hits[-1])
     f1[:-1][score[order][1:] == score[order][:-1]] = -1  # rows of one score are flagged together
     chosen = np.zeros(len(order), dtype=bool)
-    chosen[order[: f1.argmax() + 1]] = hits[-1] > 0
+    chosen[order[: f1.argmax() + 1]] = f1.max() > np.prod(1 - chance)
     return chosen
 
 
