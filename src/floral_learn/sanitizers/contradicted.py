@@ -1,4 +1,4 @@
-"""Leave out labels that are more probably wrong than right."""
+"""Leave out the labels that an audit flags."""
 
 from typing import Any, ClassVar
 
@@ -13,9 +13,10 @@ from floral_learn.tables.rows import read_rows
 
 
 class ContradictedLabels(Estimator):
-    """Leave out labels that are flagged and more probably wrong than right.
+    """Leave out the labels that an audit flags: the set with the largest expected F1.
 
-    The evidence and the flags are those of :func:`floral_learn.judge_labels`. The classifier behind is trained once.
+    The evidence and the flags are those of :func:`floral_learn.labels.judge_labels`. The classifier behind is trained
+    once, on the rest; where the rows do not predict the labels, on all rows.
 
     Parameters
     ----------
@@ -79,14 +80,13 @@ class ContradictedLabels(Estimator):
         evidence = judge_labels(rows, y, n_jobs=self.n_jobs, random_state=self.random_state, **given)
         flags = evidence.flags()
         self.wrong_probability_ = flags.wrong_probability
-        doubted = flags.flagged & (flags.wrong_probability > 0.5)
-        doubted = spare_one_of_each_class(doubted, evidence.codes, flags.wrong_probability)
+        doubted = spare_one_of_each_class(flags.flagged, evidence.codes, flags.score)
         self.acted_ = bool(doubted.any())
         if self.acted_:
             share = f"about {100 * flags.wrong_share:.1f} % of the labels are estimated wrong"
             self.summary_ = f"{doubted.sum():,} of {len(doubted):,} labels were left out; {share}."
         elif flags.informative:
-            self.summary_ = "Nothing was done: no label is more probably wrong than right."
+            self.summary_ = "Nothing was done: no label stands out as wrong."
         else:
             self.summary_ = "Nothing was done: the rows do not predict the labels."
         return keep_rows(self, X, evidence.classes[evidence.codes], ~doubted)
