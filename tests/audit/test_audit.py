@@ -67,8 +67,7 @@ def test_overlapping_classes_are_named_as_such_and_not_as_errors():
     X = rng.normal(size=(800, 2))
     X[:, 0] += y
     result = find_label_issues(X, y, random_state=0)
-    assert result.flagged.sum() < 0.16 * 800
-    assert result.flagged.sum() < result.contradicted.sum()
+    assert result.flagged.sum() < 0.6 * result.contradicted.sum()  # three of ten are contradicted
     said = " ".join(result.summary())
     assert "'0' and '1' look alike" in said
 
@@ -78,8 +77,8 @@ def test_flips_near_the_boundary_of_digits_come_first_and_are_flagged():
     given = poison(X / 16, y, attack="near-boundary", budget=0.15, random_state=0).y
     wrong = given != y
     found = find_label_issues(X / 16, given, random_state=0)
-    assert found.flagged.sum() > 0.6 * wrong.sum()
-    assert wrong[found.flagged].mean() > 0.95
+    assert found.flagged.sum() > 0.7 * wrong.sum()
+    assert wrong[found.flagged].mean() > 0.9
     assert wrong[found.ranking[: wrong.sum()]].mean() > 0.8
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.decomposition import TruncatedSVD
 
+from floral_learn.base.alignment import align
 from floral_learn.base.validation import check_trusted
 from floral_learn.labels.evidence import read_labels, read_names
 from floral_learn.tables.cells import merge_alike, name_of, plain_name
@@ -21,8 +22,6 @@ from floral_learn.tables.rows import InputRows, read_rows
 
 LEAST_ROWS = 20
 FEWEST = 5  # rows of a class below which nobody can learn what it looks like
-_SHORTEST = 4  # letters from which two names that differ in one are taken for a slip
-_COMPONENTS = 100
 
 
 @dataclass(frozen=True)
@@ -56,6 +55,11 @@ def read_arguments(
     """Check and unite the arguments of `find_label_issues`; `X` may also be a `Table` that has been read."""
     from floral_learn.tables.tables import Table
 
+    y = align(X, y)
+    ids, groups, trusted = (
+        value if isinstance(value, str) else align(y if X is None else X, value, ("y" if X is None else "X", name))
+        for name, value in (("ids", ids), ("groups", groups), ("trusted", trusted))
+    )
     if isinstance(X, Table):
         return _from_table(X, None, None, {"ids": ids, "groups": groups, "trusted": trusted}, text_encoder)
     if X is not None and is_frame(X):
@@ -70,7 +74,7 @@ def read_arguments(
     if X is not None:
         rows = read_rows(X, text_encoder=text_encoder, allow_nan=True)
         if issparse(rows.numbers):
-            components = TruncatedSVD(min(_COMPONENTS, rows.numbers.shape[1] - 1), random_state=0)
+            components = TruncatedSVD(min(100, rows.numbers.shape[1] - 1), random_state=0)
             rows = InputRows(components.fit_transform(rows.numbers), rows.given)
     elif rows_needed:
         raise ValueError("X is missing: give rows, or pred_probs=, probabilities of your own")
@@ -206,12 +210,13 @@ def look_at_names(classes: np.ndarray, counts: np.ndarray) -> ClassNames:
     return ClassNames(merged, few, lines)
 
 
-def _slip(one: str | None, other: str | None) -> bool:
+def _slip(one: str | None, other: str | None, shortest: int = 4) -> bool:
     """Whether two names differ by one letter added, left out, replaced or swapped with its neighbour; digits count."""
+    # of `shortest` letters or more, since short names differ in one letter for a reason
     if one is None or other is None:
         return False
     a, b = plain_name(one), plain_name(other)
-    if min(len(a), len(b)) < _SHORTEST or abs(len(a) - len(b)) > 1:
+    if min(len(a), len(b)) < shortest or abs(len(a) - len(b)) > 1:
         return False
     start = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
     x, y = a[start:], b[start:]

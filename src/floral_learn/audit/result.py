@@ -16,8 +16,6 @@ from floral_learn.tables.frames import as_pandas, same_kind
 
 SHOWN = 6  # neighbours that a page shows
 REASONS = ("model", "neighbours", "twin", "small class", "source")
-_HEAD = 10
-_FEW = 0.05  # of the rows: pairs of classes that look alike in fewer are not worth a sentence
 
 
 def pandas() -> Any:
@@ -239,7 +237,7 @@ class LabelIssues:
     def _repr_html_(self) -> str:
         from html import escape
 
-        table = as_pandas(self.to_frame()).head(_HEAD).to_html(float_format="{:.3f}".format, border=0)
+        table = as_pandas(self.to_frame()).head(10).to_html(float_format="{:.3f}".format, border=0)
         return "".join(f"<p>{escape(line)}</p>" for line in self.summary()) + table
 
 
@@ -259,9 +257,9 @@ def overlapping_pairs(probability: np.ndarray, known: np.ndarray) -> list[tuple[
     return [(pair // base, pair % base, rows) for pair, rows in sorted(counts.items(), key=lambda item: -item[1])]
 
 
-def alike_pairs(result: LabelIssues) -> list[tuple[int, int, int]]:
-    """The overlapping pairs of classes that are worth a sentence: in a twentieth of the rows or more."""
-    return [pair for pair in result.overlapping if pair[2] >= _FEW * len(result)]
+def alike_pairs(result: LabelIssues, least: float = 0.05) -> list[tuple[int, int, int]]:
+    """The overlapping pairs of classes that are worth a sentence: in this share of the rows or more."""
+    return [pair for pair in result.overlapping if pair[2] >= least * len(result)]
 
 
 def headline(result: LabelIssues) -> str:

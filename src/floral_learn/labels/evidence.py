@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
 from floral_learn.base import Shown
+from floral_learn.base.alignment import align
 from floral_learn.labels.flagging import Flags, flag_labels
 from floral_learn.labels.judges import deal_folds, held_out, in_best_scale, near_rows, three_judges
 from floral_learn.labels.noise import PRIOR_ROWS, NoiseModel, calibrate, fit_noise, log_or_floor
@@ -158,6 +159,9 @@ def judge_labels(
         raise TypeError(f"model={model.__name__} is a class; give an instance, {model.__name__}()")
     if model is not None and not (hasattr(model, "predict_proba") or hasattr(model, "decision_function")):
         raise ValueError(f"model={model!r} needs predict_proba or decision_function")
+    first, name = (y, "y") if X is None else (X, "X")  # whose index names the rows
+    y = align(X, y)
+    groups, pred_probs = align(first, groups, (name, "groups")), align(first, pred_probs, (name, "pred_probs"))
     classes, codes = read_labels(y)
     n, m = len(codes), len(classes)
     rng = draws_of(random_state)

@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from floral_learn.base.alignment import align
 from floral_learn.base.estimator import Estimator, checked_weight, query_input, training_input, whole_fit
 from floral_learn.base.validation import encode_labels, refuse_several_labels
 from floral_learn.tables.frames import is_frame
@@ -88,6 +89,7 @@ class SanitizedClassifier(ClassifierMixin, Estimator):
         metadata routing switched on, the rest goes to the classifier, if it requested it.
         """
         self._validate_params()
+        y, sample_weight = align(X, y), align(X, sample_weight, ("X", "sample_weight"))
         sanitizer, estimator = self.sanitizer, self.estimator
         for name, part in (("sanitizer", sanitizer), ("estimator", estimator)):
             if isinstance(part, type):
