@@ -106,6 +106,7 @@ def by_forest(values: Any, codes: Codes, rng: np.random.Generator, n_jobs: int |
     A thousand rows a tree: with more, trees repeat the labels of single rows, wrong ones among them.
     """
     forest = RandomForestClassifier(
+        n_estimators=50,
         min_samples_leaf=3,
         max_samples=min(len(codes), 1_000),
         oob_score=True,
