@@ -319,7 +319,7 @@ class GameClassifier(CallbackSupportMixin, ClassifierMixin, Estimator):
             known = gain_over_shares(calibrate(by_class, labels), labels)[1]
             named, negative = predicted(scores), margin[margin < 0]
             flagged = (margin < np.median(negative)) & known if len(negative) else np.zeros(len(margin), dtype=bool)
-            score = expit(-margin)
+            score = 0.5 * (flagged + expit(-margin))
         else:
             evidence = judge_labels(as_host(X), self.classes_[labels], random_state=0)
             found, named = evidence.flags(), evidence.probability.argmax(axis=1)
