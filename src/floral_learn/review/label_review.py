@@ -451,9 +451,13 @@ class LabelReview(Shown):
         rng = np.random.default_rng(self._seed)
         scale_rng = np.random.default_rng([self._seed, 1])
         rows = compared_rows(X, codes, M, at_a_time, scale_rng)
-        evidence, proba = judge_labels(given, codes, random_state=rng), np.zeros((n, M))
-        proba[:, evidence.classes] = evidence.probability
-        problem = Problem(rows, codes, M, np.clip(evidence.log_odds, -4, 4), scores=self._scores(X, codes, M))
+        proba = np.zeros((n, M))
+        present = np.unique(codes)
+        # Labels of one class leave nothing to judge: each is as probable as can be.
+        proba[:, present] = 1.0 if len(present) < 2 else judge_labels(given, codes, random_state=rng).probability
+        own = np.clip(proba[np.arange(n), codes], 1e-9, 1 - 1e-9)
+        against = np.clip(np.log1p(-own) - np.log(own), -4, 4)
+        problem = Problem(rows, codes, M, against, scores=self._scores(X, codes, M))
         numbers = None if groups is None else np.unique(groups, return_inverse=True)[1]
         self._data = ReviewData(problem, proba, trusted, numbers)
         self._pool = pool_of(n, rng)
