@@ -67,8 +67,7 @@ def audit(
 
     OUT gets page.html (open it in any browser), issues.csv (every row, the most doubtful first) and near_duplicates.csv
     (equal rows with different labels). With --write-cleaned it also gets cleaned.csv, a copy of DATA in which flagged
-    labels are replaced by the suggested ones, unless classes overlap: then many flagged labels are right. DATA itself
-    is never changed.
+    labels that are more probably wrong than right are replaced by the suggested ones. DATA itself is never changed.
 
     `floral audit apply DATA decisions.csv --label y --out clean.csv` writes decisions made on the page into a copy.
     """
@@ -107,8 +106,7 @@ def audit(
         files[out / "problems.csv"] = problems_file(columns)
     if columns.group:
         files[out / "groups.csv"] = frame_bytes(result.group_ranking().round(4))
-    refusal = result.why_not_cleaned() if write_cleaned else None
-    if write_cleaned and refusal is None:
+    if write_cleaned and result.informative:
         new = result.cleaned_labels()
         changed = (new != table.labels).nonzero()[0]
         files[cleaned] = table.relabelled(changed, new[changed])
@@ -124,8 +122,8 @@ def audit(
         say(line)
     if decided := len(result.decisions):
         say(f"{decided:,} decisions taken into account")
-    if refusal is not None:
-        say(f"no cleaned copy is written: {refusal}; mark rows on the page and use `floral audit apply`")
+    if write_cleaned and not result.informative:
+        say("no cleaned copy is written: the labels cannot be judged")
     say(f"wrote {', '.join(str(path) for path in files)} ({time.perf_counter() - started:.1f} s)")
     say(f"open {out / 'page.html'} in a browser")
 

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.decomposition import TruncatedSVD
 
+from floral_learn.base.alignment import align
 from floral_learn.base.cells import as_texts, merge_alike, name_of, plain_name
 from floral_learn.base.encoder import TableEncoder
 from floral_learn.base.frames import column_at, frame_columns, is_frame, place_of, without_columns
@@ -23,8 +24,6 @@ from floral_learn.labels.evidence import read_labels, read_names
 
 LEAST_ROWS = 20
 FEWEST = 5  # rows of a class below which nobody can learn what it looks like
-_SHORTEST = 4  # letters from which two names that differ in one are taken for a slip
-_COMPONENTS = 100
 
 
 @dataclass(frozen=True)
@@ -58,6 +57,11 @@ def read_arguments(
     """Check and unite the arguments of `find_label_issues`; `X` may also be a `Table` that has been read."""
     if hasattr(X, "features") and hasattr(X, "labels"):
         return _from_table(X, text_encoder)
+    y = align(X, y)
+    ids, groups, trusted = (
+        value if isinstance(value, str) else align(y if X is None else X, value, ("y" if X is None else "X", name))
+        for name, value in (("ids", ids), ("groups", groups), ("trusted", trusted))
+    )
     if X is not None and is_frame(X):
         return _from_frame(X, y, label, _several(text), ids, groups, trusted, _several(drop), text_encoder)
     named = {"label": label, "text": _several(text) or None, "drop": _several(drop) or None}
@@ -69,15 +73,14 @@ def read_arguments(
     rows = None
     if X is not None:
         encoder = encoder_for(X, text_encoder)
-        rows = read_rows(X, allow_nan=True, min_rows=LEAST_ROWS, encoder=encoder, y=y)
+        rows = read_rows(X, allow_nan=True, encoder=encoder, y=y)
         if issparse(rows.numbers):
-            components = TruncatedSVD(min(_COMPONENTS, rows.numbers.shape[1] - 1), random_state=0)
+            components = TruncatedSVD(min(100, rows.numbers.shape[1] - 1), random_state=0)
             rows = InputRows(components.fit_transform(rows.numbers), rows.given)
     elif rows_needed:
         raise ValueError("X is missing: give rows, or pred_probs=, probabilities of your own")
     n = len(np.asarray(y)) if rows is None else len(rows)
-    if n < LEAST_ROWS:
-        raise ValueError(f"there are {n} rows; a minimum of {LEAST_ROWS} is required")
+    _refuse_few_rows(n)
     return Rows(
         rows=rows,
         labels=check_labels(y, n),
@@ -110,8 +113,7 @@ def _from_frame(
     labels = y if label is None else values["label"]
     copies = [] if label is None else _copies(given, labels)
     features = without_columns(given, *copies)
-    if (n := features.shape[0]) < LEAST_ROWS:
-        raise ValueError(f"there are {n} rows; a minimum of {LEAST_ROWS} is required")
+    _refuse_few_rows(n := features.shape[0])
     encoder = TableEncoder(text=text, text_encoder=_prose(text_encoder))
     numbers = encoder.fit_transform(features, labels)
     ids, groups, trusted = (values.get(option, value) for option, value in zip(_ROLES, (ids, groups, trusted)))
@@ -132,8 +134,7 @@ def _from_frame(
 def _from_table(table: Any, text_encoder: str) -> Rows:
     """Rows of a `Table` that was read from a file."""
     n = len(table.features)
-    if n < LEAST_ROWS:
-        raise ValueError(f"there are {n} rows; a minimum of {LEAST_ROWS} is required")
+    _refuse_few_rows(n)
     encoder = table.encoder or TableEncoder(text=table.text, text_encoder=_prose(text_encoder))
     return Rows(
         rows=InputRows(encoder.fit_transform(table.features, table.labels), table.features, encoder),
@@ -177,6 +178,11 @@ def check_labels(y: Any, n: int) -> np.ndarray:
         raise ValueError(f"y has shape {labels.shape}; X has {n} rows, so it must be ({n},)")
     classes, codes = read_labels(labels, most=max(LEAST_ROWS, n // FEWEST))
     return classes[codes]
+
+
+def _refuse_few_rows(n: int) -> None:
+    if n < LEAST_ROWS:
+        raise ValueError(f"there are {n} rows; an audit needs at least {LEAST_ROWS}")
 
 
 def _several(names: Any) -> list[str]:
@@ -233,12 +239,13 @@ def look_at_names(classes: np.ndarray, counts: np.ndarray) -> ClassNames:
     return ClassNames(merged, few, lines)
 
 
-def _slip(one: str | None, other: str | None) -> bool:
+def _slip(one: str | None, other: str | None, shortest: int = 4) -> bool:
     """Whether two names differ by one letter added, left out, replaced or swapped with its neighbour; digits count."""
+    # of `shortest` letters or more, since short names differ in one letter for a reason
     if one is None or other is None:
         return False
     a, b = plain_name(one), plain_name(other)
-    if min(len(a), len(b)) < _SHORTEST or abs(len(a) - len(b)) > 1:
+    if min(len(a), len(b)) < shortest or abs(len(a) - len(b)) > 1:
         return False
     start = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
     x, y = a[start:], b[start:]

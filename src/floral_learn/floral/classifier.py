@@ -212,8 +212,8 @@ class GameClassifier(ClassifierMixin, Estimator):
         -------
         pandas.DataFrame
             ``row``, ``given``, ``suggested`` (the given label where the judges agree with it), ``score`` (ranks
-            labels, in [0, 1], not a probability), ``flagged`` (those of at least 0.5; none where the judges are no
-            better than the class shares) and ``reasons``; every training row is listed.
+            labels, in [0, 1], not a probability), ``flagged`` (none where the judges are no better than the class
+            shares) and ``reasons``; every training row is listed.
         """
         check_is_fitted(self)
         try:
@@ -224,13 +224,13 @@ class GameClassifier(ClassifierMixin, Estimator):
         scores, labels = record.scores, record.labels
         # Here and not above: who only trains does not wait for the judges and the readers of tables.
         from floral_learn.labels.evidence import judge_labels
-        from floral_learn.labels.flagging import gain_over_shares, is_informative
+        from floral_learn.labels.flagging import gain_over_shares
         from floral_learn.labels.noise import calibrate
 
         margin = margins(scores, labels)
         if X is None:
             by_class = np.hstack([-scores, scores]) if scores.shape[1] == 1 else scores
-            known = is_informative(*gain_over_shares(calibrate(by_class, labels), labels))
+            known = gain_over_shares(calibrate(by_class, labels), labels)[1]
             named, negative = predicted(scores), margin[margin < 0]
             flagged = (margin < np.median(negative)) & known if len(negative) else np.zeros(len(margin), dtype=bool)
             score = 0.5 * (flagged + expit(-margin))
@@ -238,8 +238,6 @@ class GameClassifier(ClassifierMixin, Estimator):
             evidence = judge_labels(as_host(X), self.classes_[labels], random_state=0)
             found, named = evidence.flags(), evidence.probability.argmax(axis=1)
             score, flagged = found.score, found.flagged
-            if not found.informative:  # the margins still rank; below a half, since nothing is flagged
-                score = 0.499 * expit(-margin)
         order = np.argsort(-score, kind="stable")
         return pd.DataFrame(
             {

@@ -19,7 +19,7 @@ from floral_learn.base import Shown
 from floral_learn.base.frames import frame_from_parts, frame_parts, is_frame
 from floral_learn.base.rows import read_rows, stack_rows
 from floral_learn.encoders import encoder_for
-from floral_learn.labels.judges import REVIEW, log_odds_against, prepare_judges
+from floral_learn.labels.evidence import judge_labels
 from floral_learn.review import saving
 from floral_learn.review.answers import UNSURE, Answer, Answers, checked_answers
 from floral_learn.review.beliefs import Beliefs, ReviewData
@@ -368,7 +368,7 @@ class LabelReview(Shown):
         drawn = [row for row in self._drawn(agreed) if row in agreed]
         if not drawn:
             raise ValueError("accuracy needs answers to rows drawn at random: answer what ask() gives, at least four")
-        parts = 1 if len(drawn) <= _FEW * len(self.given) else min(REVIEW.folds, len(drawn))
+        parts = 1 if len(drawn) <= _FEW * len(self.given) else min(5, len(drawn))
         hits: list[bool | None] = []
         for rows in (drawn[k::parts] for k in range(parts)):
             blind = copy.copy(self)
@@ -453,8 +453,13 @@ class LabelReview(Shown):
         rng = np.random.default_rng(self._seed)
         scale_rng = np.random.default_rng([self._seed, 1])
         rows = compared_rows(X, codes, M, at_a_time, scale_rng)
-        proba = prepare_judges(rows, rng).probabilities(codes, M)
-        problem = Problem(rows, codes, M, log_odds_against(proba, codes), scores=self._scores(X, codes, M))
+        proba = np.zeros((n, M))
+        present = np.unique(codes)
+        # Labels of one class leave nothing to judge: each is as probable as can be.
+        proba[:, present] = 1.0 if len(present) < 2 else judge_labels(given, codes, random_state=rng).probability
+        own = np.clip(proba[np.arange(n), codes], 1e-9, 1 - 1e-9)
+        against = np.clip(np.log1p(-own) - np.log(own), -4, 4)
+        problem = Problem(rows, codes, M, against, scores=self._scores(X, codes, M))
         numbers = None if groups is None else np.unique(groups, return_inverse=True)[1]
         self._data = ReviewData(problem, proba, trusted, numbers)
         self._pool = pool_of(n, rng)
