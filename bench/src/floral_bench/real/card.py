@@ -1,0 +1,125 @@
+"""The suite's rows as three tables, averaged over splits, and what is made of them: means over sources, intervals."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from floral_bench.experiments import Experiment
+from floral_bench.real.asking import MODELS as REVIEWED
+from floral_bench.real.asking import TRUE_LABELS
+from floral_bench.real.cells import ALONE, AUDIT, REVIEW, available, prepare, real_cells
+from floral_bench.real.sets import PLANTED, SETS, TRUE
+from floral_bench.reporting.results import cell_frame
+from floral_bench.spec import Cell
+from floral_bench.store import Store
+from floral_learn.files.atomic_files import write_atomically
+
+PLACE = ["use", "source", "set", "kind", "level"]
+ANSWERED = ["wrong_answers", "answers"]
+FILES = {AUDIT: "audit.csv", REVIEW: "review.csv", ALONE: "alone.csv"}
+DRAWS, INTERVAL = 2000, (2.5, 97.5)  # of the bootstrap
+
+
+def frames(cells: Sequence[Cell], store: Store) -> pd.DataFrame:
+    """One row per number of a finished cell: where, what, who, and after how many answers."""
+
+    def named(cell: Cell) -> dict[str, Any]:
+        assert cell.attack is not None
+        name, options = cell.data.name, dict(cell.method.params)
+        use, source = (SETS[name].use, SETS[name].source) if name in SETS else ("planted", name)
+        where = {"use": use, "source": source, "set": name, "kind": cell.attack.name, "level": cell.level}
+        return where | {"split": cell.seed} | {key: options[key] for key in ("part", "who", "wrong_answers")}
+
+    return cell_frame(cells, store, named).drop(columns="key")
+
+
+def averaged(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The tables of the parts: numbers are means over splits, and for audits of planted errors over their kinds."""
+    out = {}
+    for part, columns in ((AUDIT, ["who"]), (REVIEW, ["who", *ANSWERED]), (ALONE, ["who", "way"])):
+        rows = frame[frame["part"] == part].rename(columns={"config": "way"})
+        rows = rows.assign(answers=rows["statistic"] if part == REVIEW else "0").astype({"answers": int})
+        if part == AUDIT:
+            several = (rows["use"] == "planted") & (rows["kind"] != TRUE)
+            rows["kind"] = rows["kind"].where(~several, "planted")
+        groups = rows.groupby([*PLACE, *columns, "metric"], sort=False)["value"].mean()
+        found = groups.unstack("metric")[list(dict.fromkeys(rows["metric"]))] if len(rows) else pd.DataFrame()
+        splits = rows.groupby([*PLACE, *columns], sort=False)["split"].nunique()
+        out[part] = found.assign(splits=splits).reset_index() if len(rows) else found
+    return out
+
+
+def by_source(table: pd.DataFrame, metric: str, who: Sequence[str]) -> pd.DataFrame:
+    """The number of each source (rows) by whom (columns): the mean over kinds of labels, then over its sets."""
+    inner = table.groupby([*who, "source", "set"], sort=False)[metric].mean()
+    return inner.groupby([*who, "source"], sort=False).mean().unstack("source").T
+
+
+def interval(values: np.ndarray) -> tuple[float, float, float]:
+    """The mean over sources, and a bootstrap interval that draws them with replacement."""
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return (float("nan"),) * 3
+    drawn = np.random.default_rng(0).choice(values, (DRAWS, len(values))).mean(axis=1)
+    low, high = np.percentile(drawn, INTERVAL)
+    return float(values.mean()), float(low), float(high)
+
+
+def gains(review: pd.DataFrame) -> pd.DataFrame:
+    """Wrong labels left of one before, accuracy won (mean of the models), and the lost accuracy that is back."""
+    start = review[review["answers"] == 0].set_index([*PLACE, "who", "wrong_answers"])
+    at = review[review["answers"] > 0].set_index([*PLACE, "who", "wrong_answers"])
+    before = start.reindex(at.index)
+    at = at.assign(left=at["left"] / before["left"], won=(at[[*REVIEWED]] - before[[*REVIEWED]]).mean(axis=1))
+    at["lost"] = before["SVC" + TRUE_LABELS] - before["SVC"]
+    at["back"] = at["SVC"] - before["SVC"]
+    return at.reset_index()
+
+
+class RealErrors(Experiment):
+    """The suite; three small tables and two pages are written."""
+
+    def write(self, frame: pd.DataFrame, folder: Path, note: dict[str, Any]) -> list[Path]:
+        """``audit.csv``, ``review.csv``, ``alone.csv``, ``run.json`` and the pages."""
+        from floral_bench.real.page import pages
+
+        folder.mkdir(parents=True, exist_ok=True)
+        written = [write_atomically(folder / "run.json", json.dumps(note, indent=1) + "\n")]
+        for part, table in averaged(frame).items():
+            text = table.to_csv(index=False, float_format="%.4g")
+            written.append(write_atomically(folder / FILES[part], text))
+        for name, text in pages(folder).items():
+            written.append(write_atomically(folder / name, text))
+        return written
+
+
+def real_errors(title: str, changes: dict[str, Any]) -> RealErrors:
+    """The suite as the user asked for it."""
+    from floral_bench.real.page import card_text
+
+    cells = real_cells(**changes)
+    here, away = available(planted=not changes.get("quick"))
+    notes = (f"not found, left out: {', '.join(away)}; the folder of the data goes into FLORAL_DATA",) if away else ()
+    if not here:
+        raise ValueError(f"none of the data is here ({notes[0]})")
+    return RealErrors(title, cells, frames, card_text, (), {}, notes, prepare)
+
+
+def read_tables(folder: Path) -> dict[str, pd.DataFrame]:
+    """The tables that a run wrote; empty where a part was not run."""
+    found = {}
+    for part, name in FILES.items():
+        text = (folder / name).read_text(encoding="utf-8") if (folder / name).is_file() else ""
+        found[part] = pd.read_csv(folder / name) if text.strip() else pd.DataFrame()
+    return found
+
+
+def planted_only(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of tables into which errors were planted."""
+    return table[table["set"].isin(PLANTED)]
