@@ -92,7 +92,7 @@ def jobs_for(cells: Iterable[Cell], rows: int = 500) -> tuple[list[Job], list[Jo
             jobs.append(Job(family, tuple(part), weight))
     # Long jobs first: with several workers the end of the run is then not one long straggler. Those with data of their
     # own run as they come: what tells most is first.
-    jobs.sort(key=lambda job: -job.weight)
+    jobs.sort(key=lambda job: 0.0 if job.family in OWN_DATA else -job.weight)
     return [job for job in jobs if job.family == "attack"], [job for job in jobs if job.family != "attack"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
 
 import floral_learn
@@ -18,8 +19,9 @@ from floral_bench.spec import Attack, Cell, CellResult, Data, Method, params, pl
 AUDIT, REVIEW, ALONE = "audit", "review", "nobody to ask"
 ROWS = {AUDIT: 2000, REVIEW: 1000, ALONE: 1000}
 PLANTED_ROWS = 800
-SPLITS = {AUDIT: 5, REVIEW: 5, ALONE: 3}
-FEWER = 2  # splits with wrong answers, and with planted errors
+QUICK_ROWS = 300
+SPLITS = {REVIEW: 5, ALONE: 2, AUDIT: 3}
+WRONG_SPLITS, PLANTED_SPLITS = 2, 1  # with wrong answers, and with planted errors
 WRONG_ANSWERS = (0, 5, 10)  # percent
 LEVELS = (2.0, 5.0, 10.0, 20.0, 40.0)  # of planted errors, percent
 PLANTED_LEVEL = 20.0  # for what takes longer than an audit
@@ -57,19 +59,26 @@ def real_cells(
         raise ValueError(f"--methods {unknown[0]!r} is unknown; choose from {'; '.join(known)}")
     names, _ = available(planted=not quick)
     names = [name for name in names if name in ("music", "youtube")] if quick else names
-    first, cells = seed or 0, []
-    for part in (REVIEW, ALONE, AUDIT):
-        splits = 1 if quick else SPLITS[part] if reps is None else reps
-        for split in range(splits):
-            for name in names:
-                for where in _labels(name, part, tuple(levels)):
-                    for who, wrong in _compared(part, name, where[1]):
-                        fewer = wrong > 0 or name in PLANTED
-                        if split >= (0 if quick and wrong else FEWER if fewer else splits):
-                            continue
-                        if not methods or part in methods or who in methods:
-                            cells.append(_cell(where, part, who, wrong, first + split))
+    rows = dict.fromkeys(ROWS, QUICK_ROWS) if quick else ROWS
+    cells, first, most = [], seed or 0, max(SPLITS.values()) if reps is None else reps
+    for split in range(1 if quick else most):  # a run that is stopped early has whole splits
+        for name, part in product(names, SPLITS):
+            if split >= _splits(name, part, reps):
+                continue
+            for where in _labels(name, part, tuple(levels)):
+                cells += [
+                    _cell(where, part, who, wrong, first + split, rows[part])
+                    for who, wrong in _compared(part, name)
+                    if (not wrong or (not quick and split < WRONG_SPLITS))
+                    and (not methods or part in methods or who in methods)
+                ]
     return cells
+
+
+def _splits(name: str, part: str, reps: int | None) -> int:
+    if reps is not None:
+        return reps
+    return PLANTED_SPLITS if name in PLANTED else SPLITS[part]
 
 
 def _labels(name: str, part: str, levels: tuple[float, ...]) -> Iterator[Where]:
@@ -85,7 +94,7 @@ def _labels(name: str, part: str, levels: tuple[float, ...]) -> Iterator[Where]:
         yield name, TRUE, 0.0
 
 
-def _compared(part: str, name: str, kind: str) -> Iterator[tuple[str, int]]:
+def _compared(part: str, name: str) -> Iterator[tuple[str, int]]:
     """(who, percent of wrong answers)."""
     if part == AUDIT:
         judges = JUDGES if name in PLANTED or SETS[name].has_rows else ON_PROBABILITIES
@@ -96,12 +105,12 @@ def _compared(part: str, name: str, kind: str) -> Iterator[tuple[str, int]]:
         yield from ((who, wrong) for wrong in WRONG_ANSWERS[: 1 if name in PLANTED else None] for who in CHOOSERS)
 
 
-def _cell(where: Where, part: str, who: str, wrong_answers: int, split: int) -> Cell:
+def _cell(where: Where, part: str, who: str, wrong_answers: int, split: int, rows: int) -> Cell:
     name, kind, level = where
     code = "" if who.startswith(FOILS) and "our" not in who else _library()
     options = {"part": part, "who": who, "wrong_answers": wrong_answers, "code": code}
     method = Method("real", params(**options), label=f"{part}: {who}", per_setting=False)
-    most = PLANTED_ROWS if name in PLANTED else ROWS[part]
+    most = min(rows, PLANTED_ROWS) if name in PLANTED else rows
     return plain_cell(Data(name, params(rows=most)), Attack(kind), level, method, split)
 
 

@@ -43,4 +43,4 @@ def _clean_learning(base: Any, seed: int) -> Any:
 
     # it needs probabilities, which SVC() alone does not give
     inner = base if hasattr(base, "predict_proba") else CalibratedClassifierCV(base, ensemble=False, cv=3)
-    return CleanLearning(clone(inner), seed=seed, verbose=False)
+    return CleanLearning(clone(inner), seed=seed, verbose=False, find_label_issues_kwargs={"n_jobs": 1})
