@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from floral_bench.real.judging import model
+from floral_bench.real.judging import OURS, model
 from floral_bench.real.sets import Problem
 from floral_learn import LabelReview, find_label_issues
 
@@ -16,7 +16,6 @@ MARKS = (10, 20, 50, 100, 200)
 MODELS = ("SVC", "forest", "LR")
 TRUE_LABELS = " on true labels"
 WEIGHT = 10.0  # of an answered row where nothing else is corrected
-OURS = "ours"
 CHOOSERS = (
     OURS,
     "top suspects, same correction",

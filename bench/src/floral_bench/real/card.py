@@ -36,7 +36,16 @@ def frames(cells: Sequence[Cell], store: Store) -> pd.DataFrame:
         where = {"use": use, "source": source, "set": name, "kind": cell.attack.name, "level": cell.level}
         return where | {"split": cell.seed} | {key: options[key] for key in ("part", "who", "wrong_answers")}
 
-    return cell_frame(cells, store, named).drop(columns="key")
+    return complete(cell_frame(cells, store, named).drop(columns="key"))
+
+
+def complete(frame: pd.DataFrame) -> pd.DataFrame:
+    """Only labels on which everybody of a part has finished, so that means compare like with like."""
+    if not len(frame):
+        return frame
+    at = frame.assign(everybody=frame.groupby(["part", "set"])["who"].transform("nunique"))
+    there = at.groupby(["part", *PLACE, "split", "wrong_answers"])["who"].transform("nunique")
+    return frame[there == at["everybody"]]
 
 
 def averaged(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ import numpy as np
 import pandas as pd
 
 from floral_bench.real.asking import CHOOSERS, MARKS
-from floral_bench.real.asking import OURS as OUR_QUESTIONS
 from floral_bench.real.card import FILES, averaged, by_source, gains, interval, planted_only, read_tables
 from floral_bench.real.cells import ALONE, AUDIT, LEVELS, REVIEW
 from floral_bench.real.judging import GIVEN, JUDGES, ON_PROBABILITIES, OURS
@@ -28,6 +28,8 @@ from floral_learn.files.atomic_files import write_atomically
 PAGES = ("real-errors.md", "planted-errors.md")
 TITLES = {CHOOSE: "sets to choose on", REPORT: "sets to report on"}
 USES = (CHOOSE, REPORT)
+CLEANLAB = ("cleanlab, LR", "cleanlab, SVC", "cleanlab, forest")
+CONTRADICTED = "contradicted by our probabilities"
 Tables = dict[str, pd.DataFrame]
 
 
@@ -52,7 +54,7 @@ def _made(note: dict[str, Any]) -> str:
 def _real_page(tables: Tables, note: dict[str, Any]) -> str:
     head = "# Labels that people, crowds and labelling functions got wrong\n\n" + "\n".join(_sentences(tables))
     read = (
-        "Sources: pictures (CIFAR-10N and catdog, three people each: majority, one, worst), youtube and semeval (texts, "
+        "Sources: pictures (CIFAR-10N and catdog, people: majority, one, worst), youtube and semeval (texts, the "
         "majority of labelling functions), music and labelme (one drawn vote a row; labelme also the worst), roman "
         "(probabilities only). A number is the mean over a source's columns and splits, then over sources; brackets "
         "are 95 % intervals of a bootstrap that draws sources, and there are only a few. Embeddings and words of "
@@ -88,77 +90,72 @@ def _sentences(tables: Tables) -> list[str]:
     ]
 
 
-def _audit_sentence(audit: pd.DataFrame) -> str:
-    parts = []
+def _measured(table: pd.DataFrame, *who: str) -> Iterator[tuple[str, pd.DataFrame]]:
+    """The groups of sets on which all of these were measured, and their rows."""
     for use in USES:
-        real = _real(audit, use)
-        if len(real):
-            ap, f1 = (by_source(real, metric, ["who"]).mean() for metric in ("average precision", "F1"))
-            foils = [who for who in ap.index if who.startswith("cleanlab, ") and "our" not in who]
-            best, other = ap[foils].idxmax(), f1[foils].idxmax()
-            parts.append(
-                f"average precision {ap[OURS]:.3f} and F1 {f1[OURS]:.3f} ({TITLES[use]}); cleanlab's best models have "
-                f"{ap[best]:.3f} ({best.removeprefix('cleanlab, ')}) and {f1[other]:.3f} "
-                f"({other.removeprefix('cleanlab, ')}), contradicted labels F1 {f1[f'contradicted by our {_P}']:.3f}"
-            )
-    return "; ".join(parts) + "." if parts else "not measured."
+        rows = _real(table, use)
+        if len(rows) and set(who) <= set(rows["who"]):
+            yield use, rows
 
 
-_P = "probabilities"
+def _together(parts: Iterable[str]) -> str:
+    return "; ".join(parts) + "." if (parts := list(parts)) else "not measured."
+
+
+def _audit_sentence(audit: pd.DataFrame) -> str:
+    def said(use: str, rows: pd.DataFrame) -> str:
+        ap, f1 = (by_source(rows, metric, ["who"]).mean() for metric in ("average precision", "F1"))
+        best, other = ap[[*CLEANLAB]].idxmax(), f1[[*CLEANLAB]].idxmax()
+        return (
+            f"average precision {ap[OURS]:.3f} and F1 {f1[OURS]:.3f} ({TITLES[use]}); cleanlab's best models have "
+            f"{ap[best]:.3f} ({best.removeprefix('cleanlab, ')}) and {f1[other]:.3f} "
+            f"({other.removeprefix('cleanlab, ')}), all that our probabilities contradict F1 {f1[CONTRADICTED]:.3f}"
+        )
+
+    return _together(said(*found) for found in _measured(audit, OURS, CONTRADICTED, *CLEANLAB))
 
 
 def _given_sentence(audit: pd.DataFrame) -> str:
-    parts = []
-    for use in USES:
-        real = _real(audit, use)
-        if len(real):
-            ap, f1 = (by_source(real, metric, ["who"]).mean() for metric in ("average precision", "F1"))
-            parts.append(
-                f"on a logistic regression's, average precision {ap[GIVEN]:.3f} and F1 {f1[GIVEN]:.3f}, cleanlab "
-                f"{ap['cleanlab, LR']:.3f} and {f1['cleanlab, LR']:.3f} ({TITLES[use]})"
-            )
-    return "; ".join(parts) + "." if parts else "not measured."
+    def said(use: str, rows: pd.DataFrame) -> str:
+        ap, f1 = (by_source(rows, metric, ["who"]).mean() for metric in ("average precision", "F1"))
+        return (
+            f"on a logistic regression's, average precision {ap[GIVEN]:.3f} and F1 {f1[GIVEN]:.3f}, cleanlab "
+            f"{ap['cleanlab, LR']:.3f} and {f1['cleanlab, LR']:.3f} ({TITLES[use]})"
+        )
+
+    return _together(said(*found) for found in _measured(audit, GIVEN, "cleanlab, LR"))
 
 
 def _share_sentence(audit: pd.DataFrame) -> str:
-    if not len(audit) or "cifar10n" not in set(audit["set"]):
+    mine = audit[audit["who"] == OURS] if len(audit) else audit
+    if not len(mine) or "cifar10n" not in set(mine["set"]):
         return "not measured."
-    rows = audit[(audit["set"] == "cifar10n") & (audit["who"] == OURS)].set_index("kind")
-    kinds = [kind for kind in rows.index if kind != TRUE]
-    said = ", ".join(f"{rows['estimated'][kind]:.3f} for {rows['wrong'][kind]:.3f}" for kind in kinds)
-    none = audit[(audit["who"] == OURS) & (audit["kind"] == TRUE)]["estimated"]
-    return f"on CIFAR-10N the audit estimates {said}; on true labels at most {none.max():.3f}."
+    rows = mine[(mine["set"] == "cifar10n") & (mine["kind"] != TRUE)]
+    said = ", ".join(f"{row['estimated']:.3f} for {row['wrong']:.3f}" for _, row in rows.iterrows())
+    most = mine[mine["kind"] == TRUE]["estimated"].max()
+    return f"on CIFAR-10N the audit estimates {said}; on true labels at most {most:.3f}."
 
 
 def _review_sentence(review: pd.DataFrame) -> str:
-    parts = []
-    for use in USES:
-        rows = _real(review, use)
-        if len(rows):
-            found = gains(rows[rows["wrong_answers"] == 0])
-            left = {n: by_source(found[found["answers"] == n], "left", ["who"]).mean() for n in (20, 100)}
-            foil = left[100].drop(OUR_QUESTIONS).idxmin()
-            parts.append(
-                f"after 20 and 100 right answers {left[20][OUR_QUESTIONS]:.3f} and {left[100][OUR_QUESTIONS]:.3f} of the "
-                f"wrong labels are left, {left[20][foil]:.3f} and {left[100][foil]:.3f} by the best foil ({foil}; "
-                f"{TITLES[use]})"
-            )
-    return "; ".join(parts) + "." if parts else "not measured."
+    def said(use: str, rows: pd.DataFrame) -> str:
+        found = gains(rows[rows["wrong_answers"] == 0])
+        left = {n: by_source(found[found["answers"] == n], "left", ["who"]).mean() for n in (20, 100)}
+        foil = left[100].drop(OURS).idxmin()
+        return (
+            f"after 20 and 100 right ones {left[20][OURS]:.3f} and {left[100][OURS]:.3f} of the wrong labels are "
+            f"left, by the best foil ({foil}) {left[20][foil]:.3f} and {left[100][foil]:.3f} ({TITLES[use]})"
+        )
+
+    return _together(said(*found) for found in _measured(review, *CHOOSERS))
 
 
 def _alone_sentence(alone: pd.DataFrame) -> str:
-    parts = []
-    for use in USES:
-        rows = _real(alone, use)
-        if len(rows):
-            over = _over_plain(rows)
-            mean = {
-                way: by_source(over[over["way"] == way], "over", ["way"]).mean()[way]
-                for way in (SANITIZED, CLEAN_LEARNING)
-            }
-            said = " and ".join(f"{way} {value:+.3f}" for way, value in mean.items())
-            parts.append(f"over the plain models {said} of accuracy ({TITLES[use]})")
-    return "; ".join(parts) + "." if parts else "not measured."
+    def said(use: str, rows: pd.DataFrame) -> str:
+        mean = by_source(_over_plain(rows), "over", ["way"]).mean()
+        ways = " and ".join(f"{way} {mean[way]:+.3f}" for way in (SANITIZED, CLEAN_LEARNING))
+        return f"over the plain models, {ways} of accuracy ({TITLES[use]})"
+
+    return _together(said(*found) for found in _measured(alone, *MODELS))
 
 
 # Tables.
@@ -173,7 +170,7 @@ def _real(table: pd.DataFrame, use: str) -> pd.DataFrame:
 
 
 AUDIT_HEAD = [
-    "who", "average precision", "F1", "precision", "recall", "flagged per wrong label", "read per error found, first half",
+    "who", "average precision", "F1", "precision", "recall", "flagged per wrong label", "read per error, first half",
     "true labels flagged", "ours ahead: average precision", "ours ahead: F1",
 ]  # fmt: skip
 
@@ -226,7 +223,7 @@ def _review(review: pd.DataFrame) -> str:
             for who in (name for name in CHOOSERS if name in left[MARKS[0]]):
                 line = [who, f"{wrong} %", *(_plain(left[n][who].mean()) for n in MARKS)]
                 line += [f"{won[n][who].mean():+.3f}" for n in MARKS]
-                lines.append([*line, _ahead(-left[50], OUR_QUESTIONS, who)])
+                lines.append([*line, _ahead(-left[50], OURS, who)])
     note = (
         "*left*: wrong labels left, of 1; *won*: accuracy, mean of SVC, forest and LR; each after so many answers.\n\n"
     )
