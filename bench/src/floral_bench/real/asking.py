@@ -100,7 +100,7 @@ def _asked(problem: Problem, chooser: str, reader: Any, rng: np.random.Generator
         order = rng.permutation(len(problem.y))
     else:
         order = np.asarray(find_label_issues(problem.X, problem.given, random_state=seed).ranking)
-    yield from np.split(order[:most], MARKS[:-1]) if most == MARKS[-1] else [order[:mark] for mark in MARKS[:1]]
+    yield from np.split(order[:most], [mark for mark in MARKS if mark < most])
 
 
 def _score(problem: Problem, fitted: Any) -> float:

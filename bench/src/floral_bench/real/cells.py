@@ -37,7 +37,9 @@ def available(planted: bool = True) -> tuple[list[str], list[str]]:
 
 
 def prepare(cells: Sequence[Cell]) -> None:
-    """Read every set once, before workers share what is kept of it."""
+    """Read every set once, before workers share what is kept of it; a ValueError where there is nothing to measure."""
+    if not cells:
+        raise ValueError("nothing to measure: none of the data is here; put its folder into FLORAL_DATA")
     for name in dict.fromkeys(cell.data.name for cell in cells):
         arrays(name)
 

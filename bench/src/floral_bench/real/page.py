@@ -207,8 +207,9 @@ def _apart(audit: pd.DataFrame) -> str:
 
 
 def _review(review: pd.DataFrame) -> str:
-    head = ["who chooses, how answers are read", "wrong answers", *(f"left, {n}" for n in MARKS)]
-    head += [f"won, {n}" for n in MARKS] + ["ours ahead: left, 50"]
+    marks = [n for n in MARKS if len(review) and n in set(review["answers"])]
+    head = ["who chooses, how answers are read", "wrong answers", *(f"left, {n}" for n in marks)]
+    head += [f"won, {n}" for n in marks] + ["ours ahead: left, 50"]
     lines: list[list[str]] = []
     for use in USES:
         rows = _real(review, use)
@@ -218,11 +219,11 @@ def _review(review: pd.DataFrame) -> str:
         found = gains(rows)
         for wrong in dict.fromkeys(rows["wrong_answers"]):
             some = found[found["wrong_answers"] == wrong]
-            at = {n: some[some["answers"] == n] for n in MARKS}
-            left, won = ({n: by_source(at[n], m, ["who"]) for n in MARKS} for m in ("left", "won"))
-            for who in (name for name in CHOOSERS if name in left[MARKS[0]]):
-                line = [who, f"{wrong} %", *(_plain(left[n][who].mean()) for n in MARKS)]
-                line += [f"{won[n][who].mean():+.3f}" for n in MARKS]
+            at = {n: some[some["answers"] == n] for n in marks}
+            left, won = ({n: by_source(at[n], m, ["who"]) for n in marks} for m in ("left", "won"))
+            for who in (name for name in CHOOSERS if name in left[marks[0]]):
+                line = [who, f"{wrong} %", *(_plain(left[n][who].mean()) for n in marks)]
+                line += [f"{won[n][who].mean():+.3f}" for n in marks]
                 lines.append([*line, _ahead(-left[50], OURS, who)])
     note = (
         "*left*: wrong labels left, of 1; *won*: accuracy, mean of SVC, forest and LR; each after so many answers.\n\n"
