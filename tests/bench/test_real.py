@@ -139,7 +139,7 @@ def test_a_run_that_was_stopped_continues_and_makes_pages(folder):
 def test_means_are_over_sources_and_so_are_intervals():
     rows = [("a", "x", 0.0), ("a", "y", 1.0), ("b", "z", 1.0), ("b", "z", 1.0)]
     table = pd.DataFrame(rows, columns=["source", "set", "F1"]).assign(who="ours")
-    values = by_source(table, "F1", ["who"])["ours"]
+    values = by_source(table, "F1")["ours"]
     assert values.tolist() == [0.5, 1.0]
     mean, low, high = interval(values.to_numpy())
     assert (mean, low, high) == (0.75, 0.5, 1.0)

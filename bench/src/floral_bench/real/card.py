@@ -13,15 +13,16 @@ import pandas as pd
 from floral_bench.experiments import Experiment
 from floral_bench.real.asking import MODELS as REVIEWED
 from floral_bench.real.asking import TRUE_LABELS
-from floral_bench.real.cells import ALONE, AUDIT, REVIEW, available, prepare, real_cells
-from floral_bench.real.sets import PLANTED, SETS, TRUE
+from floral_bench.real.cells import ALONE, AUDIT, PLANTED_USE, REVIEW, available, prepare, real_cells
+from floral_bench.real.sets import SETS, TRUE
+from floral_bench.real.telling_nothing import PLAIN
+from floral_bench.real.telling_nothing import TRUE_LABELS as PLAIN_TRUE
 from floral_bench.reporting.results import cell_frame
 from floral_bench.spec import Cell
 from floral_bench.store import Store
 from floral_learn.files.atomic_files import write_atomically
 
 PLACE = ["use", "source", "set", "kind", "level"]
-ANSWERED = ["wrong_answers", "answers"]
 FILES = {AUDIT: "audit.csv", REVIEW: "review.csv", ALONE: "alone.csv"}
 DRAWS, INTERVAL = 2000, (2.5, 97.5)  # of the bootstrap
 
@@ -32,7 +33,7 @@ def frames(cells: Sequence[Cell], store: Store) -> pd.DataFrame:
     def named(cell: Cell) -> dict[str, Any]:
         assert cell.attack is not None
         name, options = cell.data.name, dict(cell.method.params)
-        use, source = (SETS[name].use, SETS[name].source) if name in SETS else ("planted", name)
+        use, source = (SETS[name].use, SETS[name].source) if name in SETS else (PLANTED_USE, name)
         where = {"use": use, "source": source, "set": name, "kind": cell.attack.name, "level": cell.level}
         return where | {"split": cell.seed} | {key: options[key] for key in ("part", "who", "wrong_answers")}
 
@@ -51,11 +52,11 @@ def complete(frame: pd.DataFrame) -> pd.DataFrame:
 def averaged(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """The tables of the parts: numbers are means over splits, and for audits of planted errors over their kinds."""
     out = {}
-    for part, columns in ((AUDIT, ["who"]), (REVIEW, ["who", *ANSWERED]), (ALONE, ["who", "way"])):
+    for part, columns in ((AUDIT, ["who"]), (REVIEW, ["who", "wrong_answers", "answers"]), (ALONE, ["who", "way"])):
         rows = frame[frame["part"] == part].rename(columns={"config": "way"})
         rows = rows.assign(answers=rows["statistic"] if part == REVIEW else "0").astype({"answers": int})
         if part == AUDIT:
-            several = (rows["use"] == "planted") & (rows["kind"] != TRUE)
+            several = (rows["use"] == PLANTED_USE) & (rows["kind"] != TRUE)
             rows["kind"] = rows["kind"].where(~several, "planted")
         groups = rows.groupby([*PLACE, *columns, "metric"], sort=False)["value"].mean()
         found = groups.unstack("metric")[list(dict.fromkeys(rows["metric"]))] if len(rows) else pd.DataFrame()
@@ -64,10 +65,10 @@ def averaged(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return out
 
 
-def by_source(table: pd.DataFrame, metric: str, who: Sequence[str]) -> pd.DataFrame:
+def by_source(table: pd.DataFrame, metric: str, who: str = "who") -> pd.DataFrame:
     """The number of each source (rows) by whom (columns): the mean over kinds of labels, then over its sets."""
-    inner = table.groupby([*who, "source", "set"], sort=False)[metric].mean()
-    return inner.groupby([*who, "source"], sort=False).mean().unstack("source").T
+    inner = table.groupby([who, "source", "set"], sort=False)[metric].mean()
+    return inner.groupby([who, "source"], sort=False).mean().unstack("source").T
 
 
 def interval(values: np.ndarray) -> tuple[float, float, float]:
@@ -81,14 +82,28 @@ def interval(values: np.ndarray) -> tuple[float, float, float]:
 
 
 def gains(review: pd.DataFrame) -> pd.DataFrame:
-    """Wrong labels left of one before, accuracy won (mean of the models), and the lost accuracy that is back."""
-    start = review[review["answers"] == 0].set_index([*PLACE, "who", "wrong_answers"])
-    at = review[review["answers"] > 0].set_index([*PLACE, "who", "wrong_answers"])
-    before = start.reindex(at.index)
-    at = at.assign(left=at["left"] / before["left"], won=(at[[*REVIEWED]] - before[[*REVIEWED]]).mean(axis=1))
-    at["lost"] = before["SVC" + TRUE_LABELS] - before["SVC"]
-    at["back"] = at["SVC"] - before["SVC"]
-    return at.reset_index()
+    """Wrong labels left of one before, accuracy won (mean of the models), and what of an SVC's lost accuracy is back."""
+    if not len(review):
+        return review
+    at, start = _beside(review, "answers", 0, [*PLACE, "who", "wrong_answers"])
+    at = at.assign(left=at["left"] / start["left"], won=(at[[*REVIEWED]] - start[[*REVIEWED]]).mean(axis=1))
+    return at.assign(lost=start["SVC" + TRUE_LABELS] - start["SVC"], back=at["SVC"] - start["SVC"]).reset_index()
+
+
+def over_plain(alone: pd.DataFrame) -> pd.DataFrame:
+    """Accuracy over the plain model's, and its time as a multiple."""
+    if not len(alone):
+        return alone
+    at, plain = _beside(alone[alone["way"] != PLAIN_TRUE], "way", PLAIN, [*PLACE, "who"])
+    over, times = at["accuracy"] - plain["accuracy"], at["seconds"] / plain["seconds"]
+    return at.assign(over=over, times=times).reset_index()
+
+
+def _beside(table: pd.DataFrame, name: str, value: Any, keys: list[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """All other rows, and for each of them the one with the same keys where column `name` has the value."""
+    base = table[table[name] == value].set_index(keys)
+    rest = table[table[name] != value].set_index(keys)
+    return rest, base.reindex(rest.index)
 
 
 class RealErrors(Experiment):
@@ -125,8 +140,3 @@ def read_tables(folder: Path) -> dict[str, pd.DataFrame]:
         text = (folder / name).read_text(encoding="utf-8") if (folder / name).is_file() else ""
         found[part] = pd.read_csv(folder / name) if text.strip() else pd.DataFrame()
     return found
-
-
-def planted_only(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of tables into which errors were planted."""
-    return table[table["set"].isin(PLANTED)]

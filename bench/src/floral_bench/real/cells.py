@@ -17,6 +17,7 @@ from floral_bench.real.telling_nothing import MODELS, trained
 from floral_bench.spec import Attack, Cell, CellResult, Data, Method, params, plain_cell
 
 AUDIT, REVIEW, ALONE = "audit", "review", "nobody to ask"
+PLANTED_USE = "planted"
 ROWS = {AUDIT: 2000, REVIEW: 1000, ALONE: 1000}
 PLANTED_ROWS = 800
 QUICK_ROWS = 300

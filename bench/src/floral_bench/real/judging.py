@@ -20,6 +20,7 @@ from floral_bench.real.sets import Problem
 from floral_learn import find_label_issues
 
 OURS, GIVEN = "ours", "ours, probabilities of LR"
+CONTRADICTED = "contradicted by our probabilities"
 NEIGHBOURS = 10
 TREES = 60
 
@@ -114,12 +115,12 @@ JUDGES: dict[str, Callable[[Judge], Judged]] = {
     "cleanlab, SVC": lambda judge: judge.cleanlab("SVC"),
     "cleanlab, forest": lambda judge: judge.cleanlab("forest"),
     "cleanlab, our probabilities": lambda judge: judge.cleanlab(OURS),
-    "contradicted by our probabilities": lambda judge: judge.contradicted(),
+    CONTRADICTED: lambda judge: judge.contradicted(),
     "contradicted by a forest": lambda judge: judge.contradicted("forest"),
     "in-sample margin": lambda judge: judge.in_sample(),
     "kNN vote": lambda judge: judge.neighbours(),
 }
-ON_PROBABILITIES = (OURS, "cleanlab, our probabilities", "contradicted by our probabilities")
+ON_PROBABILITIES = (OURS, "cleanlab, our probabilities", CONTRADICTED)
 
 
 def measures(found: Judged, wrong: np.ndarray) -> dict[str, float]:

@@ -8,35 +8,66 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from floral_bench.real.asking import CHOOSERS, MARKS
-from floral_bench.real.card import FILES, averaged, by_source, gains, interval, planted_only, read_tables
-from floral_bench.real.cells import ALONE, AUDIT, LEVELS, REVIEW
-from floral_bench.real.judging import GIVEN, JUDGES, ON_PROBABILITIES, OURS
+from floral_bench.real.card import FILES, averaged, by_source, gains, interval, over_plain, read_tables
+from floral_bench.real.cells import ALONE, AUDIT, LEVELS, PLANTED_USE, REVIEW
+from floral_bench.real.judging import CONTRADICTED, GIVEN, JUDGES, OURS
 from floral_bench.real.planted import KINDS
 from floral_bench.real.sets import CHOOSE, NEW_CLASS, REPORT, TRUE
-from floral_bench.real.telling_nothing import CLEAN_LEARNING, FLORAL, MODELS, PLAIN, SANITIZED
+from floral_bench.real.telling_nothing import CLEAN_LEARNING, MODELS, PLAIN, SANITIZED
 from floral_bench.reporting.tables import grid
 from floral_learn.files.atomic_files import write_atomically
 
 PAGES = ("real-errors.md", "planted-errors.md")
-TITLES = {CHOOSE: "sets to choose on", REPORT: "sets to report on"}
+TITLES = {CHOOSE: "sets to choose on", REPORT: "sets to report on", PLANTED_USE: "planted, 20 %"}
 USES = (CHOOSE, REPORT)
-CLEANLAB = ("cleanlab, LR", "cleanlab, SVC", "cleanlab, forest")
-CONTRADICTED = "contradicted by our probabilities"
+LATE = 50  # answers after which choosers are compared
+HOW = """\
+Sources: pictures (CIFAR-10N and catdog, labelled by people: their majority, one of them, the worst of three), texts
+with the majority of their labelling functions (youtube, semeval), crowds (music and labelme: one drawn vote a row;
+labelme also the worst vote). A number is the mean over columns and splits of a set, then over the sets of a source,
+then over sources. Brackets are 95 % intervals of a bootstrap that draws sources; these are few. Embeddings and words of
+texts are reduced to 100 principal components. LR is a logistic regression with C = 0.1, the forest has 60 trees with
+leaves of three rows. Roman has probabilities only, and a column of catdog has labels of a class that does not exist:
+these two stand apart and enter no mean."""
 Tables = dict[str, pd.DataFrame]
 
 
 def pages(folder: Path) -> dict[str, str]:
     """The texts of the two pages, from what a run left in a folder."""
     tables, note = read_tables(folder), json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    return dict(zip(PAGES, (_real_page(tables, note), _planted_page(tables, note)), strict=True))
+    where = note["environment"]
+    made = f"Made on {note['started'][:10]}, commit {where.get('commit', 'unknown')}, {where['system']}: "
+    real = [
+        "# Labels that people, crowds and labelling functions got wrong",
+        "\n".join(_sentences(tables)),
+        HOW,
+        "## Which labels are wrong",
+        _audit(tables[AUDIT]),
+        _apart(tables[AUDIT]),
+        "## What answers bring",
+        "*left*: wrong labels left, of 1; *won*: accuracy, mean of SVC, forest and LR; after so many answers.",
+        _review(tables[REVIEW]),
+        "## With nobody to ask",
+        _alone(tables[ALONE], USES),
+        f"{made}`{note['command']}`.",
+    ]
+    planted = [
+        "# Planted errors beside real ones",
+        "Errors that a program plants into five public tables (800 rows): random, near a boundary, far from it, a blob, "
+        "one class. Real errors are on [their own page](real-errors.md).",
+        _planted_audit(tables[AUDIT]),
+        f"Lost accuracy of an SVC that is back, in per cent, after {', '.join(map(str, MARKS))} answers:",
+        _planted_review(tables[REVIEW]),
+        _alone(tables[ALONE], (PLANTED_USE,)),
+        f"{made}`{note['command']}`.",
+    ]
+    return {name: "\n\n".join(parts) + "\n" for name, parts in zip(PAGES, (real, planted), strict=True)}
 
 
 def card_text(frame: pd.DataFrame) -> str:
@@ -45,266 +76,123 @@ def card_text(frame: pd.DataFrame) -> str:
     return "\n\n".join([_audit(tables[AUDIT]), _review(tables[REVIEW]), _alone(tables[ALONE], USES)])
 
 
-def _made(note: dict[str, Any]) -> str:
-    where = note["environment"]
-    commit = where.get("commit", "unknown")
-    return f"Made on {note['started'][:10]} at commit {commit} ({where['system']}): `{note['command']}`."
-
-
-def _real_page(tables: Tables, note: dict[str, Any]) -> str:
-    head = "# Labels that people, crowds and labelling functions got wrong\n\n" + "\n".join(_sentences(tables))
-    read = (
-        "Sources: pictures (CIFAR-10N and catdog, people: majority, one, worst), youtube and semeval (texts, the "
-        "majority of labelling functions), music and labelme (one drawn vote a row; labelme also the worst), roman "
-        "(probabilities only). A number is the mean over a source's columns and splits, then over sources; brackets "
-        "are 95 % intervals of a bootstrap that draws sources, and there are only a few. Embeddings and words of "
-        "texts are reduced to 100 principal components. LR is a logistic regression (C = 0.1), forest has 60 trees "
-        "with leaves of three. Columns of roman, and labels of a class that does not exist (catdog), are apart."
-    )
-    audit = "## Which labels are wrong\n\n" + _audit(tables[AUDIT]) + "\n\n" + _apart(tables[AUDIT])
-    review = "## What answers bring\n\n" + _review(tables[REVIEW])
-    alone = "## With nobody to ask\n\n" + _alone(tables[ALONE], USES)
-    return "\n\n".join([head, read, audit, review, alone, _made(note)]) + "\n"
-
-
-def _planted_page(tables: Tables, note: dict[str, Any]) -> str:
-    head = (
-        "# Planted errors beside real ones\n\nErrors that a program plants into five public tables (800 rows): random, "
-        "near a boundary, far from it, a blob, one class. Real errors are on [their own page](real-errors.md)."
-    )
-    parts = [head, _planted_audit(tables[AUDIT]), _planted_review(tables[REVIEW])]
-    return "\n\n".join([*parts, _alone(tables[ALONE], ("planted",)), _made(note)]) + "\n"
-
-
-# One sentence for each question of a reader, with the numbers of the sets to report on.
-
-
 def _sentences(tables: Tables) -> list[str]:
-    audit, review, alone = tables[AUDIT], tables[REVIEW], tables[ALONE]
+    """One for each question of a reader."""
+    audit, answered = tables[AUDIT], gains(tables[REVIEW])
+    judges = (OURS, "cleanlab, SVC", "cleanlab, forest", CONTRADICTED, GIVEN, "cleanlab, LR")
+    late = answered.query("answers == @LATE and wrong_answers == 0") if len(answered) else answered
+    mine = audit.query("set == 'cifar10n' and who == @OURS and kind != @TRUE") if len(audit) else audit
+    shares = ", ".join(f"{row['estimated']:.3f} where it is {row['wrong']:.3f}" for _, row in mine.iterrows())
     return [
-        f"- **Finding wrong labels**: {_audit_sentence(audit)}",
-        f"- **Given another model's probabilities**: {_given_sentence(audit)}",
-        f"- **How many are wrong**: {_share_sentence(audit)}",
-        f"- **After a person's answers**: {_review_sentence(review)}",
-        f"- **With nobody to ask**: {_alone_sentence(alone)}",
+        _said("Ranking wrong labels, average precision", audit, "average precision", judges),
+        _said("Flagging them, F1", audit, "F1", judges),
+        f"- **How many are wrong on CIFAR-10N**, as our audit estimates: {shares or 'not measured'}.",
+        _said(f"Wrong labels left after {LATE} right answers, of 1", late, "left", CHOOSERS),
+        _said(
+            "Nobody to ask, accuracy over plain models", over_plain(tables[ALONE]), "over", (SANITIZED, CLEAN_LEARNING)
+        ),
     ]
 
 
-def _measured(table: pd.DataFrame, *who: str) -> Iterator[tuple[str, pd.DataFrame]]:
-    """The groups of sets on which all of these were measured, and their rows."""
-    for use in USES:
-        rows = _real(table, use)
-        if len(rows) and set(who) <= set(rows["who"]):
-            yield use, rows
+def _said(what: str, table: pd.DataFrame, metric: str, names: tuple[str, ...]) -> str:
+    parts = []
+    for use, rows in _blocks(table, USES).items():
+        mean = by_source(rows, metric, "way" if "way" in rows else "who").mean()
+        parts.append("; ".join(f"{name} {mean[name]:.3f}" for name in names if name in mean) + f" ({TITLES[use]})")
+    return f"- **{what}**: {', and '.join(parts) or 'not measured'}."
 
 
-def _together(parts: Iterable[str]) -> str:
-    return "; ".join(parts) + "." if (parts := list(parts)) else "not measured."
-
-
-def _audit_sentence(audit: pd.DataFrame) -> str:
-    def said(use: str, rows: pd.DataFrame) -> str:
-        ap, f1 = (by_source(rows, metric, ["who"]).mean() for metric in ("average precision", "F1"))
-        best, other = ap[[*CLEANLAB]].idxmax(), f1[[*CLEANLAB]].idxmax()
-        return (
-            f"average precision {ap[OURS]:.3f} and F1 {f1[OURS]:.3f} ({TITLES[use]}); cleanlab's best models have "
-            f"{ap[best]:.3f} ({best.removeprefix('cleanlab, ')}) and {f1[other]:.3f} "
-            f"({other.removeprefix('cleanlab, ')}), all that our probabilities contradict F1 {f1[CONTRADICTED]:.3f}"
-        )
-
-    return _together(said(*found) for found in _measured(audit, OURS, CONTRADICTED, *CLEANLAB))
-
-
-def _given_sentence(audit: pd.DataFrame) -> str:
-    def said(use: str, rows: pd.DataFrame) -> str:
-        ap, f1 = (by_source(rows, metric, ["who"]).mean() for metric in ("average precision", "F1"))
-        return (
-            f"on a logistic regression's, average precision {ap[GIVEN]:.3f} and F1 {f1[GIVEN]:.3f}, cleanlab "
-            f"{ap['cleanlab, LR']:.3f} and {f1['cleanlab, LR']:.3f} ({TITLES[use]})"
-        )
-
-    return _together(said(*found) for found in _measured(audit, GIVEN, "cleanlab, LR"))
-
-
-def _share_sentence(audit: pd.DataFrame) -> str:
-    mine = audit[audit["who"] == OURS] if len(audit) else audit
-    if not len(mine) or "cifar10n" not in set(mine["set"]):
-        return "not measured."
-    rows = mine[(mine["set"] == "cifar10n") & (mine["kind"] != TRUE)]
-    said = ", ".join(f"{row['estimated']:.3f} for {row['wrong']:.3f}" for _, row in rows.iterrows())
-    most = mine[mine["kind"] == TRUE]["estimated"].max()
-    return f"on CIFAR-10N the audit estimates {said}; on true labels at most {most:.3f}."
-
-
-def _review_sentence(review: pd.DataFrame) -> str:
-    def said(use: str, rows: pd.DataFrame) -> str:
-        found = gains(rows[rows["wrong_answers"] == 0])
-        left = {n: by_source(found[found["answers"] == n], "left", ["who"]).mean() for n in (20, 100)}
-        foil = left[100].drop(OURS).idxmin()
-        return (
-            f"after 20 and 100 right ones {left[20][OURS]:.3f} and {left[100][OURS]:.3f} of the wrong labels are "
-            f"left, by the best foil ({foil}) {left[20][foil]:.3f} and {left[100][foil]:.3f} ({TITLES[use]})"
-        )
-
-    return _together(said(*found) for found in _measured(review, *CHOOSERS))
-
-
-def _alone_sentence(alone: pd.DataFrame) -> str:
-    def said(use: str, rows: pd.DataFrame) -> str:
-        mean = by_source(_over_plain(rows), "over", ["way"]).mean()
-        ways = " and ".join(f"{way} {mean[way]:+.3f}" for way in (SANITIZED, CLEAN_LEARNING))
-        return f"over the plain models, {ways} of accuracy ({TITLES[use]})"
-
-    return _together(said(*found) for found in _measured(alone, *MODELS))
-
-
-# Tables.
-
-
-def _real(table: pd.DataFrame, use: str) -> pd.DataFrame:
-    """The rows that enter means: real errors of sets with rows."""
+def _blocks(table: pd.DataFrame, uses: tuple[str, ...], right: bool = False) -> dict[str, pd.DataFrame]:
+    """The rows of each group of sets that enter means, of wrong labels or of right ones; groups without rows are left out."""
     if not len(table):
-        return table
-    apart = table["kind"].isin([TRUE, NEW_CLASS]) | (table["set"] == "roman")
-    return table[(table["use"] == use) & ~apart]
-
-
-AUDIT_HEAD = [
-    "who", "average precision", "F1", "precision", "recall", "flagged per wrong label", "read per error, first half",
-    "true labels flagged", "ours ahead: average precision", "ours ahead: F1",
-]  # fmt: skip
+        return {}
+    some = table[(table["kind"] == TRUE) == right]
+    some = some[(some["kind"] != NEW_CLASS) & (some["set"] != "roman")]
+    return {use: some[some["use"] == use] for use in uses if (some["use"] == use).any()}
 
 
 def _audit(audit: pd.DataFrame) -> str:
-    lines: list[list[str]] = []
-    for use in USES:
-        rows = _real(audit, use)
-        if not len(rows):
-            continue
-        rows = rows.assign(per=rows["flagged"] / rows["wrong"])
-        right = audit[(audit["use"] == use) & (audit["kind"] == TRUE)]
-        lines.append([f"**{TITLES[use]}**", *[""] * (len(AUDIT_HEAD) - 1)])
-        names = ("average precision", "F1", "precision", "recall", "per", "read per error")
-        found = {name: by_source(rows, name, ["who"]) for name in names}
-        flagged = by_source(right, "flagged", ["who"]) if len(right) else pd.DataFrame()
+    names = ["average precision", "F1", "precision", "recall", "flagged per wrong label", "read per error, first half"]
+    lines, right = [], _blocks(audit, USES, right=True)
+    for use, rows in _blocks(audit, USES).items():
+        rows = rows.assign(**{names[4]: rows["flagged"] / rows["wrong"], names[5]: rows["read per error"]})
+        found = {name: by_source(rows, name) for name in names}
+        flagged = by_source(right[use], "flagged").mean() if use in right else {}
+        lines.append([f"**{TITLES[use]}**", *[""] * (len(names) + 3)])
         for who in (name for name in JUDGES if name in found["F1"]):
-            line = [who, *(_plain(found[name][who].mean()) for name in names)]
-            line.append(_plain(flagged[who].mean()) if who in flagged else "")
-            lines.append([*line, *(_ahead(found[name], OURS, who) for name in names[:2])])
-    return grid(AUDIT_HEAD, lines)
+            line = [who, *(_shown(found[name][who].mean()) for name in names), _shown(flagged.get(who))]
+            lines.append([*line, *(_ahead(found[name], who) for name in names[:2])])
+    return grid(["who", *names, "true labels flagged", *(f"ours ahead: {name}" for name in names[:2])], lines)
 
 
 def _apart(audit: pd.DataFrame) -> str:
-    """Sets that are in no mean."""
-    lines = []
-    for name, kind, judges in (("roman", None, ON_PROBABILITIES), ("catdog", NEW_CLASS, tuple(JUDGES))):
-        rows = audit[(audit["set"] == name) & (audit["kind"] == kind if kind else True)] if len(audit) else audit
-        for who in judges if len(rows) else ():
-            mean = rows[rows["who"] == who].mean(numeric_only=True)
-            measured = ("average precision", "F1", "precision", "recall", "flagged", "wrong")
-            lines.append([f"{name}{f', {kind}' if kind else ''}", who, *(_plain(mean.get(m)) for m in measured)])
-    return grid(["set", "who", "average precision", "F1", "precision", "recall", "flagged", "wrong"], lines, 2)
+    """Sets that enter no mean."""
+    names, lines = ["average precision", "F1", "precision", "recall", "flagged", "wrong"], []
+    if len(audit):
+        some = audit[(audit["set"] == "roman") | (audit["kind"] == NEW_CLASS)].fillna({"kind": ""})
+        means = some.groupby(["set", "who"], sort=False)[[name for name in names if name in some]].mean()
+        lines = [[*at, *map(_shown, row)] for at, row in zip(means.index, means.to_numpy(), strict=True)]
+    return grid(["apart", "who", *names], lines, 2)
 
 
 def _review(review: pd.DataFrame) -> str:
-    marks = [n for n in MARKS if len(review) and n in set(review["answers"])]
+    found = gains(review)
+    marks = [n for n in MARKS if len(found) and n in set(found["answers"])]
     head = ["who chooses, how answers are read", "wrong answers", *(f"left, {n}" for n in marks)]
-    head += [f"won, {n}" for n in marks] + ["ours ahead: left, 50"]
     lines: list[list[str]] = []
-    for use in USES:
-        rows = _real(review, use)
-        if not len(rows):
-            continue
-        lines.append([f"**{TITLES[use]}**", *[""] * (len(head) - 1)])
-        found = gains(rows)
-        for wrong in dict.fromkeys(rows["wrong_answers"]):
-            some = found[found["wrong_answers"] == wrong]
-            at = {n: some[some["answers"] == n] for n in marks}
-            left, won = ({n: by_source(at[n], m, ["who"]) for n in marks} for m in ("left", "won"))
-            for who in (name for name in CHOOSERS if name in left[marks[0]]):
-                line = [who, f"{wrong} %", *(_plain(left[n][who].mean()) for n in marks)]
-                line += [f"{won[n][who].mean():+.3f}" for n in marks]
-                lines.append([*line, _ahead(-left[50], OURS, who)])
-    note = (
-        "*left*: wrong labels left, of 1; *won*: accuracy, mean of SVC, forest and LR; each after so many answers.\n\n"
-    )
-    return note + grid(head, lines, 2)
-
-
-def _over_plain(alone: pd.DataFrame) -> pd.DataFrame:
-    keys = ["set", "kind", "level", "who"]
-    plain = alone[alone["way"] == PLAIN].set_index(keys)["accuracy"]
-    rows = alone[alone["way"] != PLAIN].set_index(keys)
-    return rows.assign(over=rows["accuracy"] - plain.reindex(rows.index), plain=plain.reindex(rows.index)).reset_index()
+    for use, rows in _blocks(found, USES).items():
+        lines.append([f"**{TITLES[use]}**", *[""] * (len(head) + len(marks))])
+        for wrong, some in rows.groupby("wrong_answers", sort=False):
+            left, won = ([by_source(some[some["answers"] == n], m) for n in marks] for m in ("left", "won"))
+            for who in (name for name in CHOOSERS if name in left[0]):
+                line = [who, f"{wrong} %", *(_shown(values[who].mean()) for values in left)]
+                line += [f"{values[who].mean():+.3f}" for values in won]
+                lines.append([*line, _ahead(-left[marks.index(LATE)], who)])
+    return grid([*head, *(f"won, {n}" for n in marks), f"ours ahead: left, {LATE}"], lines, 2)
 
 
 def _alone(alone: pd.DataFrame, uses: tuple[str, ...]) -> str:
-    if not len(alone):
-        return ""
-    blocks = {TITLES.get(use, "planted, 20 %"): alone[(alone["use"] == use) & (alone["kind"] != TRUE)] for use in uses}
-    right = alone[alone["use"].isin(uses) & (alone["kind"] == TRUE)]
-    blocks["true labels"] = right
-    head, lines = ["model", "who", *(f"over plain, {name}" for name in blocks), "worst", "seconds, times plain"], []
-    times = alone[alone["use"].isin(uses)].groupby(["who", "way"])["seconds"].mean()
+    over = over_plain(alone)
+    blocks = {TITLES[use]: rows for use, rows in _blocks(over, uses).items()}
+    right = _blocks(over, uses, right=True)
+    blocks |= {"true labels": pd.concat(right.values())} if right else {}
+    ways, lines = [way for way in dict.fromkeys(over["way"]) if way != PLAIN] if len(over) else [], []
     for model in MODELS:
-        for way in (SANITIZED, CLEAN_LEARNING, *((FLORAL,) if model == "SVC" else ())):
-            line, worst = [model, way], []
-            for rows in blocks.values():
-                over = _over_plain(rows[rows["who"] == model])
-                over = over[over["way"] == way]
-                worst += over["over"].dropna().tolist()
-                line.append(_interval(by_source(over, "over", ["way"])[way]) if len(over) else "")
-            slow = times.get((model, way), np.nan) / times.get((model, PLAIN), np.nan)
-            lines.append([*line, f"{min(worst):+.3f}" if worst else "", f"{slow:.1f}"])
-    return grid(head, lines, 2)
+        for way in ways:
+            some = {name: rows[(rows["who"] == model) & (rows["way"] == way)] for name, rows in blocks.items()}
+            if any(map(len, some.values())):
+                both = pd.concat(some.values())
+                line = [_interval(by_source(rows, "over", "way")[way]) if len(rows) else "" for rows in some.values()]
+                lines.append([model, way, *line, f"{both['over'].min():+.3f}", f"{both['times'].mean():.1f}"])
+    return grid(["model", "who", *(f"over plain, {name}" for name in blocks), "worst", "time, of plain"], lines, 2)
 
 
 def _planted_audit(audit: pd.DataFrame) -> str:
-    rows = planted_only(audit) if len(audit) else audit
-    if not len(rows):
-        return ""
-    levels = [level for level in LEVELS if level in set(rows["level"])]
-    head = [
-        "average precision / F1 / flagged per wrong label",
-        *(f"{level:g} %" for level in levels),
-        "true labels flagged",
-    ]
+    wrong, right = ({PLANTED_USE: audit[:0]} | _blocks(audit, (PLANTED_USE,), right=flag) for flag in (False, True))
     lines = []
-    for who in JUDGES:
-        mine = rows[rows["who"] == who]
-        at = [mine[(mine["level"] == level) & (mine["kind"] != TRUE)] for level in levels]
-        shown = [
-            f"{some['average precision'].mean():.3f} / {some['F1'].mean():.3f} / "
-            f"{(some['flagged'] / some['wrong']).mean():.2f}"
-            for some in at
-        ]
-        lines.append([who, *shown, _plain(mine[mine["kind"] == TRUE]["flagged"].mean())])
-    return grid(head, lines)
+    for who in JUDGES if len(wrong[PLANTED_USE]) else ():
+        mine = wrong[PLANTED_USE].query("who == @who")
+        means = mine.assign(per=mine["flagged"] / mine["wrong"]).groupby("level").mean(numeric_only=True)
+        parts = means[["average precision", "F1", "per"]].map(_shown).agg(" / ".join, axis=1)
+        flagged = right[PLANTED_USE].query("who == @who")["flagged"].mean()
+        lines.append([who, *(parts.get(level, "") for level in LEVELS), _shown(flagged)])
+    head = "average precision / F1 / flagged per wrong label"
+    return grid([head, *(f"{level:g} %" for level in LEVELS), "true labels flagged"], lines)
 
 
 def _planted_review(review: pd.DataFrame) -> str:
-    rows = planted_only(review) if len(review) else review
-    if not len(rows):
-        return ""
-    found, marks = gains(rows), MARKS[:4]
-    kinds = [kind for kind in KINDS if kind in set(rows["kind"])]
-    level = rows["level"].max()
-    head = [f"lost accuracy of an SVC that is back, % ({level:g} % planted)", *kinds, "all", "wrong labels left, all"]
     lines = []
-    for who in CHOOSERS:
-        mine = found[found["who"] == who]
-        groups = [mine[mine["kind"] == kind] for kind in kinds] + [mine]
-        line = ["/".join(f"{_back(some[some['answers'] == n]):.0f}" for n in marks) for some in groups]
-        left = "/".join(f"{mine[mine['answers'] == n]['left'].mean():.2f}" for n in marks)
-        lines.append([who, *line, left])
-    return f"After {', '.join(map(str, marks))} answers:\n\n" + grid(head, lines)
+    for rows in _blocks(gains(review), (PLANTED_USE,)).values():
+        for who, mine in rows.groupby("who", sort=False):
+            groups = [mine[mine["kind"] == kind] for kind in KINDS] + [mine]
+            sums = [some.groupby("answers")[["back", "lost"]].sum() for some in groups]
+            line = ["/".join(f"{100 * b / max(a, 1e-9):.0f}" for b, a in found.to_numpy()) for found in sums]
+            left = mine.groupby("answers")["left"].mean().map("{:.2f}".format)
+            lines.append([who, *line, "/".join(left)])
+    return grid(["who chooses, how answers are read", *KINDS, "all", "wrong labels left, of 1"], lines)
 
 
-def _back(rows: pd.DataFrame) -> float:
-    return float(100 * rows["back"].sum() / rows["lost"].sum()) if rows["lost"].sum() > 0 else float("nan")
-
-
-def _plain(value: Any) -> str:
+def _shown(value: Any) -> str:
     return "" if value is None or value != value else f"{value:.3f}"
 
 
@@ -313,10 +201,8 @@ def _interval(values: pd.Series) -> str:
     return f"{mean:+.3f} [{low:+.3f}, {high:+.3f}]"
 
 
-def _ahead(found: pd.DataFrame, ours: str, who: str) -> str:
-    if who == ours or ours not in found:
-        return ""
-    return _interval(found[ours] - found[who])
+def _ahead(found: pd.DataFrame, who: str) -> str:
+    return "" if who == OURS or OURS not in found else _interval(found[OURS] - found[who])
 
 
 def publish(run: Path, results: Path) -> list[Path]:
