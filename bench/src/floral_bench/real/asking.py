@@ -37,61 +37,44 @@ def after_answers(problem: Problem, chooser: str, wrong_answers: int, seed: int)
     for name, estimator in models.items():
         yield 0, name, _score(problem, clone(estimator).fit(problem.X, problem.given))
         yield 0, name + TRUE_LABELS, _score(problem, clone(estimator).fit(problem.X, problem.y))
-    reader = _Corrected(problem, seed) if chooser == OURS or "same" in chooser else _AnswersOnly(problem, chooser)
+    review: Any = _AnswersOnly(problem, WEIGHT if "weight" in chooser else 1.0)
+    if "only" not in chooser and "weight" not in chooser:
+        review = LabelReview(problem.X, problem.given, random_state=seed)
     asked = 0
-    for rows in _asked(problem, chooser, reader, rng, seed):
-        reader.answer(rows, told[rows])
+    for rows in _asked(problem, chooser, review, rng, seed):
+        review.answer(rows, told[rows])
         asked += len(rows)
         if asked in MARKS:
-            yield asked, "left", float((reader.labels() != problem.y).mean())
-            for name, guess in models.items():
-                yield asked, name, _score(problem, reader.trained(guess))
-
-
-class _Corrected:
-    """`LabelReview` reads the answers and corrects other labels."""
-
-    def __init__(self, problem: Problem, seed: int) -> None:
-        self.review = LabelReview(problem.X, problem.given, random_state=seed)
-
-    def answer(self, rows: np.ndarray, labels: np.ndarray) -> None:
-        self.review.answer(rows, labels)
-
-    def labels(self) -> np.ndarray:
-        return self.review.labels
-
-    def trained(self, estimator: Any) -> Any:
-        return self.review.train(clone(estimator))
+            yield asked, "left", float((review.labels != problem.y).mean())
+            for name, estimator in models.items():
+                yield asked, name, _score(problem, review.train(estimator))
 
 
 class _AnswersOnly:
-    """Answered rows get their answers, and where rows were drawn at random more weight; nothing else changes."""
+    """Asked as a `LabelReview` is: answered rows get their answers, and `weight`; nothing else changes."""
 
-    def __init__(self, problem: Problem, chooser: str) -> None:
-        self.X, self.given = problem.X, problem.given.copy()
-        self.weights, self.weight = np.ones(len(self.given)), WEIGHT if "weight" in chooser else 1.0
+    def __init__(self, problem: Problem, weight: float) -> None:
+        self.X, self.labels = problem.X, problem.given.copy()
+        self.weights, self.weight = np.ones(len(self.labels)), weight
 
     def answer(self, rows: np.ndarray, labels: np.ndarray) -> None:
-        self.given[rows], self.weights[rows] = labels, self.weight
+        self.labels[rows], self.weights[rows] = labels, self.weight
 
-    def labels(self) -> np.ndarray:
-        return self.given
-
-    def trained(self, estimator: Any) -> Any:
-        return clone(estimator).fit(self.X, self.given, sample_weight=self.weights)
+    def train(self, estimator: Any) -> Any:
+        return clone(estimator).fit(self.X, self.labels, sample_weight=self.weights)
 
 
-def _asked(problem: Problem, chooser: str, reader: Any, rng: np.random.Generator, seed: int) -> Iterator[np.ndarray]:
+def _asked(problem: Problem, chooser: str, review: Any, rng: np.random.Generator, seed: int) -> Iterator[np.ndarray]:
     """The rows to ask about, in the parts in which they are answered."""
     most = min(MARKS[-1], len(problem.y))
     if chooser == OURS:
         for _ in range(most):
-            yield reader.review.ask(1)
+            yield review.ask(1)
         return
     if chooser.startswith("least sure"):
         free, count = np.ones(len(problem.y), dtype=bool), 0
         while count < most:
-            unsure = np.where(free, -np.abs(reader.review.wrong_probability - 0.5), -np.inf)
+            unsure = np.where(free, -np.abs(review.wrong_probability - 0.5), -np.inf)
             rows = np.argsort(-unsure, kind="stable")[: 1 if count < 20 else 5]
             free[rows], count = False, count + len(rows)
             yield rows

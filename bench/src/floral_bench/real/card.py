@@ -82,7 +82,7 @@ def interval(values: np.ndarray) -> tuple[float, float, float]:
 
 
 def gains(review: pd.DataFrame) -> pd.DataFrame:
-    """Wrong labels left of one before, accuracy won (mean of the models), and what of an SVC's lost accuracy is back."""
+    """Wrong labels left of one before, accuracy won (mean of models), what an SVC lost and has back."""
     if not len(review):
         return review
     at, start = _beside(review, "answers", 0, [*PLACE, "who", "wrong_answers"])

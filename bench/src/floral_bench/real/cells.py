@@ -26,7 +26,14 @@ WRONG_SPLITS, PLANTED_SPLITS = 2, 1  # with wrong answers, and with planted erro
 WRONG_ANSWERS = (0, 5, 10)  # percent
 LEVELS = (2.0, 5.0, 10.0, 20.0, 40.0)  # of planted errors, percent
 PLANTED_LEVEL = 20.0  # for what takes longer than an audit
-FOILS = ("cleanlab", "in-sample", "kNN", "random rows, answers")  # nothing of the library's is in their numbers
+# In whose numbers there is nothing of the library.
+FOILS = ("cleanlab", "contradicted by a forest", "in-sample", "kNN", "random rows, answers")
+    "cleanlab",
+    "contradicted in",
+    "contradicted by a",
+    "kNN",
+    "random rows, answers",
+)  # nothing of the library's is in their numbers
 Where = tuple[str, str, float]
 
 
@@ -63,28 +70,19 @@ def real_cells(
     names, _ = available(planted=not quick)
     names = [name for name in names if name in ("music", "youtube")] if quick else names
     rows = dict.fromkeys(ROWS, QUICK_ROWS) if quick else ROWS
-    cells, first, most = [], seed or 0, max(SPLITS.values()) if reps is None else reps
-    for split in range(1 if quick else most):  # a run that is stopped early has whole splits
-        for name, part in product(names, SPLITS):
-            if split >= _splits(name, part, reps):
-                continue
-            for where in _labels(name, part, tuple(levels)):
-                cells += [
-                    _cell(where, part, who, wrong, first + split, rows[part])
-                    for who, wrong in _compared(part, name)
-                    if (not wrong or (not quick and split < WRONG_SPLITS))
-                    and (not methods or part in methods or who in methods)
-                ]
+    cells, most = [], 1 if quick else max(SPLITS.values()) if reps is None else reps
+    for split, name, part in product(range(most), names, SPLITS):  # a run that is stopped early has whole splits
+        few = PLANTED_SPLITS if name in PLANTED else SPLITS[part]
+        if split >= (few if reps is None else reps):
+            continue
+        wrong = (0,) if quick or name in PLANTED or split >= WRONG_SPLITS else WRONG_ANSWERS
+        for where, (who, answers) in product(_labels(name, part, levels), _compared(part, name, wrong)):
+            if not methods or part in methods or who in methods:
+                cells.append(_cell(where, part, who, answers, (seed or 0) + split, rows[part]))
     return cells
 
 
-def _splits(name: str, part: str, reps: int | None) -> int:
-    if reps is not None:
-        return reps
-    return PLANTED_SPLITS if name in PLANTED else SPLITS[part]
-
-
-def _labels(name: str, part: str, levels: tuple[float, ...]) -> Iterator[Where]:
+def _labels(name: str, part: str, levels: Sequence[float]) -> Iterator[Where]:
     """(set, kind of labels, percent that is planted)."""
     if name in PLANTED:
         strengths = (levels or LEVELS) if part == AUDIT else (PLANTED_LEVEL,)
@@ -97,15 +95,12 @@ def _labels(name: str, part: str, levels: tuple[float, ...]) -> Iterator[Where]:
         yield name, TRUE, 0.0
 
 
-def _compared(part: str, name: str) -> Iterator[tuple[str, int]]:
+def _compared(part: str, name: str, wrong: Sequence[int]) -> list[tuple[str, int]]:
     """(who, percent of wrong answers)."""
-    if part == AUDIT:
-        judges = JUDGES if name in PLANTED or SETS[name].has_rows else ON_PROBABILITIES
-        yield from ((who, 0) for who in judges)
-    elif part == ALONE:
-        yield from ((who, 0) for who in MODELS)
-    else:
-        yield from ((who, wrong) for wrong in WRONG_ANSWERS[: 1 if name in PLANTED else None] for who in CHOOSERS)
+    if part == REVIEW:
+        return list(product(CHOOSERS, wrong))
+    judges = JUDGES if name in PLANTED or SETS[name].has_rows else ON_PROBABILITIES
+    return [(who, 0) for who in (judges if part == AUDIT else MODELS)]
 
 
 def _cell(where: Where, part: str, who: str, wrong_answers: int, split: int, rows: int) -> Cell:

@@ -53,24 +53,29 @@ class Judge:
         self.issues = lru_cache(self._issues)
 
     def _issues(self, given: bool = False) -> Any:
-        if self.problem.probability is not None:
-            return find_label_issues(None, self.problem.given, pred_probs=self.problem.probability)
-        if given:
-            return find_label_issues(None, self.problem.given, pred_probs=self.probability("LR"))
-        return find_label_issues(self.problem.X, self.problem.given, random_state=self.seed)
+        at = self.problem
+        if at.probability is None and not given:
+            return find_label_issues(at.X, at.given, random_state=self.seed)
+        shares = self.probability("LR") if given else at.probability
+        return find_label_issues(None, at.given, pred_probs=shares, random_state=self.seed)
 
     def _probability(self, name: str) -> np.ndarray:
-        """Held-out probabilities (n, M): ours, those that came with the set, or of a model on five folds."""
-        if self.problem.probability is not None:
-            return self.problem.probability / self.problem.probability.sum(axis=1, keepdims=True)
-        if name == OURS:
-            found = np.maximum(np.asarray(self.issues().probability, dtype=float), 1e-9)
+        """Probabilities (n, M): of the set, ours, of a vote, or of a model that saw the labels or (five folds) did not."""
+        at = self.problem
+        if at.probability is not None or name == OURS:
+            found = self.issues().probability if at.probability is None else at.probability
+            found = np.maximum(np.asarray(found, dtype=float), 1e-9)
             return found / found.sum(axis=1, keepdims=True)
+        if name == "in-sample":
+            return model("LR", self.seed).fit(at.X, self.codes).predict_proba(at.X)
+        if name == "kNN":
+            near = NearestNeighbors(n_neighbors=NEIGHBOURS).fit(at.X).kneighbors(return_distance=False)
+            return np.eye(self.codes.max() + 1)[self.codes[near]].mean(axis=1)
         judge = model(name, self.seed)
         if name == "SVC":
             judge = CalibratedClassifierCV(judge, ensemble=False, cv=3)
         folds = StratifiedKFold(5, shuffle=True, random_state=self.seed)
-        return cross_val_predict(judge, self.problem.X, self.codes, cv=folds, method="predict_proba")
+        return cross_val_predict(judge, at.X, self.codes, cv=folds, method="predict_proba")
 
     def ours(self, given: bool = False) -> Judged:
         """`find_label_issues`, on rows or (`given`) on the probabilities of another model alone."""
@@ -85,24 +90,17 @@ class Judge:
         flagged = np.asarray(find(self.codes, probability, n_jobs=1))
         return Judged(self._against(probability), flagged, float(flagged.mean()))
 
-    def contradicted(self, name: str = OURS) -> Judged:
-        """Held-out probabilities prefer another class."""
+    def contradicted(self, name: str) -> Judged:
+        """Another class is preferred; ranked by the probability of any other."""
         probability = self.probability(name)
         return Judged(self._against(probability), probability.argmax(axis=1) != self.codes)
 
-    def in_sample(self) -> Judged:
-        """The margin of a logistic regression that has seen the labels."""
-        probability = model("LR", self.seed).fit(self.problem.X, self.codes).predict_proba(self.problem.X)
-        others = probability.copy()
-        others[np.arange(len(others)), self.codes] = 0
-        margin = others.max(axis=1) - probability[np.arange(len(others)), self.codes]
-        return Judged(margin, margin > 0)
-
-    def neighbours(self) -> Judged:
-        """The vote of the nearest rows, as SimiFeat has it."""
-        near = NearestNeighbors(n_neighbors=NEIGHBOURS).fit(self.problem.X).kneighbors(return_distance=False)
-        votes = (self.codes[near][:, :, None] == np.arange(self.codes.max() + 1)).mean(axis=1)
-        return Judged(self._against(votes), votes.argmax(axis=1) != self.codes)
+    def margin(self) -> Judged:
+        """By how much a logistic regression that has seen the labels prefers another class."""
+        probability = self.probability("in-sample")
+        own = 1 - self._against(probability)
+        others = np.where(np.arange(probability.shape[1]) == self.codes[:, None], 0, probability).max(axis=1)
+        return Judged(others - own, others > own)
 
     def _against(self, probability: np.ndarray) -> np.ndarray:
         return 1 - probability[np.arange(len(self.codes)), self.codes]
@@ -115,10 +113,10 @@ JUDGES: dict[str, Callable[[Judge], Judged]] = {
     "cleanlab, SVC": lambda judge: judge.cleanlab("SVC"),
     "cleanlab, forest": lambda judge: judge.cleanlab("forest"),
     "cleanlab, our probabilities": lambda judge: judge.cleanlab(OURS),
-    CONTRADICTED: lambda judge: judge.contradicted(),
+    CONTRADICTED: lambda judge: judge.contradicted(OURS),
     "contradicted by a forest": lambda judge: judge.contradicted("forest"),
-    "in-sample margin": lambda judge: judge.in_sample(),
-    "kNN vote": lambda judge: judge.neighbours(),
+    "in-sample margin": lambda judge: judge.margin(),
+    "kNN vote": lambda judge: judge.contradicted("kNN"),
 }
 ON_PROBABILITIES = (OURS, "cleanlab, our probabilities", CONTRADICTED)
 

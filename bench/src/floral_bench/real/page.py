@@ -59,8 +59,8 @@ def pages(folder: Path) -> dict[str, str]:
     ]
     planted = [
         "# Planted errors beside real ones",
-        "Errors that a program plants into five public tables (800 rows): random, near a boundary, far from it, a blob, "
-        "one class. Real errors are on [their own page](real-errors.md).",
+        "Errors that a program plants into five public tables (800 rows): random, near a boundary, far from it, "
+        "a blob, one class. Real errors are on [their own page](real-errors.md).",
         _planted_audit(tables[AUDIT]),
         f"Lost accuracy of an SVC that is back, in per cent, after {', '.join(map(str, MARKS))} answers:",
         _planted_review(tables[REVIEW]),
@@ -78,7 +78,7 @@ def card_text(frame: pd.DataFrame) -> str:
 
 def _sentences(tables: Tables) -> list[str]:
     """One for each question of a reader."""
-    audit, answered = tables[AUDIT], gains(tables[REVIEW])
+    audit, answered, over = tables[AUDIT], gains(tables[REVIEW]), over_plain(tables[ALONE])
     judges = (OURS, "cleanlab, SVC", "cleanlab, forest", CONTRADICTED, GIVEN, "cleanlab, LR")
     late = answered.query("answers == @LATE and wrong_answers == 0") if len(answered) else answered
     mine = audit.query("set == 'cifar10n' and who == @OURS and kind != @TRUE") if len(audit) else audit
@@ -88,9 +88,7 @@ def _sentences(tables: Tables) -> list[str]:
         _said("Flagging them, F1", audit, "F1", judges),
         f"- **How many are wrong on CIFAR-10N**, as our audit estimates: {shares or 'not measured'}.",
         _said(f"Wrong labels left after {LATE} right answers, of 1", late, "left", CHOOSERS),
-        _said(
-            "Nobody to ask, accuracy over plain models", over_plain(tables[ALONE]), "over", (SANITIZED, CLEAN_LEARNING)
-        ),
+        _said("Nobody to ask, accuracy over plain models", over, "over", (SANITIZED, CLEAN_LEARNING)),
     ]
 
 
@@ -103,7 +101,7 @@ def _said(what: str, table: pd.DataFrame, metric: str, names: tuple[str, ...]) -
 
 
 def _blocks(table: pd.DataFrame, uses: tuple[str, ...], right: bool = False) -> dict[str, pd.DataFrame]:
-    """The rows of each group of sets that enter means, of wrong labels or of right ones; groups without rows are left out."""
+    """The rows of each group of sets that enter means, of labels with errors or (`right`) of true ones."""
     if not len(table):
         return {}
     some = table[(table["kind"] == TRUE) == right]
