@@ -28,12 +28,6 @@ LEVELS = (2.0, 5.0, 10.0, 20.0, 40.0)  # of planted errors, percent
 PLANTED_LEVEL = 20.0  # for what takes longer than an audit
 # In whose numbers there is nothing of the library.
 FOILS = ("cleanlab", "contradicted by a forest", "in-sample", "kNN", "random rows, answers")
-    "cleanlab",
-    "contradicted in",
-    "contradicted by a",
-    "kNN",
-    "random rows, answers",
-)  # nothing of the library's is in their numbers
 Where = tuple[str, str, float]
 
 

@@ -60,7 +60,7 @@ class Judge:
         return find_label_issues(None, at.given, pred_probs=shares, random_state=self.seed)
 
     def _probability(self, name: str) -> np.ndarray:
-        """Probabilities (n, M): of the set, ours, of a vote, or of a model that saw the labels or (five folds) did not."""
+        """Probabilities (n, M): those of the set, ours, of a vote, of a model in-sample or on five folds."""
         at = self.problem
         if at.probability is not None or name == OURS:
             found = self.issues().probability if at.probability is None else at.probability
