@@ -26,7 +26,7 @@ MAX_STACKED_ROWS = 200_000
 # the order of jobs. More rows weigh more, in proportion: less than they take on a CPU, and more than on a GPU.
 _WEIGHTS = {"nn": 2.0, "nn-pgd": 10.0, "nn-head": 25.0, "nn-turns": 25.0}
 # Of the real errors, in seconds of one core.
-_REAL_WEIGHTS = {"audit": 0.6, "review": 6.0, "nobody to ask": 8.0}
+_REAL_WEIGHTS = {"audit": 1.0, "review": 12.0, "nobody to ask": 8.0}
 _ATTACK_WEIGHTS = {"lfa": 70.0, "gradient": 40.0, "alfa-tilt": 3.0, "alfa": 1.5}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,8 +26,10 @@ CHOOSERS = (
 )
 
 
-def after_answers(problem: Problem, chooser: str, wrong_answers: int, seed: int) -> Iterator[tuple[int, str, float]]:
-    """(answers, measure, value) before the first answer and after each of `MARKS`; `wrong_answers` in percent."""
+def after_answers(
+    problem: Problem, chooser: str, wrong_answers: int, marks: Sequence[int], seed: int
+) -> Iterator[tuple[int, str, float]]:
+    """(answers, measure, value) before the first answer and after so many; `wrong_answers` in percent."""
     rng = np.random.default_rng([seed, wrong_answers])
     told = problem.y.copy()
     slips, m = rng.random(len(told)) < wrong_answers / 100, int(problem.y.max()) + 1
@@ -41,10 +43,10 @@ def after_answers(problem: Problem, chooser: str, wrong_answers: int, seed: int)
     if "only" not in chooser and "weight" not in chooser:
         review = LabelReview(problem.X, problem.given, random_state=seed)
     asked = 0
-    for rows in _asked(problem, chooser, review, rng, seed):
+    for rows in _asked(problem, chooser, review, marks, rng):
         review.answer(rows, told[rows])
         asked += len(rows)
-        if asked in MARKS:
+        if asked in marks:
             yield asked, "left", float((review.labels != problem.y).mean())
             for name, estimator in models.items():
                 yield asked, name, _score(problem, review.train(estimator))
@@ -64,9 +66,11 @@ class _AnswersOnly:
         return clone(estimator).fit(self.X, self.labels, sample_weight=self.weights)
 
 
-def _asked(problem: Problem, chooser: str, review: Any, rng: np.random.Generator, seed: int) -> Iterator[np.ndarray]:
+def _asked(
+    problem: Problem, chooser: str, review: Any, marks: Sequence[int], rng: np.random.Generator
+) -> Iterator[np.ndarray]:
     """The rows to ask about, in the parts in which they are answered."""
-    most = min(MARKS[-1], len(problem.y))
+    most = min(marks[-1], len(problem.y))
     if chooser == OURS:
         for _ in range(most):
             yield review.ask(1)
@@ -82,8 +86,8 @@ def _asked(problem: Problem, chooser: str, review: Any, rng: np.random.Generator
     if chooser.startswith("random"):
         order = rng.permutation(len(problem.y))
     else:
-        order = np.asarray(find_label_issues(problem.X, problem.given, random_state=seed).ranking)
-    yield from np.split(order[:most], [mark for mark in MARKS if mark < most])
+        order = np.asarray(find_label_issues(problem.X, problem.given, random_state=0).ranking)
+    yield from np.split(order[:most], [mark for mark in marks if mark < most])
 
 
 def _score(problem: Problem, fitted: Any) -> float:

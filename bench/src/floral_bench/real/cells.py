@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 
 import floral_learn
-from floral_bench.real.asking import CHOOSERS, after_answers
+from floral_bench.real.asking import CHOOSERS, MARKS, after_answers
 from floral_bench.real.judging import JUDGES, ON_PROBABILITIES, Judge, measures
 from floral_bench.real.planted import KINDS
 from floral_bench.real.sets import NEW_CLASS, PLANTED, SETS, TRUE, arrays, missing, problem
@@ -21,8 +21,8 @@ PLANTED_USE = "planted"
 ROWS = {AUDIT: 2000, REVIEW: 1000, ALONE: 1000}
 PLANTED_ROWS = 800
 QUICK_ROWS = 300
-SPLITS = {REVIEW: 5, ALONE: 2, AUDIT: 3}
-WRONG_SPLITS, PLANTED_SPLITS = 2, 1  # with wrong answers, and with planted errors
+SPLITS = {AUDIT: 2, ALONE: 1, REVIEW: 3}
+WRONG_SPLITS, PLANTED_SPLITS = 1, 1  # with wrong answers, and with planted errors
 WRONG_ANSWERS = (0, 5, 10)  # percent
 LEVELS = (2.0, 5.0, 10.0, 20.0, 40.0)  # of planted errors, percent
 PLANTED_LEVEL = 20.0  # for what takes longer than an audit
@@ -65,15 +65,20 @@ def real_cells(
     names = [name for name in names if name in ("music", "youtube")] if quick else names
     rows = dict.fromkeys(ROWS, QUICK_ROWS) if quick else ROWS
     cells, most = [], 1 if quick else max(SPLITS.values()) if reps is None else reps
-    for split, name, part in product(range(most), names, SPLITS):  # a run that is stopped early has whole splits
+    for split, name, part in product(range(most), names, SPLITS):
         few = PLANTED_SPLITS if name in PLANTED else SPLITS[part]
         if split >= (few if reps is None else reps):
             continue
-        wrong = (0,) if quick or name in PLANTED or split >= WRONG_SPLITS else WRONG_ANSWERS
+        wrong = (0,) if quick or name in PLANTED or split >= (WRONG_SPLITS if reps is None else reps) else WRONG_ANSWERS
         for where, (who, answers) in product(_labels(name, part, levels), _compared(part, name, wrong)):
             if not methods or part in methods or who in methods:
                 cells.append(_cell(where, part, who, answers, (seed or 0) + split, rows[part]))
-    return cells
+    # What tells most comes first, so that a suite that is stopped early can be read.
+    return sorted(cells, key=lambda cell: (cell.seed, cell.data.name in PLANTED, _wrong_answers(cell)))
+
+
+def _wrong_answers(cell: Cell) -> int:
+    return dict(cell.method.params)["wrong_answers"]
 
 
 def _labels(name: str, part: str, levels: Sequence[float]) -> Iterator[Where]:
@@ -129,7 +134,8 @@ def run_cells(cells: Sequence[Cell]) -> list[CellResult]:
             for metric, value in measures(JUDGES[options["who"]](judges[0]), at.given != at.y).items():
                 result.add(metric, value)
         elif options["part"] == REVIEW:
-            for answers, metric, value in after_answers(at, options["who"], options["wrong_answers"], seed):
+            marks = MARKS[:3] if cell.data.name in PLANTED else MARKS
+            for answers, metric, value in after_answers(at, options["who"], _wrong_answers(cell), marks, seed):
                 result.add(metric, value, str(answers))
         else:
             for who, metric, value in trained(at, options["who"], seed):

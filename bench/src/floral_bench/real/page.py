@@ -62,7 +62,7 @@ def pages(folder: Path) -> dict[str, str]:
         "Errors that a program plants into five public tables (800 rows): random, near a boundary, far from it, "
         "a blob, one class. Real errors are on [their own page](real-errors.md).",
         _planted_audit(tables[AUDIT]),
-        f"Lost accuracy of an SVC that is back, in per cent, after {', '.join(map(str, MARKS))} answers:",
+        f"Lost accuracy of an SVC that is back, in per cent, after {', '.join(map(str, MARKS[:3]))} answers:",
         _planted_review(tables[REVIEW]),
         _alone(tables[ALONE], (PLANTED_USE,)),
         f"{made}`{note['command']}`.",
@@ -196,7 +196,7 @@ def _shown(value: Any) -> str:
 
 def _interval(values: pd.Series) -> str:
     mean, low, high = interval(values.to_numpy())
-    return f"{mean:+.3f} [{low:+.3f}, {high:+.3f}]"
+    return f"{mean:+.3f}" + (f" [{low:+.3f}, {high:+.3f}]" if values.notna().sum() > 1 else "")
 
 
 def _ahead(found: pd.DataFrame, who: str) -> str:
