@@ -73,7 +73,8 @@ def pages(folder: Path) -> dict[str, str]:
 def card_text(frame: pd.DataFrame) -> str:
     """The tables as they stand on the pages, for a terminal."""
     tables = averaged(frame)
-    return "\n\n".join([_audit(tables[AUDIT]), _review(tables[REVIEW]), _alone(tables[ALONE], USES)])
+    shown = (_audit(tables[AUDIT]), _review(tables[REVIEW]), _alone(tables[ALONE], USES))
+    return "\n\n".join(table for part, table in zip(FILES, shown, strict=True) if len(tables[part]))
 
 
 def _sentences(tables: Tables) -> list[str]:

@@ -26,6 +26,7 @@ from floral_bench.real.planted import plant
 from floral_learn.datasets.files import DataNotFoundError, find_file, user_cache
 from floral_learn.files.atomic_files import write_atomically
 
+FORM = 1  # of what is kept in the cache; raised whenever a set is read in another way
 COMPONENTS = 100  # of embeddings and of the words of texts
 MOST_TEST = 1000
 CHOOSE, REPORT = "choose", "report"
@@ -61,33 +62,27 @@ class Problem:
     probability: np.ndarray | None = None
 
 
-def _people(X: np.ndarray, X_test: np.ndarray, data: Any, name: str) -> Arrays:
-    X, X_test = _components(X, X_test)
-    classes = np.unique(data["y"])
+def _people(path: Path) -> Arrays:
+    """Pictures, or embeddings of some, that several people labelled."""
+    data = np.load(path)
+    both = np.concatenate([data["X"], data["X_test"]])
+    both = both.astype(np.float32) if both.ndim == 2 else embed(both)
+    classes, n = np.unique(data["y"]), len(data["y"])
     y, y_test = (np.searchsorted(classes, data[part]) for part in ("y", "y_test"))
     given = {f"given {kind}": np.searchsorted(classes, data[f"y_{kind}"]) for kind in PEOPLE}
-    if name == "catdog":
-        given[f"given {NEW_CLASS}"] = np.where(given["given random1"] != y, len(classes), y)
-    return {"X": X, "X_test": X_test, "y": y, "y_test": y_test} | given
+    given[f"given {NEW_CLASS}"] = np.where(given["given random1"] != y, len(classes), y)
+    return _rows(_components(both[:n], both[n:]), y, y_test) | given
 
 
-def _pictures(path: Path) -> Arrays:
-    data = np.load(path)
-    both = embed(np.concatenate([data["X"], data["X_test"]]))
-    return _people(both[: len(data["y"])], both[len(data["y"]) :], data, "cifar10n")
-
-
-def _catdog(path: Path) -> Arrays:
-    data = np.load(path)
-    return _people(data["X"].astype(np.float32), data["X_test"].astype(np.float32), data, "catdog")
+def _rows(X: tuple[np.ndarray, np.ndarray], y: np.ndarray, y_test: np.ndarray) -> Arrays:
+    return {"X": X[0], "X_test": X[1], "y": y, "y_test": y_test}
 
 
 def _voted(path: Path) -> Arrays:
     """A crowd's votes, of which a problem draws one a row."""
     data = np.load(path)
-    reduce = _components if data["X"].shape[1] > 4 * COMPONENTS else _standardised
-    X, X_test = reduce(data["X"], data["X_test"])
-    return {"X": X, "X_test": X_test, "y": data["y"], "y_test": data["y_test"], "votes": data["answers"]}
+    reduced = _components if data["X"].shape[1] > 4 * COMPONENTS else _standardised
+    return _rows(reduced(data["X"], data["X_test"]), data["y"], data["y_test"]) | {"votes": data["answers"]}
 
 
 def _functions(path: Path) -> Arrays:
@@ -103,8 +98,8 @@ def _functions(path: Path) -> Arrays:
     texts = np.array([_between(row) for row in rows], dtype=object)
     W, W_test = words.fit_transform(texts[train_on]), words.transform(texts[~train])
     found = TruncatedSVD(COMPONENTS, random_state=0).fit(W)
-    X, X_test = _evenly(found.transform(W), found.transform(W_test))
-    return {"X": X, "X_test": X_test, "y": y[train_on], "y_test": y[~train], "given functions": majority[train_on]}
+    X = _evenly(found.transform(W), found.transform(W_test))
+    return _rows(X, y[train_on], y[~train]) | {"given functions": majority[train_on]}
 
 
 def _between(row: dict[str, Any]) -> str:
@@ -124,8 +119,8 @@ def _probabilities(path: Path) -> Arrays:
 
 
 SETS = {
-    "cifar10n": RealSet("real/cifar10n.npz", _pictures, "pictures", CHOOSE, PEOPLE),
-    "catdog": RealSet("tables/catdog.npz", _catdog, "pictures", CHOOSE, PEOPLE),
+    "cifar10n": RealSet("real/cifar10n.npz", _people, "pictures", CHOOSE, PEOPLE),
+    "catdog": RealSet("tables/catdog.npz", _people, "pictures", CHOOSE, (*PEOPLE, NEW_CLASS)),
     "youtube": RealSet("real/wrench_youtube.jsonl.xz", _functions, "youtube", CHOOSE, ("functions",)),
     "music": RealSet("tables/music_crowd.npz", _voted, "music", CHOOSE, ("vote",)),  # 87 % of the worst votes are wrong
     "labelme": RealSet("tables/labelme_crowd.npz", _voted, "labelme", REPORT, ("vote", "worst vote")),
@@ -162,7 +157,7 @@ def arrays(name: str) -> Arrays:
     if path.parent != user_cache() / "real":
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()[:16]
-        kept = user_cache() / "real" / f"{name}-{digest}.npz"
+        kept = user_cache() / "real" / f"{name}-{FORM}-{digest}.npz"
         if not kept.is_file():
             found = SETS[name].read(path) if name in SETS else _table(name)
             stream = io.BytesIO()
@@ -178,8 +173,7 @@ def _table(name: str) -> Arrays:
     X, y = load_table(name)
     order = np.random.default_rng(0).permutation(len(y))[: 5 * MOST_TEST]
     X, y = X[order], np.unique(y[order], return_inverse=True)[1]
-    X, X_test = _standardised(X[:-MOST_TEST], X[-MOST_TEST:])
-    return {"X": X, "X_test": X_test, "y": y[:-MOST_TEST], "y_test": y[-MOST_TEST:]}
+    return _rows(_standardised(X[:-MOST_TEST], X[-MOST_TEST:]), y[:-MOST_TEST], y[-MOST_TEST:])
 
 
 @lru_cache(maxsize=4)
