@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 from pathlib import Path
 
@@ -139,4 +139,4 @@ def run_cells(cells: Sequence[Cell]) -> list[CellResult]:
             for who, metric, value in trained(at, options["who"], seed):
                 result.add(metric, value, config=who)
 
-    return [CellResult.of(cell, lambda result, cell=cell: work(cell, result)) for cell in cells]
+    return [CellResult.of(cell, partial(work, cell)) for cell in cells]

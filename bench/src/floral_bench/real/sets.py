@@ -159,7 +159,7 @@ def arrays(name: str) -> Arrays:
             digest = hashlib.file_digest(file, "sha256").hexdigest()[:16]
         kept = user_cache() / "real" / f"{name}-{FORM}-{digest}.npz"
         if not kept.is_file():
-            found = SETS[name].read(path) if name in SETS else _table(name)
+            found: dict[str, Any] = SETS[name].read(path) if name in SETS else _table(name)
             stream = io.BytesIO()
             np.savez_compressed(stream, **found)
             kept.parent.mkdir(parents=True, exist_ok=True)
