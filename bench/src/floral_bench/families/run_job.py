@@ -60,6 +60,10 @@ def _compute(family: str, cells: list[Cell], labels: dict[str, np.ndarray], devi
         from floral_bench.crowds.score import run_cell
 
         return [run_cell(cell) for cell in cells]
+    if family == "real":
+        from floral_bench.real.cells import run_cells as run_real
+
+        return run_real(cells)
     if family == "attack":
         return _attacks(cells, device)
     if family == "text":
