@@ -37,7 +37,8 @@ def project_as_printed(
     """
     cap = np.broadcast_to(cap, z.shape)
     last, going = np.zeros(z.shape[1]), np.arange(z.shape[1])  # columns leave once their end is known
-    mu, before = np.zeros(z.shape[1]), np.full(z.shape[1], np.nan)
+    mu: np.ndarray = np.zeros(z.shape[1])
+    before = np.full(z.shape[1], np.nan)
     for t in range(1, PRINTED_ROUNDS + 1):
         part, sign, top = z[:, going], signs[:, going], cap[:, going]
         dual = np.clip(part - mu * sign, 0, top)
