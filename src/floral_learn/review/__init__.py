@@ -9,8 +9,7 @@ were chosen, and the beliefs before any answer.
 
 from .guarantee import Accuracy, Guarantee
 from .label_review import LabelReview
-from .text_review import TextReview
 from .training import Choice
 from .wrong_share import WrongShare
 
-__all__ = ["Accuracy", "Choice", "Guarantee", "LabelReview", "TextReview", "WrongShare"]
+__all__ = ["Accuracy", "Choice", "Guarantee", "LabelReview", "WrongShare"]

@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.special import expit
 
-from floral_learn.crowd.authors import judge_authors
 from floral_learn.review.answers import USUAL, Answers
+from floral_learn.review.groups import group_shift
 from floral_learn.review.posterior import SAMPLE, Evidence, Posterior, Problem, infer
-from floral_learn.review.rules import RULES
+from floral_learn.review.rules import RULES, VARIANT
 
 _SUSPECTS = 4  # reviewers up to whom each is doubted in turn
 _NEWTON_STEPS = 30
@@ -24,11 +23,13 @@ _NEWTON_STEPS = 30
 class ReviewData:
     """What a review holds beside the answers.
 
-    `proba` (n, M) are held-out class probabilities under the given labels, `groups` (n,) numbers or None.
+    `proba` (n, M) are held-out class probabilities under the given labels, `audited` (n,) the audit's probability that
+    each is wrong, `groups` (n,) numbers or None.
     """
 
     problem: Problem
     proba: np.ndarray
+    audited: np.ndarray
     trusted: np.ndarray
     groups: np.ndarray | None
 
@@ -60,10 +61,24 @@ class Beliefs:
         """The posterior over "this label is wrong"."""
         return _posterior(self.data, self.answers)
 
+    @cached_property
+    def reading(self) -> Posterior:
+        """VARIANT: the posterior by which labels are read."""
+        if "eager" not in VARIANT:
+            return self.posterior
+        p = self.posterior
+        w = p.weights * np.where(p.components.regional, 0.87 / RULES.regions_prior, 0.13 / (1 - RULES.regions_prior))
+        return replace(p, weights=w / w.sum())
+
     @property
     def has_evidence(self) -> bool:
         """Whether anything is known beside the given labels: alone, they do not say which of them are wrong."""
-        return len(self._start) > 0 or self.data.groups is not None
+        return len(self._start) > 0 or self.by_group
+
+    @cached_property
+    def by_group(self) -> bool:
+        """Whether groups differ, so that they are evidence of their own."""
+        return isinstance(self.posterior.problem.shift, np.ndarray)
 
     @cached_property
     def free(self) -> np.ndarray:
@@ -79,7 +94,7 @@ class Beliefs:
 
     def of(self, rows: np.ndarray) -> np.ndarray:
         """`label_probability` of `rows` in ascending order, (len(rows), M)."""
-        return _true_classes(self.data, self.answers, self.posterior.probability(rows), rows)
+        return _true_classes(self.data, self.answers, self.reading.probability(rows), rows)
 
     @cached_property
     def contradicted(self) -> np.ndarray:
@@ -92,12 +107,11 @@ class Beliefs:
         """Whether labels that the other answers alone would correct turn out wrong more often than right.
 
         Each answered row in turn is held out: what the review does to rows that nobody was asked about is tried on rows
-        whose answers are known. Groups are evidence of their own, and need no answers.
+        whose answers are known. Groups that differ are evidence of their own, which answers must not deny.
         """
-        if self.data.groups is not None:
-            return True
-        chance = self.posterior.left_out()
-        return int(self.contradicted[chance > 0.5].sum()) > int((~self.contradicted)[chance > 0.5].sum())
+        told = self.contradicted[self.reading.left_out() > 0.5]
+        lead = 2 * int(told.sum()) - len(told)
+        return lead > 0 or (self.by_group and lead == 0)
 
     @cached_property
     def labels(self) -> np.ndarray:
@@ -105,10 +119,9 @@ class Beliefs:
         if not self.has_evidence:
             return self.data.codes
         read = read_classes(self.label_probability, self.data.codes, self.free)
-        shift = self.posterior.problem.shift
-        if len(self._start) or shift is None:
+        if len(self._start):
             return read
-        return np.where(shift > RULES.suspect_group, read, self.data.codes)
+        return np.where(self.posterior.problem.shift > 1.0, read, self.data.codes)
 
     @cached_property
     def known(self) -> np.ndarray:
@@ -200,58 +213,14 @@ def _evidence(data: ReviewData, answers: Answers) -> Evidence:
 
 
 def _posterior(data: ReviewData, answers: Answers) -> Posterior:
-    """The posterior, with what is known of each label's group where labels come from groups.
-
-    First what all labels of a group say of it, by the crowd's model of annotators, then what the answers say beyond
-    that. Answers are about suspicious rows, so they speak against a group only as far as they are worse than the
-    suspicions were: they are not handed to the crowd's model, which would take them for a fair sample.
-    """
+    """The posterior, with what is known of each label's group where groups turn out to differ."""
     evidence, problem = _evidence(data, answers), data.problem
-    if data.groups is None:
-        return infer(problem, evidence)
-    known = np.where(data.trusted, data.codes, -1)
-    shift = judge_authors(data.codes, data.groups, data.proba, known=known).shift(data.proba)
-    problem = replace(problem, shift=shift)
     posterior = infer(problem, evidence)
-    chance = np.clip(posterior.weights @ posterior.own(evidence.at), 1e-3, 1 - 1e-3)
-    further = _group_shifts(data.groups, data.codes, evidence, chance)
-    return infer(replace(problem, shift=problem.shift + further), evidence)
-
-
-def _group_shifts(groups: np.ndarray, codes: np.ndarray, evidence: Evidence, chance: np.ndarray) -> np.ndarray:
-    """What each row's group adds to the log-odds that its label is wrong, (n,): the mode given the answers.
-
-    Random effects of groups, and of groups' use of each label, shrunk to none; `chance` (m,) is P(wrong) of the
-    answered rows without them. Newton's method for the mode of a Gaussian process (Rasmussen and Williams 2006, 3.18).
-    """
-    at, right, wrong = evidence.at, evidence.right, evidence.wrong
-    shift = np.zeros(len(groups))
-    if not len(at):
-        return shift
-    pairs, where = np.unique(np.column_stack([groups, codes]), axis=0, return_inverse=True)
-    asked = pairs[where[at]]
-    K = _group_covariance(asked, asked)
-    logit = np.log(chance) - np.log1p(-chance)
-    weights = np.zeros(len(at))
-    for _ in range(_NEWTON_STEPS):
-        p = expit(logit + K @ weights)
-        # answers as the shares of "wrong" that they make likely: an EM step inside each Newton step
-        share = wrong * p / (wrong * p + right * (1 - p))
-        curvature = np.maximum(p * (1 - p), 1e-6)
-        side = curvature * (K @ weights) + share - p
-        moved = np.linalg.solve(np.eye(len(at)) + curvature[:, None] * K, side)
-        done = np.abs(moved - weights).max() < 1e-6
-        weights = moved
-        if done:
-            break
-    return (_group_covariance(pairs, asked) @ weights)[where]
-
-
-def _group_covariance(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    group = left[:, 0][:, None] == right[:, 0][None, :]
-    label = left[:, 1][:, None] == right[:, 1][None, :]
-    of_group, of_label = RULES.group_effects
-    return group * (of_group**2 + of_label**2 * label)
+    if data.groups is None:
+        return posterior
+    usual = float(np.clip(data.audited.mean(), 0.01, 0.4))
+    shift = group_shift(data.groups, data.codes, data.proba, usual, evidence, posterior.left_out())
+    return posterior if shift is None else infer(replace(problem, shift=shift), evidence)
 
 
 def _true_classes(data: ReviewData, answers: Answers, wrong: np.ndarray, rows: np.ndarray) -> np.ndarray:

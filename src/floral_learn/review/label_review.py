@@ -16,6 +16,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length
 
 from floral_learn.base import Shown
+from floral_learn.labels import judge_labels
 from floral_learn.labels.judges import REVIEW, log_odds_against, prepare_judges
 from floral_learn.review import saving
 from floral_learn.review.answers import UNSURE, Answer, Answers, checked_answers
@@ -30,7 +31,8 @@ from floral_learn.review.guarantee import (
     wrong_bounds,
 )
 from floral_learn.review.posterior import Problem
-from floral_learn.review.questions import ask_settling, look_along, pool_of
+from floral_learn.review.questions import POOL, rank_questions, subset
+from floral_learn.review.rules import VARIANT
 from floral_learn.review.rows import (
     bytes_per_row,
     checked_column,
@@ -187,8 +189,8 @@ class LabelReview(Shown):
 
     def _rows_like(self, row: int) -> int:
         """About how many other rows an answer about `row` tells, too: squared correlations of their fields, summed."""
-        posterior = self._beliefs.posterior.thinned()
-        here, there = posterior.seen_from(np.array([row])), posterior.seen_from(self._pool)
+        posterior = self._beliefs.posterior
+        here, there = posterior.moments(np.array([row])), posterior.moments(self._pool)
         shared = posterior.covariance(here, there)[:, 0] ** 2 / (here.variance * there.variance)
         return round(float((posterior.weights @ np.minimum(shared, 1.0)).mean()) * (len(self.given) - 1))
 
@@ -451,11 +453,20 @@ class LabelReview(Shown):
         rng = np.random.default_rng(self._seed)
         scale_rng = np.random.default_rng([self._seed, 1])
         rows = compared_rows(X, codes, M, at_a_time, scale_rng)
-        proba = prepare_judges(rows, rng).probabilities(codes, M)
-        problem = Problem(rows, codes, M, log_odds_against(proba, codes), scores=self._scores(X, codes, M))
+        ev = judge_labels(np.nan_to_num(X) if not sparse.issparse(X) else X, codes, random_state=np.random.default_rng(self._seed))
+        fl = ev.flags()
+        if "jp" in VARIANT:
+            proba = np.zeros((n, M)); proba[:, np.unique(codes)] = ev.probability
+        else:
+            proba = prepare_judges(rows, rng).probabilities(codes, M)
+        against = log_odds_against(proba, codes)
+        if "noaud" not in VARIANT:
+            key = np.argsort(np.argsort(against, kind="stable")) / n
+            a2 = np.empty(n); a2[np.lexsort((key, fl.score))] = np.sort(against); against = a2
+        problem = Problem(rows, codes, M, against, scores=self._scores(X, codes, M))
         numbers = None if groups is None else np.unique(groups, return_inverse=True)[1]
-        self._data = ReviewData(problem, proba, trusted, numbers)
-        self._pool = pool_of(n, rng)
+        self._data = ReviewData(problem, proba, fl.wrong_probability, trusted, numbers)
+        self._pool = subset(np.arange(n), POOL, rng)
         self._rows, self.given, self.classes = given, y, known
         self.trusted, self._groups, self._weight = trusted, groups, weight
         self._order = random_order(n, self.random_state, self._order)
@@ -505,14 +516,8 @@ class LabelReview(Shown):
             free = self._pool[beliefs.free[self._pool]]
             misread = np.zeros(len(self.given))
             misread[self._pool] = misread_among(beliefs, self._pool)
-            rows, gain = ask_settling(beliefs.posterior, free, self._pool, misread, self._weight, n, rng)
-            # Where there are looks to come, the first questions go along the scores: a stretch that was turned over is
-            # seen before it is suspected.
-            looked = len({a.row for a in self._log if not a.drawn})
-            if looked < self._looks:
-                scores, more = beliefs.data.problem.scores, min(n, self._looks - looked)
-                first = look_along(scores, beliefs.free, looked, more, self._seed)
-                rows = np.concatenate([first, rows[~np.isin(rows, first)]])
+            r = rank_questions(beliefs.posterior, free, self._pool, misread, self._weight, n, rng)
+            rows, gain = r.rows, float(r.gain[0]) if len(r.gain) else 0.0
             self._asking = rows, gain
         return self._asking
 

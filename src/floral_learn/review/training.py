@@ -53,7 +53,7 @@ def misread_among(beliefs: Beliefs, rows: np.ndarray) -> np.ndarray:
 
 def _speaks(beliefs: Beliefs) -> bool:
     """Whether anything speaks against a label: an answer, or who gave it."""
-    return beliefs.data.groups is not None or bool(beliefs.contradicted.any())
+    return beliefs.by_group or bool(beliefs.contradicted.any())
 
 
 def _trained_with(beliefs: Beliefs, belief: np.ndarray, rows: np.ndarray) -> np.ndarray:
