@@ -91,13 +91,13 @@ ORDERS = {
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_state_that_cannot_be_is_refused(review, tmp_path, name):
-    saving.write(tmp_path / "r.skops", CHANGES[name](review._state()))
+    saving.write(tmp_path / "r.skops", CHANGES[name](review.state()))
     assert not opened(tmp_path / "r.skops", (tmp_path / "r.skops").read_bytes())
 
 
 @pytest.mark.parametrize("name", ORDERS)
 def test_the_order_that_the_guarantee_rests_on_has_every_row_once(review, tmp_path, name):
-    state = review._state()
+    state = review.state()
     saving.write(tmp_path / "r.skops", state | {"order": ORDERS[name](state["order"])})
     with pytest.raises(ModelFileError, match="the order of rows cannot be"):
         LabelReview.load(tmp_path / "r.skops")

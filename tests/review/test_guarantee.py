@@ -82,7 +82,7 @@ def test_a_checked_set_has_an_exact_number():
 def test_the_walk_is_secret_without_a_seed_and_void_with_one():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2)), rng.integers(0, 2, 60)
-    walks = {tuple(LabelReview(X, y)._order.tolist()) for _ in range(3)}
+    walks = {tuple(LabelReview(X, y).secret["order"]) for _ in range(3)}
     assert len(walks) == 3
     assert LabelReview(X, y).guarantee().valid
     seeded = LabelReview(X, y, random_state=0).guarantee()
@@ -94,7 +94,7 @@ def test_only_the_unbroken_start_of_the_walk_counts():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2)), rng.integers(0, 2, 60)
     review = LabelReview(X, y)
-    walk = review._order
+    walk = np.array(review.secret["order"])
     review.answer(walk[[0, 1, 3, 4]].tolist(), y[walk[[0, 1, 3, 4]]])
     assert review.guarantee().checked == 2
     review.answer([int(walk[2])], [1 - y[walk[2]]])
@@ -117,7 +117,7 @@ def test_disagreeing_reviewers_count_as_not_sure():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2)), rng.integers(0, 2, 60)
     review = LabelReview(X, y)
-    row = int(review._order[0])
+    row = int(np.array(review.secret["order"])[0])
     review.answer([row], [y[row]], reviewer="a")
     review.answer([row], [1 - y[row]], reviewer="b")
     assert review.guarantee().unsure == 1
@@ -151,7 +151,7 @@ def test_accuracy_is_counted_on_rows_kept_out_of_training():
     review = LabelReview(X, y)
     with pytest.raises(ValueError, match="needs answers to rows drawn at random"):
         review.accuracy(KNeighborsClassifier(1))
-    review.answer(review._order[:60].tolist(), y[review._order[:60]])
+    review.answer(np.array(review.secret["order"])[:60].tolist(), y[np.array(review.secret["order"])[:60]])
     found = review.accuracy(KNeighborsClassifier(1))
     assert found.checked == 60
     assert found.estimate < 0.75
@@ -162,7 +162,7 @@ def test_trusted_rows_do_not_stop_the_order():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2)), rng.integers(0, 2, 60)
     review = LabelReview(X, y, trusted=np.arange(60) < 30)
-    rows = [int(r) for r in review._order if r >= 30][:5]
+    rows = [int(r) for r in np.array(review.secret["order"]) if r >= 30][:5]
     review.answer(rows, y[rows])
     assert review.guarantee().checked >= 5
     assert review.guarantee().wrong == 0

@@ -13,7 +13,7 @@ from sklearn.svm import SVC
 
 from floral_learn import FloralClassifier, LabelReview, poison
 from floral_learn.review.beliefs import read_classes
-from floral_learn.review.training import misread_among, training_set, training_weights
+from floral_learn.review.training import training_set, training_weights
 
 
 @pytest.fixture(scope="module")
@@ -244,7 +244,6 @@ def test_parts_without_a_class_are_counted_and_compared_all_the_same(moons):
         found = review.accuracy(SVC(), reviewed=reviewed)
         assert found.checked == 60
         assert found.low < 59 / 60 < found.high
-    assert review.choose([SVC(), SVC(C=2.0)]).predictions["SVC()"][7] == 0
 
 
 def test_a_class_in_doubt_keeps_as_many_rows_as_it_is_expected_to_have(moons):
@@ -263,7 +262,7 @@ def test_rows_are_compared_in_the_scale_in_which_labels_can_be_told():
     units = np.column_stack([rng.normal(size=400) * 1000, y + 0.3 * rng.normal(size=400)])  # the larger says nothing
 
     def spread(X):
-        return np.ptp(LabelReview(X, y, random_state=0)._data.problem.rows.values.std(axis=0))
+        return np.ptp(LabelReview(X, y, random_state=0).beliefs.data.problem.rows.values.std(axis=0))
 
     assert spread(components) > 1
     assert spread(units) < 0.1  # standardised: equal but for what is cut off
@@ -330,8 +329,8 @@ def test_many_columns_are_compared_by_their_principal_components():
     y = rng.integers(0, 2, 300)
     X = np.outer(2 * y - 1, rng.normal(size=120)) + 3 * rng.normal(size=(300, 120))
     review = LabelReview(X, y, random_state=0)
-    assert review._data.problem.rows.values.shape == (300, 16)
-    first = review._data.problem.rows.values[:, 0]
+    assert review.beliefs.data.problem.rows.values.shape == (300, 16)
+    first = review.beliefs.data.problem.rows.values[:, 0]
     assert abs(np.corrcoef(first, y)[0, 1]) > 0.8, "what the classes differ in is the largest component"
 
 
@@ -340,7 +339,7 @@ def test_scores_rank_what_a_held_out_model_thinks_of_each_label():
     y = rng.integers(0, 3, 300)
     X = np.eye(3)[y] * 3 + rng.normal(size=(300, 3))
     given = np.where(np.arange(300) < 30, (y + 1) % 3, y)
-    scores = LabelReview(X, given, random_state=0)._data.problem.scores
+    scores = LabelReview(X, given, random_state=0).beliefs.data.problem.scores
     assert sorted(scores) == pytest.approx(4 * np.arange(300) / 300 - 2)
     assert scores[:30].mean() < -1.2 < scores[30:].mean(), "wrong labels among right ones have low scores"
 
@@ -357,7 +356,7 @@ def test_any_random_state_makes_questions_repeatable(moons):
 def test_training_without_weights_is_the_plain_fit_of_the_corrected_labels(moons):
     X, y, given = moons
     review = answered(X, y, given, 10)
-    plain = SVC().fit(X, review.training_labels)
+    plain = SVC().fit(X, np.asarray(review.training["label"]))
     np.testing.assert_array_equal(review.train(SVC(), weighted=False).dual_coef_, plain.dual_coef_)
     with pytest.raises(ValueError, match="weighted='no' must be True or False"):
         review.train(SVC(), weighted="no")
@@ -420,23 +419,23 @@ def test_rows_are_corrected_where_that_would_have_been_right_on_answered_ones():
     X, y = make_moons(200, noise=0.1, random_state=0)
     given = poison(X, y, attack="farthest", budget=0.2).y
     review = answered(X, y, given, 12)
-    held = review._beliefs.posterior.left_out() > 0.5
-    contradicted = review._beliefs.contradicted
+    held = review.beliefs.posterior.left_out() > 0.5
+    contradicted = review.beliefs.contradicted
     assert contradicted[held].sum() > (~contradicted)[held].sum()
     asked = [entry["row"] for entry in review.history]
-    changed = np.setdiff1d(np.flatnonzero(review.training_labels != given), asked)
+    changed = np.setdiff1d(np.flatnonzero(np.asarray(review.training["label"]) != given), asked)
     assert len(changed) > 10
     review._forget()
-    review._beliefs.corrections_hold = False  # as if they had not
-    np.testing.assert_array_equal(np.delete(review.training_labels, asked), np.delete(given, asked))
-    np.testing.assert_array_equal(review.training_labels[asked], y[asked])
+    review.beliefs.corrections_hold = False  # as if they had not
+    np.testing.assert_array_equal(np.delete(np.asarray(review.training["label"]), asked), np.delete(given, asked))
+    np.testing.assert_array_equal(np.asarray(review.training["label"])[asked], y[asked])
 
 
 def test_with_several_classes_training_follows_all_that_is_known():
     X, y = make_blobs(300, centers=3, cluster_std=1.0, random_state=0)
     given = poison(X, y, attack="random", budget=0.2, random_state=0).y
     review = answered(X, y, given, 15)
-    trained = review.training_labels
+    trained = np.asarray(review.training["label"])
     assert (trained != y).mean() < 0.5 * (given != y).mean()
 
 
@@ -447,7 +446,7 @@ def test_training_labels_and_weights_are_those_of_fit():
     given = poison(X[:500], y[:500], attack="random", budget=0.3, random_state=0).y
     review = answered(X[:500], y[:500], given, 40)
     fitted = review.train(SVC())
-    again = SVC().fit(X[:500], review.training_labels, sample_weight=review.training_weights)
+    again = SVC().fit(X[:500], np.asarray(review.training["label"]), sample_weight=np.asarray(review.training["weight"]))
     np.testing.assert_array_equal(fitted.predict(X), again.predict(X))
     assert (review.labels == y[:500]).mean() > (given == y[:500]).mean() + 0.09
 
@@ -468,10 +467,10 @@ def test_floral_gets_its_budget_from_the_answers_unless_set(moons):
 def test_appended_rows_join_the_review(moons):
     X, y, given = moons
     review = answered(X[:150], y[:150], given[:150], 8)
-    before = [r for r in review._order if r < 150]
+    before = [r for r in np.array(review.secret["order"]) if r < 150]
     review.append(X[150:], given[150:])
-    assert sorted(review._order.tolist()) == list(range(200))
-    assert [r for r in review._order if r < 150] == before
+    assert sorted(np.array(review.secret["order"]).tolist()) == list(range(200))
+    assert [r for r in np.array(review.secret["order"]) if r < 150] == before
     assert len(review.labels) == 200
     assert len(review.history) == 8
 
@@ -519,19 +518,6 @@ def test_rows_of_weight_decide_what_is_asked(moons):
     assert asked[True] > asked[False] + 0.3
 
 
-def test_choose_keeps_the_default_until_another_is_significantly_better(moons):
-    X, y, _ = moons
-    review = LabelReview(X, y, random_state=0)
-    choice = review.choose({"flat": SVC(kernel="linear", C=1e-4), "round": SVC()})
-    assert choice.name == "flat"
-    rows = choice.ask(200)
-    assert len(rows) > 20
-    review.answer(rows[:2], y[rows[:2]])
-    assert choice.name == "flat"
-    review.answer(rows[2:], y[rows[2:]])
-    assert choice.name == "round"
-
-
 @pytest.mark.parametrize(
     ("call", "match"),
     [
@@ -546,10 +532,6 @@ def test_choose_keeps_the_default_until_another_is_significantly_better(moons):
         (lambda r: r.guarantee(reviewer="nobody"), "reviewer='nobody' has given no answer"),
         (lambda r: r.answer([1, 2], 1), "labels=1 must hold one label per row, 2 in all"),
         (lambda r: r.answer([1, 2], "no"), "labels='no' must hold one label per row"),
-        (lambda r: r.choose([SVC()]), "at least two"),
-        (lambda r: r.choose(None), "candidates=None must be a list"),
-        (lambda r: r.choose([SVC(), "round"]), "candidates holds 'round', which is not"),
-        (lambda r: r.choose([SVC(), SVC(C=2)], folds=1), "folds=1 must be an integer of at least 2"),
         (lambda r: r.train(SVC), "estimator holds .* which is not a scikit-learn classifier"),
         (lambda r: r.train(None), "estimator holds None"),
         (lambda r: r.accuracy(SVC()), "accuracy needs answers to rows drawn at random"),
@@ -631,10 +613,10 @@ def test_a_sample_of_the_rows_is_judged_as_all_of_them_are():
     for _ in range(12):
         rows = review.ask(2)
         review.answer(rows, y[rows])
-        beliefs = review._beliefs
+        beliefs = review.beliefs
         free = np.flatnonzero(beliefs.free)
         trained = beliefs.label_probability[free, training_set(beliefs)[0][free]]
-        np.testing.assert_allclose(misread_among(beliefs, np.arange(300))[free], 1 - trained, atol=1e-12)
+        np.testing.assert_allclose(beliefs.misread(np.arange(300))[free], 1 - trained, atol=1e-12)
     assert (training_set(beliefs)[0] != beliefs.data.codes)[free].any(), "nothing was corrected"
 
 

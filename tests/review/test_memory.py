@@ -42,7 +42,7 @@ def test_less_memory_reads_the_same(rows):
     X, y, given = (part[:3000] for part in rows)
     wide, wide_belief = reviewed(X, y, given, "4GB")
     narrow, narrow_belief = reviewed(X, y, given, "75MB")
-    assert narrow._data.problem.rows.at_a_time < wide._data.problem.rows.at_a_time
+    assert narrow.beliefs.data.problem.rows.at_a_time < wide.beliefs.data.problem.rows.at_a_time
     assert narrow.history == wide.history
     np.testing.assert_allclose(narrow_belief, wide_belief, atol=1e-9)
 

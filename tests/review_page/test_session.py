@@ -125,7 +125,7 @@ def test_files_at_the_end(parts, start, tmp_path):
     state = client.settled()
     assert state["files"]["state"] == "written", state["files"]
     names = [file["name"] for file in state["files"]["files"]]
-    assert names == ["cleaned.csv", "decisions.csv", "changes.csv", "model.skops", "report.html"]
+    assert names == ["cleaned.csv", "decisions.csv", "changes.csv", "training.csv", "model.skops", "report.html"]
     out = running.session.out
     cleaned = pd.read_csv(out / "cleaned.csv")
     given = pd.read_csv(path)

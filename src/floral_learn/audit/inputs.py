@@ -14,6 +14,7 @@ from scipy.sparse import issparse
 from sklearn.decomposition import TruncatedSVD
 
 from floral_learn.base.validation import check_trusted
+from floral_learn.encoders import encoder_for
 from floral_learn.labels.evidence import read_labels, read_names
 from floral_learn.tables.cells import merge_alike, name_of, plain_name
 from floral_learn.tables.frames import is_frame, without_columns
@@ -68,7 +69,8 @@ def read_arguments(
         raise ValueError("y is missing: give the labels, or a DataFrame and label=, its label column")
     rows = None
     if X is not None:
-        rows = read_rows(X, text_encoder=text_encoder, allow_nan=True, min_rows=LEAST_ROWS)
+        encoder = encoder_for(X)
+        rows = read_rows(X, text_encoder=text_encoder, allow_nan=True, min_rows=LEAST_ROWS, encoder=encoder, y=y)
         if issparse(rows.numbers):
             components = TruncatedSVD(min(_COMPONENTS, rows.numbers.shape[1] - 1), random_state=0)
             rows = InputRows(components.fit_transform(rows.numbers), rows.given)
@@ -126,7 +128,7 @@ def _from_table(table: Any, y: Any, index: Any, arrays: dict[str, Any], text_enc
     if n < LEAST_ROWS:
         raise ValueError(f"there are {n} rows; a minimum of {LEAST_ROWS} is required")
     ids, groups, trusted = arrays["ids"], arrays["groups"], arrays["trusted"]
-    encoder = TableEncoder(text=table.text, text_encoder=text_encoder)
+    encoder = table.encoder or TableEncoder(text=table.text, text_encoder=text_encoder)
     return Rows(
         rows=InputRows(encoder.fit_transform(table.features), table.features if given is None else given, encoder),
         labels=check_labels(table.labels if y is None else y, n),

@@ -44,7 +44,7 @@ def register(app: typer.Typer) -> None:
 
 @with_table_options(*(name for name in OPTIONS if name != "weight"))
 def audit(
-    source: Path = typer.Argument(..., metavar="DATA", help=f"data file: {KINDS}"),
+    source: Path = typer.Argument(..., metavar="DATA", help=f"data file: {KINDS}; a folder or .zip of pictures"),
     out: Path = typer.Option(..., "--out", "-o", help="folder for page.html and issues.csv"),
     decisions: Path | None = typer.Option(None, "--decisions", help="decisions.csv of an earlier page, to go on from"),
     write_cleaned: bool = typer.Option(
@@ -69,11 +69,14 @@ def audit(
     from floral_learn.tables.cells import frame_bytes
     from floral_learn.tables.source import table_suffix
 
+    from .pictures import problems_file
+
     check_target(to)
+    given, (source, columns) = source, columns.find(source)
     cleaned = out / f"cleaned{table_suffix(source)}"
     check_out_folder(out, source, cleaned.name)
     table = columns.read(source)
-    say(f"{source.name}: {len(table):,} rows, {len(table.classes)} classes")
+    say(f"{given.name}: {len(table):,} rows, {len(table.classes)} classes")
     with progress_bar("audit") as update:
         result = find_label_issues(
             table,
@@ -86,11 +89,13 @@ def audit(
         if note not in result.class_notes:  # these come with the summary
             say(f"  {note}")
     shown = table.features if table.groups is None else table.features.assign(**{str(columns.group): table.groups})
-    page: Any = result.to_html(title=source.name, frame=shown)
+    page: Any = result.to_html(title=given.name, frame=shown)
     issues = result.to_frame().round({"score": 4})
     files = {out / "page.html": page.encode(), out / "issues.csv": frame_bytes(issues)}
     if len(result.near_duplicate_pairs):
         files[out / "near_duplicates.csv"] = frame_bytes(result.near_duplicates())
+    if columns.problems:
+        files[out / "problems.csv"] = problems_file(columns)
     if columns.group:
         files[out / "groups.csv"] = frame_bytes(result.group_ranking().round(4))
     refusal = result.why_not_cleaned() if write_cleaned else None
@@ -104,7 +109,7 @@ def audit(
         doubtful = issues.loc[issues["flagged"]]
         tasks = tasks_of_table(table, doubtful["row"], doubtful["suggested"], doubtful["score"])
         files |= {out / name: content for name, content in tasks.items()}
-    others = ("near_duplicates.csv", "groups.csv", "tasks.json", "label-config.xml")
+    others = ("near_duplicates.csv", "problems.csv", "groups.csv", "tasks.json", "label-config.xml")
     write_set(files, "floral audit", gone=(cleaned, *(out / name for name in others)))
     for line in result.summary():
         say(line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +44,29 @@ class TableOptions:
     skip_blank: bool = False
     sep: str | None = None
     encoding: str | None = None
+    image: str | None = None
+    image_folder: Path | None = None
+    image_size: int = 224
+    embeddings: Path | None = None
+    skip_unreadable: bool = False
+    strays: tuple[tuple[str, str], ...] = ()  # files of a folder that are no pictures of a class, and why
+    problems: list[tuple[str, str, str]] = field(default_factory=list)  # file, problem, detail: filled by `read`
+
+    def find(self, source: Path, labelled: bool = True) -> tuple[Path, TableOptions]:
+        """The table behind a folder or .zip of pictures, and the options with which to read it."""
+        from .pictures import find_pictures
+
+        return find_pictures(source, self, labelled)
 
     def read(self, source: Any, **other: Any) -> Any:
         """The table behind `source`; `other` are further arguments of `read_table`, or other values of these."""
         from floral_learn.tables.tables import read_table
 
         table = read_table(source, **(self.roles() | {"skip_blank_labels": self.skip_blank} | other))
+        if self.image is not None or self.embeddings is not None:
+            from .pictures import read_pictures
+
+            return read_pictures(table, self)
         names = [] if self.group is not None or table.features is None else list(table.features.columns)
         for name in names:
             if str(name).strip().lower() in SOURCES:
@@ -66,9 +83,21 @@ class TableOptions:
             "trusted": self.trusted,
             "weights": self.weight,
             "drop": self.drop,
+            "as_text": [] if self.image is None else [self.image],
             "sep": self.sep,
             "encoding": self.encoding,
         }
+
+    def picture_options(self) -> dict[str, Any]:
+        """The options about pictures and embeddings that are not left at their defaults."""
+        found = {
+            "image": self.image,
+            "image_folder": None if self.image_folder is None else str(self.image_folder.resolve()),
+            "image_size": None if self.image is None or self.image_size == 224 else self.image_size,
+            "embeddings": None if self.embeddings is None else str(self.embeddings.resolve()),
+            "skip_unreadable": self.skip_unreadable,
+        }
+        return {name: value for name, value in found.items() if value}
 
     def encoder(self, seed: int = 0, text: tuple[str, ...] | None = None) -> Any:
         """The encoder of the features."""
@@ -97,7 +126,27 @@ OPTIONS: dict[str, tuple[Any, Any]] = {
         str | None,
         typer.Option(None, help="encoding of a text file (default: UTF-8, or its byte order mark)"),
     ),
+    "image": (
+        str | None,
+        typer.Option(None, "--image", help="column with the names of pictures, which are learned from"),
+    ),
+    "image_folder": (
+        Path | None,
+        typer.Option(None, "--image-folder", help="where the names of --image begin (default: the folder of DATA)"),
+    ),
+    "image_size": (int, typer.Option(224, "--image-size", min=32, help="pixels a side at which pictures are read")),
+    "embeddings": (
+        Path | None,
+        typer.Option(None, "--embeddings", help=".npy file with a row of numbers per row, in place of the columns"),
+    ),
+    "skip_unreadable": (
+        bool,
+        typer.Option(False, "--skip-unreadable", help="go on without files that are no pictures of a class"),
+    ),
 }
+
+# of commands that read a folder of pictures, whose labels are the names of its folders
+_LABEL_OR_FOLDER = (str | None, typer.Option(None, "--label", "-l", help="name of the label column"))
 
 
 def with_table_options(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -106,9 +155,10 @@ def with_table_options(*names: str) -> Callable[[Callable[..., None]], Callable[
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         own = inspect.signature(command, eval_str=True)
         kind = inspect.Parameter.KEYWORD_ONLY
+        options = OPTIONS | ({"label": _LABEL_OR_FOLDER} if "image" in names else {})
         added = [
-            inspect.Parameter(name, kind, default=OPTIONS[name][1], annotation=OPTIONS[name][0])
-            for name in OPTIONS
+            inspect.Parameter(name, kind, default=options[name][1], annotation=options[name][0])
+            for name in options
             if name in names
         ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ def register(app: typer.Typer) -> None:
     app.command(name="predict")(one_line("floral predict")(predict))
 
 
-@with_table_options("row_id", "sep", "encoding")
+@with_table_options("row_id", "sep", "encoding", "image_folder", "embeddings")
 def predict(
     model_file: Path = typer.Argument(..., metavar="MODEL", help="file from floral train"),
     source: Path = typer.Argument(..., metavar="DATA", help=f"rows to classify: {KINDS}"),
@@ -28,17 +29,27 @@ def predict(
 ) -> None:
     """Predict a label for every row of DATA; columns that the model does not know are ignored."""
     from floral_learn import load
+    from floral_learn.encoders import ImageEncoder
     from floral_learn.files.atomic_files import write_all
     from floral_learn.tables.encoder import TableEncoder
+
+    from .pictures import GivenEmbeddings, read_embeddings
 
     check_out_file(out, source, model_file)
     model = load(model_file, max_bytes=max_bytes)
     encoder = getattr(model, "named_steps", {}).get("columns")
-    if not isinstance(encoder, TableEncoder):
+    if not isinstance(encoder, TableEncoder | ImageEncoder | GivenEmbeddings):
         raise TableError(f"{model_file} is not a model of floral train: it has no columns to read")
     # The column of names may be one that the model was trained on.
-    table = columns.read(source, as_text=encoder.as_text, ids=None)
-    ids = None if columns.row_id is None else [text or "" for text in table.column(columns.row_id)]
+    pictures = isinstance(encoder, ImageEncoder)
+    if pictures:
+        source, columns = columns.find(source, labelled=False)
+        encoder.set_params(folder=str(columns.image_folder or source.parent), column=columns.image or encoder.column)
+    table = replace(columns, image=None, embeddings=None).read(source, as_text=encoder.as_text, ids=None)
+    if isinstance(encoder, GivenEmbeddings) and columns.embeddings is not None:
+        encoder.vectors = read_embeddings(columns.embeddings, len(table))
+    named = columns.row_id or (encoder.column if pictures else None)
+    ids = None if named is None else [text or "" for text in table.column(named)]
     try:
         content = predictions(model, table.features, ids)
     except TableError as error:

@@ -45,9 +45,10 @@ def review(
     """Ask a person about a few rows of DATA and correct the other labels from the answers.
 
     Answers are stored in OUT as they are given; the same command continues where you stopped. OUT gets the cleaned
-    table, decisions.csv, changes.csv, model.skops and report.html when you press Finish on it. DATA never changes.
+    table, decisions.csv, changes.csv, training.csv, model.skops and report.html when you press Finish on it. DATA never changes.
     """
     check_target(to)
+    given, (source, columns) = source, columns.find(source)
     if to is not None:
         write_tasks(source, out, columns, seed)
         return
@@ -61,13 +62,16 @@ def review(
     check_out_folder(out, source, *file_names(table_suffix(source)))
     name = reviewer_name(reviewer)
     listening = None if finish else bind(host, port)
-    say(f"reading {source}")
+    say(f"reading {given}")
     table = columns.read(source).check_classes()
     say(f"{len(table):,} rows, {len(table.classes)} classes")
-    encoder = columns.encoder()
+    encoder = table.encoder or columns.encoder()
     read = {name: columns.roles()[name] for name in ("text", "ids", "groups", "trusted", "drop")}
     options = {**read, "text_encoder": columns.text_encoder, "skip_blank_labels": columns.skip_blank}
-    session = ReviewSession(table, encoder, path=source, out=out, options=options, seed=seed)
+    options |= columns.picture_options()
+    session = ReviewSession(
+        table, encoder, path=source, out=out, options=options, seed=seed, pictures=columns.image_folder
+    )
     try:
         for note in [*table.notes, *encoder.notes_]:
             say(f"  {note}")
@@ -80,7 +84,7 @@ def review(
         if not port:
             listening = _same_again(session.store, host, listening)
         server = ReviewServer(
-            session.start(), title=source.name, reviewer=name, folder=out, host=host, listening=listening
+            session.start(), title=given.name, reviewer=name, folder=out, host=host, listening=listening
         )
         session.store.put("port", str(server.port).encode())
         _say_where(server.address, host, session.answered, out)
@@ -105,7 +109,7 @@ def write_tasks(source: Path, out: Path, columns: Any, seed: int | None) -> None
 
     check_out_folder(out)
     table = columns.read(source).check_classes()
-    encoder = columns.encoder()
+    encoder = table.encoder or columns.encoder()
     say(f"{len(table):,} rows, {len(table.classes)} classes")
     X = encoder.fit_transform(table.features)
     for note in [*table.notes, *encoder.notes_]:

@@ -45,11 +45,14 @@ def train(
         raise TableError(f"--out {out} must end in .skops: a model file is a skops archive, never a pickle")
     check_out_file(out, source)
     say(f"reading {source}")
+    source, columns = columns.find(source)
     share = None if budget is None else parse_budget(budget)
     classifier = make_classifier(method, penalty, gamma, share, seed)
     from floral_learn import save
 
     if cluster is not None:
+        if columns.image or columns.embeddings:
+            raise TableError("--image and --embeddings are for one machine; drop --cluster")
         if columns.trusted or columns.weight or decisions or columns.group:
             raise TableError("--trusted, --weight, --decisions and --group are for one machine; drop --cluster")
         from .cluster import fit_table_on_cluster
@@ -67,7 +70,7 @@ def train(
         if budget is not None:
             parse_budget(budget, n_rows=n)  # before the held-out fit, which has fewer rows, complains
         say(f"{n:,} rows; {classes_in_words(table.labels)}")
-        model, checked = fit(table, classifier, columns.encoder(seed), seed, held_out, per_row)
+        model, checked = fit(table, classifier, table.encoder or columns.encoder(seed), seed, held_out, per_row)
         for line in (*table.notes, *model.named_steps["columns"].notes_):
             say(f"  {line}")
     model.evidence_ = training_facts(source, n, table if cluster is None else None, checked)

@@ -1,6 +1,7 @@
 """What is known after the answers so far: every row's true class, everyone's errors, labels as they should be read.
 
-`ReviewData` holds what does not depend on answers, `Beliefs` what follows from them; each part is computed once.
+`ReviewData` holds what does not depend on answers, `Beliefs` what follows from them; each part is computed once. All
+numbers that are shown (wrong labels, labels still wrong, what ten more answers bring) come from `Beliefs.wrong`.
 """
 
 from __future__ import annotations
@@ -11,37 +12,48 @@ from functools import cached_property
 import numpy as np
 
 from floral_learn.review.answers import USUAL, Answers
+from floral_learn.review.calibration import Calibration, calibrate
 from floral_learn.review.groups import group_shift
 from floral_learn.review.posterior import SAMPLE, Evidence, Posterior, Problem, infer
 from floral_learn.review.rules import RULES, VARIANT
 
-_SUSPECTS = 4  # reviewers up to whom each is doubted in turn
-_NEWTON_STEPS = 30
+_SUSPECTS = 4  # reviewers up to whom each is doubted in turn: each costs two posteriors
 
 
 @dataclass(frozen=True)
 class ReviewData:
-    """What a review holds beside the answers.
+    """What a review computes before any answer.
 
-    `proba` (n, M) are held-out class probabilities under the given labels, `audited` (n,) the audit's probability that
-    each is wrong, `groups` (n,) numbers or None.
+    Attributes
+    ----------
+    problem : Problem
+        Rows, labels and what held-out models say of them.
+    proba : ndarray of shape (n, M)
+        Held-out class probabilities under the given labels.
+    audited : float
+        The audit's estimate of the share of wrong labels.
+    before : ndarray
+        P(wrong) of some rows before any answer.
+    trusted : bool ndarray of shape (n,)
+        Rows whose labels are known to be right.
+    groups : int ndarray of shape (n,) or None
+        Numbers of the labels' sources.
+    pool : int ndarray
+        Rows among which questions are sought: all, or a sample that stands for them.
     """
 
     problem: Problem
     proba: np.ndarray
-    audited: np.ndarray
+    audited: float
+    before: np.ndarray
     trusted: np.ndarray
     groups: np.ndarray | None
+    pool: np.ndarray
 
     @property
     def codes(self) -> np.ndarray:
         """Given labels as class numbers, (n,)."""
         return self.problem.codes
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes, M."""
-        return self.problem.n_classes
 
 
 class Beliefs:
@@ -49,7 +61,6 @@ class Beliefs:
 
     def __init__(self, data: ReviewData, answers: Answers) -> None:
         self.data, self._start = data, answers
-        self._every = np.arange(len(data.codes))
 
     @cached_property
     def answers(self) -> Answers:
@@ -60,20 +71,6 @@ class Beliefs:
     def posterior(self) -> Posterior:
         """The posterior over "this label is wrong"."""
         return _posterior(self.data, self.answers)
-
-    @cached_property
-    def reading(self) -> Posterior:
-        """VARIANT: the posterior by which labels are read."""
-        if "eager" not in VARIANT:
-            return self.posterior
-        p = self.posterior
-        w = p.weights * np.where(p.components.regional, 0.87 / RULES.regions_prior, 0.13 / (1 - RULES.regions_prior))
-        return replace(p, weights=w / w.sum())
-
-    @property
-    def has_evidence(self) -> bool:
-        """Whether anything is known beside the given labels: alone, they do not say which of them are wrong."""
-        return len(self._start) > 0 or self.by_group
 
     @cached_property
     def by_group(self) -> bool:
@@ -88,13 +85,36 @@ class Beliefs:
         return free
 
     @cached_property
+    def known(self) -> np.ndarray:
+        """Rows whose labels are known to be right, (n,) booleans: trusted, or answered by someone who is believed."""
+        known = self.data.trusted.copy()
+        known[list(self.answers.settled)] = True
+        return known
+
+    @cached_property
+    def calibration(self) -> Calibration:
+        """How far the posterior's log-odds are off: it starts from the audit's estimate and learns from the answers."""
+        told = {row: code != self.data.codes[row] for row, code in self.answers.agreed.items() if code is not None}
+        at = [k for k, row in enumerate(self.posterior.at.tolist()) if row in told]
+        contradicted = np.array([told[row] for row in self.posterior.at[at].tolist()], dtype=bool)
+        return calibrate(self.data.before, self.data.audited, self.posterior.left_out()[at], contradicted)
+
+    @cached_property
     def label_probability(self) -> np.ndarray:
         """P(true class) of every row, (n, M), by all that is known."""
-        return self.of(self._every)
+        return self.of(np.arange(len(self.data.codes)))
 
     def of(self, rows: np.ndarray) -> np.ndarray:
         """`label_probability` of `rows` in ascending order, (len(rows), M)."""
-        return _true_classes(self.data, self.answers, self.reading.probability(rows), rows)
+        wrong = self.posterior.probability(rows)
+        if "uncal" not in VARIANT:
+            wrong = self.calibration.corrected(wrong)
+        return _true_classes(self.data, self.answers, wrong, rows)
+
+    @cached_property
+    def wrong(self) -> np.ndarray:
+        """P(the given label is wrong) of every row, (n,)."""
+        return 1.0 - self.label_probability[np.arange(len(self.data.codes)), self.data.codes]
 
     @cached_property
     def contradicted(self) -> np.ndarray:
@@ -103,32 +123,46 @@ class Beliefs:
         return np.array([said.get(row, codes[row]) != codes[row] for row in self.posterior.at.tolist()], dtype=bool)
 
     @cached_property
+    def speaks(self) -> bool:
+        """Whether anything speaks against a label: an answer, or who gave it."""
+        return self.by_group or bool(self.contradicted.any())
+
+    @cached_property
     def corrections_hold(self) -> bool:
         """Whether labels that the other answers alone would correct turn out wrong more often than right.
 
         Each answered row in turn is held out: what the review does to rows that nobody was asked about is tried on rows
         whose answers are known. Groups that differ are evidence of their own, which answers must not deny.
         """
-        told = self.contradicted[self.reading.left_out() > 0.5]
+        told = self.contradicted[(self.posterior.left_out() if "uncal" in VARIANT else self.calibration.corrected(self.posterior.left_out())) > 0.5]
         lead = 2 * int(told.sum()) - len(told)
         return lead > 0 or (self.by_group and lead == 0)
 
     @cached_property
     def labels(self) -> np.ndarray:
         """Class numbers of the corrected labels, (n,); before any answer only groups speak against labels."""
-        if not self.has_evidence:
-            return self.data.codes
-        read = read_classes(self.label_probability, self.data.codes, self.free)
-        if len(self._start):
-            return read
-        return np.where(self.posterior.problem.shift > 1.0, read, self.data.codes)
+        codes = self.data.codes
+        if not len(self._start) and not self.by_group:
+            return codes
+        read = read_classes(self.label_probability, codes, self.free)
+        return read if len(self._start) else np.where(np.asarray(self.posterior.problem.shift) > 1, read, codes)
 
-    @cached_property
-    def known(self) -> np.ndarray:
-        """Rows whose labels are known to be right, (n,) booleans: trusted, or answered by someone who is believed."""
-        known = self.data.trusted.copy()
-        known[list(self.answers.settled)] = True
-        return known
+    def trained_with(self, rows: np.ndarray, belief: np.ndarray) -> np.ndarray:
+        """Class numbers that `rows` are trained with, (len(rows),), by the `belief` about them.
+
+        No more is done than answers support: as long as none contradicts a label, labels stay; rows that nobody was
+        asked about are corrected only where that would have been right on those that were (`corrections_hold`).
+        """
+        codes, free = self.data.codes[rows], self.free[rows]
+        if not self.speaks:
+            return codes
+        read = read_classes(belief, codes, free)
+        return read if self.corrections_hold else np.where(free, codes, read)
+
+    def misread(self, rows: np.ndarray) -> np.ndarray:
+        """P(the label that a row is trained with is wrong) of `rows` in ascending order, (len(rows),)."""
+        belief = self.of(rows)
+        return 1.0 - belief[np.arange(len(rows)), self.trained_with(rows, belief)]
 
 
 def read_classes(belief: np.ndarray, codes: np.ndarray, free: np.ndarray) -> np.ndarray:
@@ -218,15 +252,15 @@ def _posterior(data: ReviewData, answers: Answers) -> Posterior:
     posterior = infer(problem, evidence)
     if data.groups is None:
         return posterior
-    usual = float(np.clip(data.audited.mean(), 0.01, 0.4))
+    usual = float(np.clip(data.audited, 0.01, 0.4))
     shift = group_shift(data.groups, data.codes, data.proba, usual, evidence, posterior.left_out())
     return posterior if shift is None else infer(replace(problem, shift=shift), evidence)
 
 
 def _true_classes(data: ReviewData, answers: Answers, wrong: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """P(true class) of `rows`, (len(rows), M), from P(wrong): answered rows by their answers, trusted rows as given."""
-    unit = np.eye(data.n_classes)
-    belief = _class_beliefs(data, wrong, rows, answers)
+    M = data.problem.n_classes
+    belief, unit = _class_beliefs(data, wrong, rows, answers), np.eye(M)
     # the posterior has seen the answers through "wrong" only; here they name classes
     place = np.searchsorted(rows, answers.rows)
     there = np.flatnonzero(rows[np.minimum(place, len(rows) - 1)] == answers.rows)
@@ -234,7 +268,7 @@ def _true_classes(data: ReviewData, answers: Answers, wrong: np.ndarray, rows: n
     belief[place[there]] = seen / seen.sum(axis=1, keepdims=True)
     for row, at in zip(answers.rows[there].tolist(), place[there].tolist(), strict=True):
         if row in answers.settled:
-            belief[at] = (1 - USUAL) * unit[answers.settled[row]] + USUAL / data.n_classes
+            belief[at] = (1 - USUAL) * unit[answers.settled[row]] + USUAL / M
     trusted = data.trusted[rows]
     belief[trusted] = unit[data.codes[rows[trusted]]]
     return belief
@@ -246,25 +280,22 @@ def _class_beliefs(data: ReviewData, wrong: np.ndarray, rows: np.ndarray, answer
     Which class a wrong label should have been: held-out probabilities, worth one answer, and the answers nearby about
     the same given label, by a kernel.
     """
-    problem, M, codes = data.problem, data.n_classes, data.codes[rows]
-    out = np.arange(len(rows))
-    if M == 2:
-        belief = np.empty((len(rows), 2))
-        belief[out, codes], belief[out, 1 - codes] = 1 - wrong, wrong
-        return belief
+    problem, codes, out = data.problem, data.codes[rows], np.arange(len(rows))
     share = data.proba[rows].copy()
     share[out, codes] = 0.0
-    share /= np.maximum(share.sum(axis=1, keepdims=True), 1e-12)
-    table, asked = answers.likelihood, answers.rows
-    said = table / np.maximum(table.sum(axis=1, keepdims=True), 1e-12)
-    step = max(1, problem.rows.at_a_time // (len(asked) + 1))
-    for start in range(0, len(rows) if len(asked) else 0, step):
-        part = slice(start, start + step)
-        near = np.exp(-RULES.class_width * problem.rows.distances(rows[part], asked))
-        near *= codes[part][:, None] == data.codes[asked][None, :]
-        share[part] += near @ said
+    if problem.n_classes > 2:
+        share /= np.maximum(share.sum(axis=1, keepdims=True), 1e-12)
+        table, asked = answers.likelihood, answers.rows
+        said = table / np.maximum(table.sum(axis=1, keepdims=True), 1e-12)
+        step = max(1, problem.rows.at_a_time // (len(asked) + 1))
+        for start in range(0, len(rows) if len(asked) else 0, step):
+            part = slice(start, start + step)
+            near = np.exp(-RULES.class_width * problem.rows.distances(rows[part], asked))
+            near *= codes[part][:, None] == data.codes[asked][None, :]
+            share[part] += near @ said
+        share[out, codes] = 0.0
+    share = np.maximum(share, 1e-12)
     share[out, codes] = 0.0
-    share /= np.maximum(share.sum(axis=1, keepdims=True), 1e-12)
-    belief = share * wrong[:, None]
+    belief = share / share.sum(axis=1, keepdims=True) * wrong[:, None]
     belief[out, codes] = 1 - wrong
     return belief

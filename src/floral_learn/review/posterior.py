@@ -143,8 +143,11 @@ class Posterior:
 
     @property
     def regions_chance(self) -> float:
-        """P(labels were flipped in regions), given the answers."""
-        return float(self.weights[self.components.regional].sum())
+        """P(labels were flipped in regions), given the answers, where it was `questions_prior` before them."""
+        have = float(self.weights[self.components.regional].sum())
+        odds = have / max(1 - have, 1e-300) * (1 - RULES.regions_prior) / RULES.regions_prior
+        odds *= RULES.questions_prior / (1 - RULES.questions_prior)
+        return odds / (1 + odds)
 
     def own(self, at: np.ndarray) -> np.ndarray:
         """q by component, (components, len(at))."""
@@ -200,7 +203,9 @@ def infer(problem: Problem, evidence: Evidence, components: Components | None = 
     if m > SAMPLE // 10:
         half = Evidence(at[: m // 2], evidence.right[: m // 2], evidence.wrong[: m // 2])
         first = infer(problem, half, components)
-        components = first.components.only(np.flatnonzero(first.weights >= _RULED_OUT))
+        likely = first.weights >= _RULED_OUT
+        likely[np.argmax(np.where(first.components.regional, first.weights, -1.0))] = True  # regions may come back
+        components = first.components.only(np.flatnonzero(likely))
     own = problem.own(components, at)
     # in a region that was flipped, a label that would have been right by itself is wrong, and the other way round
     sites = propagate(

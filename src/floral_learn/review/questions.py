@@ -2,29 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
+from floral_learn.review.calibration import Expected
 from floral_learn.review.expectation_propagation import averaged_sigmoid
+from floral_learn.review.rules import RULES, VARIANT
 from floral_learn.review.posterior import SAMPLE, Moments, Posterior, wrong_chance
 
 POOL = 3000  # rows among which those of one question are drawn; more are only slower
+
+
+class Question(NamedTuple):
+    """A row to ask about, and whether it comes from the random order."""
+
+    row: int
+    drawn: bool
 
 
 @dataclass(frozen=True)
 class Ranking:
     """Rows to ask about, best first, and how many labels each answer is expected to set right.
 
-    `own` is the row's own label, `elsewhere` those that will be corrected with it if labels were flipped in regions,
-    and `gain` the sum of the first and of the second times the probability of regions; of each further row as far
-    as it is not like the former.
+    `own` is the row's own label, `elsewhere` those that will be corrected with it if labels were flipped in regions, of
+    each further row as far as it is not like the former; `regions` is the probability that they were.
     """
 
     rows: np.ndarray
     own: np.ndarray
     elsewhere: np.ndarray
-    gain: np.ndarray
+    regions: float
+
+    def expected(self, n: int) -> Expected:
+        """What the first `n` answers set right together."""
+        own, elsewhere = self.own[:n], float(self.elsewhere[:n].sum())
+        total, spread = float(own.sum()), 1.645 * float(np.sqrt((own * np.maximum(1 - own, 0.0)).sum()))
+        labels = total + self.regions * elsewhere
+        return Expected(labels, max(0.0, total - spread), max(labels, total + spread + elsewhere))
 
 
 def settled(posterior: Posterior, candidates: Moments, references: Moments, weight: np.ndarray) -> np.ndarray:
@@ -81,34 +97,43 @@ def rank_questions(
     trained on it. What it settles elsewhere is worked out as if labels were flipped in regions, and counts by the
     probability that they were. Rows count by their `weight` (n,).
     """
-    doubted = free[np.argsort(-misread[free], kind="stable")[: SAMPLE // 4]]
+    doubted = free[np.argsort(-misread[free] * weight[free], kind="stable")[: SAMPLE // 4]]
     some = np.union1d(subset(free, SAMPLE - len(doubted), rng), doubted)
-    own, elsewhere = misread[some] * weight[some], np.zeros(len(some))
-    regional = posterior.components.regional & (posterior.weights >= 0.01 * posterior.weights.max())
-    chance, alike = posterior.regions_chance, None
-    if regional.any() and len(some):
-        posterior = posterior.only(np.flatnonzero(regional))
-        candidates = posterior.moments(some)
-        references = posterior.moments(subset(pool, 2 * SAMPLE, rng))
-        stands_for = weight[references.at] * (len(weight) / len(references.at))
-        # in parts: what an answer would do to each reference takes much memory
-        blocks = np.array_split(np.arange(len(some)), -(-len(some) // (SAMPLE // 4)))
-        parts = [settled(posterior, candidates.only(block), references, stands_for) for block in blocks]
-        elsewhere = np.concatenate(parts)
-        alike = candidates
-    left = own + chance * elsewhere
+    own, chance = misread[some] * weight[some], posterior.regions_chance
+    likely = posterior.weights >= 0.01 * posterior.weights.max(where=posterior.components.regional, initial=0.0)
+    regions = posterior.only(np.flatnonzero(posterior.components.regional & likely))
+    if "fe" in VARIANT:
+        w = posterior.weights * np.where(posterior.components.regional, 0.87 / RULES.regions_prior, 0.13 / (1 - RULES.regions_prior))
+        eager = replace(posterior, weights=w / w.sum())
+        regions = eager.only(np.flatnonzero(eager.weights >= 0.01))
+    elif "full" in VARIANT:
+        regions = posterior.only(np.flatnonzero(posterior.weights >= 0.01))
+    candidates = regions.moments(some)
+    references = regions.moments(subset(pool, 2 * SAMPLE, rng))
+    stands_for = weight[references.at] * (len(weight) / len(references.at))
+    # in parts: what an answer would do to each reference takes much memory
+    blocks = np.array_split(np.arange(len(some)), -(-len(some) // (SAMPLE // 4)))
+    elsewhere = np.concatenate([settled(regions, candidates.only(at), references, stands_for) for at in blocks])
     chosen: list[int] = []
-    gains: list[float] = []
-    share = np.ones(len(some))
+    left = elsewhere.copy()
     for _ in range(min(n, len(some))):
-        best = int(np.argmax(left))
-        chosen.append(best)
-        gains.append(float(left[best]))
-        if alike is not None and n > 1:
-            share = share * (1 - _alike(posterior, alike, best))
-        left = own + chance * elsewhere * share
-        left[chosen] = -1.0
-    return Ranking(some[chosen], own[chosen], elsewhere[chosen], np.array(gains))
+        gain = own + chance * left
+        gain[chosen] = -1.0
+        chosen.append(int(np.argmax(gain)))
+        if len(chosen) < n:
+            news = left[chosen[-1]]
+            left *= 1 - _alike(regions, candidates, chosen[-1])
+            left[chosen[-1]] = news
+    return Ranking(some[chosen], own[chosen], left[chosen], chance)
+
+
+def rows_like(posterior: Posterior, row: int, pool: np.ndarray) -> int:
+    """About how many other rows an answer about `row` tells, too: squared correlations of their fields, summed."""
+    likely = posterior.only(np.flatnonzero(posterior.components.regional))
+    here, there = likely.moments(np.array([row])), likely.moments(pool)
+    shared = likely.covariance(here, there)[:, 0] ** 2 / (here.variance * there.variance)
+    each = posterior.regions_chance * (likely.weights @ np.minimum(shared, 1.0)).mean()
+    return round(float(each) * (len(posterior.problem.codes) - 1))
 
 
 def _alike(posterior: Posterior, candidates: Moments, one: int) -> np.ndarray:

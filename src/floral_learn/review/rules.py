@@ -16,6 +16,8 @@ _GRIDS = {
     "24b": (((-4.0, 0.5), (-2.5, 1.0), (-1.5, 2.0), (-0.7, 4.0)), (("given", "rows", 0.2), ("given", "rows", 1.5), ("class", "rows", 0.3), ("given", "scores", 1.0), ("any", "scores", 1.0)), (-4.0,)),
     "24c": (((-3.5, 0.7), (-2.0, 1.5), (-1.0, 3.0)), (("given", "rows", 0.2), ("given", "rows", 1.5), ("class", "rows", 0.3), ("given", "scores", 0.4), ("given", "scores", 3.0), ("any", "scores", 1.0)), (-8.0, -1.8)),
 }
+_GRIDS["24d"] = (((-3.5, 0.7), (-1.5, 0.7), (-3.0, 2.5), (-1.0, 2.5)), _GRIDS["24b"][1], (-4.0,))
+_GRIDS["24e"] = (((-3.5, 0.7), (-1.5, 0.7), (-3.0, 2.5), (-1.0, 2.5)), (("given", "rows", 0.5), ("class", "rows", 0.3), ("given", "scores", 1.0), ("any", "scores", 1.0)), (-8.0, -1.8))
 _GRIDS["52"] = (_GRIDS["24b"][0], _GRIDS["26a"][1], _GRIDS["26a"][2])
 _GRID = _GRIDS[next((k for k in _GRIDS if k in _V), "24c")]
 
@@ -29,9 +31,10 @@ class Rules:
     # regions: how they tie given labels, on what they lie, and how narrow they are; prior
     regions: tuple[tuple[str, str, float], ...] = _GRID[1]
     no_regions: tuple[float, ...] = _GRID[2]  # logit r without regions: nowhere, or at random; prior
-    regions_prior: float = 0.5 if 'p5' in _V else 0.2  # P(labels were flipped in regions) before any answer; chosen
+    regions_prior: float = 0.2 if 'hon' in _V else 0.87
+    questions_prior: float = 0.2  # P(labels were flipped in regions) before any answer; chosen
     height: float = 3.0  # standard deviation of logit r between regions; chosen (5 is level)
-    centres: tuple[float, ...] = (-3.0, -2.0, -1.0) if "cen" in _V else (-1.0,) * len(_GRID[0])
+    centres: tuple[float, ...] = ((-3.0, -2.0, -1.0) if len(_GRID[0]) == 3 else (-3.0, -1.0, -3.0, -1.0)) if "cen" in _V else (-1.0,) * len(_GRID[0])
     centre: float = -1.0  # mean of logit r where regions are possible; chosen (0 is level)
     majority: float = 60.0  # how fast belief falls in a hypothesis by which more than half of the labels are wrong
     class_width: float = 0.3

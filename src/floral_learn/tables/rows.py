@@ -26,13 +26,13 @@ class InputRows:
         An array as it was given, a frame of nothing but numbers as its values, any other frame encoded.
     given : array, sparse matrix or frame of n rows
         What the caller gave: an array checked, a frame untouched.
-    encoder : TableEncoder or None
-        What made the numbers of a frame that holds more than numbers; None where nothing was made.
+    encoder : transformer or None
+        What made the numbers of texts, pictures, or a frame that holds more than numbers; None where nothing was made.
     """
 
     numbers: Any
     given: Any
-    encoder: TableEncoder | None = None
+    encoder: Any = None
 
     def __len__(self) -> int:
         return self.numbers.shape[0]
@@ -64,6 +64,8 @@ def read_rows(
     text_encoder: str = "tfidf",
     allow_nan: bool = False,
     min_rows: int = 1,
+    encoder: Any = None,
+    y: Any = None,
 ) -> InputRows:
     """Read X as numbers that can be compared, whatever it is made of, and keep it as it was given.
 
@@ -80,6 +82,10 @@ def read_rows(
         Whether an array may hold NaN; a frame always may.
     min_rows : int, default=1
         Fewer are refused.
+    encoder : transformer, optional
+        What makes numbers of rows that are neither an array nor a frame, such as texts; fitted on X and `y`.
+    y : array-like, optional
+        Labels, for `encoder`.
 
     Returns
     -------
@@ -98,6 +104,8 @@ def read_rows(
     >>> rows.take([0, 2])["colour"].tolist()
     ['red', 'red']
     """
+    if encoder is not None:
+        return InputRows(encoder.fit_transform(X, y), as_items(X), encoder)
     frame = is_frame(X)
     if not frame and not sparse.issparse(X) and len(shape := np.shape(X)) != 2:
         raise ValueError(
@@ -129,6 +137,15 @@ def read_rows(
     return InputRows(numbers, X if frame else numbers)
 
 
+def as_items(X: Any) -> np.ndarray:
+    """Texts, pictures or other single things as an array of them, which can be indexed; an array as it is."""
+    if isinstance(X, np.ndarray):
+        return X
+    items = np.empty(len(X), dtype=object)
+    items[:] = list(X)
+    return items
+
+
 def take_rows(X: Any, rows: Any) -> Any:
     """Some rows of an array, list, sparse matrix or frame, by number or mask, in the same kind."""
     rows = np.asarray(rows)
@@ -151,6 +168,8 @@ def stack_rows(first: Any, more: Any) -> Any:
             return nw.concat([before, after.select(before.columns)], how="vertical").to_native()
         except Exception as error:  # each library has exceptions of its own
             raise TableError(f"the new rows do not fit below the others: {reason(error)}") from None
+    if getattr(first, "ndim", 2) != 2:  # texts or pictures
+        return np.concatenate([first, as_items(more)])
     if sparse.issparse(first) != sparse.issparse(more):
         kind = ("dense", "sparse")[sparse.issparse(more)]
         raise ValueError(f"X is {kind} and the review's rows are not; give both alike")
@@ -161,8 +180,15 @@ def stack_rows(first: Any, more: Any) -> Any:
 
 def explain_refusal(error: Exception, X: Any, estimator: Any) -> Exception:
     """`error` of a model that was handed the frame X untouched; names the column that it cannot take and what helps."""
-    if not isinstance(error, ValueError | TypeError) or not is_frame(X) or hasattr(estimator, "steps"):
+    if not isinstance(error, ValueError | TypeError) or hasattr(estimator, "steps"):
         return error
+    if not is_frame(X):
+        if getattr(X, "ndim", 2) == 2:
+            return error
+        return ValueError(
+            f"{type(estimator).__name__} cannot be trained on texts or pictures ({reason(error)}); put TextEncoder() "
+            "or ImageEncoder() of floral_learn.encoders in front of it, with make_pipeline"
+        )
     for position, name in enumerate(frame_columns(X)):
         typed = typed_column(column_at(X, position))
         numbers = typed is not None and typed.dtype.kind == "f"

@@ -47,6 +47,8 @@ class Table(Shown):
         The file, for messages.
     notes : list of str
         What was found or left out, one line each, for people.
+    encoder : transformer or None
+        What makes numbers of the features, where it is no `TableEncoder`: of pictures, say.
 
     Examples
     --------
@@ -69,6 +71,7 @@ class Table(Shown):
     label: str | None = None
     source: Source = field(default=None, compare=False)  # type: ignore[assignment]
     position: int | None = None
+    encoder: Any = None
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -55,10 +55,20 @@ class ReviewSession:
         What must be the same when the review is resumed, beside the file's contents.
     seed : int, optional
         Makes questions repeatable and voids the guarantee.
+    pictures : path, optional
+        Where the names of pictures begin; by default the table's folder.
     """
 
     def __init__(
-        self, table: Any, encoder: Any, *, path: Path, out: Path, options: dict[str, Any], seed: int | None = None
+        self,
+        table: Any,
+        encoder: Any,
+        *,
+        path: Path,
+        out: Path,
+        options: dict[str, Any],
+        seed: int | None = None,
+        pictures: Path | None = None,
     ) -> None:
         self.table, self.path, self.out, self.options = table, Path(path), Path(out), options
         contents = sha256(self.path)
@@ -75,23 +85,26 @@ class ReviewSession:
             self.X, self.encoder = encoder.fit_transform(table.features), encoder
             # Who gave a label is not shown with the question: it would sway the answer.
             self.rows = ShownRows(
-                table.features, table.labels, self.X, folder=self.path.parent, ids=table.ids, numbers=table.rows
+                table.features,
+                table.labels,
+                self.X,
+                folder=self.path.parent if pictures is None else pictures,
+                ids=table.ids,
+                numbers=table.rows,
             )
             secret = self.store.secret(len(table.labels)) if exists else None
             begun = seed if secret is None else secret["random_state"]
             if seed not in (None, begun):
                 raise ValueError(f"--seed {seed} is not that of the review in {self.out}; leave it out to go on")
             self.review = LabelReview(
-                self.X, table.labels, groups=table.groups, trusted=table.trusted, random_state=begun
+                self.X, table.labels, groups=table.groups, trusted=table.trusted, random_state=begun, secret=secret
             )
             if not exists:
                 self.store = AnswerStore(self.out, about=about)
             self.store.check_answers(len(table.labels), {str(label) for label in self.rows.classes.tolist()})
             # An order drawn again after the first answers were seen would void the guarantee.
             if secret is None:
-                self.store.put("secret", json.dumps(self.review._secret()).encode())
-            else:
-                self.review._keep_secret(secret)
+                self.store.put("secret", json.dumps(self.review.secret).encode())
         except BaseException:
             if hasattr(self, "store"):
                 self.store.close()
@@ -345,9 +358,9 @@ class ReviewSession:
     def _next_turn(self, closed: Collection[int]) -> Turn | None:
         """The row whose answer would settle most, outside of `closed`, and why; None where none is left."""
         answered = {answer.row for answer in self._applied}
-        for row, drawn in self.review._next_rows(len(set(closed) - answered) + 1):
+        for row, drawn in self.review.questions(len(set(closed) - answered) + 1):
             if row not in closed:
-                return Turn(row, "drawn") if drawn else Turn(row, "question", self.review._rows_like(row))
+                return Turn(row, "drawn") if drawn else Turn(row, "question", self.review.related(row))
         return None
 
     def _choose(
