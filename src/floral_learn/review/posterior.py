@@ -20,7 +20,7 @@ import numpy as np
 
 from floral_learn.labels.rows import Rows
 from floral_learn.review.expectation_propagation import Sites, averaged_sigmoid, propagate, sigmoid
-from floral_learn.review.rules import RULES
+from floral_learn.review.rules import RULES, VARIANT
 
 SAMPLE = 200  # rows that stand for all; more are only slower
 _RULED_OUT = 1e-3  # weight below which the first half of the answers rules a component out
@@ -220,7 +220,7 @@ def infer(problem: Problem, evidence: Evidence, components: Components | None = 
     total = float(log.max() + np.log(weights.sum()))
     posterior = Posterior(problem, components, at, sites, weights / weights.sum(), total)
     every_class = len(np.unique(problem.codes)) == problem.n_classes  # else a whole class must be among the wrong
-    return _plausible(posterior) if m and every_class else posterior
+    return _plausible(posterior) if m and every_class and "nm" not in VARIANT else posterior
 
 
 def _plausible(posterior: Posterior) -> Posterior:

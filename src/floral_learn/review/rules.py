@@ -30,7 +30,7 @@ class Rules:
     own: tuple[tuple[float, float], ...] = _GRID[0]
     # regions: how they tie given labels, on what they lie, and how narrow they are; prior
     regions: tuple[tuple[str, str, float], ...] = _GRID[1]
-    no_regions: tuple[float, ...] = _GRID[2]  # logit r without regions: nowhere, or at random; prior
+    no_regions: tuple[float, ...] = (-float("inf"),) if "r0" in _V else _GRID[2]  # logit r without regions: nowhere, or at random; prior
     regions_prior: float = 0.2 if 'hon' in _V else 0.87
     questions_prior: float = 0.2  # P(labels were flipped in regions) before any answer; chosen
     height: float = 3.0  # standard deviation of logit r between regions; chosen (5 is level)

@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 
 from floral_learn.base.alignment import index_of
 from floral_learn.review.beliefs import Beliefs
-from floral_learn.review.rules import RULES
+from floral_learn.review.rules import RULES, VARIANT
 from floral_learn.review.table import ReviewTable
 from floral_learn.tables.rows import explain_refusal
 
@@ -54,6 +54,14 @@ def training_weights(belief: np.ndarray, read: np.ndarray, codes: np.ndarray, an
     ndarray of shape (n,)
         1 per row on average.
     """
+    if "ws" in VARIANT:
+        w = np.clip(2 * belief[np.arange(len(belief)), read] - 1, 0.1, 1.0)
+        return w / w.mean()
+    if "wt" in VARIANT:
+        counts = answers / (answers + 3.0)
+        w = np.clip(2 * belief[np.arange(len(belief)), read] - 1, 0.1, 1.0)
+        w = np.where(read == codes, 1 - counts * (1 - w), w)
+        return w / w.mean()
     M, counts = belief.shape[1], answers / (answers + RULES.few_answers)
     certainty = np.clip(_IN_FULL * (2 * belief[np.arange(len(belief)), read] - 1), RULES.least_weight, 1.0)
     certainty = np.where(read == codes, 1 - counts * (1 - certainty), certainty)
