@@ -36,14 +36,10 @@ from sklearn.svm import SVC
 from floral_bench.public_tables import load_table
 from floral_bench.reporting.making import begin
 from floral_bench.reporting.tables import grid
-from floral_learn import (
-    CertifiedKernelClassifier,
-    PartitionAggregationClassifier,
-    RandomizedSmoothingClassifier,
-    load_moon,
-)
+from floral_learn import CertifiedKernelClassifier, PartitionAggregationClassifier, load_moon
 from floral_learn.certify import SpectralFeatures
 from floral_learn.files.atomic_files import write_atomically
+from floral_learn.paper import RandomizedSmoothingClassifier
 
 F = torch.nn.functional
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "results" / "certificates.md"

@@ -30,9 +30,11 @@ def drawn():
     """One display of each kind, not yet drawn."""
     from sklearn.svm import SVC
 
+    from floral_bench.displays import SecurityCurveDisplay, TransferDisplay
     from floral_bench.recovery import RecoveryDisplay, recovery
+    from floral_bench.transfer import transfer_table
     from floral_learn import CertifiedKernelClassifier, FloralClassifier, load_moon, poison
-    from floral_learn.attacks import PoisonDisplay, SecurityCurveDisplay, TransferDisplay, transfer_table
+    from floral_learn.attacks import PoisonDisplay
     from floral_learn.certify import CertifiedFlipsDisplay
     from floral_learn.floral.history_display import HistoryDisplay
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from floral_learn import aggregate_votes
+from floral_learn.app.crowd_page import render
 from floral_learn.crowd.agreement import benjamini_hochberg
 from floral_learn.crowd.annotators import weaker_than_weak
 from floral_learn.crowd.mirror import other_camp, settle
-from floral_learn.crowd.page import render
 from floral_learn.crowd.readings import STEPS, foretell, hide_votes, majority, read
 from floral_learn.crowd.solve import allow_for_shared_mistakes
 from floral_learn.labels.votes import read_votes

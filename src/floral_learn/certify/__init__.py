@@ -9,7 +9,6 @@ if TYPE_CHECKING:  # type checkers and editors do not follow names that load on 
     from .certificate import CertifiedFlipsDisplay as CertifiedFlipsDisplay
     from .kernel_ridge import CertifiedKernelClassifier as CertifiedKernelClassifier
     from .partition import PartitionAggregationClassifier as PartitionAggregationClassifier
-    from .smoothing import RandomizedSmoothingClassifier as RandomizedSmoothingClassifier
     from .spectral import SpectralFeatures as SpectralFeatures
 
 # public name -> module of this room; loaded on first use
@@ -18,7 +17,6 @@ _PUBLIC = {
     "CertifiedFlipsDisplay": "certificate",
     "CertifiedKernelClassifier": "kernel_ridge",
     "PartitionAggregationClassifier": "partition",
-    "RandomizedSmoothingClassifier": "smoothing",
     "SpectralFeatures": "spectral",
 }
 __all__ = list(_PUBLIC)
