@@ -9,7 +9,7 @@ from scipy.stats import binom
 from sklearn.neighbors import KNeighborsClassifier
 
 from floral_learn import LabelReview
-from floral_learn.review.guarantee import counted_accuracy, kept, wrong_bounds
+from floral_learn.review.guarantee import counted_accuracy, kept, random_order, spent_on, wrong_bounds
 
 
 def ever_missed(total, wrong, alpha):
@@ -102,15 +102,31 @@ def test_only_the_unbroken_start_of_the_walk_counts():
     assert review.guarantee().wrong == 1
 
 
-def test_one_question_in_four_walks():
+def test_one_question_in_ten_comes_from_the_walk_and_none_where_it_is_not_wanted():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 2)), rng.integers(0, 2, 200)
-    review = LabelReview(X, y)
-    for _ in range(40):
-        rows = review.ask(1)
-        review.answer(rows, y[rows])
-    assert review.guarantee().checked >= 10
-    assert sum(entry["drawn"] for entry in review.history) >= 10
+    for share, drawn in ((0.1, 4), (0.0, 0), (0.5, 20)):
+        review = LabelReview(X, y, random_share=share)
+        for _ in range(40):
+            asked = review.questions(1)
+            review.answer([asked[0].row], [y[asked[0].row]])
+        assert sum(entry["drawn"] for entry in review.history) >= drawn
+        assert review.guarantee().checked >= drawn
+
+
+def test_an_interval_over_seven_appends_misses_no_more_often_than_it_says():
+    assert sum(spent_on(0.05, appends) for appends in range(10_000)) <= 0.05
+    rng, missed = np.random.default_rng(0), 0
+    for _ in range(300):
+        wrong, order, ever = np.zeros(0, bool), np.zeros(0, np.intp), False
+        for appends, total in enumerate((60, 120, 240, 480, 960, 1500, 2000)):
+            wrong = np.r_[wrong, rng.random(total - len(wrong)) < 0.2]
+            order = random_order(total, int(rng.integers(2**31)), order)
+            seen = np.cumsum(wrong[order[: total // 5]])
+            at = np.arange(1, len(seen) + 1)
+            ever |= not kept(total, at, seen, spent_on(0.05, appends), np.full(len(seen), wrong.sum())).all()
+        missed += ever
+    assert missed / 300 <= 0.05
 
 
 def test_disagreeing_reviewers_count_as_not_sure():

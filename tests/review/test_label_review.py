@@ -6,12 +6,13 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_classification, make_moons
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from floral_learn import FloralClassifier, LabelReview, poison
+from floral_learn import FloralClassifier, LabelReview, find_label_issues, poison
 from floral_learn.review.beliefs import read_classes
 from floral_learn.review.training import training_set, training_weights
 
@@ -163,6 +164,27 @@ def test_a_group_whose_labels_do_not_train_the_rest_is_suspect_before_any_answer
     assert (told != y).mean() < 0.05
 
 
+@pytest.mark.parametrize("attack", ["farthest", "random"])
+def test_groups_that_mean_nothing_change_nothing(moons, attack):
+    X, y, _ = moons
+    given = poison(X, y, attack=attack, budget=0.2, random_state=0).y
+    names = np.random.default_rng(5).choice(list("abcde"), len(y))
+    plain, named = answered(X, y, given, 25), answered(X, y, given, 25, groups=names)
+    assert named.history == plain.history
+    np.testing.assert_array_equal(named.labels, plain.labels)
+    np.testing.assert_array_equal(named.wrong_probability, plain.wrong_probability)
+
+
+def test_a_careless_author_is_found_and_labels_of_the_others_are_left_alone():
+    X, y = make_blobs(400, centers=3, cluster_std=2.0, random_state=1)
+    rng = np.random.default_rng(0)
+    who = rng.choice(list("abcde"), len(y))
+    given = np.where((who == "e") & (rng.random(len(y)) < 0.6), (y + rng.integers(1, 3, len(y))) % 3, y)
+    plain, grouped = answered(X, y, given, 20), answered(X, y, given, 20, groups=who)
+    assert (grouped.labels != y).sum() < 0.8 * (plain.labels != y).sum()
+    assert grouped.wrong_probability[who == "e"].mean() > 5 * grouped.wrong_probability[who != "e"].mean()
+
+
 def test_a_flipped_cluster_of_several_classes_is_read_as_its_class():
     X, codes = make_blobs(300, centers=4, cluster_std=0.8, random_state=1)
     y = np.array(["ash", "birch", "cedar", "doum"])[codes]
@@ -301,20 +323,50 @@ def test_the_share_reaches_zero_where_only_answers_are_wrong_and_not_where_label
                 assert share.high >= np.mean(given != y)
 
 
-def test_no_share_is_named_before_twenty_answers_of_which_five_were_drawn(moons):
+def test_the_share_starts_from_the_audit_and_is_the_mean_of_what_is_shown(moons):
     X, y, given = moons
-    review = answered(X, y, given, 19)
-    share = review.wrong_share
-    assert not share.known
-    assert np.isnan(share.estimate)
-    assert (share.low, share.high) == (review.guarantee(confidence=0.9).low, review.guarantee(confidence=0.9).high)
-    assert "not known yet" in str(share)
-    rows = review.ask(1)
-    review.answer(rows, y[rows])
+    review = LabelReview(X, given, random_state=0)
+    audited = find_label_issues(X, given, random_state=0).wrong_probability.mean()
+    assert review.wrong_share.estimate == pytest.approx(audited, abs=0.05)
+    assert not review.wrong_share.known
+    assert "from few answers" in str(review.wrong_share)
+    for _ in range(4):
+        rows = review.ask(5)
+        review.answer(rows, y[rows])
+        share = review.wrong_share
+        assert share.low <= share.estimate == pytest.approx(review.wrong_probability.mean())
+        assert share.estimate <= share.high
     assert review.wrong_share.known
-    assert review.wrong_share.low <= review.wrong_share.estimate <= review.wrong_share.high
-    chosen = answered(X, y, given, 25, random_share=0.0)  # none of them drawn at random
-    assert not chosen.wrong_share.known
+
+
+def test_what_more_answers_bring_what_is_left_and_when_to_stop_agree(moons):
+    X, y, given = moons
+    for labels in (given, y):
+        review, before = LabelReview(X, labels, random_state=0), None
+        for turn in range(40):
+            ten = review.ten_more
+            assert ten.low <= ten.labels <= ten.high
+            assert before is None or before.low <= ten.labels <= before.high, "no jump beyond its own interval"
+            assert review.should_stop == (turn >= 20 and ten.labels < 1)
+            before = ten
+            rows = review.ask(1)
+            review.answer(rows, y[rows])
+        belief = review.label_probability[np.arange(len(y)), review.labels]
+        assert review.still_wrong == pytest.approx((1 - belief).sum())
+
+
+def test_a_review_begun_again_with_its_secret_asks_and_says_the_same(moons):
+    X, y, given = moons
+    first = LabelReview(X, given)
+    again = LabelReview(X, given, secret=first.secret)
+    for review in (first, again):
+        review.answer(first.ask(5), y[first.ask(5)]) if review is first else review.answer(
+            [entry["row"] for entry in first.history], [entry["label"] for entry in first.history]
+        )
+    assert first.questions(8) == again.questions(8)
+    np.testing.assert_array_equal(first.wrong_probability, again.wrong_probability)
+    assert first.ten_more == again.ten_more
+    assert str(first.guarantee()) == str(again.guarantee())
 
 
 def test_the_share_is_known_where_every_row_is(moons):
@@ -449,6 +501,40 @@ def test_training_labels_and_weights_are_those_of_fit():
     again = SVC().fit(X[:500], np.asarray(review.training["label"]), sample_weight=np.asarray(review.training["weight"]))
     np.testing.assert_array_equal(fitted.predict(X), again.predict(X))
     assert (review.labels == y[:500]).mean() > (given == y[:500]).mean() + 0.09
+
+
+def test_training_and_the_frame_have_a_line_for_each_row(moons):
+    pd = pytest.importorskip("pandas")
+    X, y, given = moons
+    names = [f"r{k}" for k in range(len(y))]
+    review = answered(pd.DataFrame(X, columns=["a", "b"], index=names), y, pd.Series(given, names), 15)
+    training, frame = review.training, review.to_frame()
+    assert training.index.tolist() == frame.index.tolist() == names
+    assert list(training) == ["label", "weight", "wrong_probability", "state"]
+    asked = [names[entry["row"]] for entry in review.history]
+    assert (training.loc[asked, "state"] == "answered").all()
+    rest = training.drop(asked)
+    np.testing.assert_array_equal(rest["state"] == "corrected", rest["label"] != frame.loc[rest.index, "given"])
+    np.testing.assert_array_equal(frame["label"], review.labels)
+    np.testing.assert_allclose(frame[["p_0", "p_1"]], review.label_probability)
+    assert "LabelReview" in review._repr_html_()
+
+
+def test_texts_are_reviewed_as_they_are(tmp_path):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 120)
+    words = np.array([["dull", "cold", "grim", "long"], ["fine", "warm", "kind", "wise"]])
+    texts = [" ".join(["film", *rng.choice(words[c], 3)]) for c in y]
+    given = np.where(np.arange(120) < 15, 1 - y, y)
+    review = answered(texts, y, given, 12)
+    assert (review.labels != y).sum() < 6
+    model = review.train(make_pipeline(TfidfVectorizer(), LogisticRegression()))
+    assert model.predict(["a fine kind film", "a grim cold film"]).tolist() == [1, 0]
+    review.append(texts[:10], y[:10])
+    review.save(tmp_path / "texts.skops")
+    again = LabelReview.load(tmp_path / "texts.skops")
+    assert len(again.labels) == 130
+    assert again.ask(3).tolist() == review.ask(3).tolist()
 
 
 def test_floral_gets_its_budget_from_the_answers_unless_set(moons):

@@ -188,7 +188,7 @@ def _ends(total: int, wrong: np.ndarray, alpha: float, upper: bool) -> np.ndarra
 
 def spent_on(alpha: float, appends: int) -> float:
     """The part of `alpha` for the interval after so many calls of `append`: all parts sum to less than `alpha`."""
-    return 6.0 * alpha / (np.pi * (appends + 1)) ** 2
+    return 6 * alpha / (np.pi * (appends + 1)) ** 2
 
 
 def _log_choose(n: Any, k: np.ndarray) -> np.ndarray:

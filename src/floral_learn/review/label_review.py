@@ -14,7 +14,7 @@ from sklearn.base import clone
 from floral_learn.base import Shown
 from floral_learn.labels.judges import REVIEW
 from floral_learn.review import saving
-from floral_learn.review.answers import UNSURE, Answer, Answers, checked_answers
+from floral_learn.review.answers import Answer, Answers, checked_answers
 from floral_learn.review.beliefs import Beliefs
 from floral_learn.review.calibration import FIRST_ANSWERS, Expected, WrongShare
 from floral_learn.review.guarantee import (
@@ -39,8 +39,6 @@ from floral_learn.review.training import (
     training_set,
 )
 
-_AHEAD = 10  # answers ahead of which it is said what they would bring
-_FEW = 0.1  # drawn rows from which accuracy is counted in parts, as a share of all
 
 
 class LabelReview(Shown):
@@ -72,9 +70,6 @@ class LabelReview(Shown):
         Weights of the rows, passed on to `train` times the review's own, and to what a question is worth.
     random_share : float, default=0.1
         Share of the questions that come from a secret random order of all rows, for `guarantee`; 0 for none.
-    max_memory : str or float, default="4GB"
-        Most memory that the review takes beside `X` itself, in bytes or as text such as "500MB". Less is slower at
-        most; a review whose rows alone would take more is refused. A classifier that `train` fits takes its own.
     random_state : int, Generator, RandomState or None, default=None
         Anything but None makes questions repeatable and the random order predictable: `guarantee` then says that it is
         void against an attacker who knows the seed. None draws both from the system's entropy.
@@ -137,13 +132,12 @@ class LabelReview(Shown):
         classes: Any = None,
         sample_weight: Any = None,
         random_share: float = 0.1,
-        max_memory: str | float = "4GB",
         random_state: int | np.random.Generator | np.random.RandomState | None = None,
         secret: Mapping[str, Any] | None = None,
     ) -> None:
         if not isinstance(random_share, int | float | np.number) or not 0.0 <= random_share <= 1.0:
             raise ValueError(f"random_share={random_share!r} must be a number from 0 to 1")
-        self.random_share, self.max_memory = float(random_share), max_memory
+        self.random_share = float(random_share)
         self.random_state = _seed_from(random_state)
         self._seed = secrets.randbits(63) if self.random_state is None else self.random_state
         self._log: list[Answer] = []
@@ -222,7 +216,7 @@ class LabelReview(Shown):
     def history(self) -> list[dict[str, Any]]:
         """Every answer in order: row, label (None for "not sure"), reviewer, turn, drawn (from the random order)."""
         names = self.classes.tolist()
-        labels = [None if a.code == UNSURE else names[a.code] for a in self._log]
+        labels = [None if a.code is None else names[a.code] for a in self._log]
         return [
             {"row": a.row, "label": label, "reviewer": a.reviewer, "turn": a.turn, "drawn": a.drawn}
             for a, label in zip(self._log, labels, strict=True)
@@ -264,7 +258,7 @@ class LabelReview(Shown):
     @property
     def ten_more(self) -> Expected:
         """How many labels the next ten answers are expected to set right."""
-        return self._ranked(_AHEAD).expected(_AHEAD)
+        return self._ranked(10).expected(10)
 
     @property
     def should_stop(self) -> bool:
@@ -363,9 +357,8 @@ class LabelReview(Shown):
 
         With ``reviewed=False``, for the same model trained on the labels as given.
 
-        The answered rows at the start of the random order are a random sample. A clone is trained without them and
-        without what their answers say about other rows, and tried on them; where they are more than a tenth of all
-        rows, five clones are, each without a fifth of them. "Not sure" counts as a miss below and as a hit above. Exact
+        The answered rows at the start of the random order are a random sample. Five clones are trained, each without a
+        fifth of them and without what their answers say about other rows, and tried on these. "Not sure" counts as a miss below and as a hit above. Exact
         for one look (Clopper and Pearson). Which other rows were asked may still depend on these answers.
         """
         _check_confidence(confidence)
@@ -374,7 +367,7 @@ class LabelReview(Shown):
         drawn = [row for row in self._drawn(answers) if row in answers]
         if not drawn:
             raise ValueError("accuracy needs answers to rows drawn at random: answer what ask() gives, at least ten")
-        parts = 1 if len(drawn) <= _FEW * len(self.given) else min(REVIEW.folds, len(drawn))
+        parts = min(REVIEW.folds, len(drawn))
         hits: list[bool | None] = []
         for rows in (drawn[k::parts] for k in range(parts)):
             train = np.setdiff1d(np.arange(len(self.given)), rows)
@@ -408,7 +401,7 @@ class LabelReview(Shown):
     def state(self) -> dict[str, Any]:
         """What `save` writes: arrays and plain values."""
         log = [[a.row, a.code, a.reviewer, a.turn, a.drawn] for a in self._log]
-        own = {"random_share": self.random_share, "max_memory": self.max_memory, "random_state": self.random_state}
+        own = {"random_share": self.random_share, "random_state": self.random_state}
         counts = {"seed": self._seed, "turn": self._turn, "appends": self._appends, "order": self._order}
         return {**self.table.state(), **own, **counts, "log": log}
 
@@ -421,7 +414,7 @@ class LabelReview(Shown):
 
     def _set_up(self, table: ReviewTable) -> None:
         """Compute what does not depend on answers, and only then take the table over."""
-        self._data = prepare(table, self.max_memory, self._seed)
+        self._data = prepare(table, self._seed)
         self.table, self.given, self.classes, self.trusted = table, table.given, table.classes, table.trusted
         self._order = random_order(len(table.given), self.random_state, self._order)
         self._forget()
@@ -443,7 +436,7 @@ class LabelReview(Shown):
             misread = np.zeros(len(self.given))
             misread[pool] = beliefs.misread(pool)
             free, rng = pool[beliefs.free[pool]], np.random.default_rng([self._seed, len(self._log)])
-            n = max(n, _AHEAD)
+            n = max(n, 10)
             self._ranking = rank_questions(beliefs.posterior, free, pool, misread, self.table.weight, n, rng)
         return self._ranking
 
@@ -461,8 +454,8 @@ class LabelReview(Shown):
     @classmethod
     def _from_state(cls, state: dict[str, Any]) -> LabelReview:
         review = cls.__new__(cls)
-        review.random_share, review.max_memory = state["random_share"], state["max_memory"]
-        review.random_state, review._seed = state["random_state"], state["seed"]
+        review.random_share, review.random_state = state["random_share"], state["random_state"]
+        review._seed = state["seed"]
         review._turn, review._appends = state["turn"], state["appends"]
         review._log = [Answer(*entry) for entry in state["log"]]
         review._order = state["order"]  # of as many rows: setting up keeps it

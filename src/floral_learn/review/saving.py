@@ -40,7 +40,7 @@ def check_state(state: Any) -> None:
     if not isinstance(state, dict):
         raise ModelFileError("it is damaged: it holds no review")
     needed = {"X", "y", "classes", "trusted", "groups", "sample_weight", "items", "frame"}
-    needed |= {"order", "random_share", "random_state", "max_memory", "seed", "turn", "appends", "log"}
+    needed |= {"order", "random_share", "random_state", "seed", "turn", "appends", "log"}
     if lost := sorted(needed - set(state)):
         raise ModelFileError(f"it is damaged: it has no {lost[0]}")
     X, classes = state["X"], state["classes"]
@@ -67,7 +67,8 @@ def check_state(state: Any) -> None:
     for entry in state["log"]:
         _require(isinstance(entry, list | tuple) and len(entry) == 5, "the answers")
         row, code, reviewer, turn, drawn = entry
-        _require(_whole(row) and 0 <= row < n and _whole(code) and -1 <= code < len(classes), "the answers")
+        _require(_whole(row) and 0 <= row < n, "the answers")
+        _require(code is None or (_whole(code) and 0 <= code < len(classes)), "the answers")
         _require(isinstance(reviewer, str) and isinstance(drawn, bool | np.bool_), "the answers")
         _require(_whole(turn) and last <= turn <= state["turn"], "the answers")
         last = turn

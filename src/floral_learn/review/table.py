@@ -18,12 +18,11 @@ from floral_learn.review.beliefs import ReviewData
 from floral_learn.review.posterior import Evidence, Problem, infer
 from floral_learn.review.questions import POOL, subset
 from floral_learn.review.rows import (
-    bytes_per_row,
     checked_column,
     compared_rows,
     encoded_labels,
     own_scores,
-    values_at_a_time,
+    without_holes,
 )
 from floral_learn.tables.frames import frame_from_parts, frame_parts, is_frame
 from floral_learn.tables.rows import InputRows, as_items, read_rows, stack_rows
@@ -128,17 +127,16 @@ class ReviewTable:
         return cls.read(state["X"] if state["frame"] is None else frame_from_parts(state["frame"]), *columns)
 
 
-def prepare(table: ReviewTable, max_memory: str | float, seed: int) -> ReviewData:
+def prepare(table: ReviewTable, seed: int) -> ReviewData:
     """What does not depend on answers; the same for the same `seed`."""
     X, codes, n, M = table.rows.numbers, table.codes, len(table.given), len(table.classes)
-    at_a_time = values_at_a_time(max_memory, n, bytes_per_row(X), M)
     rng = np.random.default_rng(seed)
-    rows = compared_rows(X, codes, M, at_a_time, np.random.default_rng([seed, 1]))
+    rows = compared_rows(X, codes, M, np.random.default_rng([seed, 1]))
     present = np.unique(codes)
     proba, score, audited = np.zeros((n, M)), np.zeros(n), 0.0
     proba[:, present] = np.bincount(codes)[present] / n
     if len(present) > 1:
-        evidence = judge_labels(rows.values, codes, random_state=rng)
+        evidence = judge_labels(without_holes(X), codes, random_state=rng)
         flags = evidence.flags(trusted=table.trusted if table.trusted.any() else None)
         proba[:, present], score, audited = evidence.probability, flags.score, float(flags.wrong_probability.mean())
     against = log_odds_against(proba, codes)
