@@ -77,7 +77,6 @@ CHANGES = {
     "answers without a reviewer": lambda s: s | {"log": [[1, 0, None, 1, True]]},
     "answers in halves": lambda s: s | {"log": [[1, 0]]},
     "answers as text": lambda s: s | {"log": "me"},
-    "no memory": lambda s: s | {"max_memory": "lots"},
     "a sparse X of other rows": lambda s: s | {"X": sparse.csr_matrix(s["X"][:5])},
 }
 ORDERS = {

@@ -498,7 +498,9 @@ def test_training_labels_and_weights_are_those_of_fit():
     given = poison(X[:500], y[:500], attack="random", budget=0.3, random_state=0).y
     review = answered(X[:500], y[:500], given, 40)
     fitted = review.train(SVC())
-    again = SVC().fit(X[:500], np.asarray(review.training["label"]), sample_weight=np.asarray(review.training["weight"]))
+    again = SVC().fit(
+        X[:500], np.asarray(review.training["label"]), sample_weight=np.asarray(review.training["weight"])
+    )
     np.testing.assert_array_equal(fitted.predict(X), again.predict(X))
     assert (review.labels == y[:500]).mean() > (given == y[:500]).mean() + 0.09
 

@@ -9,16 +9,16 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from floral_learn.review.rules import RULES
+from floral_learn.review.rules import ERROR_PRIOR
 
-USUAL = RULES.error_prior[0] / sum(RULES.error_prior)  # how often reviewers err, before anything is known of them
+USUAL = ERROR_PRIOR[0] / sum(ERROR_PRIOR)  # how often reviewers err, before anything is known of them
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One reviewer's answer about one row: `code` is a class's number, or None for "not sure"; `turn` counts calls of answer().
+    """One reviewer's answer about one row.
 
-    `drawn` says whether the row had been reached in the secret random order.
+    `code` is a class's number, or None for "not sure"; `turn` counts calls of answer(). `drawn` says whether the row had been reached in the secret random order.
     """
 
     row: int
@@ -111,7 +111,7 @@ class Answers:
         return {
             row: code
             for (row, code), likely in zip(self.agreed.items(), self.likelihood, strict=True)
-            if code is not None and likely[code] >= RULES.settled * likely.sum()
+            if code is not None and likely[code] > 0.5 * likely.sum()
         }
 
     def with_errors(self, errors: Mapping[str, float]) -> Answers:
@@ -124,7 +124,7 @@ class Answers:
         The posterior mean under a Beta prior, with expected counts: the M step of Dawid and Skene (1979) for one
         error rate per person.
         """
-        a, b = RULES.error_prior
+        a, b = ERROR_PRIOR
         missed, total = dict.fromkeys(self.errors, 0.0), dict.fromkeys(self.errors, 0)
         for k, said in enumerate(self.votes.values()):
             for reviewer, code in said.items():

@@ -14,8 +14,8 @@ import numpy as np
 from floral_learn.review.answers import USUAL, Answers
 from floral_learn.review.calibration import Calibration, calibrate
 from floral_learn.review.groups import group_shift
-from floral_learn.review.posterior import SAMPLE, Evidence, Posterior, Problem, infer
-from floral_learn.review.rules import RULES, VARIANT
+from floral_learn.review.posterior import Evidence, Posterior, Problem, infer
+from floral_learn.review.rules import REGIONS, SAMPLE, SUSPECT
 
 _SUSPECTS = 4  # reviewers up to whom each is doubted in turn: each costs two posteriors
 
@@ -106,9 +106,7 @@ class Beliefs:
 
     def of(self, rows: np.ndarray) -> np.ndarray:
         """`label_probability` of `rows` in ascending order, (len(rows), M)."""
-        wrong = self.posterior.probability(rows)
-        if "uncal" not in VARIANT:
-            wrong = self.calibration.corrected(wrong)
+        wrong = self.calibration.corrected(self.posterior.probability(rows))
         return _true_classes(self.data, self.answers, wrong, rows)
 
     @cached_property
@@ -134,7 +132,7 @@ class Beliefs:
         Each answered row in turn is held out: what the review does to rows that nobody was asked about is tried on rows
         whose answers are known. Groups that differ are evidence of their own, which answers must not deny.
         """
-        told = self.contradicted[(self.posterior.left_out() if "uncal" in VARIANT else self.calibration.corrected(self.posterior.left_out())) > 0.5]
+        told = self.contradicted[self.calibration.corrected(self.posterior.left_out()) > 0.5]
         lead = 2 * int(told.sum()) - len(told)
         return lead > 0 or (self.by_group and lead == 0)
 
@@ -220,7 +218,7 @@ def _learned_errors(data: ReviewData, answers: Answers) -> dict[str, float]:
         belief = _class_beliefs(data, posterior.probability(read.rows), read.rows, read) * read.likelihood
         learned = read.learned_errors(belief / belief.sum(axis=1, keepdims=True))
         rates.append(learned if suspect is None else {**learned, suspect: answers.guessing})
-        prior = 1 - RULES.suspect if suspect is None else RULES.suspect / len(readings[1:])
+        prior = 1 - SUSPECT if suspect is None else SUSPECT / len(readings[1:])
         log.append(posterior.evidence + np.log(prior))
     weights = np.exp(np.array(log) - max(log))
     weights /= weights.sum()
@@ -287,10 +285,11 @@ def _class_beliefs(data: ReviewData, wrong: np.ndarray, rows: np.ndarray, answer
         share /= np.maximum(share.sum(axis=1, keepdims=True), 1e-12)
         table, asked = answers.likelihood, answers.rows
         said = table / np.maximum(table.sum(axis=1, keepdims=True), 1e-12)
+        reach = next(width for tie, _, width in REGIONS if tie == "class")
         step = max(1, problem.rows.at_a_time // (len(asked) + 1))
         for start in range(0, len(rows) if len(asked) else 0, step):
             part = slice(start, start + step)
-            near = np.exp(-RULES.class_width * problem.rows.distances(rows[part], asked))
+            near = np.exp(-reach * problem.rows.distances(rows[part], asked))
             near *= codes[part][:, None] == data.codes[asked][None, :]
             share[part] += near @ said
         share[out, codes] = 0.0

@@ -12,17 +12,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, logsumexp, xlog1py, xlogy
+from scipy.special import betaln, expit, logsumexp
+from scipy.stats import norm
 
 from floral_learn.base import Shown
+from floral_learn.review.answers import USUAL
 from floral_learn.review.expectation_propagation import sigmoid
+from floral_learn.review.rules import ERROR_PRIOR, NEGLIGIBLE, SPREAD, TAIL
 
-FIRST_ANSWERS = 20  # answers before which the share is hardly more than what the audit said
-_TAIL = 0.05  # on each side of an interval
-# How often people answer wrongly, all alike before anything is known, and how far alpha is believed to be off; priors
-_ANSWER_ERRORS, _SPREAD = (0.0, 0.075, 0.15), 1.5
-_SHIFTS, _SLOPES = np.arange(-10.0, 10.1, 0.25), np.array([0.5, 1.0, 2.0, 4.0])
-_LEAST = 1e-3  # weight below which a point of the grid is left out
+NORMAL = float(norm.ppf(1 - TAIL))  # and in standard deviations
+_SHIFTS, _SLOPES = np.arange(-10.0, 10.1, 0.5), np.array([0.5, 1.0, 2.0, 4.0])
 
 
 @dataclass(frozen=True)
@@ -47,13 +46,18 @@ class Calibration:
         return found
 
     def interval(self, chance: np.ndarray, told: float) -> tuple[float, float]:
-        """About 90 % for the sum of labels that are wrong: `told` among the answered, and others by the model's P."""
+        """About 90 % for the sum of labels that are wrong: `told` among the answered, and others by the model's P.
+
+        How far the model may be off, and what is left to chance once it is known.
+        """
         log_odds = _logit(chance)
-        total = np.array([sigmoid(a + b * log_odds).sum() for a, b in zip(self.shift, self.slope, strict=True)])
+        at = (sigmoid(shift + slope * log_odds) for shift, slope in zip(self.shift, self.slope, strict=True))
+        total, squares = np.array([(p.sum(), (p**2).sum()) for p in at]).T
+        mean, left = float(self.weights @ total), NORMAL**2 * float(self.weights @ (total - squares))
         order = np.argsort(total)
-        below = np.cumsum(self.weights[order])
-        low, high = (told + float(np.interp(p, below, total[order])) for p in (_TAIL, 1 - _TAIL))
-        return (0.0 if self.none_wrong > _TAIL else low), high
+        low, high = np.interp([TAIL, 1 - TAIL], np.cumsum(self.weights[order]), total[order])
+        low, high = max(0.0, mean - np.hypot(mean - low, np.sqrt(left))), mean + np.hypot(high - mean, np.sqrt(left))
+        return (0.0 if self.none_wrong > TAIL else told + low), told + min(high, len(chance))
 
 
 def calibrate(before: np.ndarray, audited: float, foretold: np.ndarray, contradicted: np.ndarray) -> Calibration:
@@ -74,20 +78,17 @@ def calibrate(before: np.ndarray, audited: float, foretold: np.ndarray, contradi
     prior = np.empty(len(shift))
     for b in _SLOPES:
         shares = [sigmoid(a + b * _logit(before)).mean() for a in _SHIFTS]
-        prior[slope == b] = -0.5 * ((_SHIFTS - np.interp(audited, shares, _SHIFTS)) / _SPREAD) ** 2
+        prior[slope == b] = -0.5 * ((_SHIFTS - np.interp(audited, shares, _SHIFTS)) / SPREAD) ** 2
     prior -= logsumexp(prior)
     chance = sigmoid(shift[:, None] + slope[:, None] * _logit(foretold))
-    by_error, none_wrong = [], []  # log probability of the answers, by point, and if every label is right
-    for error in _ANSWER_ERRORS:
-        seen = np.clip(chance * (1 - error) + (1 - chance) * error, 1e-9, 1 - 1e-9)  # P(the answer contradicts)
-        by_error.append(np.where(contradicted, np.log(seen), np.log1p(-seen)).sum(axis=1) + prior)
-        none_wrong.append(xlogy(contradicted.sum(), error) + xlog1py((~contradicted).sum(), -error))
-    log = logsumexp(by_error, axis=0)
+    seen = np.clip(chance * (1 - USUAL) + (1 - chance) * USUAL, 1e-9, 1 - 1e-9)  # P(the answer contradicts)
+    log = np.where(contradicted, np.log(seen), np.log1p(-seen)).sum(axis=1) + prior
     total = logsumexp(log)
-    weights = np.exp(log - total)
-    kept = weights >= min(_LEAST, weights.max())
-    none = float(expit(logsumexp(none_wrong) - total)) if len(foretold) else 0.0
-    return Calibration(shift[kept], slope[kept], weights[kept] / weights[kept].sum(), none)
+    a, b = ERROR_PRIOR
+    every_answer_wrong = betaln(a + contradicted.sum(), b + (~contradicted).sum()) - betaln(a, b)
+    kept = (weights := np.exp(log - total)) >= NEGLIGIBLE
+    none_wrong = float(expit(every_answer_wrong - total)) if len(foretold) else 0.0
+    return Calibration(shift[kept], slope[kept], weights[kept] / weights[kept].sum(), none_wrong)
 
 
 def _logit(p: np.ndarray) -> np.ndarray:

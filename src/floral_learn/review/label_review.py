@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from floral_learn.labels.judges import REVIEW
 from floral_learn.review import saving
 from floral_learn.review.answers import Answer, Answers, checked_answers
 from floral_learn.review.beliefs import Beliefs
-from floral_learn.review.calibration import FIRST_ANSWERS, Expected, WrongShare
+from floral_learn.review.calibration import Expected, WrongShare
 from floral_learn.review.guarantee import (
     Accuracy,
     Guarantee,
@@ -29,6 +28,7 @@ from floral_learn.review.guarantee import (
 )
 from floral_learn.review.questions import Question, Ranking, rank_questions, rows_like
 from floral_learn.review.rows import is_integer
+from floral_learn.review.rules import FIRST_ANSWERS
 from floral_learn.review.table import ReviewTable, prepare
 from floral_learn.review.training import (
     checked_model,
@@ -38,7 +38,6 @@ from floral_learn.review.training import (
     training_frame,
     training_set,
 )
-
 
 
 class LabelReview(Shown):
@@ -358,8 +357,9 @@ class LabelReview(Shown):
         With ``reviewed=False``, for the same model trained on the labels as given.
 
         The answered rows at the start of the random order are a random sample. Five clones are trained, each without a
-        fifth of them and without what their answers say about other rows, and tried on these. "Not sure" counts as a miss below and as a hit above. Exact
-        for one look (Clopper and Pearson). Which other rows were asked may still depend on these answers.
+        fifth of them and without what their answers say about other rows, and tried on these. "Not sure" counts as a
+        miss below and as a hit above. Exact for one look (Clopper and Pearson). Which other rows were asked may still
+        depend on these answers.
         """
         _check_confidence(confidence)
         checked_model(estimator, "estimator")

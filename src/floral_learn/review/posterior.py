@@ -20,10 +20,18 @@ import numpy as np
 
 from floral_learn.labels.rows import Rows
 from floral_learn.review.expectation_propagation import Sites, averaged_sigmoid, propagate, sigmoid
-from floral_learn.review.rules import RULES, VARIANT
-
-SAMPLE = 200  # rows that stand for all; more are only slower
-_RULED_OUT = 1e-3  # weight below which the first half of the answers rules a component out
+from floral_learn.review.rules import (
+    CENTRE,
+    HEIGHT,
+    MAJORITY,
+    NEGLIGIBLE,
+    NOWHERE,
+    OWN,
+    QUESTIONS_PRIOR,
+    REGIONS,
+    REGIONS_PRIOR,
+    SAMPLE,
+)
 
 
 @dataclass(frozen=True)
@@ -54,14 +62,11 @@ class Components:
 
 def default_components() -> Components:
     """The grid that is averaged over: kinds of log-odds, each with every kind of regions and without."""
-    flat = len(RULES.no_regions)
-    kinds = np.r_[np.arange(len(RULES.regions)), np.full(flat, -1)]
-    own = np.repeat(np.array(RULES.own), len(kinds), axis=0)
-    field = np.tile(kinds, len(RULES.own))
-    centre = np.concatenate([np.r_[np.full(len(RULES.regions), c), RULES.no_regions] for c in RULES.centres])
-    prior = np.where(field >= 0, RULES.regions_prior, 1 - RULES.regions_prior)
-    prior = prior / np.where(field >= 0, (field >= 0).sum(), (field < 0).sum())
-    return Components(field, own[:, 0], own[:, 1], centre, prior)
+    kinds = np.arange(-1, len(REGIONS))
+    field, own = np.tile(kinds, len(OWN)), np.repeat(np.array(OWN), len(kinds), axis=0)
+    regional = field >= 0
+    prior = np.where(regional, REGIONS_PRIOR / regional.sum(), (1 - REGIONS_PRIOR) / (~regional).sum())
+    return Components(field, own[:, 0], own[:, 1], np.where(regional, CENTRE, NOWHERE), prior)
 
 
 @dataclass(frozen=True)
@@ -94,10 +99,10 @@ class Problem:
         along = (self.scores[left][:, None] - self.scores[right][None, :]) ** 2
         apart = {"rows": self.rows.distances(left, right), "scores": along}
         ties = {"given": same.astype(float), "class": np.where(same, 1.0, -1.0 / (self.n_classes - 1)), "any": 1.0}
-        kernels = np.zeros((len(RULES.regions) + 1, *same.shape))  # the last one is that of no regions
+        kernels = np.zeros((len(REGIONS) + 1, *same.shape))  # the last one is that of no regions
         for kind in np.unique(components.field[components.regional]):
-            tie, on, width = RULES.regions[kind]
-            kernels[kind] = RULES.height**2 * np.exp(-width * apart[on]) * ties[tie]
+            tie, on, width = REGIONS[kind]
+            kernels[kind] = HEIGHT**2 * np.exp(-width * apart[on]) * ties[tie]
         return kernels[components.field]
 
 
@@ -145,8 +150,8 @@ class Posterior:
     def regions_chance(self) -> float:
         """P(labels were flipped in regions), given the answers, where it was `questions_prior` before them."""
         have = float(self.weights[self.components.regional].sum())
-        odds = have / max(1 - have, 1e-300) * (1 - RULES.regions_prior) / RULES.regions_prior
-        odds *= RULES.questions_prior / (1 - RULES.questions_prior)
+        odds = have / max(1 - have, 1e-300) * (1 - REGIONS_PRIOR) / REGIONS_PRIOR
+        odds *= QUESTIONS_PRIOR / (1 - QUESTIONS_PRIOR)
         return odds / (1 + odds)
 
     def own(self, at: np.ndarray) -> np.ndarray:
@@ -158,7 +163,7 @@ class Posterior:
         cross = self.problem.covariances(self.components, at, self.at)
         half = np.matmul(cross, self.sites.half)
         mean = self.components.centre[:, None] + np.matmul(cross, self.sites.weights[..., None])[..., 0]
-        variance = np.where(self.components.regional, RULES.height**2, 0.0)[:, None]
+        variance = np.where(self.components.regional, HEIGHT**2, 0.0)[:, None]
         return Moments(at, mean, np.maximum(variance - np.einsum("cnm,cnm->cn", half, half), 1e-9), half)
 
     def covariance(self, left: Moments, right: Moments) -> np.ndarray:
@@ -203,7 +208,7 @@ def infer(problem: Problem, evidence: Evidence, components: Components | None = 
     if m > SAMPLE // 10:
         half = Evidence(at[: m // 2], evidence.right[: m // 2], evidence.wrong[: m // 2])
         first = infer(problem, half, components)
-        likely = first.weights >= _RULED_OUT
+        likely = first.weights >= NEGLIGIBLE
         likely[np.argmax(np.where(first.components.regional, first.weights, -1.0))] = True  # regions may come back
         components = first.components.only(np.flatnonzero(likely))
     own = problem.own(components, at)
@@ -220,7 +225,7 @@ def infer(problem: Problem, evidence: Evidence, components: Components | None = 
     total = float(log.max() + np.log(weights.sum()))
     posterior = Posterior(problem, components, at, sites, weights / weights.sum(), total)
     every_class = len(np.unique(problem.codes)) == problem.n_classes  # else a whole class must be among the wrong
-    return _plausible(posterior) if m and every_class and "nm" not in VARIANT else posterior
+    return _plausible(posterior) if m and every_class else posterior
 
 
 def _plausible(posterior: Posterior) -> Posterior:
@@ -230,6 +235,6 @@ def _plausible(posterior: Posterior) -> Posterior:
     """
     n = len(posterior.problem.codes)
     share = posterior.by_component(np.arange(0, n, max(1, n // SAMPLE))).mean(axis=1)
-    weights = posterior.weights * np.exp(-RULES.majority * np.maximum(share - 0.5, 0.0))
+    weights = posterior.weights * np.exp(-MAJORITY * np.maximum(share - 0.5, 0.0))
     left = float(weights.sum())
     return replace(posterior, weights=weights / left, evidence=posterior.evidence + np.log(left))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from floral_learn.review.calibration import Expected
+from floral_learn.review.calibration import NORMAL, Expected
 from floral_learn.review.expectation_propagation import averaged_sigmoid
-from floral_learn.review.rules import RULES, VARIANT
-from floral_learn.review.posterior import SAMPLE, Moments, Posterior, wrong_chance
+from floral_learn.review.posterior import Moments, Posterior, wrong_chance
+from floral_learn.review.rules import NEGLIGIBLE, SAMPLE
 
-POOL = 3000  # rows among which those of one question are drawn; more are only slower
+POOL = 10 * SAMPLE  # rows among which questions are sought
 
 
 class Question(NamedTuple):
@@ -38,7 +38,7 @@ class Ranking:
     def expected(self, n: int) -> Expected:
         """What the first `n` answers set right together."""
         own, elsewhere = self.own[:n], float(self.elsewhere[:n].sum())
-        total, spread = float(own.sum()), 1.645 * float(np.sqrt((own * np.maximum(1 - own, 0.0)).sum()))
+        total, spread = float(own.sum()), NORMAL * float(np.sqrt((own * np.maximum(1 - own, 0.0)).sum()))
         labels = total + self.regions * elsewhere
         return Expected(labels, max(0.0, total - spread), max(labels, total + spread + elsewhere))
 
@@ -94,26 +94,19 @@ def rank_questions(
     """At most `n` of the rows `free` (of the `pool`), best first.
 
     An answer sets its own row right with the probability `misread` (n,) that its label is wrong as a model would be
-    trained on it. What it settles elsewhere is worked out as if labels were flipped in regions, and counts by the
-    probability that they were. Rows count by their `weight` (n,).
+    trained on it. What it settles elsewhere counts by the probability that labels were flipped in regions. Rows count
+    by their `weight` (n,).
     """
     doubted = free[np.argsort(-misread[free] * weight[free], kind="stable")[: SAMPLE // 4]]
     some = np.union1d(subset(free, SAMPLE - len(doubted), rng), doubted)
     own, chance = misread[some] * weight[some], posterior.regions_chance
-    likely = posterior.weights >= 0.01 * posterior.weights.max(where=posterior.components.regional, initial=0.0)
-    regions = posterior.only(np.flatnonzero(posterior.components.regional & likely))
-    if "fe" in VARIANT:
-        w = posterior.weights * np.where(posterior.components.regional, 0.87 / RULES.regions_prior, 0.13 / (1 - RULES.regions_prior))
-        eager = replace(posterior, weights=w / w.sum())
-        regions = eager.only(np.flatnonzero(eager.weights >= 0.01))
-    elif "full" in VARIANT:
-        regions = posterior.only(np.flatnonzero(posterior.weights >= 0.01))
-    candidates = regions.moments(some)
-    references = regions.moments(subset(pool, 2 * SAMPLE, rng))
+    likely = posterior.only(np.flatnonzero(posterior.weights >= 10 * NEGLIGIBLE))
+    candidates = likely.moments(some)
+    references = likely.moments(subset(pool, 2 * SAMPLE, rng))
     stands_for = weight[references.at] * (len(weight) / len(references.at))
     # in parts: what an answer would do to each reference takes much memory
     blocks = np.array_split(np.arange(len(some)), -(-len(some) // (SAMPLE // 4)))
-    elsewhere = np.concatenate([settled(regions, candidates.only(at), references, stands_for) for at in blocks])
+    elsewhere = np.concatenate([settled(likely, candidates.only(at), references, stands_for) for at in blocks])
     chosen: list[int] = []
     left = elsewhere.copy()
     for _ in range(min(n, len(some))):
@@ -122,7 +115,7 @@ def rank_questions(
         chosen.append(int(np.argmax(gain)))
         if len(chosen) < n:
             news = left[chosen[-1]]
-            left *= 1 - _alike(regions, candidates, chosen[-1])
+            left *= 1 - _alike(likely, candidates, chosen[-1])
             left[chosen[-1]] = news
     return Ranking(some[chosen], own[chosen], left[chosen], chance)
 

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from floral_learn.base.validation import encode_labels
 from floral_learn.labels.judges import REVIEW, choose_scale, deal_folds, held_out
 from floral_learn.labels.rows import Rows, evenly_scaled_rows, standardised_rows
-from floral_learn.review.rules import RULES
+from floral_learn.review.rules import COMPONENTS
 
 _FEW_COLUMNS, _MANY_COLUMNS = 1.0, 0.01  # C of the linear model, up to a hundred columns and above
 _MANY_ROWS = 10_000  # from which directions and linear models are learned on a sample
@@ -22,8 +22,8 @@ def compared_rows(X: Any, codes: np.ndarray, n_classes: int, rng: np.random.Gene
 
     Dense rows of many columns by their first principal components: in hundreds of columns nothing is near anything.
     """
-    if not sparse.issparse(X) and X.shape[1] > RULES.components:
-        X = _principal_components(standardised_rows(X).values, RULES.components, rng)
+    if not sparse.issparse(X) and X.shape[1] > COMPONENTS:
+        X = _principal_components(standardised_rows(X).values, COMPONENTS, rng)
         return evenly_scaled_rows(X)  # standardised, the last ones would count as much as the first
     return choose_scale(X, codes, n_classes, rng)(X)
 

@@ -58,7 +58,7 @@ def check_state(state: Any) -> None:
     # The guarantee rests on this order: every row once.
     _require(isinstance(order, np.ndarray) and order.dtype.kind in "iu" and order.shape == (n,), "the order of rows")
     _require(bool((np.sort(order) == np.arange(n)).all()), "the order of rows")
-    share, seed, fixed = state["random_share"], state["seed"], state["random_state"]
+    share, fixed = state["random_share"], state["random_state"]
     _require(isinstance(share, int | float | np.number) and 0.0 <= float(share) <= 1.0, "random_share")
     _require(all(_whole(state[name]) and state[name] >= 0 for name in ("seed", "turn", "appends")), "a counter")
     _require(fixed is None or (_whole(fixed) and fixed >= 0), "random_state")

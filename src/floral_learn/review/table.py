@@ -143,13 +143,8 @@ def prepare(table: ReviewTable, seed: int) -> ReviewData:
     # the values of the log-odds in the order of the audit's score, which ranks wrong labels better
     order = np.lexsort((against, score))
     against[order] = np.sort(against)
-    from floral_learn.review.rows import evenly_placed
-    from floral_learn.review.rules import VARIANT
-
-    places = evenly_placed(-log_odds_against(proba, codes)) if "js" in VARIANT else own_scores(X, codes, M, np.random.default_rng([seed, 2]))
-    problem = Problem(rows, codes, M, against, places)
+    problem = Problem(rows, codes, M, against, own_scores(X, codes, M, np.random.default_rng([seed, 2])))
     pool = subset(np.arange(n), POOL, rng)
     before = infer(problem, Evidence(pool[:0], np.zeros(0), np.zeros(0))).probability(pool)
     numbers = None if table.groups is None else np.unique(table.groups, return_inverse=True)[1]
     return ReviewData(problem, proba, audited, before, table.trusted, numbers, pool)
-

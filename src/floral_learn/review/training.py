@@ -12,10 +12,11 @@ from sklearn.pipeline import Pipeline
 
 from floral_learn.base.alignment import index_of
 from floral_learn.review.beliefs import Beliefs
-from floral_learn.review.rules import RULES, VARIANT
+from floral_learn.review.rules import LEAST_WEIGHT
 from floral_learn.review.table import ReviewTable
 from floral_learn.tables.rows import explain_refusal
 
+_FEW_ANSWERS = 3.0  # answers with which doubt and the expected sizes of classes count half; chosen
 _IN_FULL = 1.25  # rows that are read right with 90 % and more count in full
 _MOST_SHIFT = 4.0  # how much more, or less, a class may weigh than the rows that are read as it
 
@@ -54,16 +55,8 @@ def training_weights(belief: np.ndarray, read: np.ndarray, codes: np.ndarray, an
     ndarray of shape (n,)
         1 per row on average.
     """
-    if "ws" in VARIANT:
-        w = np.clip(2 * belief[np.arange(len(belief)), read] - 1, 0.1, 1.0)
-        return w / w.mean()
-    if "wt" in VARIANT:
-        counts = answers / (answers + 3.0)
-        w = np.clip(2 * belief[np.arange(len(belief)), read] - 1, 0.1, 1.0)
-        w = np.where(read == codes, 1 - counts * (1 - w), w)
-        return w / w.mean()
-    M, counts = belief.shape[1], answers / (answers + RULES.few_answers)
-    certainty = np.clip(_IN_FULL * (2 * belief[np.arange(len(belief)), read] - 1), RULES.least_weight, 1.0)
+    M, counts = belief.shape[1], answers / (answers + _FEW_ANSWERS)
+    certainty = np.clip(_IN_FULL * (2 * belief[np.arange(len(belief)), read] - 1), LEAST_WEIGHT, 1.0)
     certainty = np.where(read == codes, 1 - counts * (1 - certainty), certainty)
     total = np.maximum(np.bincount(read, certainty, minlength=M), 1e-9)
     size = np.maximum(np.bincount(read, minlength=M), 1)
@@ -115,7 +108,7 @@ def _frame(table: ReviewTable, columns: dict[str, np.ndarray]) -> Any:
 def fit_reviewed(
     estimator: Any, table: ReviewTable, beliefs: Beliefs, rows: np.ndarray | None = None, *, weighted: bool = True
 ) -> Any:
-    """A clone of `estimator` fitted on `rows` (all) as they are read; weights and `trusted` go where its fit takes them.
+    """A clone of `estimator` fitted on `rows` as they are read; weights and `trusted` go where its fit takes them.
 
     A `budget` (FLORAL's) that still has its default becomes the expected share of wrong labels, where that is less: an
     attacker with more flips than there are wrong labels costs accuracy.

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from floral_learn.review.calibration import FIRST_ANSWERS
+from floral_learn.review.rules import FIRST_ANSWERS
 from floral_learn.tables.source import table_suffix
 
 _NARROW = "\u00a0"  # a number and its % sign stay on one line
@@ -81,7 +81,10 @@ def too_early() -> dict[str, Any]:
 def stop(enough: bool) -> dict[str, Any]:
     """Whether to go on, by the review's own rule; what ten more answers would bring stands beside it."""
     if enough:
-        return {"now": True, "words": "You can stop here: ten more answers are expected to set less than one label right."}
+        return {
+            "now": True,
+            "words": "You can stop here: ten more answers are expected to set less than one label right.",
+        }
     return {"now": False, "words": "Worth going on."}
 
 
