@@ -4,7 +4,7 @@ import numpy as np
 
 from floral_learn.labels.rows import standardised_rows
 from floral_learn.review.posterior import Problem, default_components
-from floral_learn.review.rules import RULES
+from floral_learn.review.rules import HEIGHT, REGIONS
 
 
 def test_regions_join_rows_of_one_label_or_of_all_by_rows_or_by_scores():
@@ -19,9 +19,9 @@ def test_regions_join_rows_of_one_label_or_of_all_by_rows_or_by_scores():
         if field < 0:
             assert not K.any()
             continue
-        tie, on, width = RULES.regions[field]
+        tie, on, width = REGIONS[field]
         far = apart[0, 1] if on == "rows" else 0.0  # rows 0 and 1 lie at one place of the scores; their labels differ
         expected = {"given": 0.0, "any": 1.0, "class": -1.0}[tie]
-        np.testing.assert_allclose(K[0, 1], RULES.height**2 * expected * np.exp(-width * far))
+        np.testing.assert_allclose(K[0, 1], HEIGHT**2 * expected * np.exp(-width * far))
         far = apart[0, 2] if on == "rows" else 2.5**2
-        np.testing.assert_allclose(K[0, 2], RULES.height**2 * np.exp(-width * far), atol=1e-12)
+        np.testing.assert_allclose(K[0, 2], HEIGHT**2 * np.exp(-width * far), atol=1e-12)

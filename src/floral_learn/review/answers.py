@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from floral_learn.review.rules import ERROR_PRIOR
+from floral_learn.review.rules import ERROR_PRIOR, SETTLED
 
 USUAL = ERROR_PRIOR[0] / sum(ERROR_PRIOR)  # how often reviewers err, before anything is known of them
 
@@ -18,7 +18,8 @@ USUAL = ERROR_PRIOR[0] / sum(ERROR_PRIOR)  # how often reviewers err, before any
 class Answer:
     """One reviewer's answer about one row.
 
-    `code` is a class's number, or None for "not sure"; `turn` counts calls of answer(). `drawn` says whether the row had been reached in the secret random order.
+    `code` is a class's number, or None for "not sure"; `turn` counts calls of answer(); `drawn` says whether the row
+    had been reached in the secret random order.
     """
 
     row: int
@@ -111,7 +112,7 @@ class Answers:
         return {
             row: code
             for (row, code), likely in zip(self.agreed.items(), self.likelihood, strict=True)
-            if code is not None and likely[code] > 0.5 * likely.sum()
+            if code is not None and likely[code] >= SETTLED * likely.sum()
         }
 
     def with_errors(self, errors: Mapping[str, float]) -> Answers:

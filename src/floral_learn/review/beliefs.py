@@ -94,10 +94,8 @@ class Beliefs:
     @cached_property
     def calibration(self) -> Calibration:
         """How far the posterior's log-odds are off: it starts from the audit's estimate and learns from the answers."""
-        told = {row: code != self.data.codes[row] for row, code in self.answers.agreed.items() if code is not None}
-        at = [k for k, row in enumerate(self.posterior.at.tolist()) if row in told]
-        contradicted = np.array([told[row] for row in self.posterior.at[at].tolist()], dtype=bool)
-        return calibrate(self.data.before, self.data.audited, self.posterior.left_out()[at], contradicted)
+        at = np.flatnonzero(np.isin(self.posterior.at, list(self.answers.settled)))
+        return calibrate(self.data.before, self.data.audited, self.posterior.left_out()[at], self.contradicted[at])
 
     @cached_property
     def label_probability(self) -> np.ndarray:
@@ -122,8 +120,8 @@ class Beliefs:
 
     @cached_property
     def speaks(self) -> bool:
-        """Whether anything speaks against a label: an answer, or who gave it."""
-        return self.by_group or bool(self.contradicted.any())
+        """Whether any answer speaks against a label."""
+        return bool(self.contradicted.any())
 
     @cached_property
     def corrections_hold(self) -> bool:
@@ -138,12 +136,10 @@ class Beliefs:
 
     @cached_property
     def labels(self) -> np.ndarray:
-        """Class numbers of the corrected labels, (n,); before any answer only groups speak against labels."""
-        codes = self.data.codes
-        if not len(self._start) and not self.by_group:
-            return codes
-        read = read_classes(self.label_probability, codes, self.free)
-        return read if len(self._start) else np.where(np.asarray(self.posterior.problem.shift) > 1, read, codes)
+        """Class numbers of the corrected labels, (n,); before any answer the given ones."""
+        if not len(self._start):
+            return self.data.codes
+        return read_classes(self.label_probability, self.data.codes, self.free)
 
     def trained_with(self, rows: np.ndarray, belief: np.ndarray) -> np.ndarray:
         """Class numbers that `rows` are trained with, (len(rows),), by the `belief` about them.

@@ -81,7 +81,7 @@ class LabelReview(Shown):
     classes, given, trusted : ndarrays of shape (M,), (n,) and (n,)
         The labels that can be true, the given labels, and which of them are known to be right.
     labels : ndarray of shape (n,)
-        The corrected labels; the given ones as long as there are neither answers nor groups that differ.
+        The corrected labels; before any answer the given ones.
     label_probability, wrong_probability : ndarrays of shape (n, M) and (n,)
         P(true class), and P(the given label is wrong), for every row.
     wrong_share : WrongShare
@@ -333,7 +333,6 @@ class LabelReview(Shown):
         are corrected, if such corrections would have been right on the answered rows, each held out in turn. Answered
         and trusted rows are ``trusted`` where fit takes that; a FLORAL ``budget`` that still
         has its default becomes the expected share of wrong labels among those trained on, where that is less.
-        `groups` that differ are evidence of their own, and need no answers.
 
         Parameters
         ----------

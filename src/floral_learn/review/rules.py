@@ -32,6 +32,7 @@ NEGLIGIBLE = 1e-3  # weight below which a hypothesis is not carried on
 # -- people ------------------------------------------------------------------------------------------------------------
 ERROR_PRIOR = (1.0, 29.0)  # Beta prior of a reviewer's error rate: about three in a hundred
 SUSPECT = 0.1  # prior probability that one of several reviewers guesses, or lies
+SETTLED = 0.8  # share of the likelihood from which an answer is taken for the label: not that of a likely liar
 
 # -- what is said, and what is trained with ----------------------------------------------------------------------------
 FIRST_ANSWERS = 20  # before which nobody is told to stop, and the share is hardly more than what the audit said
