@@ -57,10 +57,10 @@ class ReviewTable:
     @classmethod
     def read(cls, X: Any, y: Any, trusted: Any, groups: Any, sample_weight: Any, classes: Any) -> ReviewTable:
         """Check everything that a caller hands in; what carries an index is matched by it."""
-        named = {"y": y, "trusted": trusted, "groups": groups, "sample_weight": sample_weight}
-        y, *columns = (align(X, value, ("X", name)) for name, value in named.items())
+        y, trusted = align(X, y), align(X, trusted, ("X", "trusted"))
+        groups, weight = align(X, groups, ("X", "groups")), align(X, sample_weight, ("X", "sample_weight"))
         rows = read_rows(X, allow_nan=True, min_rows=2, encoder=encoder_for(X), y=y)
-        return cls.checked(rows, y, *columns, classes)
+        return cls.checked(rows, y, trusted, groups, weight, classes)
 
     @classmethod
     def checked(
