@@ -59,8 +59,8 @@ def test_what_is_known_is_in_words_and_moves_with_the_answers(parts, tmp_path, s
     assert state["answers"] == 24
     assert "by the model’s estimate" in known["estimate"]["words"]
     assert "Whatever an attacker did" in known["guarantee"]["words"]
-    assert known["guarantee"]["checked"] >= 5
-    assert known["guarantee"]["low"] <= known["guarantee"]["high"] < 1
+    assert known["guarantee"]["checked"] >= 2, "one question in ten is drawn"
+    assert known["guarantee"]["low"] <= known["guarantee"]["high"] <= 1
     assert "Ten more answers" in known["ten"]["words"]
     assert known["stop"]["now"] in (True, False)
     assert "drawn at random" in known["accuracy"]["words"]
