@@ -85,9 +85,9 @@ def calibrate(before: np.ndarray, audited: float, foretold: np.ndarray, contradi
     log = np.where(contradicted, np.log(seen), np.log1p(-seen)).sum(axis=1) + prior
     total = logsumexp(log)
     a, b = ERROR_PRIOR
-    every_answer_wrong = betaln(a + contradicted.sum(), b + (~contradicted).sum()) - betaln(a, b)
+    only_answers_wrong = betaln(a + contradicted.sum(), b + (~contradicted).sum()) - betaln(a, b)
     kept = (weights := np.exp(log - total)) >= NEGLIGIBLE
-    none_wrong = float(expit(every_answer_wrong - total)) if len(foretold) else 0.0
+    none_wrong = float(expit(only_answers_wrong - total)) if len(foretold) else 0.0
     return Calibration(shift[kept], slope[kept], weights[kept] / weights[kept].sum(), none_wrong)
 
 

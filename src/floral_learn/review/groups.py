@@ -24,33 +24,32 @@ def group_shift(
 ) -> np.ndarray | None:
     """What each row's group adds to the log-odds that its label is wrong, (n,); None where groups do not differ.
 
-        Parameters
-        ----------
-        groups : int ndarray of shape (n,)
-            Numbers of the groups.
-        codes : int ndarray of shape (n,)
-            Given labels as class numbers.
-        proba : ndarray of shape (n, M)
-            Held-out probabilities of the labels.
-        usual : float
-            Share of wrong labels in all.
-        evidence : Evidence
-            The answers.
-        chance : ndarray of shape (m,)
-            P(wrong) of each answered row without groups, by the other answers.
+    Parameters
+    ----------
+    groups : int ndarray of shape (n,)
+        Numbers of the groups.
+    codes : int ndarray of shape (n,)
+        Given labels as class numbers.
+    proba : ndarray of shape (n, M)
+        Held-out probabilities of the labels.
+    usual : float
+        Share of wrong labels in all.
+    evidence : Evidence
+        The answers.
+    chance : ndarray of shape (m,)
+        P(wrong) of each answered row without groups, by the other answers.
 
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from floral_learn.review.groups import group_shift
-        >>> from floral_learn.review.posterior import Evidence
-    from floral_learn.review.rules import SPREAD
-        >>> truth, groups = np.tile([0, 1], 100), np.repeat([0, 1, 2, 3], 50)
-        >>> proba = np.where(truth[:, None] == [0, 1], 0.8, 0.2)
-        >>> none = Evidence(np.zeros(0, int), np.zeros(0), np.zeros(0))
-        >>> lies = group_shift(groups, np.where(groups == 2, 1 - truth, truth), proba, 0.2, none, np.zeros(0))
-        >>> bool(lies[groups == 2].min() > 2), group_shift(groups, truth, proba, 0.05, none, np.zeros(0)) is None
-        (True, True)
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.review.groups import group_shift
+    >>> from floral_learn.review.posterior import Evidence
+    >>> truth, groups = np.tile([0, 1], 100), np.repeat([0, 1, 2, 3], 50)
+    >>> proba = np.where(truth[:, None] == [0, 1], 0.8, 0.2)
+    >>> none = Evidence(np.zeros(0, int), np.zeros(0), np.zeros(0))
+    >>> lies = group_shift(groups, np.where(groups == 2, 1 - truth, truth), proba, 0.2, none, np.zeros(0))
+    >>> bool(lies[groups == 2].min() > 2), group_shift(groups, truth, proba, 0.05, none, np.zeros(0)) is None
+    (True, True)
     """
     n, M = proba.shape
     rate = expit(logit(usual) + _EFFECTS)
