@@ -1,7 +1,7 @@
 """The numbers that steer a review, in one place, each with its reason.
 
 "Prior" is a belief before any answer, which answers average out or overrule. "Chosen" is what was no worse than other
-values on development data: CIFAR-10N, cats and dogs, youtube and music, and errors planted in four tables.
+values on development data: CIFAR-10N, cats and dogs, youtube and music.
 """
 
 # -- the model of wrong labels -----------------------------------------------------------------------------------------
@@ -18,7 +18,7 @@ REGIONS = (
     ("given", "scores", 1.0),
     ("any", "scores", 1.0),
 )
-CENTRE, HEIGHT = -1.0, 3.0  # mean and standard deviation of logit r where there are regions; chosen (0 and 5 are level)
+CENTRE, HEIGHT = -1.0, 3.0  # mean and standard deviation of logit r where there are regions; prior
 NOWHERE = -4.0  # logit r where there are none; prior
 # P(labels were flipped in regions) before any answer: for reading labels, so that few answers can turn a region over,
 # and for what a question is worth, where such hopes are discounted until answers speak for them; chosen
