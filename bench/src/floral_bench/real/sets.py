@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from floral_learn.files.atomic_files import write_atomically
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -24,7 +25,6 @@ from floral_bench.public_tables import load_table
 from floral_bench.real.pictures import embed
 from floral_bench.real.planted import plant
 from floral_learn.datasets.files import DataNotFoundError, find_file, user_cache
-from floral_learn.files.atomic_files import write_atomically
 
 FORM = 1  # of what is kept in the cache; raised whenever a set is read in another way
 COMPONENTS = 100  # of embeddings and of the words of texts
