@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(not SOURCE.is_file(), reason="benchmarks are not
 SCALES = {"tables": 0.08, "models": 0.01, "runs": 0.05, "formulas": 1.0, "disk": 1.0}
 SCALES |= {"files": 0.01, "stores": 0.03, "sets": 0.03, "copies": 0.05, "numbers": 0.05, "requests": 0.05}
 SCALES |= {"reviews": 0.01, "checkpoints": 0.01, "label_studio": 0.03, "json_lines": 0.03, "packed_files": 0.03}
-SCALES |= {"workbooks": 0.03, "frames": 0.03, "certificates": 0.03, "evidence": 0.03}
+SCALES |= {"workbooks": 0.03, "frames": 0.03, "certificates": 0.03}
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,7 @@ from floral_learn.app.review_page import words
 from floral_learn.app.review_page.store import StoredAnswer
 from floral_learn.app.tables.source import table_suffix
 from floral_learn.base.cells import csv_bytes
-from floral_learn.base.files import sha256, write_set
-from floral_learn.review.evidence import review_evidence
+from floral_learn.base.files import write_set
 
 
 @dataclass(frozen=True)
@@ -74,21 +73,12 @@ class Outputs:
         """A FLORAL model behind the encoder that read the table, for ``floral predict``."""
         from sklearn.pipeline import Pipeline
 
-        from floral_learn import FloralClassifier, __version__
+        from floral_learn import FloralClassifier
         from floral_learn.base.models import model_bytes
 
         classifier = review.train(FloralClassifier(random_state=0))
         model = Pipeline([("columns", self.encoder), ("classifier", classifier)])
-        versions = f"floral-learn {__version__}"
-        model.evidence_ = {"versions": versions, "data": self._data(), "review": review_evidence(review)}
         return model_bytes(model)
-
-    def _data(self) -> dict[str, str]:
-        """The table by name and digest, for `floral evidence`."""
-        known = {"file": self.source.name, "rows": f"{len(self.table):,}"}
-        if self.source.is_file():
-            known["SHA-256"] = sha256(self.source)
-        return known
 
 
 def file_names(suffix: str) -> list[str]:

@@ -139,10 +139,6 @@ def commands(out: Path, table: Path, label: str, options: Mapping[str, Any]) -> 
                 "Train another model on the cleaned table",
                 ("train", str(cleaned), "--label", label, *read, "--out", "other.skops"),
             ),
-            (
-                "Say what the labels behind the model rest on, as a page for others",
-                ("evidence", str(out / "model.skops"), "--out", "evidence.html"),
-            ),
             ("Go on with this review later", ("review", str(table), "--label", label, *read, "--out", str(out))),
         )
     ]
