@@ -15,8 +15,8 @@ from floral_learn.tables.frames import is_frame, same_kind, without_columns
 from floral_learn.tables.rows import read_rows
 
 from . import annotators as people
-from .agreement import ERROR_RATE
 from .features import encode_items
+from .readings import ERROR_RATE
 from .solve import Solution, solve
 
 
@@ -87,17 +87,18 @@ class VoteAggregation(Shown):
     @property
     def confusions(self) -> np.ndarray:
         """(A, K, K) probability of each vote given each truth, per annotator (order of `votes.annotators`)."""
-        return self.solution.confusions.matrix
+        return self.solution.fit.confusions()
 
     @cached_property
     def judged(self) -> people.People:
         """How far each annotator can be relied on, as arrays in the order of `votes.annotators`."""
-        return people.judge(self.solution)
+        s = self.solution
+        return people.judge(self.votes, s.held, s.leave_one_out, s.mirror, s.settled)
 
     @cached_property
     def people(self) -> Any:
         """`annotators` as a pandas frame, whatever the votes came in."""
-        return people.frame(self.judged, self.solution, self.votes)
+        return people.frame(self.judged, self.votes, self.solution.fit, self.solution.agreement)
 
     @property
     def annotators(self) -> Any:

@@ -24,10 +24,8 @@ from scipy.stats import beta
 
 from floral_learn.labels.votes import Votes
 
-from .agreement import ERROR_RATE, benjamini_hochberg
-from .mirror import upper_half
-from .readings import habits
-from .solve import Solution
+from .pairs import Agreement, benjamini_hochberg
+from .readings import ERROR_RATE, Fit, habits
 
 # Chosen so that people who know one answer in five are not named (benchmarks/crowd.py, choose and honest).
 WEAK = 0.2  # share of the answers that a weak but honest person knows
@@ -46,15 +44,17 @@ class People:
     evidence: list[str]  # in words, for those who are named
 
 
-def judge(solution: Solution) -> People:
+def judge(
+    votes: Votes, held: np.ndarray, without: np.ndarray, mirror: np.ndarray | None = None, settled: bool = True
+) -> People:
     """Share of right answers with an interval, and the evidence against "weak but honest".
 
     The label of a task leans towards the person's own vote, and without that vote it is less often right. Counted with
     it the share of right answers is too high, without it too low: the interval reaches from the lower end of one to the
     upper end of the other (Jeffreys' interval of a binomial share, at each end), and farther by the share of labels
-    that the votes themselves expect to be wrong. Where nobody can tell a reading from its mirror image, it spans both.
+    that the votes themselves expect to be wrong. Where nobody can tell a reading from the opposing one, `mirror`, it
+    spans both. `held` (n, K) are the probabilities of the labels, `without` (V, K) those without each vote.
     """
-    votes, without = solution.votes, solution.leave_one_out
     rows = np.arange(len(votes))
     n = np.maximum(votes.per_annotator, 1e-9)
 
@@ -62,28 +62,27 @@ def judge(solution: Solution) -> People:
         return np.bincount(votes.annotator, votes.weight * values, minlength=len(votes.annotators))
 
     counted_out = per_person(without[rows, votes.label])
-    counted_in = np.maximum(per_person(solution.held[votes.item, votes.label]), counted_out)
+    counted_in = np.maximum(per_person(held[votes.item, votes.label]), counted_out)
     low = beta.ppf(ERROR_RATE / 2, counted_out + 0.5, n - counted_out + 0.5)
     high = beta.ppf(1 - ERROR_RATE / 2, counted_in + 0.5, np.maximum(n - counted_in, 0.0) + 0.5)
-    wrong = float(1 - solution.held.max(axis=1).mean())
+    wrong = float(1 - held.max(axis=1).mean())
     low, high = np.maximum(low - wrong, 0.0), np.minimum(high + wrong, 1.0)
-    if solution.mirror is not None:
-        other = np.clip(per_person(solution.mirror[votes.item, votes.label]), 0, n)
+    if mirror is not None:
+        other = np.clip(per_person(mirror[votes.item, votes.label]), 0, n)
         low = np.minimum(low, beta.ppf(ERROR_RATE / 2, other + 0.5, n - other + 0.5))
         high = np.maximum(high, beta.ppf(1 - ERROR_RATE / 2, other + 0.5, n - other + 0.5))
     middle = (counted_in + counted_out) / 2
-    p_value, evidence = _tests(votes, solution)
-    named = benjamini_hochberg(p_value) if solution.settled else np.zeros(len(n), dtype=bool)
+    p_value, evidence = _tests(votes, without)
+    named = benjamini_hochberg(p_value) if settled else np.zeros(len(n), dtype=bool)
     told = [text if who else "" for text, who in zip(evidence, named.tolist(), strict=True)]
     return People((middle + 0.5) / (n + 1), low, high, p_value, named, told)
 
 
-def _tests(votes: Votes, solution: Solution) -> tuple[np.ndarray, list[str]]:
+def _tests(votes: Votes, without: np.ndarray) -> tuple[np.ndarray, list[str]]:
     """(A,) p-values, and in words what each rests on."""
     people, rows = len(votes.annotators), np.arange(len(votes))
     if len(votes.classes) < 2:
         return np.ones(people), [""] * people
-    without = solution.leave_one_out
     parts = {
         "": np.ones(len(votes), dtype=bool),
         ", the later half of their answers": upper_half(votes, rows),  # some are honest at first
@@ -153,34 +152,41 @@ def weaker_than_weak(votes: Votes, truth: np.ndarray, parts: list[np.ndarray]) -
     return p_value, best
 
 
-def frame(people: People, solution: Solution, given: Votes) -> Any:
+def upper_half(votes: Votes, value: np.ndarray) -> np.ndarray:
+    """(V,) whether a vote is in the upper half of its person's votes by `value` (V,)."""
+    order = np.lexsort((value, votes.annotator))
+    size = np.bincount(votes.annotator, minlength=len(votes.annotators))
+    first = np.concatenate([[0], np.cumsum(size)[:-1]])
+    place = np.empty(len(votes))
+    place[order] = np.arange(len(votes)) - first[votes.annotator[order]]
+    return place >= size[votes.annotator] / 2
+
+
+def frame(people: People, votes: Votes, fit: Fit, pairs: Agreement | None = None) -> Any:
     """Everything about the annotators as a pandas DataFrame, least reliable first (by the interval's upper end)."""
     import pandas as pd
 
     found = pd.DataFrame(
         {
-            "annotator": given.annotators,
-            "votes": np.round(given.per_annotator).astype(int),
+            "annotator": votes.annotators,
+            "votes": np.round(votes.per_annotator).astype(int),
             "reliability": people.reliability,
             "low": people.low,
             "high": people.high,
             "named": people.named,
             "p_value": people.p_value,
             "evidence": people.evidence,
-            "agrees_with": _partners(solution, given),
-            "most_confused": _most_confused(solution.confusions.counts, given.classes),
+            "agrees_with": [""] * len(votes.annotators) if pairs is None else _partners(pairs, votes.annotators),
+            "most_confused": _most_confused(fit, votes.classes),
         }
     )
     return found.sort_values(["high", "reliability"], kind="stable").reset_index(drop=True)
 
 
-def _partners(solution: Solution, given: Votes) -> list[str]:
+def _partners(pairs: Agreement, names: np.ndarray) -> list[str]:
     """With whom a person agrees beyond what the tasks explain, in words; empty for everybody else."""
-    pairs = solution.agreement
-    if pairs is None:
-        return [""] * len(given.annotators)
     return [
-        f"{given.annotators[pairs.partner[a]]}: on {pairs.agreed[a]:.0f} of {pairs.tasks[a]:.0f} tasks; the tasks "
+        f"{names[pairs.partner[a]]}: on {pairs.agreed[a]:.0f} of {pairs.tasks[a]:.0f} tasks; the tasks "
         f"explain {pairs.expected[a]:.0f} (p = {pairs.p_value[a]:.1g})"
         if found
         else ""
@@ -188,14 +194,15 @@ def _partners(solution: Solution, given: Votes) -> list[str]:
     ]
 
 
-def _most_confused(counts: np.ndarray, classes: np.ndarray) -> list[str]:
+def _most_confused(fit: Fit, classes: np.ndarray) -> list[str]:
     """The most frequent mistake of each person, in words; empty where there was less than one."""
-    k = len(classes)
-    off = counts * ~np.eye(k, dtype=bool)
-    flat = off.reshape(len(off), -1)
-    place = flat.argmax(axis=1)
-    times = flat[np.arange(len(flat)), place]
+    answers, counts = fit.answers, fit.counts.sum(axis=2)
+    counts[np.arange(len(counts)), answers.answer] = 0.0
+    truth, times = counts.argmax(axis=1), counts.max(axis=1)
+    order = np.argsort(-times, kind="stable")
+    worst = np.zeros(len(fit.total), dtype=int)
+    worst[answers.person[order][::-1]] = order[::-1]
     return [
-        f"says {classes[p % k]} for {classes[p // k]} ({t:.0f}x)" if t >= 0.95 else ""
-        for p, t in zip(place.tolist(), times.tolist(), strict=True)
+        f"says {classes[answers.answer[p]]} for {classes[truth[p]]} ({times[p]:.0f}x)" if times[p] >= 0.95 else ""
+        for p in worst.tolist()
     ]

@@ -16,8 +16,8 @@ from floral_learn.labels.votes import Votes
 
 from . import annotators as people
 from .confusion import Confusions, estimate, left_out_guess
-from .readings import expected_counts, leave_out, read, shrunk_matrices
-from .solve import Solution
+from .readings import Answers, Reading, fix_known, m_step
+from .solve import leave_one_out
 
 _LEAST = 1e-6
 
@@ -60,14 +60,20 @@ class Authors:
     @property
     def frame(self) -> Any:
         """DataFrame of the people, as `VoteAggregation.annotators`."""
-        none = np.zeros(len(self.votes.items), dtype=bool)
-        without = leave_out(self.votes, self.posterior, self.confusions.matrix, 1.0, self.known)
-        solution = Solution(self.votes, self.posterior, self.posterior, self.confusions, without, ~none, none)
-        return people.frame(people.judge(solution), solution, self.votes)
+        answers = Answers(self.votes)
+        fit = m_step(answers, self.posterior[:, :, None], Reading(self.confusions.strength))
+        without = leave_one_out(answers, self.posterior, fit, self.known)
+        return people.frame(people.judge(self.votes, self.posterior, without), self.votes, fit)
 
 
 def judge_authors(
-    labels: np.ndarray, groups: np.ndarray, probabilities: np.ndarray, *, known: np.ndarray | None = None
+    labels: np.ndarray,
+    groups: np.ndarray,
+    probabilities: np.ndarray,
+    *,
+    known: np.ndarray | None = None,
+    max_iter: int = 50,
+    tol: float = 1e-3,
 ) -> Authors:
     """Find how far the author of each label can be relied on.
 
@@ -98,5 +104,21 @@ def judge_authors(
     n, k = probabilities.shape
     votes = Votes(np.arange(n), numbers, labels, np.ones(n), np.arange(n), names, np.arange(k))
     opinion = np.log(np.maximum(probabilities, _LEAST))
-    posterior = read(votes, shrunk_matrices, probabilities, gold=known, opinion=opinion)
-    return Authors(votes, posterior, estimate(expected_counts(votes, posterior)), known)
+    posterior = fix_known(probabilities, known)
+    for _ in range(max_iter):  # what each author says of each class, and the classes, in turn (EM)
+        confusions = estimate(_expected_counts(votes, posterior))
+        said = np.log(np.maximum(confusions.matrix[numbers, :, labels], 1e-9))
+        new = fix_known(softmax(opinion + said, axis=1), known)
+        moved = np.abs(new - posterior).max(axis=1).mean()
+        posterior = new
+        if moved < tol:
+            break
+    return Authors(votes, posterior, estimate(_expected_counts(votes, posterior)), known)
+
+
+def _expected_counts(votes: Votes, posterior: np.ndarray) -> np.ndarray:
+    """(A, truth, label) expected counts."""
+    people, k = len(votes.annotators), len(votes.classes)
+    counts = np.zeros((people, k, k))
+    np.add.at(counts, (votes.annotator, slice(None), votes.label), posterior[votes.item])
+    return counts

@@ -10,11 +10,12 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp
 
+from .readings import FOLDS
+
 PENALTY = 10.0  # chosen on LabelMe and simulated crowds over digits, wine, breast cancer (benchmarks/crowd.py, choose)
 # Usual numbers, which no script chose:
 MOST_COMPONENTS = 50  # as many numbers per item as the classifier reads
 LANDMARKS = 150  # of the smooth model, which is tried beside the linear one where there are more items
-FOLDS = 5  # of items, and of votes that are hidden
 MOST_ROWS = 10_000  # for speed: a model of this size learns nothing more from further rows
 
 

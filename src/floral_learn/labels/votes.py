@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from floral_learn.tables.frames import column_named, without_columns
 
@@ -39,21 +38,6 @@ class Votes:
         return len(self.item)
 
     @cached_property
-    def by_item(self) -> sp.csr_matrix:
-        """(n, V) matrix of ones: sums something per vote over the votes of each item."""
-        return sp.csr_matrix(
-            (np.ones(len(self)), (self.item, np.arange(len(self)))), shape=(len(self.items), len(self))
-        )
-
-    @cached_property
-    def by_answer(self) -> sp.csr_matrix:
-        """(A * K, V) matrix of the votes' weights: sums over the votes of each annotator for each class."""
-        n_classes = len(self.classes)
-        rows = self.annotator * n_classes + self.label
-        shape = (len(self.annotators) * n_classes, len(self))
-        return sp.csr_matrix((self.weight, (rows, np.arange(len(self)))), shape=shape)
-
-    @cached_property
     def per_item(self) -> np.ndarray:
         """Number of votes on each item, (n,)."""
         return np.bincount(self.item, self.weight, minlength=len(self.items))
@@ -68,6 +52,10 @@ class Votes:
         """(n, K) number of votes for each class."""
         n, _, k = self.shape
         return np.bincount(self.item * k + self.label, self.weight, minlength=n * k).reshape(n, k)
+
+    def share_of(self, people: np.ndarray) -> float:
+        """Share of the votes that these people, a mask (A,), gave."""
+        return float(self.per_annotator[people].sum() / self.per_annotator.sum())
 
     def people(self, names: Any) -> np.ndarray:
         """(A,) mask of the annotators with these names; an error where somebody of them did not vote."""
