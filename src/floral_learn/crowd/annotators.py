@@ -24,6 +24,7 @@ from scipy.stats import beta
 
 from floral_learn.labels.votes import Votes
 
+from .camps import later_half
 from .pairs import Agreement, benjamini_hochberg
 from .readings import ERROR_RATE, Fit, habits
 
@@ -85,7 +86,7 @@ def _tests(votes: Votes, without: np.ndarray) -> tuple[np.ndarray, list[str]]:
         return np.ones(people), [""] * people
     parts = {
         "": np.ones(len(votes), dtype=bool),
-        ", the later half of their answers": upper_half(votes, rows),  # some are honest at first
+        ", the later half of their answers": later_half(votes),  # some are honest at first
     }
     p_value, part = weaker_than_weak(votes, without, list(parts.values()))
     label = without.argmax(axis=1)
@@ -150,16 +151,6 @@ def weaker_than_weak(votes: Votes, truth: np.ndarray, parts: list[np.ndarray]) -
         total += np.where(again >= evidence[suspects] - 1e-9, np.exp(-again), 0.0).sum(axis=0)
     p_value[suspects] = np.minimum(total / (DRAWS + 1), 1.0)
     return p_value, best
-
-
-def upper_half(votes: Votes, value: np.ndarray) -> np.ndarray:
-    """(V,) whether a vote is in the upper half of its person's votes by `value` (V,)."""
-    order = np.lexsort((value, votes.annotator))
-    size = np.bincount(votes.annotator, minlength=len(votes.annotators))
-    first = np.concatenate([[0], np.cumsum(size)[:-1]])
-    place = np.empty(len(votes))
-    place[order] = np.arange(len(votes)) - first[votes.annotator[order]]
-    return place >= size[votes.annotator] / 2
 
 
 def frame(people: People, votes: Votes, fit: Fit, pairs: Agreement | None = None) -> Any:

@@ -16,8 +16,7 @@ from floral_learn.labels.votes import Votes
 
 from . import annotators as people
 from .confusion import Confusions, estimate, left_out_guess
-from .readings import Answers, Reading, fix_known, m_step
-from .solve import leave_one_out
+from .readings import Answers, Reading, fix_known, leave_one_out, m_step
 
 _LEAST = 1e-6
 

@@ -251,6 +251,24 @@ def habits(votes: Votes) -> np.ndarray:
     return (given + 1 / k) / (given.sum(axis=1, keepdims=True) + 1)
 
 
+def leave_one_out(answers: Answers, posterior: np.ndarray, fit: Fit, gold: np.ndarray | None) -> np.ndarray:
+    """(V, K) posterior of the voted task without this vote.
+
+    `posterior` need not be a product over the votes (it is an average): what the votes on the task say together is
+    taken out of it, and what all but one of them say is put in.
+    """
+    votes = answers.votes
+    log = np.log(fit.likelihood()[:, :, 0])
+    share = posterior.sum(axis=0) + 1.0
+    together = answers.by_task @ log + np.log(share / share.sum())
+    own = log[answers.pair] * votes.weight[:, None]
+    found = softmax(together[votes.item] - own, axis=1)
+    # Where the product and the posterior differ, so will what is left without one vote.
+    found *= (posterior / np.maximum(softmax(together, axis=1), 1e-6)).clip(0.1, 10.0)[votes.item]
+    found /= found.sum(axis=1, keepdims=True)
+    return found if gold is None else fix_known(found, gold[votes.item])
+
+
 Hidden = list[tuple[Answers, np.ndarray]]  # the rest, and the numbers of the hidden votes that can be checked
 
 

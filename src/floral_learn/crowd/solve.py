@@ -11,15 +11,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import softmax
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from floral_learn.labels.votes import Votes
 
+from .camps import later_half, opposing_start, other_camp
 from .features import OutOfFold
 from .pairs import Agreement, agreement
 from .readings import (
     ERROR_RATE,
-    RICH,
+    PLAIN,
     Answers,
     Fit,
     Hidden,
@@ -29,6 +31,7 @@ from .readings import (
     fix_known,
     habits,
     hide_votes,
+    leave_one_out,
     m_step,
     majority,
     read,
@@ -39,6 +42,7 @@ from .readings import (
 MISLED = 0.15  # share of the tasks on which the votes say nothing at all, since everybody was misled
 DECIDED = 1 - MISLED  # probability from which a label is decided, and what is promised: with many classes none is surer
 CAMP = 1 / 3  # share of the votes, of the smaller camp or unexplained, from which nobody can tell who is right
+COPIES = 0.9  # share of common tasks on which those agree who count once
 OPINION = 2.0  # how often the classifier's log-probabilities count beside those of the votes
 
 
@@ -73,37 +77,39 @@ def solve(
     gold: np.ndarray | None = None,
 ) -> Solution:
     """Find the truth behind `votes`, with features `views` of the tasks where there are any."""
-    crowd = _Crowd(votes, None if views is None else OutOfFold.split(views, rng), gold, rng)
+    features = None if views is None else OutOfFold.split(views, rng)
+    crowd = _Crowd(once_for_copies(votes, gold), features, gold, rng)
     found, featured = crowd.best_stack()
     turned = crowd.opposing(found, featured)
     known = crowd.gold_evidence(turned, found)
-    if known > -np.log(ERROR_RATE):  # a wrong reading is favoured twenty to one once in twenty times at most
-        found, turned = crowd.turn(turned, featured), found.posterior
-    settled = abs(known) > -np.log(ERROR_RATE)
+    settled = abs(known) > -np.log(ERROR_RATE)  # a wrong reading is favoured twenty to one once in twenty times at most
     checked = featured or settled or shows_common_truth(votes, found)
+    same = (found.posterior.argmax(axis=1) == turned.argmax(axis=1)).mean() >= 0.5
+    by_camp = not same and other_camp(votes, found.posterior, turned, found.strength) > 0.5
+    if known > 0 if settled else by_camp:
+        found, turned = crowd.turn(turned, featured), found.posterior
     held = found.posterior if checked else fix_known(majority_with_ties(votes, found.posterior), gold)
-    label = held.argmax(axis=1)
-    fit = crowd.errors(held, found.strength)
-    without = leave_one_out(crowd.answers, held, fit, gold)
+    label, answers = held.argmax(axis=1), Answers(votes)
+    fit = m_step(answers, held[:, :, None], Reading(found.strength))
+    without = leave_one_out(answers, held, fit, gold)
     pairs = agreement(votes, without, fit)
     camp, sure, mirror = 0.0, np.full(len(held), checked), None
     if checked and not settled:
-        unexplained = 0.0 if pairs is None else votes.share_of(pairs.found)
-        camp = max(other_camp(votes, label, turned.argmax(axis=1)), unexplained)
+        unexplained = votes.share_of(pairs.found)
+        camps = (other_camp(part, held, turned) for part in (votes, votes.some(later_half(votes))))
+        camp = max(unexplained, *camps)
     if camp >= CAMP:
         # An opposing reading that agrees on most tasks is the same one, in doubt on the others.
-        same = turned.argmax(axis=1) == label
-        is_same = same.mean() >= 0.5 and unexplained < CAMP
-        sure, mirror = same & is_same, None if is_same else turned
+        agree = turned.argmax(axis=1) == label
+        same = agree.mean() >= 0.5 and unexplained < CAMP
+        sure, mirror = agree & same, None if same else turned
     contested = other_opinions(found, label)
     posterior = fix_known(allow_for_shared_mistakes(held if mirror is None else mixed(held, mirror, camp)), gold)
     decided = sure & ~contested & (posterior.max(axis=1) >= DECIDED)
     if gold is not None:
         decided |= gold >= 0
     view = None if crowd.features is None else crowd.features.chosen or 0
-    return Solution(
-        votes, posterior, held, fit, without, decided, contested, mirror, checked, view, featured, pairs
-    )
+    return Solution(votes, posterior, held, fit, without, decided, contested, mirror, checked, view, featured, pairs)
 
 
 class _Crowd:
@@ -150,11 +156,7 @@ class _Crowd:
 
     def opposing(self, found: Stack, featured: bool) -> np.ndarray:
         """(n, K) what is read if those are believed who contradict the labels."""
-        n, k = found.posterior.shape
-        said = self.votes.shares.copy()
-        said[np.arange(n), found.posterior.argmax(axis=1)] = 0.0
-        total = said.sum(axis=1, keepdims=True)
-        start = np.where(total > 0, (said + 0.1 / k) / (total + 0.1), found.posterior)
+        start = opposing_start(self.votes, found.posterior)
         opinion = None
         if featured:
             start, opinion = self.taught(start)
@@ -173,55 +175,40 @@ class _Crowd:
         rest, truth = self.answers.without(known), self.gold[self.votes.item[known]]
         weight = self.votes.weight[known]
         fits = (m_step(rest, q[:, :, None], Reading(found.strength)) for q in (other, found.posterior))
-        there, here = (
-            weight @ np.log(fit.likelihood()[self.answers.pair[known], truth, 0]) for fit in fits
-        )
+        there, here = (weight @ np.log(fit.likelihood()[self.answers.pair[known], truth, 0]) for fit in fits)
         return float(there - here)
 
-    def errors(self, held: np.ndarray, strength: float) -> Fit:
-        """How everybody errs, given the truth."""
-        return m_step(self.answers, held[:, :, None], Reading(strength, estimated=True))
+
+def once_for_copies(votes: Votes, gold: np.ndarray | None) -> Votes:
+    """The votes, with one vote per task for all who nearly always agree, and beyond what the tasks explain."""
+    answers, strength = Answers(votes), PLAIN[1].strength
+    first = read(answers, PLAIN[1], majority(votes), gold=gold)
+    fit = m_step(answers, first.posterior[:, :, None], Reading(strength))
+    pairs = agreement(votes, leave_one_out(answers, first.posterior, fit, gold), fit)
+    copies = np.flatnonzero(pairs.found & (pairs.agreed >= COPIES * pairs.tasks))
+    if not len(copies):
+        return votes
+    people = len(votes.annotators)
+    edges = coo_array((np.ones(len(copies)), (copies, pairs.partner[copies])), shape=(people, people))
+    bloc = connected_components(edges, directed=False)[1][votes.annotator]
+    _, place, sharing = np.unique(votes.item * people + bloc, return_inverse=True, return_counts=True)
+    return votes.reweighted(votes.weight / sharing[place])
 
 
 def shows_common_truth(votes: Votes, found: Stack) -> bool:
     """Whether hidden votes are foretold better by what others say than by each person's own habit."""
     if not len(found.hidden):
         return False
-    habit = habits(votes)[votes.annotator[found.hidden], votes.label[found.hidden]]
-    return beyond_chance(np.log(found.foretold[found.best] / habit), votes.item[found.hidden])
+    at = found.hidden
+    who, weight = votes.annotator[at], votes.weight[at]
+    given = votes.per_annotator[who] + 1
+    habit = (habits(votes)[who, votes.label[at]] * given - weight) / (given - weight)  # the hidden vote left out
+    return beyond_chance(np.log(found.weights @ found.foretold / habit), votes.item[at])
 
 
 def majority_with_ties(votes: Votes, posterior: np.ndarray) -> np.ndarray:
     """(n, K) shares of the votes, one vote more spread over the classes as a reading has them."""
     return (votes.shares + posterior) / (votes.per_item[:, None] + 1)
-
-
-def leave_one_out(answers: Answers, posterior: np.ndarray, fit: Fit, gold: np.ndarray | None) -> np.ndarray:
-    """(V, K) posterior of the voted task without this vote.
-
-    `posterior` need not be a product over the votes (it is an average): what the votes on the task say together is
-    taken out of it, and what all but one of them say is put in.
-    """
-    votes = answers.votes
-    log = np.log(fit.likelihood()[:, :, 0])
-    share = posterior.sum(axis=0) + 1.0
-    together = answers.by_task @ log + np.log(share / share.sum())
-    own = log[answers.pair] * votes.weight[:, None]
-    found = softmax(together[votes.item] - own, axis=1)
-    # Where the product and the posterior differ, so will what is left without one vote.
-    found *= (posterior / np.maximum(softmax(together, axis=1), 1e-6)).clip(0.1, 10.0)[votes.item]
-    found /= found.sum(axis=1, keepdims=True)
-    return found if gold is None else fix_known(found, gold[votes.item])
-
-
-def other_camp(votes: Votes, label: np.ndarray, turned: np.ndarray) -> float:
-    """Share of the votes by people who fit the opposing labels better."""
-    people = len(votes.annotators)
-    here, there = (
-        np.bincount(votes.annotator, votes.weight * (votes.label == truth[votes.item]), people)
-        for truth in (label, turned)
-    )
-    return votes.share_of(there > here)
 
 
 def other_opinions(found: Stack, label: np.ndarray) -> np.ndarray:
