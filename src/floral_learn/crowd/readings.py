@@ -21,6 +21,7 @@ from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.optimize import minimize_scalar
 from scipy.special import softmax
 from scipy.stats import norm
 
@@ -30,7 +31,7 @@ ERROR_RATE = 0.05  # of every statement about a person or a reading: the usual o
 PRIOR = (4.0, 1.0)  # right and, for each other class, wrong pseudo-votes of a person: as in EBCC (Li et al., 2019)
 STRENGTHS = (1.0, 4.0, 16.0)  # nearly own matrices to nearly one accuracy; hidden votes weigh them
 FOLDS = 5  # of votes that are hidden, and of tasks: each is held out once
-LOWEST = -700.0  # a logarithm below which exp is zero
+LEAST = 1e-12  # probability, where a logarithm is taken
 MOST_GIB = 1.5  # of one array; larger ones are refused with their size
 
 
@@ -194,7 +195,7 @@ def e_step(fit: Fit, there: np.ndarray, gold: np.ndarray | None, opinion: np.nda
     if gold is not None:
         known = np.flatnonzero(gold >= 0)
         other = np.arange(k) != gold[known][:, None]
-        log[known] = np.where(other[:, :, None], -np.inf, np.maximum(log[known], LOWEST))
+        log[known] = np.where(other[:, :, None], -np.inf, np.maximum(log[known], np.log(LEAST)))
     return softmax(log, axis=(1, 2))
 
 
@@ -251,14 +252,16 @@ def habits(votes: Votes) -> np.ndarray:
     return (given + 1 / k) / (given.sum(axis=1, keepdims=True) + 1)
 
 
-def leave_one_out(answers: Answers, posterior: np.ndarray, fit: Fit, gold: np.ndarray | None) -> np.ndarray:
+def leave_one_out(
+    answers: Answers, posterior: np.ndarray, fit: Fit, gold: np.ndarray | None, temperature: float = 1.0
+) -> np.ndarray:
     """(V, K) posterior of the voted task without this vote.
 
     `posterior` need not be a product over the votes (it is an average): what the votes on the task say together is
     taken out of it, and what all but one of them say is put in.
     """
     votes = answers.votes
-    log = np.log(fit.likelihood()[:, :, 0])
+    log = temperature * np.log(fit.likelihood()[:, :, 0])
     share = posterior.sum(axis=0) + 1.0
     together = answers.by_task @ log + np.log(share / share.sum())
     own = log[answers.pair] * votes.weight[:, None]
@@ -294,11 +297,13 @@ class Stack:
     foretold: np.ndarray  # (R, H)
     hidden: np.ndarray  # (H,) numbers of votes
     weights: np.ndarray  # (R,)
+    temperature: float  # by which the mixture's log-probabilities are scaled
 
-    @property
+    @cached_property
     def posterior(self) -> np.ndarray:
         """(n, K) the mixture."""
-        return np.asarray(sum(w * fit.posterior for w, fit in zip(self.weights, self.fits, strict=True) if w > 0))
+        found = sum(w * fit.posterior for w, fit in zip(self.weights, self.fits, strict=True) if w > 0)
+        return tempered(np.asarray(found), self.temperature)
 
     @property
     def strength(self) -> float:
@@ -314,7 +319,7 @@ class Stack:
     @cached_property
     def best(self) -> int:
         """The number of the reading, of those in the mixture, that foretells hidden votes best."""
-        return int(np.where(self.weights > 0, np.log(self.foretold).sum(axis=1), -np.inf).argmax())
+        return best_of(self.foretold, self.weights)
 
     def log_ratio(self, other: int) -> np.ndarray:
         """(H,) by how much the best reading foretells hidden votes better than another one."""
@@ -329,16 +334,18 @@ def stack(
     at = np.concatenate([np.zeros(0, dtype=int), *(checked for _, checked in hidden)])
     readings = PLAIN + RICH if len(at) else PLAIN
 
-    def foretell(reading: Reading) -> np.ndarray:
-        found = [np.zeros(0)]
+    def foretell(reading: Reading) -> tuple[np.ndarray, np.ndarray]:
+        """(H, K) probability of the class, and of the class and the hidden vote."""
+        classes, both = [np.zeros((0, len(votes.classes)))], [np.zeros((0, len(votes.classes)))]
         for rest, checked in hidden:
             own = majority(rest.votes) if opinion is None else start
             fit = read(rest, reading, own, gold=gold, opinion=opinion)
-            says = fit.likelihood()[answers.pair[checked]]
-            found.append((fit.joint[votes.item[checked]] * says).sum(axis=(1, 2)))
-        return np.concatenate(found)
+            joint = fit.joint[votes.item[checked]]
+            classes.append(joint.sum(axis=2))
+            both.append((joint * fit.likelihood()[answers.pair[checked]]).sum(axis=2))
+        return np.concatenate(classes), np.concatenate(both)
 
-    foretold = np.array([foretell(reading) for reading in readings])
+    foretold = np.array([foretell(reading)[1].sum(axis=1) for reading in readings])
     score = np.log(foretold).sum(axis=1)
     plain, rich = np.split(np.arange(len(readings)), [len(PLAIN)])
     chosen = plain
@@ -348,8 +355,35 @@ def stack(
             chosen = np.arange(len(readings))
     weights = np.zeros(len(readings))
     weights[chosen] = stacking_weights(foretold[chosen])
+    temperature = 1.0
+    if opinion is None and len(at):
+        temperature = best_temperature(*foretell(readings[best_of(foretold, weights)]), votes.item[at])
     fits = [read(answers, reading, start, gold=gold, opinion=opinion) for reading in readings]
-    return Stack(fits, foretold, at, weights)
+    return Stack(fits, foretold, at, weights, temperature)
+
+
+def best_of(foretold: np.ndarray, weights: np.ndarray) -> int:
+    """The number of the reading with a weight that makes the hidden votes (R, H) most probable."""
+    return int(np.where(weights > 0, np.log(foretold).sum(axis=1), -np.inf).argmax())
+
+
+def best_temperature(classes: np.ndarray, both: np.ndarray, item: np.ndarray) -> float:
+    """The scale of log-probabilities (H, K) at which hidden votes are most probable, if that is more than chance.
+
+    A reading takes votes on a task for independent and is too sure where people err together.
+    """
+    says = both / np.maximum(classes, np.finfo(float).tiny)
+
+    def foretold(temperature: float) -> np.ndarray:
+        return np.log(np.maximum((tempered(classes, temperature) * says).sum(axis=1), LEAST))
+
+    best = float(minimize_scalar(lambda t: -foretold(t).sum(), bounds=(0, 1), method="bounded").x)
+    return best if beyond_chance(foretold(best) - foretold(1.0), item) else 1.0
+
+
+def tempered(posterior: np.ndarray, temperature: float) -> np.ndarray:
+    """Posteriors with log-probabilities scaled by `temperature`."""
+    return softmax(temperature * np.log(np.maximum(posterior, LEAST)), axis=1)
 
 
 def stacking_weights(foretold: np.ndarray, max_iter: int = 200) -> np.ndarray:

@@ -91,7 +91,7 @@ def solve(
     held = found.posterior if checked else fix_known(majority_with_ties(votes, found.posterior), gold)
     label, answers = held.argmax(axis=1), Answers(votes)
     fit = m_step(answers, held[:, :, None], Reading(found.strength))
-    without = leave_one_out(answers, held, fit, gold)
+    without = leave_one_out(answers, held, fit, gold, found.temperature)
     pairs = agreement(votes, without, fit)
     camp, sure, mirror = 0.0, np.full(len(held), checked), None
     if checked and not settled:
