@@ -14,11 +14,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 import floral_learn
-from floral_learn.base.validation import encode_labels, refuse_several_labels
+from floral_learn.base.validation import check_scale, encode_labels, refuse_several_labels
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
-LARGEST = 1e152  # entries whose squares, summed over a row, a float64 still holds
-LARGEST_SINGLE = 1e18  # and a float32
 
 
 class Estimator(BaseEstimator):
@@ -60,15 +58,6 @@ def _published() -> str:
         return ""
     found = dict(line.split(", ", 1) for line in named)
     return found.get("Documentation", "")
-
-
-def check_scale(X: NDArray[Any], largest: float = LARGEST) -> None:
-    """Refuse rows whose squared distances would overflow or vanish: scores would be NaN, or the same everywhere."""
-    peak = float(np.abs(X).max(initial=0.0))
-    if peak > largest:
-        raise ValueError(f"X has values up to {peak:.1e}, whose squares overflow: standardise its columns first.")
-    if 0 < peak < 1 / largest:
-        raise ValueError(f"X has no value above {peak:.1e}; squares of such vanish: standardise its columns first.")
 
 
 def training_input(

@@ -10,7 +10,11 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils.multiclass import check_classification_targets
+
+LARGEST = 1e152  # entries whose squares, summed over a row, a float64 still holds
+LARGEST_SINGLE = 1e18  # and a float32
 
 
 def encode_labels(y: Any, who: str = "this") -> tuple[np.ndarray, np.ndarray]:
@@ -81,6 +85,18 @@ def check_flip_distribution(matrix: Any, n_classes: int) -> np.ndarray | None:
     if not np.isfinite(q).all() or (q < 0).any() or not np.allclose(q.sum(axis=1), 1):
         raise ValueError("flip_distribution must be row-stochastic: rows non-negative, each summing to 1")
     return q
+
+
+def check_scale(X: Any, largest: float = LARGEST) -> None:
+    """Refuse rows whose squared distances would overflow or vanish: scores would be NaN, or the same everywhere."""
+    values = X.data if issparse(X) else np.asarray(X)
+    if values.dtype.kind not in "fiu":
+        return
+    peak = float(np.abs(values).max(initial=0.0))
+    if peak > largest:
+        raise ValueError(f"X has values up to {peak:.1e}, whose squares overflow: standardise its columns first.")
+    if 0 < peak < 1 / largest:
+        raise ValueError(f"X has no value above {peak:.1e}; squares of such vanish: standardise its columns first.")
 
 
 def generator(random_state: Any) -> np.random.Generator:

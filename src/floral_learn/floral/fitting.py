@@ -13,8 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
-from floral_learn.base.estimator import LARGEST, LARGEST_SINGLE, check_scale
-from floral_learn.base.validation import check_decay, check_trusted
+from floral_learn.base.validation import LARGEST, LARGEST_SINGLE, check_decay, check_scale, check_trusted
 from floral_learn.floral.inputs import TrainingInput, as_host, check_callable, check_precomputed
 from floral_learn.floral.settings import Budget, Settings, resolve_budget
 from floral_learn.game.accelerated import minimise

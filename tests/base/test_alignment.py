@@ -1,0 +1,51 @@
+"""Two inputs with an index each are matched by it, or refused."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from floral_learn.base.alignment import align
+
+X = pd.DataFrame({"a": [1.0, 2.0, 3.0]}, index=["r", "s", "t"])
+
+
+@given(st.permutations(range(6)))
+def test_names_in_another_order_are_matched(order):
+    y = pd.Series(range(6), index=[f"row {k}" for k in range(6)])
+    rows = pd.DataFrame({"a": range(6)}, index=y.index)
+    assert align(rows, y.iloc[list(order)]).tolist() == list(range(6))
+
+
+@pytest.mark.parametrize("other", [[1, 0, 1], np.array([1, 0, 1]), pd.Series([1, 0, 1], index=["r", "s", "t"])])
+def test_equal_indexes_and_plain_arrays_go_by_position(other):
+    assert list(align(X, other)) == [1, 0, 1]
+    assert list(align(X.to_numpy(), other)) == [1, 0, 1]
+
+
+def test_an_equal_index_may_repeat_names():
+    rows = X.set_axis(["r", "r", "t"])
+    assert list(align(rows, pd.Series([1, 2, 3], index=["r", "r", "t"]))) == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("index", "words"),
+    [
+        (["r", "s", "u"], "in X only: 't'; in y only: 'u'"),
+        ([0, 1, 2], "0 of 3 are in both"),
+        (["s", "r", "r"], "repeats names \\('r'\\)"),
+    ],
+)
+def test_other_names_are_refused_with_the_way_out(index, words):
+    with pytest.raises(ValueError, match=words) as refused:
+        align(X, pd.Series([1, 0, 1], index=index))
+    assert ".reset_index(drop=True)" in str(refused.value)
+    assert ".to_numpy()" in str(refused.value)
+
+
+def test_a_dict_names_rows():
+    assert align(X, {"t": 3, "r": 1, "s": 2}).tolist() == [1, 2, 3]
+    assert align(np.zeros((2, 1)), {1: "b", 0: "a"}).tolist() == ["a", "b"]
+    with pytest.raises(ValueError, match="in y only: 'q'"):
+        align(X, {"r": 1, "s": 2, "t": 3, "q": 4})
