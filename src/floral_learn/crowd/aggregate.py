@@ -16,7 +16,7 @@ from floral_learn.tables.rows import read_rows
 
 from . import annotators as people
 from .features import encode_items
-from .readings import ERROR_RATE
+from .readings import ERROR_RATE, Answers
 from .solve import Solution, solve
 
 
@@ -216,7 +216,7 @@ def _notes(found: VoteAggregation) -> list[str]:
     if alike := [" and ".join(map(repr, names)) for names in spelled.values() if len(names) > 1]:
         notes.append(f"Classes that differ in capitals or spaces only count as different ones: {', '.join(alike[:4])}.")
     share, limit = doubtful_share(found)
-    if share > 0.6 * limit:
+    if solution.checked and share > 0.6 * limit:
         notes.append(
             f"About {100 * share:.0f} % of the votes come from people whose answers do not fit the rest. "
             f"Above {100 * limit:.0f} %, annotators who agree on false answers would win, and nothing in the votes "
@@ -226,7 +226,9 @@ def _notes(found: VoteAggregation) -> list[str]:
             "annotators who agree on false answers may have won, and nothing in the votes would show it. Answer some "
             "tasks (gold)."
         )
-    if open_items := len(found.undecided):
+    if not solution.checked:
+        notes.append(_why_majority(votes))
+    elif open_items := len(found.undecided):
         why = (
             "their votes are too few or contradict each other. Another vote or a known answer (gold) settles them."
             if solution.settled
@@ -236,6 +238,15 @@ def _notes(found: VoteAggregation) -> list[str]:
     if contested := int(found.contested.sum()):
         notes.append(f"Tasks that can be read in two ways: {contested:,}. They need another answer.")
     return notes
+
+
+def _why_majority(votes: Votes) -> str:
+    functions = int((~Answers(votes).varied).sum())
+    if functions == len(votes.annotators):
+        why = "each of them names one class only or has one vote per task, so their votes cannot check each other"
+    else:
+        why = "what one person says cannot be foretold from what the others say"
+    return f"Labels are those of the majority, and none is decided: {why}. Known answers (gold) tell more."
 
 
 def doubtful_share(found: VoteAggregation) -> tuple[float, float]:

@@ -153,11 +153,11 @@ class Fit:
         return self._shrunk(np.where(given, self.counts[place], 0.0), person, answer)
 
     def confusions(self, people: np.ndarray | None = None) -> np.ndarray:
-        """(A, K, K) probability of each answer given each truth, of all or some `people` (numbers)."""
+        """(A, K, K) probability of each answer given each truth, of all or some `people`; of one kind of task."""
         a, k, _ = self.total.shape
         chosen = np.arange(a) if people is None else people
         fits_in_memory((len(chosen), k, k), "confusion matrices of people x classes x classes")
-        says = self.says(np.repeat(chosen, k), np.tile(np.arange(k), len(chosen))).sum(axis=2)
+        says = self.says(np.repeat(chosen, k), np.tile(np.arange(k), len(chosen)))[:, :, 0]
         return says.reshape(len(chosen), k, k).transpose(0, 2, 1)
 
     def _shrunk(self, counts: np.ndarray, person: np.ndarray, answer: np.ndarray) -> np.ndarray:
@@ -320,6 +320,11 @@ class Stack:
     def best(self) -> int:
         """The number of the reading, of those in the mixture, that foretells hidden votes best."""
         return best_of(self.foretold, self.weights)
+
+    def foretells_better(self, other: Stack) -> bool:
+        """Whether hidden votes are more probable than under another mixture, beyond chance."""
+        gain = np.log(self.weights @ self.foretold) - np.log(other.weights @ other.foretold)
+        return beyond_chance(gain, self.fits[0].answers.votes.item[self.hidden])
 
     def log_ratio(self, other: int) -> np.ndarray:
         """(H,) by how much the best reading foretells hidden votes better than another one."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
+from scipy.special import softmax
 
 from floral_learn.labels.votes import Votes
 
@@ -36,6 +37,7 @@ from .readings import (
     majority,
     read,
     stack,
+    tempered,
 )
 
 # Chosen on LabelMe and rte, with and without liars (docs/results/crowd.md):
@@ -103,9 +105,10 @@ def solve(
         agree = turned.argmax(axis=1) == label
         same = agree.mean() >= 0.5 and unexplained < CAMP
         sure, mirror = agree & same, None if same else turned
-    contested = other_opinions(found, label)
     posterior = fix_known(allow_for_shared_mistakes(held if mirror is None else mixed(held, mirror, camp)), gold)
-    decided = sure & ~contested & (posterior.max(axis=1) >= DECIDED)
+    least, contested = other_opinions(found, label)
+    decided = sure & ~contested & (posterior.max(axis=1) >= DECIDED) & survives_any_vote(votes, without, label)
+    decided &= (1 - MISLED) * least + MISLED / held.shape[1] >= DECIDED
     if gold is not None:
         decided |= gold >= 0
     view = None if crowd.features is None else crowd.features.chosen or 0
@@ -133,15 +136,15 @@ class _Crowd:
         )
         # Votes can be hidden on tasks with several only. Where these are few, somebody chose them for being hard.
         few = np.mean(np.bincount(self.votes.item, minlength=len(self.votes.items)) > 1) < 0.5
-        return (informed, True) if few or informed.score > found.score else (found, False)
+        return (informed, True) if few or informed.foretells_better(found) else (found, False)
 
     def with_features(self, start: np.ndarray) -> Stack:
         """Readings with the opinion of a classifier that learns from them in turn."""
-        posterior, opinion = self.taught(start)
-        return stack(self.answers, self.hidden, posterior, self.gold, opinion)
+        opinion = self.taught(start)
+        return stack(self.answers, self.hidden, softmax(opinion, axis=1), self.gold, opinion)
 
-    def taught(self, start: np.ndarray, refits: int = 3) -> tuple[np.ndarray, np.ndarray]:
-        """A reading and the opinion (n, K) of a classifier, which never judges a task that it learned from."""
+    def taught(self, start: np.ndarray, refits: int = 3) -> np.ndarray:
+        """The opinion (n, K) of a classifier, which never judges a task that it learned from, in logarithms."""
         assert self.features is not None
         has_vote = self.votes.per_item > 0
         learned = (has_vote if self.gold is None else has_vote | (self.gold >= 0))[:, None]
@@ -152,14 +155,15 @@ class _Crowd:
         for _ in range(refits):
             opinion = OPINION * self.features.log_probability(fix_known(posterior, self.gold) * learned)
             posterior = read(self.answers, Reading(4.0), posterior, gold=self.gold, opinion=opinion).posterior
-        return posterior, opinion
+        return opinion
 
     def opposing(self, found: Stack, featured: bool) -> np.ndarray:
         """(n, K) what is read if those are believed who contradict the labels."""
         start = opposing_start(self.votes, found.posterior)
         opinion = None
         if featured:
-            start, opinion = self.taught(start)
+            opinion = self.taught(start)
+            start = softmax(opinion, axis=1)
         reading = found.fits[found.best].reading
         return read(self.answers, reading, start, gold=self.gold, opinion=opinion).posterior
 
@@ -211,14 +215,23 @@ def majority_with_ties(votes: Votes, posterior: np.ndarray) -> np.ndarray:
     return (votes.shares + posterior) / (votes.per_item[:, None] + 1)
 
 
-def other_opinions(found: Stack, label: np.ndarray) -> np.ndarray:
-    """(n,) tasks of which a reading that foretells hidden votes no worse than the best one says something else."""
-    item = found.fits[0].answers.votes.item[found.hidden]
-    contested = np.zeros(len(label), dtype=bool)
+def other_opinions(found: Stack, label: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of all readings that foretell hidden votes no worse than the best one: the lowest probability (n,) that one gives
+    to the label, and whether one says something else."""
+    item, rows = found.fits[0].answers.votes.item[found.hidden], np.arange(len(label))
+    least, contested = np.ones(len(label)), np.zeros(len(label), dtype=bool)
     for number, fit in enumerate(found.fits):
         if not beyond_chance(found.log_ratio(number), item):
-            contested |= fit.posterior.argmax(axis=1) != label
-    return contested
+            posterior = tempered(fit.posterior, found.temperature)
+            least = np.minimum(least, posterior[rows, label])
+            contested |= posterior.argmax(axis=1) != label
+    return least, contested
+
+
+def survives_any_vote(votes: Votes, without: np.ndarray, label: np.ndarray) -> np.ndarray:
+    """(n,) whether the label is more probable than not without any one of its votes, whichever it is."""
+    kept = without[np.arange(len(votes)), label[votes.item]] > 0.5
+    return np.bincount(votes.item, ~kept, minlength=len(label)) == 0
 
 
 def mixed(held: np.ndarray, mirror: np.ndarray, camp: float) -> np.ndarray:

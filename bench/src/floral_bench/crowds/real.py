@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from floral_learn import aggregate_votes, poison_votes
-from floral_learn.crowd.agreement import benjamini_hochberg
+from floral_learn.crowd.pairs import benjamini_hochberg
 from floral_learn.crowd.annotators import weaker_than_weak
 from floral_learn.labels.votes import read_votes
 
