@@ -125,9 +125,7 @@ def test_five_of_eight_who_lie_together_are_not_believed_for_sure():
     y, votes = crowd(people=8, per_item=8, knows=0.9, k=2, liars=5 / 8)
     found = aggregate_votes(votes, missing=-1, random_state=0)
     assert (found.labels == y).mean() < 0.5  # nothing in the votes tells
-    assert (
-        found.probability.max(axis=1).mean() < 0.65
-    )  # the opposing camp, 3 of 8, has its weight
+    assert found.probability.max(axis=1).mean() < 0.65  # the opposing camp, 3 of 8, has its weight
     assert not found.decided.any()
     assert not found.annotators["named"].any()
     told = aggregate_votes(votes, missing=-1, gold={row: int(y[row]) for row in range(10)}, random_state=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from floral_learn.base import Shown
+from floral_learn.base.alignment import WAY_OUT, index_of
 from floral_learn.base.validation import generator
 from floral_learn.labels.votes import Votes, read_votes
 from floral_learn.tables.frames import is_frame, same_kind, without_columns
@@ -46,7 +48,11 @@ class VoteAggregation(Shown):
 
     @property
     def items(self) -> np.ndarray:
-        """Names of the tasks, in the order of all arrays."""
+        """(n,) names of the tasks, in the order of all arrays.
+
+        With X they are in X's order: its column of tasks, its index, or 0, 1, ... A long frame's tasks are sorted by
+        name otherwise, and a wide one's are its index, or its column of tasks.
+        """
         return self.votes.items
 
     @property
@@ -105,6 +111,19 @@ class VoteAggregation(Shown):
         """Frame: votes, reliability with a 95 % interval, who is named or agrees with whom, and on what evidence."""
         return same_kind(self.people, self.like)
 
+    def to_frame(self) -> Any:
+        """Frame with a row per task: task, label, probability of the label, decided, votes (how many)."""
+        import pandas as pd
+
+        columns = {
+            "task": self.items,
+            "label": self.labels,
+            "probability": self.probability.max(axis=1),
+            "decided": self.decided,
+            "votes": np.round(self.votes.per_item).astype(int),
+        }
+        return same_kind(pd.DataFrame(columns), self.like)
+
     @cached_property
     def notes(self) -> list[str]:
         """What a reader must know before trusting the labels, in words."""
@@ -135,7 +154,7 @@ def aggregate_votes(
         `task`, or to its index.
     groups : array-like (n,), optional
         With one label per task: who gave it.
-    gold : array-like (n,) or mapping task -> class, optional
+    gold : mapping task -> class, Series indexed by task, or array-like (n,), optional
         Answers known to be right; missing entries are unknown. They settle which of two concerted groups lies.
     classes : array-like, optional
         All classes; by default those that occur.
@@ -178,16 +197,20 @@ def read_gold(gold: Any, votes: Votes, missing: Any) -> np.ndarray | None:
         return None
     n = len(votes.items)
     codes = np.full(n, -1)
-    if hasattr(gold, "items") and not hasattr(gold, "index"):
-        place = {value: row for row, value in enumerate(votes.items.tolist())}
-        if odd := [key for key in gold if key not in place]:
-            raise ValueError(f"gold names tasks that are not there, such as {odd[0]!r}")
-        pairs = [(place[key], value) for key, value in gold.items()]
+    index = index_of(gold)
+    if index is not None and list(index) != votes.items.tolist():
+        place = {name: row for row, name in enumerate(votes.items.tolist())}
+        if odd := [name for name in index if name not in place]:
+            raise ValueError(f"gold names tasks that are not there, such as {odd[0]!r}. {WAY_OUT}")
+        if not index.is_unique:
+            raise ValueError(f"gold names task {index[index.duplicated()][0]!r} twice")
+        pairs = list(zip([place[name] for name in index], values_of(gold), strict=True))
     else:
-        values = np.asarray(gold, dtype=object)
+        values = np.asarray(values_of(gold), dtype=object)
         if values.shape != (n,):
             raise ValueError(
-                f"gold must be a mapping task -> class or hold one entry per task: {n}, got shape {values.shape}"
+                f"gold must be a mapping task -> class, a Series indexed by task, or hold one entry per task: {n}, got "
+                f"shape {values.shape}"
             )
         pairs = list(enumerate(values.tolist()))
     pairs = [(row, v) for row, v in pairs if not (v is None or v != v or v == missing)]
@@ -197,6 +220,13 @@ def read_gold(gold: Any, votes: Votes, missing: Any) -> np.ndarray | None:
             raise ValueError(f"gold holds {value!r}, which is not among the classes {list(known)[:12]}")
         codes[row] = known[value]
     return codes if (codes >= 0).any() else None
+
+
+def values_of(gold: Any) -> Any:
+    """The values of a mapping or Series as a list; anything else as it is."""
+    if isinstance(gold, Mapping) and not hasattr(gold, "iloc"):
+        return list(gold.values())
+    return gold.tolist() if hasattr(gold, "iloc") else gold
 
 
 def _notes(found: VoteAggregation) -> list[str]:

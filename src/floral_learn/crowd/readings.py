@@ -321,11 +321,6 @@ class Stack:
         """The number of the reading, of those in the mixture, that foretells hidden votes best."""
         return best_of(self.foretold, self.weights)
 
-    def foretells_better(self, other: Stack) -> bool:
-        """Whether hidden votes are more probable than under another mixture, beyond chance."""
-        gain = np.log(self.weights @ self.foretold) - np.log(other.weights @ other.foretold)
-        return beyond_chance(gain, self.fits[0].answers.votes.item[self.hidden])
-
     def log_ratio(self, other: int) -> np.ndarray:
         """(H,) by how much the best reading foretells hidden votes better than another one."""
         return np.log(self.foretold[self.best] / self.foretold[other])

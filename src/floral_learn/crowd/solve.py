@@ -131,17 +131,26 @@ class _Crowd:
         if self.features is None:
             return found, False
         # From what most say, and from what is read of it: liars may have taught the classifier, or led the reading.
-        informed = max(
-            (self.with_features(start) for start in (majority(self.votes), found.posterior)), key=lambda s: s.score
-        )
+        starts = (majority(self.votes), found.posterior)
+        opinion, informed = max((self.with_features(start) for start in starts), key=lambda pair: pair[1].score)
+        if not self.tells(opinion, informed):
+            return found, False
         # Votes can be hidden on tasks with several only. Where these are few, somebody chose them for being hard.
         few = np.mean(np.bincount(self.votes.item, minlength=len(self.votes.items)) > 1) < 0.5
-        return (informed, True) if few or informed.foretells_better(found) else (found, False)
+        return (informed, True) if few or informed.score > found.score else (found, False)
 
-    def with_features(self, start: np.ndarray) -> Stack:
-        """Readings with the opinion of a classifier that learns from them in turn."""
+    def with_features(self, start: np.ndarray) -> tuple[np.ndarray, Stack]:
+        """The opinion of a classifier that learns from readings in turn, and readings with it."""
         opinion = self.taught(start)
-        return stack(self.answers, self.hidden, softmax(opinion, axis=1), self.gold, opinion)
+        return opinion, stack(self.answers, self.hidden, softmax(opinion, axis=1), self.gold, opinion)
+
+    def tells(self, opinion: np.ndarray, found: Stack) -> bool:
+        """Whether the classifier foretells votes on tasks that it never saw better than the classes' shares do."""
+        votes = self.votes
+        fit = m_step(self.answers, found.posterior[:, :, None], Reading(found.strength))
+        says = fit.likelihood()[self.answers.pair, :, 0]
+        by_features = (softmax(opinion / OPINION, axis=1)[votes.item] * says).sum(axis=1)
+        return beyond_chance(np.log(by_features / (says @ found.posterior.mean(axis=0))), votes.item)
 
     def taught(self, start: np.ndarray, refits: int = 3) -> np.ndarray:
         """The opinion (n, K) of a classifier, which never judges a task that it learned from, in logarithms."""
@@ -169,7 +178,7 @@ class _Crowd:
 
     def turn(self, start: np.ndarray, featured: bool) -> Stack:
         """The readings from another start."""
-        return self.with_features(start) if featured else stack(self.answers, self.hidden, start, self.gold)
+        return self.with_features(start)[1] if featured else stack(self.answers, self.hidden, start, self.gold)
 
     def gold_evidence(self, other: np.ndarray, found: Stack) -> float:
         """Log-likelihood of the votes on known answers: by how much `other` is better, both without these tasks."""
