@@ -215,7 +215,8 @@ class CrowdClassifier(ClassifierMixin, Estimator):
             steps.append(smooth_step(made, seed))
             penalty = PENALTY / steps[-1].n_components  # the EM's features are larger by the root of this number
         else:
-            penalty = PENALTY * float(made.var(axis=0).mean())  # the EM's columns have variance 1 on average
+            # The EM's columns have variance 1 on average, unless they are constant.
+            penalty = PENALTY * (float(made.var(axis=0).mean()) or 1.0)
         return make_pipeline(*steps, LogisticRegression(C=1.0 / penalty, max_iter=300))
 
     def __sklearn_tags__(self) -> Any:

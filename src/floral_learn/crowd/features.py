@@ -10,6 +10,8 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp
 
+from floral_learn.base.validation import check_scale
+
 from .readings import FOLDS
 
 PENALTY = 10.0  # chosen on LabelMe and simulated crowds over digits, wine, breast cancer (benchmarks/crowd.py, choose)
@@ -23,6 +25,7 @@ def encode_items(X: Any, rng: np.random.Generator) -> list[np.ndarray]:
     """Return the candidate representations of the items: linear, and smooth where there are enough items."""
     from sklearn.pipeline import make_pipeline
 
+    check_scale(X)
     seed = int(rng.integers(2**31 - 1))
     Z = make_pipeline(*linear_steps(X.shape, sp.issparse(X), seed)).fit_transform(X)
     Z = np.ascontiguousarray(Z, dtype=np.float64)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils import gen_batches
 
 from floral_learn.tables.frames import same_kind
 
@@ -90,5 +91,9 @@ def _who(found: VoteAggregation, annotators: Any) -> np.ndarray:
 
 def _gain(probability: np.ndarray, confusion: np.ndarray) -> np.ndarray:
     """Expected rise of the largest probability by one vote with this confusion matrix, (n,)."""
-    joint = probability[:, :, None] * confusion[None]  # (n, truth, vote)
-    return joint.max(axis=1).sum(axis=1) - probability.max(axis=1)
+    n, k = probability.shape
+    right = np.empty(n)
+    for part in gen_batches(n, max(1, 4_000_000 // k**2)):  # (rows, truth, vote) at a time
+        joint = probability[part, :, None] * confusion[None]
+        right[part] = joint.max(axis=1).sum(axis=1)
+    return right - probability.max(axis=1)

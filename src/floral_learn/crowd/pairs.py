@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import binom
+from sklearn.utils import gen_batches
 
 from floral_learn.labels.votes import Votes
 
@@ -76,9 +77,7 @@ def vote_pairs(votes: Votes) -> tuple[np.ndarray, np.ndarray]:
 def _agrees(votes: Votes, without: np.ndarray, fit: Fit, one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """(Q,) probability that the person of vote `other` says what vote `one` says, a block of pairs at a time."""
     found = np.empty(len(one))
-    step = max(1, 4_000_000 // without.shape[1])
-    for at in range(0, len(one), step):
-        part = slice(at, at + step)
+    for part in gen_batches(len(one), max(1, 4_000_000 // without.shape[1])):
         says = fit.says(votes.annotator[other[part]], votes.label[one[part]])[:, :, 0]
         found[part] = (without[other[part]] * says).sum(axis=1)
     return found

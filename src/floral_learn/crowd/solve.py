@@ -80,8 +80,7 @@ def solve(
 ) -> Solution:
     """Find the truth behind `votes`, with features `views` of the tasks where there are any."""
     features = None if views is None else OutOfFold.split(views, rng)
-    crowd = _Crowd(once_for_copies(votes, gold), features, gold, rng)
-    found, featured = crowd.best_stack()
+    crowd, found, featured = best_crowd(votes, features, gold, int(rng.integers(2**31)))
     turned = crowd.opposing(found, featured)
     known = crowd.gold_evidence(turned, found)
     settled = abs(known) > -np.log(ERROR_RATE)  # a wrong reading is favoured twenty to one once in twenty times at most
@@ -118,12 +117,10 @@ def solve(
 class _Crowd:
     """Votes with what else is known, and the ways to read them."""
 
-    def __init__(
-        self, votes: Votes, features: OutOfFold | None, gold: np.ndarray | None, rng: np.random.Generator
-    ) -> None:
+    def __init__(self, votes: Votes, features: OutOfFold | None, gold: np.ndarray | None, seed: int) -> None:
         self.votes, self.features, self.gold = votes, features, gold
         self.answers = Answers(votes)
-        self.hidden: Hidden = hide_votes(self.answers, rng)
+        self.hidden: Hidden = hide_votes(self.answers, np.random.default_rng(seed))
 
     def best_stack(self) -> tuple[Stack, bool]:
         """Readings by votes alone, or with features where these foretell hidden votes better."""
@@ -192,20 +189,37 @@ class _Crowd:
         return float(there - here)
 
 
-def once_for_copies(votes: Votes, gold: np.ndarray | None) -> Votes:
-    """The votes, with one vote per task for all who nearly always agree, and beyond what the tasks explain."""
-    answers, strength = Answers(votes), PLAIN[1].strength
-    first = read(answers, PLAIN[1], majority(votes), gold=gold)
-    fit = m_step(answers, first.posterior[:, :, None], Reading(strength))
+def best_crowd(
+    votes: Votes, features: OutOfFold | None, gold: np.ndarray | None, seed: int
+) -> tuple[_Crowd, Stack, bool]:
+    """The votes as they are, or with one vote per task for all who copy each other.
+
+    Two who always agree may both know the answers, or be one judge asked twice: what the others say is foretold better
+    by the right one of the two.
+    """
+    crowd = _Crowd(votes, features, gold, seed)
+    found, featured = crowd.best_stack()
+    copies = find_copies(votes, gold)
+    if not len(copies):
+        return crowd, found, featured
+    people = len(votes.annotators)
+    bloc = connected_components(coo_array((np.ones(len(copies)), copies.T), shape=(people, people)), directed=False)[1]
+    _, place, sharing = np.unique(votes.item * people + bloc[votes.annotator], return_inverse=True, return_counts=True)
+    once = _Crowd(votes.reweighted(votes.weight / sharing[place]), features, gold, seed)
+    found_once, featured_once = once.best_stack()
+    others = ~np.isin(votes.annotator[found.hidden], copies)
+    score, score_once = (np.log(each.weights @ each.foretold)[others].sum() for each in (found, found_once))
+    return (once, found_once, featured_once) if score_once > score else (crowd, found, featured)
+
+
+def find_copies(votes: Votes, gold: np.ndarray | None) -> np.ndarray:
+    """(B, 2) pairs of people who nearly always agree, and beyond what the tasks explain."""
+    answers, reading = Answers(votes), PLAIN[1]
+    first = read(answers, reading, majority(votes), gold=gold)
+    fit = m_step(answers, first.posterior[:, :, None], reading)
     pairs = agreement(votes, leave_one_out(answers, first.posterior, fit, gold), fit)
     copies = np.flatnonzero(pairs.found & (pairs.agreed >= COPIES * pairs.tasks))
-    if not len(copies):
-        return votes
-    people = len(votes.annotators)
-    edges = coo_array((np.ones(len(copies)), (copies, pairs.partner[copies])), shape=(people, people))
-    bloc = connected_components(edges, directed=False)[1][votes.annotator]
-    _, place, sharing = np.unique(votes.item * people + bloc, return_inverse=True, return_counts=True)
-    return votes.reweighted(votes.weight / sharing[place])
+    return np.column_stack([copies, pairs.partner[copies]])
 
 
 def shows_common_truth(votes: Votes, found: Stack) -> bool:
