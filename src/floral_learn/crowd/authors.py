@@ -119,5 +119,5 @@ def _expected_counts(votes: Votes, posterior: np.ndarray) -> np.ndarray:
     """(A, truth, label) expected counts."""
     people, k = len(votes.annotators), len(votes.classes)
     counts = np.zeros((people, k, k))
-    np.add.at(counts, (votes.annotator, slice(None), votes.label), posterior[votes.item])
+    np.add.at(counts.transpose(0, 2, 1), (votes.annotator, votes.label), posterior[votes.item])
     return counts

@@ -159,9 +159,10 @@ def _no_votes(votes: Any, names: list[Any]) -> Any:
     for name in names:
         given = np.asarray(votes[name], dtype=object)
         values[name] = {str(v) for v in given[~_is_missing(given, None)].tolist()}
+    values = {name: mine for name, mine in values.items() if mine}
     for name, mine in values.items():
-        others = set().union(*(values[other] for other in names if other != name))
-        if len(names) > 1 and len(mine) > 1 and (not mine & others or len(mine - others) > max(20, 2 * len(others))):
+        others = set().union(*(values[other] for other in values if other != name))
+        if len(values) > 1 and len(mine) > 1 and (not mine & others or len(mine - others) > max(20, 2 * len(others))):
             return name
     return None
 

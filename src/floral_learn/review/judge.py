@@ -7,14 +7,15 @@ mean of y over all n rows were m, then
     E[ y_i / (n q_t(i)) | the past ]  =  m - (sum of y over rows drawn before) / n,
 
 so a bet on the left being larger is a fair game, and a capital that has grown to 2 / alpha rules m out (Ville's
-inequality; betting: Waudby-Smith and Ramdas, 2024; weighted draws without replacement: Shekhar et al., 2023). That holds
-at every moment at once: no order of looking at the interval, and no rule of stopping, bends it.
+inequality; betting: Waudby-Smith and Ramdas, 2024; weighted draws without replacement: Shekhar et al., 2023). This
+holds at every moment at once: no order of looking at the interval, and no rule of stopping, bends it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -88,17 +89,17 @@ class JudgeReview:
     def __init__(
         self, answers: Any, *, classes: Any = None, missing: Any = None, prompt: Any = None, random_state: int = 0
     ) -> None:
-        votes = read_votes(answers, classes=classes, missing=missing)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*all of these votes are blank")  # refused below
+            votes = read_votes(answers, classes=classes, missing=missing)
         n, judges, k = votes.shape
         if k < 2:
             raise ValueError(f"answers: judges give one class only, {votes.classes[0]!r}; there is nothing to compare")
-        if hasattr(answers, "columns") and (lost := [c for c in answers.columns if np.all(_blank(answers[c], missing))]):
-            raise ValueError(f"answers: judge {lost[0]!r} never answers")
+        if silent := [name for name in _names(answers) if name not in set(votes.annotators.tolist())]:
+            raise ValueError(f"answers: judge {silent[0]!r} never answers")
         self.votes: Votes = votes
         self.said = np.full((n, judges), -1)  # class numbers, -1 where a judge says nothing
         self.said[votes.item, votes.annotator] = votes.label
-        if len(silent := np.flatnonzero((self.said < 0).all(axis=0))):
-            raise ValueError(f"answers: judge {votes.annotators[silent[0]]!r} never answers")
         self.random_state, self.prompt = int(random_state), _digest(prompt)
         self.drawn: list[int] = []  # row numbers, in the order of the draws
         self.given: dict[int, int | None] = {}  # row number -> class number; None where a person cannot tell
@@ -219,7 +220,8 @@ class JudgeReview:
             return {"agreement": np.nan, "kappa": np.nan}
         k = len(self.votes.classes)
         table = np.zeros((k, k))
-        np.add.at(table, (said[rows], [self.given[row] for row in rows]), 1 / (1.0 + self.disagree[rows]))
+        truth = np.array([self.given[row] for row in rows], dtype=int)
+        np.add.at(table, (said[rows], truth), 1 / (1.0 + self.disagree[rows]))
         table /= table.sum()
         same, chance = float(np.trace(table)), float(table.sum(axis=0) @ table.sum(axis=1))
         return {"agreement": same, "kappa": (same - chance) / (1 - chance) if chance < 1 else np.nan}
@@ -281,8 +283,12 @@ def _wrong(said: np.ndarray) -> Any:
     return lambda row, code: float(said[row] != code)
 
 
-def _blank(values: Any, missing: Any) -> np.ndarray:
-    return np.array([v is None or v != v or v == "" or (missing is not None and v == missing) for v in values])
+def _names(answers: Any) -> list[Any]:
+    """The judges of a wide table; nothing of a long frame, which names those only who answer."""
+    if hasattr(answers, "columns"):
+        names = list(answers.columns)
+        return [] if {"worker", "label"} <= set(names) else [name for name in names if name != "task"]
+    return list(range(np.shape(answers)[1])) if np.ndim(answers) == 2 else []
 
 
 def _digest(text: Any) -> str | None:
