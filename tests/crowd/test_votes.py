@@ -186,7 +186,7 @@ def test_a_wide_frame_is_matched_to_features_in_another_order():
     truth, wide, _, X = named()
     assert read_votes(wide, X=X).items.tolist() == X.index.tolist()
     found = aggregate_votes(wide, X, random_state=0)
-    assert (found.labels == truth[found.items]).mean() > 0.95
+    assert (found.labels == truth[found.items]).mean() > 0.9  # by position it would be a half
     with pytest.raises(ValueError, match="X and votes name different rows"):
         aggregate_votes(wide.rename(index={"t00": "other"}), X)
 

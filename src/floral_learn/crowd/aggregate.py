@@ -19,7 +19,7 @@ from floral_learn.tables.rows import read_rows
 from . import annotators as people
 from .features import encode_items
 from .readings import ERROR_RATE, Answers
-from .solve import Solution, solve
+from .solve import Solution, allow_for_shared_mistakes, solve
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,7 +99,8 @@ class VoteAggregation(Shown):
     def judged(self) -> people.People:
         """How far each annotator can be relied on, as arrays in the order of `votes.annotators`."""
         s = self.solution
-        return people.judge(self.votes, s.held, s.leave_one_out, s.mirror, s.settled)
+        without = allow_for_shared_mistakes(s.leave_one_out)
+        return people.judge(self.votes, s.held, without, s.mirror, s.settled)
 
     @cached_property
     def people(self) -> Any:
@@ -256,6 +257,8 @@ def _notes(found: VoteAggregation) -> list[str]:
             "annotators who agree on false answers may have won, and nothing in the votes would show it. Answer some "
             "tasks (gold)."
         )
+    if functions := _functions(votes):
+        notes.append(functions)
     if not solution.checked:
         notes.append(_why_majority(votes))
     elif open_items := len(found.undecided):
@@ -270,10 +273,20 @@ def _notes(found: VoteAggregation) -> list[str]:
     return notes
 
 
+def _functions(votes: Votes) -> str:
+    """A note on voters who name one class only, with several votes each, where they are most of all."""
+    one_class = ~Answers(votes).varied & (votes.per_annotator > 1)
+    if 2 * one_class.sum() <= len(votes.annotators):
+        return ""
+    return (
+        f"{int(one_class.sum()):,} of {len(votes.annotators):,} voters name one class only, as labelling functions do. "
+        "Where they abstain is no vote; what they say cannot be checked by hiding votes."
+    )
+
+
 def _why_majority(votes: Votes) -> str:
-    functions = int((~Answers(votes).varied).sum())
-    if functions == len(votes.annotators):
-        why = "each of them names one class only or has one vote per task, so their votes cannot check each other"
+    if not Answers(votes).varied.any():
+        why = "nobody names more than one class, so votes cannot check each other"
     else:
         why = "what one person says cannot be foretold from what the others say"
     return f"Labels are those of the majority, and none is decided: {why}. Known answers (gold) tell more."
