@@ -30,7 +30,6 @@ from .readings import ERROR_RATE, Fit, habits
 
 # Chosen so that people who know one answer in five are not named (benchmarks/crowd.py, choose and honest).
 WEAK = 0.2  # share of the answers that a weak but honest person knows
-DRAWS = 200  # of each suspect's answers: a usual number, which no script chose
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,9 @@ def _tests(votes: Votes, without: np.ndarray) -> tuple[np.ndarray, list[str]]:
     ]
 
 
-def weaker_than_weak(votes: Votes, truth: np.ndarray, parts: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def weaker_than_weak(
+    votes: Votes, truth: np.ndarray, parts: list[np.ndarray], draws: int = 200
+) -> tuple[np.ndarray, np.ndarray]:
     """(A,) p-values of "knows at least the share WEAK of the answers", and the part (A,) that says most against it.
 
     `truth` (V, K) holds the probabilities of each voted item's class without the vote. With h the habit of a person, a
@@ -142,14 +143,14 @@ def weaker_than_weak(votes: Votes, truth: np.ndarray, parts: list[np.ndarray]) -
     member = csr_array((np.ones(len(at)), (np.arange(len(at)), np.searchsorted(suspects, votes.annotator[at]))))
     rng, total = np.random.default_rng(0), np.exp(-evidence[suspects])
     step = max(1, 4_000_000 // answers[0].size)  # a block of draws at a time
-    for first in range(0, DRAWS, step):
-        way = np.arange(first, min(first + step, DRAWS)) % ways
+    for first in range(0, draws, step):
+        way = np.arange(first, min(first + step, draws)) % ways
         drawn = rng.random((len(way), len(at)))
         vote = np.minimum((drawn[:, :, None] > answers[way]).sum(axis=2), k - 1)
         each = [score[np.arange(len(at)), vote] @ member for score in scores]
         again = logsumexp(each, axis=0) - np.log(ways)
         total += np.where(again >= evidence[suspects] - 1e-9, np.exp(-again), 0.0).sum(axis=0)
-    p_value[suspects] = np.minimum(total / (DRAWS + 1), 1.0)
+    p_value[suspects] = np.minimum(total / (draws + 1), 1.0)
     return p_value, best
 
 

@@ -31,8 +31,7 @@ ERROR_RATE = 0.05  # of every statement about a person or a reading: the usual o
 PRIOR = (4.0, 1.0)  # right and, for each other class, wrong pseudo-votes of a person: as in EBCC (Li et al., 2019)
 STRENGTHS = (1.0, 4.0, 16.0)  # nearly own matrices to nearly one accuracy; hidden votes weigh them
 FOLDS = 5  # of votes that are hidden, and of tasks: each is held out once
-LEAST = 1e-12  # probability, where a logarithm is taken
-MOST_GIB = 1.5  # of one array; larger ones are refused with their size
+LEAST = float(np.finfo(float).eps)  # probability, where a logarithm is taken
 
 
 @dataclass(frozen=True)
@@ -117,10 +116,10 @@ class Answers:
         return rest
 
 
-def fits_in_memory(shape: tuple[int, ...], what: str) -> None:
+def fits_in_memory(shape: tuple[int, ...], what: str, most: float = 1.5) -> None:
     """Refuse an array of numbers that is larger than the memory limit, by its size."""
     gib = 8 * float(np.prod([float(size) for size in shape])) / 2**30
-    if gib > MOST_GIB:
+    if gib > most:
         raise MemoryError(f"votes: {what}, {' x '.join(f'{size:,}' for size in shape)} numbers, take {gib:.1f} GiB")
 
 

@@ -44,7 +44,6 @@ from .readings import (
 MISLED = 0.15  # share of the tasks on which the votes say nothing at all, since everybody was misled
 DECIDED = 1 - MISLED  # probability from which a label is decided, and what is promised: with many classes none is surer
 CAMP = 1 / 3  # share of the votes, of the smaller camp or unexplained, from which nobody can tell who is right
-COPIES = 0.9  # share of common tasks on which those agree who count once
 OPINION = 2.0  # how often the classifier's log-probabilities count beside those of the votes
 
 
@@ -218,7 +217,7 @@ def find_copies(votes: Votes, gold: np.ndarray | None) -> np.ndarray:
     first = read(answers, reading, majority(votes), gold=gold)
     fit = m_step(answers, first.posterior[:, :, None], reading)
     pairs = agreement(votes, leave_one_out(answers, first.posterior, fit, gold), fit)
-    copies = np.flatnonzero(pairs.found & (pairs.agreed >= COPIES * pairs.tasks))
+    copies = np.flatnonzero(pairs.found & (pairs.agreed >= DECIDED * pairs.tasks))
     return np.column_stack([copies, pairs.partner[copies]])
 
 
@@ -252,8 +251,8 @@ def other_opinions(found: Stack, label: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def survives_any_vote(votes: Votes, without: np.ndarray, label: np.ndarray) -> np.ndarray:
-    """(n,) whether the label is more probable than not without any one of its votes, whichever it is."""
-    kept = without[np.arange(len(votes)), label[votes.item]] > 0.5
+    """(n,) whether the label is twice as probable as all others without any one of its votes, whichever it is."""
+    kept = without[np.arange(len(votes)), label[votes.item]] > 1 - CAMP
     return np.bincount(votes.item, ~kept, minlength=len(label)) == 0
 
 
