@@ -21,6 +21,7 @@ import pandas as pd
 
 from floral_bench.crowds.peers import KIT, as_frame, majority_of
 from floral_bench.crowds.real import ATTACKS, FEATURED, PUBLIC, attacked, load, public, redrawn_people, simulated, sure
+from floral_bench.crowds.tables import liar_table, markdown, real_table
 from floral_learn import aggregate_votes
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "results" / "crowd.md"
@@ -121,6 +122,19 @@ def read_rows(folder):
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
+def page(folder):
+    """Write both tables into the page, and means of all cells beside it."""
+    rows = pd.DataFrame(read_rows(folder))
+    text = PAGE.read_text()
+    for name, table in (("real", real_table(rows)), ("liars", liar_table(rows))):
+        start = text.index(mark := f"<!-- table: {name} -->")
+        text = text[:start] + f"{mark}\n\n{markdown(table)}\n\n" + text[text.index("<!-- end -->", start) :]
+    PAGE.write_text(text)
+    where = rows.assign(drawn=rows["draw"] >= 0).groupby(["part", "crowd", "attack", "level", "drawn", "method"])
+    raw = PAGE.with_suffix("") / "cells.csv"
+    where[FIELDS[6:]].mean().assign(draws=where.size()).round(4).to_csv(raw)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("action", choices=("run", "page"))
@@ -130,6 +144,8 @@ def main():
     given = parser.parse_args()
     if given.action == "run":
         run(given.rows, given.jobs, given.limit)
+    else:
+        page(given.rows)
 
 
 if __name__ == "__main__":
