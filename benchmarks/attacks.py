@@ -26,21 +26,14 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler, scale
 from sklearn.svm import SVC
 
+from floral_bench.displays import SecurityCurveDisplay
 from floral_bench.public_tables import load_table
 from floral_bench.reporting.making import begin
 from floral_bench.reporting.tables import grid, spread
+from floral_bench.transfer import transfer_table
 from floral_learn import FloralClassifier, load_moon, poison
-from floral_learn.attacks import (
-    ATTACKS,
-    Alfa,
-    AlfaTilt,
-    Farthest,
-    PoisonDisplay,
-    RandomFlips,
-    SecurityCurveDisplay,
-    transfer_table,
-)
-from floral_learn.baselines import DEFENSES
+from floral_learn.attacks import ATTACKS, Alfa, AlfaTilt, Farthest, PoisonDisplay, RandomFlips
+from floral_learn.paper.defenses import DEFENSES
 
 SEEDS = range(1, 6)
 BUDGET = 0.2

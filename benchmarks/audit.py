@@ -35,12 +35,13 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+from floral_bench.datasets import load_mnist
 from floral_bench.recovery import RecoveryDisplay, recovery
 from floral_bench.reporting.making import begin
 from floral_bench.reporting.tables import markdown
 from floral_bench.stability import stability, summarise
 from floral_learn import FloralClassifier, find_label_issues, poison
-from floral_learn.datasets import DataNotFoundError, load_mnist, load_moon
+from floral_learn.datasets import DataNotFoundError, load_moon
 from floral_learn.datasets.files import find_file
 from floral_learn.files.atomic_files import write_atomically
 from floral_learn.labels import flagging, judges, noise

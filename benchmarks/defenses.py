@@ -22,13 +22,15 @@ from sklearn.metrics import balanced_accuracy_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+from floral_bench.datasets import load_mnist
 from floral_bench.reporting.making import begin
 from floral_bench.reporting.tables import grid, spread
-from floral_learn import FloralClassifier, PaperFloralClassifier
+from floral_learn import FloralClassifier
 from floral_learn.attacks import poison
-from floral_learn.baselines import DEFENSES
-from floral_learn.datasets import load_mnist, load_moon
+from floral_learn.datasets import load_moon
 from floral_learn.datasets.files import DataNotFoundError, find_file
+from floral_learn.paper import PaperFloralClassifier
+from floral_learn.paper.defenses import DEFENSES
 
 LEVELS = (0, 5, 10, 15, 20, 25)
 SPLITS = (1, 2, 3, 4, 5)
@@ -93,8 +95,8 @@ def memory(n=20_000, d=768):
 import resource, sys, time
 import numpy as np
 from scipy import sparse
-from floral_learn.sanitizers import CurieFilter, KLIDWeights, KNNRelabel
-from floral_learn.certify.smoothing import RandomizedSmoothingClassifier
+from floral_learn.paper import CurieFilter, KLIDWeights, KNNRelabel
+from floral_learn.paper.smoothing import RandomizedSmoothingClassifier
 n, d, method = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 rng = np.random.default_rng(0)
 y = np.arange(n) % 2

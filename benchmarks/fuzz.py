@@ -40,11 +40,11 @@ import fuzz_files
 from fuzz_cases import Count, invoke
 
 from floral_bench.reporting.making import begin
-from floral_learn import TableEncoder, load, read_table
+from floral_learn import load
 from floral_learn.files import ModelFileError
-from floral_learn.tables import TableError
+from floral_learn.tables import TableEncoder, TableError, read_table
 
-CALL = [sys.executable, "-c", "from floral_learn.cli import main; main()"]
+CALL = [sys.executable, "-c", "from floral_learn.app import main; main()"]
 
 
 def counted(count, arguments, what, folder=None):
@@ -304,7 +304,7 @@ def interrupts(rng, scale, work):
             early = (
                 process.returncode in (-signal.SIGINT, 130, 1)
                 and "Traceback" in errors
-                and "floral_learn.cli" not in errors
+                and "floral_learn.app" not in errors
             )
             if ("Traceback" in errors and not early) or half:
                 count.fail(f"{command}: {errors[-300:] or half}")

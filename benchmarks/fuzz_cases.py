@@ -340,7 +340,7 @@ def invoke(arguments):
     """Run a command in this process; (exit code, stdout, stderr, what was wrong with how it ended)."""
     from typer.testing import CliRunner
 
-    from floral_learn.cli import make_app
+    from floral_learn.app import make_app
 
     result = CliRunner().invoke(make_app(), [str(a) for a in arguments])
     problem = ""

@@ -19,8 +19,8 @@ import numpy as np
 from fuzz_cases import Count, invoke
 from fuzz_files import in_children, members, packed, rewritten
 
-from floral_learn import TableEncoder, read_table, save
-from floral_learn.tables import TableError
+from floral_learn import save
+from floral_learn.tables import TableEncoder, TableError, read_table
 from floral_learn.tables.label_studio import label_studio_tasks, read_label_studio, read_label_studio_votes
 
 ODD = [

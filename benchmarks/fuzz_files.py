@@ -27,18 +27,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
-from floral_learn import (
-    Checkpoint,
-    FloralClassifier,
-    LabelReview,
-    load,
-    read_table,
-    resume,
-    save,
-)
+from floral_learn import FloralClassifier, LabelReview, load, save
 from floral_learn.files import ModelFileError
 from floral_learn.files.atomic_files import mixed_set, write_set
 from floral_learn.files.model_archive import sealed
+from floral_learn.floral.checkpoint import Checkpoint, resume
+from floral_learn.tables import read_table
 
 X, Y = make_moons(50, noise=0.2, random_state=0)
 IN_A_CHILD = 40  # attacks per process
@@ -337,7 +331,7 @@ def checkpoints(rng, scale, work):
 
 def stores(rng, scale, work):
     """Stores of answers with other values, tables, views and bytes, opened as `floral review` opens them."""
-    from floral_learn.review.page.store import FILE, KINDS, AnswerStore, StoreError
+    from floral_learn.app.review_page.store import FILE, KINDS, AnswerStore, StoreError
 
     count, about, rows = Count(), {"another label column": "y"}, 30
     store = AnswerStore(work / "store", about=about)
@@ -504,9 +498,9 @@ def requests(rng, scale, work):
     """Requests to the page that no browser sends: one answer below 500 each, and nothing is stored."""
     import asyncio
 
-    from floral_learn.review.page.guard import Guard
-    from floral_learn.review.page.server import make_app
-    from floral_learn.review.page.session import ReviewSession
+    from floral_learn.app.review_page.guard import Guard
+    from floral_learn.app.review_page.server import make_app
+    from floral_learn.app.review_page.session import ReviewSession
     from floral_learn.tables.encoder import TableEncoder
 
     (work / "t.csv").write_bytes(cases.good_table(cases.seeded(0)))

@@ -71,7 +71,7 @@ def split(name, seed, rows):
 
 def beside():
     """Seconds of FloralClassifier() over those of SVC() at the same C and gamma, each seed of the game in turn."""
-    from floral_learn.datasets import load_mnist
+    from floral_bench.datasets import load_mnist
 
     header(
         "The default beside SVC", "data", "SVC", "FLORAL", "ratio", "ratio of CPU seconds", "goal", "rounds", "kernel"

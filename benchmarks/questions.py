@@ -46,8 +46,8 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+from floral_bench.datasets import load_imdb
 from floral_learn import LabelReview
-from floral_learn.datasets import load_imdb
 from floral_learn.review.rules import RULES
 
 ROOT = Path(__file__).resolve().parents[1]

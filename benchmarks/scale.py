@@ -26,7 +26,8 @@ from pathlib import Path
 import numpy as np
 
 from floral_bench.reporting.making import begin
-from floral_learn import Engine, FloralClassifier
+from floral_learn import FloralClassifier
+from floral_learn.floral.settings import Engine
 
 BLOCK = 50_000
 

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 from sklearn.svm import SVC
 
+from floral_bench.datasets import load_imdb
 from floral_bench.reporting.making import begin
 from floral_bench.reporting.tables import markdown, spread
 from floral_learn import FloralClassifier, TextClassifier, poison
-from floral_learn.datasets import load_imdb
 
 DRAWS, ROWS, TOKENS = (1, 2, 3), 1000, 128
 POOLINGS = {"first": "first token", "mean": "mean of tokens"}

@@ -21,10 +21,11 @@ import pandas as pd
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
+from floral_bench.datasets import load_imdb
 from floral_bench.reporting.making import begin
 from floral_bench.reporting.tables import grid
-from floral_learn import TextClassifier, TextReview
-from floral_learn.datasets import load_imdb
+from floral_learn import TextClassifier
+from floral_learn.review import TextReview
 
 MARKS = (10, 20, 50)
 

@@ -12,7 +12,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.svm import SVC
 
-from floral_learn import FloralClassifier, KNNRelabel, SanitizedClassifier, load_moon, poison
+from floral_learn import FloralClassifier, SanitizedClassifier, load_moon, poison
+from floral_learn.paper import KNNRelabel
 
 moon = load_moon()
 levels = (0.0, 0.1, 0.2)

@@ -13,8 +13,10 @@ import tempfile
 import matplotlib.pyplot as plt
 import numpy as np
 
-from floral_learn import Checkpoint, FloralClassifier, PaperFloralClassifier, load_moon, poison, resume
+from floral_learn import FloralClassifier, load_moon, poison
 from floral_learn.floral import HistoryDisplay
+from floral_learn.floral.checkpoint import Checkpoint, resume
+from floral_learn.paper import PaperFloralClassifier
 
 moon = load_moon()
 y = poison(moon.X_train, moon.y_train, attack="farthest", budget=0.15, random_state=0).y

@@ -14,7 +14,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from dask.distributed import Client
 
-from floral_learn import Engine, FloralClassifier, poison
+from floral_learn import FloralClassifier, poison
+from floral_learn.floral.settings import Engine
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(3_000, 2))

@@ -15,8 +15,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import scale
 from sklearn.svm import SVC
 
-from floral_learn import FloralClassifier, LabelReview, NeuralFloralClassifier, poison
-from floral_learn.neural import layer_features
+from floral_learn import FloralClassifier, LabelReview, poison
+from floral_learn.paper import NeuralFloralClassifier, layer_features
 
 digits = load_digits()
 images, truth = (digits.images[:, None] / 16).astype(np.float32), digits.target  # (n, channels, height, width)

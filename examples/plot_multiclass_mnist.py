@@ -15,8 +15,8 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC
 
+from floral_bench.datasets import load_mnist
 from floral_learn import FloralClassifier, poison
-from floral_learn.datasets import load_mnist
 from floral_learn.datasets.files import search_path
 
 if any((folder / "mnist.npz").is_file() for folder in search_path()):

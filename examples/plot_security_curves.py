@@ -11,7 +11,8 @@ repetitions. Random flips cost an SVC almost nothing; the same number of chosen 
 import matplotlib.pyplot as plt
 from sklearn.svm import SVC
 
-from floral_learn import FloralClassifier, SecurityCurveDisplay, load_moon
+from floral_bench.displays import SecurityCurveDisplay
+from floral_learn import FloralClassifier, load_moon
 from floral_learn.attacks import AlfaTilt, Farthest, NearBoundary, RandomFlips
 
 moon = load_moon(n_train=300, n_val=1, n_test=1000)

@@ -15,7 +15,8 @@ import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.svm import SVC
 
-from floral_learn import FloralClassifier, TextClassifier, TextFloralClassifier, poison
+from floral_learn import FloralClassifier, TextClassifier, poison
+from floral_learn.paper import TextFloralClassifier
 
 names = "film story acting ending music cast plot dialogue camera script direction humour"
 things = names.split()

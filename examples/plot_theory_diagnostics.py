@@ -15,7 +15,7 @@ from sklearn.datasets import make_moons
 from floral_learn import FloralClassifier
 from floral_learn.game.arrays import NUMPY
 from floral_learn.game.kernels import Kernel
-from floral_learn.theory import constants, diagnose
+from floral_learn.paper import constants, diagnose
 
 X, y = make_moons(100, noise=0.2, random_state=0)
 usual = FloralClassifier(gamma=1.0, budget=0.06, random_state=0).fit(X, y)

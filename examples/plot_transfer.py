@@ -13,8 +13,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
+from floral_bench.transfer import transfer_table
 from floral_learn import FloralClassifier, load_moon
-from floral_learn.attacks import Farthest, transfer_table
+from floral_learn.attacks import Farthest
 
 moon = load_moon(n_train=300, n_val=1, n_test=1000)
 stand_ins = {

@@ -19,7 +19,7 @@ import pandas as pd
 import pytest
 
 import floral_learn
-from floral_learn.cli import make_app
+from floral_learn.app import make_app
 from floral_learn.datasets import sample_table
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -239,7 +239,7 @@ def command_line():
     app = typer.Typer()
     app.callback()(lambda: None)
     for name in cli.COMMANDS:
-        importlib.import_module(f"floral_learn.cli.{name}").register(app)
+        importlib.import_module(f"floral_learn.app.{name}").register(app)
     for name in ("bench", "report"):  # a package of their own, found by an entry point
         importlib.import_module(f"floral_bench.cli.{name}").register(app)
     group = typer.main.get_command(app)

@@ -19,11 +19,13 @@ sys.path.insert(0, str(Path(__file__).parent / "tools"))
 
 from interruptions import MOMENTS, Stop, interrupted, moments
 
-from floral_learn import CrowdClassifier, KNNRelabel, LabelNoiseSVC, SanitizedClassifier, TableEncoder
-from floral_learn.baselines import DEFENSES
+from floral_learn import CrowdClassifier, SanitizedClassifier
+from floral_learn.paper import KNNRelabel, LabelNoiseSVC
+from floral_learn.paper.defenses import DEFENSES
+from floral_learn.tables import TableEncoder
 
 if find_spec("torch"):
-    from floral_learn import FloralHead, NeuralFloralClassifier
+    from floral_learn.paper import FloralHead, NeuralFloralClassifier
 
 X, Y = make_moons(60, noise=0.2, random_state=0)
 OTHER_X, OTHER = make_blobs(48, centers=2, random_state=1)

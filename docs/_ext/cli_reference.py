@@ -17,7 +17,7 @@ def reference():
     """All commands as MyST Markdown."""
     import typer
 
-    from floral_learn.cli import BENCH_COMMANDS, COMMANDS, make_app
+    from floral_learn.app import BENCH_COMMANDS, COMMANDS, make_app
 
     found = typer.main.get_command(make_app()).commands
     order = [*COMMANDS, *BENCH_COMMANDS]

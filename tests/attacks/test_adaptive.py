@@ -6,9 +6,10 @@ from sklearn.base import clone
 from sklearn.datasets import make_moons
 from sklearn.svm import SVC
 
-from floral_learn import FloralClassifier, PaperFloralClassifier
+from floral_learn import FloralClassifier
 from floral_learn.attacks import Adaptive, Farthest, poison
 from floral_learn.attacks.adaptive import PlayedGames
+from floral_learn.paper import PaperFloralClassifier
 
 VICTIM = FloralClassifier(budget=0.1, gamma=1.0, n_rounds=24, tol=None)
 QUICK = {"victim": VICTIM, "n_regions": 3, "n_steps": 2, "n_draws": 2}

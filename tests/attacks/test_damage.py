@@ -6,7 +6,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
-from floral_learn.attacks import ATTACKS, Farthest, poison, transfer_table
+from floral_bench.transfer import transfer_table
+from floral_learn.attacks import ATTACKS, Farthest, poison
 from floral_learn.datasets import load_moon
 
 VICTIM = SVC(C=10.0, gamma=1.0)

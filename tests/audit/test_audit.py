@@ -7,6 +7,7 @@ from sklearn.datasets import load_digits, make_blobs
 from sklearn.metrics import average_precision_score
 
 from floral_learn import FloralClassifier, find_label_issues, poison
+from floral_learn.app.audit_page import render
 from floral_learn.audit.result import REASONS
 
 
@@ -49,7 +50,7 @@ def test_chance_is_a_stop_sign(n):
 def test_equal_rows_are_a_stop_sign_too():
     result = find_label_issues(np.ones((60, 3)), np.arange(60) % 2, random_state=0)
     assert not result.informative
-    assert "all rows are equal" in result.to_html()
+    assert "all rows are equal" in render(result)
 
 
 @pytest.mark.parametrize("few", [6, 20])

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from floral_learn.app.audit_page import render, write_audit_page
 from floral_learn.audit import LabelIssues, find_label_issues
 from floral_learn.audit.decisions import read_decisions
-from floral_learn.audit.page import render
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 CHROME = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -94,7 +94,7 @@ def page(browser, found, moons, tmp_path):
     frame = pd.DataFrame(moons[0], columns=["east", "north"])
     frame["note"] = [f"note number {i}" for i in range(len(frame))]
     path = tmp_path / "page.html"
-    found.to_html(path, title="moons", frame=frame, ids=[f"id{i}" for i in range(400)])
+    write_audit_page(found, path, title="moons", frame=frame, ids=[f"id{i}" for i in range(400)])
     return Page(browser, path)
 
 
@@ -261,7 +261,7 @@ def test_decisions_given_to_the_audit_are_marks_on_its_page(browser, moons, tmp_
     row = int(np.flatnonzero(wrong)[0])
     lines = [{"row": row, "given": y[row], "decision": "wrong", "label": 1 - y[row], "reviewer": "eve", "note": "seen"}]
     path = tmp_path / "page.html"
-    find_label_issues(X, y, decisions=lines, random_state=0).to_html(path)
+    write_audit_page(find_label_issues(X, y, decisions=lines, random_state=0), path)
     page = Page(browser, path)
     fresh(page)
     assert page.find("#marks").text == "1 marked wrong, 0 right"
@@ -392,7 +392,7 @@ def large():
 def test_50_000_rows_stay_responsive(browser, large, tmp_path):
     frame = pd.DataFrame({"text": [f"review number {i} of a long list of things" for i in range(50_000)]})
     path = tmp_path / "page.html"
-    large.to_html(path, frame=frame, most_rows=50_000)
+    write_audit_page(large, path, frame=frame, most_rows=50_000)
     page = Page(browser, path)
     # Only a page of rows is ever in the document: that, and not luck, keeps it responsive.
     nodes = page.js("return document.querySelectorAll('*').length")

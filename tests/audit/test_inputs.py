@@ -9,9 +9,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from floral_learn import TableEncoder, find_label_issues
+from floral_learn import find_label_issues
+from floral_learn.app.audit_page import write_audit_page
 from floral_learn.audit.decisions import read_decisions
 from floral_learn.audit.inputs import look_at_names
+from floral_learn.tables import TableEncoder
 
 
 @pytest.fixture(scope="module")
@@ -212,5 +214,5 @@ def test_results_print_in_a_few_lines_and_show_as_tables(found, tmp_path):
     head = str(found.to_frame().head())
     assert "suggested" in head
     assert "..." not in head
-    assert found.to_html(tmp_path / "page.html") is None
+    write_audit_page(found, tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!doctype html>")

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from floral_learn import find_label_issues
-from floral_learn.audit.page import page_data, render
-from floral_learn.files.pages import script_json
+from floral_learn.app.audit_page import page_data, render
+from floral_learn.app.pages import script_json
 
 HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">'
 
@@ -33,7 +33,7 @@ def test_nothing_is_loaded_from_anywhere(found):
 
 
 def test_the_page_holds_every_row_and_the_summary_counts_them(found):
-    html = found.to_html(title="moons & stars", notes=["2 number columns <standardised>"])
+    html = render(found, title="moons & stars", notes=["2 number columns <standardised>"])
     data = data_of(html)
     assert len(data["given"]) == len(data["x"]) == 400
     assert data["classes"] == ["no", "yes"]
@@ -65,7 +65,7 @@ def test_long_texts_are_cut_where_there_are_many_rows(found, monkeypatch):
     assert len(data["cells"][0][0]) == 2000
     assert data["cells"][0][0].endswith("…")
     assert data["cells"][1][-1] == "1"
-    monkeypatch.setattr("floral_learn.audit.page._DETAIL_CHARACTERS", 60_000)
+    monkeypatch.setattr("floral_learn.app.audit_page._DETAIL_CHARACTERS", 60_000)
     shorter = page_data(found, frame=frame, ids=None)["cells"]
     assert sum(map(len, shorter[0] + shorter[1])) <= 60_000
     assert len(shorter[0][0]) == 120

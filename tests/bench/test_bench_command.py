@@ -23,7 +23,7 @@ from floral_bench.cli import bench, report
 from floral_bench.cli.bench_show import Progress, duration
 from floral_bench.plan import Job
 from floral_bench.suites import SUITES
-from floral_learn.cli import make_app
+from floral_learn.app import make_app
 
 FAST = ("--methods", "svm-libsvm,floral-fixed", "--reps", "1", "--levels", "0,10")
 
@@ -39,7 +39,7 @@ def floral(*arguments, cwd):
 
 def floral_alone(*arguments, cwd, timeout=120):
     """The command in a process of its own, as a user has it."""
-    command = [sys.executable, "-c", "from floral_learn.cli import main; main()", *map(str, arguments)]
+    command = [sys.executable, "-c", "from floral_learn.app import main; main()", *map(str, arguments)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "120"}
     return subprocess.run(
         command, capture_output=True, text=True, cwd=cwd, env=environment, timeout=timeout, check=False
@@ -224,7 +224,7 @@ def test_a_whole_suite_has_the_difference_to_the_paper_in_80_columns(finished):
 def test_ctrl_c_is_one_line_and_the_run_continues(tmp_path):
     # Where the tests themselves run in the background, children are born with Ctrl-C ignored.
     heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-    code = f"{heard}; from floral_learn.cli import main; main()"
+    code = f"{heard}; from floral_learn.app import main; main()"
     command = [
         sys.executable,
         "-c",

@@ -21,8 +21,9 @@ from floral_bench.runner import run_suite  # noqa: E402
 from floral_bench.spec import Attack, Data, attack_cell, params  # noqa: E402
 from floral_bench.store import Store  # noqa: E402
 from floral_bench.suites import DEFAULTS, SUITES, nn_methods  # noqa: E402
-from floral_learn import FloralClassifier, FloralHead, NeuralFloralClassifier, poison  # noqa: E402
-from floral_learn.neural.mlp_network import build_mlp  # noqa: E402
+from floral_learn import FloralClassifier, poison  # noqa: E402
+from floral_learn.paper import FloralHead, NeuralFloralClassifier  # noqa: E402
+from floral_learn.paper.mlp_network import build_mlp  # noqa: E402
 
 GRADIENT = Attack("gradient", params(surrogate="nn", epochs=5))
 SUITE = replace(

@@ -18,7 +18,7 @@ from floral_bench.questions.cells import question_cells
 from floral_bench.questions.orders import ORDERS, available
 from floral_bench.questions.problems import SharedKernelSVC, problem
 from floral_learn import find_label_issues
-from floral_learn.cli import make_app
+from floral_learn.app import make_app
 
 
 def test_every_cell_has_a_key_of_its_own_and_quick_is_small():

@@ -219,3 +219,19 @@ def test_metadata_reaches_each_part_for_its_own_rows():
             PartitionAggregationClassifier(base).fit(X, y, colour=1)
     with pytest.raises(TypeError, match="unexpected keyword 'sensors'"):
         PartitionAggregationClassifier(KeepsSensors()).fit(X, y, sensors=np.arange(40))
+
+
+def test_a_voter_whose_part_lacks_a_class_costs_one_flip_and_possible_flips_name_labels():
+    X = np.repeat([[0.0], [1.0], [5.0], [6.0]], 3, axis=0) + 0.01 * np.arange(12)[:, None]
+    y = np.repeat(["ham", "ham", "spam", "spam"], 3)
+    two = CertifiedKernelClassifier(gamma=1.0, ridge=0.1)
+    assert PartitionAggregationClassifier(two, n_partitions=1).fit(X, y).certified_flips([[0.5]])[0] >= 2
+    # with a third class that one part does not hold, any row of this part may become that class
+    X, y = np.vstack([X, [[20.0]]]), np.append(y, "x")
+    voters = PartitionAggregationClassifier(two, n_partitions=2).fit(X, y)
+    assert voters.certified_flips([[0.5]]).tolist() == [1]
+    never_x = CertifiedKernelClassifier(gamma=1.0, ridge=0.1, possible_flips={"ham": "spam", "spam": ["ham"]})
+    assert PartitionAggregationClassifier(never_x, n_partitions=2).fit(X, y).certified_flips([[0.5]])[0] > 1
+    foreign = CertifiedKernelClassifier(possible_flips={"egg": ["ham"]})
+    with pytest.raises(ValueError, match=r"possible_flips names 'egg', which is not a label; labels are \['ham'"):
+        PartitionAggregationClassifier(foreign).fit(X, y)

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 from floral_learn import CrowdClassifier, aggregate_votes, poison_votes
+from floral_learn.app.crowd_page import render
 from floral_learn.crowd import next_tasks, read_votes
 from floral_learn.crowd.authors import estimate
 from floral_learn.crowd.features import softmax_regression
-from floral_learn.crowd.page import render
 
 
 @settings(max_examples=30, deadline=None)

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from floral_learn import aggregate_votes
+from floral_learn.app.crowd_page import render
 from floral_learn.crowd.annotators import weaker_than_weak
 from floral_learn.crowd.camps import other_camp
-from floral_learn.crowd.page import render
 from floral_learn.crowd.pairs import benjamini_hochberg
 from floral_learn.crowd.readings import (
     PLAIN,

@@ -6,7 +6,7 @@ import lzma
 import numpy as np
 import pytest
 
-from floral_learn.datasets import imdb, load_imdb
+from floral_bench.datasets import imdb, load_imdb
 
 
 def test_a_file_of_other_reviews_is_refused(tmp_path):

@@ -3,16 +3,8 @@
 import numpy as np
 import pytest
 
-from floral_learn.datasets import (
-    DATASETS,
-    DataNotFoundError,
-    Dataset,
-    files,
-    load_mnist,
-    load_moon,
-    mnist,
-    moon,
-)
+from floral_bench.datasets import DATASETS, load_mnist, mnist
+from floral_learn.datasets import DataNotFoundError, Dataset, files, load_moon, moon
 
 
 @pytest.fixture

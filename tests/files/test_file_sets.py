@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from floral_learn.cli import make_app
+from floral_learn.app import make_app
 from floral_learn.files import atomic_files
 from floral_learn.files.atomic_files import LIST, mixed_set, write_set
 

@@ -34,10 +34,11 @@ from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScale
 from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn.svm import SVC, SVR, LinearSVC, NuSVC, OneClassSVM
 
-from floral_learn import FloralClassifier, LabelNoiseSVC, load, save
+from floral_learn import FloralClassifier, load, save
 from floral_learn.files import ModelFileError
 from floral_learn.files.loaded_parts import every_part
 from floral_learn.files.model_archive import sealed
+from floral_learn.paper import LabelNoiseSVC
 
 X, Y = make_moons(60, noise=0.2, random_state=0)
 
@@ -86,7 +87,7 @@ def refused(tmp_path, content, match, **options):
 def test_a_walk_through_methods_to_os_system_is_refused(raw, tmp_path):
     def walk(schema):
         claim = {
-            "__module__": "floral_learn.baselines.ln_svm",
+            "__module__": "floral_learn.paper.ln_svm",
             "__class__": "LabelNoiseSVC",
             "__loader__": "MethodNode",
         }
@@ -113,8 +114,8 @@ def test_nodes_that_could_call_something_are_refused_whatever_they_claim(raw, tm
         ("floral_learn.files.persistence", "Path"),
         ("floral_learn.files.persistence", "os"),
         ("floral_learn", "load"),
-        ("floral_learn.baselines.ln_svm", "SVC"),
-        ("floral_learn.baselines.ln_svm", "LabelNoiseSVC.fit"),
+        ("floral_learn.paper.ln_svm", "SVC"),
+        ("floral_learn.paper.ln_svm", "LabelNoiseSVC.fit"),
         ("os", "system"),
         ("builtins", "eval"),
         ("subprocess", "Popen"),

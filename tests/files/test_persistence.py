@@ -13,8 +13,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import floral_learn
-from floral_learn import Engine, FloralClassifier, LabelNoiseSVC, load, save
+from floral_learn import FloralClassifier, load, save
 from floral_learn.files import atomic_files
+from floral_learn.floral.settings import Engine
+from floral_learn.paper import LabelNoiseSVC
 
 X, Y = make_moons(120, noise=0.2, random_state=0)
 
@@ -102,7 +104,7 @@ def test_a_file_cannot_walk_from_an_estimator_to_its_modules(tmp_path):
     for number, name in enumerate(("fit", "__globals__", "get")):
         claim = {
             "__class__": "LabelNoiseSVC",
-            "__module__": "floral_learn.baselines.ln_svm",
+            "__module__": "floral_learn.paper.ln_svm",
             "__loader__": "MethodNode",
         }
         node = claim | {"content": {"func": name, "obj": node}, "__id__": 900 + number}

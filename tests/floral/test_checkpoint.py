@@ -13,7 +13,9 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.datasets import make_blobs, make_moons
 
-from floral_learn import Checkpoint, Engine, FloralClassifier, load, resume, save
+from floral_learn import FloralClassifier, load, save
+from floral_learn.floral.checkpoint import Checkpoint, resume
+from floral_learn.floral.settings import Engine
 
 X, Y = make_moons(120, noise=0.2, random_state=0)
 NAMES = np.array(["no", "yes"], dtype=object)[Y]
@@ -172,7 +174,9 @@ def test_errors_say_what_is_wrong(tmp_path):
 SCRIPT = """
 import sys
 from sklearn.datasets import make_moons
-from floral_learn import Checkpoint, Engine, FloralClassifier
+from floral_learn import FloralClassifier
+from floral_learn.floral.checkpoint import Checkpoint
+from floral_learn.floral.settings import Engine
 X, y = make_moons(400, noise=0.2, random_state=0)
 clf = FloralClassifier(budget=0.1, n_rounds=100_000, tol=None, random_state=0)
 clf.set_callbacks(Checkpoint(sys.argv[1], every=7)).fit(X, y)

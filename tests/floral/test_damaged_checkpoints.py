@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_moons
 
-from floral_learn import Checkpoint, FloralClassifier, LabelReview, load, resume, save
+from floral_learn import FloralClassifier, LabelReview, load, save
 from floral_learn.files import ModelFileError
+from floral_learn.floral.checkpoint import Checkpoint, resume
 
 X, Y = make_moons(60, noise=0.2, random_state=0)
 

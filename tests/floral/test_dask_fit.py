@@ -12,11 +12,13 @@ import dask.array as da
 import dask.dataframe as dd
 from distributed import Client, LocalCluster
 
-from floral_learn import Engine, FloralClassifier, PaperFloralClassifier
+from floral_learn import FloralClassifier
 from floral_learn.floral import dask_rows
 from floral_learn.floral.dask_rows import tie_ranks
+from floral_learn.floral.settings import Engine
 from floral_learn.game.arrays import draw
 from floral_learn.game.attackers import TIES
+from floral_learn.paper import PaperFloralClassifier
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(1500, 5))

@@ -5,7 +5,8 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import average_precision_score
 from sklearn.preprocessing import StandardScaler
 
-from floral_learn import Engine, FloralClassifier
+from floral_learn import FloralClassifier
+from floral_learn.floral.settings import Engine
 from floral_learn.game.model import REASONS, margins, predicted, reason_texts, without_own
 
 

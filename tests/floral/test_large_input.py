@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from floral_learn import Engine, FloralClassifier, load, save
+from floral_learn import FloralClassifier, load, save
+from floral_learn.floral.settings import Engine
 from floral_learn.game import row_blocks
 
 RNG = np.random.default_rng(0)

@@ -10,7 +10,8 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold, c
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from floral_learn import FloralClassifier, PaperFloralClassifier
+from floral_learn import FloralClassifier
+from floral_learn.paper import PaperFloralClassifier
 
 X, Y = make_moons(120, noise=0.2, random_state=0)
 TRUSTED = np.arange(120) % 4 == 0

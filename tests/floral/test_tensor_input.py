@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits, make_moons
 
-from floral_learn import Engine, FloralClassifier
+from floral_learn import FloralClassifier
+from floral_learn.floral.settings import Engine
 
 torch = pytest.importorskip("torch")
 
@@ -117,7 +118,8 @@ def test_the_array_api_checks_of_scikit_learn_pass(tmp_path):
     script = """
 import sklearn, torch
 from sklearn.utils.estimator_checks import check_array_api_input
-from floral_learn import FloralClassifier, PaperFloralClassifier, load, save
+from floral_learn import FloralClassifier, load, save
+from floral_learn.paper import PaperFloralClassifier
 for clf in (FloralClassifier(random_state=0), PaperFloralClassifier(n_rounds=30, random_state=0)):
     assert clf.__sklearn_tags__().array_api_support
     for dtype in ("float64", "float32"):

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 from sklearn.preprocessing import StandardScaler, scale
 
-from floral_learn import judge_labels
+from floral_learn.labels import judge_labels
 from floral_learn.labels.flagging import flag_labels, gain_over_shares
 from floral_learn.labels.noise import calibrate, fit_noise
 

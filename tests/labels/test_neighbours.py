@@ -7,7 +7,7 @@ import pytest
 
 from floral_bench.families import on_device
 from floral_learn.labels.rows import nearest_others
-from floral_learn.sanitizers import KNNRelabel
+from floral_learn.paper import KNNRelabel
 
 BLOCK = "floral_learn.labels.rows._BLOCK_ENTRIES"
 

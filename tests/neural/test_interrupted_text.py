@@ -15,8 +15,8 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "too
 from interruptions import MOMENTS, Stop, interrupted, moments  # noqa: E402
 from tiny_text import make_reviews, make_roberta  # noqa: E402
 
-from floral_learn import LabelNoiseSVC  # noqa: E402
-from floral_learn.neural import TextClassifier, TextFloralClassifier  # noqa: E402
+from floral_learn.neural import TextClassifier  # noqa: E402
+from floral_learn.paper import LabelNoiseSVC, TextFloralClassifier  # noqa: E402
 
 TEXTS, Y = make_reviews(12)
 OTHER = [f"{text} the plot" for text in TEXTS]

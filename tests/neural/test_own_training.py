@@ -10,7 +10,7 @@ from sklearn.datasets import make_moons
 torch = pytest.importorskip("torch")
 
 from floral_bench.mlp import NeuralNetClassifier  # noqa: E402
-from floral_learn import NeuralFloralClassifier  # noqa: E402
+from floral_learn.paper import NeuralFloralClassifier  # noqa: E402
 
 X, Y = make_moons(60, noise=0.2, random_state=0)
 

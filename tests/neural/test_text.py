@@ -24,12 +24,12 @@ from tiny_text import make_reviews, make_roberta  # noqa: E402
 
 from floral_learn import poison, save  # noqa: E402
 from floral_learn.base.extras import install_line  # noqa: E402
-from floral_learn.baselines import DEFENSES  # noqa: E402
 from floral_learn.neural import encoders  # noqa: E402
 from floral_learn.neural.encoders import encoder_name, tokenize  # noqa: E402
 from floral_learn.neural.text import TextClassifier  # noqa: E402
 from floral_learn.neural.text_passes import TokenRows  # noqa: E402
 from floral_learn.neural.tokens import Tokens  # noqa: E402
+from floral_learn.paper.defenses import DEFENSES  # noqa: E402
 
 
 @pytest.fixture(scope="module")

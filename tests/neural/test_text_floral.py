@@ -24,17 +24,17 @@ sys.path.insert(0, str(Path(__file__).parent))
 from tiny_text import make_reviews, make_roberta
 
 from floral_learn.floral.classifier import FloralClassifier
-from floral_learn.floral.paper import PaperFloralClassifier
 from floral_learn.floral.settings import Engine
-from floral_learn.neural.influence import (
+from floral_learn.neural.text import TextClassifier
+from floral_learn.paper.influence import (
     dual_influence,
     gradient_influence,
     overlap,
     top_points,
     top_rows,
 )
-from floral_learn.neural.text import TextClassifier
-from floral_learn.neural.text_floral import TextFloralClassifier
+from floral_learn.paper.printed import PaperFloralClassifier
+from floral_learn.paper.text_floral import TextFloralClassifier
 
 TEXTS, SIGNS = make_reviews(80)
 LABELS = np.where(SIGNS > 0, "good", "bad")

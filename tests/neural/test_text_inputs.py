@@ -16,9 +16,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 from tiny_text import by_trainer, make_reviews, make_roberta  # noqa: E402
 from torch.utils.data import DataLoader, Dataset  # noqa: E402
 
-from floral_learn.neural import TextClassifier, TextFloralClassifier  # noqa: E402
+from floral_learn.neural import TextClassifier  # noqa: E402
 from floral_learn.neural.text_training import TrainingSettings, fine_tune  # noqa: E402
 from floral_learn.neural.tokens import TokenIds, read_token_ids  # noqa: E402
+from floral_learn.paper import TextFloralClassifier  # noqa: E402
 
 TEXTS, Y = make_reviews(24)
 

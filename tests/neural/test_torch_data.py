@@ -8,9 +8,12 @@ torch = pytest.importorskip("torch")
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset  # noqa: E402
 
 from floral_bench.mlp import NeuralNetClassifier  # noqa: E402
-from floral_learn import FloralHead, NeuralFloralClassifier  # noqa: E402
-from floral_learn.neural import layer_features  # noqa: E402
 from floral_learn.neural.torch_data import read_torch_data  # noqa: E402
+from floral_learn.paper import (  # noqa: E402
+    FloralHead,
+    NeuralFloralClassifier,
+    layer_features,
+)
 
 X, Y = make_moons(60, noise=0.2, random_state=0)
 X = X.astype(np.float32)

@@ -6,7 +6,8 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
-from floral_learn import LabelReview, TextReview
+from floral_learn import LabelReview
+from floral_learn.review import TextReview
 from floral_learn.review.text_review import places_between, word_scores
 
 WORDS = {"good": ["fine", "warm", "bright", "kind"], "bad": ["dull", "cold", "grim", "cruel"]}

@@ -13,15 +13,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
-from floral_learn import (
-    ContradictedLabels,
-    CurieFilter,
-    KLIDWeights,
-    KNNRelabel,
-    SanitizedClassifier,
-    find_label_issues,
-    judge_labels,
-)
+from floral_learn import ContradictedLabels, SanitizedClassifier, find_label_issues
+from floral_learn.labels import judge_labels
+from floral_learn.paper import CurieFilter, KLIDWeights, KNNRelabel
 
 MODELS = [SVC(), LogisticRegression(), RandomForestClassifier(30, random_state=0), KNeighborsClassifier(3)]
 

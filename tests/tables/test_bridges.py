@@ -7,8 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from floral_learn import read_table
-from floral_learn.tables import TableError
+from floral_learn.tables import TableError, read_table
 from floral_learn.tables.label_studio import (
     label_studio_config,
     label_studio_tasks,

@@ -17,15 +17,13 @@ from sklearn.svm import SVC
 from floral_learn import (
     ContradictedLabels,
     CrowdClassifier,
-    CurieFilter,
-    KNNRelabel,
     LabelReview,
     SanitizedClassifier,
-    TableEncoder,
     aggregate_votes,
     find_label_issues,
 )
-from floral_learn.tables import TableError
+from floral_learn.paper import CurieFilter, KNNRelabel
+from floral_learn.tables import TableEncoder, TableError
 from floral_learn.tables.rows import take_rows
 
 N = 300
@@ -175,7 +173,7 @@ def test_label_issues_are_found_in_frames_and_come_back_in_kind(table):
 
 def test_a_workbook_that_claims_a_row_without_end_is_refused_at_once(tmp_path):
     openpyxl = pytest.importorskip("openpyxl")
-    from floral_learn import read_table
+    from floral_learn.tables import read_table
 
     book = openpyxl.Workbook()
     for row in (["x", "y"], [1, "no"], [2, "yes"]):

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from floral_learn import TableEncoder, load, read_table, save
-from floral_learn.tables import TableError
+from floral_learn import load, save
+from floral_learn.tables import TableEncoder, TableError, read_table
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from floral_learn import read_table
+from floral_learn.tables import read_table
 
 pa = pytest.importorskip("pyarrow", reason="Parquet files need the extra [cli]")
 import pyarrow.parquet as pq  # noqa: E402

@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from floral_learn import read_table
-from floral_learn.tables import TableError
+from floral_learn.tables import TableError, read_table
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq  # noqa: E402

@@ -10,8 +10,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.svm import SVC
 
-from floral_learn import TableEncoder
-from floral_learn.tables import TableError
+from floral_learn.tables import TableEncoder, TableError
 from floral_learn.tables.frames import frame_of, same_kind, typed_column
 from floral_learn.tables.rows import explain_refusal, read_rows, take_rows
 

@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from floral_learn import TableEncoder, read_table
-from floral_learn.tables import TableError, source, workbook
+from floral_learn.tables import TableEncoder, TableError, read_table, source, workbook
 
 openpyxl = pytest.importorskip("openpyxl")
 N = 40

@@ -9,10 +9,10 @@ from sklearn.decomposition import PCA
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
+from floral_bench.datasets.mnist import load_mnist
 from floral_bench.split_table import two_parts
 from floral_learn.datasets.dataset import Dataset
 from floral_learn.datasets.files import find_file
-from floral_learn.datasets.mnist import load_mnist
 from floral_learn.datasets.moon import load_moon
 
 from .public_tables import TABLES, load_table

@@ -20,8 +20,8 @@ from sklearn.svm import SVC
 from floral_bench.spec import Method, params
 from floral_learn import CertifiedKernelClassifier
 from floral_learn.base.extras import bench_install_line
-from floral_learn.baselines import DEFENSES, set_parts
 from floral_learn.game.kernels import resolve_gamma
+from floral_learn.paper.defenses import DEFENSES, set_parts
 from floral_learn.sanitizers import ContradictedLabels
 from floral_learn.sanitizers.sanitized import SanitizedClassifier
 

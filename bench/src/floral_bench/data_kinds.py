@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 from floral_bench.arena_data import ARENA, load_arena
+from floral_bench.datasets import DATASETS
 from floral_bench.spec import Data
 from floral_bench.split_table import load_split_table
-from floral_learn.datasets import DATASETS
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from floral_learn.attacks.display import sample_deviation as sample_deviation
+from floral_bench.displays import sample_deviation as sample_deviation
 
 
 def binary_scores(scores: np.ndarray, positive: np.ndarray) -> dict[str, np.ndarray]:

@@ -15,8 +15,8 @@ from floral_learn.game.attackers import Attacker, Flips, View
 from floral_learn.game.game import Game, GameState, play
 from floral_learn.game.gram import DenseGram
 from floral_learn.game.operations import LocalRows
-from floral_learn.theory.equilibrium import find_equilibrium
-from floral_learn.theory.lemmas import (
+from floral_learn.paper.equilibrium import find_equilibrium
+from floral_learn.paper.lemmas import (
     constants,
     kappa_prime_y,
     kappa_prime_y_worst,

@@ -13,7 +13,7 @@ from .alfa_tilt import AlfaTilt
 from .base import LabelAttack, PoisonResult, VictimEffect
 from .boundary import Farthest, NearBoundary
 from .constraints import aimed_rows, allowed_rows
-from .display import PoisonDisplay, SecurityCurveDisplay, TransferDisplay
+from .display import PoisonDisplay
 from .evasive import Evasive
 from .gradient import Gradient
 from .lfa import LabelFlipping
@@ -21,7 +21,6 @@ from .pointwise import Pointwise
 from .random_flips import ClassBiased, RandomFlips
 from .registry import ATTACKS, attack_class
 from .top_k import RandomizedTopK, TopK
-from .transfer import TransferTable, transfer_table
 
 __all__ = [
     "ATTACKS",
@@ -40,13 +39,9 @@ __all__ = [
     "PoisonResult",
     "RandomFlips",
     "RandomizedTopK",
-    "SecurityCurveDisplay",
     "TopK",
-    "TransferDisplay",
-    "TransferTable",
     "VictimEffect",
     "poison",
-    "transfer_table",
 ]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ from scipy.stats import beta
 
 from floral_learn.audit.decisions import Decision
 from floral_learn.base.extras import install_line
-from floral_learn.files.atomic_files import write_atomically
 from floral_learn.labels.evidence import Authors
 from floral_learn.labels.noise import PRIOR_ROWS
 from floral_learn.tables.frames import as_pandas, same_kind
@@ -245,16 +243,6 @@ class LabelIssues:
     def summary(self) -> list[str]:
         """Return the result in sentences: what the classes' names say, what is known, and what is not."""
         return [*self.class_notes, *sentences(self)]
-
-    def to_html(self, path: str | Path | None = None, **details: Any) -> str | None:
-        """Write the page to `path`, or return it without one; `details` go to `floral_learn.audit.page.render`."""
-        from floral_learn.audit.page import render
-
-        html = render(self, **details)
-        if path is None:
-            return html
-        write_atomically(path, html)
-        return None
 
     def __repr__(self) -> str:
         lines = [f"LabelIssues: {len(self):,} rows, {len(self.classes)} classes", *self.class_notes, headline(self)]

@@ -1,4 +1,4 @@
-"""The cheapest label flips that turn a prediction which is linear in the labels, by one sort per rival class.
+"""The cheapest label flips that change a prediction which is linear in the labels, by one sort per rival class.
 
 A linear smoother scores class c at x by s_c(x) = sum_i a_i(x) [y_i = c], where the weights a(x) do not depend on the
 labels. Let c be the winner and d a rival, and write e_m = [m = c] - [m = d]. The lead of c over d is
@@ -13,11 +13,11 @@ every rival, so the minimum over rivals is exact too (docs/certificates.md has t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-
-from floral_learn.game.arrays import NUMPY, Array, NumpyBackend
 
 
 @dataclass(frozen=True)
@@ -43,38 +43,49 @@ class Attacker:
         """M."""
         return len(self.possible)
 
-    def steps(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What the best flip of a label of class m takes off the lead of c over d, per unit of |a_i|.
+    def gains(self, a: np.ndarray, winner: np.ndarray, rival: np.ndarray) -> np.ndarray:
+        """What the best flip of each label takes off the lead: (m, n), zero where no possible flip helps.
 
-        Returns three arrays (M, M, M), indexed [c, d, m]: e_m itself, the step where a_i > 0 (to the allowed class
-        with the least e) and the step where a_i < 0 (to the allowed class with the most).
+        ``a`` is (m, n), ``winner`` and ``rival`` are (m,) class numbers.
         """
-        same = np.eye(self.n_classes)
-        worth = same[:, None, :] - same[None, :, :]  # e_m for winner c and rival d
-        may = self.possible | np.eye(self.n_classes, dtype=bool)  # a label may always stay
-        least = np.where(may, worth[:, :, None, :], np.inf).min(axis=3)
-        most = np.where(may, worth[:, :, None, :], -np.inf).max(axis=3)
-        return worth, worth - least, most - worth
+        down, up = self._steps(winner, rival), self._steps(rival, winner)
+        gain = np.where(a > 0, a * down[:, self.codes], -a * up[:, self.codes])
+        gain[:, ~self.reachable] = 0.0
+        return gain
+
+    def _steps(self, high: np.ndarray, low: np.ndarray) -> np.ndarray:
+        """How far [m = high] - [m = low] falls by the best flip of a label m: 0, 1 or 2, (m, M)."""
+        rows = np.arange(len(high))
+        other = np.logical_and(self.possible, ~np.eye(self.n_classes, dtype=bool))
+        steps = other[:, low].T.astype(np.float64)  # a label of a third class becomes `low`
+        steps[rows, high] = np.where(other[high, low], 2.0, other.any(axis=1)[high])
+        steps[rows, low] = 0.0
+        return steps
 
 
-def gains(a: Array, winner: Array, rival: Array, attacker: Attacker, backend: NumpyBackend = NUMPY) -> Array:
-    """What the best flip of each label takes off the lead: (m, n), zero where no allowed flip helps.
+def possible_changes(possible_flips: Mapping[Any, Any] | None, classes: np.ndarray) -> np.ndarray:
+    """Which class an attacker can turn into which, (M, M) booleans, from a label -> the labels that can replace it."""
+    possible = np.zeros((len(classes), len(classes)), dtype=bool)
+    if possible_flips is None:
+        return ~np.eye(len(classes), dtype=bool)
+    number = {label: code for code, label in enumerate(classes.tolist())}
+    for label, targets in possible_flips.items():
+        several = targets if isinstance(targets, list | tuple | set | frozenset | np.ndarray) else [targets]
+        for known in (label, *several):
+            if known not in number:
+                raise ValueError(f"possible_flips names {known!r}, which is not a label; labels are {list(number)}")
+        possible[number[label], [number[target] for target in several]] = True
+    np.fill_diagonal(possible, False)  # a label that stays is no flip
+    return possible
 
-    ``a`` is (m, n), ``winner`` and ``rival`` are (m,) class numbers.
-    """
-    xp = backend.xp
-    _, down, up = (backend.cast(backend.array(table), a.dtype) for table in attacker.steps())
-    codes = backend.array(attacker.codes)
-    gain = xp.where(a > 0, a * down[winner, rival][:, codes], -a * up[winner, rival][:, codes])
-    if not attacker.reachable.all():
-        gain = gain * backend.cast(backend.array(attacker.reachable), a.dtype)
-    return gain
+
+def class_scores(a: np.ndarray, codes: np.ndarray, n_classes: int) -> np.ndarray:
+    """Scores (m, M): the weights (m, n) of the labels of each class, summed."""
+    return a @ (codes[:, None] == np.arange(n_classes)).astype(np.float64)
 
 
-def survived_flips(
-    a: Array, slack: Array, attacker: Attacker, backend: NumpyBackend = NUMPY
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Winner, flips that it survives and the rival that is cheapest to put in its place, each (m,).
+def survived_flips(a: np.ndarray, slack: np.ndarray, attacker: Attacker) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Winner, flips that it survives and the rival that fewest flips put in its place for sure, each (m,).
 
     Parameters
     ----------
@@ -89,36 +100,37 @@ def survived_flips(
     Returns
     -------
     winner, flips, rival : ndarrays of shape (m,)
-        ``flips`` is -1 where the lead itself is within the slack, and n where no allowed flips turn the prediction.
+        ``flips`` is -1 where the lead itself is within the slack, and n where no possible flips change the prediction.
     """
-    xp, n_classes = backend.xp, attacker.n_classes
-    codes = backend.array(attacker.codes)
-    labels = backend.cast(codes[:, None] == backend.array(np.arange(n_classes)), backend.float64)
-    scores = backend.cast(a, backend.float64) @ labels
-    winner = scores.argmax(1)
-    rows = backend.arange(len(winner))
-    fewest, nearest = None, None
-    for step in range(1, n_classes):  # every row meets each rival once
-        rival = (winner + step) % n_classes
-        room = scores[rows, winner] - scores[rows, rival] - slack  # what flips may take and certainly not turn it
-        taken = _largest_first(gains(a, winner, rival, attacker, backend), backend)
-        flips = backend.cast((taken < room[:, None]).sum(1), backend.int64)
-        flips = xp.where(room > 0, flips, -xp.ones_like(flips))
-        if fewest is None:
-            fewest, nearest = flips, rival
-        else:
-            closer = flips < fewest
-            fewest, nearest = xp.where(closer, flips, fewest), xp.where(closer, rival, nearest)
-    found = [backend.numpy(x).astype(np.intp) for x in (winner, fewest, nearest)]
-    return found[0], found[1], found[2]
+    m, n = a.shape
+    scores = class_scores(a, attacker.codes, attacker.n_classes)
+    winner = scores.argmax(axis=1)
+    leads = scores[np.arange(m), winner][:, None] - scores
+    leads[np.arange(m), winner] = np.inf
+    nearest = leads.argsort(axis=1, kind="stable")[:, :-1]
+    # No flip takes more than 2 |a_i| off any lead: rivals that k flips cannot reach by that need no sort of their own.
+    reach = _largest_first(2.0 * np.abs(a) * attacker.reachable)
+    survived, sure, closest = np.full(m, n), np.full(m, n + 1), nearest[:, 0].copy()
+    for place in range(attacker.n_classes - 1):
+        rival = nearest[:, place]
+        lead = leads[np.arange(m), rival]
+        rows = np.flatnonzero(reach[np.arange(m), sure - 1] >= lead - slack)
+        if len(rows) == 0:
+            continue
+        taken = _largest_first(attacker.gains(a[rows], winner[rows], rival[rows]))
+        room, certain = (lead[rows] - slack[rows])[:, None], (lead[rows] + slack[rows])[:, None]
+        survived[rows] = np.minimum(survived[rows], (taken < room).sum(axis=1) - 1)
+        needed = (taken <= certain).sum(axis=1)
+        closer = needed < sure[rows]
+        closest[rows[closer]], sure[rows[closer]] = rival[rows[closer]], needed[closer]
+    return winner, survived, closest
 
 
-def _largest_first(gain: Array, backend: NumpyBackend) -> Array:
-    """Sums of the 1, 2, ... n largest gains of each row, in float64."""
-    if backend.name == "torch":
-        return backend.xp.cumsum(backend.xp.sort(gain, dim=1, descending=True).values, dim=1, dtype=backend.float64)
-    gain.sort(axis=1)
-    return np.cumsum(gain[:, ::-1], axis=1, dtype=np.float64)
+def _largest_first(gain: np.ndarray) -> np.ndarray:
+    """Sums of the 0, 1, 2, ... n largest gains of each row, (m, n + 1)."""
+    sums = np.zeros((len(gain), gain.shape[1] + 1))
+    np.cumsum(-np.sort(-gain, axis=1), axis=1, out=sums[:, 1:])
+    return sums
 
 
 def turning_flips(
@@ -129,15 +141,16 @@ def turning_flips(
     ``a`` is (n,). The largest gains first, as few as bring the lead below -slack: one more than a row survives, or
     more where the first of these flips end in a tie.
     """
-    worth, *_ = attacker.steps()
-    lead = float(a.astype(np.float64) @ worth[winner, rival][attacker.codes])
-    gain = gains(a[None], np.array([winner]), np.array([rival]), attacker)[0]
+    worth = (np.arange(attacker.n_classes) == winner) * 1.0 - (np.arange(attacker.n_classes) == rival)
+    lead = float(a @ worth[attacker.codes])
+    gain = attacker.gains(a[None], np.array([winner]), np.array([rival]))[0]
     order = np.argsort(-gain, kind="stable")
-    taken = np.cumsum(gain[order], dtype=np.float64)
+    taken = np.cumsum(gain[order])
     if not taken[-1] > lead + slack:
         return None
     rows = order[: int((taken <= lead + slack).sum()) + 1]
-    may = attacker.possible[attacker.codes[rows]] | (np.arange(attacker.n_classes) == attacker.codes[rows][:, None])
-    # What is left of a_i e_m for each allowed class m; the least of them is the best replacement.
-    left = np.where(may, a[rows, None] * worth[winner, rival], np.inf)
+    old = attacker.codes[rows]
+    may = attacker.possible[old] | (np.arange(attacker.n_classes) == old[:, None])
+    # What is left of a_i e_m for each possible class m; the least of them is the best replacement.
+    left = np.where(may, a[rows, None] * worth, np.inf)
     return rows, left.argmin(axis=1)

@@ -8,24 +8,25 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn import get_config
 from sklearn.base import ClassifierMixin
 from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from floral_learn.base.alignment import align
 from floral_learn.base.estimator import Estimator, query_input, training_input, whole_fit
 from floral_learn.base.validation import check_trusted
-from floral_learn.game.arrays import backend_for
+from floral_learn.game.choose_gram import parse_bytes
 from floral_learn.game.kernels import Kernel, resolve_gamma
 from floral_learn.game.low_rank import LowRankGram
 
 from .certificate import Certificate, CertifiedPredictions
-from .cheapest_flips import Attacker, survived_flips, turning_flips
-from .label_weights import DenseWeights, FactorWeights, Rows, feature_transform, landmark_transform
+from .cheapest_flips import Attacker, possible_changes, survived_flips, turning_flips
+from .collective import CollectiveCertificate, most_changed
+from .label_weights import DenseWeights, FactorWeights, TrainingRows, column_transform, landmark_transform
 
-DENSE_ROWS = 10_000  # up to here rank="auto" keeps the whole kernel matrix: 800 MB
-AUTO_RANK = 1_000
-_BLOCK_ENTRIES = {"numpy": 2**22, "torch": 2**25}  # weights a(x) held at once, beside a few copies
+AUTO_RANK = 1_000  # features where the kernel matrix does not fit: for 60,000 rows 0.5 GB
 
 
 class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator):
@@ -55,13 +56,10 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator
         be bought. None: every label can become any other.
     rank : "auto", int or None, default="auto"
         None: the whole kernel matrix. A number: as many features from randomly pivoted Cholesky, which no label
-        touches; the certificate is exact for that model. "auto": None up to 10,000 rows, 1,000 above; a linear kernel
-        with fewer columns than rows is solved in its columns, exactly.
-    dtype : {"float64", "float32"}, default="float64"
-        Type of the weights a(x), of which (rows asked) x (labels) are sorted. float32 is faster, above all on a GPU;
-        its rounding is taken off the certificate, which is never larger than in float64.
-    device : str or None, default=None
-        None: numpy. Else a torch device, such as "cuda".
+        touches; the certificate is exact for that model. "auto": the whole matrix where it fits in `max_memory` (11,000
+        rows in 1 GB), else 1,000; a linear kernel with fewer columns than rows is solved in its columns, exactly.
+    max_memory : str or float, default="1GB"
+        What a fit may take, as text or a number of bytes. What needs more is refused before the work starts.
     random_state : int, default=0
         Draws the landmarks where there is a rank. A number, so that a refit on other labels has the same features.
 
@@ -95,8 +93,7 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator
         "fit_intercept": ["boolean"],
         "possible_flips": [dict, None],
         "rank": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left"), None],
-        "dtype": [StrOptions({"float64", "float32"})],
-        "device": [str, None],
+        "max_memory": [str, Interval(Real, 0.0, None, closed="neither")],
         "random_state": [Integral],
     }
 
@@ -109,8 +106,7 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator
         fit_intercept: bool = True,
         possible_flips: Mapping[Any, Any] | None = None,
         rank: str | int | None = "auto",
-        dtype: str = "float64",
-        device: str | None = None,
+        max_memory: str | float = "1GB",
         random_state: int = 0,
     ) -> None:
         self.kernel = kernel
@@ -119,8 +115,7 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator
         self.fit_intercept = fit_intercept
         self.possible_flips = possible_flips
         self.rank = rank
-        self.dtype = dtype
-        self.device = device
+        self.max_memory = max_memory
         self.random_state = random_state
 
     @whole_fit
@@ -145,6 +140,8 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator
             Itself.
         """
         self._validate_params()
+        y, trusted = align(X, y), align(X, trusted, ("X", "trusted"))
+        sample_weight = align(X, sample_weight, ("X", "sample_weight"))
         X, codes, weight = training_input(self, X, y, sample_weight, accept_sparse="csr")
         reachable = check_trusted(trusted, len(codes))
         reachable = np.ones(len(codes), dtype=bool) if reachable is None else reachable
@@ -157,31 +154,44 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator
             reachable = reachable[self._kept]
         self._weight = np.ones(len(codes)) if weight is None else weight
         # An attacker may leave classes out altogether, so the set of classes is that of the given labels and known.
-        self._attacker = Attacker(codes, self._possible(), reachable)
+        self._attacker = Attacker(codes, possible_changes(self.possible_flips, self.classes_), reachable)
         self.gamma_ = 1.0 if self.kernel == "linear" else resolve_gamma(self.gamma, X, weight)
         self.ridge_ = float(ridge_rule(self._weight.sum()) if self.ridge == "auto" else self.ridge)
         # Distances do not change by a shift, and rows near the origin keep their digits.
         shifted = self.kernel != "linear" and not issparse(X)
         self._centre = np.average(X, axis=0, weights=weight) if shifted else None
         self._X = X - self._centre if shifted else X
-        self._choose_landmarks()
+        self.rank_ = self._choose_rank()
+        self._landmarks: Any = None
+        self._corner: Any = None
+        if self.rank_ is not None and self._columns() is None:
+            kernel, rng = Kernel(self.kernel, self.gamma_), np.random.default_rng(self.random_state)
+            found = LowRankGram(self._X, kernel, self.rank_, 0.0, rng, "float64")
+            self._landmarks, self._corner, self.rank_ = self._X[found.landmarks], found.corner, found.rank
         self.dual_coef_ = self._label_weights().coefficients(self._targets())
         return self
 
-    def _possible(self) -> np.ndarray:
-        """Which class can become which, (M, M) booleans."""
-        n_classes = len(self.classes_)
-        if self.possible_flips is None:
-            return ~np.eye(n_classes, dtype=bool)
-        number = {label: code for code, label in enumerate(self.classes_.tolist())}
-        possible = np.zeros((n_classes, n_classes), dtype=bool)
-        for label, targets in self.possible_flips.items():
-            several = targets if isinstance(targets, list | tuple | set | frozenset | np.ndarray) else [targets]
-            for known in (label, *several):
-                if known not in number:
-                    raise ValueError(f"possible_flips names {known!r}, which is not a label; labels are {list(number)}")
-            possible[number[label], [number[target] for target in several]] = True
-        return possible
+    def _columns(self) -> int | None:
+        """Columns in which a linear kernel is solved as it is, or None."""
+        n, width = self._X.shape
+        narrow = self.kernel == "linear" and self.rank == "auto" and width < n
+        return width if narrow and not issparse(self._X) else None
+
+    def _choose_rank(self) -> int | None:
+        """Features, None for the whole kernel matrix; refused where they would not fit in `max_memory`."""
+        n, n_classes, limit = self._X.shape[0], len(self.classes_), parse_bytes(self.max_memory)
+        rank = self._columns() or self.rank
+        if rank == "auto":
+            rank = None if 8 * n * n <= limit else AUTO_RANK
+        rank = None if rank is None else min(n, int(rank))
+        numbers = n * (n if rank is None else rank) + n * n_classes + n_classes**2
+        if 8 * numbers > limit:
+            what = "the whole kernel matrix" if rank is None else f"{rank:,} features"
+            raise ValueError(
+                f"{n:,} rows, {n_classes:,} classes and {what} take {8e-9 * numbers:.1f} GB, over max_memory="
+                f"{self.max_memory!r}; lower rank, train on fewer rows, or raise max_memory"
+            )
+        return rank
 
     def _targets(self) -> np.ndarray:
         codes = self._attacker.codes
@@ -189,50 +199,16 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator
             return 2.0 * codes[:, None] - 1.0
         return (codes[:, None] == np.arange(len(self.classes_))).astype(float)
 
-    def _choose_landmarks(self) -> None:
-        n, width = self._X.shape
-        self._landmarks: Any = None
-        self._corner: Any = None
-        self.rank_: int | None = None
-        if self.kernel == "linear" and self.rank == "auto" and width < n and not issparse(self._X):
-            self.rank_ = width
-        elif self.rank is not None and (self.rank != "auto" or n > DENSE_ROWS):
-            found = LowRankGram(
-                self._X,
-                Kernel(self.kernel, self.gamma_),
-                min(n, AUTO_RANK if self.rank == "auto" else int(self.rank)),
-                0.0,
-                np.random.default_rng(self.random_state),
-                "float64",
-                backend_for(self.device),
-            )
-            self._landmarks, self._corner, self.rank_ = self._X[found.landmarks], found.corner, found.rank
-
-    def _rows(self) -> Rows:
-        return Rows(
-            self._X,
-            self._weight,
-            Kernel(self.kernel, self.gamma_),
-            self.fit_intercept,
-            self.ridge_,
-            self.dtype,
-            backend_for(self.device),
-        )
-
-    def _transform(self, rows: Rows) -> Any:
-        return (
-            feature_transform(rows) if self._corner is None else landmark_transform(rows, self._landmarks, self._corner)
-        )
-
     def _label_weights(self) -> Any:
         """What a(x) is computed with; made again where it is missing, since no file stores it."""
         if getattr(self, "_weights", None) is None:
-            rows = self._rows()
+            rows = TrainingRows(self._X, self._weight, self.kernel, self.gamma_, self.fit_intercept, self.ridge_)
             if self.rank_ is None:
                 self._weights = DenseWeights(rows)
+            elif self._corner is None:
+                self._weights = FactorWeights(rows, column_transform)
             else:
-                transform = self._transform(rows)
-                self._weights = FactorWeights(rows, transform(self._X)[0], transform)
+                self._weights = FactorWeights(rows, landmark_transform(rows, self._landmarks, self._corner))
         return self._weights
 
     def __getstate__(self) -> dict[str, Any]:
@@ -261,19 +237,8 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator
         ndarray
             Regression of labels that are 1 and -1, or 1 and 0 for each class.
         """
-        X = self._asked(X)
-        rows = self._rows()
-        backend, coefficients = rows.backend, rows.backend.array(self.dual_coef_)
-        parts = []
-        fitted = rows.prepared(self._X) if self.rank_ is None else self._transform(rows)
-        for block in self._blocks(X.shape[0], len(self.dual_coef_)):
-            with backend.here():
-                if self.rank_ is None:
-                    features = rows.values(rows.prepared(X[block]), fitted)
-                else:
-                    features, _ = fitted(X[block])
-                parts.append(backend.numpy(features @ coefficients))
-        scores = np.concatenate(parts)
+        X, weights = self._asked(X), self._label_weights()
+        scores = np.concatenate([weights.features(X[block]) @ self.dual_coef_ for block in self._blocks(X)])
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> np.ndarray:
@@ -297,9 +262,11 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator
             tie, or bring it within rounding). -1: the prediction itself is a tie. n: no flips that are possible
             change it.
         """
-        X = self._asked(X)
-        weights = self._label_weights()
-        found = [self._survived(*weights.block(X[block]))[1] for block in self._blocks(X.shape[0], self._X.shape[0])]
+        X, weights = self._asked(X), self._label_weights()
+        found = []
+        for block in self._blocks(X):
+            a, slack = weights.block(X[block])
+            found.append(survived_flips(a, slack, self._attacker)[1])
         return np.concatenate(found)
 
     def label_weights(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -320,28 +287,92 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator
             How far rounding can move the difference of two scores.
         """
         X = self._asked(X)
-        backend = backend_for(self.device)
         weights = np.zeros((X.shape[0], self._rows_given))
         slack = np.zeros(X.shape[0])
-        for block in self._blocks(X.shape[0], self._X.shape[0]):
-            a, slack_of_block = self._label_weights().block(X[block])
-            weights[block, self._kept], slack[block] = backend.numpy(a), backend.numpy(slack_of_block)
+        for block in self._blocks(X):
+            weights[block, self._kept], slack[block] = self._label_weights().block(X[block])
         return weights, slack
 
     def certificate(self, X: Any) -> Certificate:
-        """Certified flips of each prediction, with the labels whose flips would turn it.
+        """Certified flips of each prediction, with the labels whose flips change it and the settings taken as fixed.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (m, d)
-            Rows; the answer holds one list of training rows for each.
+            Rows.
 
         Returns
         -------
         Certificate
-            Predictions, flips, the rows to flip and their new labels, and the settings that were taken as fixed.
+            Predictions, flips that they survive, and for each the smallest set of labels that changes it.
         """
         return self._certificate(self._asked(X))
+
+    def breaking_flips(self, X: Any) -> list[dict[int, Any]]:
+        """The smallest set of flips that changes each prediction.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            Rows.
+
+        Returns
+        -------
+        list of m dicts
+            Training row -> new label: with these labels a refit predicts another class, and no fewer flips do that
+            (ties aside). Empty where no possible flips change the prediction.
+        """
+        found = self.certificate(X)
+        return [
+            {} if rows is None or labels is None else dict(zip(rows.tolist(), labels.tolist(), strict=True))
+            for rows, labels in zip(found.rows, found.labels, strict=True)
+        ]
+
+    def collective_certificate(
+        self, X: Any, flips: int, y: Any = None, *, time_limit: float = 10.0
+    ) -> CollectiveCertificate:
+        """How many of these predictions can one set of `flips` flipped labels change altogether.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            Rows.
+        flips : int
+            Labels that are flipped at most: one attack for all rows.
+        y : array-like of shape (m,), optional
+            True labels; then only right predictions count.
+        time_limit : float, default=10.0
+            Seconds, about, for the mixed integer program of a small problem; 0 leaves it out. The bounds always hold.
+
+        Returns
+        -------
+        CollectiveCertificate
+            An upper bound, the number that a named attack does change, and this attack; exact where both are equal.
+        """
+        if not isinstance(flips, Integral) or flips < 0:
+            raise ValueError(f"flips={flips!r} must be a whole number, 0 or more")
+        truth = None if y is None else np.asarray(align(X, y))
+        X, weights, n_counted = self._asked(X), self._label_weights(), 0
+        if truth is not None and truth.shape != (X.shape[0],):
+            raise ValueError(f"X has {X.shape[0]} rows, y has shape {truth.shape}; one label per row is needed")
+        parts, most = [], parse_bytes(self.max_memory) // (24 * len(self._kept))  # a(x), gains, and a copy of them
+        for block in self._blocks(X):
+            a, slack = weights.block(X[block])
+            winner, survived, _ = survived_flips(a, slack, self._attacker)
+            counted = np.ones(len(a), bool) if truth is None else self.classes_[winner] == truth[block]
+            weak = counted & (survived < flips)
+            n_counted += int(counted.sum())
+            parts.append((a[weak], slack[weak]))
+            if sum(len(part) for part, _ in parts) > most:
+                raise ValueError(
+                    f"more than {most:,} predictions can be changed, which is what max_memory={self.max_memory!r} "
+                    f"holds for {len(self._kept):,} labels; ask about fewer rows or flips, or raise max_memory"
+                )
+        weak_rows = [np.concatenate(part) for part in zip(*parts, strict=True)]
+        at_most, at_least, rows, codes = most_changed(*weak_rows, self._attacker, int(flips), time_limit)
+        return CollectiveCertificate(
+            int(flips), n_counted, len(weak_rows[0]), at_most, at_least, self._kept[rows], self.classes_[codes]
+        )
 
     def held_out_certificate(self, rows: Any = None) -> Certificate:
         """Certificates of training rows, each predicted from all other rows: what to expect of rows like these.
@@ -369,16 +400,14 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator
 
     def _certificate(self, X: Any, own: np.ndarray | None = None) -> Certificate:
         """Certificates of prepared rows; with `own` places among the training rows, each without its own label."""
-        weights, backend = self._label_weights(), backend_for(self.device)
-        winners, flips, rows, labels = [], [], [], []
-        for block in self._blocks(X.shape[0], self._X.shape[0]):
+        weights, winners, flips, rows, labels = self._label_weights(), [], [], [], []
+        for block in self._blocks(X):
             a, slack = weights.block(X[block])
             if own is not None:
-                a[backend.arange(a.shape[0]), backend.array(own[block])] = 0.0
-            winner, survives, rival = self._survived(a, slack)
+                a[np.arange(len(a)), own[block]] = 0.0
+            winner, survives, rival = survived_flips(a, slack, self._attacker)
             winners.append(winner)
             flips.append(survives)
-            a, slack = backend.numpy(a), backend.numpy(slack)
             for j in range(len(winner)):
                 turn = turning_flips(a[j], float(slack[j]), int(winner[j]), int(rival[j]), self._attacker)
                 rows.append(None if turn is None else self._kept[turn[0]])
@@ -405,14 +434,10 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator
             settings["sample_weight"] = "as given"
         return settings
 
-    def _survived(self, a: Any, slack: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        backend = backend_for(self.device)
-        with backend.here():
-            return survived_flips(a, slack, self._attacker, backend)
-
-    def _blocks(self, asked: int, columns: int) -> Any:
-        entries = _BLOCK_ENTRIES[backend_for(self.device).name]
-        return gen_batches(asked, max(1, entries // max(1, columns)))
+    def _blocks(self, X: Any) -> Any:
+        """Slices of the rows asked, so that a few (rows, labels or classes) matrices fit in the working memory."""
+        numbers = int(2**14 * get_config()["working_memory"])  # eight such matrices of 8-byte numbers at a time
+        return gen_batches(X.shape[0], max(1, numbers // max(len(self._kept), len(self.classes_))))
 
 
 def ridge_rule(weight: float) -> float:

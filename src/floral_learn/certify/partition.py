@@ -5,8 +5,10 @@ features alone and dealt to m parts, so no label can move a row to another part.
 once the votes that change take off n_c - n_d - 1[d < c] + 1 of its lead: two for each voter that leaves c for d, one
 for each that leaves another class for d. What a change costs is one flip for a voter that is a black box, and one
 more than its certified flips for one that knows them; the cheapest set of votes is a knapsack with gains 1 and 2,
-solved by two sorts. Such white-box certificates of ensembles are those of EnsembleCert (arXiv 2604.11416, 2026), which
-has a gain per class; here each voter has one price for any change, a lower bound with several classes.
+solved by two sorts. A voter's certificate is about the classes that its part holds: flips that bring another class
+into the part, or take one away, are priced apart. Such white-box certificates of ensembles are those of EnsembleCert
+(arXiv 2604.11416, 2026), which has a gain per class; here each voter has one price for any change, a lower bound with
+several classes.
 """
 
 from numbers import Integral
@@ -22,15 +24,23 @@ from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
 
+from floral_learn.base.alignment import align
 from floral_learn.base.estimator import Estimator, query_input, training_input, whole_fit
 
 from .certificate import Certificate, CertifiedPredictions
+from .cheapest_flips import possible_changes
 
 
 def deal_by_features(X: NDArray[np.float64], n_parts: int) -> list[NDArray[np.intp]]:
     """Row indices of each part: rows in lexicographic order of their features, dealt in turn."""
     order = np.lexsort(X.T[::-1])
     return [order[part::n_parts] for part in range(n_parts)]
+
+
+def count_votes(ballots: NDArray[np.intp], n_classes: int) -> NDArray[np.intp]:
+    """Votes (m, M) for each class from ballots (m, voters)."""
+    place = np.arange(len(ballots))[:, None] * n_classes + ballots
+    return np.bincount(place.ravel(), minlength=len(ballots) * n_classes).reshape(len(ballots), n_classes)
 
 
 def certified_votes(
@@ -43,7 +53,7 @@ def certified_votes(
     prices = np.ones_like(ballots) if prices is None else prices
     m, voters = ballots.shape
     rows = np.arange(m)
-    votes = (ballots[:, :, None] == np.arange(n_classes)).sum(axis=1)
+    votes = count_votes(ballots, n_classes)
     winner = votes.argmax(axis=1)  # the first maximum: ties to the lower class
     never = np.iinfo(np.int64).max // 4
     cheapest = np.full(m, never)
@@ -75,7 +85,7 @@ class PartitionAggregationClassifier(CertifiedPredictions, ClassifierMixin, Esti
     ----------
     estimator : classifier or None
         Cloned for every part; None is :class:`sklearn.svm.SVC`. Its fit must be deterministic; a free
-        ``random_state`` is set to a fixed seed.
+        ``random_state`` is set to a fixed seed. Its ``possible_flips``, if it has some, name labels as `fit` gets them.
     n_partitions : int, default=10
         Parts and votes (at most n are used). More parts certify more flips, each part learns from fewer rows.
     n_jobs : int or None
@@ -130,6 +140,7 @@ class PartitionAggregationClassifier(CertifiedPredictions, ClassifierMixin, Esti
         if params and not _routing_enabled():
             raise TypeError(f"fit() got an unexpected keyword {next(iter(params))!r}.")
         routed = dict(process_routing(self, "fit", **params).estimator.fit) if params else {}
+        y, sample_weight = align(X, y), align(X, sample_weight, ("X", "sample_weight"))
         X, codes, weight = training_input(self, X, y, sample_weight)
         base = self._base()
         if not is_classifier(base):
@@ -141,12 +152,16 @@ class PartitionAggregationClassifier(CertifiedPredictions, ClassifierMixin, Esti
         self.partition_ = np.empty(len(X), dtype=np.intp)
         for number, rows in enumerate(parts):
             self.partition_[rows] = number
-        fits = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fit_part)(base, X, codes, weight, rows, routed, self.random_state) for rows in parts
+        if weight is not None:  # a row without weight is no evidence, but a part may consist of such rows
+            parts = [rows[weight[rows] > 0] if weight[rows].any() else rows for rows in parts]
+        possible = _possible_changes(base, self.classes_)
+        self.estimators_ = Parallel(n_jobs=self.n_jobs)(
+            delayed(_fit_part)(base, X, codes, weight, rows, routed, self.random_state, possible) for rows in parts
         )
-        self.estimators_ = [fitted for fitted, _, _ in fits]
-        self._single_class = [code for _, code, _ in fits]
-        self._smallest_class = [fewest for _, _, fewest in fits]
+        self._first_class = [int(codes[rows[0]]) for rows in parts]
+        anything = ~np.eye(len(self.classes_), dtype=bool)
+        changes = np.any(list(possible.values()), axis=0) if possible else anything
+        self._flips_to_other_classes = [_flips_to_other_classes(codes[rows], changes) for rows in parts]
         return self
 
     def _base(self) -> Any:
@@ -159,13 +174,13 @@ class PartitionAggregationClassifier(CertifiedPredictions, ClassifierMixin, Esti
 
     def vote_counts(self, X: Any) -> Any:
         """Votes (m, M) of the parts for each class."""
-        return (self._ballots(X)[:, :, None] == np.arange(len(self.classes_))).sum(axis=1)
+        return count_votes(self._ballots(X), len(self.classes_))
 
     def _ballots(self, X: Any) -> NDArray[np.intp]:
         """The class (m, parts) that each part votes for."""
         check_is_fitted(self)
         X = query_input(self, X)
-        voters = zip(self.estimators_, self._single_class, strict=True)
+        voters = zip(self.estimators_, self._first_class, strict=True)
         return np.stack(
             [np.full(len(X), code) if fitted is None else fitted.predict(X) for fitted, code in voters], axis=1
         ).astype(np.intp)
@@ -174,10 +189,14 @@ class PartitionAggregationClassifier(CertifiedPredictions, ClassifierMixin, Esti
         ballots, X = self._ballots(X), query_input(self, X)
         prices = np.ones_like(ballots)
         for part, fitted in enumerate(self.estimators_):
-            if hasattr(fitted, "certified_flips"):  # it knows what its own vote survives; a part of one class does not
-                # Flips that empty a class of the part change what the voter can say at all.
-                prices[:, part] = np.minimum(fitted.certified_flips(X) + 1, self._smallest_class[part])
-        return certified_votes(ballots, len(self.classes_), prices)
+            # A voter knows its vote under flips among the classes that it was fitted on. A flip that brings another
+            # class into its part, or flips that empty one, make it another model: any of them may change the vote.
+            if fitted is None:
+                prices[:, part] = self._flips_to_other_classes[part]
+            elif hasattr(fitted, "certified_flips"):
+                prices[:, part] = np.minimum(fitted.certified_flips(X) + 1, self._flips_to_other_classes[part])
+        winner, flips = certified_votes(ballots, len(self.classes_), prices)
+        return winner, np.minimum(flips, len(self.partition_))
 
     def predict(self, X: Any) -> np.ndarray:
         """Class with the most votes, ties to the lower class."""
@@ -215,21 +234,39 @@ def _fit_part(
     rows: NDArray[np.intp],
     routed: dict[str, Any],
     seed: int,
-) -> tuple[Any, int, int]:
-    """The fitted voter (None for a part of one class), that class (-1 for others) and the rows of the rarest class."""
-    if weight is not None and (weight[rows] > 0).any():
-        # A part may consist of weightless rows of one class; a row without weight is no evidence.
-        rows = rows[weight[rows] > 0]
-    counts = np.unique(codes[rows], return_counts=True)[1]
-    if len(counts) == 1:
-        return None, int(codes[rows[0]]), int(counts[0])
+    possible: dict[str, NDArray[np.bool_]],
+) -> Any:
+    """The fitted voter, or None for a part of one class."""
+    present = np.unique(codes[rows])
+    if len(present) == 1:
+        return None
     model = clone(base)
     free = [name for name, value in model.get_params().items() if _is_free_seed(name, value)]
     model.set_params(**dict.fromkeys(free, seed))
+    for name, changes in possible.items():  # the voter sees class numbers in place of labels
+        model.set_params(**{name: {c: present[changes[c, present]].tolist() for c in present.tolist()}})
     arguments = _check_method_params(X, routed, indices=rows)
     if weight is not None:
         arguments["sample_weight"] = weight[rows]
-    return model.fit(X[rows], codes[rows], **arguments), -1, int(counts.min())
+    return model.fit(X[rows], codes[rows], **arguments)
+
+
+def _possible_changes(base: Any, classes: NDArray[Any]) -> dict[str, NDArray[np.bool_]]:
+    """Parameter -> which class can become which (M, M), for each ``possible_flips`` of `base`, nested ones too."""
+    return {
+        name: possible_changes(value, classes)
+        for name, value in base.get_params().items()
+        if name.split("__")[-1] == "possible_flips" and value is not None
+    }
+
+
+def _flips_to_other_classes(codes: NDArray[np.intp], possible: NDArray[np.bool_]) -> int:
+    """Fewest flips that bring a new class among `codes` or take one away; more than there are codes where none do."""
+    counts = np.bincount(codes, minlength=len(possible))
+    present = counts > 0
+    if possible[present][:, ~present].any():
+        return 1
+    return int(counts[present & possible.any(axis=1)].min(initial=len(codes) + 1))
 
 
 def _is_free_seed(name: str, value: Any) -> bool:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.linalg import eigh
+from sklearn import get_config
 from sklearn.base import TransformerMixin
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import NearestNeighbors
@@ -17,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from floral_learn.base.estimator import Estimator, whole_fit
 
 NEIGHBOUR = 7  # whose distance is the width of the kernel (Zelnik-Manor, Perona 2004, who scale by the seventh)
-_BLOCK_ENTRIES = 2**22  # kernel values held at once in transform
 
 
 class SpectralFeatures(TransformerMixin, Estimator):
@@ -97,7 +97,7 @@ class SpectralFeatures(TransformerMixin, Estimator):
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         made = np.empty((len(X), self._map.shape[1]))
-        for rows in gen_batches(len(X), max(1, _BLOCK_ENTRIES // len(self._X))):
+        for rows in gen_batches(len(X), max(1, int(2**15 * get_config()["working_memory"]) // len(self._X))):
             kernel = rbf_kernel(X[rows], self._X, gamma=self.gamma_)
             # A row so far away that all its kernel values vanish is like no other: its features are 0.
             degree = np.maximum(kernel.sum(axis=1), np.finfo(float).tiny)

@@ -51,7 +51,7 @@ def sample_table(
     Examples
     --------
     >>> import tempfile
-    >>> from floral_learn import read_table
+    >>> from floral_learn.tables import read_table
     >>> from floral_learn.datasets import sample_table
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     table = read_table(sample_table(f"{folder}/parts.csv"), label="quality")

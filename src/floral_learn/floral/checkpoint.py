@@ -45,7 +45,8 @@ class Checkpoint:
     --------
     >>> import tempfile
     >>> from sklearn.datasets import make_moons
-    >>> from floral_learn import Checkpoint, FloralClassifier, resume
+    >>> from floral_learn import FloralClassifier
+    >>> from floral_learn.floral.checkpoint import Checkpoint, resume
     >>> X, y = make_moons(100, noise=0.2, random_state=0)
     >>> folder = tempfile.mkdtemp()
     >>> clf = FloralClassifier(n_rounds=60, tol=None).set_callbacks(Checkpoint(folder)).fit(X, y)
@@ -152,7 +153,8 @@ def resume(
     --------
     >>> import tempfile
     >>> from sklearn.datasets import make_moons
-    >>> from floral_learn import Checkpoint, FloralClassifier, resume
+    >>> from floral_learn import FloralClassifier
+    >>> from floral_learn.floral.checkpoint import Checkpoint, resume
     >>> X, y = make_moons(100, noise=0.2, random_state=0)
     >>> folder = tempfile.mkdtemp()
     >>> clf = FloralClassifier(n_rounds=60, tol=None, random_state=0).set_callbacks(Checkpoint(folder)).fit(X, y)

@@ -44,7 +44,8 @@ class Engine(Estimator):
     Examples
     --------
     >>> from sklearn.datasets import make_moons
-    >>> from floral_learn import Engine, FloralClassifier
+    >>> from floral_learn import FloralClassifier
+    >>> from floral_learn.floral.settings import Engine
     >>> X, y = make_moons(300, noise=0.2, random_state=0)
     >>> clf = FloralClassifier(engine=Engine(gram="low_rank", rank=32), random_state=0).fit(X, y)
     >>> clf.gram_.split(",")[0]

@@ -72,7 +72,7 @@ class LabelEvidence(Shown):
     Examples
     --------
     >>> import numpy as np
-    >>> from floral_learn import judge_labels
+    >>> from floral_learn.labels import judge_labels
     >>> y = np.repeat([0, 1], 50)
     >>> evidence = judge_labels(None, y, pred_probs=np.where(np.arange(2) == y[:, None], 0.9, 0.1))
     >>> evidence.probability.shape, bool(evidence.flags().flagged.any())

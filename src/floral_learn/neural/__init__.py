@@ -13,19 +13,11 @@ if find_spec("torch") is None:  # once for the whole room: every file of it impo
     raise ImportError(f"networks need torch: {install_line('torch')}")
 
 if TYPE_CHECKING:  # type checkers and editors do not follow names that load on first use
-    from .floral_net import NeuralFloralClassifier as NeuralFloralClassifier
-    from .head import FloralHead as FloralHead
-    from .head_features import layer_features as layer_features
     from .text import TextClassifier as TextClassifier
-    from .text_floral import TextFloralClassifier as TextFloralClassifier
 
 # public name -> module of this room that holds it
 _PUBLIC = {
-    "FloralHead": "head",
-    "NeuralFloralClassifier": "floral_net",
     "TextClassifier": "text",
-    "TextFloralClassifier": "text_floral",
-    "layer_features": "head_features",
 }
 
 __all__ = list(_PUBLIC)

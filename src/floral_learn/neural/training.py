@@ -19,7 +19,7 @@ import torch
 from sklearn.utils._param_validation import Interval
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-from floral_learn.neural.mlp_network import class_columns, place_of, soft_loss, threads_for
+from floral_learn.paper.mlp_network import class_columns, place_of, soft_loss, threads_for
 
 History = dict[str, list[float]]
 Measure = Callable[[torch.Tensor, torch.Tensor, torch.Tensor | None], torch.Tensor]

@@ -85,7 +85,7 @@ class TextReview(LabelReview):
     Examples
     --------
     >>> from sklearn.feature_extraction.text import TfidfVectorizer
-    >>> from floral_learn import TextReview
+    >>> from floral_learn.review import TextReview
     >>> texts = ["a fine warm film", "a dull cold film", "warm and fine", "cold and dull"] * 10
     >>> y = ["good", "bad", "good", "bad"] * 10
     >>> review = TextReview(texts, y, encoder=TfidfVectorizer(), random_state=0)

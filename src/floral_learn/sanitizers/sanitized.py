@@ -59,7 +59,8 @@ class SanitizedClassifier(ClassifierMixin, Estimator):
     --------
     >>> from sklearn.datasets import make_moons
     >>> from sklearn.linear_model import LogisticRegression
-    >>> from floral_learn import KNNRelabel, SanitizedClassifier
+    >>> from floral_learn import SanitizedClassifier
+    >>> from floral_learn.paper import KNNRelabel
     >>> X, y = make_moons(200, noise=0.2, random_state=0)
     >>> clf = SanitizedClassifier(KNNRelabel(threshold=0.8), LogisticRegression()).fit(X, y)
     >>> clf.predict(X[:2]).shape

@@ -20,7 +20,7 @@ class TableError(ValueError):
 
     Examples
     --------
-    >>> from floral_learn import read_table
+    >>> from floral_learn.tables import read_table
     >>> from floral_learn.tables import TableError
     >>> try:
     ...     read_table("nowhere.csv", label="y")

@@ -66,7 +66,7 @@ class TableEncoder(TransformerMixin, Estimator):
     Examples
     --------
     >>> import pandas as pd
-    >>> from floral_learn import TableEncoder
+    >>> from floral_learn.tables import TableEncoder
     >>> frame = pd.DataFrame({"size": [1.0, 2.0, None, 4.0], "colour": ["red", "blue", "red", None]})
     >>> encoder = TableEncoder().fit(frame)
     >>> encoder.get_feature_names_out().tolist()

@@ -51,7 +51,7 @@ class Table(Shown):
     Examples
     --------
     >>> import pandas as pd
-    >>> from floral_learn import read_table
+    >>> from floral_learn.tables import read_table
     >>> read_table(pd.DataFrame({"size": [1.0, 2.0], "y": ["no", "yes"]}), label="y")
     <Table the table: 2 rows, 1 feature columns, 2 classes>
     """
@@ -186,7 +186,7 @@ def read_table(
     Examples
     --------
     >>> import pandas as pd
-    >>> from floral_learn import TableEncoder, read_table
+    >>> from floral_learn.tables import TableEncoder, read_table
     >>> frame = pd.DataFrame({"size": [1.5, 2.5, 3.5], "colour": ["red", "blue", "red"], "y": ["no", "yes", ""]})
     >>> table = read_table(frame, label="y", skip_blank_labels=True)
     >>> table.labels.tolist(), list(table.features), table.rows.tolist()

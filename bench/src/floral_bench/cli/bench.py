@@ -10,8 +10,8 @@ from typing import Any
 
 import typer
 
-from floral_learn.cli.options import with_table_options
-from floral_learn.cli.terminal import FAILED, fail, one_line
+from floral_learn.app.options import with_table_options
+from floral_learn.app.terminal import FAILED, fail, one_line
 
 RUNS = Path("runs")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from floral_learn.cli.terminal import one_line
+from floral_learn.app.terminal import one_line
 
 
 def register(app: typer.Typer) -> None:

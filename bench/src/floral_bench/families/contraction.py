@@ -19,7 +19,7 @@ from floral_learn.game.dual import gradient
 from floral_learn.game.gram import DenseGram
 from floral_learn.game.kernels import Kernel
 from floral_learn.game.projections import PROJECTIONS
-from floral_learn.theory.lemmas import constants, kappa_z
+from floral_learn.paper.lemmas import constants, kappa_z
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -20,7 +20,7 @@ from floral_bench.mlp import NeuralNetClassifier
 from floral_bench.spec import Attack, Cell, CellResult, Data
 from floral_learn.datasets import Dataset
 from floral_learn.floral.classifier import FloralClassifier
-from floral_learn.neural.floral_net import sanitised
+from floral_learn.paper.floral_net import sanitised
 
 BUDGETS = (0.02, 0.04, 0.1, 0.2, 0.5)  # the paper's k in 1, 2, 5, 10 and 25 % of the rows, B = 2k
 POINTS = (0.05, 0.1, 0.25, 0.5, 1.0)  # shares of the training after which a head is fitted: its curve

@@ -10,7 +10,7 @@ import numpy as np
 from floral_bench.data_kinds import kind_of
 from floral_bench.spec import Cell
 from floral_learn.datasets import Dataset
-from floral_learn.sanitizers import CurieFilter, KLIDWeights, KNNRelabel
+from floral_learn.paper import CurieFilter, KLIDWeights, KNNRelabel
 
 
 @dataclass(frozen=True)

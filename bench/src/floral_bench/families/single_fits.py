@@ -18,12 +18,12 @@ from floral_bench.arena_methods import ESTIMATORS as ARENA_ESTIMATORS
 from floral_bench.families.sanitise import NOT_SETTINGS, sanitiser_parameters
 from floral_bench.metrics import binary_scores, label_scores, multiclass_hinge
 from floral_bench.spec import Cell, CellResult
-from floral_learn.baselines import DEFENSES
 from floral_learn.datasets import Dataset
 from floral_learn.floral.settings import Engine
 from floral_learn.game.arrays import backend_for
 from floral_learn.game.choose_gram import DENSE_ROWS
 from floral_learn.game.kernels import Kernel, resolve_gamma
+from floral_learn.paper.defenses import DEFENSES
 
 # methods whose estimator is DEFENSES[name] with C and gamma, trained by libsvm
 LIBSVM = ("svm-libsvm", "ln-svm-libsvm", "curie-libsvm", "ls-svm-libsvm", "k-lid-libsvm")

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from floral_bench.displays import sample_deviation
 from floral_bench.questions.cells import MARKS, REVIEW
 from floral_bench.questions.problems import SEVERAL, TABLES, UNEVEN
 from floral_bench.reporting.results import cell_frame
 from floral_bench.reporting.tables import markdown
 from floral_bench.spec import Cell
 from floral_bench.store import Store
-from floral_learn.attacks.display import sample_deviation
 
 ANSWERS = tuple(mark for mark in MARKS if mark >= 10)
 SMALL_GAP = 0.02  # cells in which poison took less than this are counted under harm

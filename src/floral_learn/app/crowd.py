@@ -1,0 +1,280 @@
+"""``floral crowd``: labels from a file of votes, and a cautious page about the people behind them."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from floral_learn.app.options import KINDS, check_out_folder, with_table_options
+from floral_learn.app.terminal import one_line, say
+from floral_learn.tables import TableError
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to ``app``."""
+    app.command(name="crowd")(one_line("floral crowd")(crowd))
+
+
+@with_table_options("text_encoder", "drop", "sep", "encoding")
+def crowd(
+    source: Path = typer.Argument(..., metavar="VOTES", help=f"votes, one per row (or see --votes): {KINDS}"),
+    task: str = typer.Option("task", "--task", "-t", help="column that names the task"),
+    worker: str = typer.Option("worker", "--worker", "-w", help="column that names the person"),
+    label: str = typer.Option("label", "--label", "-l", help="column of the votes"),
+    wide: list[str] = typer.Option(
+        [], "--votes", help="where each person has a column: its name, or a pattern such as 'ann*'; repeat for more"
+    ),
+    features: Path | None = typer.Option(None, "--features", "-f", help="table of the tasks, with the --task column"),
+    gold: Path | None = typer.Option(None, help="known answers: a table with the columns of --task and --label"),
+    out: Path = typer.Option(..., "--out", "-o", help="folder for consensus.csv, annotators.csv, next.csv, page.html"),
+    missing: str | None = typer.Option(None, help="a value that means no vote (an abstention), such as -1"),
+    withhold: bool = typer.Option(False, help="leave labels blank in consensus.csv where they are not decided"),
+    seed: int = typer.Option(0, "--seed", "-s", min=0, help="random seed"),
+    columns: Any = None,
+) -> None:
+    """Find the true labels from votes of several people, some of whom may lie.
+
+    OUT gets consensus.csv (label and probability per task), annotators.csv (per person: votes, fit with the other
+    evidence, with a range), next.csv (what to ask whom next) and page.html. VOTES itself is never changed.
+    """
+    started = time.perf_counter()
+    check_out_folder(out)
+    import pandas as pd
+
+    from floral_learn.app.crowd_page import render
+    from floral_learn.crowd import aggregate_votes, next_tasks
+    from floral_learn.files.atomic_files import write_set
+    from floral_learn.tables.cells import frame_bytes
+    from floral_learn.tables.label_studio import read_label_studio_votes
+    from floral_learn.tables.source import read_text, table_suffix
+
+    columns = replace(columns, label=label)
+    exported, told = None, list[str]()
+    if table_suffix(source) in (".json", ".json.gz"):
+        exported = read_label_studio_votes(str(source), read_text(source), label)
+        votes = pd.DataFrame({"task": exported.task, "worker": exported.worker, "label": exported.label})
+    elif wide:
+        votes, told = read_wide_file(source, task, wide, columns)
+    else:
+        votes, told = read_vote_file(source, task, worker, columns)
+    if missing is not None:
+        votes = votes[votes["label"].astype(str).str.strip() != missing]
+    say(
+        f"{source.name}: {len(votes):,} votes by {votes['worker'].nunique():,} people "
+        f"on {votes['task'].nunique():,} tasks"
+    )
+    for note in told:
+        say(f"  {note}")
+    X = None
+    if features is not None:
+        X, notes = read_features(features, task, seed, columns, set(votes["worker"]) if wide else set())
+        for note in notes:
+            say(f"  {note}")
+    elif exported is not None:
+        X, notes = read_export_items(exported, seed, columns)
+        for note in notes:
+            say(f"  {note}")
+    known = None
+    if gold is not None:
+        known, notes = read_gold_file(gold, task, columns)
+        there = set(votes["task"]) if X is None else set(X.index)
+        odd = [name for name in known if name not in there]
+        if odd and len(odd) < len(known):
+            notes.append(f"left out of {gold.name}, since nothing is known of it but the answer: task {_some(odd)}")
+            known = {name: answer for name, answer in known.items() if name in there}
+        for note in [*notes, f"{len(known):,} known answers ({gold.name})"]:
+            say(f"  {note}")
+    if exported is not None and known is None:
+        known = exported.gold or None
+        if known:
+            say(f"  {len(known):,} known answers (ground_truth)")
+    found = aggregate_votes(votes, X, gold=known, random_state=seed)
+    files = {
+        out / "consensus.csv": frame_bytes(consensus(found, withhold)),
+        out / "annotators.csv": frame_bytes(people(found)),
+        out / "next.csv": frame_bytes(next_tasks(found, min(1000, len(found.items))).round(4)),
+        out / "page.html": render(found, title=source.name).encode(),
+    }
+    write_set(files, "floral crowd")
+    for note in found.notes:
+        say(f"  {note}")
+    sure = float(found.probability.max(axis=1).mean())
+    if undecided := len(found.undecided):
+        say(f"not decided: {undecided:,} of {len(found.items):,} labels; next.csv has tasks to answer (--gold)")
+    say(f"expected share of right labels: {100 * sure:.0f} % ({time.perf_counter() - started:.1f} s)")
+    say(f"wrote {', '.join(str(path) for path in files)}")
+
+
+def read_vote_file(path: Path, task: str, worker: str, columns: Any) -> tuple[Any, list[str]]:
+    """Return the votes as a long frame (task, worker, label), and notes on rows that were left out or merged."""
+    try:
+        table = columns.read(path, ids=task, groups=worker, text=(), drop=(), skip_blank_labels=True)
+    except TableError as error:
+        if "has no column" in str(error):
+            raise TableError(
+                f"{error}. Name them by --task, --worker, --label; or --votes, a column per person"
+            ) from None
+        raise
+    notes = list(table.notes)
+    if nameless := int((table.groups == "(missing)").sum()):
+        notes.append(f"votes that name nobody: {nameless:,}; they count as those of one person, '(missing)'")
+    votes = vote_frame(table, path, task)
+    return votes, notes + not_read_as_written(table, task, "task") + not_read_as_written(table, worker, "person")
+
+
+def not_read_as_written(table: Any, column: str, word: str) -> list[str]:
+    """Notes on names in a column that are in no vote, and on several spellings that are read as one name."""
+    from floral_learn.tables.cells import as_texts
+
+    cells = table.source.cells(table.source.position(column))
+    names, kept = as_texts(cells), set(table.rows.tolist())
+    voted = {name for row, name in enumerate(names) if row in kept}
+    spelled: dict[str, set[str]] = {}
+    for name, cell in zip(names, cells, strict=True):
+        if name is not None:
+            spelled.setdefault(name, set()).add(str(cell).strip())
+    notes = []
+    if lost := [name for name in spelled if name not in voted]:
+        notes.append(f"left out, since every vote is blank: {word} {_some(lost)}")
+    if merged := {name: ways for name, ways in spelled.items() if len(ways) > 1}:
+        ways = [" and ".join(sorted(map(repr, found))) for found in merged.values()]
+        notes.append(f"read as one {word}, though written differently: {_some(ways)}")
+    return notes
+
+
+def _some(names: list[str], most: int = 6) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if names[most:] else "")
+
+
+def read_wide_file(path: Path, task: str, patterns: list[str], columns: Any) -> tuple[Any, list[str]]:
+    """Return the votes of a file in which each person has a column as a long frame, and notes on what was left out."""
+    import fnmatch
+
+    import pandas as pd
+
+    table = columns.read(path, label=None, text=(), drop=())
+    names = [str(name) for name in table.features.columns if str(name) != task]
+    chosen = list(dict.fromkeys(name for p in patterns for name in names if name == p or fnmatch.fnmatchcase(name, p)))
+    for pattern in patterns:
+        if not any(name == pattern or fnmatch.fnmatchcase(name, pattern) for name in names):
+            raise TableError(f"{path}: --votes {pattern!r} matches none of its columns: {', '.join(names[:12])}")
+    tasks, notes = table.rows, list(table.notes)
+    if task in [str(name) for name in table.features.columns]:
+        tasks = columns.read(path, label=None, ids=task, text=(), drop=()).ids
+        repeated = pd.Series(tasks)[pd.Series(tasks).duplicated()]
+        if len(repeated):
+            raise TableError(
+                f"{path}: column {task!r} names task {repeated.iloc[0]!r} twice; a wide file has a row per task"
+            )
+    elif task != "task":
+        raise TableError(f"{path}: no column {task!r} (--task); its columns are {', '.join(names[:12])}")
+    else:
+        notes.append(f"no column {task!r}: tasks are called by the number of their row")
+    rest = [name for name in names if name not in chosen]
+    if rest:
+        notes.append(
+            f"{len(rest)} columns hold no votes and are left out: {', '.join(rest[:6])}{', ...' if rest[6:] else ''}"
+        )
+    frame = table.features[chosen].set_axis(tasks)
+    blank = int(frame.isna().to_numpy().sum())
+    if blank:
+        notes.append(f"{blank:,} of {frame.size:,} cells are blank: no vote")
+    for word, names, lost in (("task", frame.index, frame.isna().all(axis=1)), ("person", chosen, frame.isna().all())):
+        if gone := [str(name) for name, blank in zip(names, lost.tolist(), strict=True) if blank]:
+            notes.append(f"left out, since every vote is blank: {word} {_some(gone)}")
+    long = frame.astype(object).stack().rename_axis(["task", "worker"]).rename("label").reset_index()
+    return long[~long["label"].isna()], notes
+
+
+def read_export_items(exported: Any, seed: int, columns: Any) -> tuple[Any, list[str]]:
+    """The data of an export's tasks as numbers; None where they hold nothing to compare tasks by."""
+    import pandas as pd
+
+    from floral_learn.tables.tables import read_table
+
+    voted = set(exported.task)
+    keep = [row for row, name in enumerate(exported.items) if name in voted]
+    frame = pd.DataFrame(exported.data, dtype=object).iloc[keep].reset_index(drop=True)
+    if not len(frame.columns):
+        return None, []
+    drop = [name for name in columns.drop if name in frame.columns]
+    table, encoder = read_table(frame, drop=drop), columns.encoder(seed)
+    try:
+        values = encoder.fit_transform(table.features)
+    except TableError as error:
+        return None, [f"no features: {error}"]
+    return pd.DataFrame(values, index=pd.Index([exported.items[row] for row in keep])), [*table.notes, *encoder.notes_]
+
+
+def vote_frame(table: Any, path: Path, task: str) -> Any:
+    """The votes of a table that was read with tasks as ids and people as groups."""
+    import pandas as pd
+
+    blank = [row for row, name in zip(table.rows.tolist(), table.ids.tolist(), strict=True) if not name]
+    if blank:
+        raise TableError(f"{path}: column {task!r} names no task in {len(blank)} rows (first: row {blank[0]})")
+    return pd.DataFrame({"task": table.ids, "worker": table.groups, "label": table.labels})
+
+
+def read_features(
+    path: Path, task: str, seed: int, columns: Any, voters: set[str] | frozenset[str] = frozenset()
+) -> tuple[Any, list[str]]:
+    """Return the tasks as a frame of numbers whose index names them, and notes on how the numbers were made.
+
+    `voters` are the columns of a wide file of votes, which may stand in the table of the tasks, too.
+    """
+    import pandas as pd
+
+    table = columns.read(path, label=None, ids=task)
+    encoder = columns.encoder(seed)
+    values = encoder.fit_transform(table.features)
+    notes = [*table.notes, *encoder.notes_]
+    for name in [str(name) for name in table.features.columns if str(name) in {columns.label, *voters}]:
+        notes.append(
+            f"warning: column {name!r} of {path.name} is called like the votes and is read as a feature; "
+            f"if it holds {'votes' if name in voters else 'the truth'}, leave it out: --drop {name}"
+        )
+    return pd.DataFrame(values, index=pd.Index(table.ids)), notes
+
+
+def read_gold_file(path: Path, task: str, columns: Any) -> tuple[dict[Any, Any], list[str]]:
+    """Return task -> known class, and notes on rows that were left out."""
+    table = columns.read(path, ids=task, text=(), drop=(), skip_blank_labels=True)
+    assert table.ids is not None
+    assert table.labels is not None
+    known: dict[Any, Any] = {}
+    for name, answer in zip(table.ids.tolist(), table.labels.tolist(), strict=True):
+        if known.setdefault(name, answer) != answer:
+            raise TableError(f"{path}: task {name!r} has two known answers, {known[name]!r} and {answer!r}")
+    return known, list(table.notes)
+
+
+def people(found: Any) -> Any:
+    """The judgement of the people, its numbers as short as they are sure."""
+    frame = found.people.round(4)
+    frame["p_value"] = [float(f"{p:.3g}") for p in found.people["p_value"]]
+    return frame
+
+
+def consensus(found: Any, withhold: bool = False) -> Any:
+    """Return one row per task: label, probability, votes, whether it is decided or contested, and all probabilities."""
+    import numpy as np
+    import pandas as pd
+
+    frame = pd.DataFrame(
+        {
+            "task": found.items,
+            "label": np.where(found.decided, found.labels.astype(object), "") if withhold else found.labels,
+            "probability": found.probability.max(axis=1).round(4),
+            "votes": found.votes.per_item.astype(int),
+            "decided": found.decided,
+            "contested": found.contested,
+        }
+    )
+    for number, name in enumerate(found.classes.tolist()):
+        frame[f"p({name})"] = found.probability[:, number].round(4)
+    return frame

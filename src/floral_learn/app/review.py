@@ -1,0 +1,172 @@
+"""``floral review``: a page in the browser that asks about a few rows and corrects the other labels."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import tempfile
+import webbrowser
+from html import escape
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from floral_learn.app.options import KINDS, OPTIONS, check_out_folder, check_target, with_table_options
+from floral_learn.app.terminal import STOPPED, one_line, say
+from floral_learn.base.extras import install_line
+
+FIRST = (
+    100  # tasks for another tool in the order of what their answer would settle; then by how probably they are wrong
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to ``app``."""
+    stopped = "stopped; answers that the page called saved are stored"
+    app.command(name="review")(one_line("floral review", stopped)(review))
+
+
+@with_table_options(*(name for name in OPTIONS if name != "weight"))
+def review(
+    source: Path = typer.Argument(..., metavar="DATA", help=f"data file: {KINDS}"),
+    out: Path = typer.Option(..., "--out", "-o", help="folder for the answers and the final files"),
+    reviewer: str | None = typer.Option(None, help="name to store answers under (default: the user's name)"),
+    port: int = typer.Option(0, min=0, max=65535, help="port of the page (default: a free one, the same when resumed)"),
+    host: str = typer.Option("127.0.0.1", help="address to listen on; any other address opens the page to a network"),
+    browser: bool = typer.Option(True, "--browser/--no-browser", help="open the page in a browser"),
+    finish: bool = typer.Option(False, "--finish", help="no page: write the files from the answers so far"),
+    seed: int | None = typer.Option(None, "--seed", "-s", help="repeatable questions; voids the guarantee"),
+    to: str | None = typer.Option(None, "--to", help="no page: write tasks for another tool (label-studio) into OUT"),
+    columns: Any = None,
+) -> None:
+    """Ask a person about a few rows of DATA and correct the other labels from the answers.
+
+    Answers are stored in OUT as they are given; the same command continues where you stopped. OUT gets the cleaned
+    table, decisions.csv, changes.csv, model.skops and report.html when you press Finish on it. DATA never changes.
+    """
+    check_target(to)
+    if to is not None:
+        write_tasks(source, out, columns, seed)
+        return
+    from floral_learn.app.review_page.outputs import file_names
+    from floral_learn.app.review_page.server import ReviewServer, bind
+    from floral_learn.app.review_page.session import ReviewSession
+    from floral_learn.tables.source import table_suffix
+
+    if not finish and (missing := [name for name in ("starlette", "uvicorn") if find_spec(name) is None]):
+        raise ImportError(f"the review page needs {' and '.join(missing)}: {install_line('cli')}")
+    check_out_folder(out, source, *file_names(table_suffix(source)))
+    name = reviewer_name(reviewer)
+    listening = None if finish else bind(host, port)
+    say(f"reading {source}")
+    table = columns.read(source).check_classes()
+    say(f"{len(table):,} rows, {len(table.classes)} classes")
+    encoder = columns.encoder()
+    read = {name: columns.roles()[name] for name in ("text", "ids", "groups", "trusted", "drop")}
+    options = {**read, "text_encoder": columns.text_encoder, "skip_blank_labels": columns.skip_blank}
+    session = ReviewSession(table, encoder, path=source, out=out, options=options, seed=seed)
+    try:
+        for note in [*table.notes, *encoder.notes_]:
+            say(f"  {note}")
+        if finish:
+            if not session.answered:
+                say("no answers are stored yet: the files have the labels as given")
+            for file in session.write_files():
+                say(f"wrote {out / file['name']}: {file['about']}")
+            return
+        if not port:
+            listening = _same_again(session.store, host, listening)
+        server = ReviewServer(
+            session.start(), title=source.name, reviewer=name, folder=out, host=host, listening=listening
+        )
+        session.store.put("port", str(server.port).encode())
+        _say_where(server.address, host, session.answered, out)
+        if browser:
+            open_browser(server.address)
+        with contextlib.suppress(KeyboardInterrupt):
+            server.run()
+        # Only Ctrl-C, or another signal, ends the page; whoever started it ignoring Ctrl-C hears the same.
+        say(f"stopped: {session.answered:,} answers are stored in {out}; the same command continues")
+        raise typer.Exit(STOPPED)
+    finally:
+        session.close()
+
+
+def write_tasks(source: Path, out: Path, columns: Any, seed: int | None) -> None:
+    """``--to label-studio``: the rows as tasks with predictions, those first whose answers would settle most."""
+    import numpy as np
+
+    from floral_learn import LabelReview
+    from floral_learn.files.atomic_files import write_set
+    from floral_learn.tables.label_studio import tasks_of_table
+
+    check_out_folder(out)
+    table = columns.read(source).check_classes()
+    encoder = columns.encoder()
+    say(f"{len(table):,} rows, {len(table.classes)} classes")
+    X = encoder.fit_transform(table.features)
+    for note in [*table.notes, *encoder.notes_]:
+        say(f"  {note}")
+    review = LabelReview(X, table.labels, trusted=table.trusted, groups=table.groups, random_state=seed)
+    wrong = review.wrong_probability
+    free = np.ones(len(table), bool) if table.trusted is None else ~table.trusted
+    first = review.ask(min(FIRST, int(free.sum())))
+    free[first] = False
+    rest = np.flatnonzero(free)
+    order = np.concatenate([first, rest[np.argsort(-wrong[rest], kind="stable")]]).astype(int)
+    probability = review.label_probability[order]
+    suggested = review.classes[probability.argmax(axis=1)]
+    tasks = tasks_of_table(table, table.rows[order], suggested, probability.max(axis=1))
+    files = {out / name: content for name, content in tasks.items()}
+    write_set(files, "floral review --to label-studio")
+    say(f"wrote {', '.join(map(str, files))}: {len(order):,} tasks, the first {len(first)} to be asked first")
+
+
+def _say_where(address: str, host: str, answered: int, out: Path) -> None:
+    if answered:
+        say(f"continuing: {answered:,} answers are stored in {out}")
+    if host not in ("127.0.0.1", "localhost", "::1"):
+        say("anyone who can reach this machine and has the address can read the rows and answer", err=True)
+    say(f"page: {address}")
+    say("Ctrl-C stops; the same command continues where you stopped")
+
+
+def reviewer_name(given: str | None) -> str:
+    """The name that was given, else the user's."""
+    if given is not None:
+        if not given.strip() or len(given) > 60 or not given.isprintable():
+            raise ValueError(f"--reviewer {given!r} must have 1 to 60 printable characters")
+        return " ".join(given.split())
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return "reviewer"
+
+
+def _same_again(store: Any, host: str, free: Any) -> Any:
+    """A socket on the port of last time, so that a browser finds its settings again; `free` where that is taken."""
+    from floral_learn.app.review_page.server import bind
+
+    remembered = store.port()
+    if not remembered:
+        return free
+    try:
+        found = bind(host, remembered)
+    except OSError:
+        return free
+    free.close()
+    return found
+
+
+def open_browser(address: str) -> None:
+    """Open the page by way of a file that only this user reads: a command line would show the secret to others."""
+    page = Path(tempfile.mkdtemp(prefix="floral-review-")) / "open.html"
+    page.touch(mode=0o600)
+    page.write_text(
+        '<!doctype html><meta charset="utf-8"><title>Label review</title>'
+        f'<meta http-equiv="refresh" content="0; url={escape(address)}"><a href="{escape(address)}">Label review</a>',
+        encoding="utf-8",
+    )
+    webbrowser.open(page.as_uri())

@@ -1,0 +1,234 @@
+"""The review as a local web page: a starlette application behind a guard, served by uvicorn."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Awaitable, Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from floral_learn.app.review_page.guard import Guard, Waiting, impatient_protocol
+from floral_learn.app.review_page.session import Refused, ReviewSession
+from floral_learn.app.review_page.store import StoreError
+from floral_learn.base.extras import install_line
+
+_STATIC = {
+    "/": ("page.html", "text/html; charset=utf-8"),
+    "/page.css": ("page.css", "text/css; charset=utf-8"),
+    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
+    "/question.js": ("question.js", "text/javascript; charset=utf-8"),
+    "/known.js": ("known.js", "text/javascript; charset=utf-8"),
+    "/dom.js": ("dom.js", "text/javascript; charset=utf-8"),
+    "/icon.svg": ("icon.svg", "image/svg+xml"),
+}
+_LOCAL = ("127.0.0.1", "localhost", "[::1]")
+_NAME = 60  # characters of a reviewer's name
+
+
+def make_app(session: ReviewSession, *, title: str, reviewer: str, folder: Path) -> Any:
+    """The application: the page's files, questions, answers, pictures and the files of the end."""
+    starlette = _import_starlette()
+    Response, JSONResponse, Route = starlette
+
+    def page(name: str, kind: str) -> Any:
+        content = files("floral_learn.app.review_page").joinpath("static", name).read_bytes()
+
+        async def show(request: Any) -> Any:
+            return Response(content, headers={"Content-Type": kind})
+
+        return show
+
+    from starlette.concurrency import run_in_threadpool
+    from starlette.requests import ClientDisconnect
+
+    def reading(what: Callable[[Any], Any]) -> Callable[[Any], Awaitable[Any]]:
+        async def handle(request: Any) -> Any:
+            try:
+                return JSONResponse(await run_in_threadpool(what, request.query_params))
+            except Refused as error:
+                return JSONResponse({"error": str(error)}, status_code=409)
+            except StoreError as error:
+                return JSONResponse({"error": str(error)}, status_code=507)
+
+        return handle
+
+    def writing(what: Callable[[dict[str, Any]], Any]) -> Callable[[Any], Awaitable[Any]]:
+        async def handle(request: Any) -> Any:
+            try:
+                sent = await request.json()
+                if not isinstance(sent, dict):
+                    raise ValueError("no object")
+            except (ValueError, RecursionError):  # nested without end, numbers of thousands of digits
+                return JSONResponse({"error": "this is not JSON"}, status_code=400)
+            except ClientDisconnect:
+                return JSONResponse({"error": "the message did not come whole"}, status_code=400)
+            try:
+                return JSONResponse(await run_in_threadpool(what, sent))
+            except Refused as error:
+                return JSONResponse({"error": str(error)}, status_code=409)
+            except StoreError as error:
+                return JSONResponse({"error": str(error)}, status_code=507)
+
+        return handle
+
+    def about(query: Any) -> dict[str, Any]:
+        return {"title": title, "classes": list(session.names), "reviewer": reviewer}
+
+    def question(query: Any) -> dict[str, Any]:
+        return session.question(_reviewer(query))
+
+    def state(query: Any) -> dict[str, Any]:
+        return {**session.state(_reviewer(query)), "folder": str(folder)}
+
+    def answer(sent: dict[str, Any]) -> dict[str, Any]:
+        row, label = sent.get("row"), sent.get("label")
+        if not isinstance(row, int) or isinstance(row, bool) or not (label is None or isinstance(label, str)):
+            raise Refused("an answer has a row (a number) and a label (text, or null)")
+        said = session.answer(
+            reviewer=_reviewer(sent), request=_request(sent), row=row, kind=str(sent.get("kind")), label=label,
+            seen=sent.get("seen") is True,
+        )  # fmt: skip
+        return {"saved": said.id, "row": said.row, "kind": said.kind, "label": said.label}
+
+    def undo(sent: dict[str, Any]) -> dict[str, Any]:
+        said = session.undo(reviewer=_reviewer(sent), request=_request(sent))
+        return {"row": said.row, "kind": said.kind, "label": said.label}
+
+    def finish(sent: dict[str, Any]) -> dict[str, Any]:
+        session.finish()
+        return {"state": "writing"}
+
+    async def image(request: Any) -> Any:
+        row, column = (request.path_params[name] for name in ("row", "column"))
+        numbers = all(part.isdecimal() and len(part) < 12 for part in (row, column))
+        found = await run_in_threadpool(session.rows.image, int(row), int(column)) if numbers else None
+        if found is None:
+            return Response("There is no picture to show.", status_code=404)
+        return Response(found[0], headers={"Content-Type": found[1]})
+
+    async def download(request: Any) -> Any:
+        name = request.path_params["name"]
+        if name not in [entry["name"] for entry in session.files["files"]]:
+            return Response("There is no such file.", status_code=404)
+        content = await run_in_threadpool((folder / name).read_bytes)
+        # Saved, never opened: the report holds text from the data and runs under its own rules.
+        disposition = f'attachment; filename="{name}"'
+        return Response(
+            content, headers={"Content-Type": "application/octet-stream", "Content-Disposition": disposition}
+        )
+
+    from starlette.applications import Starlette
+
+    return Starlette(
+        routes=[
+            *(Route(path, page(*what), methods=["GET"]) for path, what in _STATIC.items()),
+            Route("/api/about", reading(about), methods=["GET"]),
+            Route("/api/question", reading(question), methods=["GET"]),
+            Route("/api/state", reading(state), methods=["GET"]),
+            Route("/api/answer", writing(answer), methods=["POST"]),
+            Route("/api/undo", writing(undo), methods=["POST"]),
+            Route("/api/finish", writing(finish), methods=["POST"]),
+            Route("/image/{row}/{column}", image, methods=["GET"]),
+            Route("/file/{name}", download, methods=["GET"]),
+        ]
+    )
+
+
+class ReviewServer:
+    """The page on a port of this machine.
+
+    Parameters
+    ----------
+    session : ReviewSession
+        The review.
+    title, reviewer : str
+        The table's name, and the name under which answers are stored unless the page is told another.
+    folder : path
+        Where the files of the end lie.
+    host : str
+        Address to listen on. Anything but this machine's own must be asked for.
+    listening : socket, optional
+        From `bind`; by default on any free port of `host`.
+    """
+
+    def __init__(
+        self,
+        session: ReviewSession,
+        *,
+        title: str,
+        reviewer: str,
+        folder: Path,
+        host: str = "127.0.0.1",
+        listening: socket.socket | None = None,
+    ) -> None:
+        _import_starlette()
+        import uvicorn
+
+        self.session = session
+        self.token = secrets.token_urlsafe(24)
+        self.socket = bind(host, 0) if listening is None else listening
+        self.port = self.socket.getsockname()[1]
+        everywhere = host in ("0.0.0.0", "::", "")
+        hosts = {*_LOCAL, *({"*", socket.gethostname().lower()} if everywhere else {_bracketed(host)})}
+        app = make_app(session, title=title, reviewer=reviewer, folder=folder)
+        guarded = Waiting(Guard(app, token=self.token, port=self.port, hosts=hosts))
+        shown = socket.gethostname() if everywhere else _bracketed(host)
+        self.address = f"http://{shown}:{self.port}/{self.token}/"
+        config = uvicorn.Config(
+            guarded, log_level="warning", access_log=False, server_header=False, lifespan="off", ws="none",
+            timeout_graceful_shutdown=2, timeout_keep_alive=30, http=impatient_protocol(guarded),
+        )  # fmt: skip
+        self.server = uvicorn.Server(config)
+
+    def run(self) -> None:
+        """Serve until the process is told to stop (Ctrl-C)."""
+        self.server.run(sockets=[self.socket])
+
+    def stop(self) -> None:
+        """Have `run` return, from another thread."""
+        self.server.should_exit = True
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket; an OSError names host and port."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((host, port))
+        made.listen(100)  # a browser may come before the server does, and waits
+    except OSError as error:
+        made.close()
+        raise OSError(error.errno, f"cannot listen on {host}, port {port}: {error.strerror}") from None
+    return made
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host.lower()
+
+
+def _reviewer(sent: Any) -> str:
+    name = sent.get("reviewer")
+    name = " ".join(name.split()) if isinstance(name, str) else ""
+    if not 0 < len(name) <= _NAME or not name.isprintable():
+        raise Refused(f"a reviewer's name has 1 to {_NAME} characters")
+    return name
+
+
+def _request(sent: dict[str, Any]) -> str:
+    request = sent.get("request")
+    if not isinstance(request, str) or not 8 <= len(request) <= 80 or not request.isprintable():
+        raise Refused("a request has a number of its own, 8 to 80 characters")
+    return request
+
+
+def _import_starlette() -> tuple[Any, Any, Any]:
+    try:
+        import uvicorn  # noqa: F401
+        from starlette.responses import JSONResponse, Response
+        from starlette.routing import Route
+    except ImportError as error:
+        raise ImportError(f"the review page needs starlette and uvicorn: {install_line('cli')}") from error
+    return Response, JSONResponse, Route

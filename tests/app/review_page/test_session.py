@@ -1,0 +1,328 @@
+"""A review through the server: questions, answers, undo, two reviewers, resuming, files."""
+
+import csv
+import io
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from floral_learn import LabelReview, load
+from floral_learn.tables.tables import read_table
+
+
+def answer_some(client, truth, count, reviewer="ann"):
+    rows = []
+    for _ in range(count):
+        row = client.get("question", reviewer)["row"]
+        client.answer(row, str(truth[row]), f"{reviewer} {len(rows)} {row} request", reviewer)
+        rows.append(row)
+    return rows
+
+
+def test_a_question_stays_until_it_is_answered_and_undo_brings_it_back(running, parts):
+    client, truth = running.client, parts[1]
+    first = client.get("question")
+    assert client.get("question")["row"] == first["row"]
+    assert first["given"] in ("good", "bad")
+    assert {field["name"] for field in first["fields"]} == {"width", "height", "colour"}
+    assert len(first["nearest"]) == 5
+    assert {near["given"] for near in first["nearest"]} <= {"good", "bad"}
+    client.answer(first["row"], str(truth[first["row"]]), "request 1")
+    second = client.get("question")["row"]
+    assert second != first["row"]
+    undone = client.post("undo", {"reviewer": "ann", "request": "request 2"})
+    assert undone["row"] == client.get("question")["row"] == first["row"]
+    assert client.settled()["answers"] == 0
+    error = client.post("undo", {"reviewer": "ann", "request": "request 3"}, status=409)["error"]
+    assert "no answer of yours" in error
+
+
+def test_a_repeated_answer_counts_once_and_a_second_window_is_told(running, parts):
+    client = running.client
+    row = client.get("question")["row"]
+    assert client.answer(row, "good", "request 1") == client.answer(row, "good", "request 1")
+    said = {"reviewer": "ann", "request": "request 2", "row": row, "kind": "label", "label": "bad", "seen": False}
+    assert "another window" in client.post("answer", said, status=409)["error"]
+    assert client.settled()["answers"] == 1
+
+
+def test_what_is_known_is_in_words_and_moves_with_the_answers(parts, tmp_path, start):
+    client, truth = start(parts[0], tmp_path / "review", seed=0).client, parts[1]
+    assert "nothing is guaranteed" in client.settled()["known"]["guarantee"]["words"]
+    answer_some(client, truth, 24)
+    state = client.settled()
+    known = state["known"]
+    assert state["answers"] == 24
+    assert "of the labels are wrong, by the model’s estimate" in known["estimate"]["words"]
+    assert "Whatever an attacker did" in known["guarantee"]["words"]
+    assert known["guarantee"]["checked"] >= 5
+    assert known["guarantee"]["low"] <= known["guarantee"]["high"] < 1
+    assert "Ten more answers" in known["ten"]["words"]
+    assert known["stop"]["now"] in (True, False)
+    assert "drawn at random" in known["accuracy"]["words"]
+    assert any("height above" in part["name"] for part in known["where"]), "the flipped labels lie in one region"
+
+
+def test_two_reviewers_have_their_own_questions_and_disagreements_come_back(running, parts):
+    client, truth = running.client, parts[1]
+    ann, bob = client.get("question", "ann")["row"], client.get("question", "bob")["row"]
+    assert ann != bob
+    mine = answer_some(client, truth, 7, "ann")
+    theirs = answer_some(client, truth, 7, "bob")
+    assert not set(mine) & set(theirs)
+    again = client.get("question", "ann")
+    assert again["reason"] == "second opinion"
+    assert again["row"] in theirs
+    assert again["others"] == [], "a second opinion is formed without the first"
+    other = "bad" if truth[again["row"]] == "good" else "good"
+    client.answer(again["row"], other, "ann contradicts", "ann")
+    assert client.get("state")["disagreements"][0]["row"] == again["row"]
+    asked = [client.get("question", "bob")]
+    while asked[-1]["reason"] != "disagreement" and len(asked) < 4:  # one may have been laid out before
+        client.answer(asked[-1]["row"], str(truth[asked[-1]["row"]]), f"bob goes on {len(asked)}", "bob")
+        asked.append(client.get("question", "bob"))
+    assert (asked[-1]["row"], asked[-1]["reason"]) == (again["row"], "disagreement")
+    assert {vote["reviewer"]: vote["label"] for vote in asked[-1]["others"]} == {
+        "ann": other, "bob": str(truth[again["row"]])
+    }  # fmt: skip
+    client.answer(asked[-1]["row"], other, "bob gives in", "bob")
+    assert client.get("state")["disagreements"] == []
+
+
+def test_the_same_command_goes_on_with_the_same_walk(parts, tmp_path, start):
+    first = start(parts[0], tmp_path / "review")
+    rows = answer_some(first.client, parts[1], 9)
+    before = first.client.settled()["known"]
+    walk = first.session.review._order.copy()
+    first.close()
+    again = start(parts[0], tmp_path / "review")
+    after = again.client.settled()
+    assert after["answers"] == 9
+    assert np.array_equal(again.session.review._order, walk), "a new order would void the guarantee"
+    assert after["known"]["guarantee"] == before["guarantee"]
+    assert again.client.get("question")["row"] not in rows
+
+
+def test_each_start_draws_another_secret_order(parts, tmp_path, opened):
+    orders = []
+    for name in ("one", "two"):
+        orders.append(opened(parts[0], tmp_path / name).review._order.tolist())
+    assert orders[0] != orders[1]
+
+
+def test_files_at_the_end(parts, start, tmp_path):
+    path, truth = parts
+    running = start(path, tmp_path / "review", seed=0)
+    client = running.client
+    answer_some(client, truth, 30)
+    client.post("answer", {"reviewer": "ann", "request": "not sure", "row": client.get("question")["row"],
+                           "kind": "unsure", "label": None, "seen": True})  # fmt: skip
+    client.post("finish", {"reviewer": "ann"})
+    state = client.settled()
+    assert state["files"]["state"] == "written", state["files"]
+    names = [file["name"] for file in state["files"]["files"]]
+    assert names == ["cleaned.csv", "decisions.csv", "changes.csv", "model.skops", "report.html"]
+    out = running.session.out
+    cleaned = pd.read_csv(out / "cleaned.csv")
+    given = pd.read_csv(path)
+    assert (cleaned["quality"] == truth).mean() > (given["quality"] == truth).mean() + 0.05
+    assert cleaned.drop(columns="quality").equals(given.drop(columns="quality"))
+    same = [a == b for a, b in zip(path.read_bytes().split(b"\n"), (out / "cleaned.csv").read_bytes().split(b"\n"))]
+    changed = pd.read_csv(out / "changes.csv")
+    assert same.count(False) == len(changed) == (cleaned["quality"] != given["quality"]).sum()
+    assert set(changed["by"]) == {"answer", "model"}
+    decisions = pd.read_csv(out / "decisions.csv")
+    assert len(decisions) == 31
+    assert decisions["decision"].tolist()[-1] == "unsure"
+    right = decisions[decisions["decision"] != "unsure"]
+    assert (right["label"] == truth[right["row"]]).all()
+    assert (right["decision"].eq("wrong") == (right["label"] != right["given"])).all()
+    assert set(decisions["reviewer"]) == {"ann"}
+    assert decisions["time"].str.match(r"\d{4}-\d\d-\d\dT.*Z$").all()
+    model = load(out / "model.skops")
+    features = read_table(path, label="quality", groups="source", drop=["remark"]).features
+    assert (model.predict(features) == truth).mean() > 0.85
+    report = (out / "report.html").read_text(encoding="utf-8")
+    assert "After 31 answered rows" in report
+    assert "Whatever an attacker did" in report
+    reply, content = client.send("GET", "file/decisions.csv")
+    assert "attachment" in reply.getheader("content-disposition")
+    assert list(csv.reader(io.StringIO(content.decode())))[1:] != []
+    for name in ("answers.sqlite", "../parts.csv", "..%2fparts.csv", "%2e%2e/parts.csv"):
+        assert client.send("GET", f"file/{name}")[0].status == 404
+
+
+def test_an_answer_given_just_before_the_end_is_in_the_files(running, parts, monkeypatch):
+    """The thread behind the page is busy with the answer before when the last one and the wish to end arrive."""
+    client, truth, session = running.client, parts[1], running.session
+    answer_some(client, truth, 24)
+    rows = {name: client.get("question", name)["row"] for name in ("ann", "bob")}
+    client.settled()
+    busy, go_on, catch_up = threading.Event(), threading.Event(), session._catch_up
+
+    def slow(answers):
+        busy.set()
+        assert go_on.wait(20)
+        catch_up(answers)
+
+    monkeypatch.setattr(session, "_catch_up", slow)
+    client.answer(rows["ann"], str(truth[rows["ann"]]), "request ann", "ann")
+    assert busy.wait(20)
+    client.answer(rows["bob"], str(truth[rows["bob"]]), "request bob", "bob")
+    client.post("finish", {"reviewer": "bob"})
+    go_on.set()
+    assert client.settled()["files"]["state"] == "written"
+    decided = pd.read_csv(session.out / "decisions.csv")
+    assert set(rows.values()) <= set(decided["row"])
+
+
+def test_the_page_asks_what_python_would_ask(parts, tmp_path, start):
+    """To a reviewer who reads before answering: the next question knows every answer, though it was there at once."""
+    path, truth = parts
+    made = start(path, tmp_path / "review", seed=0)
+    client, session, work = made.client, made.session, made.session
+    plain = LabelReview(work.X, work.table.labels, groups=work.table.groups, random_state=0)
+    for number in range(5):
+        row = client.get("question")["row"]
+        assert [row] == plain.ask(1).tolist(), number
+        client.settled()
+        desk = session._desks["ann"]
+        for _ in range(600):
+            if desk.ahead_of == (session._change, row):
+                break
+            time.sleep(0.05)
+        client.answer(row, str(truth[row]), f"answer number {number}")
+        assert desk.ready_after == session._change, "the next question waits already"
+        plain.answer([row], [truth[row]], reviewer="ann")
+
+
+def test_all_rows_answered_is_an_end(tmp_path, start):
+    frame = pd.DataFrame({"size": [1.0, 2, 3, 11, 12, 13], "source": list("aabbab"), "remark": "x"})
+    frame["quality"] = ["good"] * 3 + ["bad"] * 3
+    frame.to_csv(tmp_path / "few.csv", index=False)
+    made = start(tmp_path / "few.csv", tmp_path / "review")
+    rows = answer_some(made.client, frame["quality"].to_numpy(), 6)
+    assert sorted(rows) == list(range(6))
+    assert made.client.get("question") == {"row": -1, "reason": "nothing left"}
+    made.client.post("undo", {"reviewer": "ann", "request": "undo the last"})
+    assert made.client.get("question")["row"] == rows[-1]
+
+
+def test_skipped_rows_are_all_that_is_left_and_come_again(tmp_path, start):
+    frame = pd.DataFrame({"size": [1.0, 2, 11, 12], "source": list("aabb"), "remark": "x"})
+    frame["quality"] = ["good"] * 2 + ["bad"] * 2
+    frame.to_csv(tmp_path / "few.csv", index=False)
+    made = start(tmp_path / "few.csv", tmp_path / "review")
+    row = made.client.get("question")["row"]
+    made.client.answer(row, None, "skip the first", kind="skip")
+    rest = answer_some(made.client, frame["quality"].to_numpy(), 3)
+    assert row not in rest
+    again = made.client.get("question")
+    assert (again["row"], again["reason"]) == (row, "skipped")
+
+
+def test_a_review_that_breaks_says_so_and_keeps_the_answers(running, parts, monkeypatch):
+    client = running.client
+    row = client.get("question")["row"]
+    monkeypatch.setattr(running.session.review, "answer", lambda *a, **k: 1 / 0)
+    client.answer(row, "good", "request 1")
+    for _ in range(100):
+        if client.get("state")["broken"]:
+            break
+    assert "Answers are saved" in client.get("state")["broken"]
+    assert len(running.session.store.active()) == 1
+
+
+def test_what_cannot_be_told_does_not_stop_the_questions(running, monkeypatch):
+    client = running.client
+    client.settled()
+    monkeypatch.setattr(type(running.session.review), "wrong_share", property(lambda review: 1 / 0))
+    row = client.get("question")["row"]
+    client.answer(row, "good", "request 1")
+    assert client.get("question")["row"] != row
+    state = client.settled()
+    assert "cannot be told" in state["known"]["trouble"]
+    assert state["broken"] is None
+    assert state["answers"] == 1
+
+
+def test_the_next_question_is_worked_out_before_what_is_known_is_told(running, monkeypatch):
+    client, session = running.client, running.session
+    row = client.get("question")["row"]
+    client.settled()
+    monkeypatch.setattr("floral_learn.app.review_page.session.PATIENCE", 5.0)  # on a slow machine, too
+    told = []
+    real = type(session.review).wrong_share.fget
+
+    def share(review):
+        shown = session._desks["ann"].shown
+        told.append(shown is not None and running.worked_out(shown.row))
+        return real(review)
+
+    monkeypatch.setattr(type(session.review), "wrong_share", property(share))
+    for number in range(3):
+        client.answer(row, "good", f"request {number}")
+        row = client.get("question")["row"]
+    client.settled()
+    assert told
+    assert all(told), "telling takes longest, and whoever answers at once must not wait for it"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["none.csv"], "none.csv"),
+        (["parts.csv", "--label", "nothing"], "nothing"),
+        (["parts.csv", "--label", "width"], "too many for classes"),
+        (["parts.csv", "--out", "parts.csv"], "is a file"),
+        (["parts.csv", "--out", "a/b"], "does not exist"),
+        (["parts.csv", "--reviewer", " "], "1 to 60 printable characters"),
+        (["parts.csv", "--host", "203.0.113.7"], "cannot listen on 203.0.113.7"),
+    ],
+)
+def test_bad_input_is_one_line_and_writes_nothing(parts, tmp_path, monkeypatch, words, said):
+    typer = pytest.importorskip("typer")
+    from typer.testing import CliRunner
+
+    from floral_learn.app.review import register
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "parts.csv").write_bytes(parts[0].read_bytes())
+    app = typer.Typer()
+    register(app)
+    options = {"--label": "quality", "--out": "review"}
+    words = [*words, "--no-browser", *(w for k, v in options.items() if k not in words for w in (k, v))]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["parts.csv"]
+
+
+def test_commands_to_copy_carry_every_option_that_the_table_was_read_with(tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from floral_learn.app import make_app
+    from floral_learn.app.review_page.words import commands
+    from floral_learn.datasets import sample_table
+
+    monkeypatch.chdir(tmp_path)
+    table, out = sample_table("parts.csv", n_rows=60), Path("review")
+    options = {"text": (), "ids": "part", "groups": "worker", "drop": ["gold", "importance"], "text_encoder": "auto"}
+    to_copy = {one["about"]: one["command"].split()[1:] for one in commands(out, table, "quality", options)}
+    again = to_copy["Go on with this review later"]
+    app, runner = make_app(), CliRunner()
+    for _ in range(2):
+        done = runner.invoke(app, [*again, "--finish"])
+        assert done.exit_code == 0, done.output
+        assert "no answers are stored yet" in done.output
+    done = runner.invoke(app, to_copy["Train another model on the cleaned table"])
+    assert done.exit_code == 0, done.output
+    done = runner.invoke(app, ["review", "parts.csv", "--label", "quality", "--out", "review", "--finish"])
+    assert done.exit_code == 2
+    kept = "--id part --group worker --drop gold --drop importance"
+    assert f"begun with other options ({kept}, now none)" in " ".join(done.output.split())

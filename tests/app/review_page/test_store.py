@@ -1,0 +1,148 @@
+"""Answers on disk: what was acknowledged is there, whatever happens to the process or the disk."""
+
+import random
+import sqlite3
+import subprocess
+import sys
+import time
+
+import pytest
+
+from floral_learn.app.review_page import store as store_module
+from floral_learn.app.review_page.store import AnswerStore, StoreError
+
+ABOUT = {"other contents of the table": "abc", "another label column": "y"}
+# Loaded by its path: the package around it would take seconds to import, and a hundred writers are started.
+WRITER = """
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location("store", sys.argv[2])
+module = sys.modules["store"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+store = module.AnswerStore(sys.argv[1], about={"other contents of the table": "abc", "another label column": "y"})
+first = len(store.active())
+for number in range(first, first + 100_000):
+    said = store.add(request=f"request {number}", row=number, kind="label", label="yes", reviewer="ann")
+    print(said.row, flush=True)
+"""
+
+
+@pytest.fixture
+def store(tmp_path):
+    made = AnswerStore(tmp_path, about=ABOUT)
+    yield made
+    made.close()
+
+
+def add(store, number, **other):
+    said = {"request": f"request {number}", "row": number, "kind": "label", "label": "yes", "reviewer": "ann"}
+    return store.add(**{**said, **other})
+
+
+def test_answers_come_back_in_order_with_reviewer_and_time(store, tmp_path):
+    add(store, 5)
+    add(store, 2, kind="unsure", label=None, reviewer="bob", seen=True)
+    store.close()
+    again = AnswerStore(tmp_path, about=ABOUT)
+    first, second = again.active()
+    assert (first.row, first.label, first.reviewer, first.seen) == (5, "yes", "ann", False)
+    assert (second.row, second.kind, second.label, second.reviewer, second.seen) == (2, "unsure", None, "bob", True)
+    assert first.time.endswith("Z")
+    again.close()
+
+
+def test_a_repeated_message_is_stored_once(store):
+    assert add(store, 1) == add(store, 1)
+    assert len(store.active()) == 1
+
+
+def test_undo_takes_back_the_own_last_answer_and_keeps_it_in_the_file(store):
+    add(store, 1)
+    add(store, 2)
+    add(store, 3, reviewer="bob")
+    assert store.undo(request="undo number 1", reviewer="ann").row == 2
+    assert store.undo(request="undo number 1", reviewer="ann").row == 2, "a repeated message undoes once"
+    assert [answer.row for answer in store.active()] == [1, 3]
+    assert store.undo(request="undo number 2", reviewer="ann").row == 1
+    assert store.undo(request="undo number 3", reviewer="ann") is None
+    store.close()
+    base = sqlite3.connect(store.path)
+    assert base.execute("SELECT count(*) FROM answers").fetchone() == (3,)
+    base.close()
+
+
+def test_every_commit_is_synced(store):
+    assert store._base.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+    assert store._base.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_a_full_disk_refuses_the_answer_and_takes_the_next_once_there_is_room(store):
+    add(store, 0)
+    used = store._base.execute("PRAGMA page_count").fetchone()[0]
+    store._base.execute(f"PRAGMA max_page_count = {used}")
+    stored = 1
+    refused = None
+    while refused is None and stored < 1000:
+        try:
+            add(store, stored, reviewer="ann" * 300)
+            stored += 1
+        except StoreError as error:
+            refused = str(error)
+    assert "is full: nothing was saved" in refused
+    assert len(store.active()) == stored
+    store._base.execute("PRAGMA max_page_count = 100000")
+    add(store, 5000)
+    assert [answer.row for answer in store.active()] == [*range(stored), 5000]
+
+
+def test_one_process_at_a_time(store, tmp_path):
+    add(store, 1)
+    with pytest.raises(StoreError, match="another floral review is using"):
+        AnswerStore(tmp_path, about=ABOUT)
+
+
+def test_answers_about_another_table_are_not_taken_up(store, tmp_path):
+    add(store, 1)
+    store.close()
+    with pytest.raises(StoreError, match=r"begun with other contents of the table \(abc, now xyz\)"):
+        AnswerStore(tmp_path, about={**ABOUT, "other contents of the table": "xyz"})
+
+
+def test_a_file_that_is_no_store_is_refused_and_left_alone(tmp_path):
+    (tmp_path / "answers.sqlite").write_bytes(b"a letter to a friend" * 100)
+    with pytest.raises(StoreError, match="not a database"):
+        AnswerStore(tmp_path, about=ABOUT)
+    assert (tmp_path / "answers.sqlite").read_bytes() == b"a letter to a friend" * 100
+
+
+def killed(folder, seed):
+    """Start a writer, kill it at a random moment, and return the rows that it said were stored."""
+    chance = random.Random(seed)
+    command = [sys.executable, "-c", WRITER, str(folder), store_module.__file__]
+    writer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    told = [int(writer.stdout.readline())]
+    time.sleep(chance.uniform(0, 0.05))
+    writer.kill()
+    told += [int(line) for line in writer.stdout.read().split("\n")[:-1]]
+    writer.wait()
+    return told
+
+
+def check_kills(folder, times):
+    told = []
+    for seed in range(times):
+        told += killed(folder, seed)
+        store = AnswerStore(folder, about=ABOUT)
+        rows = [answer.row for answer in store.active()]
+        store.close()
+        assert rows[: len(rows)] == list(range(len(rows)))
+        assert set(told) <= set(rows), "an acknowledged answer is lost"
+    assert len(told) > times
+
+
+def test_kills_lose_nothing_that_was_acknowledged(tmp_path):
+    check_kills(tmp_path, 3)
+
+
+@pytest.mark.slow
+def test_a_hundred_kills_lose_nothing_that_was_acknowledged(tmp_path):
+    check_kills(tmp_path, 100)
