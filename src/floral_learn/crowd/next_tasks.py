@@ -93,7 +93,7 @@ def _gain(probability: np.ndarray, confusion: np.ndarray) -> np.ndarray:
     """Expected rise of the largest probability by one vote with this confusion matrix, (n,)."""
     n, k = probability.shape
     right = np.empty(n)
-    for part in gen_batches(n, max(1, 4_000_000 // k**2)):  # (rows, truth, vote) at a time
+    for part in gen_batches(n, max(1, 4_000_000 // k**2)) if n else ():  # (rows, truth, vote) at a time
         joint = probability[part, :, None] * confusion[None]
         right[part] = joint.max(axis=1).sum(axis=1)
     return right - probability.max(axis=1)
