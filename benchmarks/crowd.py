@@ -118,8 +118,7 @@ def run(folder, jobs, limit):
 
 
 def read_rows(folder):
-    file = folder / "rows.jsonl"
-    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    return [json.loads(line) for file in folder.glob("rows.jsonl") for line in file.read_text().splitlines()]
 
 
 def page(folder):
@@ -130,9 +129,8 @@ def page(folder):
         start = text.index(mark := f"<!-- table: {name} -->")
         text = text[:start] + f"{mark}\n\n{markdown(table)}\n\n" + text[text.index("<!-- end -->", start) :]
     PAGE.write_text(text)
-    where = rows.assign(drawn=rows["draw"] >= 0).groupby(["part", "crowd", "attack", "level", "drawn", "method"])
-    raw = PAGE.with_suffix("") / "cells.csv"
-    where[FIELDS[6:]].mean().assign(draws=where.size()).round(4).to_csv(raw)
+    where = rows.assign(drawn=rows["draw"] >= 0).groupby([*FIELDS[:4], "drawn", "method"])
+    where[FIELDS[6:]].mean().assign(draws=where.size()).round(4).to_csv(PAGE.with_suffix("") / "cells.csv")
 
 
 def main():

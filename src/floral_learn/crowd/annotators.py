@@ -28,7 +28,7 @@ from .camps import later_half
 from .pairs import Agreement, benjamini_hochberg
 from .readings import ERROR_RATE, Fit, habits
 
-# Chosen so that people who know one answer in five are not named (benchmarks/crowd.py, choose and honest).
+# Chosen so that people who know one answer in five are not named (benchmarks/crowd.py, honest).
 WEAK = 0.2  # share of the answers that a weak but honest person knows
 
 

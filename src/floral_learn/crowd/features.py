@@ -14,7 +14,7 @@ from floral_learn.base.validation import check_scale
 
 from .readings import FOLDS
 
-PENALTY = 10.0  # chosen on LabelMe and simulated crowds over digits, wine, breast cancer (benchmarks/crowd.py, choose)
+PENALTY = 10.0  # chosen on LabelMe and simulated crowds over digits, wine and breast cancer
 MOST_ROWS = 10_000  # for speed: a model of this size learns nothing more from further rows
 
 
