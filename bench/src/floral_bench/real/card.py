@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from floral_learn.files.atomic_files import write_atomically
+from floral_learn.base.files import write_atomically
 
 from floral_bench.experiments import Experiment
 from floral_bench.real.asking import MODELS as REVIEWED
