@@ -122,7 +122,7 @@ def opened_page(
         sessions.append(session)
         if finish:
             if not session.answered:
-                say("no answers are stored yet: the files have the labels as given")
+                say("no answers are stored yet")
             for file in session.write_files():
                 say(f"wrote {session.out / file['name']}: {file['about']}")
             return
