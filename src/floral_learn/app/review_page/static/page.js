@@ -291,6 +291,7 @@ async function start() {
   guidelines(about.guidelines);
   at("wrong").hidden = at("given").hidden = about.blind;
   at("judged").hidden = !about.blind;
+  if (about.blind) at("aim").textContent = "You label a few rows without seeing what the judges say of them.";
   await ask();
   soon(0);
 }
