@@ -45,7 +45,7 @@ def test_training_says_what_it_encoded_and_the_model_works(tmp_path, table):
         "text column review: tf-idf of",
         "ignored: id (160 different values), constant (constant)",
         "trained floral on 160 rows, budget 0.05",
-        "majority class 0.500 (32 rows, a fit on 128, labels as given)",
+        "on the labels as given, majority class 0.500 (32 rows, a fit on 128)",
     ):
         assert text in done.output
     assert float(re.search(r"held-out accuracy ([0-9.]+)", done.output)[1]) > 0.9

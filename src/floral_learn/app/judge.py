@@ -63,10 +63,16 @@ def judge(
         review = JudgeReview(said, classes=classes, prompt=asked, random_state=seed)
         shown = table.features[list(columns.text)] if columns.text else table.features.drop(columns=judges)
         if not shown.shape[1]:
-            raise TableError(f"{source} has nothing to show beside the judges: add the column that they were asked about")
+            raise TableError(
+                f"{source} has nothing to show beside the judges: add the column that they were asked about"
+            )
         say(f"{len(said):,} rows, {len(judges)} judges, {len(classes)} labels")
         page = page_options(key, guidelines, classes)
-        serve(JudgeSession(review, replace(table, features=shown), path=source, out=out, pictures=columns.image_folder, page=page))
+        serve(
+            JudgeSession(
+                review, replace(table, features=shown), path=source, out=out, pictures=columns.image_folder, page=page
+            )
+        )
 
 
 def _text(cell: Any) -> str:

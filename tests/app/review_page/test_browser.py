@@ -122,7 +122,9 @@ def test_a_reviewer_with_the_true_labels_gets_a_clean_table_and_a_good_model(bro
     for width, height in ((1280, 800), (1920, 1080)):
         page.shape(width, height=height)
         for part in ("#written li:last-child a", "#written code", "#go-on"):
-            box = page.js("const b = document.querySelector(arguments[0]).getBoundingClientRect(); return [b.top, b.bottom]", part)
+            box = page.js(
+                "const b = document.querySelector(arguments[0]).getBoundingClientRect(); return [b.top, b.bottom]", part
+            )
             assert 0 <= box[0] < box[1] <= height, part
     assert "cleaned.csv" in page.text("#written")
     assert "floral predict" in page.text("#written")

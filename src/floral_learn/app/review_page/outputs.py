@@ -67,7 +67,10 @@ class Outputs:
             {"name": cleaned, "about": f"the table with {len(changed):,} labels replaced, nothing else changed"},
             {"name": "decisions.csv", "about": f"what was answered about {told:,} rows, by whom and when"},
             {"name": "changes.csv", "about": "each replaced label: by an answer, or by the model"},
-            {"name": "training.csv", "about": "label and weight of every row, to train any model with" + f"; {out} left out" * bool(out)},
+            {
+                "name": "training.csv",
+                "about": "label and weight of every row, to train any model with" + f"; {out} left out" * bool(out),
+            },
             {"name": "model.skops", "about": "a model trained on the corrected labels; floral predict uses it"},
             {"name": "report.html", "about": "all rows by how likely their label in the file is wrong"},
         ]
