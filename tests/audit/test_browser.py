@@ -432,9 +432,7 @@ def test_pictures_stand_in_the_list_on_sheets_and_side_by_side(browser, tmp_path
     for path, content in pictures.files.items():
         path.write_bytes(content)
     page = Page(browser, tmp_path / "report" / "page.html")
-    page.js(
-        "document.getElementById('size').value = 100; document.getElementById('size').dispatchEvent(new Event('change'))"
-    )
+    page.js("const s = document.getElementById('size'); s.value = 100; s.dispatchEvent(new Event('change'))")
     page.js("document.querySelector('.tile').click()")
     assert page.js("return document.querySelectorAll('img').length") < 300
     page.wait(lambda: page.js("return document.querySelector('.figures img').naturalWidth") == 40)

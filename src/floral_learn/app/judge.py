@@ -64,7 +64,7 @@ def judge(
         shown = table.features[list(columns.text)] if columns.text else table.features.drop(columns=judges)
         if not shown.shape[1]:
             raise TableError(
-                f"{source} has nothing to show beside the judges: add the column that they were asked about"
+                f"{source} has nothing to show beside the judges: add what they were asked about"
             )
         say(f"{len(said):,} rows, {len(judges)} judges, {len(classes)} labels")
         page = page_options(key, guidelines, classes)

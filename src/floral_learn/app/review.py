@@ -90,7 +90,8 @@ def review(
 
 def page_options(keys: list[str], guidelines: Path | None, classes: list[Any]) -> dict[str, Any]:
     """Own keys by label, and the guidelines' text."""
-    known, found = {str(label) for label in classes}, {}
+    known = {str(label) for label in classes}
+    found: dict[str, str] = {}
     for text in keys:
         label, _, key = text.rpartition("=")
         if label not in known or len(key) != 1 or not key.isalnum():

@@ -222,9 +222,9 @@ def test_judges_are_questioned_blind_and_the_same_after_a_restart(browser, tmp_p
     frame = pd.DataFrame({"text": texts})
     frame.to_csv(tmp_path / "answers.csv", index=False)
     said = pd.DataFrame({"gpt": np.array(["fine", "rude"])[truth], "rules": rng.choice(["fine", "rude"], 60)})
-    rows = []
-    for _ in range(2):
-        path, out = tmp_path / "answers.csv", tmp_path / "judged"
+    path, out, rows = tmp_path / "answers.csv", tmp_path / "judged", []
+
+    def sitting():
         session = JudgeSession(JudgeReview(said, prompt="rude?"), read_table(path), path=path, out=out)
         server = ReviewServer(session, title="answers.csv", reviewer="ann", folder=out)
         threading.Thread(target=server.run, daemon=True).start()
@@ -242,6 +242,9 @@ def test_judges_are_questioned_blind_and_the_same_after_a_restart(browser, tmp_p
         assert page.errors() == []
         server.stop()
         session.close()
+
+    sitting()
+    sitting()
     told = json.loads((tmp_path / "judged" / "judge.json").read_text())
     assert told["answered"] == 12
     assert [row["error"] < 0.2 for row in told["errors"] if row["class"] == ""] == [True, False]

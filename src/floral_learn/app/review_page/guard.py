@@ -1,4 +1,4 @@
-"""Who may talk to the page: requests for this host, from this page, with its secret; what a browser may do; how long."""
+"""Who may talk to the page: requests for this host, from this page, with its secret; and what a browser may do."""
 
 from __future__ import annotations
 

@@ -159,13 +159,21 @@ class JudgeSession(Asking):
             | {"given": f"{row['given']:,}", "corrected": f"{row['corrected']:,.0f}"}
             for row in report.totals
         ]
-        lines = [{"name": self._name(row), "line": self.rows.line(row), "said": self._said_of(row)}
-                 for row in report.disagreements[:50]]  # fmt: skip
+        lines = [
+            {"name": self._name(row), "line": self.rows.line(row), "said": self._said_of(row)}
+            for row in report.disagreements[:50]
+        ]
         return {
-            "answered": f"{report.answered:,}", "n": f"{len(self.rows.labels):,}", "judges": judges, "best": report.best,
-            "classes": [shown(row) for row in report.errors if row["class"] != ""], "totals": totals, "notes": report.notes,
-            "lines": lines, "more": len(report.disagreements) - len(lines),
-        }  # fmt: skip
+            "answered": f"{report.answered:,}",
+            "n": f"{len(self.rows.labels):,}",
+            "judges": judges,
+            "best": report.best,
+            "classes": [shown(row) for row in report.errors if row["class"] != ""],
+            "totals": totals,
+            "notes": report.notes,
+            "lines": lines,
+            "more": len(report.disagreements) - len(lines),
+        }
 
     def _said_of(self, row: Any) -> str:
         votes = self.review.votes

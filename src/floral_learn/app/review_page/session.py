@@ -1,4 +1,4 @@
-"""One table under review: a `LabelReview` behind the page, which hears the stored answers and asks the next question."""
+"""One table under review: a `LabelReview` behind the page hears the stored answers and asks the next question."""
 
 from __future__ import annotations
 
