@@ -18,7 +18,7 @@ COMMANDS = {
     "audit": "Find labels that look wrong: floral audit data.csv --label y --out report/",
     "review": "Ask a person about a few rows of DATA and correct the other labels from the answers.",
     "crowd": "Find the true labels from votes of several people, some of whom may lie.",
-    "judge": "Say how often language models, rules or people that label are wrong, from a few blind questions to you.",
+    "judge": "Say how often judges (language models, rules, people) are wrong, from a few blind questions to you.",
     "train": "Train a classifier on untrusted labels and save it as a model file for `floral predict`.",
     "predict": "Predict a label for every row of DATA; columns that the model does not know are ignored.",
     "poison": "Write a copy of a data file with poisoned labels; nothing else in it changes.",

@@ -38,11 +38,11 @@ def judge(
     seed: int = typer.Option(0, "--seed", "-s", min=0, help="which rows are drawn"),
     columns: Any = None,
 ) -> None:
-    """Ask you for the labels of rows that judges labelled, without showing theirs, and say how often each is wrong.
+    """Say how often judges (language models, rules, people) are wrong, from a few blind questions to you.
 
-    Rows are drawn at random, twice as often where judges disagree. 20 to 50 answers settle most questions; look at the
-    intervals as often as you like, they hold all the time. OUT keeps the answers, the same command continues, and
-    Finish writes judge.html, judge.json and gold.csv (for `floral crowd --gold`).
+    Their labels are columns of DATA and are not shown. Rows are drawn at random, twice as often where judges disagree.
+    Give 20 to 50 answers; look at the intervals as often as you like, they hold all the time. OUT keeps the answers,
+    the same command continues, and Finish writes judge.html, judge.json and gold.csv (for `floral crowd --gold`).
     """
     from floral_learn.app.review_page.judging import FILES, JudgeSession
     from floral_learn.review.judge import JudgeReview
@@ -63,9 +63,7 @@ def judge(
         review = JudgeReview(said, classes=classes, prompt=asked, random_state=seed)
         shown = table.features[list(columns.text)] if columns.text else table.features.drop(columns=judges)
         if not shown.shape[1]:
-            raise TableError(
-                f"{source} has nothing to show beside the judges: add what they were asked about"
-            )
+            raise TableError(f"{source} has nothing to show beside the judges: add what they were asked about")
         say(f"{len(said):,} rows, {len(judges)} judges, {len(classes)} labels")
         page = page_options(key, guidelines, classes)
         serve(

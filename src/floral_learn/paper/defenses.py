@@ -21,10 +21,10 @@ _CLASSES = {
 }
 # sanitisers that stand in front of an SVC
 _IN_FRONT_OF_SVC = {
-    "curie": "CurieFilter",
-    "ls-svm": "KNNRelabel",
-    "k-lid": "KLIDWeights",
-    "contradicted": "ContradictedLabels",
+    "curie": "floral_learn.paper.curie_filter:CurieFilter",
+    "ls-svm": "floral_learn.paper.knn_relabel:KNNRelabel",
+    "k-lid": "floral_learn.paper.klid_weights:KLIDWeights",
+    "contradicted": "floral_learn.sanitizers.contradicted:ContradictedLabels",
 }
 _NAMES = (
     "floral", "svm", "ln-svm", "curie", "ls-svm", "k-lid", "contradicted", "rs", "dpa", "rsrnn", "transformer",
@@ -35,10 +35,10 @@ def _sanitized_svc(sanitizer: str, **settings: Any) -> Any:
     """`SanitizedClassifier(sanitizer, SVC())`; each setting goes to the part that has a parameter of that name."""
     from sklearn.svm import SVC
 
-    from floral_learn import sanitizers
     from floral_learn.sanitizers.sanitized import SanitizedClassifier
 
-    model = SanitizedClassifier(getattr(sanitizers, sanitizer)(), SVC())
+    module, _, name = sanitizer.partition(":")
+    model = SanitizedClassifier(getattr(import_module(module), name)(), SVC())
     return set_parts(model, **settings)
 
 
