@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from floral_bench.cell_data import load
 from floral_bench.families.single_fits import map_grid
 from floral_bench.figures.drawing import Curve, Panel, Points, columns, lines, plane
-from floral_bench.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, line_style, title_of
+from floral_bench.figures.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, line_style, title_of
 from floral_bench.metrics import sample_deviation
 from floral_bench.reporting.details import WINDOW, floral_places, nearest_config, per_budget, recovery_over_rounds
 from floral_bench.reporting.results import Place, Results, attack_title

@@ -196,8 +196,9 @@ def card_text(frame: pd.DataFrame) -> str:
         "Wrong answers, and more rows": others_table(frame),
         "Minutes": cost_table(frame),
     }
-    return "\n\n".join(f"## {title}\n\n{markdown(table).strip()}" for title, table in parts.items() if len(table)) + "\n"
+    shown = [f"## {title}\n\n{markdown(table).strip()}\n" for title, table in parts.items() if len(table)]
+    return "\n".join(shown)
 
 
 if __name__ == "__main__":
-    print(card_text(pd.read_csv(sys.argv[1])))
+    sys.stdout.write(card_text(pd.read_csv(sys.argv[1])))
