@@ -21,9 +21,9 @@ from sklearn.tree import DecisionTreeClassifier
 import floral_learn as fl
 from floral_learn.app import read_table
 from floral_learn.attacks import ATTACKS
-from floral_learn.base import TableError
 
 SCALE = int(os.environ.get("FLORAL_FUZZ", "1"))
+SMALL = 12  # rows of which every single flip is tried
 REFUSED = (ValueError, TypeError, ImportError, MemoryError)
 pytestmark = pytest.mark.filterwarnings("ignore")
 ODD_WORDS = ["a", "b", "A", " a", "", "nan", "None", "0", "1", "1.0", "=1+1", "a;b", "a,b", 'x"y', "<b>", "é", "e\u0301",
@@ -111,7 +111,7 @@ def call(names, function, *args, **kwargs):
 
 
 ROWS_AND_LABELS = (
-    "X|y|labels?|class(es)?|rows?|columns?|samples?|features?|sparse|votes|index|infinity|NaN|numbers|float|data"
+    "X|y|labels?|class(es)?|rows?|columns?|samples?|features?|sparse|votes|index|infinity|NaN|numbers|float|data|dim"
 )
 
 
@@ -245,18 +245,17 @@ def certificates(data):
     words = f"{ROWS_AND_LABELS}|n_partitions|partitions"
     fitted = call(words, model.fit, X, y)
     assert plain is None or finite(plain), "NaN or infinity went in"
-    guess, radius = np.asarray(fitted.predict(X)), np.asarray(fitted.certified_radius(X))
+    guess, radius = np.asarray(fitted.predict(X)), np.asarray(fitted.certified_flips(X))
     assert ((radius >= -1) & (radius <= len(guess))).all()
-    rng = np.random.default_rng(0)
-    given_labels, classes = np.asarray(y), np.asarray(fitted.classes_)
-    for _ in range(4):
-        flips = int(rng.integers(1, 1 + max(1, min(len(guess), radius.max(initial=0)))))
+    given_labels, classes, rng = np.asarray(y).ravel(), list(fitted.classes_), np.random.default_rng(0)
+    attacks = [[row] for row in range(len(guess))] if len(guess) <= SMALL else []
+    attacks += [rng.permutation(len(guess))[: rng.integers(1, 4)] for _ in range(4)] if len(guess) else []
+    for rows in attacks:
         changed = given_labels.copy()
-        at = rng.permutation(len(changed))[:flips]
-        changed[at] = classes[(np.searchsorted(classes, changed[at]) + 1) % len(classes)]
+        changed[rows] = [classes[(classes.index(label) + 1) % len(classes)] for label in changed[rows]]
         if set(changed.tolist()) == set(given_labels.tolist()):
             again = np.asarray(clone(model).fit(X, changed).predict(X))
-            assert (again == guess)[radius >= flips].all(), "a false certificate"
+            assert (again == guess)[radius >= len(rows)].all(), "a false certificate"
 
 
 def tables(data, folder):
@@ -289,7 +288,7 @@ def tables(data, folder):
     assert found.labels.tolist() == [f"Lqz{i % 2}" for i in range(n)]
 
 
-DOORS = {issues: 30, review: 30, votes: 60, poisoned: 100, floral: 60, sanitised: 40, certificates: 60, tables: 80}
+DOORS = {issues: 120, review: 80, votes: 250, poisoned: 400, floral: 250, sanitised: 200, certificates: 300, tables: 300}
 
 
 def fuzz(door, folder, examples):
@@ -383,7 +382,7 @@ PLANTED = {
     "one flip more than the budget": (poisoned, "fl.poison", one_flip_more),
     "NaN is learned from": (floral, "FloralClassifier.fit", unchecked),
     "what is kept and what is left out are exchanged": (sanitised, "SanitizedClassifier.fit", keeps_the_rest),
-    "a certificate of one flip too many": (certificates, "PartitionAggregationClassifier.certified_radius",
+    "a certificate of one flip too many": (certificates, "PartitionAggregationClassifier.certified_flips",
                                            lambda radius: changed(radius, lambda found: found + 1)),
     "the label is a feature": (tables, "read_table", leaky),
 }  # fmt: skip
