@@ -1,7 +1,7 @@
 """The attack that knows FLORAL beside all others, on five data sets: the page docs/results/adaptive.md.
 
-    OMP_NUM_THREADS=1 python benchmarks/adaptive.py run --rows rows.csv      # adds the cells that are missing
-    python benchmarks/adaptive.py tables --rows docs/results/adaptive/rows.csv.gz
+OMP_NUM_THREADS=1 python benchmarks/adaptive.py run --rows rows.csv      # adds the cells that are missing
+python benchmarks/adaptive.py tables --rows docs/results/adaptive/rows.csv.gz
 """
 
 import argparse

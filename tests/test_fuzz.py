@@ -288,28 +288,40 @@ def tables(data, folder):
     assert found.labels.tolist() == [f"Lqz{i % 2}" for i in range(n)]
 
 
-DOORS = {issues: 120, review: 80, votes: 250, poisoned: 400, floral: 250, sanitised: 200, certificates: 300, tables: 300}
+DOORS = {
+    issues: 120,
+    review: 80,
+    votes: 250,
+    poisoned: 400,
+    floral: 250,
+    sanitised: 200,
+    certificates: 300,
+    tables: 300,
+}
 
 
 def fuzz(door, folder, examples):
-    """Run a door on so many examples; returns how many ended in a result."""
-    results = []
+    """Run a door on so many examples; returns how many were tried, and how many ended in a result."""
+    tried, results = [], []
 
     @settings(max_examples=examples, derandomize=True, deadline=None, database=None,
               suppress_health_check=list(HealthCheck))  # fmt: skip
     @given(st.data())
     def run(data):
+        tried.append(1)
         with suppress(Refusal):
             door(data, folder) if door is tables else door(data)
             results.append(1)
 
     run()
-    return len(results)
+    return len(tried), len(results)
 
 
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
 def test_odd_inputs_end_in_a_result_or_in_words(door, tmp_path):
-    assert fuzz(door, tmp_path, DOORS[door] * SCALE) > DOORS[door] / 10, "hardly anything was accepted"
+    tried, results = fuzz(door, tmp_path, DOORS[door] * SCALE)
+    print(f"{tried:,} tried, {results:,} results, {tried - results:,} refused")  # of -s: docs/results/reliability.md
+    assert results > tried / 10, "hardly anything was accepted"
 
 
 # -- each of ten planted bugs is found ---------------------------------------------------------------------------------

@@ -84,7 +84,7 @@ def test_the_same_command_again_computes_nothing(finished):
 def test_the_list_has_every_suite_and_the_time_of_the_last_run(finished):
     folder, _ = finished
     shown = floral("bench", "--list", cwd=folder).stdout
-    for name in [*SUITES, "arena", "questions", "crowd"]:
+    for name in [*SUITES, "questions", "real", "crowd"]:
         assert re.search(rf"^ *{name} ", shown, re.MULTILINE), name
     assert re.search(r"^ *moon .* s *$", shown, re.MULTILINE)
     assert not list(folder.glob("*.sqlite"))
@@ -111,8 +111,8 @@ def test_the_report_of_a_run_is_one_page(finished):
         (["bench", "moon", "--jobs", "0"], "--jobs 0 must be a number of processes"),
         (["bench", "mnist", "--authors-labels"], "--authors-labels exist for Moon"),
         (
-            ["bench", "moon", "arena", "--authors-labels"],
-            "--authors-labels exist for the paper's Moon suites, not for arena",
+            ["bench", "moon", "questions", "--authors-labels"],
+            "--authors-labels exist for the paper's Moon suites, not for questions",
         ),
         (["bench", "moon", "mon"], "unknown suite 'mon'"),
         (["bench", "moon", "--method", "svm", "--method", "nope"], "--methods 'nope' is not in suite 'moon'"),
@@ -285,7 +285,7 @@ def test_titles_with_commas_are_names_of_methods():
     assert [method.title for method in suite.methods] == ["SVC()", "rs (q=0.1, lambda=0.01)"]
 
 
-@pytest.mark.parametrize("name", [n for n in SUITES if n not in ("datasets", "stability", "imdb-influence")])
+@pytest.mark.parametrize("name", [n for n in SUITES if n not in ("datasets", "imdb-influence")])
 def test_every_suite_that_compares_has_the_rows_that_users_have(name):
     assert {"svc-default", "floral-default"} <= {method.name for method in SUITES[name].methods}
 
@@ -343,21 +343,6 @@ def test_a_log_names_what_is_done_the_time_left_and_failed_cells(monkeypatch):
     assert third.startswith("failed: ")
     assert "25 %, seed 5: ValueError: broken" in third
     assert "farthest 5 %, split 1: flipping labels" in last
-
-
-def test_the_arena_prints_a_score_card_and_is_in_the_list(tmp_path):
-    few = ("--quick", "--methods", "plain-svc,safe-svc", "--levels", "30")
-    done = floral("bench", "arena", *few, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "poisoned cells of 4 data sets" in done.stdout
-    assert "safe SVC" in done.stdout
-    assert (tmp_path / "runs" / "arena-quick" / "card.md").is_file()
-    again = floral("bench", "arena", *few, cwd=tmp_path)
-    assert "0 cells computed" in again.stdout
-    assert "arena" in floral("bench", "--list", cwd=tmp_path).stdout
-    wrong = floral("bench", "arena", "--authors-labels", cwd=tmp_path)
-    assert wrong.returncode == 2
-    assert "not for arena" in wrong.stderr
 
 
 def test_failed_cells_are_named_and_the_command_ends_with_an_error(tmp_path, monkeypatch):

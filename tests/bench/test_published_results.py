@@ -62,10 +62,10 @@ def test_a_note_is_made_of_runs_at_one_commit():
 
 
 def test_what_a_run_did_is_kept_beside_its_rows_cell_by_cell(tmp_path):
-    words = ["/somewhere/benchmarks/imdb_answers.py", "run", "/data/rows.jsonl", "--note", "two words"]
-    assert typed(words) == "python benchmarks/imdb_answers.py run rows.jsonl --note 'two words'"
-    words = ["imdb_answers.py", "--out=/data/b", "--model", "org/model", "here/rows.csv"]
-    assert typed(words) == "python benchmarks/imdb_answers.py --out=b --model org/model here/rows.csv"
+    words = ["/somewhere/benchmarks/adaptive.py", "run", "/data/rows.jsonl", "--note", "two words"]
+    assert typed(words) == "python benchmarks/adaptive.py run rows.jsonl --note 'two words'"
+    words = ["adaptive.py", "--out=/data/b", "--model", "org/model", "here/rows.csv"]
+    assert typed(words) == "python benchmarks/adaptive.py --out=b --model org/model here/rows.csv"
     rows = tmp_path / "rows.csv"
     first, again, later = (
         Making("python benchmarks/a.py", {"commit": c}, f"2026-01-0{day}")
@@ -104,34 +104,8 @@ def test_a_note_counts_the_cells_of_each_of_its_commits(name):
 
 def test_counts_are_those_of_the_rows():
     expected = summary.to_markdown(summary.read_suites(RESULTS))
-    assert (RESULTS / "summary.md").read_text(encoding="utf-8") == expected, "python benchmarks/run_suites.py summary"
-
-
-def test_the_numbers_of_pages_are_those_of_the_rows(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    fill = importlib.import_module("fill_numbers")
-    places = sum(len(fill.PLACE.findall(page.read_text(encoding="utf-8"))) for page in fill.PAGES)
-    assert places > 150
-    assert [line for page in fill.PAGES for line in fill.changes(page)] == [], "python benchmarks/fill_numbers.py"
-
-
-def test_a_number_is_filled_with_its_digits_and_its_sign(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    fill = importlib.import_module("fill_numbers")
-    lines = [
-        {"attack": a, "C": 10, "gamma": 1, "level": level, "method": m, "statistic": "last", "metric": "accuracy"}
-        | {"mean": mean, "configuration": ""}
-        for a in ("top-k (early)", "random")
-        for m, level, mean in (("floral", 0, 0.95), ("floral", 10, 0.91234), ("floral", 25, 0.8), ("svm", 10, 0.9))
-    ]
-    monkeypatch.setattr(fill, "rows", lambda suite: pd.DataFrame(lines))
-    assert fill.filled("has 0.1<!--=moon; floral; last; 10--> or") == "has 0.9<!--=moon; floral; last; 10--> or"
-    assert fill.filled("+0.000<!--=moon; floral - svm; last; 10-->").startswith("+0.012<")
-    assert fill.filled("9.9<!--=moon; svm - floral; last; 10; points-->").startswith("1.2<")
-    assert fill.filled("0.00<!--=moon; floral; last; poisoned; min; attack=top-k-->").startswith("0.80<")
-    assert fill.filled("0.000<!--=moon; floral; last; 10; paper-->").startswith("0.907<")
-    with pytest.raises(ValueError, match="moon has no 'last' of 'curie' at 10 %"):
-        fill.filled("0.0<!--=moon; curie; last; 10-->")
+    page = (RESULTS / "paper-suites.md").read_text(encoding="utf-8")
+    assert expected in page, "python benchmarks/run_suites.py summary"
 
 
 def test_bold_on_a_page_is_the_best_of_comparable_rows():
@@ -228,8 +202,9 @@ def test_a_quick_run_is_published_whole(tmp_path):
         assert done.returncode == 0, done.stdout + done.stderr
         pages += [path.read_text() for path in (tmp_path / "docs").glob("moon-quick/accuracy.md")]
     assert len(set(pages)) == 1 < len(pages), "tables are the same from rows as from the store"
-    for name in ("moon-quick", "sensitivity-quick"):
-        assert {"accuracy.md", "rows.csv.gz"} <= {path.name for path in (tmp_path / "docs" / name).iterdir()}
+    for name, page in (("moon-quick", {"accuracy.md"}), ("sensitivity-quick", set())):
+        kept = {path.name for path in (tmp_path / "docs" / name).iterdir() if path.suffix != ".png"}
+        assert kept == {"rows.csv.gz"} | page
         note = json.loads((tmp_path / "docs" / "suites.json").read_text())[name]
         assert {"command", "environment", "started", "seconds", "seeds"} <= set(note)
-    assert "How often FLORAL's game leads" in (tmp_path / "docs" / "summary.md").read_text()
+    assert "How often FLORAL's game leads" in (tmp_path / "docs" / "paper-suites.md").read_text()

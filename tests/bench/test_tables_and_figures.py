@@ -19,7 +19,6 @@ from floral_bench.store import Store
 from floral_bench.suites import FIXED, PGD, SUITES
 
 ELSEWHERE = (
-    "stability",
     "imdb",
     "imdb_heads",
     "overlap",
