@@ -74,7 +74,10 @@ def suites(folder: Path) -> list[Suite]:
         replace(base, name="attacks", attacks=attacks, levels=(10,), methods=(), attack_of_setting=True),
         replace(base, name="early", attacks=(early,), levels=(10,), methods=(), attack_of_setting=True),
         replace(base, name="network", attacks=(against_network,), levels=(10,), methods=(), grid=None),
-        replace(base, name="several", data=three_classes(folder), settings=((5, 0.1),), attacks=(Attack("random"),), methods=several),
+        replace(
+            base, name="several", data=three_classes(folder), settings=((5, 0.1),), attacks=(Attack("random"),),
+            methods=several,
+        ),
         replace(base, name="games", methods=(*(m for m in ALL_METHODS if m.needs_grid), *ABLATIONS), grid=grid),
         replace(base, name="fits", methods=(*fits, *others), grid=None),
         replace(base, name="at hand", data=SMALL, attacks=(biased,), levels=(30,), methods=at_hand, grid=None),

@@ -71,14 +71,6 @@ def test_perturbations_stay_in_the_ball_and_raise_the_loss():
     assert (losses(parameters, moved, labels) > losses(parameters, rows, labels)).all()
 
 
-def test_the_papers_network_learns_moon():
-    X, y, test, truth = problem(1, 300)
-    trained = train_mlps(X, y, test, [0], NetworkSettings(epochs=60))
-    accuracy = ((trained.logits[-1, 0] > 0) == (truth[0] == 1)).mean()
-    assert accuracy > 0.93
-    np.testing.assert_allclose(trained.decision_function(test)[0], trained.logits[-1, 0], atol=1e-5)
-
-
 def test_features_of_a_kept_epoch_are_those_of_a_shorter_training():
     X, y, test, _ = problem(2)
     long = train_mlps(X, y, test, [1, 2], replace(SHORT, epochs=4), keep=(2, 4))

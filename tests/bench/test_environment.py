@@ -100,15 +100,6 @@ def test_documents_tests_and_what_runs_leave_do_not_count(tree):
     original.publishable(found)
 
 
-@pytest.mark.parametrize("inside", ["src/floral_learn/game/game.py", "README.md"], ids=["of this name", "of another"])
-def test_the_repository_around_an_installed_copy_is_not_taken_for_its_source(tmp_path, monkeypatch, inside):
-    installed = "env/lib/site-packages/floral_learn/evaluation/reporting/environment.py"
-    repository(tmp_path, installed, inside)
-    assert "commit" not in environment_of(tmp_path / installed)
-    monkeypatch.setenv("FLORAL_COMMIT", "abc1234")
-    assert environment_of(tmp_path / installed)["commit"] == "abc1234"
-
-
 def test_without_git_or_a_repository_there_is_no_commit(tmp_path, monkeypatch):
     copy = tmp_path / MODULE
     copy.parent.mkdir(parents=True)

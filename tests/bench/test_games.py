@@ -9,18 +9,16 @@ from tiny import TINY
 
 from floral_bench.cell_data import load, poisoned_labels
 from floral_bench.families.games import (
-    Column,
     ScaledGram,
     TestScores,
     configurations,
     run_games,
-    steps_of,
 )
 from floral_bench.families.plain_rounds import EarlyStoppedSVC, project_as_printed
 from floral_bench.families.sanitise import prepare
 from floral_bench.metrics import binary_scores, label_scores, multiclass_hinge
 from floral_bench.plan import MAX_COLUMNS, jobs_for
-from floral_bench.spec import Attack, Data, Setting, params
+from floral_bench.spec import Attack, Data, params
 from floral_bench.suites import ABLATIONS, FOIL, PGD, SUITES
 from floral_learn.game.arrays import NUMPY
 from floral_learn.game.dual import project
@@ -79,15 +77,6 @@ def test_the_plain_column_is_projected_gradient_without_an_attacker():
         assert rows[config, "last", "hinge_loss"] == pytest.approx(hinge, abs=1e-4)
 
 
-def test_the_authors_decay_is_forgotten_in_the_next_round():
-    (cell,) = cells_of("floral-slip")
-    column = Column(0, "", Setting(0, 0, 2.0, 3))
-    assert steps_of(column, cell, 7).tolist() == pytest.approx([2.0, 2.0, 0.2, 2.0, 2.0, 0.2, 2.0])
-    (plain,) = cells_of("floral")
-    np.testing.assert_allclose(steps_of(column, plain, 7), [2.0] * 3 + [0.2] * 3 + [0.02])
-    assert steps_of(replace(column, at=Setting(0, 0, 2.0, None)), cell, 3).tolist() == [2.0] * 3
-
-
 def test_the_projection_as_printed_swings_and_leaves_the_constraint_unmet():
     rng = np.random.default_rng(0)
     z, signs = rng.uniform(0.4, 1.0, (40, 3)), np.where(rng.random((40, 3)) < 0.4, 1.0, -1.0)
@@ -99,18 +88,6 @@ def test_the_projection_as_printed_swings_and_leaves_the_constraint_unmet():
     np.testing.assert_allclose(printed, z, atol=1e-9)
     np.testing.assert_allclose(mu, 0, atol=1e-9)
     assert np.abs(exact - z).max() > 0.05
-
-
-def test_the_cell_of_the_printed_projection_has_rows_for_every_point_of_the_grid():
-    (cell,) = cells_of("floral-printed")
-    dataset, (y,) = load(cell.data), labels_for([cell])
-    (result,) = run_games([cell], [y], dataset)
-    (exact,) = run_games(cells_of("floral"), [y], dataset)
-    rows = rows_of(result)
-    assert rows != rows_of(exact), "another projection, other numbers"
-    for config in configurations(cell, len(y)):
-        assert rows[config, "best", "accuracy"] >= rows[config, "last", "accuracy"]
-        assert 0.4 < rows[config, "average", "accuracy"] <= 1
 
 
 def test_an_attack_on_early_duals_flips_the_largest_of_them():
@@ -187,14 +164,6 @@ def test_a_sanitiser_that_fails_is_an_error_of_its_own_cell():
     errors = {result.cell.method.name: result.error for result in results}
     assert errors["svm"] is None
     assert "confidence" in errors["curie"]
-
-
-def test_the_papers_grid_is_sixty_games():
-    cell = next(c for c in SUITES["moon"].cells() if c.method.name == "floral")
-    found = configurations(cell, 500).values()
-    assert len(found) == len(set(found)) == 60
-    assert {at.flips for at in found} == {5, 10, 25, 50, 125}
-    assert all(at.budget == 2 * at.flips for at in found)
 
 
 def test_jobs_cover_every_cell_once_and_stay_narrow():

@@ -14,8 +14,8 @@ from golden_cells import (
     write,
 )
 
-from floral_bench.contenders import SAFE_VERSION
 from floral_bench.cli.bench_data import CONTENDERS, ON_REQUEST, THOROUGH
+from floral_bench.contenders import SAFE_VERSION
 from floral_bench.crowds.cells import VERSION as OF_CROWDS
 from floral_bench.questions.cells import VERSION as OF_QUESTIONS
 from floral_bench.spec import RESULTS_VERSION

@@ -52,16 +52,6 @@ def test_pictures_come_before_tables_and_each_names_its_attack(page):
     assert all("farthest" in text for text in headings)
 
 
-def test_only_columns_that_are_there_are_explained(page, tmp_path):
-    assert "The last round; the grid is chosen by test accuracy" in page
-    with Store(tmp_path / "store.sqlite") as store:
-        single = replace(TINY, methods=TINY.methods[2:], grid=None, figures=("security",))
-        run_suite(single, store)
-        short = render(Results(single, store), {"command": "floral bench tiny", "environment": {}})
-    assert "The last round" not in short
-    assert "One fit each" in short
-
-
 def test_the_page_refers_to_nothing_outside(page):
     assert not re.findall(r"""(?:src|href)\s*=\s*["'](?!data:|#)""", page)
     assert not re.findall(r"https?://", page)

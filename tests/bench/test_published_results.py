@@ -11,7 +11,7 @@ import pytest
 
 from floral_bench.reporting import summary
 from floral_bench.reporting.environment import DIRTY, environment, publishable
-from floral_bench.reporting.making import Making, note_of, typed
+from floral_bench.reporting.making import Making, note_of
 from floral_bench.spec import RESULTS_VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,25 +61,6 @@ def test_a_note_is_made_of_runs_at_one_commit():
     assert note_of([one, other, dirty], trial=True)["seconds"] == 3.5
 
 
-def test_what_a_run_did_is_kept_beside_its_rows_cell_by_cell(tmp_path):
-    words = ["/somewhere/benchmarks/adaptive.py", "run", "/data/rows.jsonl", "--note", "two words"]
-    assert typed(words) == "python benchmarks/adaptive.py run rows.jsonl --note 'two words'"
-    words = ["adaptive.py", "--out=/data/b", "--model", "org/model", "here/rows.csv"]
-    assert typed(words) == "python benchmarks/adaptive.py --out=b --model org/model here/rows.csv"
-    rows = tmp_path / "rows.csv"
-    first, again, later = (
-        Making("python benchmarks/a.py", {"commit": c}, f"2026-01-0{day}")
-        for c, day in (("abc", 1), ("abc", 2), ("def", 3))
-    )
-    first.beside(rows).add(2.0)
-    rows.write_text("a\n")
-    again.beside(rows).add(1.0, cells=2)
-    note = json.loads(rows.with_name("run.json").read_text(encoding="utf-8"))
-    assert (note["cells"], note["seconds"], note["started"]) == (3, 3.0, "2026-01-01")
-    with pytest.raises(ValueError, match=r"rows\.csv has rows of commit abc, this is def"):
-        later.beside(rows)
-
-
 def test_every_folder_of_results_has_a_note():
     """run.json, an entry of suites.json, or a date and a commit in each of its files of rows or of their parts."""
     for folder in sorted(path for path in RESULTS.iterdir() if path.is_dir() and any(path.rglob("*"))):
@@ -90,34 +71,10 @@ def test_every_folder_of_results_has_a_note():
             assert all(note["commit"] and note["date"] for note in notes), folder.name
 
 
-@pytest.mark.parametrize("name", NOTES)
-def test_a_note_counts_the_cells_of_each_of_its_commits(name):
-    note = NOTES[name]
-    parts = note.get("parts", [])
-    assert len(parts) != 1, "one part is the whole: its environment says it all"
-    assert all(
-        part["commit"] and part["cells"] > 0 and part["results_version"] == str(RESULTS_VERSION) for part in parts
-    )
-    if parts:
-        assert sum(part["cells"] for part in parts) == note["cells"]
-
-
 def test_counts_are_those_of_the_rows():
     expected = summary.to_markdown(summary.read_suites(RESULTS))
     page = (RESULTS / "paper-suites.md").read_text(encoding="utf-8")
     assert expected in page, "python benchmarks/run_suites.py summary"
-
-
-def test_bold_on_a_page_is_the_best_of_comparable_rows():
-    table = pd.read_csv(RESULTS / "moon" / "rows.csv.gz", low_memory=False)
-    table = table[(table.metric == "accuracy") & table.compared.notna()]
-    means = table["mean"].round(3)
-    groups = [table[name] for name in ("attack", "C", "gamma", "level", "statistic", "compared")]
-    top, low = means.groupby(groups).transform("max"), means.groupby(groups).transform("min")
-    unclear = (table["mean"] * 1000 % 1 - 0.5).abs() < 0.02  # the file's digits do not say how three are rounded
-    clear = ~unclear.groupby(groups).transform("any")
-    assert clear.any()
-    assert (((means == top) & (top > low)) == (table.best == "yes"))[clear].all()
 
 
 def rows(**values):
@@ -164,14 +121,6 @@ def test_the_published_counts_have_everyone_and_no_cell_twice():
     assert dict(zip(shown.method, shown.cells, strict=True)) == dict.fromkeys(methods, 26) | {
         "FloralClassifier()": 5 + 9 + 6
     }
-
-
-def test_the_command_in_a_note_names_no_folder_of_the_machine(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    run_suites = importlib.import_module("run_suites")
-    for out in (["--out", "/somewhere/else"], ["--out=/somewhere/else"], []):
-        given = ["run", "--jobs", "2", *out, "--suites", "moon"]
-        assert run_suites.command(given) == "python benchmarks/run_suites.py run --jobs 2 --suites moon"
 
 
 def test_a_tree_with_local_changes_is_not_published():
