@@ -2,10 +2,8 @@
 
 import os
 import re
-import signal
 import subprocess
 import sys
-import time
 import warnings
 from contextlib import chdir
 from types import SimpleNamespace
@@ -154,29 +152,6 @@ def test_a_users_file_is_compared_under_attack(tmp_path):
     assert "were known" not in again.stdout
 
 
-@pytest.fixture(scope="module")
-def own_file(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("own")
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(90, 3)).round(3)
-    lines = ["a,b,c,y", *(f"{r[0]},{r[1]},{r[2]},{'yes' if r[:2].sum() > 0 else 'no'}" for r in x)]
-    (folder / "mine.csv").write_text("\n".join(lines) + "\n")
-    return folder
-
-
-def test_on_a_file_a_first_table_comes_early_and_nothing_is_wider_than_80_columns(own_file):
-    few = ("--methods", "svc-default,safe-boosting,rs,curie-libsvm", "--attack", "random")
-    done = floral("bench", "--data", "mine.csv", "--label", "y", *few, cwd=own_file)
-    assert done.returncode == 0, done.stderr
-    first, whole = done.stdout.split("The first of 3 splits")[1].split("test accuracy, random")[1:]
-    for name in ("SVC()", "ContradictedLabels, boosted trees", "rs", "curie"):
-        assert name in first
-        assert name in whole
-    assert max(map(len, (done.stdout + done.stderr).splitlines())) <= 80
-    assert re.search(r"random 20 %, split 2: ", done.stderr)
-    assert "42 cells, 42 computed" in done.stdout  # 3 splits of 3 x 4 fits and 2 attacks
-
-
 def test_what_is_not_installed_is_skipped_with_a_line(tmp_path, monkeypatch):
     from floral_bench import adapt_suite
 
@@ -193,45 +168,6 @@ def test_what_is_not_installed_is_skipped_with_a_line(tmp_path, monkeypatch):
     texts = floral("bench", "imdb", "--quick", cwd=tmp_path)  # nothing is left of it
     assert texts.returncode == 0
     assert "skipped, torch is missing" in texts.stdout
-
-
-def test_ctrl_c_is_one_line_and_the_run_continues(tmp_path):
-    # Where the tests themselves run in the background, children are born with Ctrl-C ignored.
-    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-    code = f"{heard}; from floral_learn.app import main; main()"
-    command = [
-        sys.executable,
-        "-c",
-        code,
-        "bench",
-        "moon",
-        "--methods",
-        "svm",
-        "--reps",
-        "4",
-        "--levels",
-        "0,5,10",
-    ]
-    process = subprocess.Popen(
-        command,
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        # A suite that runs in the background ignores SIGINT, and its children would too.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    line = ""
-    while "1/" not in line or "svm" not in line:
-        line = process.stderr.readline()
-        assert line, "the run ended before its first batch did"
-    time.sleep(0.2)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert errors.splitlines()[-1] == "floral bench: stopped; finished cells are kept, and the same command continues"
-    assert "Traceback" not in errors
 
 
 @pytest.mark.parametrize("name", list(SUITES))

@@ -4,7 +4,6 @@ import importlib.util
 import os
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -98,15 +97,3 @@ def test_documents_tests_and_what_runs_leave_do_not_count(tree):
     found = environment_of(tree / MODULE)
     assert found["commit"] == git(tree, "rev-parse", "--short", "HEAD")
     original.publishable(found)
-
-
-def test_without_git_or_a_repository_there_is_no_commit(tmp_path, monkeypatch):
-    copy = tmp_path / MODULE
-    copy.parent.mkdir(parents=True)
-    shutil.copyfile(original.__file__, copy)
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))  # not even if the folder of tests is in one
-    assert "commit" not in environment_of(copy)
-    git(tmp_path, "init", "-q")
-    assert "commit" not in environment_of(copy), "a repository without a commit"
-    monkeypatch.setenv("PATH", "")
-    assert "commit" not in environment_of(Path(original.__file__))

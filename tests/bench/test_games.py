@@ -10,7 +10,6 @@ from tiny import TINY
 from floral_bench.cell_data import load, poisoned_labels
 from floral_bench.families.games import (
     ScaledGram,
-    TestScores,
     configurations,
     run_games,
 )
@@ -20,12 +19,10 @@ from floral_bench.metrics import binary_scores, label_scores, multiclass_hinge
 from floral_bench.plan import MAX_COLUMNS, jobs_for
 from floral_bench.spec import Attack, Data, params
 from floral_bench.suites import ABLATIONS, FOIL, PGD, SUITES
-from floral_learn.game.arrays import NUMPY
 from floral_learn.game.dual import project
 from floral_learn.game.game import step_schedule
 from floral_learn.game.gram import DenseGram
 from floral_learn.game.kernels import Kernel
-from floral_learn.game.low_rank import LowRankGram
 from floral_learn.paper.ln_svm import correct_gram
 
 GAMES = (*PGD, FOIL, *ABLATIONS)
@@ -103,17 +100,6 @@ def test_an_attack_on_early_duals_flips_the_largest_of_them():
     assert (duals > 0).mean() > 0.9, "stopped early, nearly every row still has a say"
 
 
-def test_the_peak_is_the_largest_value_of_the_trace():
-    (cell,) = cells_of("floral")
-    (result,) = run_games([cell], labels_for([cell]), load(cell.data))
-    rows = rows_of(result)
-    for config in configurations(cell, 60):
-        trace = result.traces[config, "accuracy"]
-        assert rows[config, "best", "accuracy"] == pytest.approx(float(trace.max()), abs=1e-3)
-        assert trace[int(rows[config, "best", "round"]) - 1] == trace.max()
-        assert 0 <= rows[config, "average", "recovery_rate"] <= 1
-
-
 def test_rows_that_curie_drops_have_no_say():
     (cell,) = cells_of("curie")
     dataset, (y,) = load(cell.data), labels_for([cell])
@@ -141,29 +127,6 @@ def test_the_scaled_gram_is_the_corrected_matrix_of_ln_svm():
     product = ScaledGram(gram, 1 - 4 * noise * (1 - noise)).matmat(columns)
     for j, mu in enumerate([0.0, 0.1, 0.0, 0.1]):  # wider products repeat the scales
         np.testing.assert_allclose(product[:, j], correct_gram(gram.matrix, mu) @ columns[:, j], atol=1e-12)
-
-
-def test_scores_through_landmarks_equal_scores_through_all_rows():
-    rng = np.random.default_rng(0)
-    X, test = rng.normal(size=(80, 3)), rng.normal(size=(25, 3))
-    kernel, weights, bias = Kernel("rbf", 0.05), rng.normal(size=(80, 2)), np.array([0.3, -1.0])
-    low = LowRankGram(X, kernel, 80, 0.0, np.random.default_rng(1), "float64")
-    dense = DenseGram.from_rows(X, kernel)
-    exact = np.asarray(kernel(test, X, NUMPY)) @ weights + bias
-    np.testing.assert_allclose(TestScores(dense, kernel, X, test)(weights, bias), exact, atol=1e-4)
-    np.testing.assert_allclose(TestScores(low, kernel, X, test)(weights, bias), exact, atol=1e-3)
-
-
-def test_a_sanitiser_that_fails_is_an_error_of_its_own_cell():
-    cells = cells_of("svm", "curie")
-    bad = [
-        replace(c, method=replace(c.method, params=(("confidence", 7.0),))) if c.method.name == "curie" else c
-        for c in cells
-    ]
-    results = run_games(bad, labels_for(bad), load(cells[0].data))
-    errors = {result.cell.method.name: result.error for result in results}
-    assert errors["svm"] is None
-    assert "confidence" in errors["curie"]
 
 
 def test_jobs_cover_every_cell_once_and_stay_narrow():

@@ -106,31 +106,6 @@ def test_the_transformers_rows_are_its_own_predictions(place):
     assert len(store.trace(cell, "accuracy")) == 4
 
 
-def test_on_clean_labels_both_encoders_are_one(place):
-    suites, store, _, _ = place
-    suite = suites["imdb"]
-    for name in ("floral", "curie", "k-lid", "floral (budget 2 %)"):
-        own, clean = (rows_of(store, cell_at(suite, 0, f"{name}, {which} encoder")) for which in ("own", "clean"))
-        assert own == clean
-    different = (
-        rows_of(store, cell_at(suite, 40, f"floral (budget 2 %), {which} encoder")) for which in ("own", "clean")
-    )
-    first, second = different
-    assert first != second
-
-
-def test_the_papers_grid_on_twenty_thousand_rows():
-    from floral_bench.families.games import configurations
-
-    cell = next(c for c in SUITES["imdb"].cells() if c.method.title == "floral, own encoder")
-    found = configurations(cell, 20_000).values()
-    assert {at.flips for at in found} == {250, 1250, 2500, 6250}
-    assert all(at.budget == 2 * at.flips for at in found)
-    assert {1e-4, 3e-4, 5e-4, 7e-4} < {at.eta for at in found}
-    assert cell.grid.rounds == 1000
-    assert (cell.C, cell.gamma) == (10, 0.005)
-
-
 def test_influence_is_the_overlap_of_duals_and_gradients(place):
     suites, store, _, _ = place
     suite = suites["imdb-influence"]
@@ -165,13 +140,3 @@ def test_tables_do_not_show_the_papers_roberta_beside_minilm(place, tmp_path):
         paper_value("comp-imdb-additional", 40, setting, "curie told the level, own encoder", "accuracy", "last")
         is None
     )
-
-
-def test_what_is_in_the_work_folder_is_not_made_again(place, monkeypatch):
-    suites, *_ = place
-    suite = suites["imdb"]
-    clean = draw_of(suite.data[0]).y_train
-    monkeypatch.setattr(text_data, "_fine_tune", lambda *_: pytest.fail("trained again"))
-    assert text_data.encode(suite.data[0], clean, suite.seeds[0], None).train.dtype == np.float16
-    with pytest.raises(pytest.fail.Exception):
-        text_data.encode(suite.data[0], -clean, suite.seeds[0], None)

@@ -20,7 +20,7 @@ from floral_bench.spec import Attack, Data, attack_cell, params  # noqa: E402
 from floral_bench.store import Store  # noqa: E402
 from floral_bench.suites import nn_methods  # noqa: E402
 from floral_learn import FloralClassifier, poison  # noqa: E402
-from floral_learn.paper import FloralHead, NeuralFloralClassifier  # noqa: E402
+from floral_learn.paper import FloralHead  # noqa: E402
 from floral_learn.paper.mlp_network import build_mlp  # noqa: E402
 
 GRADIENT = Attack("gradient", params(surrogate="nn", epochs=5))
@@ -86,19 +86,6 @@ def test_a_head_is_floral_on_the_features_of_the_nn_cell(results):
     with torch.no_grad():
         odds = module(torch.tensor(dataset.X_test, dtype=torch.float32))[:, 0].numpy()
     assert plain["last", "accuracy"] == pytest.approx(((odds > 0) == (dataset.y_test == 1)).mean(), abs=0.03)
-
-
-def test_turns_are_those_of_the_estimator(results):
-    cell, rows, y = found(results, "nn+floral (B = level), 1 turn")
-    dataset = load(cell.data)
-    module, _ = network(cell)
-    clf = NeuralFloralClassifier(
-        module, epochs=6, alternations=1, head=FloralClassifier(budget=0.1, n_rounds=40, random_state=cell.seed)
-    )
-    clf.fit(dataset.X_train, y)
-    # other batches than the cell's: the estimator draws them from a seed of its own
-    assert rows["last", "accuracy"] == pytest.approx(clf.score(dataset.X_test, dataset.y_test), abs=0.1)
-    assert not np.array_equal(clf.soft_labels_, np.round(clf.soft_labels_))
 
 
 def test_the_gradient_attack_goes_against_a_network_on_clean_labels(results):

@@ -95,21 +95,6 @@ def test_a_lead_is_counted_to_three_digits_and_ties_count():
     assert summary.differences(behind, "floral", "svm", "last") == pytest.approx([-0.01])
 
 
-def test_a_cell_that_two_suites_show_counts_once():
-    table = rows(floral=(0.9, 0.9), svm=(0.8, 0.91))
-
-    def once(*tables):
-        return summary.once([summary.Published("a suite", table) for table in tables])
-
-    other = table.assign(gamma=0.5)
-    assert summary.leads(once(table, table), "last") == summary.Leads(1, 1)
-    assert summary.leads(once(table, table, other), "last") == summary.Leads(2, 2)
-    assert len(summary.differences(once(table, other), "floral", "svm", "last")) == 2
-    assert len(summary.differences(once(table, table.assign(data="mnist")), "floral", "svm", "last")) == 2
-    free = once(table, other).assign(per_setting=False)
-    assert summary.differences(free, "floral", "svm", "last") == pytest.approx([0.1]), "no kernel of the suite"
-
-
 def test_the_published_counts_have_everyone_and_no_cell_twice():
     """26 cells: Moon's five levels, two more kernels, three attacks; MNIST's two attacks, three levels each."""
     suites = summary.read_suites(RESULTS)

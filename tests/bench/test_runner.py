@@ -12,7 +12,6 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import joblib
 import pytest
 from tiny import BROKEN, TINY
 
@@ -148,12 +147,3 @@ def test_a_full_disk_is_one_message_and_keeps_what_is_finished(tmp_path, whole):
         report = run_suite(TINY, store)
     assert report.reused == len(now)
     assert finished_rows(path) == whole
-
-
-def test_a_cluster_of_the_user_does_the_work(tmp_path, whole):
-    distributed = pytest.importorskip("distributed", reason="dask is not installed")
-    with distributed.Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None) as client:
-        with Store(tmp_path / "s.sqlite") as store, joblib.parallel_config("dask"):
-            run_suite(TINY, store, jobs=2)
-        assert client.cluster.scheduler.transition_counter > 0  # tasks went through the user's scheduler
-    assert finished_rows(tmp_path / "s.sqlite") == whole

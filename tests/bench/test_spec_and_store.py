@@ -1,4 +1,3 @@
-import json
 import sqlite3
 import time
 from dataclasses import replace
@@ -8,7 +7,6 @@ import pytest
 from tiny import TINY
 
 from floral_bench.reporting.making import parts_of
-from floral_bench.reporting.write import suite_from
 from floral_bench.runner import run_suite
 from floral_bench.spec import RESULTS_VERSION, CellResult, Grid, Method
 from floral_bench.store import Store, StoreError
@@ -39,25 +37,11 @@ def test_everything_that_decides_a_number_changes_the_key(change):
     assert replace(cell, **change).key != cell.key
 
 
-def test_a_name_for_people_does_not_change_the_key():
-    cell = TINY.cells()[-1]
-    assert replace(cell, method=replace(cell.method, label="another title")).key == cell.key
-
-
 def test_cells_shared_by_two_suites_have_one_key():
     keys = [
         {cell.key for cell in SUITES[name].cells() if cell.method.name == "floral"} for name in ("moon-rs", "moon-alfa")
     ]
     assert keys[0] == keys[1]
-
-
-@pytest.mark.parametrize("name", list(SUITES))
-def test_a_suite_survives_its_json_form(name):
-    from dataclasses import asdict
-
-    suite = SUITES[name]
-    again = suite_from(json.loads(json.dumps(asdict(suite))))
-    assert [cell.key for cell in again.cells()] == [cell.key for cell in suite.cells()]
 
 
 def result_for(cell, rows=3):

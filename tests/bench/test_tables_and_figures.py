@@ -5,12 +5,11 @@ import pytest
 from tiny import GRID, TINY
 
 from floral_bench.figures import CAPTIONS, write_figures
-from floral_bench.metrics import sample_deviation
-from floral_bench.reporting import details, tables
+from floral_bench.reporting import tables
 from floral_bench.reporting.paper import paper_value, paper_values
 from floral_bench.reporting.results import Results
 from floral_bench.reporting.tables import by_level, comparable
-from floral_bench.reporting.write import rows_of, write_outputs
+from floral_bench.reporting.write import rows_of
 from floral_bench.runner import run_suite
 from floral_bench.spec import CellResult, params
 from floral_bench.store import Store
@@ -134,43 +133,6 @@ def test_settings_that_the_paper_does_not_have_are_rows_that_say_so(tmp_path):
         steps = replace(suite, grid=replace(grid, more_decays=(), more_etas=(3e-3,)))
         run_suite(steps, store)
         assert (tables.comparison(Results(steps, store)).statistic == "last (wider grid)").sum() == 2
-
-
-def test_every_deviation_is_that_of_a_sample():
-    values = np.array([[0.1, 0.2], [0.3, 0.9], [0.8, 0.4]])
-    np.testing.assert_allclose(sample_deviation(values, axis=0), np.std(values, axis=0, ddof=1))
-    assert sample_deviation([1.0, 2.0]) == pytest.approx(np.sqrt(0.5))
-    assert np.isnan(sample_deviation([1.0]))
-    assert np.isnan(sample_deviation(np.ones((1, 4)), axis=0)).all()
-
-
-def test_accuracy_and_recovery_of_every_budget_are_a_table(tmp_path):
-    suite = replace(TINY, methods=PGD[:2], figures=("sensitivity", "recovery"))
-    with Store(tmp_path / "s.sqlite") as store:
-        run_suite(suite, store)
-        results = Results(suite, store)
-        table = details.per_budget(results)
-        poisoned = table[table.level == 10]
-        assert list(zip(poisoned.B, poisoned.k, strict=True)) == [(0, 0), (6, 3), (12, 6)]
-        assert table[(table.level == 0) | (table.B == 0)].recovery.isna().all()
-        assert poisoned.recovery[1:].between(0, 1).all()
-        place = details.floral_places(results)[1]
-        config = details.nearest_config(results, place, 6)
-        rounds, shares = details.recovery_over_rounds(results, place, config)
-        whole = np.mean(results.traces(place, "recovery", config=config), axis=0)
-        assert len(rounds) == len(shares) == len(whole) - details.WINDOW
-        assert (rounds[0], shares[0]) == (6, pytest.approx(whole[1:11].mean())), "rounds 1 to 10, without the warm-up"
-        frame = results.frame
-        mine = frame[
-            (frame.method == "floral") & (frame.level == 10) & (frame.budget == 6) & (frame.statistic == "last")
-        ]
-        expected = mine[mine.metric == "accuracy"].groupby("config")["value"].mean().max()
-        assert poisoned["last"].iloc[1] == pytest.approx(expected)
-        assert details.nearest_config(results, place, 11.0).startswith("B=12 ")
-        written = {path.name for path in write_outputs(results, tmp_path / "out", {})}
-    assert {"accuracy.md", "rows.csv", "sensitivity.png", "recovery.png", "run.json"} == written
-    page = (tmp_path / "out" / "accuracy.md").read_text()
-    assert page.split("By budget")[1].count("| 10 % |") == 3
 
 
 def test_every_figure_is_drawn_and_is_not_empty(tmp_path):
