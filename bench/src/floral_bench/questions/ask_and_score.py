@@ -55,7 +55,7 @@ def _run(result: CellResult) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of small classes and of regressions that did not converge
         if told["who"] in (REVIEW, RANDOM):
-            share = {} if told["who"] == REVIEW else {"random_share": 1.0}
+            share: dict[str, Any] = {} if told["who"] == REVIEW else {"random_share": 1.0}
             review = LabelReview(X, given, random_state=cell.seed, **share)
             for count in answered(review, y, rng, told.get("wrong", 0) / 100):
                 _score_review(result, review, models, count, (X_test, y_test), float((given != y).mean()))
