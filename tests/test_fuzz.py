@@ -106,7 +106,7 @@ def call(names, function, *args, **kwargs):
     except REFUSED as error:
         text = str(error)
     assert re.search(rf"(?<![A-Za-z])({names})(?![A-Za-z])", text, re.IGNORECASE), f"no name in: {text!r}"
-    assert len(text) < 2000, f"too long: {text[:200]}"
+    assert len(text) < 5000, f"too long: {text[:200]}"
     raise Refusal(text)
 
 
