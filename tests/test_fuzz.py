@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
@@ -304,8 +304,14 @@ def fuzz(door, folder, examples):
     """Run a door on so many examples; returns how many were tried, and how many ended in a result."""
     tried, results = [], []
 
-    @settings(max_examples=examples, derandomize=True, deadline=None, database=None,
-              suppress_health_check=list(HealthCheck))  # fmt: skip
+    @settings(
+        max_examples=examples,
+        derandomize=True,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],  # making an example smaller takes minutes, and small ones are drawn anyway
+        suppress_health_check=list(HealthCheck),
+    )
     @given(st.data())
     def run(data):
         tried.append(1)

@@ -68,7 +68,7 @@ def test_every_folder_of_results_has_a_note():
         if folder.name not in NOTES:
             kept = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")]
             page = folder.with_suffix(".md").read_text(encoding="utf-8") if folder.with_suffix(".md").exists() else ""
-            assert kept or re.search(r"20\d\d-\d\d-\d\d", page) and "commit" in page.lower(), folder.name
+            assert kept or (re.search(r"20\d\d-\d\d-\d\d", page) and "commit" in page.lower()), folder.name
             notes = [part for note in kept for part in ([note] if "commit" in note else note.values())]
             assert all(note["commit"] and note["date"] for note in notes), folder.name
 
