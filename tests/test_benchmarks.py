@@ -53,7 +53,7 @@ def test_a_script_says_how_it_is_called(call, capsys, script):
 
 def test_commands_on_pages_of_results_are_whole(call, capsys):
     pytest.importorskip("torch")
-    pages = sorted((ROOT / "docs" / "results").glob("*.md"))
+    pages = [*sorted((ROOT / "docs" / "results").glob("*.md")), ROOT / "docs" / "scale.md"]
     lines = {line: page.name for page in pages for line in COMMAND.findall(page.read_text("utf-8"))}
     lines = {line: page for line, page in lines.items() if " ... " not in line}  # those name the options of another
     assert {line.split()[0] for line in lines} == set(SCRIPTS), "a script without a page, or a page without its script"
