@@ -236,11 +236,11 @@ def test_every_command_runs(folder, monkeypatch, added):
 def command_line():
     """The options of every subcommand of ``floral``."""
     typer = pytest.importorskip("typer")
-    from floral_learn import cli
+    from floral_learn import app as rooms
 
     app = typer.Typer()
     app.callback()(lambda: None)
-    for name in cli.COMMANDS:
+    for name in rooms.COMMANDS:
         importlib.import_module(f"floral_learn.app.{name}").register(app)
     for name in ("bench", "report"):  # a package of their own, found by an entry point
         importlib.import_module(f"floral_bench.cli.{name}").register(app)
