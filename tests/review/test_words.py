@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from floral_learn.neural.tokens import Tokens
 from floral_learn.review.text_review import places_between, word_scores
+from floral_learn.text.tokens import Tokens
 
 GOOD, BAD = ["fine", "warm", "bright", "kind"], ["dull", "cold", "grim", "cruel"]
 

@@ -27,12 +27,13 @@ from floral_bench.questions.cells import question_cells
 from floral_bench.spec import Cell
 from floral_bench.store import Store
 from floral_learn.base.extras import bench_install_line
-from floral_learn.files.atomic_files import write_atomically
+from floral_learn.base.files import write_atomically
 
 SPLIT = "split"
 TITLES = {
     "arena": "24 data sets, ten attacks: what a user would run, without clean labels (each also as arena-NAME)",
     "questions": "what a person's answers bring, by who chooses the rows and how answers are read",
+    "real": "labels that people, crowds and labelling functions got wrong: audit, review, and nobody to ask",
     "crowd": "labels from votes of people of whom some lie: majority, Dawid-Skene, CROWDLAB, ours, ...",
 }
 
@@ -48,6 +49,7 @@ class Experiment:
     numbers: tuple[str, ...]  # columns of the frame that are averaged over splits; what is left names a cell
     pictures: Mapping[str, str] = field(default_factory=dict)  # file -> function of `figures.cards`
     notes: tuple[str, ...] = ()  # said before it runs
+    ready: Callable[[Sequence[Cell]], None] = lambda cells: None  # done once, before workers begin
 
     def write(self, frame: pd.DataFrame, folder: Path, note: dict[str, Any]) -> list[Path]:
         """``card.md``, ``cells.csv`` with the number of splits of each cell, the pictures and ``run.json``."""
@@ -86,6 +88,10 @@ def experiment(name: str, changes: Mapping[str, Any]) -> Experiment:
         pictures = {"questions": "draw_questions", "by_attack": "draw_by_attack"}
         scores = ("accuracy", "svc", "clean")
         return Experiment(title, found, question_frame, questions_card, scores, pictures)
+    if name == "real":
+        from floral_bench.real.card import real_errors
+
+        return real_errors(title, dict(changes))
     lost = tuple(method for method in METHODS if method not in available())
     measured = ("accuracy", "calibration", "model", "seconds", "limit", "decided", "accuracy_decided", "ranking")
     pictures = {"crowd": "draw_crowd"}

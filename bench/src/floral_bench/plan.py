@@ -13,7 +13,7 @@ GAME_METHODS = ("floral", "largest-loss", "floral-slip", "floral-printed", "svm"
 NETWORK_METHODS = ("nn", "nn-pgd")
 HEAD_METHODS = ("nn-head", "nn-turns")
 # Cells that poison by themselves and load data of their own: the questions, and votes.
-OWN_DATA = ("questions", "crowd")
+OWN_DATA = ("questions", "crowd", "real")
 # Games with rounds of their own share no batch with others.
 OWN_ROUNDS = ("largest-loss", "floral-printed")
 # Long attacks that share nothing between levels; the others share a fit, or a way.
@@ -25,6 +25,8 @@ MAX_STACKED_ROWS = 200_000
 # Measured on Moon, in units of 1000 column-rounds of a game (about 0.08 s): what a cell weighs in the time left, and in
 # the order of jobs. More rows weigh more, in proportion: less than they take on a CPU, and more than on a GPU.
 _WEIGHTS = {"nn": 2.0, "nn-pgd": 10.0, "nn-head": 25.0, "nn-turns": 25.0}
+# Of the real errors, in seconds of one core.
+_REAL_WEIGHTS = {"audit": 1.0, "review": 12.0, "nobody to ask": 8.0}
 _ATTACK_WEIGHTS = {"lfa": 70.0, "gradient": 40.0, "alfa-tilt": 3.0, "alfa": 1.5}
 
 
@@ -42,6 +44,8 @@ class Job:
         levels = sorted({cell.level for cell in self.cells})
         methods = list(dict.fromkeys(cell.method.title for cell in self.cells))
         names = methods[0] if len(methods) == 1 else f"{len(methods)} methods"
+        if self.family == "real":
+            names = f"{names}, {self.cells[0].data.name}"
         span = f"{levels[0]:g} %" if len(levels) == 1 else f"{levels[0]:g}-{levels[-1]:g} %"
         seeds = sorted({cell.seed for cell in self.cells})
         attacks = list(dict.fromkeys(cell.attack.name for cell in self.cells if cell.attack is not None))
@@ -83,16 +87,21 @@ def jobs_for(cells: Iterable[Cell], rows: int = 500) -> tuple[list[Job], list[Jo
             width = max(1, MAX_STACKED_ROWS // n)
             parts = [members[start : start + width] for start in range(0, len(members), width)]
         for part in parts:
-            weight = 1.0 if family in OWN_DATA else n / rows * _weight(family, part, rows)
+            size = 1.0 if family in OWN_DATA else n / rows
+            weight = size * _weight(family, part, rows)
             jobs.append(Job(family, tuple(part), weight))
     # Long jobs first: with several workers the end of the run is then not one long straggler. Those with data of their
     # own run as they come: what tells most is first.
-    jobs.sort(key=lambda job: -job.weight)
+    jobs.sort(key=lambda job: 0.0 if job.family in OWN_DATA else -job.weight)
     return [job for job in jobs if job.family == "attack"], [job for job in jobs if job.family != "attack"]
 
 
 def _weight(family: str, cells: list[Cell], rows: int) -> float:
     first = cells[0]
+    if family == "real":
+        return sum(_REAL_WEIGHTS[dict(cell.method.params)["part"]] for cell in cells)
+    if family in OWN_DATA:
+        return 1.0
     if family == "games":  # one attacker needs a product of its own, one projection a long loop
         slower = {"largest-loss": 1.6, "floral-printed": 12.0}.get(first.method.name, 1.0)
         columns = sum(len(configurations(cell, rows)) for cell in cells)
@@ -104,6 +113,9 @@ def _weight(family: str, cells: list[Cell], rows: int) -> float:
 
 def _shared(cell: Cell) -> tuple[object, ...]:
     family = family_of(cell)
+    if family == "real":  # audits of a problem share their judges
+        part = dict(cell.method.params)["part"]
+        return cell.data, cell.attack, cell.level, cell.seed, part if part == "audit" else cell.method
     if family in OWN_DATA:
         return cell.data, cell.attack, cell.level
     if family == "attack":

@@ -53,7 +53,7 @@ def register(app: typer.Typer) -> None:
 
 @with_table_options(*(name for name in OPTIONS if name != "weight"))
 def audit(
-    source: Path = typer.Argument(..., metavar="DATA", help=f"data file: {KINDS}"),
+    source: Path = typer.Argument(..., metavar="DATA", help=f"data file: {KINDS}; a folder or .zip of pictures"),
     out: Path = typer.Option(..., "--out", "-o", help="folder for page.html and issues.csv"),
     decisions: Path | None = typer.Option(None, "--decisions", help="decisions.csv of an earlier page, to go on from"),
     write_cleaned: bool = typer.Option(
@@ -67,22 +67,24 @@ def audit(
 
     OUT gets page.html (open it in any browser), issues.csv (every row, the most doubtful first) and near_duplicates.csv
     (equal rows with different labels). With --write-cleaned it also gets cleaned.csv, a copy of DATA in which flagged
-    labels are replaced by the suggested ones, unless classes overlap: then many flagged labels are right. DATA itself
-    is never changed.
+    labels that are more probably wrong than right are replaced by the suggested ones. DATA itself is never changed.
 
     `floral audit apply DATA decisions.csv --label y --out clean.csv` writes decisions made on the page into a copy.
     """
     started = time.perf_counter()
+    from floral_learn.app.tables.source import table_suffix
     from floral_learn.audit import find_label_issues
-    from floral_learn.files.atomic_files import write_set
-    from floral_learn.tables.cells import frame_bytes
-    from floral_learn.tables.source import table_suffix
+    from floral_learn.base.cells import frame_bytes
+    from floral_learn.base.files import write_set
+
+    from .pictures import problems_file
 
     check_target(to)
+    given, (source, columns) = source, columns.find(source)
     cleaned = out / f"cleaned{table_suffix(source)}"
     check_out_folder(out, source, cleaned.name)
     table = columns.read(source)
-    say(f"{source.name}: {len(table):,} rows, {len(table.classes)} classes")
+    say(f"{given.name}: {len(table):,} rows, {len(table.classes)} classes")
     with progress_bar("audit") as update:
         result = find_label_issues(
             table,
@@ -95,32 +97,33 @@ def audit(
         if note not in result.class_notes:  # these come with the summary
             say(f"  {note}")
     shown = table.features if table.groups is None else table.features.assign(**{str(columns.group): table.groups})
-    page: Any = render(result, title=source.name, frame=shown)
+    page: Any = render(result, title=given.name, frame=shown)
     issues = result.to_frame().round({"score": 4})
     files = {out / "page.html": page.encode(), out / "issues.csv": frame_bytes(issues)}
     if len(result.near_duplicate_pairs):
         files[out / "near_duplicates.csv"] = frame_bytes(result.near_duplicates())
+    if columns.problems:
+        files[out / "problems.csv"] = problems_file(columns)
     if columns.group:
         files[out / "groups.csv"] = frame_bytes(result.group_ranking().round(4))
-    refusal = result.why_not_cleaned() if write_cleaned else None
-    if write_cleaned and refusal is None:
+    if write_cleaned and result.informative:
         new = result.cleaned_labels()
         changed = (new != table.labels).nonzero()[0]
         files[cleaned] = table.relabelled(changed, new[changed])
     if to is not None:
-        from floral_learn.tables.label_studio import tasks_of_table
+        from floral_learn.app.tables.label_studio import label_studio_tasks
 
         doubtful = issues.loc[issues["flagged"]]
-        tasks = tasks_of_table(table, doubtful["row"], doubtful["suggested"], doubtful["score"])
+        tasks = label_studio_tasks(table, doubtful["row"], doubtful["suggested"], doubtful["score"])
         files |= {out / name: content for name, content in tasks.items()}
-    others = ("near_duplicates.csv", "groups.csv", "tasks.json", "label-config.xml")
+    others = ("near_duplicates.csv", "problems.csv", "groups.csv", "tasks.json", "label-config.xml")
     write_set(files, "floral audit", gone=(cleaned, *(out / name for name in others)))
     for line in result.summary():
         say(line)
     if decided := len(result.decisions):
         say(f"{decided:,} decisions taken into account")
-    if refusal is not None:
-        say(f"no cleaned copy is written: {refusal}; mark rows on the page and use `floral audit apply`")
+    if write_cleaned and not result.informative:
+        say("no cleaned copy is written: the labels cannot be judged")
     say(f"wrote {', '.join(str(path) for path in files)} ({time.perf_counter() - started:.1f} s)")
     say(f"open {out / 'page.html'} in a browser")
 
@@ -136,7 +139,7 @@ def apply(
     import numpy as np
 
     from floral_learn.audit.decisions import read_decisions
-    from floral_learn.files.atomic_files import write_all
+    from floral_learn.base.files import write_all
 
     check_same_kind(out, source)
     check_out_file(out, source)

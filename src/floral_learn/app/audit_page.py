@@ -10,8 +10,8 @@ import numpy as np
 
 from floral_learn.app.pages import render_page
 from floral_learn.audit.result import LabelIssues, sentences
-from floral_learn.files.atomic_files import write_atomically
-from floral_learn.tables.frames import as_pandas
+from floral_learn.base.files import write_atomically
+from floral_learn.base.frames import as_pandas
 
 MOST_COLUMNS = 30
 MOST_ROWS = 20_000  # in the page; a browser opens that in a second
@@ -63,7 +63,6 @@ def render(
         notes=result.notes if notes is None else notes,
         shown=len(data["given"]),
         total=len(result),
-        threshold=0.5,
         has_groups=result.groups is not None,
         has_content=bool(data["columns"]),
     )
@@ -88,7 +87,7 @@ def page_data(result: LabelIssues, *, frame: Any, ids: list[str] | None, most_ro
     place = (result.map_position - result.map_position.min(axis=0)) / np.where(spread > 0, spread, 1)
     return {
         "key": key,
-        "threshold": 0.5,
+        "flagged": result.flagged[kept].tolist(),
         "total": len(result),
         "classes": [str(c) for c in result.classes.tolist()],
         "reasons": list(REASON_TEXTS),

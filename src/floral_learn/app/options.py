@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from floral_learn.tables import TableError
+from floral_learn.base import TableError
 
 # names of columns that hold who gave a label; such a column is a feature unless --group names it, and that is said
 SOURCES = (
@@ -44,12 +44,29 @@ class TableOptions:
     skip_blank: bool = False
     sep: str | None = None
     encoding: str | None = None
+    image: str | None = None
+    image_folder: Path | None = None
+    image_size: int = 224
+    embeddings: Path | None = None
+    skip_unreadable: bool = False
+    strays: tuple[tuple[str, str], ...] = ()  # files of a folder that are no pictures of a class, and why
+    problems: list[tuple[str, str, str]] = field(default_factory=list)  # file, problem, detail: filled by `read`
+
+    def find(self, source: Path, labelled: bool = True) -> tuple[Path, TableOptions]:
+        """The table behind a folder or .zip of pictures, and the options with which to read it."""
+        from .pictures import find_pictures
+
+        return find_pictures(source, self, labelled)
 
     def read(self, source: Any, **other: Any) -> Any:
         """The table behind `source`; `other` are further arguments of `read_table`, or other values of these."""
-        from floral_learn.tables.tables import read_table
+        from floral_learn.app.tables.table import read_table
 
         table = read_table(source, **(self.roles() | {"skip_blank_labels": self.skip_blank} | other))
+        if self.image is not None or self.embeddings is not None:
+            from .pictures import read_pictures
+
+            return read_pictures(table, self)
         names = [] if self.group is not None or table.features is None else list(table.features.columns)
         for name in names:
             if str(name).strip().lower() in SOURCES:
@@ -66,22 +83,34 @@ class TableOptions:
             "trusted": self.trusted,
             "weights": self.weight,
             "drop": self.drop,
+            "as_text": [] if self.image is None else [self.image],
             "sep": self.sep,
             "encoding": self.encoding,
         }
 
+    def picture_options(self) -> dict[str, Any]:
+        """The options about pictures and embeddings that are not left at their defaults."""
+        found = {
+            "image": self.image,
+            "image_folder": None if self.image_folder is None else str(self.image_folder.resolve()),
+            "image_size": None if self.image is None or self.image_size == 224 else self.image_size,
+            "embeddings": None if self.embeddings is None else str(self.embeddings.resolve()),
+            "skip_unreadable": self.skip_unreadable,
+        }
+        return {name: value for name, value in found.items() if value}
+
     def encoder(self, seed: int = 0, text: tuple[str, ...] | None = None) -> Any:
         """The encoder of the features."""
-        from floral_learn.tables.encoder import TableEncoder
+        from floral_learn.base.encoder import TableEncoder
 
         prose = self.text if text is None else text
-        return TableEncoder(text=prose, text_encoder=self.text_encoder, random_state=seed)
+        return TableEncoder(text=prose, text_encoder=prose_encoder(self.text_encoder), random_state=seed)
 
 
 # name -> type and declaration; the order is that of `--help`
 OPTIONS: dict[str, tuple[Any, Any]] = {
-    "label": (str, typer.Option(..., "--label", "-l", help="name of the label column")),
-    "text": (list[str], typer.Option([], "--text", "-t", help="column of prose (repeatable)")),
+    "label": (list[str], typer.Option(..., "--label", "-l", help="name of the label column")),
+    "text": (list[str], typer.Option([], "--text", "-t", metavar="COLUMN", help="column of prose (repeatable)")),
     "text_encoder": (str, typer.Option("auto", help="how prose becomes numbers: auto, minilm or tfidf")),
     "row_id": (str | None, typer.Option(None, "--id", help="column that names the rows; no feature")),
     "group": (
@@ -90,14 +119,37 @@ OPTIONS: dict[str, tuple[Any, Any]] = {
     ),
     "trusted": (str | None, typer.Option(None, "--trusted", help="column that marks labels known to be right")),
     "weight": (str | None, typer.Option(None, "--weight", help="column with the weight of each row")),
-    "drop": (list[str], typer.Option([], "--drop", help="column to leave out (repeatable)")),
+    "drop": (list[str], typer.Option([], "--drop", metavar="COLUMN", help="column to leave out (repeatable)")),
     "skip_blank": (bool, typer.Option(False, "--skip-blank", help="leave out rows without a label")),
     "sep": (str | None, typer.Option(None, help="separator of a text file (default: found in the header)")),
     "encoding": (
         str | None,
         typer.Option(None, help="encoding of a text file (default: UTF-8, or its byte order mark)"),
     ),
+    "image": (
+        str | None,
+        typer.Option(None, "--image", help="column with the names of pictures, which are learned from"),
+    ),
+    "image_folder": (
+        Path | None,
+        typer.Option(None, "--image-folder", help="where the names of --image begin (default: the folder of DATA)"),
+    ),
+    "image_size": (
+        int,
+        typer.Option(224, "--image-size", metavar="PIXELS", help="pixels a side at which pictures are read"),
+    ),
+    "embeddings": (
+        Path | None,
+        typer.Option(None, "--embeddings", help=".npy file with a row of numbers per row, in place of the columns"),
+    ),
+    "skip_unreadable": (
+        bool,
+        typer.Option(False, "--skip-unreadable", help="go on without files that are no pictures of a class"),
+    ),
 }
+
+# of commands that read a folder of pictures, whose labels are the names of its folders
+_LABEL_OR_FOLDER = (str | None, typer.Option(None, "--label", "-l", help="name of the label column"))
 
 
 def with_table_options(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -106,15 +158,18 @@ def with_table_options(*names: str) -> Callable[[Callable[..., None]], Callable[
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         own = inspect.signature(command, eval_str=True)
         kind = inspect.Parameter.KEYWORD_ONLY
+        options = OPTIONS | ({"label": _LABEL_OR_FOLDER} if "image" in names else {})
         added = [
-            inspect.Parameter(name, kind, default=OPTIONS[name][1], annotation=OPTIONS[name][0])
-            for name in OPTIONS
+            inspect.Parameter(name, kind, default=options[name][1], annotation=options[name][0])
+            for name in options
             if name in names
         ]
 
         @functools.wraps(command)
         def run(**given: Any) -> None:
             read = {name: given.pop(name) for name in names}
+            if "label" in read:
+                read["label"] = _only_label(read["label"])
             lists = {name: tuple(value) for name, value in read.items() if isinstance(value, list)}
             command(**given, columns=TableOptions(**(read | lists)))
 
@@ -128,9 +183,27 @@ def with_table_options(*names: str) -> Callable[[Callable[..., None]], Callable[
     return decorate
 
 
+def prose_encoder(name: str) -> Any:
+    """What makes vectors of prose, by its name; None is tf-idf, which the encoder of tables has itself."""
+    if name not in ("auto", "minilm", "tfidf"):
+        raise TableError(f"--text-encoder {name!r} must be auto, minilm or tfidf")
+    if name == "tfidf":
+        return None
+    from floral_learn.encoders import TextEncoder
+
+    return TextEncoder(name)
+
+
+def _only_label(given: list[str]) -> str:
+    """The label column; a second one is refused, where the last would win silently."""
+    if len(given) > 1:
+        raise TableError(f"--label was given {len(given)} times ({', '.join(given)}): one label a row; name one column")
+    return given[0]
+
+
 def check_same_kind(out: Path, source: Path) -> None:
     """Refuse a copy of a table under a name that says another kind than its own."""
-    from floral_learn.tables.source import table_suffix
+    from floral_learn.app.tables.source import table_suffix
 
     if table_suffix(out) != table_suffix(source):
         raise TableError(f"--out {out} must end in {table_suffix(source) or 'no extension'}, as {source} does")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import typer
 
 from floral_learn.app.options import KINDS, check_out_file, with_table_options
 from floral_learn.app.terminal import one_line, say
-from floral_learn.tables import TableError
+from floral_learn.base import TableError
 
 
 def register(app: typer.Typer) -> None:
@@ -17,7 +18,7 @@ def register(app: typer.Typer) -> None:
     app.command(name="predict")(one_line("floral predict")(predict))
 
 
-@with_table_options("row_id", "sep", "encoding")
+@with_table_options("row_id", "sep", "encoding", "image_folder", "embeddings")
 def predict(
     model_file: Path = typer.Argument(..., metavar="MODEL", help="file from floral train"),
     source: Path = typer.Argument(..., metavar="DATA", help=f"rows to classify: {KINDS}"),
@@ -27,17 +28,29 @@ def predict(
 ) -> None:
     """Predict a label for every row of DATA; columns that the model does not know are ignored."""
     from floral_learn import load
-    from floral_learn.files.atomic_files import write_all
-    from floral_learn.tables.encoder import TableEncoder
+    from floral_learn.base.encoder import TableEncoder
+    from floral_learn.base.files import write_all
+    from floral_learn.encoders import ImageEncoder
+
+    from .pictures import GivenEmbeddings, read_embeddings
 
     check_out_file(out, source, model_file)
     model = load(model_file, max_bytes=max_bytes)
     encoder = getattr(model, "named_steps", {}).get("columns")
-    if not isinstance(encoder, TableEncoder):
+    if not isinstance(encoder, TableEncoder | ImageEncoder | GivenEmbeddings):
         raise TableError(f"{model_file} is not a model of floral train: it has no columns to read")
     # The column of names may be one that the model was trained on.
-    table = columns.read(source, as_text=encoder.as_text, ids=None)
-    ids = None if columns.row_id is None else [text or "" for text in table.column(columns.row_id)]
+    pictures = isinstance(encoder, ImageEncoder)
+    if pictures:
+        source, columns = columns.find(source, labelled=False)
+        # a file from a stranger names no folder to read from or to write to
+        place = {"folder": str(columns.image_folder or source.parent), "cache": True}
+        encoder.set_params(**place, column=columns.image or encoder.column)
+    table = replace(columns, image=None, embeddings=None).read(source, as_text=encoder.as_text, ids=None)
+    if isinstance(encoder, GivenEmbeddings) and columns.embeddings is not None:
+        encoder.vectors = read_embeddings(columns.embeddings, len(table))
+    named = columns.row_id or (encoder.column if pictures else None)
+    ids = None if named is None else [text or "" for text in table.column(named)]
     try:
         content = predictions(model, table.features, ids)
     except TableError as error:
@@ -50,7 +63,7 @@ def predictions(model: Any, features: Any, ids: list[str] | None) -> bytes:
     """The CSV of predictions: row number from 0, id, class, and the decision values where the model has them."""
     import numpy as np
 
-    from floral_learn.tables.cells import csv_bytes
+    from floral_learn.base.cells import csv_bytes
 
     X = model.named_steps["columns"].transform(features)
     classifier = model.named_steps["classifier"]

@@ -10,7 +10,7 @@ import typer
 
 from floral_learn.app.options import KINDS, OPTIONS, check_out_file, parse_budget, with_table_options
 from floral_learn.app.terminal import one_line, say, step
-from floral_learn.tables import TableError
+from floral_learn.base import TableError
 
 HELD_OUT, MOST_HELD_OUT, MOST_CHECK_ROWS = 0.2, 2_000, 4_000
 
@@ -49,6 +49,8 @@ def train(
     from floral_learn import save
 
     if cluster is not None:
+        if columns.image or columns.embeddings:
+            raise TableError("--image and --embeddings are for one machine; drop --cluster")
         if columns.trusted or columns.weight or decisions or columns.group:
             raise TableError("--trusted, --weight, --decisions and --group are for one machine; drop --cluster")
         from floral_learn.app.cluster import fit_table_on_cluster
@@ -58,6 +60,7 @@ def train(
         say(f"columns: {note}")
         checked = "not checked on held-out rows"
     else:
+        source, columns = columns.find(source)
         table = columns.read(source).check_classes()
         if decisions is not None:
             table = with_decisions(table, decisions)
@@ -66,7 +69,7 @@ def train(
         if budget is not None:
             parse_budget(budget, n_rows=n)  # before the held-out fit, which has fewer rows, complains
         say(f"{n:,} rows; {classes_in_words(table.labels)}")
-        model, checked = fit(table, classifier, columns.encoder(seed), seed, held_out, per_row)
+        model, checked = fit(table, classifier, table.encoder or columns.encoder(seed), seed, held_out, per_row)
         for line in (*table.notes, *model.named_steps["columns"].notes_):
             say(f"  {line}")
     model.evidence_ = training_facts(source, n, table if cluster is None else None, checked)
@@ -84,7 +87,7 @@ def training_facts(source: Path, n: int, table: Any, checked: str) -> dict[str, 
     import sklearn
 
     from floral_learn import __version__
-    from floral_learn.files.atomic_files import sha256
+    from floral_learn.base.files import sha256
 
     data: dict[str, Any] = {"file": source.name, "rows": n}
     if source.is_file():

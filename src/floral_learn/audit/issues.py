@@ -11,12 +11,12 @@ from sklearn.decomposition import PCA
 from floral_learn.audit.decisions import read_decisions, settle
 from floral_learn.audit.inputs import ClassNames, Rows, look_at_names, read_arguments
 from floral_learn.audit.result import REASONS, SHOWN, LabelIssues, overlapping_pairs
+from floral_learn.base.alignment import align
+from floral_learn.base.rows import InputRows
 from floral_learn.labels import judge_labels
 from floral_learn.labels.evidence import checked_probabilities, draws_of
 from floral_learn.labels.rows import label_votes, nearest_rows
-from floral_learn.tables.rows import InputRows
 
-NEARER = 0.1  # of the typical distance to the nearest row: where rows lie densely, near is not equal
 _STAGES = {"neighbours": 0.2, "held-out models": 0.85, "map": 1.0}
 
 Progress = Callable[[str, float], None]
@@ -42,8 +42,8 @@ def find_label_issues(
     """Find labels that look wrong, rank all of them, and say what is known and what is not.
 
     Judges that did not see a row's label say what it would have been, and a model of how labels go wrong says how
-    probable it is that this one did. Errors that lie at random are told from classes that overlap; where the judges
-    know nothing about the labels, nothing is flagged.
+    probable it is that this one did. All labels are ranked; where the judges know nothing about the labels, nothing is
+    flagged.
 
     Parameters
     ----------
@@ -94,6 +94,8 @@ def find_label_issues(
     if model is not None and pred_probs is not None:
         raise ValueError("give model= or pred_probs=, not both")
     named = {"label": label, "text": text, "ids": ids, "groups": groups, "trusted": trusted, "drop": drop}
+    first, whose = (y, "y") if X is None else (X, "X")
+    pred_probs = align(first, pred_probs, (whose, "pred_probs"))
     data = read_arguments(X, y, text_encoder=text_encoder, rows_needed=pred_probs is None, **named)
     decided = [] if decisions is None else read_decisions(decisions, data.labels, rows=data.row_numbers)
     labels, sure = settle(data.labels, data.trusted, decided) if decided else (data.labels, data.trusted)
@@ -153,13 +155,12 @@ def find_label_issues(
         score=_spread(flags.score, judged),
         flagged=_spread(flags.flagged, judged),
         wrong_probability=_spread(flags.wrong_probability, judged),
+        wrong_share=flags.wrong_share * float(judged.mean()),
         probability=probability,
         reasons=reasons,
         **around,
         log_loss_saved=flags.gain,
         informative=flags.informative,
-        scattered=flags.scattered,
-        replaceable=flags.replaceable,
         agreement=float((evidence.probability.argmax(axis=1) == codes).mean()),
         overlapping=overlapping_pairs(evidence.probability, known) if flags.informative else [],
         class_notes=names.lines,
@@ -252,10 +253,11 @@ def surroundings(X: Any, labels: np.ndarray, near: np.ndarray, rng: np.random.Ge
     }
 
 
-def find_near_duplicates(X: np.ndarray, labels: np.ndarray, neighbours: np.ndarray) -> np.ndarray:
+def find_near_duplicates(X: np.ndarray, labels: np.ndarray, neighbours: np.ndarray, nearer: float = 0.1) -> np.ndarray:
     """Pairs of near-duplicate rows with different labels, nearest first, (pairs, 2).
 
-    `labels` are class numbers (n,), `neighbours` the numbers of the nearest rows (n, k), nearest first.
+    `labels` are class numbers (n,), `neighbours` the numbers of the nearest rows (n, k), nearest first. Rows are equal
+    up to `nearer` of the typical distance to the nearest row: where rows lie densely, near is not equal.
 
     Examples
     --------
@@ -276,7 +278,7 @@ def find_near_duplicates(X: np.ndarray, labels: np.ndarray, neighbours: np.ndarr
     X = np.nan_to_num(X)
     distance = np.linalg.norm(X[pairs[:, 0]] - X[pairs[:, 1]], axis=1)
     nearest = float(np.median(np.linalg.norm(X - X[neighbours[:, 0]], axis=1)))
-    close = np.flatnonzero(distance <= NEARER * nearest)
+    close = np.flatnonzero(distance <= nearer * nearest)
     return pairs[close[np.argsort(distance[close], kind="stable")]]
 
 

@@ -10,14 +10,12 @@ from scipy.stats import beta
 
 from floral_learn.audit.decisions import Decision
 from floral_learn.base.extras import install_line
+from floral_learn.base.frames import as_pandas, same_kind
 from floral_learn.labels.evidence import Authors
 from floral_learn.labels.noise import PRIOR_ROWS
-from floral_learn.tables.frames import as_pandas, same_kind
 
 SHOWN = 6  # neighbours that a page shows
 REASONS = ("model", "neighbours", "twin", "small class", "source")
-_HEAD = 10
-_FEW = 0.05  # of the rows: pairs of classes that look alike in fewer are not worth a sentence
 
 
 def pandas() -> Any:
@@ -40,11 +38,13 @@ class LabelIssues:
     given, suggested : int ndarray of shape (n,)
         Class numbers of the given label and of the most probable other one.
     score : ndarray of shape (n,)
-        Ranks the labels, in [0, 1], not a probability; flagged labels have at least 0.5.
+        Ranks the labels, in [0, 1], not a probability.
     flagged : bool ndarray of shape (n,)
-        Labels to look at.
+        Labels to look at: the set with the largest expected F1.
     wrong_probability : ndarray of shape (n,)
-        How probable it is that each label is wrong: an estimate where `scattered`, too low where errors were chosen.
+        Estimate of how probable it is that each label is wrong, too low where errors were chosen.
+    wrong_share : float
+        Estimated share of wrong labels, too low where errors were chosen.
     probability : ndarray of shape (n, M)
         What held-out judges say of each row.
     reasons : bool ndarray of shape (n, 5)
@@ -64,11 +64,6 @@ class LabelIssues:
         Share of the log loss of guessing by class shares that the held-out predictions save.
     informative : bool
         Whether they are better than guessing by class shares; if not, nothing is flagged.
-    scattered : bool
-        Whether errors lie at random, so that they can be told from classes that overlap.
-    replaceable : bool
-        Whether the classes are also so separate that labels which are more probably wrong than right may be replaced
-        unseen.
     agreement : float
         Share of the judged labels that the held-out predictions repeat.
     overlapping : list of (int, int, int)
@@ -102,7 +97,7 @@ class LabelIssues:
     >>> y[:15] = 1 - y[:15]
     >>> issues = find_label_issues(X, y, groups=["ann", "bob"] * 100, random_state=0)
     >>> list(issues.to_frame().columns)
-    ['row', 'given', 'suggested', 'score', 'flagged', 'reasons']
+    ['row', 'given', 'suggested', 'score', 'flagged', 'contradicted', 'reasons']
     >>> len(issues.group_ranking()), issues.cleaned_labels().shape
     (2, (200,))
     """
@@ -119,11 +114,10 @@ class LabelIssues:
     neighbours: np.ndarray
     near_duplicate_pairs: np.ndarray
     map_position: np.ndarray
+    wrong_share: float = float("nan")
     map_method: str = "nothing"
     log_loss_saved: float = float("nan")
     informative: bool = True
-    scattered: bool = False
-    replaceable: bool = False
     agreement: float = float("nan")
     overlapping: list[tuple[int, int, int]] = field(default_factory=list)
     class_notes: list[str] = field(default_factory=list)
@@ -141,9 +135,9 @@ class LabelIssues:
         return len(self.given)
 
     @property
-    def wrong_share(self) -> float:
-        """Estimated share of wrong labels: the mean of `wrong_probability`, too low where errors were chosen."""
-        return float(self.wrong_probability.mean())
+    def contradicted(self) -> np.ndarray:
+        """All labels than which held-out predictions find another class more probable, (n,): many of them are right."""
+        return self.reasons[:, REASONS.index("model")]
 
     @property
     def ranking(self) -> np.ndarray:
@@ -156,7 +150,7 @@ class LabelIssues:
         Returns
         -------
         DataFrame
-            row, (id,) given, suggested, score, flagged, reasons.
+            row, (id,) given, suggested, score, flagged, contradicted, reasons.
         """
         order = self.ranking
         frame = pandas().DataFrame(
@@ -166,6 +160,7 @@ class LabelIssues:
                 "suggested": self.classes[self.suggested[order]],
                 "score": self.score[order],
                 "flagged": self.flagged[order],
+                "contradicted": self.contradicted[order],
                 "reasons": [", ".join(r for r, true in zip(REASONS, row) if true) for row in self.reasons[order]],
             },
             index=None if self.index is None else self.index[order],
@@ -194,18 +189,9 @@ class LabelIssues:
         return same_kind(frame, self.columns)
 
     def cleaned_labels(self) -> np.ndarray:
-        """Return the labels, those that are more probably wrong than right replaced by the suggestion.
-
-        See `why_not_cleaned` before you train on the result.
-        """
+        """Return the labels, those that are flagged and more probably wrong than right replaced by the suggestion."""
         replaced = self.flagged & (self.wrong_probability > 0.5)
         return self.classes[np.where(replaced, self.suggested, self.given)]
-
-    def why_not_cleaned(self) -> str | None:
-        """Return why flagged labels should not be replaced unseen, or None where they may be."""
-        if not self.informative:
-            return "the labels cannot be judged"
-        return None if self.replaceable else overlap_in_words(self)
 
     def confusion(self) -> np.ndarray:
         """Count flagged rows by given (row) and suggested (column) class, (M, M)."""
@@ -251,7 +237,7 @@ class LabelIssues:
     def _repr_html_(self) -> str:
         from html import escape
 
-        table = as_pandas(self.to_frame()).head(_HEAD).to_html(float_format="{:.3f}".format, border=0)
+        table = as_pandas(self.to_frame()).head(10).to_html(float_format="{:.3f}".format, border=0)
         return "".join(f"<p>{escape(line)}</p>" for line in self.summary()) + table
 
 
@@ -271,9 +257,9 @@ def overlapping_pairs(probability: np.ndarray, known: np.ndarray) -> list[tuple[
     return [(pair // base, pair % base, rows) for pair, rows in sorted(counts.items(), key=lambda item: -item[1])]
 
 
-def alike_pairs(result: LabelIssues) -> list[tuple[int, int, int]]:
-    """The overlapping pairs of classes that are worth a sentence: in a twentieth of the rows or more."""
-    return [pair for pair in result.overlapping if pair[2] >= _FEW * len(result)]
+def alike_pairs(result: LabelIssues, least: float = 0.05) -> list[tuple[int, int, int]]:
+    """The overlapping pairs of classes that are worth a sentence: in this share of the rows or more."""
+    return [pair for pair in result.overlapping if pair[2] >= least * len(result)]
 
 
 def headline(result: LabelIssues) -> str:
@@ -284,21 +270,9 @@ def headline(result: LabelIssues) -> str:
         return "Stop: the columns used here do not predict the label, so no label can be called wrong from them."
     if not flagged:
         return f"No label of {n:,} stands out as wrong."
-    if result.replaceable:
-        wrong = 100 * result.wrong_share
-        return f"{share} look wrong: errors are scattered, and about {wrong:.1f} % of all labels are estimated wrong."
-    if alike_pairs(result):
-        return f"The classes overlap. {share} are contradicted most strongly, but many of these can be right."
-    return f"{share} are contradicted by the rest of the data, but not at random: some can be right."
-
-
-def overlap_in_words(result: LabelIssues) -> str:
-    """Why flagged labels cannot be replaced unseen: classes overlap, and which of them most."""
-    if not (pairs := alike_pairs(result)):
-        return "too few labels stand out, or errors were chosen, so that right and wrong ones cannot be told apart"
-    one, other, rows = pairs[0]
-    pair = f"{str(result.classes[one])!r} and {str(result.classes[other])!r}"
-    return f"classes overlap ({pair} look alike in {rows:,} rows), so that many flagged labels can be right"
+    wrong, contradicted = 100 * result.wrong_share, int(result.contradicted.sum())
+    wide = f"Held-out predictions contradict {contradicted:,}."
+    return f"{share} look wrong, and about {wrong:.1f} % of all labels are estimated wrong. {wide}"
 
 
 def sentences(result: LabelIssues) -> list[str]:

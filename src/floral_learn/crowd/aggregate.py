@@ -11,10 +11,10 @@ import numpy as np
 
 from floral_learn.base import Shown
 from floral_learn.base.alignment import WAY_OUT, index_of
+from floral_learn.base.frames import is_frame, same_kind, without_columns
+from floral_learn.base.rows import read_rows
 from floral_learn.base.validation import generator
 from floral_learn.labels.votes import Votes, read_votes
-from floral_learn.tables.frames import is_frame, same_kind, without_columns
-from floral_learn.tables.rows import read_rows
 
 from . import annotators as people
 from .features import encode_items

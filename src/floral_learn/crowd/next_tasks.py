@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import gen_batches
 
-from floral_learn.tables.frames import same_kind
+from floral_learn.base.frames import same_kind
 
 from .aggregate import VoteAggregation
 from .readings import ERROR_RATE

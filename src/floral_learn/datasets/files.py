@@ -1,12 +1,12 @@
 """Find a data file: ``data_home`` -> ``$FLORAL_DATA`` -> the user's cache -> a public download."""
 
 import os
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from floral_learn.files.atomic_files import sha256
+from floral_learn.base.files import sha256
+from floral_learn.base.folders import user_cache
 
 
 class DataNotFoundError(FileNotFoundError):
@@ -25,19 +25,6 @@ class DataNotFoundError(FileNotFoundError):
     ...         print(str(error)[:46])
     moon_reference_seed42.npz not found in /nowher
     """
-
-
-def user_cache() -> Path:
-    """Return the per-user folder that downloads go to (it may not exist yet); ``XDG_CACHE_HOME`` moves it anywhere."""
-    if given := os.environ.get("XDG_CACHE_HOME"):
-        base = Path(given)
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    elif sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
-    else:
-        base = Path.home() / ".cache"
-    return base / "floral-learn"
 
 
 def search_path(data_home: str | os.PathLike[str] | None = None) -> list[Path]:

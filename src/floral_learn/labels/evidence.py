@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 from scipy.special import logit
 from scipy.stats import beta
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
 from floral_learn.base import Shown
+from floral_learn.base.alignment import align
+from floral_learn.base.rows import InputRows, read_rows
 from floral_learn.labels.flagging import Flags, flag_labels
-from floral_learn.labels.judges import SETTINGS, choose_scale, deal_folds, held_out, prepare_judges
+from floral_learn.labels.judges import deal_folds, held_out, in_best_scale, near_rows, three_judges
 from floral_learn.labels.noise import PRIOR_ROWS, NoiseModel, calibrate, fit_noise, log_or_floor
-from floral_learn.tables.rows import InputRows, read_rows
 
 Progress = Callable[[str, float], None]
 
@@ -126,8 +128,7 @@ def judge_labels(
     y : array-like of shape (n,)
         Labels of two or more classes.
     model : classifier, optional
-        Cross-validated in place of the library's own judges (kernel ridge regression and the nearest rows); it gets
-        `X` as given.
+        Cross-validated in place of the library's own three judges (`floral_learn.labels.judges`); it gets `X` as given.
     pred_probs : array-like of shape (n, M), optional
         Held-out class probabilities of your own, columns in the order of the sorted labels; nothing is trained then.
     groups : array-like of shape (n,), optional
@@ -137,7 +138,7 @@ def judge_labels(
     truth : int ndarray of shape (n,), optional
         Class numbers that are known to be right, -1 elsewhere: an author who is found wrong there is trusted less.
     n_jobs : int or None
-        joblib workers over the folds of `model`.
+        joblib workers over the trees and folds.
     random_state : int, RandomState, Generator or None
         Draws folds and landmarks.
     progress : callable(stage, share), optional
@@ -158,27 +159,30 @@ def judge_labels(
         raise TypeError(f"model={model.__name__} is a class; give an instance, {model.__name__}()")
     if model is not None and not (hasattr(model, "predict_proba") or hasattr(model, "decision_function")):
         raise ValueError(f"model={model!r} needs predict_proba or decision_function")
+    first, name = (y, "y") if X is None else (X, "X")  # whose index names the rows
+    y = align(X, y)
+    groups, pred_probs = align(first, groups, (name, "groups")), align(first, pred_probs, (name, "pred_probs"))
     classes, codes = read_labels(y)
     n, m = len(codes), len(classes)
     rng = draws_of(random_state)
     report = progress or (lambda stage, share: None)
     shares = None if pred_probs is None else checked_probabilities(pred_probs, n, classes)
+    if shares is not None:
+        refuse_another_order(shares, codes, classes)
     rows = _read_rows(X, n, optional=shares is not None)
-    neighbours = judges = None
+    neighbours = None
     if rows is not None:
         report("neighbours", 0.0)
-        measured = choose_scale(rows.numbers, codes, m, rng)(rows.numbers)
-        judges = prepare_judges(measured, rng, SETTINGS, codes=codes)
-        neighbours = judges.near
-    report("held-out models", 0.3)
+        measured = in_best_scale(rows.numbers, codes, m, rng)
+        neighbours = near_rows(measured, rng)
+        report("held-out models", 0.3)
+        if model is not None:
+            found = held_out(model, rows.given, codes, classes, deal_folds(codes, rng), n_jobs=n_jobs)
+            probability = calibrate(log_or_floor(found), codes)
+        elif shares is None:
+            probability = three_judges(measured, neighbours, codes, m, rng, n_jobs=n_jobs)
     if shares is not None:
         probability = calibrate(log_or_floor(shares), codes).astype(shares.dtype, copy=False)
-    elif model is not None:
-        folds = deal_folds(codes, min(SETTINGS.folds, n), rng)
-        taken = None if rows is None else rows.given
-        probability = calibrate(log_or_floor(held_out(model, taken, codes, classes, folds, n_jobs=n_jobs)), codes)
-    elif judges is not None:
-        probability = judges.probabilities(codes, m)
     report("held-out models", 1.0)
     own = np.clip(probability[np.arange(n), codes].astype(np.float64), 1e-12, 1 - 1e-12)
     logs = log_or_floor(probability)
@@ -247,21 +251,50 @@ def checked_probabilities(pred_probs: Any, n: int, classes: np.ndarray) -> np.nd
         shares = shares if shares.dtype in (np.float32, np.float64) else shares.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"pred_probs must be numbers, held-out probabilities of each class: {error}.") from error
+    order = ", ".join(map(str, classes.tolist()[:12]))
+    names = list(map(str, getattr(pred_probs, "columns", [])))
+    known = list(map(str, classes.tolist()))
+    named = bool(set(names) & set(known))  # else the columns of a frame are numbers that mean nothing
+    if named and (extra := [name for name in names if name not in known]):
+        raise ValueError(f"pred_probs has a column {extra[0]!r}, and no label in y is {extra[0]!r}: drop that column")
     if shares.shape != (n, len(classes)):
-        some = ", ".join(map(str, classes.tolist()[:12]))
+        wide = shares.ndim == 2 and shares.shape[1] > len(classes)
+        hint = "; drop the columns of classes that never occur in y" if wide else ""
         raise ValueError(
             f"pred_probs has shape {shares.shape}; it must be ({n}, {len(classes)}): one row for each label and one "
-            f"column per class, in the order {some}"
+            f"column per class, in the order {order}{hint}"
         )
+    if named and names != known:
+        raise ValueError(f"pred_probs has its columns in the order {', '.join(names[:12])}; it must be {order}")
     low, total = shares.min(axis=1), shares.sum(axis=1)
-    bad = ~np.isfinite(total) | (low < 0)
-    if bad.any():
-        row = int(np.flatnonzero(bad)[0])
-        raise ValueError(f"pred_probs must be finite and not negative; row {row} is {shares[row].tolist()[:12]}")
+    if (bad := np.flatnonzero(~np.isfinite(total) | (low < 0))).size:
+        logs = np.isfinite(shares).all()
+        hint = ": are they log-odds? scipy.special.softmax(..., axis=1) makes probabilities of them" if logs else ""
+        row = shares[bad[0]].tolist()[:12]
+        raise ValueError(f"pred_probs must be finite and not negative; row {bad[0]} is {row}{hint}")
     if abs(total - 1).max() > 0.05:
         row = int(np.argmax(abs(total - 1)))
         raise ValueError(f"pred_probs must sum to 1 in every row; row {row} sums to {total[row]:.4g}")
     return shares
+
+
+def refuse_another_order(probability: np.ndarray, codes: np.ndarray, classes: np.ndarray) -> None:
+    """Refuse probabilities (n, M) whose columns fit the labels in another order only.
+
+    For the classes whose column fits another one best: most of their labels agree in that order, and in the given one
+    fewer than where columns and labels have nothing to do with each other.
+    """
+    m = len(classes)
+    counts = np.bincount(codes * m + probability.argmax(axis=1), minlength=m * m).reshape(m, m)
+    best = linear_sum_assignment(-counts)[1]
+    moved = np.flatnonzero(best != np.arange(m))
+    labels, said = counts.sum(axis=1)[moved], counts.sum(axis=0)[moved]
+    if 2 * counts[moved, best[moved]].sum() > labels.sum() and counts[moved, moved].sum() < labels @ said / len(codes):
+        one, other = classes[moved[0]], classes[best[moved[0]]]
+        raise ValueError(
+            f"pred_probs has its columns in another order than the classes: rows labelled {str(one)!r} are highest in "
+            f"the column of {str(other)!r}; the order must be {', '.join(map(str, classes.tolist()[:12]))}"
+        )
 
 
 def read_labels(y: Any, most: int | None = None) -> tuple[np.ndarray, np.ndarray]:

@@ -1,14 +1,12 @@
-"""Which labels to flag, given held-out probabilities: arrays in, mask out.
+"""Which labels to flag, given held-out probabilities p (n, M) of the given labels z: arrays in, flags out.
 
-A label is *contradicted* where held-out probabilities prefer another class. Flagged are labels that the noise model
-(`labels/noise.py`) finds wrong with a probability above one third, and contradicted ones whose log-odds exceed a bar.
-It rises with two things: where classes *overlap*, most contradictions are no errors; and where the noise model
-*explains* the strong contradictions as errors, the weak ones are no sign of further errors.
-
-Where the noise model explains most of the contradictions, its posterior ranks the labels; otherwise contradictions
-come from classes that overlap or from errors that somebody chose, and labels are ranked by their held-out probability.
-Where it still explains most of them if one more a class had been left unexplained, errors are *scattered*: labels went
-wrong at random, in one class or in all, and the posterior is a real estimate of the probability that a label is wrong.
+noise     w = the noise model's posterior (`labels/noise.py`) that the label is wrong: labels go wrong in the way that
+              T says, and the rest is overlap
+held out  o = 1 - p_z: if no classes overlap, what contradicts p is wrong
+score     s = (w + o) / 2 ranks: neither is right everywhere, and their mean loses little to the better one
+chance    c = (1 - h) w + h o, how probable it is that the label is wrong. h = g^2 / 2, where g is the share of the
+              log loss that p saves: either view may be right, but the less p knows, the more is overlap
+flagged     = the k first by s with the largest expected F1, 2 sum_{i <= k} c_i / (k + sum_i c_i)
 """
 
 from __future__ import annotations
@@ -17,18 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit, logit
+from scipy.stats import chi2
 
-from floral_learn.labels.noise import PRIOR_ROWS, PRIOR_WRONG, NoiseModel, fit_noise, log_or_floor
-
-# Chosen on digits, wine, breast cancer, banknote, phoneme, satimage, MNIST and half of trec, where
-# `benchmarks/audit.py rules` shows what other values bring.
-WRONG = 1 / 3  # probability of being wrong from which a label is flagged: near where F1 is largest
-BAR = 2.0  # log-odds that a contradiction must exceed, per unit of overlap and of the share explained
-EXPLAINED = 0.55  # share of the contradictions that the noise model must explain for errors to count as scattered
-MOST_OVERLAP = 0.1  # overlap above which nothing is replaced or left out unseen
-LEAST_GAIN = 0.02  # share of the class shares' log loss that held-out predictions must save
-LEAST_NATS = float(np.log(1000))  # and the same in all: guesses exceed it once in a thousand times
-_ROWS_AT_ONCE = 4_000_000  # probabilities worked on at a time
+from floral_learn.labels.noise import NoiseModel, fit_noise, log_or_floor
 
 
 @dataclass(frozen=True)
@@ -37,39 +26,29 @@ class Flags:
 
     Attributes
     ----------
-    flagged : bool ndarray of shape (n,)
-        Labels to look at.
     score : ndarray of shape (n,)
-        Ranks the labels, in [0, 1), not a probability; flagged are those of at least 0.5.
+        Ranks the labels, in [0, 1], not a probability.
+    flagged : bool ndarray of shape (n,)
+        Labels to look at: the set with the largest expected F1. None where the predictions are not `informative`.
+    contradicted : bool ndarray of shape (n,)
+        Labels than which held-out probabilities find another class more probable: a wider set, of which more are right.
     wrong_probability : ndarray of shape (n,)
-        Of each label, by the noise model: an estimate where `scattered`, too low where errors were chosen.
+        Of each label, estimated.
     suggested : int ndarray of shape (n,)
         The most probable other class.
-    scattered : bool
-        Whether errors lie at random, so that `wrong_probability` is an estimate.
-    replaceable : bool
-        Whether the classes are also so separate that labels which are more probably wrong than right may be replaced
-        or left out unseen.
-    explained : float
-        Share of the contradicted labels that the noise model explains as errors.
-    overlap : float
-        How far the classes overlap: the mean of 1 - max q, where q is the noise model's probability of the true class.
     wrong_share : float
-        Mean of `wrong_probability`.
+        Estimated share of wrong labels: those expected among the contradicted ones.
     gain : float
         Share of the class shares' log loss that the held-out predictions save.
     informative : bool
-        Whether the predictions are better than the class shares; if not, nothing is flagged.
+        Whether the predictions are better than the class shares.
     """
 
-    flagged: np.ndarray
     score: np.ndarray
+    flagged: np.ndarray
+    contradicted: np.ndarray
     wrong_probability: np.ndarray
     suggested: np.ndarray
-    scattered: bool
-    replaceable: bool
-    explained: float
-    overlap: float
     wrong_share: float
     gain: float
     informative: bool
@@ -106,75 +85,60 @@ def flag_labels(
     >>> y = rng.integers(0, 2, 500)
     >>> p = np.clip(np.where(y == 1, 0.9, 0.1) + rng.normal(0, 0.03, 500), 0.01, 0.99)
     >>> given = np.where(np.arange(500) < 40, 1 - y, y)
-    >>> found = flag_labels(np.column_stack([1 - p, p]), given)
-    >>> found.scattered, int(found.flagged.sum())
-    (True, 40)
+    >>> int(flag_labels(np.column_stack([1 - p, p]), given).flagged.sum())
+    40
     """
-    n, m = probability.shape
-    gain, nats = gain_over_shares(probability, codes)
-    informative = is_informative(gain, nats)
-    noise = fit_noise(log_or_floor(probability), codes) if noise is None else noise
-    against, wrong = np.empty(n), np.empty(n)  # log-odds of the best other class; log-odds of being wrong
-    suggested, truth, unsure = np.empty(n, dtype=np.intp), np.empty(n, dtype=np.intp), np.empty(n)
-    named = np.zeros(m, dtype=bool)
-    step = max(1, _ROWS_AT_ONCE // m)
-    for start in range(0, n, step):
-        block = slice(start, min(start + step, n))
-        labels, rows = codes[block], np.arange(block.stop - start)
-        log_p = log_or_floor(probability[block])
-        log_q = noise.truth(log_p)
-        log_r = noise.given_label(log_q, labels)
-        named[log_p.argmax(axis=1)] = True
-        own_p, own_r = log_p[rows, labels], log_r[rows, labels]
-        log_p[rows, labels] = log_r[rows, labels] = -np.inf
-        against[block] = log_p.max(axis=1) - own_p
-        wrong[block] = np.logaddexp.reduce(log_r, axis=1) - own_r
-        suggested[block] = log_r.argmax(axis=1)
-        truth[block], unsure[block] = log_q.argmax(axis=1), -np.expm1(log_q.max(axis=1))
-    # A class that the judges never name cannot be judged by them: contradicting all its labels says nothing.
-    free = named[codes] if trusted is None else named[codes] & ~trusted
-    # By q and not by p: where a class lost half of its labels, p contradicts the other half.
-    mistaken = (truth != codes) & free
-    errors, contradicted = float(expit(wrong[mistaken]).sum()), int(mistaken.sum())
-    explained = errors / max(1, contradicted)
-    held_out = np.clip(1.0 - probability[np.arange(n), codes], 1e-9, 1 - 1e-9)
+    rows = np.arange(len(codes))
+    logs = log_or_floor(probability)
+    noise = fit_noise(logs, codes) if noise is None else noise
+    posterior = noise.given_label(noise.truth(logs), codes)
+    by_noise, held_out = 1 - np.exp(posterior[rows, codes]), 1 - probability[rows, codes]
+    posterior[rows, codes] = -np.inf
     if shift is not None:
-        against, wrong, held_out = against + shift, wrong + shift, expit(logit(held_out) + shift)
-    wrong_probability, overlap = np.where(free, expit(wrong), 0.0), float(unsure.mean())
-    # The noise model starts from a wrong label of every class: that it explains as many says nothing yet.
-    scattered = informative and errors >= EXPLAINED * (contradicted + PRIOR_ROWS * PRIOR_WRONG * m)
-    rank = wrong_probability if explained >= EXPLAINED else held_out
-    flagged = (wrong_probability > WRONG) | (against > BAR * (overlap + explained))
-    flagged &= free & informative
+        by_noise, held_out = (expit(logit(np.clip(p, 1e-9, 1 - 1e-9)) + shift) for p in (by_noise, held_out))
+    gain, informative = gain_over_shares(probability, codes)
+    no_overlap = max(0.0, gain) ** 2 / 2
+    score, chance = (by_noise + held_out) / 2, (1 - no_overlap) * by_noise + no_overlap * held_out
+    contradicted = probability.argmax(axis=1) != codes
+    # Summed over many rows, small doubts add up to errors that are not there: the share leans less on the second view.
+    careful = by_noise + 0.3 * max(0.0, gain) ** 2 * (held_out - by_noise)
+    if trusted is not None:
+        contradicted &= ~trusted
+        score, chance = np.where(trusted, 0.0, score), np.where(trusted, 0.0, chance)
     return Flags(
-        flagged=flagged,
-        score=np.where(free & informative, 0.5 * (flagged + np.minimum(rank, 1.0 - 1e-9)), 0.0),
-        wrong_probability=wrong_probability,
-        suggested=suggested,
-        scattered=scattered,
-        replaceable=scattered and overlap <= MOST_OVERLAP,
-        explained=explained,
-        overlap=overlap,
-        wrong_share=float(wrong_probability.mean()),
+        score=score,
+        flagged=largest_expected_f1(score, chance) & informative,
+        contradicted=contradicted,
+        wrong_probability=chance,
+        suggested=posterior.argmax(axis=1),
+        wrong_share=float(np.mean(careful * contradicted)),
         gain=gain,
         informative=informative,
     )
 
 
-def gain_over_shares(probability: np.ndarray, codes: np.ndarray) -> tuple[float, float]:
-    """How much log loss held-out probabilities save over the class shares: as a share of it, and in nats over all rows.
+def largest_expected_f1(score: np.ndarray, chance: np.ndarray) -> np.ndarray:
+    """The first rows (n,) by `score`, as many as expectedly have the largest F1 where each is a hit with `chance`.
 
-    The nats are the logarithm of a likelihood ratio, less one for each number that `calibrate` fits: guesses exceed
-    log(1000) once in a thousand times, whatever the class shares.
+    None where it is likelier that there is nothing to hit, when to say nothing has the F1 of 1.
     """
-    n, m = probability.shape
-    shares = np.bincount(codes, minlength=m) / n
-    own = np.log(np.maximum(probability[np.arange(n), codes], 1e-12))
+    order = np.argsort(-score, kind="stable")
+    hits = np.cumsum(chance[order])
+    f1 = 2 * hits / (np.arange(1, len(order) + 1) + hits[-1])
+    f1[:-1][score[order][1:] == score[order][:-1]] = -1  # rows of one score are flagged together
+    chosen = np.zeros(len(order), dtype=bool)
+    chosen[order[: f1.argmax() + 1]] = f1.max() > np.prod(1 - chance)
+    return chosen
+
+
+def gain_over_shares(probability: np.ndarray, codes: np.ndarray, level: float = 0.001) -> tuple[float, bool]:
+    """The share of the class shares' log loss that held-out probabilities save, and whether that is more than chance.
+
+    `calibrate` fits one scale more than the class shares: where labels are shuffled, twice the saved nats are at most
+    chi-squared with one degree of freedom (Wilks' theorem).
+    """
+    shares = np.bincount(codes, minlength=probability.shape[1]) / len(codes)
+    own = np.log(np.maximum(probability[np.arange(len(codes)), codes], 1e-12))
     base = np.log(shares[codes])
     saved = float((own - base).sum())
-    return saved / -float(base.sum()), saved - (m + 1)
-
-
-def is_informative(gain: float, nats: float) -> bool:
-    """Whether predictions with this gain (`gain_over_shares`) know anything about the labels."""
-    return gain >= LEAST_GAIN and nats >= LEAST_NATS
+    return saved / -float(base.sum()), bool(2 * saved > chi2.isf(level, 1))

@@ -21,14 +21,10 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
-# Chosen on digits, wine, breast cancer, banknote, phoneme, satimage, MNIST and half of trec, where
-# `benchmarks/audit.py rules` shows what other values bring.
 PRIOR_ROWS = 10.0  # a class's row of T, and an author, start as if so many of their labels had been seen
 PRIOR_WRONG = 0.1  # share of wrong labels that T starts from, all other classes alike
 SHIFT_RIDGE = 0.1  # penalty of b squared, halved, in nats: no weight beside data, but a class without rows stays finite
-_CALIBRATED_ROWS = 20_000  # M + 1 numbers are known well enough from as many rows
-_MOST_VALUES = 100_000  # probabilities that a fit looks at, and never fewer rows than
-_LEAST_ROWS = 2_000
+MANY = 10_000  # rows from which what has few parameters is learned: more change nothing that a user sees
 
 
 @dataclass(frozen=True)
@@ -72,8 +68,7 @@ def fit_noise(log_p: np.ndarray, codes: np.ndarray) -> NoiseModel:
     True
     """
     n, m = log_p.shape
-    most = max(_LEAST_ROWS, _MOST_VALUES // m)
-    some = np.arange(n) if n <= most else np.random.default_rng(0).permutation(n)[:most]
+    some = _some_rows(n, m)
     some = some[np.argsort(codes[some], kind="stable")]  # rows of one label lie together, so that they add up fast
     log_p, codes, n = log_p[some], codes[some], len(some)
     first = np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]])
@@ -130,23 +125,32 @@ def calibrate(scores: np.ndarray, codes: np.ndarray) -> np.ndarray:
     [0.5, 0.5]
     """
     n, m = scores.shape
-    some = np.arange(n) if n <= _CALIBRATED_ROWS else np.random.default_rng(0).permutation(n)[:_CALIBRATED_ROWS]
+    some = _some_rows(n, m)
     spread = max(float(scores.std()), 1e-300)
     scaled, labels = scores[some] / spread, codes[some]
     rows = np.arange(len(some))
-    given = np.zeros(scaled.shape)
-    given[rows, labels] = 1
 
     def loss(t: np.ndarray) -> tuple[float, np.ndarray]:
         scale = np.exp(t[0])
-        logs = log_softmax(scale * scaled + t[1:], axis=1)
-        slope = np.exp(logs) - given
+        logs = scale * scaled + t[1:]
+        logs -= logs.max(axis=1, keepdims=True)
+        own = logs[rows, labels].sum()
+        slope = np.exp(logs, out=logs)
+        total = slope.sum(axis=1, keepdims=True)
+        slope /= total
+        slope[rows, labels] -= 1
         ridge = SHIFT_RIDGE * t[1:]
-        value = -logs[rows, labels].sum() + 0.5 * ridge @ t[1:]
-        return value / n, np.append((slope * scaled).sum() * scale, slope.sum(axis=0) + ridge) / n
+        value = np.log(total).sum() - own + 0.5 * ridge @ t[1:]
+        return value / n, np.append(np.vdot(slope, scaled) * scale, slope.sum(axis=0) + ridge) / n
 
-    t = minimize(loss, np.zeros(m + 1), jac=True, method="L-BFGS-B", bounds=[(-12, 6)] + [(-20, 20)] * m).x
+    bounds = [(-12, 6)] + [(-20, 20)] * m
+    t = minimize(loss, np.zeros(m + 1), jac=True, method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-6}).x
     return softmax(np.exp(t[0]) * (scores / spread) + t[1:], axis=1)
+
+
+def _some_rows(n: int, n_classes: int) -> np.ndarray:
+    """Rows to learn from: with many classes every row has many values."""
+    return np.random.default_rng(0).permutation(n)[: max(MANY // 5, 10 * MANY // n_classes)]
 
 
 def log_or_floor(probability: np.ndarray) -> np.ndarray:

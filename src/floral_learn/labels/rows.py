@@ -11,11 +11,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 
-MOST_VALUES = 4_000_000  # kernel values held at a time; more are not faster
-_SMALL = 2_000_000  # numbers up to which float64 costs nothing worth saving
-TAIL = 5.0  # standard deviations beyond which a value is just "far out" (`benchmarks/audit.py rules`)
-_BLOCK_ENTRIES = 4_000_000  # indices and distances held at once: 64 MB
-_TREES = 8  # columns from which a tree is slower than comparing all rows
+MOST_VALUES = 4_000_000  # numbers held at a time, 32 MB: more are not faster
 
 Block = tuple[slice, np.ndarray, np.ndarray]
 # What finds neighbours in place of scikit-learn, where somebody has a faster way for many rows, such as a GPU.
@@ -71,7 +67,7 @@ def standardised_rows(X: Any, at_a_time: int = MOST_VALUES) -> Rows:
         return Rows(X, squares, 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0, at_a_time)
     X, spread = _centred(X, at_a_time)
     X /= np.where(spread > 0, spread, 1.0).astype(X.dtype)
-    np.clip(X, -TAIL, TAIL, out=X)
+    np.clip(X, -5, 5, out=X)  # beyond five deviations a value is just far out
     return _as_rows(X, at_a_time)
 
 
@@ -85,7 +81,7 @@ def evenly_scaled_rows(X: Any, at_a_time: int = MOST_VALUES) -> Rows:
 
 def _centred(X: Any, at_a_time: int) -> tuple[np.ndarray, np.ndarray]:
     """Return a copy of `X` with its columns centred, and their standard deviations."""
-    X = np.array(X, dtype=np.float64 if X.size <= _SMALL else np.float32, order="C")
+    X = np.array(X, dtype=np.float64 if X.size <= MOST_VALUES else np.float32, order="C")
     if missing := bool(np.isnan(X.sum())):
         X -= np.nan_to_num(np.nanmean(X, axis=0, dtype=np.float64)).astype(X.dtype)
         np.nan_to_num(X, copy=False, nan=0.0)
@@ -127,9 +123,9 @@ def nearest_others(X: Any, k: int, *, among: np.ndarray | None = None) -> Iterat
     if (search := SEARCH.get()) is not None and among is None:
         yield from search(X, k)
         return
-    algorithm = "auto" if X.shape[1] < _TREES else "brute"
+    algorithm = "auto" if X.shape[1] < 8 else "brute"  # from eight columns on a tree is slower than all pairs
     search = NearestNeighbors(n_neighbors=k + 1, algorithm=algorithm).fit(X[some])
-    size = max(1, _BLOCK_ENTRIES // (k + 1))
+    size = max(1, MOST_VALUES // (k + 1))
     for start in range(0, n, size):
         rows = slice(start, min(start + size, n))
         distances, found = search.kneighbors(X[rows])
@@ -149,7 +145,7 @@ def nearest_rows(X: Any, k: int, *, among: np.ndarray | None = None) -> np.ndarr
 def label_votes(near: np.ndarray, codes: np.ndarray, n_classes: int) -> np.ndarray:
     """Count the labels among the neighbours of each row, (n, n_classes)."""
     votes = np.empty((len(near), n_classes))
-    size = max(1, _BLOCK_ENTRIES // max(1, near.shape[1]))
+    size = max(1, MOST_VALUES // max(1, near.shape[1]))
     for start in range(0, len(near), size):
         block = near[start : start + size]
         place = codes[block] + n_classes * np.arange(len(block))[:, None]

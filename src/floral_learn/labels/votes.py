@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from floral_learn.base.alignment import align
-from floral_learn.tables.frames import column_named, without_columns
+from floral_learn.base.frames import column_named, without_columns
 
 LONG_COLUMNS = ("task", "worker", "label")
 

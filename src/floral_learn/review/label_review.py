@@ -16,7 +16,10 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length
 
 from floral_learn.base import Shown
-from floral_learn.labels.judges import REVIEW, log_odds_against, prepare_judges
+from floral_learn.base.frames import frame_from_parts, frame_parts, is_frame
+from floral_learn.base.rows import read_rows, stack_rows
+from floral_learn.encoders import encoder_for
+from floral_learn.labels.evidence import judge_labels
 from floral_learn.review import saving
 from floral_learn.review.answers import UNSURE, Answer, Answers, checked_answers
 from floral_learn.review.beliefs import Beliefs, ReviewData
@@ -49,8 +52,6 @@ from floral_learn.review.training import (
     training_set,
 )
 from floral_learn.review.wrong_share import FIRST_ANSWERS, WrongShare, enough_answers, estimated_share
-from floral_learn.tables.frames import frame_from_parts, frame_parts, is_frame
-from floral_learn.tables.rows import read_rows, stack_rows
 
 _REVIEWER = "reviewer"
 _FEW = 0.1  # drawn rows from which accuracy is counted in parts, as a share of all
@@ -367,7 +368,7 @@ class LabelReview(Shown):
         drawn = [row for row in self._drawn(agreed) if row in agreed]
         if not drawn:
             raise ValueError("accuracy needs answers to rows drawn at random: answer what ask() gives, at least four")
-        parts = 1 if len(drawn) <= _FEW * len(self.given) else min(REVIEW.folds, len(drawn))
+        parts = 1 if len(drawn) <= _FEW * len(self.given) else min(5, len(drawn))
         hits: list[bool | None] = []
         for rows in (drawn[k::parts] for k in range(parts)):
             blind = copy.copy(self)
@@ -421,7 +422,8 @@ class LabelReview(Shown):
 
     def append(self, X: Any, y: Any, *, trusted: Any = None, groups: Any = None, sample_weight: Any = None) -> None:
         """Add rows with their given labels; answers stay, and the random order takes new rows in at random places."""
-        more = X if is_frame(X) else read_rows(X, allow_nan=True).numbers
+        as_given = is_frame(X) or encoder_for(X) is not None
+        more = X if as_given else read_rows(X, allow_nan=True).numbers
         self._extend(stack_rows(self._rows.given, more), y, trusted, groups, sample_weight)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -429,7 +431,7 @@ class LabelReview(Shown):
         saving.write(path, self._state())
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, max_bytes: int = saving.MAX_BYTES) -> LabelReview:
+    def load(cls, path: str | os.PathLike[str], *, max_bytes: int = saving.MOST_BYTES) -> LabelReview:
         """Read a review that `save` wrote; any other file, or one that unpacks to more bytes, is a ModelFileError."""
         return saving.read(path, cls._from_state, max_bytes)
 
@@ -437,7 +439,7 @@ class LabelReview(Shown):
 
     def _set_up(self, X: Any, y: Any, trusted: Any, groups: Any, sample_weight: Any, classes: Any) -> None:
         """Check everything, compute what does not depend on answers, and only then take it over."""
-        given = read_rows(X, allow_nan=True, min_rows=2)
+        given = read_rows(X, allow_nan=True, min_rows=2, encoder=encoder_for(X), y=y)
         X, y = given.numbers, np.asarray(y)
         known, codes = encoded_labels(y, classes)
         check_consistent_length(X, y)
@@ -451,8 +453,13 @@ class LabelReview(Shown):
         rng = np.random.default_rng(self._seed)
         scale_rng = np.random.default_rng([self._seed, 1])
         rows = compared_rows(X, codes, M, at_a_time, scale_rng)
-        proba = prepare_judges(rows, rng).probabilities(codes, M)
-        problem = Problem(rows, codes, M, log_odds_against(proba, codes), scores=self._scores(X, codes, M))
+        proba = np.zeros((n, M))
+        present = np.unique(codes)
+        # Labels of one class leave nothing to judge: each is as probable as can be.
+        proba[:, present] = 1.0 if len(present) < 2 else judge_labels(given, codes, random_state=rng).probability
+        own = np.clip(proba[np.arange(n), codes], 1e-9, 1 - 1e-9)
+        against = np.clip(np.log1p(-own) - np.log(own), -4, 4)
+        problem = Problem(rows, codes, M, against, scores=self._scores(X, codes, M))
         numbers = None if groups is None else np.unique(groups, return_inverse=True)[1]
         self._data = ReviewData(problem, proba, trusted, numbers)
         self._pool = pool_of(n, rng)

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from floral_learn.base.validation import encode_labels
 from floral_learn.game.choose_gram import parse_bytes
 from floral_learn.game.gram import format_bytes
-from floral_learn.labels.judges import REVIEW, choose_scale, deal_folds, held_out
+from floral_learn.labels.judges import deal_folds, held_out, in_best_scale
 from floral_learn.labels.rows import MOST_VALUES, Rows, evenly_scaled_rows, standardised_rows
 from floral_learn.review.rules import RULES
 
@@ -43,7 +43,7 @@ def compared_rows(X: Any, codes: np.ndarray, n_classes: int, at_a_time: int, rng
     if not sparse.issparse(X) and X.shape[1] > RULES.components:
         X = _principal_components(standardised_rows(X, at_a_time).values, RULES.components, rng)
         return evenly_scaled_rows(X, at_a_time)  # standardised, the last ones would count as much as the first
-    return choose_scale(X, codes, n_classes, rng)(X, at_a_time)
+    return in_best_scale(X, codes, n_classes, rng, at_a_time)
 
 
 def _principal_components(values: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
@@ -64,7 +64,7 @@ def own_scores(X: Any, codes: np.ndarray, n_classes: int, rng: np.random.Generat
     """
     values = standardised_rows(X).values
     model = LogisticRegression(C=_FEW_COLUMNS if X.shape[1] <= 100 else _MANY_COLUMNS, max_iter=300)
-    fold = deal_folds(codes, min(REVIEW.folds, len(codes)), rng)
+    fold = deal_folds(codes, rng)
     some = None
     if len(codes) > _MANY_ROWS:  # a linear model needs no more rows than that
         some = np.zeros(len(codes), dtype=bool)

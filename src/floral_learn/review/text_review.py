@@ -19,10 +19,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC
 
+from floral_learn.base.rows import take_rows
 from floral_learn.review import saving
 from floral_learn.review.label_review import LabelReview
 from floral_learn.review.rows import evenly_placed, is_integer
-from floral_learn.tables.rows import take_rows
 
 _FEW_TEXTS = 2000  # below, an encoder stays as it came: tuned on 800 poisoned labels it knew nothing, on 20,000 it did
 _HELD_OUT = 500  # texts on which tuning has to prove itself, beside a head that is fitted on _FEW_TEXTS others
@@ -200,7 +200,7 @@ class TextReview(LabelReview):
 
     @classmethod
     def load(
-        cls, path: str | os.PathLike[str], encoder: Any = None, *, max_bytes: int = saving.MAX_BYTES
+        cls, path: str | os.PathLike[str], encoder: Any = None, *, max_bytes: int = saving.MOST_BYTES
     ) -> TextReview:
         """Read a review that `save` wrote; `encoder` is what `retrain` and `train` go on with."""
         review = saving.read(path, cls._from_state, max_bytes)
@@ -322,7 +322,7 @@ def _placed(encoder: Any, texts: Any, labels: np.ndarray) -> np.ndarray | None:
 
 def _checked(encoder: Any) -> Any:
     if encoder is None:
-        from floral_learn.neural.text import TextClassifier
+        from floral_learn.text import TextClassifier
 
         return TextClassifier()
     if not hasattr(encoder, "fit") or not (hasattr(encoder, "embed") or hasattr(encoder, "transform")):

@@ -13,10 +13,10 @@ from sklearn.model_selection import KFold
 from sklearn.pipeline import Pipeline
 
 from floral_learn.base import Shown
+from floral_learn.base.rows import explain_refusal
 from floral_learn.review.beliefs import Beliefs, read_classes
 from floral_learn.review.guarantee import wrong_bounds
 from floral_learn.review.rules import RULES
-from floral_learn.tables.rows import explain_refusal
 
 if TYPE_CHECKING:
     from floral_learn.review.label_review import LabelReview

@@ -19,10 +19,11 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from floral_learn.base.alignment import align
 from floral_learn.base.estimator import Estimator, checked_weight, query_input, training_input, whole_fit
+from floral_learn.base.frames import is_frame
+from floral_learn.base.rows import explain_refusal
 from floral_learn.base.validation import encode_labels, refuse_several_labels
-from floral_learn.tables.frames import is_frame
-from floral_learn.tables.rows import explain_refusal
 
 
 def _inner_has(method: str) -> Any:
@@ -88,6 +89,7 @@ class SanitizedClassifier(ClassifierMixin, Estimator):
         metadata routing switched on, the rest goes to the classifier, if it requested it.
         """
         self._validate_params()
+        y, sample_weight = align(X, y), align(X, sample_weight, ("X", "sample_weight"))
         sanitizer, estimator = self.sanitizer, self.estimator
         for name, part in (("sanitizer", sanitizer), ("estimator", estimator)):
             if isinstance(part, type):
@@ -97,8 +99,6 @@ class SanitizedClassifier(ClassifierMixin, Estimator):
         verb = sanitizer.fit_resample if hasattr(sanitizer, "fit_resample") else sanitizer.fit
         known = inspect.signature(verb).parameters
         for_sanitizer = {name: value for name, value in params.items() if name in known and value is not None}
-        if "estimator" in known:
-            for_sanitizer.setdefault("estimator", estimator)
         for_estimator = self._route(sanitizer, estimator, known, params)
         X, codes, weight = self._training_rows(X, y, sample_weight)
         if weight is not None:

@@ -31,7 +31,7 @@ def bench(
     attack: list[str] = typer.Option(
         ["farthest", "random"], "--attack", "-a", help="attack on --data (repeatable, or separated by commas)"
     ),
-    quick: bool = typer.Option(False, "--quick", help="a small version that ends within a minute"),
+    quick: bool = typer.Option(False, "--quick", "--trial", help="a small version that ends within a minute"),
     thorough: bool = typer.Option(False, "--thorough", help="on --data: five splits, more levels, every method"),
     reps: int | None = typer.Option(None, help="replications (default: 5; 3 on --data without --thorough)"),
     jobs: int = typer.Option(1, "--jobs", "-j", help="processes; -1 for all cores"),

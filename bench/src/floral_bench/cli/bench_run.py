@@ -67,6 +67,7 @@ def run_experiment(found: Any, out: Path, jobs: int, retry_errors: bool, device:
     with Store(out / "store.sqlite") as store:
         known = store.status(cell.key for cell in found.cells)
         typer.echo(f"{found.name}: {len(found.cells)} cells, {len(known)} known")
+        found.ready(found.cells)
         options: dict[str, Any] = {"jobs": jobs, "retry_errors": retry_errors, "device": device}
         with noted(store, found.name, note):
             report = run_cells(found.cells, store, watcher=_consoles()[1], **options)

@@ -19,7 +19,7 @@ from floral_bench.families.single_fits import run_fits
 from floral_bench.plan import OWN_DATA, Job
 from floral_bench.spec import Cell, CellResult
 from floral_learn.base.extras import install_line
-from floral_learn.game.choose_gram import DENSE_ROWS
+from floral_learn.game.gram import DENSE_ROWS
 
 
 def run_job(job: Job, labels: dict[str, np.ndarray], device: str | None = None) -> list[CellResult]:
@@ -60,6 +60,10 @@ def _compute(family: str, cells: list[Cell], labels: dict[str, np.ndarray], devi
         from floral_bench.crowds.score import run_cell
 
         return [run_cell(cell) for cell in cells]
+    if family == "real":
+        from floral_bench.real.cells import run_cells as run_real
+
+        return run_real(cells)
     if family == "attack":
         return _attacks(cells, device)
     if family == "text":

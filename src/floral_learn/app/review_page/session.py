@@ -22,7 +22,7 @@ from floral_learn.app.review_page.outputs import Outputs
 from floral_learn.app.review_page.shown_rows import ShownRows
 from floral_learn.app.review_page.store import FILE, KINDS, AnswerStore, StoredAnswer
 from floral_learn.app.review_page.turns import Desk, Turn, disagreements, own_turn, spoken
-from floral_learn.files.atomic_files import sha256
+from floral_learn.base.files import sha256
 from floral_learn.review.answers import latest_answers
 from floral_learn.review.label_review import LabelReview
 
@@ -55,10 +55,20 @@ class ReviewSession:
         What must be the same when the review is resumed, beside the file's contents.
     seed : int, optional
         Makes questions repeatable and voids the guarantee.
+    pictures : path, optional
+        Where the names of pictures begin; by default the table's folder.
     """
 
     def __init__(
-        self, table: Any, encoder: Any, *, path: Path, out: Path, options: dict[str, Any], seed: int | None = None
+        self,
+        table: Any,
+        encoder: Any,
+        *,
+        path: Path,
+        out: Path,
+        options: dict[str, Any],
+        seed: int | None = None,
+        pictures: Path | None = None,
     ) -> None:
         self.table, self.path, self.out, self.options = table, Path(path), Path(out), options
         contents = sha256(self.path)
@@ -75,7 +85,12 @@ class ReviewSession:
             self.X, self.encoder = encoder.fit_transform(table.features), encoder
             # Who gave a label is not shown with the question: it would sway the answer.
             self.rows = ShownRows(
-                table.features, table.labels, self.X, folder=self.path.parent, ids=table.ids, numbers=table.rows
+                table.features,
+                table.labels,
+                self.X,
+                folder=self.path.parent if pictures is None else pictures,
+                ids=table.ids,
+                numbers=table.rows,
             )
             secret = self.store.secret(len(table.labels)) if exists else None
             begun = seed if secret is None else secret["random_state"]

@@ -215,7 +215,7 @@
   canvas.addEventListener("mousemove", (e) => {
     const box = canvas.getBoundingClientRect(), r = nearest(e.clientX - box.left, e.clientY - box.top);
     tip.hidden = r < 0; if (r < 0) return;
-    tip.textContent = "row " + idOf(r) + ": " + D.classes[D.given[r]] + (D.score[r] >= D.threshold ? " → " + D.classes[D.suggested[r]] : "") + ", score " + score(D.score[r]) + (D.columns.length ? ". " + brief(r, 90) : "");
+    tip.textContent = "row " + idOf(r) + ": " + D.classes[D.given[r]] + (D.flagged[r] ? " → " + D.classes[D.suggested[r]] : "") + ", score " + score(D.score[r]) + (D.columns.length ? ". " + brief(r, 90) : "");
     tip.style.left = Math.min(px(r) + 12, Math.max(0, W - 270)) + "px"; tip.style.top = py(r) + 14 + "px"; tip.dataset.row = r;
   });
   canvas.addEventListener("mouseleave", () => { tip.hidden = true; });
@@ -301,8 +301,8 @@
   });
   $("forget").addEventListener("click", () => { if (confirm("Forget all " + marks.size + " marks?")) { marks.clear(); keep(); select(); } });
   $("mark-all").addEventListener("click", () => {
-    const rows = [...list].filter((r) => D.score[r] >= D.threshold && !marks.has(r));
-    if (!rows.length) { alert("No unmarked row in this list has a score of " + D.threshold + " or more."); return; }
+    const rows = [...list].filter((r) => D.flagged[r] && !marks.has(r));
+    if (!rows.length) { alert("No unmarked row in this list is flagged."); return; }
     if (confirm("Mark " + rows.length + " rows as wrong?")) { for (const r of rows) change(r, { mark: "wrong" }); drawTable(); }
   });
 
