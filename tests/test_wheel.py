@@ -98,7 +98,7 @@ FIRST_STEPS = {
     ],
     "all": [
         "floral train t.csv --label y --out m.skops", "floral bench --list", "python -c 'import torch, dask, datasets'",
-        "python -c 'from floral_learn import TextClassifier, TextReview'",
+        "python -c 'from floral_learn import LabelReview, TextClassifier'",
     ],
 }  # fmt: skip
 

@@ -26,7 +26,7 @@ from floral_learn.crowd.readings import (
     stack,
 )
 from floral_learn.crowd.solve import allow_for_shared_mistakes
-from floral_learn.labels.votes import read_votes
+from floral_learn.crowd.votes import read_votes
 
 
 def crowd(n=200, people=20, per_item=5, knows=0.7, k=3, liars=0.0, seed=0):

@@ -76,7 +76,6 @@ CHANGES = {
     "answers without a reviewer": lambda s: s | {"log": [[1, 0, None, 1, True]]},
     "answers in halves": lambda s: s | {"log": [[1, 0]]},
     "answers as text": lambda s: s | {"log": "me"},
-    "no memory": lambda s: s | {"max_memory": "lots"},
     "a sparse X of other rows": lambda s: s | {"X": sparse.csr_matrix(s["X"][:5])},
 }
 ORDERS = {
@@ -90,13 +89,13 @@ ORDERS = {
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_state_that_cannot_be_is_refused(review, tmp_path, name):
-    saving.write(tmp_path / "r.skops", CHANGES[name](review._state()))
+    saving.write(tmp_path / "r.skops", CHANGES[name](review.state()))
     assert not opened(tmp_path / "r.skops", (tmp_path / "r.skops").read_bytes())
 
 
 @pytest.mark.parametrize("name", ORDERS)
 def test_the_order_that_the_guarantee_rests_on_has_every_row_once(review, tmp_path, name):
-    state = review._state()
+    state = review.state()
     saving.write(tmp_path / "r.skops", state | {"order": ORDERS[name](state["order"])})
     with pytest.raises(ModelFileError, match="the order of rows cannot be"):
         LabelReview.load(tmp_path / "r.skops")

@@ -9,7 +9,7 @@ from scipy.stats import binom
 from sklearn.neighbors import KNeighborsClassifier
 
 from floral_learn import LabelReview
-from floral_learn.review.guarantee import counted_accuracy, kept, wrong_bounds
+from floral_learn.review.guarantee import counted_accuracy, kept, random_order, spent_on, wrong_bounds
 
 
 def ever_missed(total, wrong, alpha):
@@ -82,7 +82,7 @@ def test_a_checked_set_has_an_exact_number():
 def test_the_walk_is_secret_without_a_seed_and_void_with_one():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2)), rng.integers(0, 2, 60)
-    walks = {tuple(LabelReview(X, y)._order.tolist()) for _ in range(3)}
+    walks = {tuple(LabelReview(X, y).secret["order"]) for _ in range(3)}
     assert len(walks) == 3
     assert LabelReview(X, y).guarantee().valid
     seeded = LabelReview(X, y, random_state=0).guarantee()
@@ -94,7 +94,7 @@ def test_only_the_unbroken_start_of_the_walk_counts():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2)), rng.integers(0, 2, 60)
     review = LabelReview(X, y)
-    walk = review._order
+    walk = np.array(review.secret["order"])
     review.answer(walk[[0, 1, 3, 4]].tolist(), y[walk[[0, 1, 3, 4]]])
     assert review.guarantee().checked == 2
     review.answer([int(walk[2])], [1 - y[walk[2]]])
@@ -102,22 +102,38 @@ def test_only_the_unbroken_start_of_the_walk_counts():
     assert review.guarantee().wrong == 1
 
 
-def test_one_question_in_four_walks():
+def test_one_question_in_ten_comes_from_the_walk_and_none_where_it_is_not_wanted():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 2)), rng.integers(0, 2, 200)
-    review = LabelReview(X, y)
-    for _ in range(40):
-        rows = review.ask(1)
-        review.answer(rows, y[rows])
-    assert review.guarantee().checked >= 10
-    assert sum(entry["drawn"] for entry in review.history) >= 10
+    for share, drawn in ((0.1, 4), (0.0, 0), (0.5, 20)):
+        review = LabelReview(X, y, random_share=share)
+        for _ in range(40):
+            asked = review.questions(1)
+            review.answer([asked[0].row], [y[asked[0].row]])
+        assert sum(entry["drawn"] for entry in review.history) >= drawn
+        assert review.guarantee().checked >= drawn
+
+
+def test_an_interval_over_seven_appends_misses_no_more_often_than_it_says():
+    assert sum(spent_on(0.05, appends) for appends in range(10_000)) <= 0.05
+    rng, missed = np.random.default_rng(0), 0
+    for _ in range(300):
+        wrong, order, ever = np.zeros(0, bool), np.zeros(0, np.intp), False
+        for appends, total in enumerate((60, 120, 240, 480, 960, 1500, 2000)):
+            wrong = np.r_[wrong, rng.random(total - len(wrong)) < 0.2]
+            order = random_order(total, int(rng.integers(2**31)), order)
+            seen = np.cumsum(wrong[order[: total // 5]])
+            at = np.arange(1, len(seen) + 1)
+            ever |= not kept(total, at, seen, spent_on(0.05, appends), np.full(len(seen), wrong.sum())).all()
+        missed += ever
+    assert missed / 300 <= 0.05
 
 
 def test_disagreeing_reviewers_count_as_not_sure():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2)), rng.integers(0, 2, 60)
     review = LabelReview(X, y)
-    row = int(review._order[0])
+    row = int(np.array(review.secret["order"])[0])
     review.answer([row], [y[row]], reviewer="a")
     review.answer([row], [1 - y[row]], reviewer="b")
     assert review.guarantee().unsure == 1
@@ -151,7 +167,7 @@ def test_accuracy_is_counted_on_rows_kept_out_of_training():
     review = LabelReview(X, y)
     with pytest.raises(ValueError, match="needs answers to rows drawn at random"):
         review.accuracy(KNeighborsClassifier(1))
-    review.answer(review._order[:60].tolist(), y[review._order[:60]])
+    review.answer(np.array(review.secret["order"])[:60].tolist(), y[np.array(review.secret["order"])[:60]])
     found = review.accuracy(KNeighborsClassifier(1))
     assert found.checked == 60
     assert found.estimate < 0.75
@@ -162,7 +178,7 @@ def test_trusted_rows_do_not_stop_the_order():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 2)), rng.integers(0, 2, 60)
     review = LabelReview(X, y, trusted=np.arange(60) < 30)
-    rows = [int(r) for r in review._order if r >= 30][:5]
+    rows = [int(r) for r in np.array(review.secret["order"]) if r >= 30][:5]
     review.answer(rows, y[rows])
     assert review.guarantee().checked >= 5
     assert review.guarantee().wrong == 0

@@ -44,7 +44,8 @@ def review(
     """Ask a person about a few rows of DATA and correct the other labels from the answers.
 
     Answers are stored in OUT as they are given; the same command continues where you stopped. OUT gets the cleaned
-    table, decisions.csv, changes.csv, model.skops and report.html when you press Finish on it. DATA never changes.
+    table, decisions.csv, changes.csv, training.csv, model.skops and report.html when you press Finish on it. DATA
+    never changes.
     """
     check_target(to)
     if not 0 <= port <= 65535:

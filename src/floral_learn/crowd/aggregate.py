@@ -14,7 +14,7 @@ from floral_learn.base.alignment import WAY_OUT, index_of
 from floral_learn.base.frames import is_frame, same_kind, without_columns
 from floral_learn.base.rows import read_rows
 from floral_learn.base.validation import generator
-from floral_learn.labels.votes import Votes, read_votes
+from floral_learn.crowd.votes import Votes, read_votes
 
 from . import annotators as people
 from .features import encode_items

@@ -22,7 +22,7 @@ from scipy.sparse import csr_array
 from scipy.special import logsumexp
 from scipy.stats import beta
 
-from floral_learn.labels.votes import Votes
+from floral_learn.crowd.votes import Votes
 
 from .camps import later_half
 from .pairs import Agreement, benjamini_hochberg

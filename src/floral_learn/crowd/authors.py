@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln, softmax
 
-from floral_learn.labels.votes import Votes
+from floral_learn.crowd.votes import Votes
 
 from . import annotators as people
 from .readings import Answers, Reading, fix_known, leave_one_out, m_step

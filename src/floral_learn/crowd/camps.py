@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from floral_learn.labels.votes import Votes
+from floral_learn.crowd.votes import Votes
 
 from .readings import Answers, Reading, leave_one_out, m_step
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.stats import binom
 from sklearn.utils import gen_batches
 
-from floral_learn.labels.votes import Votes
+from floral_learn.crowd.votes import Votes
 
 from .readings import ERROR_RATE, Fit
 

@@ -25,7 +25,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import softmax
 from scipy.stats import norm
 
-from floral_learn.labels.votes import Votes
+from floral_learn.crowd.votes import Votes
 
 ERROR_RATE = 0.05  # of every statement about a person or a reading: the usual one
 PRIOR = (4.0, 1.0)  # right and, for each other class, wrong pseudo-votes of a person: as in EBCC (Li et al., 2019)

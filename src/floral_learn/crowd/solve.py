@@ -15,7 +15,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import softmax
 
-from floral_learn.labels.votes import Votes
+from floral_learn.crowd.votes import Votes
 
 from .camps import later_half, opposing_start, other_camp
 from .features import OutOfFold

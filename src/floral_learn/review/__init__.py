@@ -1,16 +1,14 @@
-"""Ask a person about a few rows and correct the other labels: `LabelReview`, and `TextReview` for texts.
+"""Ask a person about a few rows and correct the other labels: `LabelReview`.
 
-``label_review`` is the conversation. It hands ``answers`` to ``beliefs`` (what is known after them), which rests on the
-``posterior`` over "this label is wrong" (solved by ``expectation_propagation``); ``questions`` chooses rows to ask
-about, ``guarantee`` and ``wrong_share`` say how many labels are wrong, ``training`` what a model is trained on.
-``rows`` holds the table in the scale in which rows are compared, ``rules`` the numbers that
-were chosen, and the beliefs before any answer.
+``label_review`` is the conversation about a ``table`` (rows, given labels, what is computed before any answer). It
+hands ``answers`` to ``beliefs`` (what is known after them), which rests on the ``posterior`` over "this label is wrong"
+(solved by ``expectation_propagation``), on ``groups`` and on the ``calibration`` of both. ``questions`` chooses rows to
+ask about, ``guarantee`` says how many labels are wrong whatever the model thinks, ``training`` what a model is trained
+on. ``rules`` holds the numbers that were chosen, and the beliefs before any answer.
 """
 
+from .calibration import Expected, WrongShare
 from .guarantee import Accuracy, Guarantee
 from .label_review import LabelReview
-from .text_review import TextReview
-from .training import Choice
-from .wrong_share import WrongShare
 
-__all__ = ["Accuracy", "Choice", "Guarantee", "LabelReview", "TextReview", "WrongShare"]
+__all__ = ["Accuracy", "Expected", "Guarantee", "LabelReview", "WrongShare"]

@@ -9,21 +9,21 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from floral_learn.review.rules import RULES
+from floral_learn.review.rules import ERROR_PRIOR, SETTLED
 
-UNSURE = -1  # the code of "not sure"
-USUAL = RULES.error_prior[0] / sum(RULES.error_prior)  # how often reviewers err, before anything is known of them
+USUAL = ERROR_PRIOR[0] / sum(ERROR_PRIOR)  # how often reviewers err, before anything is known of them
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One reviewer's answer about one row: `code` is a class's number, or `UNSURE`; `turn` counts calls of answer().
+    """One reviewer's answer about one row.
 
-    `drawn` says whether the row had been reached in the secret random order.
+    `code` is a class's number, or None for "not sure"; `turn` counts calls of answer(); `drawn` says whether the row
+    had been reached in the secret random order.
     """
 
     row: int
-    code: int
+    code: int | None
     reviewer: str
     turn: int
     drawn: bool
@@ -61,7 +61,7 @@ class Answers:
         Error rates; before anything is learned, everyone's prior mean.
     """
 
-    votes: Mapping[int, Mapping[str, int]]
+    votes: Mapping[int, Mapping[str, int | None]]
     n_classes: int
     errors: Mapping[str, float]
 
@@ -90,7 +90,7 @@ class Answers:
         table = np.ones((len(self.votes), self.n_classes))
         for k, said in enumerate(self.votes.values()):
             for reviewer, code in said.items():
-                if code != UNSURE:
+                if code is not None:
                     error = self.errors[reviewer]
                     chance = np.full(self.n_classes, error / (self.n_classes - 1))
                     chance[code] = 1 - error
@@ -102,7 +102,7 @@ class Answers:
         """The class on which all reviewers who are sure agree, by row; None where nobody is sure or they disagree."""
         found: dict[int, int | None] = {}
         for row, said in self.votes.items():
-            sure = {code for code in said.values() if code != UNSURE}
+            sure = {code for code in said.values() if code is not None}
             found[row] = sure.pop() if len(sure) == 1 else None
         return found
 
@@ -112,7 +112,7 @@ class Answers:
         return {
             row: code
             for (row, code), likely in zip(self.agreed.items(), self.likelihood, strict=True)
-            if code is not None and likely[code] >= RULES.settled * likely.sum()
+            if code is not None and likely[code] >= SETTLED * likely.sum()
         }
 
     def with_errors(self, errors: Mapping[str, float]) -> Answers:
@@ -125,17 +125,17 @@ class Answers:
         The posterior mean under a Beta prior, with expected counts: the M step of Dawid and Skene (1979) for one
         error rate per person.
         """
-        a, b = RULES.error_prior
+        a, b = ERROR_PRIOR
         missed, total = dict.fromkeys(self.errors, 0.0), dict.fromkeys(self.errors, 0)
         for k, said in enumerate(self.votes.values()):
             for reviewer, code in said.items():
-                if code != UNSURE:
+                if code is not None:
                     missed[reviewer] += 1 - float(belief[k, code])
                     total[reviewer] += 1
         return {who: min((a + missed[who]) / (a + b + total[who]), self.guessing) for who in missed}
 
 
-def checked_answers(rows: Any, labels: Any, n: int, classes: np.ndarray) -> tuple[list[int], list[int]]:
+def checked_answers(rows: Any, labels: Any, n: int, classes: np.ndarray) -> tuple[list[int], list[int | None]]:
     """Row numbers and class codes of one call of ``answer``."""
     if np.ndim(rows) == 0:
         rows, labels = [rows], [labels]
@@ -156,10 +156,10 @@ def checked_answers(rows: Any, labels: Any, n: int, classes: np.ndarray) -> tupl
     return numbers, [_code(label, classes) for label in labels]
 
 
-def _code(label: Any, classes: np.ndarray) -> int:
-    """The code of a label that a reviewer gave; None and NaN are "not sure"."""
+def _code(label: Any, classes: np.ndarray) -> int | None:
+    """The code of a label that a reviewer gave; None where it is None or NaN, "not sure"."""
     if label is None or (isinstance(label, float) and np.isnan(label)):
-        return UNSURE
+        return None
     match = np.flatnonzero(classes == label)
     if len(match) != 1:
         allowed = ", ".join(repr(c) for c in classes.tolist())

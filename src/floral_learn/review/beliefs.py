@@ -1,6 +1,7 @@
 """What is known after the answers so far: every row's true class, everyone's errors, labels as they should be read.
 
-`ReviewData` holds what does not depend on answers, `Beliefs` what follows from them; each part is computed once.
+`ReviewData` holds what does not depend on answers, `Beliefs` what follows from them; each part is computed once. All
+numbers that are shown (wrong labels, labels still wrong, what ten more answers bring) come from `Beliefs.wrong`.
 """
 
 from __future__ import annotations
@@ -9,38 +10,50 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.special import expit
 
-from floral_learn.crowd.authors import judge_authors
 from floral_learn.review.answers import USUAL, Answers
-from floral_learn.review.posterior import SAMPLE, Evidence, Posterior, Problem, infer
-from floral_learn.review.rules import RULES
+from floral_learn.review.calibration import Calibration, calibrate
+from floral_learn.review.groups import group_shift
+from floral_learn.review.posterior import Evidence, Posterior, Problem, infer
+from floral_learn.review.rules import REGIONS, SAMPLE, SUSPECT
 
-_SUSPECTS = 4  # reviewers up to whom each is doubted in turn
-_NEWTON_STEPS = 30
+_SUSPECTS = 4  # reviewers up to whom each is doubted in turn: each costs two posteriors
 
 
 @dataclass(frozen=True)
 class ReviewData:
-    """What a review holds beside the answers.
+    """What a review computes before any answer.
 
-    `proba` (n, M) are held-out class probabilities under the given labels, `groups` (n,) numbers or None.
+    Attributes
+    ----------
+    problem : Problem
+        Rows, labels and what held-out models say of them.
+    proba : ndarray of shape (n, M)
+        Held-out class probabilities under the given labels.
+    audited : float
+        The audit's estimate of the share of wrong labels.
+    before : ndarray
+        P(wrong) of some rows before any answer.
+    trusted : bool ndarray of shape (n,)
+        Rows whose labels are known to be right.
+    groups : int ndarray of shape (n,) or None
+        Numbers of the labels' sources.
+    pool : int ndarray
+        Rows among which questions are sought: all, or a sample that stands for them.
     """
 
     problem: Problem
     proba: np.ndarray
+    audited: float
+    before: np.ndarray
     trusted: np.ndarray
     groups: np.ndarray | None
+    pool: np.ndarray
 
     @property
     def codes(self) -> np.ndarray:
         """Given labels as class numbers, (n,)."""
         return self.problem.codes
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes, M."""
-        return self.problem.n_classes
 
 
 class Beliefs:
@@ -48,7 +61,6 @@ class Beliefs:
 
     def __init__(self, data: ReviewData, answers: Answers) -> None:
         self.data, self._start = data, answers
-        self._every = np.arange(len(data.codes))
 
     @cached_property
     def answers(self) -> Answers:
@@ -60,10 +72,10 @@ class Beliefs:
         """The posterior over "this label is wrong"."""
         return _posterior(self.data, self.answers)
 
-    @property
-    def has_evidence(self) -> bool:
-        """Whether anything is known beside the given labels: alone, they do not say which of them are wrong."""
-        return len(self._start) > 0 or self.data.groups is not None
+    @cached_property
+    def by_group(self) -> bool:
+        """Whether groups differ, so that they are evidence of their own."""
+        return isinstance(self.posterior.problem.shift, np.ndarray)
 
     @cached_property
     def free(self) -> np.ndarray:
@@ -73,13 +85,32 @@ class Beliefs:
         return free
 
     @cached_property
+    def known(self) -> np.ndarray:
+        """Rows whose labels are known to be right, (n,) booleans: trusted, or answered by someone who is believed."""
+        known = self.data.trusted.copy()
+        known[list(self.answers.settled)] = True
+        return known
+
+    @cached_property
+    def calibration(self) -> Calibration:
+        """How far the posterior's log-odds are off: it starts from the audit's estimate and learns from the answers."""
+        at = np.flatnonzero(np.isin(self.posterior.at, list(self.answers.settled)))
+        return calibrate(self.data.before, self.data.audited, self.posterior.left_out()[at], self.contradicted[at])
+
+    @cached_property
     def label_probability(self) -> np.ndarray:
         """P(true class) of every row, (n, M), by all that is known."""
-        return self.of(self._every)
+        return self.of(np.arange(len(self.data.codes)))
 
     def of(self, rows: np.ndarray) -> np.ndarray:
         """`label_probability` of `rows` in ascending order, (len(rows), M)."""
-        return _true_classes(self.data, self.answers, self.posterior.probability(rows), rows)
+        wrong = self.calibration.corrected(self.posterior.probability(rows))
+        return _true_classes(self.data, self.answers, wrong, rows)
+
+    @cached_property
+    def wrong(self) -> np.ndarray:
+        """P(the given label is wrong) of every row, (n,)."""
+        return 1.0 - self.label_probability[np.arange(len(self.data.codes)), self.data.codes]
 
     @cached_property
     def contradicted(self) -> np.ndarray:
@@ -88,34 +119,44 @@ class Beliefs:
         return np.array([said.get(row, codes[row]) != codes[row] for row in self.posterior.at.tolist()], dtype=bool)
 
     @cached_property
+    def speaks(self) -> bool:
+        """Whether any answer speaks against a label."""
+        return bool(self.contradicted.any())
+
+    @cached_property
     def corrections_hold(self) -> bool:
         """Whether labels that the other answers alone would correct turn out wrong more often than right.
 
         Each answered row in turn is held out: what the review does to rows that nobody was asked about is tried on rows
-        whose answers are known. Groups are evidence of their own, and need no answers.
+        whose answers are known. Groups that differ are evidence of their own, which answers must not deny.
         """
-        if self.data.groups is not None:
-            return True
-        chance = self.posterior.left_out()
-        return int(self.contradicted[chance > 0.5].sum()) > int((~self.contradicted)[chance > 0.5].sum())
+        told = self.contradicted[self.calibration.corrected(self.posterior.left_out()) > 0.5]
+        lead = 2 * int(told.sum()) - len(told)
+        return lead > 0 or (self.by_group and lead == 0)
 
     @cached_property
     def labels(self) -> np.ndarray:
-        """Class numbers of the corrected labels, (n,); before any answer only groups speak against labels."""
-        if not self.has_evidence:
+        """Class numbers of the corrected labels, (n,); before any answer the given ones."""
+        if not len(self._start):
             return self.data.codes
-        read = read_classes(self.label_probability, self.data.codes, self.free)
-        shift = self.posterior.problem.shift
-        if len(self._start) or shift is None:
-            return read
-        return np.where(shift > RULES.suspect_group, read, self.data.codes)
+        return read_classes(self.label_probability, self.data.codes, self.free)
 
-    @cached_property
-    def known(self) -> np.ndarray:
-        """Rows whose labels are known to be right, (n,) booleans: trusted, or answered by someone who is believed."""
-        known = self.data.trusted.copy()
-        known[list(self.answers.settled)] = True
-        return known
+    def trained_with(self, rows: np.ndarray, belief: np.ndarray) -> np.ndarray:
+        """Class numbers that `rows` are trained with, (len(rows),), by the `belief` about them.
+
+        No more is done than answers support: as long as none contradicts a label, labels stay; rows that nobody was
+        asked about are corrected only where that would have been right on those that were (`corrections_hold`).
+        """
+        codes, free = self.data.codes[rows], self.free[rows]
+        if not self.speaks:
+            return codes
+        read = read_classes(belief, codes, free)
+        return read if self.corrections_hold else np.where(free, codes, read)
+
+    def misread(self, rows: np.ndarray) -> np.ndarray:
+        """P(the label that a row is trained with is wrong) of `rows` in ascending order, (len(rows),)."""
+        belief = self.of(rows)
+        return 1.0 - belief[np.arange(len(rows)), self.trained_with(rows, belief)]
 
 
 def read_classes(belief: np.ndarray, codes: np.ndarray, free: np.ndarray) -> np.ndarray:
@@ -173,7 +214,7 @@ def _learned_errors(data: ReviewData, answers: Answers) -> dict[str, float]:
         belief = _class_beliefs(data, posterior.probability(read.rows), read.rows, read) * read.likelihood
         learned = read.learned_errors(belief / belief.sum(axis=1, keepdims=True))
         rates.append(learned if suspect is None else {**learned, suspect: answers.guessing})
-        prior = 1 - RULES.suspect if suspect is None else RULES.suspect / len(readings[1:])
+        prior = 1 - SUSPECT if suspect is None else SUSPECT / len(readings[1:])
         log.append(posterior.evidence + np.log(prior))
     weights = np.exp(np.array(log) - max(log))
     weights /= weights.sum()
@@ -200,64 +241,20 @@ def _evidence(data: ReviewData, answers: Answers) -> Evidence:
 
 
 def _posterior(data: ReviewData, answers: Answers) -> Posterior:
-    """The posterior, with what is known of each label's group where labels come from groups.
-
-    First what all labels of a group say of it, by the crowd's model of annotators, then what the answers say beyond
-    that. Answers are about suspicious rows, so they speak against a group only as far as they are worse than the
-    suspicions were: they are not handed to the crowd's model, which would take them for a fair sample.
-    """
+    """The posterior, with what is known of each label's group where groups turn out to differ."""
     evidence, problem = _evidence(data, answers), data.problem
-    if data.groups is None:
-        return infer(problem, evidence)
-    known = np.where(data.trusted, data.codes, -1)
-    shift = judge_authors(data.codes, data.groups, data.proba, known=known).shift(data.proba)
-    problem = replace(problem, shift=shift)
     posterior = infer(problem, evidence)
-    chance = np.clip(posterior.weights @ posterior.own(evidence.at), 1e-3, 1 - 1e-3)
-    further = _group_shifts(data.groups, data.codes, evidence, chance)
-    return infer(replace(problem, shift=problem.shift + further), evidence)
-
-
-def _group_shifts(groups: np.ndarray, codes: np.ndarray, evidence: Evidence, chance: np.ndarray) -> np.ndarray:
-    """What each row's group adds to the log-odds that its label is wrong, (n,): the mode given the answers.
-
-    Random effects of groups, and of groups' use of each label, shrunk to none; `chance` (m,) is P(wrong) of the
-    answered rows without them. Newton's method for the mode of a Gaussian process (Rasmussen and Williams 2006, 3.18).
-    """
-    at, right, wrong = evidence.at, evidence.right, evidence.wrong
-    shift = np.zeros(len(groups))
-    if not len(at):
-        return shift
-    pairs, where = np.unique(np.column_stack([groups, codes]), axis=0, return_inverse=True)
-    asked = pairs[where[at]]
-    K = _group_covariance(asked, asked)
-    logit = np.log(chance) - np.log1p(-chance)
-    weights = np.zeros(len(at))
-    for _ in range(_NEWTON_STEPS):
-        p = expit(logit + K @ weights)
-        # answers as the shares of "wrong" that they make likely: an EM step inside each Newton step
-        share = wrong * p / (wrong * p + right * (1 - p))
-        curvature = np.maximum(p * (1 - p), 1e-6)
-        side = curvature * (K @ weights) + share - p
-        moved = np.linalg.solve(np.eye(len(at)) + curvature[:, None] * K, side)
-        done = np.abs(moved - weights).max() < 1e-6
-        weights = moved
-        if done:
-            break
-    return (_group_covariance(pairs, asked) @ weights)[where]
-
-
-def _group_covariance(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    group = left[:, 0][:, None] == right[:, 0][None, :]
-    label = left[:, 1][:, None] == right[:, 1][None, :]
-    of_group, of_label = RULES.group_effects
-    return group * (of_group**2 + of_label**2 * label)
+    if data.groups is None:
+        return posterior
+    usual = float(np.clip(data.audited, 0.01, 0.4))
+    shift = group_shift(data.groups, data.codes, data.proba, usual, evidence, posterior.left_out())
+    return posterior if shift is None else infer(replace(problem, shift=shift), evidence)
 
 
 def _true_classes(data: ReviewData, answers: Answers, wrong: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """P(true class) of `rows`, (len(rows), M), from P(wrong): answered rows by their answers, trusted rows as given."""
-    unit = np.eye(data.n_classes)
-    belief = _class_beliefs(data, wrong, rows, answers)
+    M = data.problem.n_classes
+    belief, unit = _class_beliefs(data, wrong, rows, answers), np.eye(M)
     # the posterior has seen the answers through "wrong" only; here they name classes
     place = np.searchsorted(rows, answers.rows)
     there = np.flatnonzero(rows[np.minimum(place, len(rows) - 1)] == answers.rows)
@@ -265,7 +262,7 @@ def _true_classes(data: ReviewData, answers: Answers, wrong: np.ndarray, rows: n
     belief[place[there]] = seen / seen.sum(axis=1, keepdims=True)
     for row, at in zip(answers.rows[there].tolist(), place[there].tolist(), strict=True):
         if row in answers.settled:
-            belief[at] = (1 - USUAL) * unit[answers.settled[row]] + USUAL / data.n_classes
+            belief[at] = (1 - USUAL) * unit[answers.settled[row]] + USUAL / M
     trusted = data.trusted[rows]
     belief[trusted] = unit[data.codes[rows[trusted]]]
     return belief
@@ -277,25 +274,23 @@ def _class_beliefs(data: ReviewData, wrong: np.ndarray, rows: np.ndarray, answer
     Which class a wrong label should have been: held-out probabilities, worth one answer, and the answers nearby about
     the same given label, by a kernel.
     """
-    problem, M, codes = data.problem, data.n_classes, data.codes[rows]
-    out = np.arange(len(rows))
-    if M == 2:
-        belief = np.empty((len(rows), 2))
-        belief[out, codes], belief[out, 1 - codes] = 1 - wrong, wrong
-        return belief
+    problem, codes, out = data.problem, data.codes[rows], np.arange(len(rows))
     share = data.proba[rows].copy()
     share[out, codes] = 0.0
-    share /= np.maximum(share.sum(axis=1, keepdims=True), 1e-12)
-    table, asked = answers.likelihood, answers.rows
-    said = table / np.maximum(table.sum(axis=1, keepdims=True), 1e-12)
-    step = max(1, problem.rows.at_a_time // (len(asked) + 1))
-    for start in range(0, len(rows) if len(asked) else 0, step):
-        part = slice(start, start + step)
-        near = np.exp(-RULES.class_width * problem.rows.distances(rows[part], asked))
-        near *= codes[part][:, None] == data.codes[asked][None, :]
-        share[part] += near @ said
+    if problem.n_classes > 2:
+        share /= np.maximum(share.sum(axis=1, keepdims=True), 1e-12)
+        table, asked = answers.likelihood, answers.rows
+        said = table / np.maximum(table.sum(axis=1, keepdims=True), 1e-12)
+        reach = next(width for tie, _, width in REGIONS if tie == "class")
+        step = max(1, problem.rows.at_a_time // (len(asked) + 1))
+        for start in range(0, len(rows) if len(asked) else 0, step):
+            part = slice(start, start + step)
+            near = np.exp(-reach * problem.rows.distances(rows[part], asked))
+            near *= codes[part][:, None] == data.codes[asked][None, :]
+            share[part] += near @ said
+        share[out, codes] = 0.0
+    share = np.maximum(share, 1e-12)
     share[out, codes] = 0.0
-    share /= np.maximum(share.sum(axis=1, keepdims=True), 1e-12)
-    belief = share * wrong[:, None]
+    belief = share / share.sum(axis=1, keepdims=True) * wrong[:, None]
     belief[out, codes] = 1 - wrong
     return belief

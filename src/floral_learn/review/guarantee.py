@@ -11,6 +11,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import betaln, gammaln
@@ -151,37 +152,44 @@ def wrong_bounds(total: int, wrong: np.ndarray, alpha: float, unsure: np.ndarray
     wrong = np.asarray(wrong, dtype=bool)
     unsure = np.zeros(len(wrong), dtype=bool) if unsure is None else np.asarray(unsure, dtype=bool)
     least, most = np.cumsum(wrong & ~unsure), np.cumsum(wrong | unsure)
-    low, high = 0, total
-    for k in range(1, len(wrong) + 1):
-        low = max(low, _bound(total, k, int(least[k - 1]), alpha, upper=False))
-        high = min(high, _bound(total, k, int(most[k - 1]), alpha, upper=True))
+    if not len(wrong):
+        return 0, total
+    low = int(_ends(total, least, alpha, upper=False).max())
+    high = int(_ends(total, most, alpha, upper=True).min())
     return min(low, high), high
 
 
-def kept(total: int, checked: int, wrong: int, alpha: float, values: np.ndarray) -> np.ndarray:
-    """Whether each number W of wrong labels in all is still in the interval, (len(values),)."""
-    values = np.asarray(values)
+def kept(total: int, checked: Any, wrong: Any, alpha: float, values: Any) -> np.ndarray:
+    """Whether numbers W of wrong labels in all are still in the interval; arrays are taken together."""
+    checked, wrong, values = np.broadcast_arrays(checked, wrong, values)
     rest = values - wrong
     possible = (rest >= 0) & (rest <= total - checked)
-    log = np.full(len(values), -np.inf)
-    log[possible] = _log_choose(total - checked, rest[possible]) - _log_choose(total, values[possible])
+    log = np.full(values.shape, -np.inf)
+    log[possible] = _log_choose(total - checked[possible], rest[possible]) - _log_choose(total, values[possible])
     a, b = _PRIOR
     mixture = betaln(a + wrong, b + checked - wrong) - betaln(a, b)
     return mixture - log < -np.log(alpha)
 
 
-def _bound(total: int, checked: int, wrong: int, alpha: float, upper: bool) -> int:
-    """The last W that is kept, going up (or down) from the likeliest one: the likelihood falls on both sides of it."""
-    likeliest = min(max(round(wrong / checked * total), wrong), total - checked + wrong)
-    inside, outside = likeliest, (total - checked + wrong + 1 if upper else wrong - 1)
-    while abs(outside - inside) > 1:
+def _ends(total: int, wrong: np.ndarray, alpha: float, upper: bool) -> np.ndarray:
+    """After each of k rows, of which so many were `wrong` (k,), the last W that is kept, up or down from the likeliest.
+
+    By bisection, all at once: the likelihood falls on both sides of the likeliest one.
+    """
+    checked = np.arange(1, len(wrong) + 1)
+    inside = np.clip(np.rint(wrong / checked * total).astype(int), wrong, total - checked + wrong)
+    outside = total - checked + wrong + 1 if upper else wrong - 1
+    while (np.abs(outside - inside) > 1).any():
         middle = (inside + outside) // 2
-        if kept(total, checked, wrong, alpha, np.array([middle]))[0]:
-            inside = middle
-        else:
-            outside = middle
+        fits = kept(total, checked, wrong, alpha, middle)
+        inside, outside = np.where(fits, middle, inside), np.where(fits, outside, middle)
     return inside
 
 
-def _log_choose(n: int, k: np.ndarray) -> np.ndarray:
+def spent_on(alpha: float, appends: int) -> float:
+    """The part of `alpha` for the interval after so many calls of `append`: all parts sum to less than `alpha`."""
+    return 6 * alpha / (np.pi * (appends + 1)) ** 2
+
+
+def _log_choose(n: Any, k: np.ndarray) -> np.ndarray:
     return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import copy
-import math
 import os
 import secrets
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import clone
-from sklearn.utils.validation import check_consistent_length
 
 from floral_learn.base import Shown
-from floral_learn.base.frames import frame_from_parts, frame_parts, is_frame
-from floral_learn.base.rows import read_rows, stack_rows
-from floral_learn.encoders import encoder_for
-from floral_learn.labels.evidence import judge_labels
 from floral_learn.review import saving
-from floral_learn.review.answers import UNSURE, Answer, Answers, checked_answers
-from floral_learn.review.beliefs import Beliefs, ReviewData
+from floral_learn.review.answers import Answer, Answers, checked_answers
+from floral_learn.review.beliefs import Beliefs
+from floral_learn.review.calibration import Expected, WrongShare
 from floral_learn.review.guarantee import (
     Accuracy,
     Guarantee,
@@ -30,91 +22,87 @@ from floral_learn.review.guarantee import (
     counted_accuracy,
     is_drawn,
     random_order,
+    spent_on,
     wrong_bounds,
 )
-from floral_learn.review.posterior import Problem
-from floral_learn.review.questions import ask_settling, look_along, pool_of
-from floral_learn.review.rows import (
-    bytes_per_row,
-    checked_column,
-    compared_rows,
-    encoded_labels,
-    is_integer,
-    own_scores,
-    values_at_a_time,
-)
+from floral_learn.review.questions import Question, Ranking, rank_questions, rows_like
+from floral_learn.review.rows import is_integer
+from floral_learn.review.rules import FIRST_ANSWERS
+from floral_learn.review.table import ReviewTable, prepare
 from floral_learn.review.training import (
-    Choice,
     checked_model,
     fit_or_constant,
     fit_reviewed,
-    misread_among,
+    reviewed_frame,
+    training_frame,
     training_set,
 )
-from floral_learn.review.wrong_share import FIRST_ANSWERS, WrongShare, enough_answers, estimated_share
-
-_REVIEWER = "reviewer"
-_FEW = 0.1  # drawn rows from which accuracy is counted in parts, as a share of all
-_LITTLE = 0.0002  # stop where an answer is expected to settle less than one label in 5,000
 
 
 class LabelReview(Shown):
     """Find out which labels are wrong by asking a person about a few well-chosen rows.
 
-    Keeps a posterior over "this label is wrong" for every row, asks about the rows whose true label would settle most
-    of what is in doubt, and corrects the other labels after every answer. Three questions in ten come from a secret
-    random order of all rows: `guarantee` rests on these alone. A review is a conversation, not an estimator: what it
-    says changes with every answer, and each part is computed once per answer.
+    Keeps a posterior over "this label is wrong" for every row, asks about the rows whose answers are expected to set
+    most labels right (their own, and others that will be corrected with them), and corrects the other labels after
+    every answer. One question in ten comes from a secret random order of all rows: `guarantee` rests on these alone. A
+    review is a conversation, not an estimator: what it says changes with every answer, and each part is computed
+    once per answer.
 
     Parameters
     ----------
-    X : array-like, sparse matrix or frame of shape (n, d)
+    X : array-like, sparse matrix, frame, or list or Series of texts or pictures
         Rows: features or embeddings; of a pandas or polars frame, columns of any kind (`TableEncoder` makes the numbers
-        that rows are compared by, and models are trained on the untouched frame). For comparing rows, never for
-        `train`, holes stand at their column's mean, and dense columns are standardised, or all scaled alike where
-        held-out models tell the given labels better so (principal components, pixels).
+        that rows are compared by, and models are trained on the untouched frame); texts and pictures
+        (`floral_learn.encoders`). For comparing rows, never for `train`, missing values stand at their column's mean,
+        and dense columns are standardised, or all scaled alike where held-out models tell the given labels better so.
     y : array-like of shape (n,)
         Given labels, of any kind, which may be wrong.
     trusted : bool array-like of shape (n,), optional
         Rows whose labels are known to be right.
     groups : array-like of shape (n,), optional
-        Who or what each label comes from. A group whose labels do not fit the rest, or that answers catch with wrong
-        labels, makes its other labels suspect; it is judged as the annotators of a crowd are.
+        Who or what each label comes from. Once labels and answers show that groups differ, the labels of a bad one are
+        suspect; until then nothing changes.
     classes : array-like, optional
         The labels that can be true, where `y` may lack some of them; by default those that occur in `y`.
     sample_weight : array-like of shape (n,), optional
         Weights of the rows, passed on to `train` times the review's own, and to what a question is worth.
-    random_share : float, default=0.3
-        Share of the questions that come from a secret random order of all rows.
-    max_memory : str or float, default="4GB"
-        Most memory that the review takes beside `X` itself, in bytes or as text such as "500MB". Less is slower at
-        most; a review whose rows alone would take more is refused. A classifier that `train` fits takes its own.
+    random_share : float, default=0.1
+        Share of the questions that come from a secret random order of all rows, for `guarantee`; 0 for none.
     random_state : int, Generator, RandomState or None, default=None
         Anything but None makes questions repeatable and the random order predictable: `guarantee` then says that it is
         void against an attacker who knows the seed. None draws both from the system's entropy.
         Probabilities depend on the number of threads in the last digits (they agree to 1e-12).
+    secret : mapping, optional
+        `secret` of an earlier review of the same rows: with the same answers this one asks and says the same.
 
     Attributes
     ----------
-    classes : ndarray of shape (M,)
-        The labels that occur.
+    classes, given, trusted : ndarrays of shape (M,), (n,) and (n,)
+        The labels that can be true, the given labels, and which of them are known to be right.
     labels : ndarray of shape (n,)
-        The corrected labels; the given ones as long as there are neither answers nor groups.
-    label_probability : ndarray of shape (n, M)
-        P(true class), for every row.
-    wrong_probability : ndarray of shape (n,)
-        P(the given label is wrong), for every row.
+        The corrected labels; before any answer the given ones.
+    label_probability, wrong_probability : ndarrays of shape (n, M) and (n,)
+        P(true class), and P(the given label is wrong), for every row.
     wrong_share : WrongShare
-        The model's estimate of the share of wrong labels, once there are some twenty answers; `guarantee` is the number
-        that does not rest on a model.
-    training_labels, training_weights : ndarray of shape (n,)
-        What `train` trains on, for models that are trained elsewhere.
+        An interval for the share of wrong labels, and its estimate, the mean of `wrong_probability`; `guarantee` is
+        the number that does not rest on a model.
+    still_wrong : float
+        How many of `labels` are expected to be wrong.
+    ten_more : Expected
+        How many labels the next ten answers are expected to set right, those of the ten rows included.
+    should_stop : bool
+        Whether that is less than one label, after twenty answers or more.
+    training : DataFrame, or dict of arrays where pandas is not installed
+        What to train on, a row for each: label, weight, wrong_probability (of the given label) and state ("answered",
+        "corrected", "given").
     reviewers : dict of str to float
         Estimated error rate of everyone who answered.
+    answers : dict of int to label
+        The label on which all who were sure agree, by row; None where nobody is sure or they disagree.
     history : list of dict
         Every answer in order: row, label (None for "not sure"), reviewer, turn, drawn (from the random order).
-    should_stop : bool
-        Whether ten more answers would settle less than one label in 500, after twenty answers or more.
+    secret : dict
+        What makes questions and the random order those of this review.
 
     Examples
     --------
@@ -132,10 +120,6 @@ class LabelReview(Shown):
     >>> model = review.train(SVC())
     """
 
-    _looks = 0  # first questions of the review's own choice that look along the scores
-    _asking: tuple[np.ndarray, float] | None
-    _share: WrongShare | None
-
     def __init__(
         self,
         X: Any,
@@ -145,19 +129,22 @@ class LabelReview(Shown):
         groups: Any = None,
         classes: Any = None,
         sample_weight: Any = None,
-        random_share: float = 0.3,
-        max_memory: str | float = "4GB",
+        random_share: float = 0.1,
         random_state: int | np.random.Generator | np.random.RandomState | None = None,
+        secret: Mapping[str, Any] | None = None,
     ) -> None:
         if not isinstance(random_share, int | float | np.number) or not 0.0 <= random_share <= 1.0:
             raise ValueError(f"random_share={random_share!r} must be a number from 0 to 1")
-        self.random_share, self.max_memory = float(random_share), max_memory
+        self.random_share = float(random_share)
         self.random_state = _seed_from(random_state)
         self._seed = secrets.randbits(63) if self.random_state is None else self.random_state
         self._log: list[Answer] = []
-        self._turn = 0
+        self._turn = self._appends = 0
         self._order = np.zeros(0, dtype=np.intp)
-        self._set_up(X, y, trusted, groups, sample_weight, classes)
+        if secret is not None:
+            self.random_state, self._seed = secret["random_state"], secret["seed"]
+            self._order = np.array(secret["order"], dtype=np.intp)
+        self._set_up(ReviewTable.read(X, y, trusted, groups, sample_weight, classes))
 
     # -- asking and answering ------------------------------------------------------------------------------------
 
@@ -166,34 +153,30 @@ class LabelReview(Shown):
 
         Asking again without an answer gives the same rows.
         """
+        return np.array([question.row for question in self.questions(n)], dtype=np.intp)
+
+    def questions(self, n: int = 1) -> list[Question]:
+        """The rows of `ask`, each with whether it comes from the random order."""
         if not is_integer(n) or n < 1:
             raise ValueError(f"n={n!r} must be an integer of at least 1")
-        return np.array([row for row, _ in self._next_rows(n)], dtype=np.intp)
-
-    def _next_rows(self, n: int) -> list[tuple[int, bool]]:
-        """Rows to ask about next, best first, each with whether it comes from the random order."""
-        waiting = self._order[self._beliefs.free[self._order]]
-        kinds = [is_drawn(len(self._answers) + k, self.random_share) for k in range(min(n, len(waiting)))]
-        settling = iter(()) if all(kinds) else iter(self._settling(len(kinds))[0].tolist())
-        drawn = iter(waiting.tolist())
+        waiting = self._order[self.beliefs.free[self._order]]
+        kinds = [is_drawn(len(self.answers) + k, self.random_share) for k in range(min(n, len(waiting)))]
+        best, drawn = iter(() if all(kinds) else self._ranked(n).rows.tolist()), iter(waiting.tolist())
         chosen: dict[int, bool] = {}
         for at_random in kinds:
-            first, then = (drawn, settling) if at_random else (settling, drawn)
+            first, then = (drawn, best) if at_random else (best, drawn)
             row = next((r for r in first if r not in chosen), None)
             if row is None:
                 chosen[next(r for r in then if r not in chosen)] = not at_random
             else:
                 chosen[row] = at_random
-        return list(chosen.items())
+        return [Question(row, at_random) for row, at_random in chosen.items()]
 
-    def _rows_like(self, row: int) -> int:
-        """About how many other rows an answer about `row` tells, too: squared correlations of their fields, summed."""
-        posterior = self._beliefs.posterior.thinned()
-        here, there = posterior.seen_from(np.array([row])), posterior.seen_from(self._pool)
-        shared = posterior.covariance(here, there)[:, 0] ** 2 / (here.variance * there.variance)
-        return round(float((posterior.weights @ np.minimum(shared, 1.0)).mean()) * (len(self.given) - 1))
+    def related(self, row: int) -> int:
+        """About how many other rows an answer about `row` tells, too."""
+        return rows_like(self.beliefs.posterior, row, self._data.pool)
 
-    def answer(self, rows: Any, labels: Any, *, reviewer: str = _REVIEWER) -> None:
+    def answer(self, rows: Any, labels: Any, *, reviewer: str = "reviewer") -> None:
         """Take in the true labels of `rows`.
 
         Parameters
@@ -211,7 +194,7 @@ class LabelReview(Shown):
         if not numbers:
             return
         self._turn += 1
-        reached = set(self._drawn({**self._answers.votes, **dict.fromkeys(numbers)}))
+        reached = set(self._drawn({**self.answers, **dict.fromkeys(numbers)}))
         self._log += [
             Answer(row, code, reviewer, self._turn, row in reached) for row, code in zip(numbers, codes, strict=True)
         ]
@@ -231,7 +214,7 @@ class LabelReview(Shown):
     def history(self) -> list[dict[str, Any]]:
         """Every answer in order: row, label (None for "not sure"), reviewer, turn, drawn (from the random order)."""
         names = self.classes.tolist()
-        labels = [None if a.code == UNSURE else names[a.code] for a in self._log]
+        labels = [None if a.code is None else names[a.code] for a in self._log]
         return [
             {"row": a.row, "label": label, "reviewer": a.reviewer, "turn": a.turn, "drawn": a.drawn}
             for a, label in zip(self._log, labels, strict=True)
@@ -242,56 +225,56 @@ class LabelReview(Shown):
     @property
     def labels(self) -> np.ndarray:
         """The corrected labels, (n,)."""
-        return self.classes[self._beliefs.labels]
+        return self.classes[self.beliefs.labels]
 
     @property
     def label_probability(self) -> np.ndarray:
         """P(true class), for every row, (n, M)."""
-        return self._beliefs.label_probability
+        return self.beliefs.label_probability
 
     @property
     def wrong_probability(self) -> np.ndarray:
         """P(the given label is wrong), for every row, (n,)."""
-        return 1.0 - self.label_probability[np.arange(len(self.given)), self._data.codes]
+        return self.beliefs.wrong
 
     @property
     def wrong_share(self) -> WrongShare:
-        """The share of wrong labels with an interval of about 90 %; `known` is False before twenty answers."""
-        if self._share is None:
-            sure = self.guarantee(confidence=0.9)
-            answered = len(self._answers) + int(self.trusted.sum())
-            if enough_answers(answered, sure.checked, len(self.given)):
-                drawn = {a.row for a in self._log if a.drawn}
-                self._share = estimated_share(self._beliefs, self.wrong_probability, drawn)
-            else:
-                self._share = WrongShare(math.nan, sure.low, sure.high, known=False)
-        return self._share
+        """The share of wrong labels: an interval of about 90 %, and its estimate."""
+        beliefs, n = self.beliefs, len(self.given)
+        estimate, told = float(beliefs.wrong.mean()), float(beliefs.wrong[~beliefs.free].sum())
+        chance = beliefs.posterior.probability(np.flatnonzero(beliefs.free))
+        low, high = (total / n for total in beliefs.calibration.interval(chance, told))
+        known = len(self.answers) + int(self.trusted.sum()) >= min(FIRST_ANSWERS, n)
+        return WrongShare(estimate, min(low, estimate), max(high, estimate), known)
 
     @property
-    def training_labels(self) -> np.ndarray:
-        """Labels to train a model on now, (n,): those that `train` uses.
-
-        `labels`, once an answer contradicts a given label and corrections would have been right on the answered rows;
-        before that the given ones, and the answers.
-        """
-        return self.classes[self._training[0]]
+    def still_wrong(self) -> float:
+        """How many of `labels` are expected to be wrong."""
+        belief = self.beliefs.label_probability
+        return float((1.0 - belief[np.arange(len(belief)), self.beliefs.labels]).sum())
 
     @property
-    def training_weights(self) -> np.ndarray:
-        """Weights to train a model with now, (n,): those that `train` uses."""
-        return self._weight * self._training[1]
+    def ten_more(self) -> Expected:
+        """How many labels the next ten answers are expected to set right."""
+        return self._ranked(10).expected(10)
+
+    @property
+    def should_stop(self) -> bool:
+        """Whether ten more answers are expected to set less than one label right, after twenty answers or more."""
+        if not self.beliefs.free.any():
+            return True
+        return len(self.answers) >= FIRST_ANSWERS and self.ten_more.labels < 1
 
     @property
     def reviewers(self) -> dict[str, float]:
         """Estimated error rate of everyone who answered."""
-        return dict(self._beliefs.answers.errors)
+        return dict(self.beliefs.answers.errors)
 
     @property
-    def should_stop(self) -> bool:
-        """Whether ten more answers would settle less than one label in 500, after twenty answers or more."""
-        if not self._beliefs.free.any():
-            return True
-        return len(self._answers) >= FIRST_ANSWERS and bool(self._settling(1)[1] < _LITTLE)
+    def answers(self) -> dict[int, Any]:
+        """The label on which all who were sure agree, by row; None where nobody is sure or they disagree."""
+        names = self.classes.tolist()
+        return {row: None if code is None else names[code] for row, code in self._answers.agreed.items()}
 
     def guarantee(self, *, confidence: float = 0.95, reviewer: str | None = None) -> Guarantee:
         """An interval for the share of labels that the reviewer would change, which no attacker can influence.
@@ -304,7 +287,7 @@ class LabelReview(Shown):
         Parameters
         ----------
         confidence : float, default=0.95
-            Probability with which the interval holds at all moments.
+            Probability with which the interval holds at all moments, over all calls of `append`.
         reviewer : str, optional
             Whose answers count; None takes everyone's.
         """
@@ -314,285 +297,168 @@ class LabelReview(Shown):
             if reviewer not in answers.errors:
                 raise ValueError(f"reviewer={reviewer!r} has given no answer")
             answers = Answers.from_log((a for a in self._log if a.reviewer == reviewer), len(self.classes))
-        given = self._data.codes
+        given = self.table.codes
         codes = [(row, answers.agreed.get(row, int(given[row]))) for row in self._drawn(answers.votes)]
-        unsure = [code is None for _, code in codes]
-        wrong = [code is not None and code != given[row] for row, code in codes]
+        unsure = np.array([code is None for _, code in codes], dtype=bool)
+        wrong = np.array([code is not None and code != given[row] for row, code in codes], dtype=bool)
         total = len(self._order)
-        low, high = wrong_bounds(total, np.array(wrong, bool), 1 - confidence, np.array(unsure, bool))
-        share = 1 / max(1, total)
-        valid = self.random_state is None
+        low, high = wrong_bounds(total, wrong, spent_on(1 - confidence, self._appends), unsure)
         return Guarantee(
-            low * share, high * share, len(wrong), sum(wrong), sum(unsure), total, confidence, valid
-        )  # fmt: skip
+            low=low / total,
+            high=high / total,
+            checked=len(codes),
+            wrong=int(wrong.sum()),
+            unsure=int(unsure.sum()),
+            total=total,
+            confidence=confidence,
+            valid=self.random_state is None,
+        )
 
-    # -- using it --------------------------------------------------------------------------------------------------
+    # -- what comes out --------------------------------------------------------------------------------------------
+
+    @property
+    def training(self) -> Any:
+        """What to train on: label, weight, wrong_probability and state of each row."""
+        return training_frame(self.table, self.beliefs)
+
+    def to_frame(self) -> Any:
+        """Every row's given and corrected label, P(wrong), P(each class) and state, as a frame like `X`."""
+        return reviewed_frame(self.table, self.beliefs)
 
     def train(self, estimator: Any, *, weighted: bool = True) -> Any:
-        """A fitted clone of any scikit-learn classifier, trained on the labels that the answers confirm or correct.
+        """A clone of `estimator` fitted on the labels as they are now.
 
-        As long as no answer contradicts a label, this is a plain fit. After that rows in doubt weigh less, and labels
+        As long as no answer contradicts a label, it is the plain fit. Then answers are put in, and rows nobody answered
         are corrected, if such corrections would have been right on the answered rows, each held out in turn. Answered
         and trusted rows are ``trusted`` where fit takes that; a FLORAL ``budget`` that still
         has its default becomes the expected share of wrong labels among those trained on, where that is less.
-        `groups` are evidence of their own, and need no answers.
 
         Parameters
         ----------
         estimator : classifier
             Not fitted; pipelines get their rows as they were given.
         weighted : bool, default=True
-            Whether rows in doubt weigh less, where fit takes ``sample_weight``: `training_weights`.
+            Whether rows in doubt weigh less, where fit takes ``sample_weight``: the weights of `training`.
         """
         if weighted not in (True, False):
             raise ValueError(f"weighted={weighted!r} must be True or False")
         checked_model(estimator, "estimator")
-        if len(read := np.unique(self.training_labels)) < 2:
-            words = f"every label is read as {read[0]!s}"
+        codes = np.unique(training_set(self.beliefs)[0])
+        if len(codes) < 2:
+            words = f"every label is read as {self.classes[codes[0]]!s}"
             raise ValueError(f"training needs two classes, and {words}; answer other rows first")
-        return self._train_on(estimator, np.arange(len(self.given)), weighted=weighted)
+        return fit_reviewed(estimator, self.table, self.beliefs, weighted=weighted)
 
     def accuracy(self, estimator: Any, *, confidence: float = 0.95, reviewed: bool = True) -> Accuracy:
         """An interval for the accuracy of `train(estimator)` on rows like these, counted on rows kept out of it.
 
         With ``reviewed=False``, for the same model trained on the labels as given.
 
-        The answered rows at the start of the random order are a random sample. A clone is trained without them and
-        without what their answers say about other rows, and tried on them; where they are more than a tenth of all
-        rows, five clones are, each without a fifth of them. "Not sure" counts as a miss below and as a hit above. Exact
-        for one look (Clopper and Pearson). Which other rows were asked may still depend on these answers.
+        The answered rows at the start of the random order are a random sample. Five clones are trained, each without a
+        fifth of them and without what their answers say about other rows, and tried on these. "Not sure" counts as a
+        miss below and as a hit above. Exact for one look (Clopper and Pearson). Which other rows were asked may still
+        depend on these answers.
         """
         _check_confidence(confidence)
         checked_model(estimator, "estimator")
-        agreed = self._answers.agreed
-        drawn = [row for row in self._drawn(agreed) if row in agreed]
+        answers, given = self.answers, self.table.rows
+        drawn = [row for row in self._drawn(answers) if row in answers]
         if not drawn:
-            raise ValueError("accuracy needs answers to rows drawn at random: answer what ask() gives, at least four")
-        parts = 1 if len(drawn) <= _FEW * len(self.given) else min(5, len(drawn))
+            raise ValueError("accuracy needs answers to rows drawn at random: answer what ask() gives, at least ten")
+        parts = min(5, len(drawn))
         hits: list[bool | None] = []
         for rows in (drawn[k::parts] for k in range(parts)):
-            blind = copy.copy(self)
-            blind._log = [a for a in self._log if a.row not in set(rows)]
-            blind._forget()
             train = np.setdiff1d(np.arange(len(self.given)), rows)
             if reviewed:
-                model = blind._train_on(estimator, train)
+                log = [a for a in self._log if a.row not in set(rows)]
+                blind = Beliefs(self._data, Answers.from_log(log, len(self.classes)))
+                model = fit_reviewed(estimator, self.table, blind, train)
             else:
-                model = fit_or_constant(clone(estimator), self._rows.take(train), self.given[train])
-            guess = model.predict(self._rows.take(rows))
-            for row, label in zip(rows, guess, strict=True):
-                code = agreed[row]
-                hits.append(None if code is None else bool(label == self.classes[code]))
+                model = fit_or_constant(clone(estimator), given.take(train), self.given[train])
+            told = [answers[row] for row in rows]
+            hits += [None if t is None else bool(g == t) for g, t in zip(model.predict(given.take(rows)), told)]
         return counted_accuracy(hits, confidence)
 
-    def choose(
-        self, candidates: Mapping[str, Any] | Sequence[Any], *, folds: int = 5, confidence: float = 0.95
-    ) -> Choice:
-        """Compare settings by answers about rows on which they disagree; the first is the default.
-
-        Parameters
-        ----------
-        candidates : sequence or mapping of name to classifier
-            Not fitted, at least two: other budgets, C, gamma.
-        folds : int, default=5
-            Each candidate is cross-fitted, so that no row is judged by a model that saw it.
-        confidence : float, default=0.95
-            Another than the first is chosen only if it is better with this confidence, at whatever moment one looks.
-
-        Returns
-        -------
-        Choice
-            ``choice.ask(n)`` names rows, ``review.answer`` takes their labels, ``choice.name`` and
-            ``choice.estimator`` say which candidate to use now.
-        """
-        if isinstance(candidates, str) or not isinstance(candidates, Mapping | Sequence):
-            raise ValueError(
-                f"candidates={candidates!r} must be a list of classifiers, or a dict of name to classifier"
-            )
-        named = candidates if isinstance(candidates, Mapping) else {str(c): c for c in candidates}
-        if len(named) < 2:
-            raise ValueError(f"candidates names {len(named)} different settings; give at least two")
-        for model in named.values():
-            checked_model(model, "candidates")
-        if not is_integer(folds) or folds < 2:
-            raise ValueError(f"folds={folds!r} must be an integer of at least 2")
-        _check_confidence(confidence)
-        rng = np.random.default_rng(self._seed + 1 if self.random_state is not None else None)
-        return Choice(self, named, folds, rng, 1 - confidence)
-
     def append(self, X: Any, y: Any, *, trusted: Any = None, groups: Any = None, sample_weight: Any = None) -> None:
-        """Add rows with their given labels; answers stay, and the random order takes new rows in at random places."""
-        as_given = is_frame(X) or encoder_for(X) is not None
-        more = X if as_given else read_rows(X, allow_nan=True).numbers
-        self._extend(stack_rows(self._rows.given, more), y, trusted, groups, sample_weight)
+        """Add rows with their given labels; answers stay, and the random order takes new rows in at random places.
+
+        `guarantee` goes on to hold at its confidence, over all calls together: each makes it a little wider.
+        """
+        self._set_up(self.table.with_more(X, y, trusted, groups, sample_weight))
+        self._appends += 1
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the review, with its rows and the secret order, to a skops file: whole or not at all."""
-        saving.write(path, self._state())
+        saving.write(path, self.state())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, max_bytes: int = saving.MOST_BYTES) -> LabelReview:
         """Read a review that `save` wrote; any other file, or one that unpacks to more bytes, is a ModelFileError."""
         return saving.read(path, cls._from_state, max_bytes)
 
+    def state(self) -> dict[str, Any]:
+        """What `save` writes: arrays and plain values."""
+        log = [[a.row, a.code, a.reviewer, a.turn, a.drawn] for a in self._log]
+        own = {"random_share": self.random_share, "random_state": self.random_state}
+        counts = {"seed": self._seed, "turn": self._turn, "appends": self._appends, "order": self._order}
+        return {**self.table.state(), **own, **counts, "log": log}
+
+    @property
+    def secret(self) -> dict[str, Any]:
+        """What makes questions and the random order those of this review, where the rows are kept elsewhere."""
+        return {"order": self._order.tolist(), "seed": self._seed, "random_state": self.random_state}
+
     # -- inside ----------------------------------------------------------------------------------------------------
 
-    def _set_up(self, X: Any, y: Any, trusted: Any, groups: Any, sample_weight: Any, classes: Any) -> None:
-        """Check everything, compute what does not depend on answers, and only then take it over."""
-        given = read_rows(X, allow_nan=True, min_rows=2, encoder=encoder_for(X), y=y)
-        X, y = given.numbers, np.asarray(y)
-        known, codes = encoded_labels(y, classes)
-        check_consistent_length(X, y)
-        if not sparse.issparse(X) and np.isnan(X).all():
-            raise ValueError("X holds missing values only")
-        n, M = len(y), len(known)
-        trusted = checked_column(trusted, n, "trusted", bool)
-        groups = None if groups is None else checked_column(groups, n, "groups", None)
-        weight = checked_column(sample_weight, n, "sample_weight", float)
-        at_a_time = values_at_a_time(self.max_memory, n, bytes_per_row(X), M)
-        rng = np.random.default_rng(self._seed)
-        scale_rng = np.random.default_rng([self._seed, 1])
-        rows = compared_rows(X, codes, M, at_a_time, scale_rng)
-        proba = np.zeros((n, M))
-        present = np.unique(codes)
-        # Labels of one class leave nothing to judge: each is as probable as can be.
-        proba[:, present] = 1.0 if len(present) < 2 else judge_labels(given, codes, random_state=rng).probability
-        own = np.clip(proba[np.arange(n), codes], 1e-9, 1 - 1e-9)
-        against = np.clip(np.log1p(-own) - np.log(own), -4, 4)
-        problem = Problem(rows, codes, M, against, scores=self._scores(X, codes, M))
-        numbers = None if groups is None else np.unique(groups, return_inverse=True)[1]
-        self._data = ReviewData(problem, proba, trusted, numbers)
-        self._pool = pool_of(n, rng)
-        self._rows, self.given, self.classes = given, y, known
-        self.trusted, self._groups, self._weight = trusted, groups, weight
-        self._order = random_order(n, self.random_state, self._order)
+    def _set_up(self, table: ReviewTable) -> None:
+        """Compute what does not depend on answers, and only then take the table over."""
+        self._data = prepare(table, self._seed)
+        self.table, self.given, self.classes, self.trusted = table, table.given, table.classes, table.trusted
+        self._order = random_order(len(table.given), self.random_state, self._order)
         self._forget()
-
-    def _extend(self, X: Any, y: Any, trusted: Any, groups: Any, sample_weight: Any) -> None:
-        """Set up again with more rows: `X` has all of them, the rest is that of the new ones."""
-        if (groups is None) != (self._groups is None):
-            raise ValueError("groups must be given for the new rows exactly if the review has them")
-        y, count = np.asarray(y), X.shape[0] - len(self.given)
-        if len(y) != count:
-            raise ValueError(f"X has {count} new rows and y has {len(y)} labels; they must match")
-        unknown = sorted({str(v) for v in y.tolist()} - {str(c) for c in self.classes.tolist()})
-        if unknown:
-            raise ValueError(f"y holds labels that the review does not know: {', '.join(unknown)}")
-        self._set_up(
-            X,
-            np.concatenate([self.given, y]),
-            np.concatenate([self.trusted, checked_column(trusted, count, "trusted", bool)]),
-            None if groups is None else np.concatenate([self._groups, checked_column(groups, count, "groups", None)]),
-            np.concatenate([self._weight, checked_column(sample_weight, count, "sample_weight", float)]),
-            self.classes,
-        )
-
-    def _scores(self, X: Any, codes: np.ndarray, n_classes: int) -> np.ndarray:
-        """Places (n,) of the rows on which regions may lie: what a held-out model thinks of the given labels."""
-        return own_scores(X, codes, n_classes, np.random.default_rng([self._seed, 2]))
 
     def _forget(self) -> None:
         """Drop what followed from the answers."""
         self._answers = Answers.from_log(self._log, len(self.classes))
-        self._beliefs = Beliefs(self._data, self._answers)
-        self._asking = self._share = None
-        self.__dict__.pop("_training", None)
+        self.beliefs = Beliefs(self._data, self._answers)
+        self._ranking: Ranking | None = None
 
     def _drawn(self, answered: Mapping[int, Any]) -> list[int]:
         """The rows at the start of the random order that are all answered or trusted."""
-        if not self.trusted.any():
-            return answered_start(self._order, answered)
         return answered_start(self._order, answered.keys() | set(np.flatnonzero(self.trusted).tolist()))
 
-    def _settling(self, n: int) -> tuple[np.ndarray, float]:
-        """At least n rows to ask about, if there are as many in the pool, and what the first is expected to settle."""
-        if self._asking is None or len(self._asking[0]) < n:
-            rng = np.random.default_rng([self._seed, len(self._log)])
-            beliefs = self._beliefs
-            free = self._pool[beliefs.free[self._pool]]
+    def _ranked(self, n: int) -> Ranking:
+        """The best rows to ask about, at least ten and at least n if the pool has as many."""
+        if self._ranking is None or len(self._ranking.rows) < n:
+            beliefs, pool = self.beliefs, self._data.pool
             misread = np.zeros(len(self.given))
-            misread[self._pool] = misread_among(beliefs, self._pool)
-            rows, gain = ask_settling(beliefs.posterior, free, self._pool, misread, self._weight, n, rng)
-            # Where there are looks to come, the first questions go along the scores: a stretch that was turned over is
-            # seen before it is suspected.
-            looked = len({a.row for a in self._log if not a.drawn})
-            if looked < self._looks:
-                scores, more = beliefs.data.problem.scores, min(n, self._looks - looked)
-                first = look_along(scores, beliefs.free, looked, more, self._seed)
-                rows = np.concatenate([first, rows[~np.isin(rows, first)]])
-            self._asking = rows, gain
-        return self._asking
-
-    @cached_property
-    def _training(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Class numbers and weights that `train` trains with, and P(wrong) of these labels, three arrays (n,)."""
-        return training_set(self._beliefs)
-
-    def _train_on(self, estimator: Any, train: np.ndarray, *, weighted: bool = True) -> Any:
-        codes, _, wrong = self._training
-        weights = self.training_weights if weighted else self._weight
-        return fit_reviewed(
-            estimator,
-            self._rows.take(train),
-            self.classes[codes[train]],
-            weights[train],
-            self._beliefs.known[train],
-            float(wrong[train].mean()),
-        )
+            misread[pool] = beliefs.misread(pool)
+            free, rng = pool[beliefs.free[pool]], np.random.default_rng([self._seed, len(self._log)])
+            n = max(n, 10)
+            self._ranking = rank_questions(beliefs.posterior, free, pool, misread, self.table.weight, n, rng)
+        return self._ranking
 
     def _facts(self) -> dict[str, str]:
-        answered = len(self._answers)
-        facts = {"rows": f"{len(self.given):,}, {len(self.classes)} classes", "answers": f"{answered:,}"}
-        if not answered:
+        facts = {"rows": f"{len(self.given):,}, {len(self.classes)} classes", "answers": f"{len(self.answers):,}"}
+        if not self.answers:
             return facts
         return facts | {
             "labels changed so far": f"{int(np.sum(self.labels != self.given)):,}",
-            "wrong labels, estimated": str(self.wrong_share),
+            "wrong labels": str(self.wrong_share),
+            "ten more answers set right": f"{self.ten_more.labels:.1f} labels",
             "guaranteed": str(self.guarantee()),
         }
 
-    def _state(self) -> dict[str, Any]:
-        return {
-            "X": self._rows.numbers,
-            "frame": frame_parts(self._rows.given) if is_frame(self._rows.given) else None,
-            "y": self.given,
-            "classes": self.classes,
-            "trusted": self.trusted,
-            "groups": self._groups,
-            "sample_weight": self._weight,
-            "order": self._order,
-            "random_share": self.random_share,
-            "max_memory": self.max_memory,
-            "random_state": self.random_state,
-            "seed": self._seed,
-            "turn": self._turn,
-            "log": [[a.row, a.code, a.reviewer, a.turn, a.drawn] for a in self._log],
-        }
-
     @classmethod
-    def _from_state(cls, state: dict[str, Any]) -> Any:
+    def _from_state(cls, state: dict[str, Any]) -> LabelReview:
         review = cls.__new__(cls)
-        for name in ("random_share", "random_state", "max_memory"):
-            setattr(review, name, state[name])
-        review._seed, review._turn = state["seed"], state["turn"]
+        review.random_share, review.random_state = state["random_share"], state["random_state"]
+        review._seed = state["seed"]
+        review._turn, review._appends = state["turn"], state["appends"]
         review._log = [Answer(*entry) for entry in state["log"]]
         review._order = state["order"]  # of as many rows: setting up keeps it
-        review._restore(state)
-        rows = state["X"] if state.get("frame") is None else frame_from_parts(state["frame"])
-        review._set_up(rows, *(state[name] for name in ("y", "trusted", "groups", "sample_weight", "classes")))
+        review._set_up(ReviewTable.from_state(state))
         return review
-
-    def _secret(self) -> dict[str, Any]:
-        """What makes questions and the random order those of this review, where the rows are kept elsewhere."""
-        return {"order": self._order.tolist(), "seed": self._seed, "random_state": self.random_state}
-
-    def _keep_secret(self, secret: Mapping[str, Any]) -> None:
-        """Go on with the order and seed of an earlier review of the same rows."""
-        self._order, self._seed = np.array(secret["order"], dtype=np.intp), secret["seed"]
-        self._forget()
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        """What a subclass has kept beside the rows, before it is set up again."""
 
 
 def _seed_from(random_state: Any) -> int | None:

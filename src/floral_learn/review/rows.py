@@ -1,7 +1,4 @@
-"""What a caller hands in, checked, and rows in the scale in which the review compares them: never n x n.
-
-Squared distances are computed on demand, in blocks that fit into `max_memory`.
-"""
+"""What a caller hands in, checked, and rows in the scale in which the review compares them: never n x n."""
 
 from __future__ import annotations
 
@@ -12,38 +9,23 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 from floral_learn.base.validation import encode_labels
-from floral_learn.game.choose_gram import parse_bytes
-from floral_learn.game.gram import format_bytes
 from floral_learn.labels.judges import deal_folds, held_out, in_best_scale
-from floral_learn.labels.rows import MOST_VALUES, Rows, evenly_scaled_rows, standardised_rows
-from floral_learn.review.rules import RULES
+from floral_learn.labels.rows import Rows, evenly_scaled_rows, standardised_rows
+from floral_learn.review.rules import COMPONENTS
 
-_SMALL = 2_000_000  # numbers up to which rows are kept in float64
-_LEAST_VALUES = 200_000
-_BYTES_PER_VALUE = 48  # a kernel value and what is computed from it, in float64
-_QUESTION = 60_000_000  # bytes that choosing a question takes, whatever the number of rows
-_PER_ROW = 220  # bytes per row: neighbours, folds, order, label, weight, log-odds
-_PER_CLASS = 56  # and per row and class: probabilities, held-out scores
 _FEW_COLUMNS, _MANY_COLUMNS = 1.0, 0.01  # C of the linear model, up to a hundred columns and above
 _MANY_ROWS = 10_000  # from which directions and linear models are learned on a sample
 
 
-def bytes_per_row(X: Any) -> float:
-    """What a row takes, measured: a copy of it in the precision that is kept."""
-    if sparse.issparse(X):
-        return 28.0 * X.nnz / X.shape[0]  # values and column numbers, and the squares while they are summed
-    return X.shape[1] * (8.0 if X.size <= _SMALL else 4.0)
-
-
-def compared_rows(X: Any, codes: np.ndarray, n_classes: int, at_a_time: int, rng: np.random.Generator) -> Rows:
+def compared_rows(X: Any, codes: np.ndarray, n_classes: int, rng: np.random.Generator) -> Rows:
     """The rows of `X` (n, d) in the scale in which they are compared.
 
     Dense rows of many columns by their first principal components: in hundreds of columns nothing is near anything.
     """
-    if not sparse.issparse(X) and X.shape[1] > RULES.components:
-        X = _principal_components(standardised_rows(X, at_a_time).values, RULES.components, rng)
-        return evenly_scaled_rows(X, at_a_time)  # standardised, the last ones would count as much as the first
-    return in_best_scale(X, codes, n_classes, rng, at_a_time)
+    if not sparse.issparse(X) and X.shape[1] > COMPONENTS:
+        X = _principal_components(standardised_rows(X).values, COMPONENTS, rng)
+        return evenly_scaled_rows(X)  # standardised, the last ones would count as much as the first
+    return in_best_scale(X, codes, n_classes, rng)
 
 
 def _principal_components(values: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
@@ -54,6 +36,15 @@ def _principal_components(values: np.ndarray, count: int, rng: np.random.Generat
     covariance = np.cov(some.astype(np.float64), rowvar=False)
     directions = np.linalg.eigh(covariance)[1][:, ::-1][:, :count]  # largest eigenvalues first
     return values @ directions.astype(values.dtype)
+
+
+def without_holes(X: Any) -> Any:
+    """`X` with missing values at their column's mean."""
+    if sparse.issparse(X) or not np.isnan(X.sum()):
+        return X
+    holes = np.isnan(X)
+    filled = np.where(holes, 0.0, X)
+    return np.where(holes, filled.sum(axis=0) / np.maximum((~holes).sum(axis=0), 1), X)
 
 
 def own_scores(X: Any, codes: np.ndarray, n_classes: int, rng: np.random.Generator) -> np.ndarray:
@@ -77,23 +68,6 @@ def own_scores(X: Any, codes: np.ndarray, n_classes: int, rng: np.random.Generat
 def evenly_placed(values: np.ndarray) -> np.ndarray:
     """Places from -2 to 2 by the ranks of `values`, (n,)."""
     return 4.0 * np.argsort(np.argsort(values, kind="stable"), kind="stable") / len(values) - 2.0
-
-
-def values_at_a_time(max_memory: str | float, n: int, columns: float, n_classes: int) -> int:
-    """Kernel values that a review of n rows may hold at a time within `max_memory`; an error where rows do not fit.
-
-    `columns` is the number of bytes that a row takes, measured (8 per column, less where sparse).
-    """
-    cap = parse_bytes(max_memory)
-    rows = n * (columns + _PER_ROW + _PER_CLASS * n_classes) + _QUESTION
-    values = int((cap - rows) // _BYTES_PER_VALUE)
-    if values < _LEAST_VALUES:
-        needed = format_bytes(rows + _LEAST_VALUES * _BYTES_PER_VALUE)
-        raise ValueError(
-            f"a review of {n:,} rows and {n_classes} classes takes {needed}, over max_memory={max_memory!r}; "
-            "raise max_memory, or review a random part of the rows"
-        )
-    return min(values, MOST_VALUES)
 
 
 def encoded_labels(y: np.ndarray, classes: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -1,43 +1,40 @@
-"""The numbers that steer a review, in one place, each with what chose it.
+"""The numbers that steer a review, in one place, each with its reason.
 
-"Chosen" means: by ``benchmarks/questions.py run choose`` on its development data sets (``docs/results/looked-at.md``),
-where other values were no better. "Prior" means: a belief before any answer, which answers average out or overrule; no
-script chose it.
+"Prior" is a belief before any answer, which answers average out or overrule. "Chosen" is what was no worse than other
+values on development data: CIFAR-10N, cats and dogs, youtube and music.
 """
 
-from __future__ import annotations
+# -- the model of wrong labels -----------------------------------------------------------------------------------------
+# (b, a) of logit q = b + a s: hardly any label wrong by itself; some, where contradicted; many, where contradicted;
+# prior
+OWN = ((-4.0, 0.5), (-2.5, 1.0), (-1.5, 2.0), (-0.7, 4.0))
+# kinds of regions: which labels they tie, on what they lie, and how narrow they are; prior. On rows in squared
+# distances at gamma="scale"; on scores, which run from -2 to 2. An answer says what other wrong labels should have been
+# as far as a region of the kind "class" reaches.
+REGIONS = (
+    ("given", "rows", 0.2),
+    ("given", "rows", 1.5),
+    ("class", "rows", 0.3),
+    ("given", "scores", 1.0),
+    ("any", "scores", 1.0),
+)
+CENTRE, HEIGHT = -1.0, 3.0  # mean and standard deviation of logit r where there are regions; prior
+NOWHERE = -4.0  # logit r where there are none; prior
+# P(labels were flipped in regions) before any answer: for reading labels, so that few answers can turn a region over,
+# and for what a question is worth, where such hopes are discounted until answers speak for them; chosen
+REGIONS_PRIOR, QUESTIONS_PRIOR = 0.87, 0.5
+MAJORITY = 60.0  # how fast belief falls in a hypothesis by which more than half of the labels are wrong; prior
+COMPONENTS = 16  # principal components by which rows with more columns are compared; chosen
+SPREAD = 1.5  # standard deviation of log-odds: of a group's effect, and of how far the model is off; prior
+SAMPLE = 200  # rows that stand for all, and of candidates for a question; more are only slower
+NEGLIGIBLE = 1e-3  # weight below which a hypothesis is not carried on
 
-from dataclasses import dataclass
+# -- people ------------------------------------------------------------------------------------------------------------
+ERROR_PRIOR = (1.0, 29.0)  # Beta prior of a reviewer's error rate: about three in a hundred
+SUSPECT = 0.1  # prior probability that one of several reviewers guesses, or lies
+SETTLED = 0.8  # share of the likelihood from which an answer is taken for the label: not that of a likely liar
 
-
-@dataclass(frozen=True)
-class Rules:
-    """What changes which rows are asked about, how labels are read, and what a model is trained on."""
-
-    # -- the model of wrong labels (posterior.py) ------------------------------------------------------------------
-    # (b, a) of logit q = b + a s: hardly any label wrong by itself; some, where contradicted; many, where contradicted;
-    # prior (ranks of s in its place, and six pairs, were no better)
-    own: tuple[tuple[float, float], ...] = ((-4.0, 0.5), (-2.5, 1.0), (-1.5, 2.0), (-0.7, 4.0))
-    widths: tuple[float, ...] = (0.1, 0.5, 3.0)  # of regions, in squared distances at gamma="scale"; prior
-    # of regions in which the classifier that the labels teach is off (without these 4 to 7 points less came back), and
-    # of those in which an answer says what other wrong labels should have been; chosen
-    class_width: float = 0.3
-    stretches: tuple[float, ...] = (0.2, 1.0, 6.0)  # of scores from -2 to 2: half, a third and an eighth; chosen
-    height: float = 3.0  # standard deviation of logit r between regions; chosen (5 is level)
-    centre: float = -1.0  # mean of logit r where regions are possible; chosen (0 is level)
-    no_regions: tuple[float, ...] = (-8.0, -2.2, -1.0)  # logit r without regions: nowhere, or at random; prior
-    components: int = 16  # principal components in which rows with more columns are compared; chosen
-
-    # -- reviewers and groups (answers.py, beliefs.py): priors, on which no data were looked at ----------------------
-    error_prior: tuple[float, float] = (1.0, 29.0)  # Beta prior of a reviewer's error rate: about three in a hundred
-    suspect: float = 0.1  # prior probability that one of several reviewers guesses, or lies
-    settled: float = 0.8  # share of the likelihood from which an answer is taken for the label
-    group_effects: tuple[float, float] = (1.5, 1.0)  # standard deviations: of a group, and of its use of one label
-    suspect_group: float = 1.0  # log-odds of a group from which its labels are read anew without any answer
-
-    # -- training (training.py) --------------------------------------------------------------------------------------
-    least_weight: float = 0.1  # of a row in doubt; prior
-    few_answers: float = 3.0  # answers with which doubt and the expected sizes of classes count half; chosen
-
-
-RULES = Rules()
+# -- what is said, and what is trained with ----------------------------------------------------------------------------
+FIRST_ANSWERS = 20  # before which nobody is told to stop, and the share is hardly more than what the audit said
+TAIL = 0.05  # on each side of an interval
+LEAST_WEIGHT = 0.1  # of a row in doubt; prior

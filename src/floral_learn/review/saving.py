@@ -39,7 +39,8 @@ def check_state(state: Any) -> None:
     """Raise ModelFileError where this cannot be the state of a review."""
     if not isinstance(state, dict):
         raise ModelFileError("it is damaged: it holds no review")
-    needed = {"X", "y", "classes", "trusted", "groups", "sample_weight", "order", "random_share", "seed", "turn", "log"}
+    needed = {"X", "y", "classes", "trusted", "groups", "sample_weight", "items", "frame"}
+    needed |= {"order", "random_share", "random_state", "seed", "turn", "appends", "log"}
     if lost := sorted(needed - set(state)):
         raise ModelFileError(f"it is damaged: it has no {lost[0]}")
     X, classes = state["X"], state["classes"]
@@ -57,27 +58,25 @@ def check_state(state: Any) -> None:
     # The guarantee rests on this order: every row once.
     _require(isinstance(order, np.ndarray) and order.dtype.kind in "iu" and order.shape == (n,), "the order of rows")
     _require(bool((np.sort(order) == np.arange(n)).all()), "the order of rows")
-    share, seed, fixed = state["random_share"], state["seed"], state.get("random_state")
+    share, fixed = state["random_share"], state["random_state"]
     _require(isinstance(share, int | float | np.number) and 0.0 <= float(share) <= 1.0, "random_share")
-    _require(_whole(seed) and seed >= 0 and _whole(state["turn"]) and state["turn"] >= 0, "a counter")
+    _require(all(_whole(state[name]) and state[name] >= 0 for name in ("seed", "turn", "appends")), "a counter")
     _require(fixed is None or (_whole(fixed) and fixed >= 0), "random_state")
     _require(isinstance(state["log"], list), "the answers")
     last = 0
     for entry in state["log"]:
         _require(isinstance(entry, list | tuple) and len(entry) == 5, "the answers")
         row, code, reviewer, turn, drawn = entry
-        _require(_whole(row) and 0 <= row < n and _whole(code) and -1 <= code < len(classes), "the answers")
+        _require(_whole(row) and 0 <= row < n, "the answers")
+        _require(code is None or (_whole(code) and 0 <= code < len(classes)), "the answers")
         _require(isinstance(reviewer, str) and isinstance(drawn, bool | np.bool_), "the answers")
         _require(_whole(turn) and last <= turn <= state["turn"], "the answers")
         last = turn
-    if state.get("frame") is not None:
+    items = state["items"]
+    listed = isinstance(items, list) and len(items) == n and all(isinstance(item, str) for item in items)
+    _require(items is None or listed, "the texts")
+    if state["frame"] is not None:
         _check_frame(state["frame"], n)
-    if "texts" in state:
-        texts, ranks = state["texts"], state.get("ranks")
-        _require(isinstance(texts, list) and len(texts) == n and all(isinstance(t, str) for t in texts), "the texts")
-        _require(_whole(state.get("turns")) and _whole(state.get("asking_epochs", 1)), "a counter")
-        _require(ranks is None or (isinstance(ranks, np.ndarray) and ranks.ndim == 2), "the places of texts")
-        _require(ranks is None or (ranks.dtype.kind in "iuf" and bool(np.isfinite(ranks).all())), "the places of texts")
 
 
 def _check_frame(frame: Any, n: int) -> None:

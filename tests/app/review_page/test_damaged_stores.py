@@ -69,7 +69,15 @@ CHANGES = {
 
 def changed(begun, tmp_path, statements):
     shutil.copytree(begun / "out", tmp_path / "out")
-    for name in ("cleaned.csv", "decisions.csv", "changes.csv", "model.skops", "report.html", "floral-files.json"):
+    for name in (
+        "cleaned.csv",
+        "decisions.csv",
+        "changes.csv",
+        "training.csv",
+        "model.skops",
+        "report.html",
+        "floral-files.json",
+    ):
         (tmp_path / "out" / name).unlink()
     base = sqlite3.connect(tmp_path / "out" / "answers.sqlite", isolation_level=None)
     for statement in statements:

@@ -132,6 +132,6 @@ def test_ctrl_c_says_what_is_stored_and_finish_writes_the_files(parts, tmp_path,
     words = ["review", str(path), "--label", "quality", "--out", str(tmp_path / "review"), "--drop", "remark"]
     done = CliRunner().invoke(make_app(), [*words, "--finish"])
     assert done.exit_code == 0, done.stderr
-    for name in ("cleaned.csv", "decisions.csv", "changes.csv", "model.skops", "report.html"):
+    for name in ("cleaned.csv", "decisions.csv", "changes.csv", "training.csv", "model.skops", "report.html"):
         assert (tmp_path / "review" / name).stat().st_size > 0
     assert "Traceback" not in done.stderr

@@ -8,6 +8,8 @@ of rounds, far from the optimum, as the paper's tables train it. Both play the r
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
@@ -25,7 +27,7 @@ def project_as_printed(
     z: np.ndarray,
     signs: np.ndarray,
     cap: np.ndarray,
-    mu: np.ndarray | float = 0.0,
+    mu: Any = 0.0,
     backend: NumpyBackend = NUMPY,
     weight: None = None,
 ) -> Projection:
@@ -37,7 +39,7 @@ def project_as_printed(
     """
     cap = np.broadcast_to(cap, z.shape)
     last, going = np.zeros(z.shape[1]), np.arange(z.shape[1])  # columns leave once their end is known
-    mu: np.ndarray = np.zeros(z.shape[1])
+    mu = np.zeros(z.shape[1])
     before = np.full(z.shape[1], np.nan)
     for t in range(1, PRINTED_ROUNDS + 1):
         part, sign, top = z[:, going], signs[:, going], cap[:, going]

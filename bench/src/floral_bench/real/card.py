@@ -20,7 +20,7 @@ from floral_bench.real.telling_nothing import TRUE_LABELS as PLAIN_TRUE
 from floral_bench.reporting.results import cell_frame
 from floral_bench.spec import Cell
 from floral_bench.store import Store
-from floral_learn.files.atomic_files import write_atomically
+from floral_learn.base.files import write_atomically
 
 PLACE = ["use", "source", "set", "kind", "level"]
 FILES = {AUDIT: "audit.csv", REVIEW: "review.csv", ALONE: "alone.csv"}

@@ -21,7 +21,7 @@ from floral_bench.real.planted import KINDS
 from floral_bench.real.sets import CHOOSE, NEW_CLASS, REPORT, TRUE
 from floral_bench.real.telling_nothing import CLEAN_LEARNING, MODELS, PLAIN, SANITIZED
 from floral_bench.reporting.tables import grid
-from floral_learn.files.atomic_files import write_atomically
+from floral_learn.base.files import write_atomically
 
 PAGES = ("real-errors.md", "planted-errors.md")
 TITLES = {CHOOSE: "sets to choose on", REPORT: "sets to report on", PLANTED_USE: "planted, 20 %"}

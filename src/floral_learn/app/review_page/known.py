@@ -16,7 +16,6 @@ from floral_learn.app.review_page import words
 from floral_learn.app.review_page.shown_rows import as_text, missing
 
 CONFIDENCE = 0.95
-_DRAWS = 4  # imagined runs of the next ten answers
 _MOST_ROWS = 3000  # rows up to which the model whose accuracy is counted is an SVC
 _FEWEST = 2  # contradicted labels from which a part of the data is named
 _DEPTH = 2  # of the tree that finds regions
@@ -45,27 +44,27 @@ def describe(
     yield {
         "estimate": {
             "known": share.known,
-            "share": float(share.estimate) if share.known else None,
+            "share": float(share.estimate),
             "low": float(share.low),
             "high": float(share.high),
             "words": words.estimate(share),
-            "under": "of the labels are wrong, by the model’s estimate" if share.known else words.too_few(share),
+            "under": words.share_below(share),
         },
         "guarantee": {"low": sure.low, "high": sure.high, "checked": sure.checked, "words": words.guarantee(sure)},
         "changed": int((review.labels != review.given).sum()),
         "where": [],
     }
-    if not share.known:  # what a model would say now is what it said before any answer
+    if not share.known:
         yield {"ten": None, "stop": words.too_early(), "accuracy": None}
         return
     yield {"where": where(review, rows, groups)}
-    gain = ten_more(review, hurry)
-    if gain is None:
-        return
-    misread = misread_labels(review)
-    yield {"ten": {"labels": gain, "words": words.ten_more(misread, gain, len(rows.labels))}}
+    ten = review.ten_more
+    yield {"ten": {"labels": ten.labels, "words": words.ten_more(review.still_wrong, ten, len(rows.labels))}}
     yield {"stop": words.stop(bool(review.should_stop))}
     if hurry():
+        return
+    if not review.guarantee().checked:
+        yield {"accuracy": None}
         return
     before, after = (review.accuracy(plain_model(len(rows.labels)), reviewed=reviewed) for reviewed in (False, True))
     yield {"accuracy": {"before": float(before), "after": float(after), "words": words.accuracy(before, after)}}
@@ -81,11 +80,6 @@ def plain_model(n: int) -> Any:
     if n <= _MOST_ROWS:
         return SVC()
     return make_pipeline(StandardScaler(with_mean=False), LogisticRegression(max_iter=200))
-
-
-def misread_labels(review: Any) -> float:
-    """Expected number of rows whose label is still wrong after the corrections."""
-    return float((1.0 - review.label_probability.max(axis=1)).sum())
 
 
 def where(review: Any, rows: Any, groups: np.ndarray | None) -> list[dict[str, Any]]:
@@ -104,7 +98,7 @@ def where(review: Any, rows: Any, groups: np.ndarray | None) -> list[dict[str, A
         inside = groups == name
         parts.append((Region("source", f"from “{name}”", int(inside.sum()), float(wrong[inside].mean())), inside))
     parts += regions(rows, wrong)
-    answers = clear_answers(review)
+    answers = {row: label for row, label in review.answers.items() if label is not None}
     notable = [
         (part, told)
         for part, inside in parts
@@ -132,37 +126,6 @@ def _contradicted(answers: Mapping[int, Any], given: np.ndarray, inside: np.ndar
     if table[0, 0] < _FEWEST or fisher_exact(table, alternative="greater").pvalue > 1 - CONFIDENCE:
         return None
     return int(table[0, 0]), int(table[0].sum())
-
-
-def ten_more(review: Any, hurry: Callable[[], bool] = lambda: False, count: int = words.TEN) -> float | None:
-    """How many labels the next answers would set right, expected: answers are imagined as the review expects them.
-
-    None where `hurry` broke it off.
-    """
-    rows = review.ask(count)
-    if not len(rows):
-        return 0.0
-    before, rng = misread_labels(review), np.random.default_rng(len(review.history))
-    chance = review.label_probability[rows]
-    who = review.history[-1]["reviewer"] if review.history else "reviewer"
-    after = []
-    for _ in range(_DRAWS):
-        if hurry():
-            return None
-        codes = (chance.cumsum(axis=1) > rng.random((len(rows), 1))).argmax(axis=1)
-        review.answer(rows, review.classes[codes].tolist(), reviewer=who)
-        try:
-            after.append(misread_labels(review))
-        finally:
-            review.undo()
-    # The rows that are asked become known: at least what is misread among them is set right.
-    own = float((1.0 - chance.max(axis=1)).sum())
-    return max(own, before - float(np.mean(after)))
-
-
-def clear_answers(review: Any) -> dict[int, Any]:
-    """The rows that have one clear answer, with it."""
-    return {row: review.classes[code] for row, code in review._answers.agreed.items() if code is not None}
 
 
 @dataclass(frozen=True)

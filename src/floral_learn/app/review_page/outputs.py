@@ -54,6 +54,7 @@ class Outputs:
             cleaned: self.table.relabelled(changed, labels[changed]),
             "decisions.csv": decisions(answers, self.rows),
             "changes.csv": changes(review, answers, self.rows),
+            "training.csv": training(review, self.rows),
             "model.skops": self._model(review),
             "report.html": page.encode(),
         }
@@ -64,6 +65,7 @@ class Outputs:
             {"name": cleaned, "about": f"the table with {len(changed):,} labels replaced, nothing else changed"},
             {"name": "decisions.csv", "about": f"what was answered about {told:,} rows, by whom and when"},
             {"name": "changes.csv", "about": "each replaced label: by an answer, or by the model"},
+            {"name": "training.csv", "about": "label and weight of every row, to train any model with"},
             {"name": "model.skops", "about": "a model trained on the corrected labels; floral predict uses it"},
             {"name": "report.html", "about": "all rows by how likely their label in the file is wrong"},
         ]
@@ -91,7 +93,7 @@ class Outputs:
 
 def file_names(suffix: str) -> list[str]:
     """Names of the files of the end."""
-    return [f"cleaned{suffix}", "decisions.csv", "changes.csv", "model.skops", "report.html"]
+    return [f"cleaned{suffix}", "decisions.csv", "changes.csv", "training.csv", "model.skops", "report.html"]
 
 
 def decisions(answers: Sequence[StoredAnswer], rows: Any) -> bytes:
@@ -119,6 +121,18 @@ def changes(review: Any, answers: Sequence[StoredAnswer], rows: Any) -> bytes:
         name = "" if rows.ids is None else str(rows.ids[row])
         by = "answer" if row in told else "model"
         lines.append([str(rows.numbers[row]), name, str(review.given[row]), str(labels[row]), by, f"{wrong[row]:.4f}"])
+    return csv_bytes(header, lines)
+
+
+def training(review: Any, rows: Any) -> bytes:
+    """What to train on, a line for each row of the table."""
+    found = review.training
+    header = ["row", "id", "label", "weight", "wrong_probability", "state"]
+    lines = []
+    columns = (np.asarray(found[name]).tolist() for name in header[2:])
+    for row, (label, weight, wrong, state) in enumerate(zip(*columns, strict=True)):
+        name = "" if rows.ids is None else str(rows.ids[row])
+        lines.append([str(rows.numbers[row]), name, str(label), f"{weight:.4f}", f"{wrong:.4f}", state])
     return csv_bytes(header, lines)
 
 

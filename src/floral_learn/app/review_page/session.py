@@ -97,16 +97,14 @@ class ReviewSession:
             if seed not in (None, begun):
                 raise ValueError(f"--seed {seed} is not that of the review in {self.out}; leave it out to go on")
             self.review = LabelReview(
-                self.X, table.labels, groups=table.groups, trusted=table.trusted, random_state=begun
+                self.X, table.labels, groups=table.groups, trusted=table.trusted, random_state=begun, secret=secret
             )
             if not exists:
                 self.store = AnswerStore(self.out, about=about)
             self.store.check_answers(len(table.labels), {str(label) for label in self.rows.classes.tolist()})
             # An order drawn again after the first answers were seen would void the guarantee.
             if secret is None:
-                self.store.put("secret", json.dumps(self.review._secret()).encode())
-            else:
-                self.review._keep_secret(secret)
+                self.store.put("secret", json.dumps(self.review.secret).encode())
         except BaseException:
             if hasattr(self, "store"):
                 self.store.close()
@@ -360,9 +358,9 @@ class ReviewSession:
     def _next_turn(self, closed: Collection[int]) -> Turn | None:
         """The row whose answer would settle most, outside of `closed`, and why; None where none is left."""
         answered = {answer.row for answer in self._applied}
-        for row, drawn in self.review._next_rows(len(set(closed) - answered) + 1):
+        for row, drawn in self.review.questions(len(set(closed) - answered) + 1):
             if row not in closed:
-                return Turn(row, "drawn") if drawn else Turn(row, "question", self.review._rows_like(row))
+                return Turn(row, "drawn") if drawn else Turn(row, "question", self.review.related(row))
         return None
 
     def _choose(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from floral_learn.app.tables.source import table_suffix
-from floral_learn.review.wrong_share import FIRST_ANSWERS, FIRST_DRAWN
+from floral_learn.review.rules import FIRST_ANSWERS
 
 _NARROW = "\u00a0"  # a number and its % sign stay on one line
 TEN = 10  # answers ahead, of which the page says what they would bring
@@ -31,21 +31,15 @@ def count(number: float, what: str = "label") -> str:
 
 
 def estimate(share: Any) -> str:
-    """The model's estimate, or that there is none yet."""
-    if not share.known:
-        return f"How many labels are wrong is not known yet. {too_few(share)}"
-    return (
-        f"About {percent(share.estimate)} of the labels are wrong, by the model’s estimate "
-        f"({percent(share.low)} to {percent(share.high)})."
-    )
+    """The interval for the share of wrong labels, and the estimate."""
+    interval = f"{percent(share.low)} to {percent(share.high)} of the labels are wrong"
+    return f"{interval}, {share_below(share)}."
 
 
-def too_few(share: Any) -> str:
-    """What is missing for an estimate, and what the answers so far allow."""
-    return (
-        f"An estimate takes {FIRST_ANSWERS} answers, {FIRST_DRAWN} of them to rows drawn at random. "
-        f"The answers so far allow {percent(share.low)} to {percent(share.high)} (90{_NARROW}% confidence)."
-    )
+def share_below(share: Any) -> str:
+    """The estimate, and what it rests on."""
+    words = f"about {percent(share.estimate)} by the model’s estimate"
+    return words if share.known else f"{words}, which so far is mostly the audit’s"
 
 
 def guarantee(sure: Any) -> str:
@@ -69,25 +63,28 @@ def region(part: Any, told: tuple[int, int]) -> str:
     return f"{part.name}: {told[0]} of {count(told[1], 'answer')} changed the label, about {percent(part.share)} wrong"
 
 
-def ten_more(misread: float, gain: float, n: int) -> str:
+def ten_more(still_wrong: float, ten: Any, n: int) -> str:
     """What ten more answers would bring."""
-    if round(gain) < 1:
-        return "Ten more answers would probably change no further label."
+    if ten.labels < 1:
+        return "Ten more answers would probably set less than one further label right."
     return (
-        f"About {count(misread)} of {n:,} are probably still wrong. "
-        f"Ten more answers would set about {round(gain):,} of them right."
+        f"About {count(still_wrong)} of {n:,} are probably still wrong. Ten more answers would set about "
+        f"{round(ten.labels):,} of them right ({round(ten.low):,} to {round(ten.high):,})."
     )
 
 
 def too_early() -> dict[str, Any]:
     """What is said about stopping before anything is known."""
-    return {"now": False, "words": f"Go on: a first estimate takes about {FIRST_ANSWERS} answers."}
+    return {"now": False, "words": f"Go on: an estimate of its own takes about {FIRST_ANSWERS} answers."}
 
 
 def stop(enough: bool) -> dict[str, Any]:
     """Whether to go on, by the review's own rule; what ten more answers would bring stands beside it."""
     if enough:
-        return {"now": True, "words": "You can stop here: more answers are expected to change next to nothing."}
+        return {
+            "now": True,
+            "words": "You can stop here: ten more answers are expected to set less than one label right.",
+        }
     return {"now": False, "words": "Worth going on."}
 
 

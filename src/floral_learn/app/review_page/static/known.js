@@ -10,12 +10,13 @@ export function showKnown(state) {
   at("progress").setAttribute("aria-label", `${done} of about ${about} answers`);
   if (known.estimate) {
     const sure = known.estimate.known;
-    at("share").textContent = sure ? percent(known.estimate.share) : "Not known yet";
+    const range = `${percent(known.estimate.low)} to ${percent(known.estimate.high)}`;
+    at("share").textContent = sure ? range : "Not known yet";
     at("share").classList.toggle("unknown", !sure);
     at("intervals").replaceChildren(...(sure ? [intervals(known)] : []));
     at("estimate").textContent = known.estimate.under;
     at("guarantee").textContent = known.guarantee.words;
-    if (sure) glance.push(" · about ", h("b", {}, percent(known.estimate.share)), " of the labels wrong");
+    if (sure) glance.push(" · ", h("b", {}, range), " of the labels wrong");
   }
   at("place").hidden = !known.estimate?.known;
   if (known.where) at("where").replaceChildren(where(known.where));
