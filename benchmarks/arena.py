@@ -31,8 +31,8 @@ from floral_bench.arena_data import load_arena
 from floral_bench.arena_methods import AT_DEFAULTS, ESTIMATORS, MODELS
 from floral_bench.reporting.tables import markdown
 from floral_learn import FloralClassifier, poison
+from floral_learn.base.files import write_atomically
 from floral_learn.datasets.files import find_file
-from floral_learn.files.atomic_files import write_atomically
 from floral_learn.sanitizers import contradicted
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"

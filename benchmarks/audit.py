@@ -41,9 +41,9 @@ from floral_bench.reporting.making import begin
 from floral_bench.reporting.tables import markdown
 from floral_bench.stability import stability, summarise
 from floral_learn import FloralClassifier, find_label_issues, poison
+from floral_learn.base.files import write_atomically
 from floral_learn.datasets import DataNotFoundError, load_moon
 from floral_learn.datasets.files import find_file
-from floral_learn.files.atomic_files import write_atomically
 from floral_learn.labels import flagging, judges, noise
 from floral_learn.labels import rows as scaled
 from floral_learn.labels.judges import SETTINGS, choose_scale, prepare_judges

@@ -32,8 +32,8 @@ from floral_bench.crowds import peers
 from floral_bench.crowds.real import attacked, load, people, redrawn, simulated, sure
 from floral_bench.reporting.environment import environment, publishable
 from floral_learn import aggregate_votes
+from floral_learn.base.files import write_atomically
 from floral_learn.crowd import next_tasks
-from floral_learn.files.atomic_files import write_atomically
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "results" / "crowd.md"
 CROWDS = ("labelme", "music", "product", "dogs", "rte")

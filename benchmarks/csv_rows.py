@@ -5,8 +5,8 @@ import sys
 import time
 from multiprocessing import get_context
 
+from floral_learn.base.files import write_atomically
 from floral_learn.datasets import DataNotFoundError
-from floral_learn.files.atomic_files import write_atomically
 
 
 def append(path, columns, work, tasks, jobs=1, seconds=float("inf")):

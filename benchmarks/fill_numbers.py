@@ -36,7 +36,7 @@ import pandas as pd
 from floral_bench.reporting import summary
 from floral_bench.reporting.paper import paper_value
 from floral_bench.suites import SUITES
-from floral_learn.files.atomic_files import write_atomically
+from floral_learn.base.files import write_atomically
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"

@@ -41,8 +41,8 @@ from fuzz_cases import Count, invoke
 
 from floral_bench.reporting.making import begin
 from floral_learn import load
-from floral_learn.files import ModelFileError
-from floral_learn.tables import TableEncoder, TableError, read_table
+from floral_learn.app.tables import read_table
+from floral_learn.base import ModelFileError, TableEncoder, TableError
 
 CALL = [sys.executable, "-c", "from floral_learn.app import main; main()"]
 
@@ -172,7 +172,6 @@ def models(rng, scale, work):
             accidents.done += same
             if not same:
                 accidents.fail(f"mutation {number}: other predictions")
-    from floral_learn.files.model_archive import sealed
 
     with zipfile.ZipFile(good) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
@@ -182,7 +181,7 @@ def models(rng, scale, work):
             for name, content in files.items():
                 changed = cases.changed_json(rng, content.decode()).encode() if name == "schema.json" else content
                 archive.writestr(name, changed)
-        path.write_bytes(sealed(stream.getvalue()))
+        path.write_bytes(stream.getvalue())
         counted(changes, ("predict", path, work / "good.csv", "-o", work / "p.csv"), f"schema {number}")
     return {"model files, bytes changed": accidents, "model files, schema rewritten, through predict": changes}
 

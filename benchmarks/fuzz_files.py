@@ -28,11 +28,9 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
 from floral_learn import FloralClassifier, LabelReview, load, save
-from floral_learn.files import ModelFileError
-from floral_learn.files.atomic_files import mixed_set, write_set
-from floral_learn.files.model_archive import sealed
-from floral_learn.floral.checkpoint import Checkpoint, resume
-from floral_learn.tables import read_table
+from floral_learn.app.tables import read_table
+from floral_learn.base import ModelFileError
+from floral_learn.base.files import unfinished, write_set
 
 X, Y = make_moons(50, noise=0.2, random_state=0)
 IN_A_CHILD = 40  # attacks per process
@@ -148,19 +146,19 @@ def retyped_archive(rng, raw):
         inner = members(files[name])
         part = rng.choice(sorted(set(inner) - {"format.npy", "_is_array.npy"}))
         inner[part] = npy(retyped(rng, np.load(io.BytesIO(inner[part]))))
-        return sealed(packed(files | {name: packed(inner)}))
+        return packed(files | {name: packed(inner)})
     arrays = [name for name in files if name.endswith(".npy")]
     if len(arrays) > 1 and rng.random() < 0.1:
         one, other = rng.sample(arrays, 2)
-        return sealed(packed(files | {one: files[other], other: files[one]}))
+        return packed(files | {one: files[other], other: files[one]})
     name = rng.choice(arrays)
-    return sealed(packed(files | {name: npy(retyped(rng, np.load(io.BytesIO(files[name]))))}))
+    return packed(files | {name: npy(retyped(rng, np.load(io.BytesIO(files[name]))))})
 
 
 def rewritten(rng, raw):
     """An archive with its schema changed, sealed."""
     files = members(raw)
-    return sealed(packed(files | {"schema.json": cases.changed_json(rng, files["schema.json"].decode()).encode()}))
+    return packed(files | {"schema.json": cases.changed_json(rng, files["schema.json"].decode()).encode()})
 
 
 def small_models():
@@ -241,7 +239,7 @@ def _bombs(rng, models, number):
             listed = {"__class__": "list", "__module__": "builtins", "__loader__": "ListNode", "content": named}
             schema["content"]["extra"] = listed
             files["schema.json"] = json.dumps(schema).encode()
-        yield f"bomb {k}", sealed(packed(files, zipfile.ZIP_DEFLATED))
+        yield f"bomb {k}", (packed(files, zipfile.ZIP_DEFLATED))
 
 
 def _use_bomb(path):
@@ -278,55 +276,6 @@ def reviews(rng, scale, work):
     made = [(retyped_archive if k % 2 else rewritten)(rng, raw) for k in range(max(20, int(500 * scale)))]
     in_children(changes, [(f"change {k}", content) for k, content in enumerate(made)], use)
     return {"review files, bytes changed": accidents, "review files, values and schema changed": changes}
-
-
-class _Stop:
-    """A callback that ends a fit in its middle."""
-
-    def setup(self, estimator, context): ...
-    def teardown(self, estimator, context): ...
-    def on_fit_task_begin(self, estimator, context): ...
-
-    def on_fit_task_end(self, estimator, context):
-        if context.parent is not None and context.task_id == 12:
-            raise KeyboardInterrupt
-
-
-def checkpoints(rng, scale, work):
-    """Checkpoints of a fit, resumed."""
-    good, folder = work / "checkpoint", work / "damaged"
-    with contextlib.suppress(KeyboardInterrupt):
-        clf = FloralClassifier(n_rounds=20, tol=None, random_state=0)
-        clf.set_callbacks(Checkpoint(good, every=5), _Stop()).fit(X, Y)
-    state, fit = (good / "state.npz").read_bytes(), (good / "fit.skops").read_bytes()
-
-    def changed(k):
-        if k % 4 == 0:
-            return state, retyped_archive(rng, fit)
-        if k % 4 == 1:
-            return state, rewritten(rng, fit)
-        if k % 4 == 2:
-            return cases.mutated(rng, state), fit
-        arrays = members(state)
-        name = rng.choice(sorted(arrays))
-        if rng.random() < 0.15:
-            return packed({other: content for other, content in arrays.items() if other != name}), fit
-        return packed(arrays | {name: npy(retyped(rng, np.load(io.BytesIO(arrays[name]))))}), fit
-
-    def use(content):
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        (folder / "state.npz").write_bytes(content[0])
-        (folder / "fit.skops").write_bytes(content[1])
-        try:
-            found = resume(folder)
-        except ModelFileError:
-            return "refused"
-        return "done" if np.isfinite(found.decision_function(X)).all() else "scores are not finite"
-
-    count = Count()
-    in_children(count, [(f"checkpoint {k}", changed(k)) for k in range(max(20, int(600 * scale)))], use)
-    return {"checkpoints, bytes, values and schema changed": count}
 
 
 def stores(rng, scale, work):
@@ -413,8 +362,8 @@ def sets(rng, scale, work):
         whole = all(found.get(p) == new[p] for p in new) or all(found.get(p) == old[p] for p in old)
         if any(text not in (old[path], new[path]) for path, text in found.items()):
             count.fail(f"set {k}: half a file")
-        elif found and (mixed_set(next(iter(found))) is None) != whole:
-            count.fail(f"set {k}: " + ("whole, and called mixed" if whole else "mixed, and nobody is told"))
+        elif found and not whole and unfinished(next(iter(found))) is None:
+            count.fail(f"set {k}: mixed, and nobody is told")
         else:
             write_set(new, "floral fuzz") if folder.exists() else None
             count.done += whole
@@ -501,7 +450,7 @@ def requests(rng, scale, work):
     from floral_learn.app.review_page.guard import Guard
     from floral_learn.app.review_page.server import make_app
     from floral_learn.app.review_page.session import ReviewSession
-    from floral_learn.tables.encoder import TableEncoder
+    from floral_learn.base.encoder import TableEncoder
 
     (work / "t.csv").write_bytes(cases.good_table(cases.seeded(0)))
     table = read_table(work / "t.csv", label="y")
@@ -546,7 +495,6 @@ async def _answered(guard, scope, body):
 PARTS = {
     "files": files,
     "reviews": reviews,
-    "checkpoints": checkpoints,
     "stores": stores,
     "sets": sets,
     "copies": copies,

@@ -16,8 +16,8 @@ import numpy as np
 
 from floral_bench.datasets.imdb import read
 from floral_learn import TextClassifier
+from floral_learn.base.files import write_atomically
 from floral_learn.datasets.files import find_file
-from floral_learn.files.atomic_files import write_atomically
 
 
 def main() -> None:

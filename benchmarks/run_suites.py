@@ -32,8 +32,8 @@ from floral_bench.runner import run_cells
 from floral_bench.spec import Suite
 from floral_bench.store import Store, StoreError
 from floral_bench.suites import SUITES
+from floral_learn.base.files import write_atomically
 from floral_learn.datasets.files import search_path
-from floral_learn.files.atomic_files import write_atomically
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE, NOTES, KEPT = "moon-reference", "suites.json", "rows.csv.gz"

@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 
 from floral_bench.reporting.making import begin
 from floral_learn import CertifiedKernelClassifier, FloralClassifier, LabelReview, aggregate_votes, find_label_issues
-from floral_learn.tables import read_table
+from floral_learn.app.tables import read_table
 
 
 def seconds(call, repeat):

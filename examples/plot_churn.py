@@ -14,7 +14,7 @@ import pandas as pd
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from floral_learn import ContradictedLabels, SanitizedClassifier
-from floral_learn.tables.rows import read_rows
+from floral_learn.base.rows import read_rows
 
 try:
     from lightgbm import LGBMClassifier

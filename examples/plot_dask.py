@@ -2,8 +2,8 @@
 The same game on a cluster
 ==========================
 
-Rows may lie on the workers of a dask cluster. Each worker holds its rows, its part of the low-rank kernel and its
-duals; a round exchanges only small products, the largest duals and a few numbers. The flips are those of one machine.
+Rows may lie on the workers of a dask cluster: each holds its rows and its part of the low-rank kernel, and the game,
+played here, asks them for products. In float32 the flips are those of one machine but for rounding.
 
 Here the "cluster" is two threads of this process. On a real one connect with ``Client("tcp://scheduler:8786")``.
 """
@@ -15,13 +15,12 @@ import numpy as np
 from dask.distributed import Client
 
 from floral_learn import FloralClassifier, poison
-from floral_learn.floral.settings import Engine
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(3_000, 2))
 truth = (np.sin(2 * X[:, 0]) > X[:, 1]).astype(int)
 bad = poison(X, truth, attack="farthest", budget=0.05, random_state=0)
-settings = {"engine": Engine(gram="low_rank", rank=64), "gamma": 1.0, "budget": 0.1, "n_rounds": 60, "random_state": 0}
+settings = {"gram": 64, "gamma": 1.0, "budget": 0.1, "n_rounds": 60, "random_state": 0}
 
 with Client(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as client:
     many = FloralClassifier(**settings).fit(da.from_array(X, chunks=(1_000, 2)), da.from_array(bad.y, chunks=1_000))
@@ -29,8 +28,9 @@ with Client(n_workers=2, threads_per_worker=1, processes=False, dashboard_addres
 one = FloralClassifier(**settings).fit(X, bad.y)
 
 # %%
-# Same flips in every round, decision values equal to rounding.
-print("same flips:", (many.history_["flips"] == one.history_["flips"]).all())
+# Flips and decision values, side by side.
+shared = [len(np.intersect1d(a, b)) / len(a) for a, b in zip(many.history_["flips"][1:], one.history_["flips"][1:])]
+print(f"flips that both games have: {np.mean(shared):.1%}")
 difference = np.abs(many.decision_function(X) - one.decision_function(X)).max()
 print(f"largest difference of a decision value: {difference:.1e}")
 

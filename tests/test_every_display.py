@@ -15,7 +15,7 @@ plt = pytest.importorskip("matplotlib.pyplot")
 def found():
     names = {}
     for module in pkgutil.walk_packages(floral_learn.__path__, "floral_learn."):
-        if ".cli" in module.name or ".neural" in module.name:
+        if ".cli" in module.name or ".text" in module.name:
             continue
         try:
             members = vars(importlib.import_module(module.name))

@@ -19,7 +19,7 @@ SOURCE = Path(floral_learn.__file__).parent
 # BESIDE names. `app` is imported by nobody, and nothing imports the benchmarks (`floral_bench`).
 LAYERS = (
     {"app"},
-    {"audit", "review", "paper", "text", "neural"},
+    {"audit", "review", "paper", "text"},
     {"attacks"},
     {"crowd", "sanitizers", "certify"},
     {"floral"},
@@ -29,10 +29,9 @@ LAYERS = (
     {"base"},
 )
 BESIDE = {
-    "paper": {"text", "neural"},
-    "neural": {"paper"},  # until the text trainer stands alone
-    "review": {"audit", "neural"},
-    "tables": {"files", "datasets", "neural"},  # the encoder of tables reads prose with MiniLM
+    "paper": {"text"},
+    "review": {"audit", "text"},
+    "tables": {"files", "datasets", "encoders"},  # the encoder of tables reads prose with MiniLM
     "datasets": {"files", "tables"},
     "game": {"files"},
 }
@@ -101,7 +100,7 @@ def test_importing_loads_nothing_heavy():
 def test_using_the_names_loads_nothing_heavy_of_our_own():
     names = "FloralClassifier, save, load, Checkpoint, resume, poison"
     use = "import floral_learn.attacks, floral_learn.datasets; "
-    use += "from floral_learn.files.persistence import import_skops; import_skops()"  # what save and load begin with
+    use += "import floral_learn.base.models"
     # pandas is not in this list: scikit-learn itself loads it where it is installed.
     heavy = {"torch", "matplotlib", "dask", "transformers", "typer"}
     assert not loaded_after(f"from floral_learn import {names}; {use}") & heavy
@@ -194,7 +193,7 @@ def test_type_checkers_see_every_public_name():
 
 @pytest.mark.parametrize("room", sorted(p.parent.name for p in FILES if "on_first_use(__name__" in p.read_text()))
 def test_type_checkers_see_what_a_room_loads_on_first_use(room):
-    if room in ("neural", "paper"):
+    if room in ("text", "paper"):
         pytest.importorskip("torch")
     typed = {
         (alias.asname, node.module)

@@ -20,9 +20,9 @@ sys.path.insert(0, str(Path(__file__).parent / "tools"))
 from interruptions import MOMENTS, Stop, interrupted, moments
 
 from floral_learn import CrowdClassifier, SanitizedClassifier
+from floral_learn.base import TableEncoder
 from floral_learn.paper import KNNRelabel, LabelNoiseSVC
 from floral_learn.paper.defenses import DEFENSES
-from floral_learn.tables import TableEncoder
 
 if find_spec("torch"):
     from floral_learn.paper import FloralHead, NeuralFloralClassifier
@@ -31,7 +31,7 @@ X, Y = make_moons(60, noise=0.2, random_state=0)
 OTHER_X, OTHER = make_blobs(48, centers=2, random_state=1)
 OTHER_X, OTHER = OTHER_X[:, ::-1] * 3, np.array(["dog", "cat"])[OTHER]
 QUICK = {"n_rounds": 8, "epochs": 2, "n_partitions": 3, "n_estimators": 3, "max_iter": 5, "hidden_layer_sizes": (4,)}
-# FloralClassifier has tests of its own; text models are in tests/neural, on a tiny encoder.
+# FloralClassifier has tests of its own; text models are in tests/text, on a tiny encoder.
 LEFT_OUT = {"floral", "svm", "transformer"}
 
 

@@ -3,7 +3,7 @@
 ORDER = (
     "review", "boundaries", "security_curves", "attacks", "label_audit_digits", "annotators", "crowd",
     "multiclass_mnist", "image_embeddings", "text_minilm", "pipeline_pandas", "grid_search", "certificates", "transfer",
-    "recovery", "callbacks", "dask", "theory_diagnostics",
+    "recovery", "dask", "theory_diagnostics",
 )  # fmt: skip
 
 

@@ -23,13 +23,13 @@ _PUBLIC = {
     "PartitionAggregationClassifier": "floral_learn.certify.partition",
     "poison": "floral_learn.attacks",
     "poison_votes": "floral_learn.attacks.votes",
-    "TextClassifier": "floral_learn.neural.text",
+    "TextClassifier": "floral_learn.text.classifier",
     "load_moon": "floral_learn.datasets",
-    "save": "floral_learn.files.persistence",
-    "load": "floral_learn.files.persistence",
+    "save": "floral_learn.base.models",
+    "load": "floral_learn.base.models",
 }
 
-_NEEDS_TORCH = "floral_learn.neural."
+_NEEDS_TORCH = "floral_learn.text."
 
 
 def _installed() -> list[str]:

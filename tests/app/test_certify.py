@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 
 from floral_learn import CertifiedKernelClassifier
 from floral_learn.app import make_app
-from floral_learn.tables import TableEncoder, read_table
+from floral_learn.app.tables import read_table
+from floral_learn.base import TableEncoder
 
 
 def floral(*args):

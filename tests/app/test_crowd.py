@@ -181,6 +181,22 @@ def test_votes_are_poisoned_in_a_copy(files):
     assert set(before["who"][differs]) <= set(liars)
 
 
+def test_the_list_of_liars_is_read_as_written_and_runs_nothing(tmp_path):
+    from floral_learn.base.cells import unguarded
+
+    people = ['a"b', "=1+1", "c;=1+1", "d, e"]
+    rows = [(f"i{i}", name, ("no", "yes")[i % 2]) for i in range(40) for name in people]
+    pd.DataFrame(rows, columns=["id", "who", "vote"]).to_csv(tmp_path / "votes.csv", index=False)
+    done = floral(
+        "poison", tmp_path / "votes.csv", "--votes", *COLUMNS, "--budget", "100%", "--out", tmp_path / "bad.csv"
+    )
+    assert done.exit_code == 0, done.output
+    raw = (tmp_path / "bad.csv.liars.csv").read_text()
+    assert "\n'=1+1\n" in raw
+    assert '\n"c;=1+1"\n' in raw
+    assert sorted(map(unguarded, pd.read_csv(tmp_path / "bad.csv.liars.csv")["worker"])) == sorted(people)
+
+
 def test_an_attack_on_labels_is_refused_on_votes_not_replaced(files):
     out = files / "bad.csv"
     done = floral("poison", files / "votes.csv", "--votes", *COLUMNS, "--attack", "farthest", "--out", out)

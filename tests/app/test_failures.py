@@ -57,9 +57,9 @@ def test_only_our_own_warnings_are_shown_once_and_as_one_line(tmp_path):
     def body() -> None:
         warnings.warn("from a library", UserWarning, stacklevel=2)
         warnings.warn("old", DeprecationWarning, stacklevel=1)
-        from floral_learn.files import persistence
+        from floral_learn.base import models
 
-        exec("import warnings\nwarnings.warn('ours,\\nin two lines', UserWarning, stacklevel=1)", vars(persistence))
+        exec("import warnings\nwarnings.warn('ours,\\nin two lines', UserWarning, stacklevel=1)", vars(models))
 
     before = list(warnings.filters)
     done = outcome(body)

@@ -191,7 +191,7 @@ def test_sparse_rows_and_wide_rows_are_welcome(moons):
         (lambda X, y: (X, np.r_[np.zeros(398), 1, 2]), "1 of them with 5 rows or more"),
         (lambda X, y: (np.where(X > 1, np.inf, X), y), "infinity"),
         (lambda X, y: (X, np.array([None, *y[1:]], dtype=object)), "missing labels"),
-        (lambda X, y: (X[:5], y[:5]), "minimum of 20"),
+        (lambda X, y: (X[:5], y[:5]), "at least 20 are needed"),
     ],
 )
 def test_bad_data_are_refused_with_a_reason(moons, change, message):

@@ -13,7 +13,7 @@ from floral_learn import find_label_issues
 from floral_learn.app.audit_page import write_audit_page
 from floral_learn.audit.decisions import read_decisions
 from floral_learn.audit.inputs import look_at_names
-from floral_learn.tables import TableEncoder
+from floral_learn.base import TableEncoder
 
 
 @pytest.fixture(scope="module")

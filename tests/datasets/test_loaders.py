@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from floral_bench.datasets import DATASETS, load_mnist, mnist
-from floral_learn.datasets import DataNotFoundError, Dataset, files, load_moon, moon
 from floral_learn.base.folders import user_cache
+from floral_learn.datasets import DataNotFoundError, Dataset, files, load_moon, moon
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Files that belong together: all or none, and where a process was killed between two of them, anybody can tell."""
 
 import errno
-import json
 import os
 import shutil
 import subprocess
@@ -11,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from floral_learn.app import make_app
-from floral_learn.files import atomic_files
-from floral_learn.files.atomic_files import LIST, mixed_set, write_set
+from floral_learn.base import files
+from floral_learn.base.files import unfinished, write_set
 
 OLD = {"a.csv": b"old a", "b.html": b"old b", "c.skops": b"old c"}
 NEW = {"a.csv": b"new a", "b.html": b"new b", "c.skops": b"new c"}
@@ -55,7 +54,7 @@ def killed_at(number, call):
     return status == 99
 
 
-def test_a_kill_at_every_rename_leaves_whole_files_and_a_set_that_can_be_told(tmp_path):
+def test_a_kill_at_every_rename_leaves_whole_files_and_word_of_a_set_that_may_be_mixed(tmp_path):
     seen = set()
     for number in range(100):
         folder = tmp_path / str(number)
@@ -64,54 +63,29 @@ def test_a_kill_at_every_rename_leaves_whole_files_and_a_set_that_can_be_told(tm
         killed = killed_at(number, lambda folder=folder: write_set(into(folder, NEW), "floral test"))
         found = contents(folder)
         assert all(found[name] in (OLD[name], NEW[name]) for name in OLD)
-        said = mixed_set(folder / "a.csv")
+        said = unfinished(folder / "a.csv")
+        seen.add("mixed" if found not in (OLD, NEW) else "whole")
         if found not in (OLD, NEW):
-            seen.add("mixed")
-            assert "are not all of one run of `floral test`" in said
-        else:  # and nobody is told of a set that is whole
-            seen.add("whole")
-            assert said is None
+            assert "'floral test' was stopped while it put 'a.csv', 'b.html', 'c.skops' in place" in said
         if not killed:
             assert (found, said) == (NEW, None)
             break
         write_set(into(folder, NEW), "floral test")
-        assert (contents(folder), mixed_set(folder / "a.csv")) == (NEW, None)
-    assert number > 6
+        assert (contents(folder), unfinished(folder / "a.csv")) == (NEW, None)
+        assert not [path for path in folder.iterdir() if path.suffix == ".unfinished"]
+    assert number > 4
     assert seen == {"mixed", "whole"}
 
 
 def test_a_second_kill_does_not_hide_a_mixed_set(tmp_path):
-    for number in range(100):
-        folder = tmp_path / str(number)
+    for first in range(3, 6):
+        folder = tmp_path / str(first)
         folder.mkdir()
         write_set(into(folder, OLD), "floral test")
-        (folder / "b.html").write_bytes(b"of another run")
-        assert mixed_set(folder / "a.csv")
-        killed = killed_at(number, lambda folder=folder: write_set(into(folder, NEW), "floral test"))
-        assert (mixed_set(folder / "a.csv") is None) == (contents(folder) == NEW)
-        if not killed:
-            break
-
-
-def test_a_kill_of_the_first_run_into_a_folder_of_somebody_else_is_told_too(tmp_path):
-    for number in range(100):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        (folder / "a.csv").write_bytes(b"mine")
-        killed = killed_at(number, lambda folder=folder: write_set(into(folder, NEW), "floral test"))
-        found = contents(folder)
-        assert (mixed_set(folder / "a.csv") is None) == (found in ({"a.csv": b"mine"}, NEW))
-        if not killed:
-            break
-
-
-def test_a_new_folder_comes_whole(tmp_path):
-    for number in range(100):
-        folder = tmp_path / str(number)
-        killed = killed_at(number, lambda folder=folder: write_set(into(folder, NEW), "floral test"))
-        assert not folder.exists() or (contents(folder) == NEW and mixed_set(folder / "a.csv") is None)
-        if not killed:
-            break
+        assert killed_at(first - 1, lambda folder=folder: write_set(into(folder, NEW), "floral test"))
+        assert unfinished(folder / "a.csv")
+        killed_at(0, lambda folder=folder: write_set(into(folder, NEW), "floral test"))
+        assert unfinished(folder / "a.csv")
 
 
 @pytest.mark.parametrize("at", range(4))
@@ -126,76 +100,42 @@ def test_a_full_disk_leaves_the_old_set(tmp_path, monkeypatch, at):
             raise OSError(errno.ENOSPC, "No space left on device")
         return real(handle)
 
-    monkeypatch.setattr(atomic_files.os, "fsync", full)
+    monkeypatch.setattr(files.os, "fsync", full)
     with pytest.raises(OSError, match="No space left on device"):
         write_set(into(tmp_path, NEW), "floral test")
     monkeypatch.undo()
     assert contents(tmp_path) == OLD
-    assert mixed_set(tmp_path / "a.csv") is None
+    assert unfinished(tmp_path / "a.csv") is None
     assert sorted(p.name for p in tmp_path.iterdir()) == before
 
 
-@pytest.mark.parametrize("name", OLD)
-def test_a_rename_that_fails_puts_everything_back(tmp_path, monkeypatch, name):
+def test_a_rename_that_fails_is_told_of(tmp_path, monkeypatch):
     write_set(into(tmp_path, OLD), "floral test")
     real = os.replace
 
     def refuse(source, target):
-        if Path(target).name == name and str(source).endswith(".part"):
+        if Path(target).name == "b.html":
             raise OSError(errno.EIO, "Input/output error")
         return real(source, target)
 
-    monkeypatch.setattr(atomic_files.os, "replace", refuse)
-    with pytest.raises(OSError, match="Input/output error"):
+    monkeypatch.setattr(files.os, "replace", refuse)
+    with pytest.raises(OSError, match=r"cannot write .*b\.html: Input/output error"):
         write_set(into(tmp_path, NEW), "floral test")
-    monkeypatch.undo()
-    assert contents(tmp_path) == OLD
-    assert mixed_set(tmp_path / "a.csv") is None
+    assert unfinished(tmp_path / "c.skops")
 
 
 def test_files_of_an_earlier_run_go(tmp_path):
     write_set(into(tmp_path, OLD), "floral test")
     write_set(into(tmp_path, {"a.csv": b"a"}), "floral test", gone=[tmp_path / "b.html", tmp_path / "c.skops"])
     assert contents(tmp_path) == {"a.csv": b"a"}
-    assert mixed_set(tmp_path / "a.csv") is None
-    (tmp_path / "b.html").write_bytes(b"old b")  # as if the process had been killed before it was removed
-    assert mixed_set(tmp_path / "a.csv")
+    assert unfinished(tmp_path / "a.csv") is None
 
 
-def test_sets_lie_side_by_side(tmp_path):
-    for name in "pq":
-        write_set({tmp_path / f"{name}.csv": name, tmp_path / f"{name}.csv.flips.csv": name}, "floral poison")
-    assert mixed_set(tmp_path / "p.csv") is None
-    (tmp_path / "p.csv").write_text("changed")
-    assert "p.csv, p.csv.flips.csv are not all of one run" in mixed_set(tmp_path / "p.csv.flips.csv")
-    assert mixed_set(tmp_path / "q.csv") is None
-    assert mixed_set(tmp_path / "other.csv") is None
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"{",
-        b"[" * 100_000,
-        b"[]",
-        b'{"sets": 3}',
-        b'{"sets": [{"command": "x", "files": {"../../etc/passwd": "0", "a.csv": "0"}, "gone": []}]}',
-        b'{"sets": [{"command": "x", "files": {"a.csv": 7}, "gone": []}]}',
-        b'{"sets": [{"command": "x", "files": {"a.csv": "0"}, "gone": [1]}]}',
-        b'{"sets": [[]]}',
-        b'{"sets": [{"command": "x", "files": {"a.csv": "0"}, "gone": [], "before": 3}]}',
-        b'{"sets": [{"command": "x", "files": {"a.csv": "0"}, "gone": [], "before": {"../a.csv": null}}]}',
-        b"\xff\xfe",
-        b" " * 2_000_000,
-    ],
-)
-def test_a_list_that_is_not_ours_is_no_list(tmp_path, content):
-    (tmp_path / LIST).write_bytes(content)
+@pytest.mark.parametrize("content", [b"", b"{", b"[" * 100_000, b"[]", b'{"command": "x", "files": 3}', b"\xff\xfe"])
+def test_a_note_that_is_not_ours_says_nothing(tmp_path, content):
+    (tmp_path / "a.csv.unfinished").write_bytes(content)
     (tmp_path / "a.csv").write_bytes(b"a")
-    assert mixed_set(tmp_path / "a.csv") is None
-    write_set(into(tmp_path, NEW), "floral test")
-    assert mixed_set(tmp_path / "a.csv") is None
+    assert unfinished(tmp_path / "a.csv") is None
 
 
 # -- the commands -------------------------------------------------------------------------------------------------
@@ -230,11 +170,10 @@ def test_a_command_killed_between_two_files_is_told_of_and_made_whole(table, nam
     out, arguments = table.parent / "out", commands(table)[name]
     out.mkdir()
     assert run(*arguments).exit_code == 0
-    known = json.loads((out / LIST).read_text())["sets"][0]["files"]
+    known = [path.name for path in out.iterdir() if path.suffix in (".csv", ".html", ".json", ".skops")]
     assert len(known) >= 2
     for file in known:
         (out / file).write_bytes(b"of an earlier run")
-    first = next(iter(known))
 
     def again():
         real, done = os.replace, []
@@ -242,7 +181,7 @@ def test_a_command_killed_between_two_files_is_told_of_and_made_whole(table, nam
         def stop(source, target):
             if done:
                 os._exit(99)
-            if Path(target).name == first:
+            if Path(target).name in known:
                 done.append(target)
             real(source, target)
 
@@ -250,13 +189,12 @@ def test_a_command_killed_between_two_files_is_told_of_and_made_whole(table, nam
         run(*arguments)
 
     assert killed_at(10**6, again)
-    assert (out / first).read_bytes() != b"of an earlier run"
-    data = next((out / file for file in known if file.endswith(".csv")), None)
+    data = next(out / file for file in known if file.endswith(".csv"))
     said = run("train", data, "-l", "y", "-o", table.parent / "m.skops").stderr
-    assert f"are not all of one run of `floral {name}" in said
+    assert f"'floral {name}" in said
+    assert "was stopped while it put" in said
     assert run(*arguments).exit_code == 0
-    assert mixed_set(out / first) is None
-    assert "not all of one run" not in run("train", data, "-l", "y", "-o", table.parent / "m.skops").stderr
+    assert unfinished(data) is None
 
 
 def test_a_review_on_a_full_disk_leaves_nothing_of_its_end(table, monkeypatch):
@@ -270,7 +208,7 @@ def test_a_review_on_a_full_disk_leaves_nothing_of_its_end(table, monkeypatch):
             raise OSError(errno.ENOSPC, "No space left on device")
         return real(handle)
 
-    monkeypatch.setattr(atomic_files.os, "fsync", full)
+    monkeypatch.setattr(files.os, "fsync", full)
     done = run(*arguments)
     assert done.exit_code == 2
     assert "No space left on device" in done.stderr

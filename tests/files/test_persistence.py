@@ -13,15 +13,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import floral_learn
-from floral_learn import FloralClassifier, load, save
-from floral_learn.files import atomic_files
-from floral_learn.floral.settings import Engine
+from floral_learn import FloralClassifier, LabelReview, load, save
+from floral_learn.base import ModelFileError, files
+from floral_learn.base.models import FORMAT
 from floral_learn.paper import LabelNoiseSVC
 
 X, Y = make_moons(120, noise=0.2, random_state=0)
 
 
-@pytest.mark.parametrize("params", [{}, {"engine": Engine(gram="low_rank", dtype="float32")}, {"kernel": "laplacian"}])
+@pytest.mark.parametrize("params", [{}, {"gram": 40}, {"kernel": "laplacian"}])
 def test_a_model_comes_back_the_same(tmp_path, params):
     names = np.array(["no", "yes"])[Y]
     clf = FloralClassifier(n_rounds=50, budget=0.1, random_state=0, **params).fit(X, names)
@@ -51,7 +51,7 @@ def test_a_function_in_the_model_is_refused_and_nothing_is_written(tmp_path):
 
 def test_foreign_types_are_not_created_unless_trusted(tmp_path):
     path = tmp_path / "model.skops"
-    path.write_bytes(skops.io.dumps({"format": 1, "floral_learn": floral_learn.__version__, "model": _Bomb()}))
+    path.write_bytes(skops.io.dumps({"format": FORMAT, "floral_learn": floral_learn.__version__, "model": _Bomb()}))
     with pytest.raises(ValueError, match=r"types that are not trusted: .*_Bomb"):
         load(path)
     assert not _Bomb.went_off
@@ -77,7 +77,7 @@ def test_a_file_cannot_call_a_function_of_ours(tmp_path):
     call.update(
         {
             "__class__": "write_atomically",
-            "__module__": "floral_learn.files.atomic_files",
+            "__module__": "floral_learn.base.files",
             "__loader__": "LossNode",
             "__reduce__": {"args": arguments},
             "content": nothing,
@@ -88,7 +88,7 @@ def test_a_file_cannot_call_a_function_of_ours(tmp_path):
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in files.items():
             archive.writestr(name, content)
-    with pytest.raises(ValueError, match=r"not trusted: floral_learn\.files\.atomic_files\.write_atomically"):
+    with pytest.raises(ValueError, match=r"not trusted: floral_learn\.base\.files\.write_atomically"):
         load(path)
     assert not target.exists()
 
@@ -149,19 +149,25 @@ def test_wrong_files_are_named(tmp_path):
 def test_versions_are_stamped(tmp_path):
     clf = FloralClassifier(n_rounds=5).fit(X, Y)
     path = tmp_path / "model.skops"
-    path.write_bytes(skops.io.dumps({"format": 1, "floral_learn": "0.0.1", "model": clf}))
-    with pytest.warns(UserWarning, match=r"written by floral-learn 0\.0\.1, this is"):
+    path.write_bytes(skops.io.dumps({"format": FORMAT, "floral_learn": "9.9.1", "model": clf}))
+    with pytest.warns(UserWarning, match=r"written by floral-learn 9\.9\.1, this is"):
         load(path)
     path.write_bytes(skops.io.dumps({"format": 99, "floral_learn": "9.0", "model": clf}))
-    with pytest.raises(ValueError, match="in a newer format"):
+    with pytest.raises(ValueError, match="in another format: upgrade to read it"):
         load(path)
+    for kind, read in (("model", load), ("review", LabelReview.load)):
+        path.write_bytes(skops.io.dumps({"format": 1, "floral_learn": "0.3.0", kind: {"old": 1}}))
+        with pytest.raises(
+            ModelFileError, match=r"by floral-learn 0\.3\.0, in another format: make it again with this"
+        ):
+            read(path)
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "model.skops"
     save(FloralClassifier(n_rounds=5).fit(X, Y), path)
     before = path.read_bytes()
-    monkeypatch.setattr(atomic_files.os, "fsync", lambda fd: (_ for _ in ()).throw(OSError("no space left")))
+    monkeypatch.setattr(files.os, "fsync", lambda fd: (_ for _ in ()).throw(OSError("no space left")))
     with pytest.raises(OSError, match="no space left"):
         save(FloralClassifier(n_rounds=9).fit(X, Y), path)
     assert path.read_bytes() == before

@@ -16,7 +16,6 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from floral_learn import FloralClassifier
-from floral_learn.floral.settings import Engine
 from floral_learn.game.attackers import RandomizedTopK
 from floral_learn.game.game import Game, solve, step_schedule
 from floral_learn.game.gram import DenseGram
@@ -51,8 +50,8 @@ def test_scikit_learn_checks(estimator, check):
         FloralClassifier(n_rounds=100),
         FloralClassifier(n_rounds=2000, budget=0),
         FloralClassifier(n_rounds=20, budget=0.3, multi_class="one-vs-rest"),
-        FloralClassifier(n_rounds=20, kernel="linear", engine=Engine(gram="low_rank")),
-        FloralClassifier(n_rounds=10, engine=Engine(device="cpu", gram="chunked")),
+        FloralClassifier(n_rounds=20, kernel="linear", gram="low_rank"),
+        FloralClassifier(n_rounds=10, device="cpu", gram="chunked"),
         PaperFloralClassifier(n_rounds=100, learning_rate="auto"),
     ],
     expected_failed_checks=explained,
@@ -154,21 +153,9 @@ def test_the_paper_predicts_with_the_last_iterate_and_the_default_with_the_mean(
     assert mean.intercept_[0] == pytest.approx(mean.history_["bias"][mean.n_iter_ // 2 :].mean())
 
 
-class StopAfter:
-    def __init__(self, rounds):
-        self.rounds = rounds
-
-    def setup(self, estimator, context): ...
-    def teardown(self, estimator, context): ...
-    def on_fit_task_begin(self, estimator, context): ...
-
-    def on_fit_task_end(self, estimator, context):
-        return context.parent is not None and context.task_id + 1 == self.rounds
-
-
 @pytest.mark.parametrize("rounds", [7, 30, 77])
-def test_however_a_game_ends_the_last_half_of_its_rounds_is_averaged(rounds):
-    clf = FloralClassifier(budget=0.2, tol=None, random_state=0).set_callbacks(StopAfter(rounds)).fit(X, Y)
+def test_however_many_rounds_the_last_half_of_them_is_averaged(rounds):
+    clf = FloralClassifier(budget=0.2, tol=None, n_rounds=rounds, random_state=0).fit(X, Y)
     assert clf.n_iter_ == rounds
     assert clf.intercept_[0] == pytest.approx(clf.history_["bias"][rounds // 2 :].mean())
 
@@ -239,32 +226,18 @@ class TestMultiClass:
 
     def test_flip_distribution(self):
         q = np.roll(np.eye(4), 1, axis=1)
-        seen = []
-
-        class Look(StopAfter):
-            def on_fit_task_end(self, estimator, context):
-                state = estimator._running_fit.state
-                if context.parent is not None and state.round > 1:
-                    now = state.signs.argmax(axis=1)
-                    moved = np.flatnonzero(now != TestMultiClass.labels)
-                    seen.extend(zip(TestMultiClass.labels[moved], now[moved]))
-
         clf = PaperFloralClassifier(budget=0.1, flip_distribution=q, n_rounds=30, random_state=0)
-        clf.set_callbacks(Look(0)).fit(self.P, self.labels)
-        assert len(seen) > 100
-        assert all(new == (old + 1) % 4 for old, new in seen)  # each class only to the next one
+        assert clf.fit(self.P, self.labels).flip_rate_.max() > 0  # to which class is tested on the game
         with pytest.raises(ValueError, match=r"shape \(4, 4\)"):
             PaperFloralClassifier(flip_distribution=np.eye(3)).fit(self.P, self.labels)
         with pytest.raises(ValueError, match="row-stochastic"):
             PaperFloralClassifier(flip_distribution=np.ones((4, 4))).fit(self.P, self.labels)
 
 
-@pytest.mark.parametrize("gram", ["dense", "chunked", "low_rank"])
+@pytest.mark.parametrize("gram", ["dense", "chunked", 200])
 @pytest.mark.parametrize("device", [None, "cpu"])
 def test_every_operator_and_device_gives_the_same_model(gram, device):
-    rank = 200 if gram == "low_rank" else "auto"
-    engine = Engine(gram=gram, rank=rank, device=device)
-    clf = FloralClassifier(gamma=1.0, budget=0.1, engine=engine, random_state=0).fit(X, Y)
+    clf = FloralClassifier(gamma=1.0, budget=0.1, gram=gram, device=device, random_state=0).fit(X, Y)
     reference = FloralClassifier(gamma=1.0, budget=0.1, random_state=0).fit(X, Y)
     np.testing.assert_allclose(clf.decision_function(X), reference.decision_function(X), atol=1e-4)
     np.testing.assert_array_equal(clf.flip_rate_, reference.flip_rate_)
@@ -295,7 +268,7 @@ def test_larger_data_goes_low_rank_and_agrees_with_dense():
     P, labels = make_moons(3500, noise=0.25, random_state=1)
     low = FloralClassifier(n_rounds=100, tol=None, random_state=0).fit(P, labels)  # equally many rounds of both
     assert low.gram_.startswith("low rank")
-    dense = FloralClassifier(n_rounds=100, tol=None, engine=Engine(gram="dense"), random_state=0).fit(P, labels)
+    dense = FloralClassifier(n_rounds=100, tol=None, gram="dense", random_state=0).fit(P, labels)
     T, _ = make_moons(2000, noise=0.25, random_state=2)
     assert np.mean(low.predict(T) == dense.predict(T)) > 0.995
 
@@ -338,10 +311,9 @@ BAD = [
     ({"C": 0}, "'C' parameter of FloralClassifier must be"),
     ({"kernel": "rfb"}, "'kernel' parameter of FloralClassifier must be"),
     ({"gamma": -1.0}, "'gamma' parameter"),
-    ({"engine": "dense"}, "'engine' parameter of FloralClassifier must be"),
-    ({"engine": Engine(device="foo")}, "device='foo' is not a torch device"),
-    ({"engine": Engine(max_memory="lots")}, "max_memory='lots' is not a size"),
-    ({"engine": Engine(gram="sparse")}, "'gram' parameter of Engine must be"),
+    ({"device": "foo"}, "device='foo' is not a torch device"),
+    ({"gram": "sparse"}, "'gram' parameter of FloralClassifier must be"),
+    ({"gram": 0}, "'gram' parameter of FloralClassifier must be"),
     ({"n_rounds": 0}, "'n_rounds' parameter"),
     ({"learning_rate": 0.0}, "'learning_rate' parameter"),
 ]
@@ -448,14 +420,9 @@ def test_csr_rows_far_from_the_origin_keep_their_digits():
     P, labels = make_moons(600, noise=0.2, random_state=0)
     far = P + 3000.0
     for gram in ("dense", "low_rank"):
-        clf = FloralClassifier(gamma=1.0, n_rounds=150, engine=Engine(gram=gram, dtype="float32"), random_state=0)
+        clf = FloralClassifier(gamma=1.0, n_rounds=150, gram=gram, random_state=0)
         dense, csr = clone(clf).fit(far, labels), clone(clf).fit(sparse.csr_matrix(far), labels)
         assert csr.score(sparse.csr_matrix(far), labels) > dense.score(far, labels) - 0.01
-
-
-def test_a_gram_over_the_cap_is_a_memory_error_with_its_size():
-    with pytest.raises(MemoryError, match=r"takes 320 kB, over max_memory=1 kB"):
-        FloralClassifier(engine=Engine(gram="dense", max_memory="1kB")).fit(X, Y)
 
 
 def test_a_device_that_is_not_there_is_named():
@@ -463,7 +430,7 @@ def test_a_device_that_is_not_there_is_named():
 
     if not torch.cuda.is_available():
         with pytest.raises(ValueError, match="device='cuda' was asked for"):
-            FloralClassifier(engine=Engine(device="cuda")).fit(X, Y)
+            FloralClassifier(device="cuda").fit(X, Y)
 
 
 def test_nothing_is_left_half_fitted_by_a_refused_fit():
@@ -474,25 +441,12 @@ def test_nothing_is_left_half_fitted_by_a_refused_fit():
     np.testing.assert_array_equal(clf.predict(X), before)
 
 
-def test_verbose_writes_lines_with_time_left(capsys):
-    FloralClassifier(n_rounds=40, tol=None, budget=0.02, verbose=1).fit(X, Y)
-    lines = capsys.readouterr().err.strip().splitlines()
-    assert lines[0] == "[floral] computing the kernel"
-    assert lines[1].startswith("[floral] round 1/40")
-    assert lines[-1].startswith("[floral] round 40/40")
-    assert all("s left" in line for line in lines[1:])
-    FloralClassifier(verbose=1, random_state=0).fit(X, Y)
-    assert "settled" in capsys.readouterr().err.strip().splitlines()[-1]
+def test_an_interrupted_first_fit_leaves_it_unfitted(monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
 
-
-class Interrupt(StopAfter):
-    def on_fit_task_end(self, estimator, context):
-        if context.parent is not None and context.task_id + 1 == self.rounds:
-            raise KeyboardInterrupt
-
-
-def test_an_interrupted_first_fit_leaves_it_unfitted():
-    clf = FloralClassifier(random_state=0).set_callbacks(Interrupt(5))
+    monkeypatch.setattr("floral_learn.game.gram.DenseGram.matmat", stop)
+    clf = FloralClassifier(random_state=0)
     with pytest.raises(KeyboardInterrupt):
         clf.fit(X, Y)
     with pytest.raises(NotFittedError):
@@ -500,7 +454,7 @@ def test_an_interrupted_first_fit_leaves_it_unfitted():
     assert not [name for name in vars(clf) if name.endswith("_")]
 
 
-@pytest.mark.parametrize("broken", ["callback", "product", "projection"])
+@pytest.mark.parametrize("broken", ["product", "projection"])
 def test_an_interrupted_refit_leaves_the_former_model_whole(broken, monkeypatch):
     clf = FloralClassifier(random_state=0).fit(pd.DataFrame(X, columns=["a", "b"]), NAMES)
     before, kept = clf.decision_function(pd.DataFrame(X, columns=["a", "b"])), set(vars(clf))
@@ -509,16 +463,14 @@ def test_an_interrupted_refit_leaves_the_former_model_whole(broken, monkeypatch)
     def fail(*_, **__):
         raise KeyboardInterrupt
 
-    if broken == "callback":
-        clf.set_callbacks(Interrupt(3))
-    elif broken == "product":
+    if broken == "product":
         monkeypatch.setattr("floral_learn.game.pairs.PairedGram.matmat", fail)
     else:
-        monkeypatch.setattr("floral_learn.game.operations.PROJECTIONS", {"exact": fail})
+        monkeypatch.setattr("floral_learn.game.game.PROJECTIONS", {"exact": fail})
     with pytest.raises(KeyboardInterrupt):
         clf.fit(other, labels)
     monkeypatch.undo()
-    assert set(vars(clf)) - {"_skl_callbacks"} == kept - {"_skl_callbacks"}
+    assert set(vars(clf)) == kept
     np.testing.assert_array_equal(clf.decision_function(pd.DataFrame(X, columns=["a", "b"])), before)
     assert list(clf.classes_) == ["no", "yes"]
 
@@ -563,26 +515,6 @@ def test_a_rare_class_is_neither_taken_whole_nor_flooded():
     assert (paper.predict(rows[:30]) == 1).mean() < (clf.predict(rows[:30]) == 1).mean()  # what the cap is for
 
 
-def test_the_history_of_flips_stays_within_max_memory():
-    engine = Engine(gram="low_rank", rank=5, max_memory=40_000)
-    small = FloralClassifier(budget=0.3, n_rounds=50, engine=engine, random_state=0).fit(X, Y)
-    assert small.history_["flips"].size == 0
-    assert small.flip_rate_.max() > 0
-
-
-@pytest.mark.parametrize("made", [FloralClassifier, PaperFloralClassifier])
-def test_an_engine_is_cloned_set_and_searched_like_any_part(made):
-    clf = made(n_rounds=30, learning_rate="auto", engine=Engine(gram="low_rank", rank=20), random_state=0)
-    assert clone(clf).set_params(engine__rank=10).fit(X, Y).gram_.startswith("low rank 10 of 200 rows")
-    assert clf.engine.rank == 20  # the clone's engine is its own
-    plain = made(n_rounds=30, learning_rate="auto", random_state=0)
-    assert plain.set_params(engine__gram="low_rank", engine__rank=5, n_rounds=20).fit(X, Y).n_iter_ == 20
-    search = GridSearchCV(made(n_rounds=30, engine=None), {"engine__gram": ["dense", "chunked"]}, cv=2).fit(X, Y)
-    assert search.best_estimator_.engine.gram in ("dense", "chunked")
-    with pytest.raises(ValueError, match="Invalid parameter 'ranks' for estimator Engine"):
-        made().set_params(engine__ranks=5)
-
-
 def test_one_object_can_be_fitted_from_several_threads():
     from joblib import Parallel, delayed
 
@@ -590,15 +522,6 @@ def test_one_object_can_be_fitted_from_several_threads():
     alone = clone(clf).fit(X, Y).decision_function(X)
     for found in Parallel(8, backend="threading")(delayed(clf.fit)(X, Y) for _ in range(24)):
         np.testing.assert_array_equal(found.decision_function(X), alone)
-
-
-def test_callbacks_follow_one_fit_at_a_time():
-    class FitAgain(StopAfter):
-        def on_fit_task_end(self, estimator, context):
-            estimator.fit(X, Y)
-
-    with pytest.raises(RuntimeError, match="fit a clone in each thread"):
-        FloralClassifier(random_state=0).set_callbacks(FitAgain(1)).fit(X, Y)
 
 
 def test_text_in_x_is_refused_with_what_to_put_in_front():
@@ -636,3 +559,20 @@ def test_the_warning_of_an_unsettled_model_has_the_same_words_for_every_fit():
 def test_parameters_are_named():
     with pytest.raises(TypeError):
         FloralClassifier("rbf")
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("gram", ["dense", 5])
+def test_equal_rows_are_learned_as_a_guess_without_a_foreign_error(kernel, gram):
+    clf = FloralClassifier(kernel=kernel, gram=gram, random_state=0).fit(np.ones((40, 3)), np.arange(40) % 4 == 0)
+    assert len(set(clf.predict(np.ones((5, 3))))) == 1
+
+
+def test_many_classes_say_what_their_pairs_take_before_any_work(monkeypatch):
+    labels = np.repeat(np.arange(60), 2)
+    rows = np.random.default_rng(0).normal(size=(120, 2)) + labels[:, None]
+    with pytest.warns(UserWarning, match=r"60 classes make 1,770 pairs, with 7,080 duals in all: about 1.42 MB"):
+        FloralClassifier(n_rounds=2, tol=None).fit(rows, labels)
+    monkeypatch.setattr("floral_learn.floral.fitting.machine_bytes", lambda: 1e6)
+    with pytest.raises(MemoryError, match="multi_class='one-vs-rest' plays 60 columns of 120 duals"):
+        FloralClassifier().fit(rows, labels)

@@ -6,7 +6,6 @@ from sklearn.metrics import average_precision_score
 from sklearn.preprocessing import StandardScaler
 
 from floral_learn import FloralClassifier
-from floral_learn.floral.settings import Engine
 from floral_learn.game.model import REASONS, margins, predicted, reason_texts, without_own
 
 
@@ -46,7 +45,7 @@ def test_own_terms_are_those_of_the_kernel_that_was_trained():
     # A low-rank kernel has (FF')_ii in place of k(x, x): subtracting 1 would turn margins round.
     X = np.random.default_rng(0).normal(size=(600, 12))
     y = (X[:, 0] + 0.3 * X[:, 1] > 0).astype(int)
-    clf = FloralClassifier(gamma=0.2, engine=Engine(gram="low_rank", rank=60), random_state=0).fit(X, y)
+    clf = FloralClassifier(gamma=0.2, gram=60, random_state=0).fit(X, y)
     weights = np.zeros(600)
     weights[clf.support_] = clf.dual_coef_[0]
     # f without row i, from the expansion in landmarks: F F' is k(., landmarks) k(landmarks)^-1 k(landmarks, .)

@@ -23,6 +23,6 @@ def _backends():
 def backend(request):
     if request.param == "numpy":
         return NUMPY
-    from floral_learn.game.torch_arrays import TorchBackend
+    from floral_learn.game.arrays import TorchBackend
 
     return TorchBackend(request.param.removeprefix("torch-"))

@@ -7,7 +7,7 @@ from sklearn.svm import SVC
 
 from floral_learn.game.accelerated import minimise
 from floral_learn.game.arrays import NUMPY
-from floral_learn.game.game import Game, GameState, step_schedule
+from floral_learn.game.game import Game, step_schedule
 from floral_learn.game.gram import DenseGram
 from floral_learn.game.kernels import Kernel
 
@@ -50,19 +50,6 @@ def test_it_takes_far_fewer_rounds_than_plain_steps():
     plain = solve(problem(rounds=3000)).history["residual"][:, 0]
     found = minimise(problem(rounds=3000), tol=float(plain[-1]))
     assert found.state.round < 1000
-
-
-def test_a_saved_state_continues_with_the_same_bits():
-    saved = {}
-
-    def save(state):
-        if state.round == 40:
-            saved.update(state.to_arrays(NUMPY))
-
-    whole = minimise(problem(), tol=1e-4, callback=save)
-    rest = minimise(problem(), tol=1e-4, state=GameState.from_arrays(saved, NUMPY))
-    np.testing.assert_array_equal(rest.dual, whole.dual)
-    assert rest.state.round == whole.state.round
 
 
 def test_it_says_when_the_rounds_were_too_few():

@@ -1,21 +1,19 @@
-"""Threads: small fits take one, large ones the caller's, whose setting comes back."""
+"""Threads: small fits take one, whoever else is fitting, and the caller's setting comes back."""
 
-import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from floral_learn.game.arrays import threads_for_product, threads_for_rows
+from floral_learn.game.arrays import ONE_THREAD
 
 
 def blas_threads():
     return {pool["num_threads"] for pool in ThreadpoolController().select(user_api="blas").info()}
 
 
-@pytest.mark.parametrize(
-    ("rows", "work", "threads"), [(500, 1e3, 1), (500, 1e12, 1), (10**6, 1e3, 1), (10**6, 1e12, 2)]
-)
-def test_only_large_products_of_many_rows_have_more_than_one_thread(rows, work, threads):
+def test_one_thread_until_the_last_of_several_games_has_ended():
     with threadpool_limits(2, user_api="blas"):
         before = blas_threads()
-        with threads_for_rows(rows), threads_for_product(work):
-            assert blas_threads() == {threads}
+        with ONE_THREAD:
+            with ONE_THREAD:
+                assert blas_threads() == {1}
+            assert blas_threads() == {1}
         assert blas_threads() == before

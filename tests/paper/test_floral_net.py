@@ -13,13 +13,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 torch = pytest.importorskip("torch")
 
 from floral_learn import FloralClassifier, load, poison, save  # noqa: E402
-from floral_learn.neural.training import (  # noqa: E402
+from floral_learn.paper.floral_net import NeuralFloralClassifier, sanitised  # noqa: E402
+from floral_learn.paper.head import FloralHead  # noqa: E402
+from floral_learn.paper.training import (  # noqa: E402
     MLPSettings,
     Rows,
     train,
 )
-from floral_learn.paper.floral_net import NeuralFloralClassifier, sanitised  # noqa: E402
-from floral_learn.paper.head import FloralHead  # noqa: E402
 
 X, Y = make_moons(120, noise=0.2, random_state=0)
 UNTRUSTED = np.where(np.arange(120) % 10 == 0, 1 - Y, Y)
@@ -224,7 +224,7 @@ def test_any_head_without_turns():
 
 
 def test_weights_that_leave_a_class_out_are_refused_before_the_network_is_trained(monkeypatch):
-    from floral_learn.neural import floral_net
+    from floral_learn.paper import floral_net
 
     monkeypatch.setattr(floral_net, "train", lambda *_, **__: pytest.fail("the network was trained"))
     X, y = np.random.default_rng(0).normal(size=(20, 2)), np.tile([0, 1], 10)

@@ -12,8 +12,7 @@ from scipy import sparse
 from sklearn.datasets import make_moons
 
 from floral_learn import LabelReview
-from floral_learn.files import ModelFileError
-from floral_learn.files.model_archive import sealed
+from floral_learn.base import ModelFileError
 from floral_learn.review import saving
 
 X, Y = make_moons(40, noise=0.2, random_state=0)
@@ -41,7 +40,7 @@ def packed(files, compression=zipfile.ZIP_STORED):
     with zipfile.ZipFile(stream := io.BytesIO(), "w", compression) as archive:
         for name, content in files.items():
             archive.writestr(name, content)
-    return sealed(stream.getvalue())
+    return stream.getvalue()
 
 
 def opened(path, content):

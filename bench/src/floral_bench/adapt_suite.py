@@ -81,11 +81,12 @@ def _few(names: list[str]) -> str:
 
 def _encoder(suite: Suite) -> Suite:
     """The encoder that ``$FLORAL_TEXT_MODEL`` names becomes part of the cells; MiniLM is MiniLM in any folder."""
-    from floral_learn.neural.encoders import default_encoder, encoder_name
+    from floral_bench.families.text_data import encoder_name
+    from floral_learn.encoders.text import minilm_folder
 
     if "FLORAL_TEXT_MODEL" not in os.environ:
         return suite
-    name = encoder_name(default_encoder())
+    name = encoder_name(str(minilm_folder()))
     data = tuple(Data(d.name, params(**(dict(d.params) | {"encoder": name}))) for d in suite.data)
     return replace(suite, data=data)
 

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch.func import grad, vmap
 
-from floral_learn.neural.training import MLPSettings
 from floral_learn.paper.mlp_network import initial_parameters
+from floral_learn.paper.training import MLPSettings
 
 Parameters = dict[str, torch.Tensor]  # each with the networks as first axis
 

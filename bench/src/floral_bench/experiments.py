@@ -27,7 +27,7 @@ from floral_bench.questions.cells import question_cells
 from floral_bench.spec import Cell
 from floral_bench.store import Store
 from floral_learn.base.extras import bench_install_line
-from floral_learn.files.atomic_files import write_atomically
+from floral_learn.base.files import write_atomically
 
 SPLIT = "split"
 TITLES = {

@@ -15,9 +15,9 @@ from floral_bench.batched_mlp import NetworkSettings, worst_within
 from floral_learn.attacks.gradient import module_gradients
 from floral_learn.base.estimator import query_input, training_input, whole_fit
 from floral_learn.base.validation import generator
-from floral_learn.neural.torch_data import rows_and_labels, rows_only
-from floral_learn.neural.training import TRAINING_CONSTRAINTS, Measure, Rows, hidden_sizes, train
 from floral_learn.paper.mlp_network import batches_of, build_mlp, in_64_bits, packed, place_of, torch_device, unpacked
+from floral_learn.paper.torch_data import rows_and_labels, rows_only
+from floral_learn.paper.training import TRAINING_CONSTRAINTS, Measure, Rows, hidden_sizes, train
 
 
 class NeuralNetClassifier(ClassifierMixin, BaseEstimator):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from floral_learn.base.files import write_atomically
 from floral_learn.datasets.files import DataNotFoundError, find_file
-from floral_learn.files.atomic_files import write_atomically
 
 FOLDER = "tables"
 

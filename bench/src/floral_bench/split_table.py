@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import train_test_split
 
+from floral_learn.app.tables.table import read_table
+from floral_learn.base import TableError
+from floral_learn.base.encoder import TableEncoder
 from floral_learn.datasets.dataset import Dataset
-from floral_learn.tables import TableError
-from floral_learn.tables.encoder import TableEncoder
-from floral_learn.tables.tables import read_table
 
 LEAST_ROWS = 4  # of each class, so that every part of the split has one
 TEST_SIZE = 0.3

@@ -10,11 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.game.arrays import NUMPY
 from floral_learn.game.attackers import Attacker, Flips, View
-from floral_learn.game.game import Game, GameState, play
+from floral_learn.game.game import Game, GameState, solve
 from floral_learn.game.gram import DenseGram
-from floral_learn.game.operations import LocalRows
 from floral_learn.paper.equilibrium import find_equilibrium
 from floral_learn.paper.lemmas import (
     constants,
@@ -83,13 +81,15 @@ def check_game(
         if left > slack:
             entry[2] = max(entry[2], left / max(right, 1e-300))
 
-    rows = _rows(K, given, C, eta, rounds, _Flipper(k, budget, rng), start)
-    after = rows.state.dual[:, 0]
+    labels, attacker = (given > 0).astype(int), _Flipper(k, budget, rng)
+    game = Game(DenseGram(K), labels, np.full(n, C), np.full(rounds, eta), attacker, warm_up=0)
+    after = np.zeros(n) if start is None else start
 
     def check(state: GameState) -> None:
         nonlocal after
         before, after = after, state.dual[:, 0]
-        z, signs = rows.moved[:, 0], rows.signs[:, 0]
+        signs = state.signs[:, 0]
+        z = before - eta * (signs * (K @ (signs * before)) - 1)
         d = float(np.abs(signs - hat_signs).max())
         far, far_z, far_before = (float(np.abs(a).max()) for a in (after - hat, z - z_hat, before - hat))
         prime = kappa_prime_y(K, hat, (signs + hat_signs) / 2, eta)
@@ -107,7 +107,7 @@ def check_game(
                 known.kappa_spectral * float(np.linalg.norm(before - hat)),
             )
 
-    play(rows, check)
+    solve(game, check, start)
     row: dict[str, Any] = {
         "kappa infinity": known.kappa_infinity,
         "kappa spectral": known.kappa_spectral,
@@ -178,7 +178,7 @@ class _Flipper(Attacker):
     budget: int | None
     rng: np.random.Generator
 
-    def __call__(self, view: View, counter: Any) -> Flips:
+    def __call__(self, view: View, number: int, prepared: Any) -> Flips:
         """The flips of a round."""
         dual = view.dual[:, 0]
         candidates = np.argsort(-dual, kind="stable")[: self.k if self.budget is None else self.budget]
@@ -187,15 +187,3 @@ class _Flipper(Attacker):
             candidates = self.rng.permutation(candidates)[: self.k]
         points = candidates[:, None]
         return Flips(points, 1 - view.labels[points[:, 0]])
-
-
-def _rows(
-    K: np.ndarray, given: np.ndarray, C: float, eta: float, rounds: int, attacker: Attacker, start: np.ndarray | None
-) -> LocalRows:
-    """A game from `start`, ready for its first round."""
-    labels, cap = (given > 0).astype(int), np.full(len(K), C)
-    game = Game(DenseGram(K), labels, cap, np.full(rounds, eta), attacker, warm_up=0)
-    state = GameState.start(game.signs(), 1, NUMPY)
-    if start is not None:
-        state.dual = NUMPY.columns(start)
-    return LocalRows(game, state)

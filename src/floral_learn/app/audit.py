@@ -73,10 +73,10 @@ def audit(
     `floral audit apply DATA decisions.csv --label y --out clean.csv` writes decisions made on the page into a copy.
     """
     started = time.perf_counter()
+    from floral_learn.app.tables.source import table_suffix
     from floral_learn.audit import find_label_issues
-    from floral_learn.files.atomic_files import write_set
-    from floral_learn.tables.cells import frame_bytes
-    from floral_learn.tables.source import table_suffix
+    from floral_learn.base.cells import frame_bytes
+    from floral_learn.base.files import write_set
 
     from .pictures import problems_file
 
@@ -113,10 +113,10 @@ def audit(
         changed = (new != table.labels).nonzero()[0]
         files[cleaned] = table.relabelled(changed, new[changed])
     if to is not None:
-        from floral_learn.tables.label_studio import tasks_of_table
+        from floral_learn.app.tables.label_studio import label_studio_tasks
 
         doubtful = issues.loc[issues["flagged"]]
-        tasks = tasks_of_table(table, doubtful["row"], doubtful["suggested"], doubtful["score"])
+        tasks = label_studio_tasks(table, doubtful["row"], doubtful["suggested"], doubtful["score"])
         files |= {out / name: content for name, content in tasks.items()}
     others = ("near_duplicates.csv", "problems.csv", "groups.csv", "tasks.json", "label-config.xml")
     write_set(files, "floral audit", gone=(cleaned, *(out / name for name in others)))
@@ -141,7 +141,7 @@ def apply(
     import numpy as np
 
     from floral_learn.audit.decisions import read_decisions
-    from floral_learn.files.atomic_files import write_all
+    from floral_learn.base.files import write_all
 
     check_same_kind(out, source)
     check_out_file(out, source)

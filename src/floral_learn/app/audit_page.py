@@ -10,8 +10,8 @@ import numpy as np
 
 from floral_learn.app.pages import render_page
 from floral_learn.audit.result import LabelIssues, sentences
-from floral_learn.files.atomic_files import write_atomically
-from floral_learn.tables.frames import as_pandas
+from floral_learn.base.files import write_atomically
+from floral_learn.base.frames import as_pandas
 
 MOST_COLUMNS = 30
 MOST_ROWS = 20_000  # in the page; a browser opens that in a second

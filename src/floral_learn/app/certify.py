@@ -11,7 +11,7 @@ import typer
 from floral_learn.app.evidence import certificate_facts
 from floral_learn.app.options import KINDS, check_out_folder, with_table_options
 from floral_learn.app.terminal import one_line, say
-from floral_learn.tables import TableError
+from floral_learn.base import TableError
 
 NAMED = 20  # labels that certificates.csv names for each row
 
@@ -45,8 +45,8 @@ def certify(
 
     from floral_learn import CertifiedKernelClassifier
     from floral_learn.app.certify_page import headline, render
-    from floral_learn.files.atomic_files import write_set
-    from floral_learn.tables.cells import frame_bytes
+    from floral_learn.base.cells import frame_bytes
+    from floral_learn.base.files import write_set
 
     table = columns.read(source).check_classes(least=2)
     labels = table.labels

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from floral_learn.base import TableError
 from floral_learn.base.extras import install_line
-from floral_learn.tables import TableError
 
 SAMPLE_ROWS = 20_000  # first rows from which columns are understood: their roles, means, categories and words
 
@@ -23,8 +23,8 @@ def fit_table_on_cluster(
     """The fitted pipeline (encoder, classifier) and one line on what was encoded; rows stay on the workers."""
     from sklearn.pipeline import Pipeline
 
+    from floral_learn.base.encoder import TableEncoder
     from floral_learn.floral.classifier import GameClassifier
-    from floral_learn.tables.encoder import TableEncoder
 
     if not isinstance(classifier, GameClassifier):
         raise TableError(f"--cluster is for --method floral; {type(classifier).__name__} runs on one machine")
@@ -54,7 +54,7 @@ def fit_table_on_cluster(
                 raise TableError(f"{source} has no column {name!r}; its columns are: {', '.join(table.columns[:12])}")
         sample = table.head(SAMPLE_ROWS, npartitions=-1)
         # Tf-idf: the workers may not have MiniLM, and every worker would load it.
-        encoder = TableEncoder(text_encoder="tfidf", random_state=seed)
+        encoder = TableEncoder(random_state=seed)
         width = encoder.fit_transform(_features(sample, [label, *leave_out])).shape[1]
         encoded, given = delayed(_encode, pure=True), delayed(_labels, pure=True)
         parts = table.to_delayed()
@@ -67,13 +67,13 @@ def fit_table_on_cluster(
 
 
 def _features(part: Any, leave_out: list[str]) -> Any:
-    from floral_learn.tables.tables import read_table
+    from floral_learn.app.tables.table import read_table
 
     return read_table(part.reset_index(drop=True), drop=leave_out).features
 
 
 def _encode(part: Any, encoder: Any) -> np.ndarray:
-    from floral_learn.tables.tables import read_table
+    from floral_learn.app.tables.table import read_table
 
     return encoder.transform(read_table(part.reset_index(drop=True), as_text=encoder.as_text).features)
 

@@ -11,7 +11,7 @@ import typer
 
 from floral_learn.app.options import KINDS, check_out_folder, with_table_options
 from floral_learn.app.terminal import one_line, say
-from floral_learn.tables import TableError
+from floral_learn.base import TableError
 
 
 def register(app: typer.Typer) -> None:
@@ -42,20 +42,20 @@ def crowd(
     """
     started = time.perf_counter()
     check_out_folder(out)
-    import pandas as pd
 
     from floral_learn.app.crowd_page import render
+    from floral_learn.app.tables.delimited import decode
+    from floral_learn.app.tables.label_studio import read_export
+    from floral_learn.app.tables.source import read_content, table_suffix
+    from floral_learn.base.cells import frame_bytes
+    from floral_learn.base.files import write_set
     from floral_learn.crowd import aggregate_votes, next_tasks
-    from floral_learn.files.atomic_files import write_set
-    from floral_learn.tables.cells import frame_bytes
-    from floral_learn.tables.label_studio import read_label_studio_votes
-    from floral_learn.tables.source import read_text, table_suffix
 
     columns = replace(columns, label=label)
     exported, told = None, list[str]()
     if table_suffix(source) in (".json", ".json.gz"):
-        exported = read_label_studio_votes(str(source), read_text(source), label)
-        votes = pd.DataFrame({"task": exported.task, "worker": exported.worker, "label": exported.label})
+        exported = read_export(str(source), decode(read_content(source), None, str(source))[0], label)
+        votes = exported.votes[["task", "worker", "label"]]
     elif wide:
         votes, told = read_wide_file(source, task, wide, columns)
     else:
@@ -86,7 +86,7 @@ def crowd(
         for note in [*notes, f"{len(known):,} known answers ({gold.name})"]:
             say(f"  {note}")
     if exported is not None and known is None:
-        known = exported.gold or None
+        known = export_gold(exported, source) or None
         if known:
             say(f"  {len(known):,} known answers (ground_truth)")
     found = aggregate_votes(votes, X, gold=known, random_state=seed)
@@ -108,14 +108,12 @@ def crowd(
 
 def read_vote_file(path: Path, task: str, worker: str, columns: Any) -> tuple[Any, list[str]]:
     """Return the votes as a long frame (task, worker, label), and notes on rows that were left out or merged."""
+    from floral_learn.base.cells import MissingColumn
+
     try:
         table = columns.read(path, ids=task, groups=worker, text=(), drop=(), skip_blank_labels=True)
-    except TableError as error:
-        if "has no column" in str(error):
-            raise TableError(
-                f"{error}. Name them by --task, --worker, --label; or --votes, a column per person"
-            ) from None
-        raise
+    except MissingColumn as error:
+        raise TableError(f"{error}. Name them by --task, --worker, --label; or --votes, a column per person") from None
     notes = list(table.notes)
     if nameless := int((table.groups == "(missing)").sum()):
         notes.append(f"votes that name nobody: {nameless:,}; they count as those of one person, '(missing)'")
@@ -125,7 +123,7 @@ def read_vote_file(path: Path, task: str, worker: str, columns: Any) -> tuple[An
 
 def not_read_as_written(table: Any, column: str, word: str) -> list[str]:
     """Notes on names in a column that are in no vote, and on several spellings that are read as one name."""
-    from floral_learn.tables.cells import as_texts
+    from floral_learn.base.cells import as_texts
 
     cells = table.source.cells(table.source.position(column))
     names, kept = as_texts(cells), set(table.rows.tolist())
@@ -187,15 +185,25 @@ def read_wide_file(path: Path, task: str, patterns: list[str], columns: Any) -> 
     return long[~long["label"].isna()], notes
 
 
+def export_gold(exported: Any, source: Path) -> dict[str, str]:
+    """Task -> known answer of an export."""
+    known: dict[str, str] = {}
+    gold = exported.votes[exported.votes["gold"]]
+    for task, answer in zip(gold["task"], gold["label"], strict=True):
+        if known.setdefault(task, answer) != answer:
+            raise TableError(f"{source}: task {task} has two ground truths, {known[task]!r} and {answer!r}")
+    return known
+
+
 def read_export_items(exported: Any, seed: int, columns: Any) -> tuple[Any, list[str]]:
     """The data of an export's tasks as numbers; None where they hold nothing to compare tasks by."""
     import pandas as pd
 
-    from floral_learn.tables.tables import read_table
+    from floral_learn.app.tables.table import read_table
 
-    voted = set(exported.task)
-    keep = [row for row, name in enumerate(exported.items) if name in voted]
-    frame = pd.DataFrame(exported.data, dtype=object).iloc[keep].reset_index(drop=True)
+    voted = set(exported.votes["task"])
+    keep = [name for name in exported.tasks if name in voted]
+    frame = pd.DataFrame([exported.tasks[name] for name in keep], dtype=object)
     if not len(frame.columns):
         return None, []
     drop = [name for name in columns.drop if name in frame.columns]
@@ -204,7 +212,7 @@ def read_export_items(exported: Any, seed: int, columns: Any) -> tuple[Any, list
         values = encoder.fit_transform(table.features)
     except TableError as error:
         return None, [f"no features: {error}"]
-    return pd.DataFrame(values, index=pd.Index([exported.items[row] for row in keep])), [*table.notes, *encoder.notes_]
+    return pd.DataFrame(values, index=pd.Index(keep)), [*table.notes, *encoder.notes_]
 
 
 def vote_frame(table: Any, path: Path, task: str) -> Any:

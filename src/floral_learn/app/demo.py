@@ -131,7 +131,7 @@ def _picture(shown: dict[str, Any], out: Path) -> None:
     import numpy as np
     from matplotlib.lines import Line2D
 
-    from floral_learn.files.atomic_files import write_atomically
+    from floral_learn.base.files import write_atomically
 
     X, given, true = shown["problem"][:3]
     flipped, upper = given != true, given == np.unique(given)[1]

@@ -12,8 +12,8 @@ import typer
 
 from floral_learn.app.options import check_out_file
 from floral_learn.app.terminal import one_line, say
-from floral_learn.files.atomic_files import sha256, write_atomically
-from floral_learn.tables import TableError
+from floral_learn.base import TableError
+from floral_learn.base.files import sha256, write_atomically
 
 Section = tuple[str, list[tuple[str, str]]]
 
@@ -87,7 +87,7 @@ def evidence(
 def read_facts(path: Path, max_bytes: int) -> tuple[Any, dict[str, Any]]:
     """The model (None for a review file) and the evidence that is stored with it."""
     from floral_learn import LabelReview, load
-    from floral_learn.files.model_archive import ModelFileError
+    from floral_learn.base.model_files import ModelFileError
 
     try:
         model = load(path, max_bytes=max_bytes)

@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from floral_learn.tables import TableError
+from floral_learn.base import TableError
 
 # names of columns that hold who gave a label; such a column is a feature unless --group names it, and that is said
 SOURCES = (
@@ -60,7 +60,7 @@ class TableOptions:
 
     def read(self, source: Any, **other: Any) -> Any:
         """The table behind `source`; `other` are further arguments of `read_table`, or other values of these."""
-        from floral_learn.tables.tables import read_table
+        from floral_learn.app.tables.table import read_table
 
         table = read_table(source, **(self.roles() | {"skip_blank_labels": self.skip_blank} | other))
         if self.image is not None or self.embeddings is not None:
@@ -101,16 +101,16 @@ class TableOptions:
 
     def encoder(self, seed: int = 0, text: tuple[str, ...] | None = None) -> Any:
         """The encoder of the features."""
-        from floral_learn.tables.encoder import TableEncoder
+        from floral_learn.base.encoder import TableEncoder
 
         prose = self.text if text is None else text
-        return TableEncoder(text=prose, text_encoder=self.text_encoder, random_state=seed)
+        return TableEncoder(text=prose, text_encoder=prose_encoder(self.text_encoder), random_state=seed)
 
 
 # name -> type and declaration; the order is that of `--help`
 OPTIONS: dict[str, tuple[Any, Any]] = {
-    "label": (str, typer.Option(..., "--label", "-l", help="name of the label column")),
-    "text": (list[str], typer.Option([], "--text", "-t", help="column of prose (repeatable)")),
+    "label": (list[str], typer.Option(..., "--label", "-l", help="name of the label column")),
+    "text": (list[str], typer.Option([], "--text", "-t", metavar="COLUMN", help="column of prose (repeatable)")),
     "text_encoder": (str, typer.Option("auto", help="how prose becomes numbers: auto, minilm or tfidf")),
     "row_id": (str | None, typer.Option(None, "--id", help="column that names the rows; no feature")),
     "group": (
@@ -119,7 +119,7 @@ OPTIONS: dict[str, tuple[Any, Any]] = {
     ),
     "trusted": (str | None, typer.Option(None, "--trusted", help="column that marks labels known to be right")),
     "weight": (str | None, typer.Option(None, "--weight", help="column with the weight of each row")),
-    "drop": (list[str], typer.Option([], "--drop", help="column to leave out (repeatable)")),
+    "drop": (list[str], typer.Option([], "--drop", metavar="COLUMN", help="column to leave out (repeatable)")),
     "skip_blank": (bool, typer.Option(False, "--skip-blank", help="leave out rows without a label")),
     "sep": (str | None, typer.Option(None, help="separator of a text file (default: found in the header)")),
     "encoding": (
@@ -134,7 +134,10 @@ OPTIONS: dict[str, tuple[Any, Any]] = {
         Path | None,
         typer.Option(None, "--image-folder", help="where the names of --image begin (default: the folder of DATA)"),
     ),
-    "image_size": (int, typer.Option(224, "--image-size", min=32, help="pixels a side at which pictures are read")),
+    "image_size": (
+        int,
+        typer.Option(224, "--image-size", metavar="PIXELS", help="pixels a side at which pictures are read"),
+    ),
     "embeddings": (
         Path | None,
         typer.Option(None, "--embeddings", help=".npy file with a row of numbers per row, in place of the columns"),
@@ -165,6 +168,8 @@ def with_table_options(*names: str) -> Callable[[Callable[..., None]], Callable[
         @functools.wraps(command)
         def run(**given: Any) -> None:
             read = {name: given.pop(name) for name in names}
+            if "label" in read:
+                read["label"] = _only_label(read["label"])
             lists = {name: tuple(value) for name, value in read.items() if isinstance(value, list)}
             command(**given, columns=TableOptions(**(read | lists)))
 
@@ -178,9 +183,27 @@ def with_table_options(*names: str) -> Callable[[Callable[..., None]], Callable[
     return decorate
 
 
+def prose_encoder(name: str) -> Any:
+    """What makes vectors of prose, by its name; None is tf-idf, which the encoder of tables has itself."""
+    if name not in ("auto", "minilm", "tfidf"):
+        raise TableError(f"--text-encoder {name!r} must be auto, minilm or tfidf")
+    if name == "tfidf":
+        return None
+    from floral_learn.encoders import TextEncoder
+
+    return TextEncoder(name)
+
+
+def _only_label(given: list[str]) -> str:
+    """The label column; a second one is refused, where the last would win silently."""
+    if len(given) > 1:
+        raise TableError(f"--label was given {len(given)} times ({', '.join(given)}): one label a row; name one column")
+    return given[0]
+
+
 def check_same_kind(out: Path, source: Path) -> None:
     """Refuse a copy of a table under a name that says another kind than its own."""
-    from floral_learn.tables.source import table_suffix
+    from floral_learn.app.tables.source import table_suffix
 
     if table_suffix(out) != table_suffix(source):
         raise TableError(f"--out {out} must end in {table_suffix(source) or 'no extension'}, as {source} does")

@@ -20,19 +20,21 @@ from typing import Any
 import numpy as np
 from sklearn.base import TransformerMixin
 
-from floral_learn.base.estimator import Estimator
-from floral_learn.base.folders import user_cache
 from floral_learn.app.picture_checks import PictureProblem, look_at_pictures
+from floral_learn.app.tables.labels import as_labels
+from floral_learn.app.tables.source import table_suffix
+from floral_learn.base import TableError
+from floral_learn.base.cells import csv_bytes
+from floral_learn.base.estimator import Estimator
+from floral_learn.base.files import sha256, write_atomically
+from floral_learn.base.folders import user_cache
 from floral_learn.encoders.pictures import PICTURE_NAMES
-from floral_learn.files.atomic_files import sha256, write_atomically
-from floral_learn.tables import TableError
-from floral_learn.tables.cells import csv_bytes
-from floral_learn.tables.source import table_suffix
 
 from .terminal import progress_bar, say
 
 FILE, LABEL = "file", "label"  # the columns of a list of pictures
 _SHOWN = 20  # problems that a command prints one by one; problems.csv has all
+_OTHER_FILE = "is no picture, by its name"
 _ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx")
 
 
@@ -114,7 +116,7 @@ def list_folder(folder: Path, labelled: bool = True) -> tuple[list[list[str]], l
         elif path.is_dir():
             problems.append((name, "is a link to a folder, which is not followed"))
         elif not path.name.lower().endswith(PICTURE_NAMES):
-            problems.append((name, "is no picture, by its name"))
+            problems.append((name, _OTHER_FILE))
         elif not path.resolve().is_relative_to(top):
             problems.append((name, "is a link out of the folder"))
         elif path.parent == folder and labelled:
@@ -125,6 +127,10 @@ def list_folder(folder: Path, labelled: bool = True) -> tuple[list[list[str]], l
         found = f"; {problems[0][0]} {problems[0][1]}" if problems else ""
         where = " in folders, one folder per class" if labelled else ""
         raise TableError(f"{folder} has no pictures{where}{found}")
+    names = sorted({label for _, label in rows})
+    _, blank = as_labels(names, f"{folder}: the names of its folders")
+    if labelled and blank.any():
+        raise TableError(f"{folder}: the folder {names[int(blank.argmax())]!r} reads as a missing label; rename it")
     return rows, problems
 
 
@@ -141,6 +147,8 @@ def read_pictures(table: Any, columns: Any) -> Any:
         return table
     from floral_learn.encoders import ImageEncoder
 
+    if not 32 <= columns.image_size <= 1024:
+        raise TableError(f"--image-size {columns.image_size} must be from 32 to 1024 pixels")
     if columns.image not in table.features.columns:
         raise TableError(f"--image {columns.image!r} is no column with the names of pictures")
     files = ["" if name is None else str(name) for name in table.features[columns.image]]
@@ -187,7 +195,7 @@ def read_embeddings(path: Path, n: int) -> np.ndarray:
 def _problem_lines(
     files: list[str], strays: tuple[tuple[str, str], ...], found: list[PictureProblem]
 ) -> list[tuple[str, str, str]]:
-    lines = [(name, "left out", why) for name, why in strays]
+    lines = [(name, "no picture" if why == _OTHER_FILE else "left out", why) for name, why in strays]
     for problem in found:
         other = "" if problem.other < 0 else f" as {files[problem.other]}"
         lines.append((files[problem.row], problem.problem, problem.detail + other))
@@ -204,8 +212,9 @@ def _tell(problems: list[tuple[str, str, str]], skip: bool) -> None:
     if useless and not skip:
         raise TableError(f"{len(useless):,} files cannot be used; --skip-unreadable goes on without them")
     kinds = [kind for _, kind, _ in problems if kind not in ("left out", "unreadable")]
-    for kind in sorted(set(kinds)):
-        say(f"  {kinds.count(kind):,} pictures: {kind}")
+    counts = [f"{kind} {kinds.count(kind):,}" for kind in sorted(set(kinds))]
+    if counts:
+        say(f"  files to look at: {', '.join(counts)}")
 
 
 def _some_rows(table: Any, keep: np.ndarray) -> Any:

@@ -12,7 +12,7 @@ import typer
 
 from floral_learn.app.options import KINDS, check_out_file, check_same_kind, parse_budget, with_table_options
 from floral_learn.app.terminal import one_line, progress_bar, say
-from floral_learn.tables import TableError
+from floral_learn.base import TableError
 
 # The names of floral_learn.attacks.ATTACKS, which takes a second to import; a test compares them.
 NAMES = (
@@ -77,7 +77,7 @@ def poison(
         return
     attack = "farthest" if attack is None else attack
     from floral_learn.attacks import ATTACKS
-    from floral_learn.files.atomic_files import write_set
+    from floral_learn.base.files import write_set
 
     check_same_kind(out, source)
     check_out_file(out, source)
@@ -199,7 +199,7 @@ def make_surrogate(name: str, attack: str) -> Any:
 
 def flip_list(rows: Any, labels: Any, result: Any) -> bytes:
     """Return the flipped rows as CSV, the attack's first choice first; row numbers are those of the file."""
-    from floral_learn.tables.cells import csv_bytes
+    from floral_learn.base.cells import csv_bytes
 
     flipped = ((rows[index], labels[index], result.y[index], f"{result.scores[index]:.6g}") for index in result.indices)
     return csv_bytes(["row", "old_label", "new_label", "score"], flipped)
@@ -222,7 +222,8 @@ def poison_vote_file(
 
     from floral_learn.app.crowd import read_features, read_gold_file, vote_frame
     from floral_learn.attacks.votes import poison_votes
-    from floral_learn.files.atomic_files import write_set
+    from floral_learn.base.cells import csv_bytes
+    from floral_learn.base.files import write_set
 
     started = time.perf_counter()
     check_same_kind(out, source)
@@ -252,8 +253,8 @@ def poison_vote_file(
     new = result.votes["label"].to_numpy()
     changed = np.flatnonzero(new != frame["label"].to_numpy())
     liars = out.with_name(out.name + ".liars.csv")
-    listed = "worker\n" + "".join(f"{json.dumps(str(name), ensure_ascii=False)}\n" for name in result.annotators)
-    write_set({liars: listed.encode(), out: table.relabelled(changed, new[changed])}, "floral poison")
+    listed = csv_bytes(["worker"], ([name] for name in result.annotators))
+    write_set({liars: listed, out: table.relabelled(changed, new[changed])}, "floral poison")
     seconds = time.perf_counter() - started
     people = "1 person" if len(result.annotators) == 1 else f"{len(result.annotators)} people"
     say(

@@ -10,7 +10,7 @@ import typer
 
 from floral_learn.app.options import KINDS, check_out_file, with_table_options
 from floral_learn.app.terminal import one_line, say
-from floral_learn.tables import TableError
+from floral_learn.base import TableError
 
 
 def register(app: typer.Typer) -> None:
@@ -28,9 +28,9 @@ def predict(
 ) -> None:
     """Predict a label for every row of DATA; columns that the model does not know are ignored."""
     from floral_learn import load
+    from floral_learn.base.encoder import TableEncoder
+    from floral_learn.base.files import write_all
     from floral_learn.encoders import ImageEncoder
-    from floral_learn.files.atomic_files import write_all
-    from floral_learn.tables.encoder import TableEncoder
 
     from .pictures import GivenEmbeddings, read_embeddings
 
@@ -43,7 +43,9 @@ def predict(
     pictures = isinstance(encoder, ImageEncoder)
     if pictures:
         source, columns = columns.find(source, labelled=False)
-        encoder.set_params(folder=str(columns.image_folder or source.parent), column=columns.image or encoder.column)
+        # a file from a stranger names no folder to read from or to write to
+        place = {"folder": str(columns.image_folder or source.parent), "cache": True}
+        encoder.set_params(**place, column=columns.image or encoder.column)
     table = replace(columns, image=None, embeddings=None).read(source, as_text=encoder.as_text, ids=None)
     if isinstance(encoder, GivenEmbeddings) and columns.embeddings is not None:
         encoder.vectors = read_embeddings(columns.embeddings, len(table))
@@ -61,7 +63,7 @@ def predictions(model: Any, features: Any, ids: list[str] | None) -> bytes:
     """The CSV of predictions: row number from 0, id, class, and the decision values where the model has them."""
     import numpy as np
 
-    from floral_learn.tables.cells import csv_bytes
+    from floral_learn.base.cells import csv_bytes
 
     X = model.named_steps["columns"].transform(features)
     classifier = model.named_steps["classifier"]

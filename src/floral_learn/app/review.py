@@ -33,7 +33,7 @@ def review(
     source: Path = typer.Argument(..., metavar="DATA", help=f"data file: {KINDS}"),
     out: Path = typer.Option(..., "--out", "-o", help="folder for the answers and the final files"),
     reviewer: str | None = typer.Option(None, help="name to store answers under (default: the user's name)"),
-    port: int = typer.Option(0, min=0, max=65535, help="port of the page (default: a free one, the same when resumed)"),
+    port: int = typer.Option(0, metavar="PORT", help="port of the page (default: a free one, the same when resumed)"),
     host: str = typer.Option("127.0.0.1", help="address to listen on; any other address opens the page to a network"),
     browser: bool = typer.Option(True, "--browser/--no-browser", help="open the page in a browser"),
     finish: bool = typer.Option(False, "--finish", help="no page: write the files from the answers so far"),
@@ -47,6 +47,8 @@ def review(
     table, decisions.csv, changes.csv, training.csv, model.skops and report.html when you press Finish on it. DATA never changes.
     """
     check_target(to)
+    if not 0 <= port <= 65535:
+        raise ValueError(f"--port {port} must be from 0 to 65535")
     given, (source, columns) = source, columns.find(source)
     if to is not None:
         write_tasks(source, out, columns, seed)
@@ -54,7 +56,7 @@ def review(
     from floral_learn.app.review_page.outputs import file_names
     from floral_learn.app.review_page.server import ReviewServer, bind
     from floral_learn.app.review_page.session import ReviewSession
-    from floral_learn.tables.source import table_suffix
+    from floral_learn.app.tables.source import table_suffix
 
     if not finish and (missing := [name for name in ("starlette", "uvicorn") if find_spec(name) is None]):
         raise ImportError(f"the review page needs {' and '.join(missing)}: {install_line('cli')}")
@@ -103,8 +105,8 @@ def write_tasks(source: Path, out: Path, columns: Any, seed: int | None) -> None
     import numpy as np
 
     from floral_learn import LabelReview
-    from floral_learn.files.atomic_files import write_set
-    from floral_learn.tables.label_studio import tasks_of_table
+    from floral_learn.app.tables.label_studio import label_studio_tasks
+    from floral_learn.base.files import write_set
 
     check_out_folder(out)
     table = columns.read(source).check_classes()
@@ -122,7 +124,7 @@ def write_tasks(source: Path, out: Path, columns: Any, seed: int | None) -> None
     order = np.concatenate([first, rest[np.argsort(-wrong[rest], kind="stable")]]).astype(int)
     probability = review.label_probability[order]
     suggested = review.classes[probability.argmax(axis=1)]
-    tasks = tasks_of_table(table, table.rows[order], suggested, probability.max(axis=1))
+    tasks = label_studio_tasks(table, table.rows[order], suggested, probability.max(axis=1))
     files = {out / name: content for name, content in tasks.items()}
     write_set(files, "floral review --to label-studio")
     say(f"wrote {', '.join(map(str, files))}: {len(order):,} tasks, the first {len(first)} to be asked first")

@@ -79,7 +79,7 @@ def one_line(command: str, stopped: str = "stopped; nothing was written") -> Cal
         @functools.wraps(function)
         def run(*args: Any, **kwargs: Any) -> None:
             with reported(command, stopped):
-                _say_what_is_mixed(command, kwargs)
+                _say_what_is_unfinished(command, kwargs)
                 function(*args, **kwargs)
 
         return run
@@ -106,13 +106,13 @@ def reported(command: str, stopped: str = "stopped") -> Iterator[None]:
         fail(command, message_of(error), WRONG)
 
 
-def _say_what_is_mixed(command: str, arguments: dict[str, Any]) -> None:
+def _say_what_is_unfinished(command: str, arguments: dict[str, Any]) -> None:
     """One line for each input that belongs to files of another command of which not all are there."""
-    from floral_learn.files.atomic_files import mixed_set
+    from floral_learn.base.files import unfinished
 
     given = [value for name, value in arguments.items() if name != "out"]
     paths = [path for value in given for path in (value if isinstance(value, list | tuple) else [value])]
-    lines = [mixed_set(path) for path in paths if isinstance(path, Path) and path.is_file()]
+    lines = [unfinished(path) for path in paths if isinstance(path, Path) and path.is_file()]
     for line in dict.fromkeys(line for line in lines if line):
         say(f"{command}: note: {line}", err=True)
 

@@ -10,7 +10,7 @@ import typer
 
 from floral_learn.app.options import KINDS, OPTIONS, check_out_file, parse_budget, with_table_options
 from floral_learn.app.terminal import one_line, say, step
-from floral_learn.tables import TableError
+from floral_learn.base import TableError
 
 HELD_OUT, MOST_HELD_OUT, MOST_CHECK_ROWS = 0.2, 2_000, 4_000
 
@@ -44,7 +44,6 @@ def train(
         raise TableError(f"--out {out} must end in .skops: a model file is a skops archive, never a pickle")
     check_out_file(out, source)
     say(f"reading {source}")
-    source, columns = columns.find(source)
     share = None if budget is None else parse_budget(budget)
     classifier = make_classifier(method, penalty, gamma, share, seed)
     from floral_learn import save
@@ -61,6 +60,7 @@ def train(
         say(f"columns: {note}")
         checked = "not checked on held-out rows"
     else:
+        source, columns = columns.find(source)
         table = columns.read(source).check_classes()
         if decisions is not None:
             table = with_decisions(table, decisions)
@@ -87,7 +87,7 @@ def training_facts(source: Path, n: int, table: Any, checked: str) -> dict[str, 
     import sklearn
 
     from floral_learn import __version__
-    from floral_learn.files.atomic_files import sha256
+    from floral_learn.base.files import sha256
 
     data: dict[str, Any] = {"file": source.name, "rows": n}
     if source.is_file():

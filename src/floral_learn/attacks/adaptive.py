@@ -11,9 +11,7 @@ import numpy as np
 from scipy.special import expit
 
 from floral_learn.floral.classifier import FloralClassifier, GameClassifier
-from floral_learn.floral.fitting import make_problem, play_problem
-from floral_learn.floral.inputs import read_training
-from floral_learn.floral.settings import resolve_budget
+from floral_learn.floral.fitting import make_problem, play_problem, resolve_budget
 from floral_learn.game.arrays import NUMPY
 from floral_learn.game.attackers import NoAttack, RandomizedTopK
 
@@ -248,7 +246,7 @@ class PlayedGames:
         self.codes, self.draws, self.rng = codes, draws, rng
         seeds = rng.integers(2**62, size=2)  # as in the victim's fit: of the game and of the landmarks
         self.settings = victim._settings()
-        self.problem = make_problem(self.settings, read_training(victim, self.settings, X, codes), None, None, seeds)
+        self.problem = make_problem(self.settings, victim._read(self.settings, X, codes), None, None, seeds)
         self.gram, self.backend = self.problem.gram, self.problem.gram.backend
         self.truth = 2.0 * (codes if held_out is None else held_out[1]) - 1
         self.cross: np.ndarray | None = None  # kernel values between held-out and training rows, (m, n)

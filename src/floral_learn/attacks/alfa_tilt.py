@@ -9,9 +9,8 @@ from sklearn.svm import SVC
 
 from floral_learn.game.accelerated import minimise
 from floral_learn.game.arrays import Array, NumpyBackend, backend_for
-from floral_learn.game.choose_gram import DENSE_ROWS
 from floral_learn.game.game import Game, step_schedule
-from floral_learn.game.gram import Gram
+from floral_learn.game.gram import DENSE_ROWS, Gram
 from floral_learn.game.kernels import Kernel, resolve_gamma
 from floral_learn.game.low_rank import LowRankGram
 

@@ -80,8 +80,8 @@ def flipped_first(estimates: np.ndarray, indices: np.ndarray) -> np.ndarray:
     return scores
 
 
-def allowed_rows(mask: Any, n: int) -> np.ndarray:
-    """Return (n,) booleans from a boolean mask, row numbers, or None (all rows)."""
+def allowed_rows(mask: Any, n: int, what: str = "mask must") -> np.ndarray:
+    """Return (n,) booleans from a boolean mask, row numbers, or None (all rows); `what` begins the message."""
     if mask is None:
         return np.ones(n, dtype=bool)
     mask = np.asarray(mask)
@@ -93,9 +93,7 @@ def allowed_rows(mask: Any, n: int) -> np.ndarray:
         allowed = np.zeros(n, dtype=bool)
         allowed[mask] = True
         return allowed
-    raise ValueError(
-        f"mask must be {n} booleans or row numbers in 0..{n - 1}, got shape {mask.shape}, dtype {mask.dtype}"
-    )
+    raise ValueError(f"{what} be {n} booleans or row numbers in 0..{n - 1}, got shape {mask.shape}, dtype {mask.dtype}")
 
 
 def limits_per_class(limits: Mapping[Any, Any] | None, classes: np.ndarray, codes: np.ndarray) -> np.ndarray:
@@ -110,10 +108,7 @@ def limits_per_class(limits: Mapping[Any, Any] | None, classes: np.ndarray, code
     for label, limit in limits.items():
         if label not in known:
             raise ValueError(f"class_limits names {label!r}, which is not a label; labels are {list(known)}")
-        try:
-            resolved[known[label]] = count_points(limit, int(sizes[known[label]]), "limit")
-        except ValueError as error:
-            raise ValueError(f"class_limits[{label!r}]: {error}".replace("limit=", "")) from None
+        resolved[known[label]] = count_points(limit, int(sizes[known[label]]), f"class_limits[{label!r}]")
     return resolved
 
 
@@ -216,10 +211,7 @@ def aimed_rows(
 def target_points(target: Any, X: Any) -> Any:
     """Return the features of target rows that are given as features or as row numbers of X."""
     if np.ndim(target) == 1 and not hasattr(target, "toarray"):
-        try:
-            numbers = np.flatnonzero(allowed_rows(target, X.shape[0]))
-        except ValueError as error:
-            raise ValueError(str(error).replace("mask must", "target must be a label, (m, d) rows, or")) from None
+        numbers = np.flatnonzero(allowed_rows(target, X.shape[0], "target must be a label, (m, d) rows, or"))
         if not len(numbers):
             raise ValueError("target names no row")
         return X[numbers]

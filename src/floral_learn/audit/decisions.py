@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.tables.cells import unguarded
+from floral_learn.base.cells import unguarded
 
 COLUMNS = ("row", "id", "given", "decision", "label", "reviewer", "note")
 KINDS = ("wrong", "right", "unsure")

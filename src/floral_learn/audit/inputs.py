@@ -13,12 +13,13 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.decomposition import TruncatedSVD
 
+from floral_learn.base.cells import as_texts, merge_alike, name_of, plain_name
+from floral_learn.base.encoder import TableEncoder
+from floral_learn.base.frames import column_at, frame_columns, is_frame, place_of, without_columns
+from floral_learn.base.rows import InputRows, read_rows
 from floral_learn.base.validation import check_trusted
 from floral_learn.encoders import encoder_for
 from floral_learn.labels.evidence import read_labels, read_names
-from floral_learn.tables.cells import merge_alike, name_of, plain_name
-from floral_learn.tables.frames import is_frame, without_columns
-from floral_learn.tables.rows import InputRows, read_rows
 
 LEAST_ROWS = 20
 FEWEST = 5  # rows of a class below which nobody can learn what it looks like
@@ -55,10 +56,8 @@ def read_arguments(
     rows_needed: bool = True,
 ) -> Rows:
     """Check and unite the arguments of `find_label_issues`; `X` may also be a `Table` that has been read."""
-    from floral_learn.tables.tables import Table
-
-    if isinstance(X, Table):
-        return _from_table(X, None, None, {"ids": ids, "groups": groups, "trusted": trusted}, text_encoder)
+    if hasattr(X, "features") and hasattr(X, "labels"):
+        return _from_table(X, text_encoder)
     if X is not None and is_frame(X):
         return _from_frame(X, y, label, _several(text), ids, groups, trusted, _several(drop), text_encoder)
     named = {"label": label, "text": _several(text) or None, "drop": _several(drop) or None}
@@ -69,8 +68,8 @@ def read_arguments(
         raise ValueError("y is missing: give the labels, or a DataFrame and label=, its label column")
     rows = None
     if X is not None:
-        encoder = encoder_for(X)
-        rows = read_rows(X, text_encoder=text_encoder, allow_nan=True, min_rows=LEAST_ROWS, encoder=encoder, y=y)
+        encoder = encoder_for(X, text_encoder)
+        rows = read_rows(X, allow_nan=True, min_rows=LEAST_ROWS, encoder=encoder, y=y)
         if issparse(rows.numbers):
             components = TruncatedSVD(min(_COMPONENTS, rows.numbers.shape[1] - 1), random_state=0)
             rows = InputRows(components.fit_transform(rows.numbers), rows.given)
@@ -101,45 +100,74 @@ def _from_frame(
     drop: list[str],
     text_encoder: str,
 ) -> Rows:
-    from floral_learn.tables.tables import read_table
-
     if (label is None) == (y is None):
         raise ValueError("give either y=, the labels, or label=, the name of their column in X")
-    columns: dict[str, Any] = {
-        option: value
-        for option, value in (("ids", ids), ("groups", groups), ("trusted", trusted))
-        if isinstance(value, str)
-    }
-    # The index names rows; it is not something to learn from.
-    index = frame.index if hasattr(frame, "iloc") else None
-    plain = frame if index is None else frame.reset_index(drop=True)
-    table = read_table(plain, label=label, text=text, drop=drop, **columns)
-    arrays = {"ids": ids, "groups": groups, "trusted": trusted}
-    arrays = {k: None if k in columns else v for k, v in arrays.items()}
-    given = without_columns(frame, label, *columns.values(), *drop)  # for a model of the caller's own: untouched
-    return _from_table(table, y, index, arrays, text_encoder, given)
+    named = {"label": label, "ids": ids, "groups": groups, "trusted": trusted}
+    named = {option: name for option, name in named.items() if option == "label" or isinstance(name, str)}
+    places = {name: place_of(frame_columns(frame), name, "X") for name in (*named.values(), *text, *drop) if name}
+    values = {option: column_at(frame, places[name]).to_list() for option, name in named.items() if name}
+    given = without_columns(frame, *named.values(), *drop)  # for a model of the caller's own: untouched
+    labels = y if label is None else values["label"]
+    copies = [] if label is None else _copies(given, labels)
+    features = without_columns(given, *copies)
+    if (n := features.shape[0]) < LEAST_ROWS:
+        raise ValueError(f"there are {n} rows; a minimum of {LEAST_ROWS} is required")
+    encoder = TableEncoder(text=text, text_encoder=_prose(text_encoder))
+    numbers = encoder.fit_transform(features, labels)
+    ids, groups, trusted = (values.get(option, value) for option, value in zip(_ROLES, (ids, groups, trusted)))
+    return Rows(
+        rows=InputRows(numbers, given, encoder),
+        labels=check_labels(labels, n),
+        row_numbers=np.arange(n),
+        # The index names rows; it is not something to learn from.
+        index=frame.index if hasattr(frame, "iloc") else None,
+        ids=None if ids is None else read_names(ids, n, "ids"),
+        groups=None if groups is None else np.array(read_names(groups, n, "groups")),
+        trusted=_known_right(None if trusted is None else np.asarray(trusted), n),
+        columns=features,
+        notes=[*(f"ignored: {name} (the same as the label in every row)" for name in copies), *encoder.notes_],
+    )
 
 
-def _from_table(table: Any, y: Any, index: Any, arrays: dict[str, Any], text_encoder: str, given: Any = None) -> Rows:
-    """Rows of a table; `y` and `arrays` stand in for columns that it does not have."""
-    from floral_learn.tables.encoder import TableEncoder
-
+def _from_table(table: Any, text_encoder: str) -> Rows:
+    """Rows of a `Table` that was read from a file."""
     n = len(table.features)
     if n < LEAST_ROWS:
         raise ValueError(f"there are {n} rows; a minimum of {LEAST_ROWS} is required")
-    ids, groups, trusted = arrays["ids"], arrays["groups"], arrays["trusted"]
-    encoder = table.encoder or TableEncoder(text=table.text, text_encoder=text_encoder)
+    encoder = table.encoder or TableEncoder(text=table.text, text_encoder=_prose(text_encoder))
     return Rows(
-        rows=InputRows(encoder.fit_transform(table.features), table.features if given is None else given, encoder),
-        labels=check_labels(table.labels if y is None else y, n),
+        rows=InputRows(encoder.fit_transform(table.features, table.labels), table.features, encoder),
+        labels=check_labels(table.labels, n),
         row_numbers=table.rows,
-        index=index,
-        ids=read_names(ids, n, "ids") if ids is not None else None if table.ids is None else list(table.ids),
-        groups=np.array(read_names(groups, n, "groups")) if groups is not None else table.groups,
-        trusted=table.trusted if trusted is None else _known_right(trusted, n),
+        ids=None if table.ids is None else list(table.ids),
+        groups=table.groups,
+        trusted=table.trusted,
         columns=table.features,
         notes=[*table.notes, *encoder.notes_],
     )
+
+
+_ROLES = ("ids", "groups", "trusted")
+
+
+def _prose(name: str) -> Any:
+    """What makes vectors of prose, by its name; None is tf-idf."""
+    if name == "tfidf":
+        return None
+    from floral_learn.encoders import TextEncoder
+
+    return TextEncoder(name)
+
+
+def _copies(frame: Any, labels: Any) -> list[str]:
+    """The columns of a frame that are equal to the labels in every row."""
+    known = as_texts(labels)
+    found = []
+    for place, name in enumerate(frame_columns(frame)):
+        column = column_at(frame, place)
+        if as_texts(column.head(LEAST_ROWS).to_list()) == known[:LEAST_ROWS] and as_texts(column.to_list()) == known:
+            found.append(name)
+    return found
 
 
 def check_labels(y: Any, n: int) -> np.ndarray:

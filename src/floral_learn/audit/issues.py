@@ -11,10 +11,10 @@ from sklearn.decomposition import PCA
 from floral_learn.audit.decisions import read_decisions, settle
 from floral_learn.audit.inputs import ClassNames, Rows, look_at_names, read_arguments
 from floral_learn.audit.result import REASONS, SHOWN, LabelIssues, overlapping_pairs
+from floral_learn.base.rows import InputRows
 from floral_learn.labels import judge_labels
 from floral_learn.labels.evidence import checked_probabilities, draws_of
 from floral_learn.labels.rows import label_votes, nearest_rows
-from floral_learn.tables.rows import InputRows
 
 NEARER = 0.1  # of the typical distance to the nearest row: where rows lie densely, near is not equal
 _STAGES = {"neighbours": 0.2, "held-out models": 0.85, "map": 1.0}

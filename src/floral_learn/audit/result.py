@@ -10,9 +10,9 @@ from scipy.stats import beta
 
 from floral_learn.audit.decisions import Decision
 from floral_learn.base.extras import install_line
+from floral_learn.base.frames import as_pandas, same_kind
 from floral_learn.labels.evidence import Authors
 from floral_learn.labels.noise import PRIOR_ROWS
-from floral_learn.tables.frames import as_pandas, same_kind
 
 SHOWN = 6  # neighbours that a page shows
 REASONS = ("model", "neighbours", "twin", "small class", "source")

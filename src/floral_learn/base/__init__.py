@@ -1,9 +1,14 @@
-"""What every estimator and result shares: checked input, callbacks, atomic fits, install lines, how results print."""
+"""What every room shares: checked input, frames and their encoder, model files, how results print."""
 
 from collections.abc import Callable, Mapping
 from html import escape
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # type checkers and editors do not follow names that load on first use
+    from floral_learn.base.cells import TableError as TableError
+    from floral_learn.base.encoder import TableEncoder as TableEncoder
+    from floral_learn.base.model_files import ModelFileError as ModelFileError
 
 
 class Shown:
@@ -35,3 +40,9 @@ def on_first_use(package: str, places: Mapping[str, str]) -> Callable[[str], Any
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return load
+
+
+# public name -> module of this room; loaded on first use
+_PUBLIC = {"ModelFileError": "model_files", "TableEncoder": "encoder", "TableError": "cells"}
+__all__ = list(_PUBLIC)
+__getattr__ = on_first_use(__name__, _PUBLIC)

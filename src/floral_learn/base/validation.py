@@ -31,6 +31,11 @@ def encode_labels(y: Any, who: str = "this") -> tuple[np.ndarray, np.ndarray]:
             raise ValueError(f"{who} needs labels of one type, and y mixes label types: {' and '.join(kinds)}")
     elif y.dtype.kind == "f" and not np.isfinite(y).all():
         raise ValueError("Input y contains NaN or infinity")
+    if y.dtype.kind == "f" and (y != np.floor(y)).any():
+        raise ValueError(
+            f"Unknown label type: y holds {len(np.unique(y)):,} different numbers, and {who} is for classes; bin them "
+            "first, with numpy.digitize or pandas.cut"
+        )
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:

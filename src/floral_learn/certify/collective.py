@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import csr_array
 
 from floral_learn.base import Shown
 
@@ -201,19 +202,22 @@ def _solve(predictions: _Predictions, time_limit: float) -> tuple[float, np.ndar
     if len(row) * len(j) > MILP_ENTRIES or len(j) == 0:
         return np.inf if len(j) else 0.0, codes
     worth = lambda code: (code == predictions.winner[j][:, None]) * 1.0 - (code == d[:, None])  # noqa: E731
-    gain = predictions.a[j][:, row] * (worth(codes[row]) - worth(new)) / predictions.room[j, d][:, None]
+    gain = predictions.a[j][:, row] * (worth(codes[row]) - worth(new))
+    room = predictions.room[j, d]
     against = -np.sort(np.minimum(gain, 0.0), axis=1)[:, : predictions.flips].sum(axis=1)
+    scale = room + against  # sum_p gain_p z_p >= room b - against (1 - b), with coefficients of at most 1
     P, B = len(row), len(j)
-    passes = np.hstack([gain, -np.diag(1.0 + against)])
-    helps = np.hstack([np.clip(gain, 0.0, 1.0), -np.eye(B)])
-    one_label = np.hstack([(row == np.arange(len(codes))[:, None]) * 1.0, np.zeros((len(codes), B))])
-    one_rival = np.hstack([np.zeros((len(predictions.a), P)), (j == np.arange(len(predictions.a))[:, None]) * 1.0])
+    passes = np.hstack([np.minimum(gain / scale[:, None], 1.0), -np.eye(B)])
+    helps = np.hstack([np.clip(gain / room[:, None], 0.0, 1.0), -np.eye(B)])
+    flip, pass_ = np.arange(P), P + np.arange(B)
+    one_label = csr_array((np.ones(P), (row, flip)), shape=(len(codes), P + B))
+    one_rival = csr_array((np.ones(B), (j, pass_)), shape=(len(predictions.a), P + B))
     done = milp(
         np.r_[np.zeros(P), -np.ones(B)],
         integrality=1,
         bounds=Bounds(0, 1),
         constraints=[
-            LinearConstraint(passes, -against, np.inf),
+            LinearConstraint(passes, -against / scale, np.inf),
             LinearConstraint(helps, 0.0, np.inf),
             LinearConstraint(one_label, -np.inf, 1.0),
             LinearConstraint(one_rival, -np.inf, 1.0),

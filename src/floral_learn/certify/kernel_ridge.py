@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from floral_learn.base.alignment import align
 from floral_learn.base.estimator import Estimator, query_input, training_input, whole_fit
 from floral_learn.base.validation import check_trusted
-from floral_learn.game.choose_gram import parse_bytes
+from floral_learn.game.gram import parse_bytes
 from floral_learn.game.kernels import Kernel, resolve_gamma
 from floral_learn.game.low_rank import LowRankGram
 

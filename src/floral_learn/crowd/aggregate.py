@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from floral_learn.base import Shown
+from floral_learn.base.frames import is_frame, same_kind, without_columns
+from floral_learn.base.rows import read_rows
 from floral_learn.base.validation import generator
 from floral_learn.labels.votes import Votes, read_votes
-from floral_learn.tables.frames import is_frame, same_kind, without_columns
-from floral_learn.tables.rows import read_rows
 
 from . import annotators as people
 from .agreement import ERROR_RATE

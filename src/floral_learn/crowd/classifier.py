@@ -10,10 +10,10 @@ from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
 from floral_learn.base.estimator import Estimator, whole_fit
+from floral_learn.base.frames import is_frame, without_columns
+from floral_learn.base.rows import explain_refusal, read_rows, take_rows
 from floral_learn.base.validation import generator
 from floral_learn.labels.votes import read_votes
-from floral_learn.tables.frames import is_frame, without_columns
-from floral_learn.tables.rows import explain_refusal, read_rows, take_rows
 
 from .aggregate import VoteAggregation, read_gold
 from .features import MOST_ROWS, PENALTY, encode_items, linear_steps, smooth_step

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.tables.frames import same_kind
+from floral_learn.base.frames import same_kind
 
 from .aggregate import VoteAggregation
 from .agreement import ERROR_RATE

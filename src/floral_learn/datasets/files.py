@@ -5,8 +5,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from floral_learn.base.files import sha256
 from floral_learn.base.folders import user_cache
-from floral_learn.files.atomic_files import sha256
 
 
 class DataNotFoundError(FileNotFoundError):

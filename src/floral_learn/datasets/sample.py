@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from floral_learn.base.cells import csv_bytes
+from floral_learn.base.files import write_atomically
 from floral_learn.base.validation import generator
-from floral_learn.files.atomic_files import write_atomically
-from floral_learn.tables.cells import csv_bytes
 
 CLASSES = ("good", "rework", "scrap")
 WORKERS = ("ana", "ben", "chen", "dia", "eli")
@@ -51,7 +51,7 @@ def sample_table(
     Examples
     --------
     >>> import tempfile
-    >>> from floral_learn.tables import read_table
+    >>> from floral_learn.app.tables import read_table
     >>> from floral_learn.datasets import sample_table
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     table = read_table(sample_table(f"{folder}/parts.csv"), label="quality")

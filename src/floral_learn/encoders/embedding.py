@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import TransformerMixin
 
+from floral_learn.base.estimator import Estimator
 from floral_learn.base.folders import user_cache
 
 Progress = Callable[[int, int, float], None]  # items done, of how many, seconds left
@@ -59,6 +61,30 @@ class EmbeddingCache:
         return store
 
 
+class FrozenEncoder(TransformerMixin, Estimator):
+    """What the encoders share: a cache, notes for people, and tags that say that rows are single things."""
+
+    cache: Any
+    notes_: Any
+    as_text: Sequence[str] = ()  # columns that a table must keep as text
+
+    @property
+    def made_(self) -> dict[str, str]:
+        """What became of the rows, by what they are."""
+        return dict(note.split(": ", 1) for note in self.notes_)
+
+    def _cache(self, key: str) -> EmbeddingCache | None:
+        """Where vectors of this kind are kept; None where they are not."""
+        folder = None if isinstance(self.cache, bool) else Path(self.cache)
+        return EmbeddingCache(key, folder) if key and self.cache is not False else None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = tags.input_tags.one_d_array = True
+        return tags
+
+
 def embed(
     items: Sequence[Any],
     *,
@@ -78,6 +104,7 @@ def embed(
         named = list(threads.map(_tried(digest), items))
         problems = {number: str(name) for number, name in enumerate(named) if isinstance(name, Unreadable)}
         digests = [None if number in problems else str(name) for number, name in enumerate(named)]
+        # equal content is computed once: the first item of each digest stands for all
         first: dict[str, int] = {}
         for number, name in enumerate(digests):
             if name is not None:
@@ -92,7 +119,7 @@ def embed(
             if names:
                 vectors = np.asarray(compute([content for name, content in batch if name not in bad]), np.float32)
                 known |= dict(zip(names, vectors, strict=True))
-                if cache is not None:
+                if cache is not None:  # at once: whoever stops the run loses one batch
                     cache.keep(names, vectors)
             done += len(batch)
             if progress is not None:

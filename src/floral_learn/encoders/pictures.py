@@ -63,7 +63,7 @@ def upright(content: Any, about: int | None = None) -> tuple[Any, tuple[int, int
         image = Image.open(BytesIO(content)) if isinstance(content, bytes) else content
         if not hasattr(image, "convert"):
             image = Image.fromarray(np.squeeze(image))
-        size = image.size
+        size = image.size  # as stored: `draft` and EXIF change it
         if about is not None:
             image.draft("RGB", (about, about))
         image = ImageOps.exif_transpose(image)
@@ -84,6 +84,7 @@ def _in_rgb(image: Any) -> Any:
 
     if image.mode.startswith("I") or image.mode == "F":
         values = np.asarray(image, dtype=np.float64)
+        # a 16-bit file that holds 8-bit values is not black
         peak = 255.0 if values.max(initial=0) < 256 else 65535.0
         image = Image.fromarray((np.clip(values / peak, 0, 1) * 255).astype(np.uint8))
     if image.has_transparency_data:

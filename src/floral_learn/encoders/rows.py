@@ -10,10 +10,10 @@ import numpy as np
 from floral_learn.encoders.pictures import PICTURE_NAMES
 
 
-def encoder_for(X: Any) -> Any:
+def encoder_for(X: Any, text_encoder: str = "auto") -> Any:
     """A new `TextEncoder` or `ImageEncoder` where X is a list or Series of texts or pictures; None for other rows.
 
-    Texts that all end as picture files do are paths.
+    Texts that all end as picture files do are paths. `text_encoder` is the `TextEncoder`'s method.
 
     Examples
     --------
@@ -35,7 +35,8 @@ def encoder_for(X: Any) -> Any:
     items = list(X)
     texts = [item for item in items if isinstance(item, str)]
     if len(texts) == len(items) > 0:
-        return ImageEncoder() if all(text.lower().endswith(PICTURE_NAMES) for text in texts) else TextEncoder()
+        named = all(text.lower().endswith(PICTURE_NAMES) for text in texts)
+        return ImageEncoder() if named else TextEncoder(text_encoder)
     return ImageEncoder() if items and all(map(_is_picture, items)) else None
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import TransformerMixin
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -21,16 +20,19 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from floral_learn.base.estimator import Estimator, whole_fit
+from floral_learn.base.alignment import align
+from floral_learn.base.cells import is_missing
+from floral_learn.base.estimator import whole_fit
 from floral_learn.base.extras import install_line
-from floral_learn.encoders.embedding import EmbeddingCache, Progress, embed
+from floral_learn.encoders.embedding import FrozenEncoder, Progress, embed
 
 METHODS = ("minilm", "tfidf", "both")
-_PENALTY = 0.01  # C of the model that compares: among .001 to 1, best for all three ways on youtube and IMDB
+_PENALTIES = (0.001, 0.01, 0.1)  # C of the models that compare: the best is above with clean labels, below with noisy
 _FOLDS = 5
+_BATCH = 32  # texts in a pass
 
 
-class TextEncoder(TransformerMixin, Estimator):
+class TextEncoder(FrozenEncoder):
     """Turn texts into vectors: by MiniLM, a small frozen transformer, by the words in them (tf-idf), or by both.
 
     MiniLM knows what words mean and reads the first `max_tokens` of a text; tf-idf reads all of it and knows nothing
@@ -51,14 +53,8 @@ class TextEncoder(TransformerMixin, Estimator):
         Tokens that MiniLM reads; twice as many take twice as long.
     sample : int, default=1000
         Texts on which the ways are compared: half a minute of MiniLM on one core.
-    batch_size : int, default=32
-        Texts in a pass.
-    device : str, optional
-        As torch names it; None takes a GPU where there is one.
     cache : bool or path, default=True
         Whether vectors are kept, and in which folder if not in the user's cache folder.
-    random_state : int, default=0
-        Draws the sample and the folds.
 
     Attributes
     ----------
@@ -85,20 +81,14 @@ class TextEncoder(TransformerMixin, Estimator):
         components: int = 100,
         max_tokens: int = 128,
         sample: int = 1000,
-        batch_size: int = 32,
-        device: str | None = None,
         cache: Any = True,
-        random_state: int = 0,
     ) -> None:
         self.method = method
         self.encoder = encoder
         self.components = components
         self.max_tokens = max_tokens
         self.sample = sample
-        self.batch_size = batch_size
-        self.device = device
         self.cache = cache
-        self.random_state = random_state
 
     @whole_fit
     def fit(self, X: Any, y: Any = None) -> TextEncoder:
@@ -111,11 +101,11 @@ class TextEncoder(TransformerMixin, Estimator):
             raise ImportError(f"method={self.method!r} needs MiniLM: {install_line('text')}")
         self.held_out_loss_: dict[str, float] = {}
         self.method_ = self.method if self.method != "auto" else "both" if installed else "tfidf"
-        self.words_: Any = None if self.method_ == "minilm" else _words(texts, self.components, self.random_state)
+        self.words_: Any = None if self.method_ == "minilm" else _words(texts, self.components)
         if self.words_ is None and self.method_ == "both":
             self.method_ = "minilm"
         if self.method == "auto" and self.method_ == "both" and y is not None:
-            self._compare(texts, np.asarray(y))
+            self._compare(texts, np.asarray(align(X, y)))
         if self.method_ == "tfidf" and self.words_ is None:
             raise ValueError("X has no words to compare texts by")
         return self
@@ -129,15 +119,14 @@ class TextEncoder(TransformerMixin, Estimator):
         """Vectors (n, 384) of length 1 by MiniLM, or those of `encoder`; ``progress(done, total, seconds_left)``."""
         if self.encoder is not None:
             return np.asarray(self.encoder(list(texts)), dtype=np.float32)
-        name, compute = _minilm_network(self.max_tokens, self.device)
-        place = None if isinstance(self.cache, bool) else Path(self.cache)
+        name, compute = _minilm_network(self.max_tokens)
         return embed(
             texts,
             digest=lambda text: hashlib.sha256(text.encode("utf-8", "replace")).hexdigest(),
             read=lambda text: text,
             compute=compute,
-            cache=None if self.cache is False else EmbeddingCache(f"{name}-{self.max_tokens}", place),
-            batch_size=self.batch_size,
+            cache=self._cache(f"{name}-{self.max_tokens}"),
+            batch_size=_BATCH,
             progress=progress,
         )[0]
 
@@ -148,14 +137,9 @@ class TextEncoder(TransformerMixin, Estimator):
         losses = ", ".join(f"{ways[name]} {loss:.3f}" for name, loss in self.held_out_loss_.items())
         return [f"texts: by {ways[self.method_]}" + (f"; log loss on held-out labels: {losses}" if losses else "")]
 
-    @property
-    def made_(self) -> dict[str, str]:
-        """The same by column."""
-        return dict(note.split(": ", 1) for note in self.notes_)
-
     def _compare(self, texts: list[str], y: np.ndarray) -> None:
         """Take the way whose held-out probabilities fit the labels best, on some of the texts."""
-        rng = np.random.default_rng(self.random_state)
+        rng = np.random.default_rng(0)
         some = rng.permutation(len(texts))[: self.sample]
         classes, counts = np.unique(y[some], return_counts=True)
         some = some[np.isin(y[some], classes[counts >= _FOLDS])]
@@ -163,11 +147,14 @@ class TextEncoder(TransformerMixin, Estimator):
             return
         made = {name: self._vectors([texts[row] for row in some], name) for name in ("minilm", "tfidf")}
         made["both"] = np.hstack([made["minilm"], made["tfidf"]])
-        folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=self.random_state)
-        model = make_pipeline(StandardScaler(), LogisticRegression(C=_PENALTY, max_iter=300))
-        for name in METHODS:
+        folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=0)
+
+        def loss(name: str, penalty: float) -> float:
+            model = make_pipeline(StandardScaler(), LogisticRegression(C=penalty, max_iter=300))
             shares = cross_val_predict(model, made[name], y[some], cv=folds, method="predict_proba")
-            self.held_out_loss_[name] = float(log_loss(y[some], shares))
+            return float(log_loss(y[some], shares))
+
+        self.held_out_loss_ = {name: min(loss(name, C) for C in _PENALTIES) for name in METHODS}
         self.method_ = min(self.held_out_loss_, key=lambda name: self.held_out_loss_[name])
 
     def _vectors(self, texts: list[str], method: str) -> np.ndarray:
@@ -176,21 +163,19 @@ class TextEncoder(TransformerMixin, Estimator):
             made.append(self.words_.transform(texts).astype(np.float32))
         return np.hstack(made)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.string = tags.input_tags.one_d_array = True
-        return tags
 
-
-def as_list(X: Any) -> list[str]:
+def as_list(X: Any, name: str = "X") -> list[str]:
     """Texts as a list; what is missing is an empty text, and anything else that is no text is named by its place."""
-    if isinstance(X, str) or getattr(X, "ndim", 1) != 1:
-        raise ValueError(f"X must be a flat list of texts, not {type(X).__name__}")
-    texts = ["" if text is None or text != text else text for text in X]
+    if isinstance(X, str):
+        raise ValueError(f"{name} is one string; give a list of texts, even for one: [{name}]")
+    if getattr(X, "ndim", 1) != 1:
+        raise ValueError(f"{name} must be a flat list of texts, its shape is {tuple(X.shape)}")
+    if isinstance(X, Mapping | Set) or not hasattr(X, "__iter__"):  # no order, or no values
+        raise ValueError(f"{name} must be a list of texts, not {type(X).__name__}")
+    texts = ["" if is_missing(text) else text for text in X]
     for row, text in enumerate(texts):
         if not isinstance(text, str):
-            raise ValueError(f"X[{row}] is {type(text).__name__}, not a text: {text!r:.60}")
+            raise ValueError(f"{name}[{row}] is no text but {type(text).__name__} ({text!r:.60})")
     return [str(text) for text in texts]
 
 
@@ -209,7 +194,7 @@ def minilm_folder() -> Path:
     return Path(next(iter(spec.submodule_search_locations))) / "model"
 
 
-def _words(texts: list[str], components: int, seed: int) -> Pipeline | None:
+def _words(texts: list[str], components: int) -> Pipeline | None:
     """Tf-idf of the words and their first singular vectors; None where there are no words."""
     for pattern, least in ((r"(?u)\b\w\w+\b", 2), (r"(?u)\S+", 1)):
         tfidf = TfidfVectorizer(sublinear_tf=True, min_df=least, max_features=20_000, token_pattern=pattern)
@@ -219,12 +204,12 @@ def _words(texts: list[str], components: int, seed: int) -> Pipeline | None:
             continue
         rank = min(components, table.shape[1] - 1, len(texts) - 1)
         if rank >= 1:
-            return make_pipeline(tfidf, TruncatedSVD(rank, random_state=seed), Normalizer()).fit(texts)
+            return make_pipeline(tfidf, TruncatedSVD(rank, random_state=0), Normalizer()).fit(texts)
     return None
 
 
 @lru_cache(maxsize=1)
-def _minilm_network(max_tokens: int, device: str | None) -> tuple[str, Any]:
+def _minilm_network(max_tokens: int) -> tuple[str, Any]:
     """A name for the network that stays the same as long as it does, and what makes vectors of a batch of texts."""
     import torch
     from transformers import AutoModel, AutoTokenizer
@@ -233,7 +218,7 @@ def _minilm_network(max_tokens: int, device: str | None) -> tuple[str, Any]:
     folder = minilm_folder()
     logging.disable_progress_bar()
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    place = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    place = "cuda" if torch.cuda.is_available() else "cpu"
     network = AutoModel.from_pretrained(folder).float().eval().to(place)
     finger = next(network.parameters()).detach().cpu().numpy().tobytes()
 

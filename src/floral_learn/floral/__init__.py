@@ -1,25 +1,17 @@
-"""FloralClassifier: settings, inputs (arrays, files, tensors, dask), the game's problem, the fitted model."""
+"""FloralClassifier: settings, inputs (arrays, tensors, dask), the game's problem, the fitted model."""
 
 from typing import TYPE_CHECKING
 
 from floral_learn.base import on_first_use
 
 if TYPE_CHECKING:  # type checkers and editors do not follow names that load on first use
-    from .checkpoint import Checkpoint as Checkpoint
-    from .checkpoint import resume as resume
     from .classifier import FloralClassifier as FloralClassifier
     from .history_display import HistoryDisplay as HistoryDisplay
-    from .paper import PaperFloralClassifier as PaperFloralClassifier
-    from .settings import Engine as Engine
 
 # public name -> module of this room; loaded on first use
 _PUBLIC = {
     "FloralClassifier": "classifier",
-    "PaperFloralClassifier": "paper",
-    "Engine": "settings",
     "HistoryDisplay": "history_display",
-    "Checkpoint": "checkpoint",
-    "resume": "checkpoint",
 }
 __all__ = list(_PUBLIC)
 __getattr__ = on_first_use(__name__, _PUBLIC)

@@ -2,79 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+import warnings
+from collections.abc import Callable
+from contextlib import nullcontext
 from numbers import Integral, Real
-from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy.special import expit
-from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.base import ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _get_feature_names, check_is_fitted, check_X_y, validate_data
 
-from floral_learn.base.callbacks import CallbackSupportMixin, RoundLog, with_callbacks
+from floral_learn.base.alignment import align
 from floral_learn.base.estimator import Estimator
 from floral_learn.base.extras import install_line
-from floral_learn.base.validation import generator
-from floral_learn.floral.fitting import (
-    Problem,
-    RunningFit,
-    fitted_attributes,
-    make_problem,
-    play_problem,
-    warn_if_unsettled,
-)
-from floral_learn.floral.inputs import (
-    as_host,
-    as_tensors_of,
-    backend_of,
-    is_blocks,
-    is_dask,
-    open_query,
-    read_query,
-    read_training,
-    tensor_of,
-)
-from floral_learn.floral.settings import Engine, Settings
-from floral_learn.game.arrays import threads_for_rows
+from floral_learn.base.validation import encode_labels, generator, refuse_several_labels
+from floral_learn.floral.fitting import TrainingInput, fitted_attributes, make_problem, play_problem, unsettled
+from floral_learn.floral.inputs import check_tensor, in_other_words, tensor_of
+from floral_learn.floral.settings import Settings
+from floral_learn.game.arrays import NUMPY, ONE_THREAD, SMALL_PRODUCT, as_host, backend_for, is_dask, is_tensor
 from floral_learn.game.kernels import KERNELS
 from floral_learn.game.model import FittedModel, TrainingRecord, margins, predicted, reason_texts
-from floral_learn.game.state import GameState
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MULTI_CLASS = ("pairs", "one-vs-rest")
-# The fit that runs in this thread, for callbacks: on the estimator, two threads would take it from each other.
-_RUNNING: ContextVar[tuple[Any, RunningFit] | None] = ContextVar("running fit", default=None)
-_LOCK, _FOLLOWED = Lock(), set[int]()  # estimators whose callbacks follow a fit
 # Allowed values of what every classifier that plays the game has.
 SHARED_CONSTRAINTS: dict[str, list[Any]] = {
     "kernel": [StrOptions(set(KERNELS)), callable],
     "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="neither")],
-    "degree": [Interval(Integral, 1, None, closed="left")],
-    "coef0": [Interval(Real, None, None, closed="neither")],
     "C": [Interval(Real, 0.0, None, closed="neither")],
-    "class_weight": [StrOptions({"balanced"}), dict, None],
     "flips": [Real, None],
     "n_rounds": [Interval(Integral, 1, None, closed="left")],
-    "tol": [Interval(Real, 0.0, None, closed="neither"), None],
     "learning_rate": [StrOptions({"auto"}), Interval(Real, 0.0, None, closed="neither")],
-    "engine": [Engine, None],
+    "gram": [StrOptions({"auto", "dense", "chunked", "low_rank"}), Interval(Integral, 1, None, closed="left")],
+    "device": [str, None],
     "random_state": ["random_state", np.random.Generator],
-    "verbose": ["verbose"],
 }
 
 
-class GameClassifier(CallbackSupportMixin, ClassifierMixin, Estimator):
+class GameClassifier(ClassifierMixin, Estimator):
     """What classifiers that play the game share: everything but their parameters."""
 
     kernel: str | Callable[..., Any]
-    engine: Engine | None
-    n_rounds: int
+    device: str | None
     # Of a fit that has ended.
     classes_: np.ndarray
     n_features_in_: int
@@ -85,37 +59,12 @@ class GameClassifier(CallbackSupportMixin, ClassifierMixin, Estimator):
         """All parameters, for a fit."""
         raise NotImplementedError
 
-    def _shared_settings(self) -> dict[str, Any]:
-        """Those that every such classifier has, by name; the engine's own are checked here."""
-        engine = Engine() if self.engine is None else self.engine
-        engine._validate_params()
-        shared = {name: getattr(self, name) for name in (*SHARED_CONSTRAINTS, "budget") if name != "engine"}
-        return {"name": type(self).__name__, **shared, **engine.get_params(deep=False)}
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters; ``engine__rank=200`` and the like make an engine where there is none.
-
-        Returns
-        -------
-        self
-        """
-        own = {name.removeprefix("engine__"): value for name, value in params.items() if name.startswith("engine__")}
-        if own and params.get("engine", self.engine) is None:
-            rest = {name: value for name, value in params.items() if not name.startswith("engine__")}
-            params = {**rest, "engine": Engine().set_params(**own)}
-        return super().set_params(**params)
-
     def __sklearn_tags__(self) -> Any:
-        """Sparse rows are welcome, and tensors but for kernels that need numpy; a precomputed kernel is pairwise."""
+        """Sparse rows are welcome but for kernels that need a matrix; a precomputed kernel is pairwise."""
         tags = super().__sklearn_tags__()
-        tags.array_api_support = self.kernel != "precomputed" and not callable(self.kernel)
-        tags.input_tags.sparse = self.kernel != "precomputed" and not callable(self.kernel)
+        tags.input_tags.sparse = not self._needs_matrix
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What a file holds: fitted tensors as arrays, so that a model can be read where there is no torch."""
-        return {name: as_host(value) for name, value in super().__getstate__().items()}
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, trusted: Any = None) -> Self:
         """Play the game on rows `X` with untrusted labels `y`.
@@ -123,11 +72,10 @@ class GameClassifier(CallbackSupportMixin, ClassifierMixin, Estimator):
         Parameters
         ----------
         X : array-like or CSR matrix of shape (n_samples, n_features), or (n_samples, n_samples) if precomputed
-            Also a path to a .npy or Parquet file (or a folder of the latter) or a numpy memory map, which are read in
-            blocks; a dask array or dataframe, whose rows stay on the workers of the current client; or a torch tensor,
-            which stays on its device: the game is played there, and scores of tensors are tensors.
+            Also a torch tensor, which stays on its device: the game is played there, and scores of tensors are
+            tensors; or a dask array or dataframe, whose rows stay where they are.
         y : array-like of shape (n_samples,)
-            Any labels: numbers, strings, booleans. For a Parquet file also the name of its label column.
+            Any labels: numbers, strings, booleans.
         sample_weight : array-like of shape (n_samples,), optional
             A row of weight 2 counts as two equal rows; weight 0 leaves a row out.
         trusted : bool array of shape (n_samples,), optional
@@ -137,99 +85,63 @@ class GameClassifier(CallbackSupportMixin, ClassifierMixin, Estimator):
         -------
         self
         """
-        with self._one_fit_at_a_time():
-            return self._validated_fit(X, y, sample_weight, trusted)
-
-    def _fit(
-        self, X: Any, y: Any, sample_weight: Any = None, trusted: Any = None, seeds: Any = None, state: Any = None
-    ) -> Self:
+        self._validate_params()
         settings = self._settings()
-        if is_dask(X):
-            from floral_learn.floral.dask_fit import fit_on_workers
-
-            return self._set_fitted(fit_on_workers(settings, X, y, sample_weight, trusted, self._with_rounds_reported))
-        sample_weight, trusted = as_host(sample_weight), as_host(trusted)
-        data = read_training(self, settings, X, y)
-        if seeds is None:
-            seeds = generator(settings.random_state).integers(2**62, size=2)
-        log = RoundLog(settings.n_rounds) if settings.verbose else None
-        with data.backend.here(), threads_for_rows(len(data.labels)):
-            problem = make_problem(settings, data, sample_weight, trusted, seeds)
-            running = RunningFit(
-                data.X, data.y, sample_weight, trusted, seeds, settings.n_rounds, data.backend, data.feature_names
+        if hasattr(X, "iloc"):
+            y, sample_weight, trusted = (
+                align(X, part, ("X", name))
+                for part, name in ((y, "y"), (sample_weight, "sample_weight"), (trusted, "trusted"))
             )
-            with self._with_rounds_reported(running, problem, log) as callback:
-                result = play_problem(problem, state, callback)
-            warn_if_unsettled(problem, result)
-            return self._set_fitted(as_tensors_of(fitted_attributes(problem, result.state, result), X))
-
-    _resume = with_callbacks(_fit)
-    _validated_fit = with_callbacks(_fit_context(prefer_skip_nested_validation=True)(_fit))
-
-    @contextmanager
-    def _one_fit_at_a_time(self) -> Iterator[None]:
-        """Refuse a second fit of this object while one with callbacks is under way: these follow one fit at a time."""
-        if not getattr(self, "_skl_callbacks", None):
-            yield
-            return
-        with _LOCK:
-            if id(self) in _FOLLOWED:
-                raise RuntimeError(
-                    f"this {type(self).__name__} is being fitted in another thread, and its callbacks follow one fit "
-                    "at a time: fit a clone in each thread"
-                )
-            _FOLLOWED.add(id(self))
-        try:
-            yield
-        finally:
-            with _LOCK:
-                _FOLLOWED.discard(id(self))
-
-    def _set_fitted(self, fitted: dict[str, Any]) -> Self:
-        """Take on the attributes of a fit that has succeeded, all at once; those of the former one go."""
-        kept = {name: value for name, value in vars(self).items() if not name.endswith("_") or name.startswith("_")}
-        self.__dict__ = kept | fitted  # one assignment: another thread sees the former fit or this one
+        data = self._read(settings, X, y)
+        seeds = generator(settings.random_state).integers(2**62, size=2)
+        n = len(data.labels)
+        with data.backend.here(), ONE_THREAD if n * min(n, 1024) <= SMALL_PRODUCT else nullcontext():
+            problem = make_problem(settings, data, as_host(sample_weight), as_host(trusted), seeds)
+            for words in problem.warnings:
+                warnings.warn(words, UserWarning, stacklevel=2)
+            result = play_problem(problem)
+            fitted = fitted_attributes(problem, result)
+        for words in unsettled(problem, result):
+            warnings.warn(words, ConvergenceWarning, stacklevel=2)
+        # Nothing was set on the way: a fit that fails leaves the estimator as it was.
+        own = dict(vars(self))
+        for name in vars(self):
+            if name.endswith("_") and not name.startswith("_"):
+                del own[name]
+        self.__dict__ = own | fitted
         return self
 
+    def _read(self, settings: Settings, X: Any, y: Any) -> TrainingInput:
+        """Checked rows and labels; nothing is set on the estimator."""
+        names, device = None, self.device
+        if is_dask(X):
+            from floral_learn.floral.dask_gram import read_collections
+
+            X, y, names = read_collections(settings, X, y)
+        elif is_tensor(X) and self._stays_on_device(X):
+            y = np.asarray(as_host(y))
+            X = check_tensor(X, y)
+            device = str(X.device) if device is None else device
+        else:
+            y = as_host(y)
+            refuse_several_labels(y)
+            names = _get_feature_names(X)
+            kind = {"accept_sparse": False if self._needs_matrix else "csr", "dtype": [np.float64, np.float32]}
+            try:
+                X, y = check_X_y(as_host(X), y, estimator=self, ensure_min_samples=2, **kind)
+            except (TypeError, ValueError) as error:
+                raise in_other_words(error, X, settings.name) from error
+        classes, labels = encode_labels(y, settings.name)
+        return TrainingInput(X, labels, classes, names, NUMPY if device is None else backend_for(device))
+
     @property
-    def _running_fit(self) -> RunningFit | None:
-        """The fit of this estimator that is under way in this thread, for callbacks."""
-        running = _RUNNING.get()
-        return running[1] if running is not None and running[0] is self else None
+    def _needs_matrix(self) -> bool:
+        """Whether the kernel needs all rows (or a matrix of kernel values) as a numpy array."""
+        return self.kernel == "precomputed" or callable(self.kernel)
 
-    @contextmanager
-    def _with_rounds_reported(
-        self, running: RunningFit, problem: Problem, log: RoundLog | None
-    ) -> Iterator[Callable[[GameState], bool] | None]:
-        """What happens after each round: callbacks, if any are set, and lines on stderr if verbose."""
-        root = None
-        before = _RUNNING.set((self, running))
-        try:
-            if getattr(self, "_skl_callbacks", None):
-                root = self._init_callback_context(max_subtasks=self.n_rounds)
-                root.call_on_fit_task_begin(estimator=self, X=running.X, y=running.y)
-
-            def after_round(state: GameState) -> bool:
-                running.state = state
-                if log is not None:
-                    log(state)
-                if root is None:
-                    return False
-                task = root.subcontext(task_name=f"round {state.round}")
-                task.call_on_fit_task_begin(estimator=self, X=running.X, y=running.y)
-                stop = task.call_on_fit_task_end(
-                    estimator=self,
-                    X=running.X,
-                    y=running.y,
-                    reconstruction_attributes=lambda: fitted_attributes(problem, state),
-                )
-                return bool(stop)
-
-            yield None if log is None and root is None else after_round
-            if root is not None:
-                root.call_on_fit_task_end(estimator=self, X=running.X, y=running.y)
-        finally:
-            _RUNNING.reset(before)
+    def _stays_on_device(self, X: Any) -> bool:
+        """Whether the tensor `X` need not pass through numpy."""
+        return not self._needs_matrix and (X.device.type != "cpu" or self.device is not None)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Signed distance-like score: positive is ``classes_[1]`` for two classes, largest wins for more.
@@ -240,19 +152,20 @@ class GameClassifier(CallbackSupportMixin, ClassifierMixin, Estimator):
         """
         check_is_fitted(self)
         if is_dask(X):
-            from floral_learn.floral.dask_fit import scores_on_workers
+            from floral_learn.floral.dask_gram import scores_on_workers
 
             return scores_on_workers(self, X)
-        settings = self._settings()
-        if is_blocks(X):
-            backend = backend_of(settings, X)
-            found = [self.model_.scores(block, backend) for _, block in open_query(self, X).blocks()]
-            scores = np.concatenate(found)
-            if not np.isfinite(scores).all():
-                raise ValueError("Input X contains NaN or infinity")
+        device = self.device
+        if is_tensor(X) and self._stays_on_device(X):
+            rows = check_tensor(X, n_features=self.n_features_in_)
+            device = str(X.device) if device is None else device
         else:
-            rows = read_query(self, settings, X)
-            scores = tensor_of(self.model_.scores(rows, backend_of(settings, rows)), X)
+            kind = {"accept_sparse": False if self._needs_matrix else "csr", "dtype": [np.float64, np.float32]}
+            try:
+                rows = validate_data(self, as_host(X), reset=False, **kind)
+            except (TypeError, ValueError) as error:
+                raise in_other_words(error, X, type(self).__name__) from error
+        scores = tensor_of(self.model_.scores(rows, backend_for(device)), X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> np.ndarray:
@@ -263,8 +176,9 @@ class GameClassifier(CallbackSupportMixin, ClassifierMixin, Estimator):
         ndarray of shape (n_samples,)
         """
         if is_dask(X):
-            from floral_learn.floral.dask_fit import classes_on_workers
+            from floral_learn.floral.dask_gram import classes_on_workers
 
+            check_is_fitted(self)
             return classes_on_workers(self, X)
         scores = as_host(self.decision_function(X))
         chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
@@ -383,12 +297,15 @@ class FloralClassifier(GameClassifier):
     multi_class : {"pairs", "one-vs-rest"}, default="pairs"
         Three or more classes: a game for each pair of classes, decided by votes as in SVC, or one column per class in a
         single game (the paper's Algorithm 3).
-    engine : Engine or None, default=None
-        How and where the game is computed: Gram operator, rank, memory, device, type. None is ``Engine()``.
+    gram : {"auto", "dense", "chunked", "low_rank"} or int, default="auto"
+        How products with the kernel matrix are computed; an int is the rank of a low-rank kernel. "low_rank" stops
+        where products are exact to half a percent or where more rank no longer changes how rows are told apart on a
+        probe set, "auto" also takes the whole matrix where that is small; "chunked" computes it again for each product.
+        What was chosen stands in ``gram_``. Labels have no say in it. Up to 1,000 rows it is float64, above float32.
+    device : str or None, default=None
+        None computes with numpy, and a tensor where it lies; "cpu", "cuda" and so on with torch.
     random_state : int, RandomState, Generator or None, default=None
         Draws the flips, the order among ties and the landmarks of the low-rank kernel.
-    verbose : int, default=0
-        1 writes lines to stderr while the fit runs, with the time left.
 
     Attributes
     ----------
@@ -400,7 +317,7 @@ class FloralClassifier(GameClassifier):
     support_ : ndarray of shape (n_SV,)
         Rows with a non-zero weight.
     support_vectors_ : ndarray or CSR matrix of shape (n_SV, n_features)
-        Copies. Empty where X was a file or lay on workers: the model then has landmarks of its own.
+        Copies. Empty where X was a dask collection: the model then has landmarks of its own.
     n_support_ : ndarray of shape (n_classes,)
     n_iter_ : int
         Rounds played.
@@ -432,7 +349,7 @@ class FloralClassifier(GameClassifier):
     ``score`` on untrusted labels is misleading: a model that repeats the poison scores best on it.
 
     A fit that fails or is interrupted leaves the estimator as it was: unfitted, or with its former model. One object
-    may be fitted from several threads (not with callbacks, which follow one fit); the last fit to end stays.
+    may be fitted from several threads; the last fit to end stays.
 
     The game as the paper has it, to the letter, is :class:`PaperFloralClassifier`.
 
@@ -455,6 +372,10 @@ class FloralClassifier(GameClassifier):
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn's own convention)
         **SHARED_CONSTRAINTS,
+        "degree": [Interval(Integral, 1, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "tol": [Interval(Real, 0.0, None, closed="neither"), None],
         "budget": [Real],
         "multi_class": [StrOptions(set(MULTI_CLASS))],
     }
@@ -474,9 +395,9 @@ class FloralClassifier(GameClassifier):
         tol: float | None = 3e-4,
         learning_rate: str | float = "auto",
         multi_class: str = "pairs",
-        engine: Engine | None = None,
+        gram: str | int = "auto",
+        device: str | None = None,
         random_state: Any = None,
-        verbose: int = 0,
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma
@@ -490,9 +411,9 @@ class FloralClassifier(GameClassifier):
         self.tol = tol
         self.learning_rate = learning_rate
         self.multi_class = multi_class
-        self.engine = engine
+        self.gram = gram
+        self.device = device
         self.random_state = random_state
-        self.verbose = verbose
 
     def _settings(self) -> Settings:
-        return Settings(**self._shared_settings(), multi_class=self.multi_class)
+        return Settings(name=type(self).__name__, **self.get_params(deep=False))

@@ -10,19 +10,15 @@ projected gradient rounds, as the paper's baselines play them, are `game.game.so
 from __future__ import annotations
 
 from floral_learn.game.arrays import outer
-from floral_learn.game.dual import gradient, kkt_sums, optimality_of
-from floral_learn.game.game import Callback, Game, result_of
-from floral_learn.game.projections import PROJECTIONS
-from floral_learn.game.state import GameResult, GameState
+from floral_learn.game.dual import gradient, optimality, project_exact
+from floral_learn.game.game import Game, GameResult, Play
 
 
-def minimise(
-    game: Game, tol: float = 1e-3, state: GameState | None = None, callback: Callback | None = None
-) -> GameResult:
+def minimise(game: Game, tol: float = 1e-3) -> GameResult:
     """The SVM for the given labels of `game`, to a KKT residual of `tol` or for `game.rounds` rounds at most.
 
-    Called as `game.game.solve` is; the attacker and later steps are not looked at. ``result.state.settled`` says
-    whether every column reached `tol`. There is nothing to average: the averaged model is the last one.
+    The attacker and later steps are not looked at. ``result.state.settled`` says whether every column reached `tol`.
+    There is nothing to average: the averaged model is the last one.
 
     Examples
     --------
@@ -38,44 +34,32 @@ def minimise(
     >>> bool(found.residual.max() <= 1e-3), found.state.settled
     (True, True)
     """
-    backend = game.gram.backend
-    with backend.here():
-        signs = game.signs()
-        if state is None:
-            state = GameState.start(signs, game.games, backend)
-            state.extra = {"previous": state.dual, "momentum": state.mu + 1.0}
-        state = state.check_fits(signs, game.games, game.rounds)
-        return result_of(game, _descend(game, state.copy(backend), tol, callback), average=False)
+    with game.gram.backend.here():
+        play = Play(game)
+        _descend(play, tol)
+        return play.result(average=False)
 
 
-def _descend(game: Game, state: GameState, tol: float, callback: Callback | None) -> GameState:
-    gram, backend, signs, weight = game.gram, game.gram.backend, state.signs, game.weight
-    xp, project = backend.xp, PROJECTIONS["exact"]
-    eta = game.eta[0] if weight is None else outer(weight, game.eta[0])
-    previous, momentum = state.extra["previous"], state.extra["momentum"]
-    product, before = gram.matmat(signs * state.dual), gram.matmat(signs * previous)
+def _descend(play: Play, tol: float) -> None:
+    game, state, backend, weight = play.game, play.state, play.backend, play.weight
+    gram, xp, signs, cap = game.gram, backend.xp, play.given, play.cap
+    eta = play.eta[0] if weight is None else outer(weight, play.eta[0])
+    previous, momentum = state.dual, state.mu + 1.0
+    product = before = 0 * state.dual
     while state.round < game.rounds and not state.settled:
         # Extrapolation to the next point, and whether the last step went uphill from its own extrapolated point.
         following = (1 + (1 + 4 * momentum**2) ** 0.5) / 2
         carry = (momentum - 1) / following
         ahead = state.dual + carry * (state.dual - previous)
         ahead_product = product + carry * (product - before)  # K is linear: no second pass
-        found = project(ahead - eta * gradient(ahead_product, signs), signs, game.cap, state.mu, backend, weight)
-        slope = (ahead - found.dual) * (found.dual - state.dual)
+        point = project_exact(ahead - eta * gradient(ahead_product, signs), signs, cap, state.mu, backend, weight)
+        slope = (ahead - point.dual) * (point.dual - state.dual)
         uphill = (slope if weight is None else slope / weight).sum(0) > 0
         momentum = xp.where(uphill, 1.0, following)
         previous, before = state.dual, product
-        state.dual, state.mu = found.dual, found.mu
+        play.move(point, signs, play.nobody)
         product = gram.matmat(signs * state.dual)
-        sums = kkt_sums(product, state.dual, signs, game.cap, backend, weight)
-        bias, residual = optimality_of(sums, xp)
-        closed = bias, residual, sums.objective
-        empty = backend.zeros((0, game.games), backend.int64)
-        state.history.add_round(game.steps[0], found.mu, found.iterations, found.converged.all(), empty)
-        state.history.close_rounds(*(part[None] for part in closed))
-        state.round += 1
-        state.extra = {"previous": previous, "momentum": momentum}
-        state.settled = bool(residual.max() <= tol)
-        if callback is not None and callback(state):
-            break
-    return state
+        found = optimality(product, state.dual, signs, cap, backend, weight)
+        for name, values in zip(("bias", "residual", "objective"), found):
+            state.history[name].append(values)
+        state.settled = bool(found[1].max() <= tol)

@@ -7,58 +7,16 @@ depends on the game's seed, the round and the point alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import sys
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from floral_learn.game.arrays import INT64_MAX, Array, NumpyBackend, draw, drawn, mix, stream
+from floral_learn.game.arrays import Array, NumpyBackend, mix, stream
 
 Counts = int | np.ndarray  # one for all games, or one for each
-# Streams of one seed: the order among ties (drawn once), which candidates are flipped, and to which class.
-TIES, CHOICE, CLASS = -1, 0, 1
-AHEAD = 64  # rounds whose streams are made at once: for a single one, calls to numpy cost more than the numbers
-
-
-@dataclass
-class View:
-    """What the attacker sees: R games of n points and M columns each."""
-
-    dual: Array  # (n, R * M), the duals of the round before
-    labels: Array  # (n, R), the given labels as class numbers
-    n_classes: int
-    eligible: Array | None  # (n, R) bool, or None: every label may be flipped
-    ties: Array  # (n, R), a random order for equal duals
-    seeds: Array  # (R,)
-    backend: NumpyBackend
-    scores: Array | None = None  # (n, R * M), decision values; only for attackers with ``needs_scores``
-    row_ids: Array | None = None  # (n, R), what the random streams call each row; its own number by default
-    kept: dict[Any, Any] = field(default_factory=dict)  # by `once`; the views of all rounds share it, for one attacker
-
-    def once(self, key: Any, make: Callable[[], Any]) -> Any:
-        """What `make` gives and no round changes: made in the first one only, where calls are what takes time."""
-        if self.backend.name != "numpy":  # a recorded graph keeps its own
-            return make()
-        if key not in self.kept:
-            self.kept[key] = make()
-        return self.kept[key]
-
-    def priority(self, points: Array, counter: int | Array) -> Array:
-        """What `draw` gives for the choice of round `counter` at `points` (k, R); anything at negative ones."""
-        if self.backend.name != "numpy" or not isinstance(counter, int):
-            return draw(self.seeds, 3 * counter + CHOICE, _ids(points, self))
-        block, place = divmod(counter, AHEAD)
-        if ("streams", block) not in self.kept:
-            self.kept.pop(("streams", block - 1), None)
-            rounds = range(block * AHEAD, (block + 1) * AHEAD)
-            self.kept["streams", block] = [stream(self.seeds, 3 * t + CHOICE) for t in rounds]
-        if self.row_ids is None:
-            mixed = self.once("mixed", lambda: mix(np.arange(1, len(self.labels) + 1)))[points]
-        else:
-            ids = self.row_ids
-            mixed = _take(self.once("mixed", lambda: mix(ids + 1)), points, self.backend)
-        return drawn(self.kept["streams", block][place], mixed)
+TIES, CHOICE, CLASS = -1, 0, 1  # streams of a seed: order among ties, which candidates are flipped, and to which class
 
 
 @dataclass(frozen=True)
@@ -66,44 +24,144 @@ class Flips:
     """Points and their new labels, both (k, R); a negative point is an empty place."""
 
     points: Array
-    labels: Array | None
+    labels: Array
+
+
+class View:
+    """What the attacker sees: R games of n points and M columns each.
+
+    Parameters
+    ----------
+    labels : array of shape (n, R)
+        The given labels as class numbers.
+    n_classes : int
+    columns : int
+        R * M.
+    seeds : array of shape (R,)
+        One random stream per game.
+    rounds : int
+        How many rounds there will be.
+    eligible : bool array of shape (n, R), optional
+        Which labels may be flipped; all by default.
+    row_ids : array of shape (n, R), optional
+        What the random streams call each row; its own number by default.
+
+    Attributes
+    ----------
+    dual : array of shape (n, R * M)
+        The duals of the round before.
+    scores : array of shape (n, R * M)
+        Decision values of the round before; only for attackers with ``needs_scores``.
+    """
+
+    dual: Array
+    scores: Array
+
+    def __init__(
+        self,
+        labels: Array,
+        n_classes: int,
+        columns: int,
+        seeds: np.ndarray,
+        rounds: int,
+        backend: NumpyBackend,
+        eligible: Array | None = None,
+        row_ids: np.ndarray | None = None,
+    ) -> None:
+        self.labels, self.n_classes, self.columns, self.backend = labels, n_classes, columns, backend
+        self.games, self.times, xp = len(seeds), columns // len(seeds), backend.xp
+        self.seeds, rows = backend.array(seeds), backend.array(np.arange(len(labels)))[:, None]
+        ids = rows if row_ids is None else backend.array(row_ids)
+        self.mixed = backend.columns(mix(ids + 1))
+        draws = mix(stream(self.seeds, 3 * TIES) ^ self.mixed) & sys.maxsize
+        self.ties = self.wide_ties = backend.columns(xp.argsort(xp.argsort(draws, 0), 0))  # of equal duals, at random
+        self.eligible = self.wide_eligible = eligible
+        if self.times > 1:
+            self.wide_ties = self.of_columns(self.ties)
+            self.wide_eligible = None if eligible is None else self.of_columns(eligible)
+        # Rows that are never named have keys below zero, each its own: a partition among equal keys is slow.
+        self.closed = -1 - rows
+        counters = backend.array(3 * np.arange(rounds + 1)[:, None] + CHOICE)
+        self.streams = stream(self.seeds, counters)
+        self.single, self.half = xp.float32, xp.int32
+        empty = backend.zeros((0, self.games), backend.int64)
+        self.nobody = Flips(empty, empty)
+        self.draws, self.drawn_from = self.streams[:0], 0
+
+    def of_columns(self, x: Array) -> Array:
+        """What holds for each game (n, R), for each of its columns, (n, R * M)."""
+        repeat = np.repeat if self.backend.name == "numpy" else self.backend.xp.repeat_interleave
+        return repeat(x.T, self.times, 0).T
+
+    def keys(self, values: Array) -> Array:
+        """Distinct int64 keys that order non-negative `values` (n, c), equal ones at random; negative where not
+        eligible.
+
+        Values are compared with 16 bits: the last digits of a sum depend on the type and on the order in which threads
+        and devices add, and what is equal in exact arithmetic must be a tie everywhere. One differing choice is enough
+        to send two games apart, so that float32 follows float64 only because both look at the same digits.
+        """
+        backend, wide = self.backend, values.shape[1] == self.columns
+        bits = backend.cast(values, self.single).view(self.half)
+        bits = (bits + 128) & ~255
+        keys = (backend.cast(bits, backend.int64) << 31) | (self.wide_ties if wide else self.ties)
+        allowed = values > 0
+        if self.eligible is not None:
+            allowed = allowed & (self.wide_eligible if wide else self.eligible)
+        return backend.xp.where(allowed, keys, self.closed)
+
+    def largest(self, values: Array, counts: np.ndarray, rows: Any = None) -> Array:
+        """Rows with the largest values of each column, `counts` of each, (places, c); of several lists per column,
+        each taken from its own rows, if there are: row numbers for one column, (lists, c, n) for more.
+        """
+        keys, backend, width = self.keys(values), self.backend, values.shape[1]
+        if width > 1:
+            if rows is not None:
+                keys = backend.xp.where(rows, keys.T, self.closed.T).reshape(-1, len(keys)).T
+            return backend.largest(keys, counts, width)
+        keys = keys[:, 0]
+        if rows is None:
+            return backend.top(keys, int(counts[0]))[:, None]
+        named = []
+        for own, count in zip(rows, counts):
+            found = backend.top(keys[own], count)
+            named.append(own[found] if backend.name == "numpy" else backend.xp.where(found < 0, found, own[found]))
+        return backend.xp.concatenate(named)[:, None]
+
+    def draw(self, number: int, candidates: Array) -> Array:
+        """Random numbers of `candidates` for the choice of a round: those of `draw` (game/arrays.py), whoever asks."""
+        if self.games > 1 or self.backend.name != "numpy" or len(self.mixed) > 4096:
+            return mix(self.streams[number] ^ _take(self.mixed, candidates, self.backend)) & sys.maxsize
+        # For few rows calls take longer than numbers: those of all rows are made, for many rounds at once.
+        place = number - self.drawn_from
+        if not 0 <= place < len(self.draws):
+            ahead = self.streams[number : number + max(1, 2**15 // len(self.mixed))]
+            self.draws, self.drawn_from, place = mix(ahead ^ self.mixed.T) & sys.maxsize, number, 0
+        return self.draws[place][candidates]
 
 
 class Attacker:
-    """Base: never flips anything.
-
-    An attacker has two halves, so that rows may lie in many places: `ranked` gives keys, of which the largest are the
-    candidates (`candidates` finds them where all rows are here), and `choose` draws the flips from these.
-    """
+    """Base: names candidates and flips some of them at random; this one never names any."""
 
     needs_scores = False
     flips: Counts = 0
     flip_distribution: np.ndarray | None = None
 
-    def ranked(self, view: View) -> list[tuple[Array, np.ndarray]]:
-        """Lists of candidates: keys (n, c) and how many of the largest of each column are candidates, (c,)."""
-        return []
+    def prepare(self, view: View) -> Any:
+        """How many candidates each list has, and of which rows (see `View.largest`); None: nobody is ever flipped."""
+        return None
 
-    def candidates(self, view: View) -> Array:
-        """Row numbers of all candidates, (places, c), -1 in empty places."""
-        backend = view.backend
-        lists = [backend.largest(keys, counts) for keys, counts in self.ranked(view)]
-        if not lists:
-            return backend.zeros((0, view.dual.shape[1]), backend.int64)
-        return lists[0] if len(lists) == 1 else backend.xp.concatenate(lists)
+    def losses(self, view: View) -> Array:
+        """Of which the largest are the candidates, (n, c): the duals, but for attackers with ``needs_scores``."""
+        raise NotImplementedError
 
-    def choose(self, candidates: Array, view: View, counter: int | Array) -> Flips:
-        """`flips` of each game's candidates (places, c) at random, with their new classes."""
-        if len(candidates):  # not for an attacker of the first rounds, who never has any
-            most, counts = view.once("flips", lambda: _most(self.flips, len(view.seeds)))
-            if most > 0:
-                return _drawn(candidates, counts, most, view, counter, self.flip_distribution)
-        empty = view.backend.zeros((0, len(view.seeds)), view.backend.int64)
-        return Flips(empty, empty)
-
-    def __call__(self, view: View, counter: int | Array) -> Flips:
-        """The flips of round `counter`."""
-        return self.choose(self.candidates(view), view, counter)
+    def __call__(self, view: View, number: int, prepared: Any) -> Flips:
+        """The flips of a round: `flips` of each game's candidates at random, with their new classes."""
+        if prepared is None:
+            return view.nobody
+        candidates = view.largest(self.losses(view) if self.needs_scores else view.dual, *prepared)
+        points = _some(candidates, self.flips, view, number)
+        return Flips(points, _relabelled(points, view, number, self.flip_distribution))
 
 
 class NoAttack(Attacker):
@@ -158,27 +216,20 @@ class RandomizedTopK(Attacker):
     flip_distribution: np.ndarray | None = None
     class_budget: Counts | None = None
 
-    def ranked(self, view: View) -> list[tuple[Array, np.ndarray]]:
-        """The duals: one list, or one per class."""
-        lists = view.once("lists", lambda: self.row_lists(view, view.dual.shape[1]))
-        if not lists:
-            return []
-        keys, where = ranking_keys(view.dual, view), view.backend.xp.where
-        return [(keys if rows is None else where(rows, keys, -1), counts) for rows, counts in lists]
-
-    def row_lists(self, view: View, columns: int) -> list[tuple[Array | None, np.ndarray]]:
-        """Which rows each list of candidates is taken from (None: all), and how many of each of the `columns`."""
-        games = len(view.seeds)
-        if int(np.max(self.flips, initial=0)) == 0:
-            return []
+    def prepare(self, view: View) -> tuple[np.ndarray, Array | None] | None:
+        """How many rows each list of candidates has, and of which rows it is taken: (lists, c, n), None for all."""
+        if not np.any(self.flips):
+            return None
         if self.class_budget is None:
-            budget = np.broadcast_to(np.asarray(self.budget), (games, columns // games)).reshape(-1)
-            return [(None, budget)] if budget.any() else []
-        caps = np.broadcast_to(np.asarray(self.class_budget), (games, view.n_classes))
-        labels = _repeated(view.labels, columns // games, view.backend)
-        return [
-            (labels == c, np.repeat(caps[:, c], columns // games)) for c in range(view.n_classes) if caps[:, c].any()
-        ]
+            counts = np.broadcast_to(np.asarray(self.budget), (view.games, view.times)).reshape(-1)
+            return (counts, None) if counts.any() else None
+        caps = np.broadcast_to(np.asarray(self.class_budget), (view.games, view.n_classes))
+        if view.columns == 1:
+            labels = view.backend.numpy(view.labels)[:, 0]
+            return caps[0].tolist(), [view.backend.array(np.flatnonzero(labels == c)) for c in range(view.n_classes)]
+        classes = view.backend.array(np.arange(view.n_classes))[:, None, None]
+        labels = view.labels if view.times == 1 else view.of_columns(view.labels)
+        return (np.repeat(caps, view.times, axis=0).T.reshape(-1), classes == labels.T) if caps.any() else None
 
 
 @dataclass(frozen=True)
@@ -206,10 +257,9 @@ class TopK(Attacker):
     flips: Counts
     flip_distribution: np.ndarray | None = None
 
-    def ranked(self, view: View) -> list[tuple[Array, np.ndarray]]:
-        """The duals; as many candidates as flips."""
-        budget = np.broadcast_to(self.flips, (len(view.seeds),))[:, None]
-        return RandomizedTopK(budget, self.flips).ranked(view)
+    def prepare(self, view: View) -> tuple[np.ndarray] | None:
+        """How many rows of each column are candidates: as many as flips."""
+        return (np.broadcast_to(self.flips, (view.games,)).repeat(view.times),) if np.any(self.flips) else None
 
 
 @dataclass(frozen=True)
@@ -224,12 +274,11 @@ class Recorded(Attacker):
 
     points: np.ndarray
 
-    def __call__(self, view: View, counter: int | Array) -> Flips:
-        """The flips of round `counter`."""
-        backend = view.backend
-        points = self.points[int(counter) - 1]
-        chosen = backend.array(np.asarray(points, dtype=np.int64).reshape(len(points), len(view.seeds)))
-        return Flips(chosen, _relabel(chosen, view, counter, None))
+    def __call__(self, view: View, number: int, prepared: Any) -> Flips:
+        """The flips of a round."""
+        points = np.asarray(self.points[number - 1], dtype=np.int64)
+        chosen = view.backend.array(points[points >= 0][:, None] if view.games == 1 else points)
+        return Flips(chosen, _relabelled(chosen, view, number, None))
 
 
 @dataclass(frozen=True)
@@ -261,104 +310,56 @@ class LargestLoss(Attacker):
     flip_distribution: np.ndarray | None = None
     needs_scores = True
 
-    def ranked(self, view: View) -> list[tuple[Array, np.ndarray]]:
-        """The losses under the flipped label; as many candidates as flips."""
-        backend, games = view.backend, len(view.seeds)
-        if int(np.max(self.flips, initial=0)) == 0 or view.scores is None:
-            return []
-        if view.dual.shape[1] == games:
+    def prepare(self, view: View) -> tuple[np.ndarray] | None:
+        """How many rows of each game are candidates: as many as flips."""
+        return (np.broadcast_to(self.flips, (view.games,)),) if np.any(self.flips) else None
+
+    def losses(self, view: View) -> Array:
+        """The losses under the flipped label."""
+        if view.times == 1:
             own = view.scores * (2 * view.labels - 1)
         else:  # the score of the point's own class, against all others
-            columns = view.labels + backend.arange(games) * view.n_classes
-            own = view.scores[backend.arange(len(view.labels))[:, None], columns]
-        loss = (1 + own).clip(0, None)
-        return [(ranking_keys(loss, view), np.broadcast_to(self.flips, (games,)))]
+            columns = view.labels + view.backend.arange(view.games) * view.n_classes
+            own = view.scores[view.backend.arange(len(view.labels))[:, None], columns]
+        return (1 + own).clip(0, None)
 
 
-def ranking_keys(values: Array, view: View) -> Array:
-    """Distinct int64 keys that order non-negative `values` (n, c), equal ones by ``view.ties``; -1 where not eligible.
-
-    Values are compared with 16 bits: the last digits of a sum depend on the type and on the order in which threads and
-    devices add, and what is equal in exact arithmetic must be a tie everywhere. One differing choice is enough to send
-    two games apart, so that float32 follows float64 only because both look at the same digits.
-    """
+def _some(candidates: Array, flips: Counts, view: View, number: int) -> Array:
+    """``flips[r]`` of game r's candidates at random, (most, R), -1 in empty places."""
     backend, xp = view.backend, view.backend.xp
-    bits = backend.cast(backend.cast(values, backend.dtype("float32")).view(backend.dtype("int32")), backend.int64)
-    bits = (bits + 128) & ~255
-    repeat = values.shape[1] // view.ties.shape[1]
-    keys = (bits << 31) | view.once(("ties", repeat), lambda: _repeated(view.ties, repeat, backend))
-    allowed = values > 0
-    if view.eligible is not None:
-        allowed = allowed & view.once(("eligible", repeat), lambda: _repeated(view.eligible, repeat, backend))
-    return xp.where(allowed, keys, -1)
-
-
-def tie_order(seeds: Array, row_ids: Array, backend: NumpyBackend) -> Array:
-    """The place of each row in its game's random order, (n, R)."""
-    return backend.columns(backend.argsort(backend.argsort(draw(seeds, 3 * TIES, row_ids))))
-
-
-def _repeated(x: Array, times: int, backend: NumpyBackend) -> Array:
-    if times == 1:
-        return x
-    repeat = backend.xp.repeat_interleave if backend.name == "torch" else np.repeat
-    return repeat(x.T, times, 0).T
-
-
-def _drawn(
-    candidates: Array,
-    flips: np.ndarray,
-    most: int,
-    view: View,
-    counter: int | Array,
-    distribution: np.ndarray | None,
-) -> Flips:
-    """`flips[r]` of game r's candidates at random, (most, R), with their new classes."""
-    backend, xp = view.backend, view.backend.xp
-    games = len(view.seeds)
-    several = candidates.shape[1] > games
+    several = candidates.shape[1] > view.games
     if several:  # the union over the game's columns
-        candidates = candidates.T.reshape(games, -1).T
-    order = backend.argsort(xp.where(candidates >= 0, view.priority(candidates, counter), INT64_MAX))
-    points = _take(candidates, order, backend)
+        candidates = candidates.T.reshape(view.games, -1).T
+    draws = view.draw(number, candidates)
+    if several or view.games > 1 or backend.name != "numpy":  # otherwise there are no empty places
+        draws = xp.where(candidates >= 0, draws, sys.maxsize)
+    points = _take(candidates, draws.argsort(0), backend)
     if several:  # a point named by two columns has the same priority twice: keep the first
-        again = backend.zeros(tuple(points.shape), xp.bool if backend.name == "torch" else bool)
+        again = backend.zeros(tuple(points.shape), xp.bool)
         again[1:] = points[1:] == points[:-1]
-        points = xp.where(again, -1, points)
-        order = backend.argsort(backend.cast(points < 0, backend.int64))
-        points = _take(points, order, backend)
-    points = points[:most]
-    if games > 1:
-        rank = backend.arange(len(points))[:, None]
-        points = xp.where(rank < backend.constant(flips), points, -1)
-    return Flips(points, _relabel(points, view, counter, distribution))
+        place = backend.arange(len(points))[:, None] + len(points) * (again | (points < 0))
+        points = _take(xp.where(again, -1, points), xp.argsort(place, 0), backend)
+    if view.games == 1:
+        return points[: int(flips) if isinstance(flips, int) else int(np.max(flips))]
+    counts = np.broadcast_to(flips, (view.games,)).copy()
+    rank = backend.arange(min(len(points), int(counts.max())))[:, None]
+    return xp.where(rank < backend.array(counts), points[: len(rank)], -1)
 
 
-def _most(flips: Counts, games: int) -> tuple[int, np.ndarray]:
-    """The most flips of any game, and those of each."""
-    return int(np.max(flips, initial=0)), np.broadcast_to(np.asarray(flips), (games,))
-
-
-def _ids(points: Array, view: View) -> Array:
-    if view.row_ids is None:
-        return points
-    return _take(view.row_ids, points.clip(0, None), view.backend)
-
-
-def _relabel(points: Array, view: View, counter: int | Array, distribution: np.ndarray | None) -> Array:
+def _relabelled(points: Array, view: View, number: int, distribution: np.ndarray | None) -> Array:
     """New classes of `points`: the other one of two, else a draw from the row of the old class."""
-    backend = view.backend
-    old = _take(view.labels, points.clip(0, None), backend)
+    backend, some = view.backend, points.clip(0, None)
+    old = _take(view.labels, some, backend)
     if distribution is None and view.n_classes == 2:
         return 1 - old
     if distribution is None:
         distribution = (1 - np.eye(view.n_classes)) / (view.n_classes - 1)
-    edges = backend.constant(np.cumsum(distribution, axis=1)[:, :-1])
-    uniform = draw(view.seeds, 3 * counter + CLASS, _ids(points, view)) / 2.0**63
-    return backend.cast((edges[old] <= uniform[..., None]).sum(-1), backend.int64)
+    edges = backend.array(np.cumsum(distribution, axis=1)[:, :-1])
+    draws = mix(stream(view.seeds, 3 * number + CLASS) ^ _take(view.mixed, some, backend)) & sys.maxsize
+    return backend.cast((edges[old] <= (draws / 2.0**63)[..., None]).sum(-1), backend.int64)
 
 
 def _take(x: Array, order: Array, backend: NumpyBackend) -> Array:
     if x.shape[1] == 1:
-        return x[order[:, 0]]
+        return x[order[:, 0]] if order.shape[1] == 1 else x[order, 0]
     return x[order, backend.arange(x.shape[1])[None, :]]

@@ -5,28 +5,27 @@ In each round an attacker flips k of the given labels and the SVM answers with o
     flips = k points among the B largest duals         yt = labels with those flipped
     dual  = project(dual - eta * (yt * K (yt * dual) - 1),  yt'dual = 0, 0 <= dual <= cap)
 
-`play` is the only place where this is written; it is made of operations (game/operations.py) that numpy, torch and the
-workers of a cluster supply. Bias, objective and KKT residual of a round take a product with K of their own, and only
-the averaged model and the history need them: rounds are closed many at a time, unless a callback looks at each.
+`Play.round` is the only place where this is written. Bias, objective and KKT residual of a round take a product with K
+of their own, and only the averaged model and the history need them: rounds are closed many at a time, unless a callback
+looks at each.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from floral_learn.game.arrays import Array
-from floral_learn.game.attackers import Attacker, Flips, NoAttack
+from floral_learn.game.arrays import NUMPY, Array, outer
+from floral_learn.game.attackers import Attacker, Flips, NoAttack, View
+from floral_learn.game.dual import PROJECTIONS, Projection, optimality
 from floral_learn.game.gram import Gram
-from floral_learn.game.operations import LocalRows, OneColumn, Rows, is_one_column
-from floral_learn.game.state import GameResult, GameState
 
-__all__ = ["Callback", "Game", "GameResult", "GameState", "play", "result_of", "solve", "step_schedule"]
-
-Callback = Callable[[GameState], Any]
+Callback = Callable[["GameState"], Any]
 # A game is looked at after these rounds to see whether it has settled: 24, 32, 48, 64, 96, 128, 192, ...
 LOOKS = frozenset(first << i for first in (24, 32) for i in range(32))
 EARLY, SURER = 64, 3.0  # before that round it must be so many times as still (benchmarks/game.py --part stop)
@@ -54,8 +53,8 @@ class Game:
         One random stream per game.
     warm_up : int
         First rounds without flips.
-    projection : str
-        ``"exact"`` or ``"fixed_point"``.
+    projection : {"exact", "fixed_point"} or callable
+        See `PROJECTIONS`; a callable is used in their place.
     eligible : bool ndarray of shape (n,) or (n, R), optional
         Which labels may be flipped; all by default.
     weight : float ndarray of shape (n,) or (n, R), optional
@@ -95,71 +94,17 @@ class Game:
     n_classes: int = 2
     seeds: np.ndarray | int = 0
     warm_up: int = 1
-    projection: str = "exact"
+    projection: str | Callable[..., Projection] = "exact"
     eligible: np.ndarray | None = None
     weight: np.ndarray | None = None
     tol: float | None = None
     row_ids: np.ndarray | None = None
     keep_flips: bool = True
-    eta: Array = field(init=False, repr=False)  # steps for each column, where the game is played
-    given: Array = field(init=False, repr=False)  # the labels of two classes as -1 / +1
-
-    def __post_init__(self) -> None:
-        backend = self.gram.backend
-        fix = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731 (the dataclass is frozen)
-        labels = np.asarray(self.labels)
-        labels = labels[:, None] if labels.ndim == 1 else labels
-        seeds = np.atleast_1d(np.asarray(self.seeds, dtype=np.int64))
-        games = max(labels.shape[1], len(seeds), np.shape(self.steps)[1] if np.ndim(self.steps) == 2 else 1)
-        labels = np.broadcast_to(labels, (len(labels), games))
-        fix("seeds", backend.array(np.ascontiguousarray(np.broadcast_to(seeds, (games,)))))
-        fix("labels", backend.columns(labels, backend.int64))
-        fix("given", 2 * backend.columns(labels, backend.float64) - 1)
-        fix("cap", backend.columns(self.cap, backend.float64))
-        steps = np.asarray(self.steps, dtype=float)
-        steps = np.broadcast_to(steps[:, None] if steps.ndim == 1 else steps, (len(steps), games))
-        fix("steps", steps)
-        fix("eta", backend.array(np.repeat(steps, self.width, axis=1)))
-        if self.eligible is not None:
-            eligible = np.asarray(self.eligible, dtype=bool)
-            eligible = eligible[:, None] if eligible.ndim == 1 else eligible
-            fix("eligible", backend.columns(np.broadcast_to(eligible, labels.shape)))
-        if self.weight is not None:
-            fix("weight", backend.columns(self.weight, backend.float64))
-
-    @property
-    def games(self) -> int:
-        """R, how many games are played at once."""
-        return self.labels.shape[1]
-
-    @property
-    def width(self) -> int:
-        """M, columns of one game."""
-        return 1 if self.n_classes == 2 else self.n_classes
 
     @property
     def rounds(self) -> int:
         """T, the most rounds to be played."""
         return len(self.steps)
-
-    def attacker_of(self, number: int) -> Attacker:
-        """Who flips in round `number`: nobody while the game warms up."""
-        return self.attacker if number > self.warm_up else NoAttack()
-
-    def signs(self, flips: Flips | None = None) -> Array:
-        """-1 / +1 labels of every column, (n, R * M), with `flips` applied to the given labels."""
-        backend, labels = self.gram.backend, self.labels
-        if self.width == 1:
-            if flips is None or not len(flips.points):
-                return self.given
-            return backend.assign(self.given, flips.points, 2 * backend.cast(flips.labels, backend.float64) - 1)
-        if flips is not None and len(flips.points):
-            labels = backend.assign(labels, flips.points, flips.labels)
-        labels = backend.cast(labels, backend.float64)
-        classes = backend.arange(self.n_classes)
-        # (R, M, n) in memory is (n, R * M) column by column.
-        hits = labels.T[:, None, :] == classes[None, :, None]
-        return 2 * backend.cast(hits.reshape(-1, hits.shape[-1]), backend.float64).T - 1
 
 
 def step_schedule(eta: float | np.ndarray, rounds: int, decay: tuple[float, int] | None = None) -> np.ndarray:
@@ -189,45 +134,259 @@ def step_schedule(eta: float | np.ndarray, rounds: int, decay: tuple[float, int]
     return np.multiply.outer(shape, np.asarray(eta, dtype=float))
 
 
-def play(rows: Rows, callback: Callback | None = None) -> GameState:
-    """Play from ``rows.state`` until the game has settled (``game.tol``), `callback` ends it, or the rounds are
-    over.
+@dataclass
+class GameState:
+    """Where a game stands after a round.
+
+    Attributes
+    ----------
+    dual, signs : array of shape (n, columns)
+        lambda_t, and the labels of this round, flips included.
+    mu : array of shape (columns,)
+        The projection's root: the next one starts there.
+    weight_sum : array of shape (n, columns)
+        Sum of signs * dual over all rounds.
+    flip_count : array of shape (n, R)
+        How often each label was flipped.
+    round : int
+        Rounds played.
+    history : dict of list
+        The record, one row per round, on the game's device. ``objective``, ``residual`` (KKT), ``bias`` and ``mu`` have
+        one entry per column, ``step`` one per game, ``projected`` says whether every projection reached its tolerance
+        after ``projection_iterations`` passes, and ``flips`` (k, R) are row numbers, -1 in empty places.
+    settled : bool
+        Whether the game ended because it had settled (`Game.tol`).
+    movement : float
+        What `Game.tol` is compared with, at the last look; infinite before.
     """
-    game, state = rows.game, rows.state
-    if game.tol is not None and state.settled:
-        return state  # it had settled when it was saved: it stays as it is
-    while state.round < game.rounds:
-        number = state.round + 1
-        flips = rows.attack(number)  # line 3: k points at random among the B largest duals
-        rows.relabel(flips)  # line 4: y_t, the GIVEN labels with those flipped
-        rows.descend(number)  # line 5: z = lam_{t-1} - eta_t (y_t * K (y_t * lam_{t-1}) - 1)
-        root = rows.project()  # line 6: mu with y_t' clip(z - mu y_t, 0, C) = 0
-        rows.accept(root, flips)  # lam_t = clip(z - mu y_t, 0, C)
-        kept = flips.points if game.keep_flips else flips.points[:0]
-        state.history.add_round(game.steps[number - 1], root.mu, root.iterations, root.converged.all(), kept)
-        state.round = number
-        look = game.tol is not None and number in LOOKS
-        if look or callback is not None or number == game.rounds or rows.full():
-            rows.close()
-        if look and game.tol is not None:
-            state.movement = rows.movement()
-            state.settled = state.movement <= (game.tol if number >= EARLY else game.tol / SURER)
-        if (callback is not None and callback(state)) or state.settled:
-            break
-    return state
+
+    dual: Array
+    signs: Array
+    mu: Array
+    weight_sum: Array
+    flip_count: Array
+    round: int = 0
+    history: dict[str, list[Any]] = field(default_factory=partial(defaultdict, list))
+    settled: bool = False
+    movement: float = float("inf")
 
 
-def solve(game: Game, state: GameState | None = None, callback: Callback | None = None) -> GameResult:
-    """Play `game` from `state` (or from the start) to its end.
+@dataclass(frozen=True)
+class GameResult:
+    """The outcome; arrays are numpy, one column per game (or per class of a game).
+
+    Attributes
+    ----------
+    dual, weights : ndarray of shape (n, columns)
+        The last duals, and these times the labels of the last round: f = K @ weights + bias.
+    bias, residual : ndarray of shape (columns,)
+        Of the last round; the residual is that of the KKT conditions, under that round's labels.
+    mean_weights, mean_bias : ndarray
+        The averaged model.
+    flip_rate : ndarray of shape (n, R)
+        Share of the attacked rounds in which each label was flipped.
+    history : dict of ndarray
+        One array per quantity, first axis the round.
+    state : GameState
+        Where the game ended.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.game.game import Game, solve
+    >>> from floral_learn.game.gram import DenseGram
+    >>> game = Game(gram=DenseGram(np.eye(4)), labels=np.array([0, 0, 1, 1]), cap=np.ones(4), steps=np.full(50, 0.5))
+    >>> solve(game).dual[:, 0].round(3).tolist()
+    [1.0, 1.0, 1.0, 1.0]
+    """
+
+    dual: np.ndarray
+    weights: np.ndarray
+    bias: np.ndarray
+    mean_weights: np.ndarray
+    mean_bias: np.ndarray
+    residual: np.ndarray
+    flip_rate: np.ndarray
+    history: dict[str, np.ndarray]
+    state: GameState
+
+
+class Play:
+    """A game under way: its arrays where they are computed, and its state.
 
     Parameters
     ----------
     game : Game
         What is played.
-    state : GameState, optional
-        Where to go on from; a state saved by a callback continues with the same bits.
+    start : array of shape (n, columns), optional
+        The duals to begin with; zeros by default.
+    """
+
+    def __init__(self, game: Game, start: np.ndarray | None = None) -> None:
+        self.game, self.backend, self.width = game, game.gram.backend, 1 if game.n_classes == 2 else game.n_classes
+        backend, float64 = self.backend, self.backend.float64
+        labels, steps = np.asarray(game.labels), np.asarray(game.steps, dtype=float)
+        labels, steps = labels.reshape(len(labels), -1), steps.reshape(len(steps), -1)
+        seeds = np.atleast_1d(np.asarray(game.seeds, dtype=np.int64))
+        (games,) = np.broadcast_shapes(labels.shape[1:], steps.shape[1:], seeds.shape)
+        self.steps = np.broadcast_to(steps, (len(steps), games))
+        self.labels = backend.columns(np.broadcast_to(labels, (len(labels), games)), backend.int64)
+        self.given = self.signs_of(self.labels)
+        self.cap = backend.columns(game.cap, float64)
+        self.weight = None if game.weight is None else backend.columns(game.weight, float64)
+        self.eta = backend.array(np.repeat(self.steps, self.width, axis=1))
+        how = game.projection
+        self.project = PROJECTIONS[how] if isinstance(how, str) else how
+        eligible = None
+        if game.eligible is not None:
+            allowed = np.reshape(game.eligible, (len(labels), -1))
+            eligible = backend.columns(np.broadcast_to(allowed, (len(labels), games)))
+        seeds = np.broadcast_to(seeds, (games,)).copy()
+        columns = games * self.width
+        self.view = View(self.labels, game.n_classes, columns, seeds, len(steps), backend, eligible, game.row_ids)
+        self.prepared, self.nobody = game.attacker.prepare(self.view), self.view.nobody
+        zeros = 0.0 * self.given
+        dual = zeros if start is None else backend.columns(start, float64)
+        self.state = GameState(dual, self.given, zeros[0], zeros, backend.cast(0 * self.labels, backend.int64))
+        self.sums: dict[int, Array] = {0: zeros}  # sums of signed duals as they stood where an average may begin
+        self.seen: tuple[Array, int] = None, 0  # averaged decision values at the last look, and its round
+        self.waiting: list[tuple[Array, Array]] = []  # duals and labels of rounds that are not closed
+        # One product serves many rounds, as long as their duals fit in a cache; sixteen where memory is what counts.
+        numbers = len(labels) * columns
+        self.room = max(1, min(16, 2**20 // numbers), min(64, 2**16 // numbers))
+
+    def round(self) -> None:
+        """One round of Algorithm 1 (or 3)."""
+        state, K, number = self.state, self.game.gram, self.state.round + 1
+        flips = self.attack(number)  # line 3: k points at random among the B largest duals
+        signs = self.relabelled(flips)  # line 4: y_t, the GIVEN labels with those flipped
+        gradient = signs * K.matmat(signs * state.dual) - 1
+        eta = self.eta[number - 1] if self.weight is None else outer(self.weight, self.eta[number - 1])
+        z = state.dual - eta * gradient  # line 5
+        point = self.project(z, signs, self.cap, state.mu, self.backend, self.weight)  # line 6: y_t'a = 0, 0 <= a <= C
+        self.move(point, signs, flips)
+        self.waiting.append((state.dual.T, signs.T))
+
+    def attack(self, number: int) -> Flips:
+        """The attacker's flips for round `number`; none while the game warms up."""
+        attacker, state, view = self.game.attacker, self.state, self.view
+        if number <= self.game.warm_up:
+            return self.nobody
+        view.dual = state.dual
+        if attacker.needs_scores:
+            product = self.game.gram.matmat(state.signs * state.dual)
+            view.scores = product + optimality(product, state.dual, state.signs, self.cap, self.backend, self.weight)[0]
+        return attacker(view, number, self.prepared)
+
+    def relabelled(self, flips: Flips) -> Array:
+        """-1 / +1 labels of every column, (n, R * M), with `flips` applied to the given labels."""
+        if not len(flips.points):
+            return self.given
+        if self.width == 1:
+            return self.backend.assign(self.given, flips.points, 2.0 * flips.labels - 1)
+        return self.signs_of(self.backend.assign(self.labels, flips.points, flips.labels))
+
+    def signs_of(self, labels: Array) -> Array:
+        """-1 / +1 for class numbers (n, R); several classes are one column each."""
+        if self.width > 1:
+            # (R, M, n) in memory is (n, R * M) column by column.
+            hits = labels.T[:, None, :] == self.backend.arange(self.width)[None, :, None]
+            labels = hits.reshape(-1, hits.shape[-1]).T
+        return 2 * self.backend.cast(labels, self.backend.float64) - 1
+
+    def move(self, point: Projection, signs: Array, flips: Flips) -> None:
+        """Take the projected point as the duals of the next round, into the averaged model's sums and the history."""
+        state, game = self.state, self.game
+        state.dual, state.signs, state.mu, state.round = point.dual, signs, point.mu, state.round + 1
+        state.weight_sum = state.weight_sum + signs * point.dual
+        # A game ends after a look or the last round, and the last half of its rounds is averaged.
+        if 2 * state.round in LOOKS or state.round == len(self.steps) // 2:
+            self.sums[state.round] = state.weight_sum
+        if len(flips.points):
+            changed = signs != self.given
+            if self.width > 1:  # a row of another class differs in two of its columns
+                changed = changed.T.reshape(-1, self.width, len(changed)).any(1).T
+            state.flip_count = state.flip_count + changed
+        history = state.history
+        history["step"].append(self.steps[state.round - 1])
+        history["mu"].append(point.mu)
+        history["projection_iterations"].append(point.iterations)
+        history["projected"].append(point.converged.all())
+        history["flips"].append(flips.points if game.keep_flips else flips.points[:0])
+
+    def close(self) -> None:
+        """Bias, KKT residual and objective of all rounds that wait for them, at once."""
+        rounds, xp, cap, weight = len(self.waiting), self.backend.xp, self.cap, self.weight
+        duals, signs = (xp.concatenate(parts).T for parts in zip(*self.waiting))
+        if cap.shape[1] > 1:
+            cap = xp.concatenate([cap.T] * rounds).T
+        if weight is not None and weight.shape[1] > 1:
+            weight = xp.concatenate([weight.T] * rounds).T
+        found = optimality(self.game.gram.matmat(signs * duals), duals, signs, cap, self.backend, weight)
+        for name, values in zip(("bias", "residual", "objective"), found):
+            self.state.history[name].extend(values.reshape(rounds, -1))
+        self.waiting = []
+
+    def averages(self) -> tuple[Array, Array]:
+        """Mean signed duals and mean bias over the last half of the rounds."""
+        state = self.state
+        first = max(set(self.sums).intersection(range(state.round // 2 + 1)))
+        for passed in set(self.sums).intersection(range(first)):
+            del self.sums[passed]
+        rounds, biases = state.round - first, state.history["bias"]
+        return (state.weight_sum - self.sums[first]) / rounds, sum(biases[first:]) / rounds
+
+    def look(self) -> bool:
+        """Whether the game has settled: from the mean squared change per round of the averaged decision values."""
+        weights, bias = self.averages()
+        state, tol, (before, number) = self.state, self.game.tol or 0.0, self.seen
+        scores = self.game.gram.matmat(weights) + bias
+        self.seen = scores, state.round
+        if before is None:
+            return False
+        plays = self.backend.cast(self.cap > 0, self.backend.float64)
+        total, count = ((scores - before) ** 2 * plays).sum(0), plays.sum(0).clip(1, None)
+        state.movement = float((total / count).mean()) / (state.round - number)
+        return state.movement <= (tol if state.round >= EARLY else tol / SURER)
+
+    def result(self, average: bool = True) -> GameResult:
+        """The outcome as it stands; without `average` the averaged model is the last one."""
+        state, backend, history = self.state, self.backend, {}
+        for name, rows in state.history.items():
+            rows = rows if backend is NUMPY else list(map(backend.numpy, rows))
+            if name == "flips":  # rounds of the warm-up, and those with few candidates, have fewer
+                history[name] = np.full((len(rows), max(map(len, rows)), *rows[0].shape[1:]), -1, dtype=np.int32)
+                for row, values in zip(history[name], rows):
+                    row[: len(values)] = values
+            else:
+                history[name] = np.array(rows)
+        weights = backend.numpy(state.signs * state.dual)
+        bias = history["bias"][-1]
+        mean_weights, mean_bias = self.averages() if average else (weights, bias)
+        return GameResult(
+            dual=backend.numpy(state.dual),
+            weights=weights,
+            bias=bias,
+            mean_weights=backend.numpy(mean_weights),
+            mean_bias=backend.numpy(mean_bias),
+            residual=history["residual"][-1],
+            flip_rate=backend.numpy(state.flip_count) / max(state.round - self.game.warm_up, 1),
+            history=history,
+            state=state,
+        )
+
+
+def solve(game: Game, callback: Callback | None = None, start: np.ndarray | None = None) -> GameResult:
+    """Play `game` until it has settled (``game.tol``) or the rounds are over.
+
+    Parameters
+    ----------
+    game : Game
+        What is played.
     callback : callable, optional
-        Called with the state after each round; a true answer ends the game there.
+        Called with the state after each round, to look at it.
+    start : array of shape (n, columns), optional
+        The duals to begin with; zeros by default.
 
     Returns
     -------
@@ -243,61 +402,17 @@ def solve(game: Game, state: GameState | None = None, callback: Callback | None 
     >>> result = solve(game)
     >>> result.dual[:, 0].round(3).tolist(), bool(result.residual[0] < 1e-6)
     ([1.0, 1.0, 1.0, 1.0], True)
-    >>> solve(game, callback=lambda state: state.round == 7).state.round
-    7
     """
-    backend = game.gram.backend
-    with backend.here():
-        signs = game.signs()
-        if state is None:
-            state = GameState.start(signs, game.games, backend, game.rounds)
-        state = state.check_fits(signs, game.games, game.rounds)
-        rows = OneColumn if is_one_column(game) else LocalRows
-        return result_of(game, play(rows(game, state.copy(backend)), callback))
-
-
-def result_of(game: Game, state: GameState, average: bool = True) -> GameResult:
-    """The outcome as it stands in `state`, whose rounds must be closed (as callbacks and `solve` see them).
-
-    Parameters
-    ----------
-    game : Game
-        What is played.
-    state : GameState
-        After a round.
-    average : bool, default=True
-        False where no sums over rounds were kept: the averaged model is then the last one.
-
-    Returns
-    -------
-    GameResult
-        As if the game had ended there.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from floral_learn.game.game import Game, result_of, solve
-    >>> from floral_learn.game.gram import DenseGram
-    >>> game = Game(DenseGram(np.eye(4)), np.array([0, 0, 1, 1]), cap=np.ones(4), steps=np.full(5, 0.1))
-    >>> seen = []
-    >>> _ = solve(game, callback=lambda state: seen.append(float(result_of(game, state).dual.sum())))
-    >>> len(seen), seen == sorted(seen)
-    (5, True)
-    """
-    backend = game.gram.backend
-    history = state.history.to_arrays(backend)
-    weights = backend.numpy(state.signs * state.dual)
-    columns = weights.shape[1]
-    bias, residual = (history[name][-1] if state.round else np.zeros(columns) for name in ("bias", "residual"))
-    mean_weights, mean_bias = state.averages(backend) if average and state.round else (weights, bias)
-    return GameResult(
-        dual=backend.numpy(state.dual),
-        weights=weights,
-        bias=bias,
-        mean_weights=backend.numpy(mean_weights),
-        mean_bias=backend.numpy(mean_bias),
-        residual=residual,
-        flip_rate=backend.numpy(state.flip_count) / max(state.round - game.warm_up, 1),
-        history=history,
-        state=state,
-    )
+    with game.gram.backend.here():
+        play = Play(game, start)
+        state = play.state
+        while state.round < len(play.steps) and not state.settled:
+            play.round()
+            look = game.tol is not None and state.round in LOOKS
+            if look or callback is not None or state.round == len(play.steps) or len(play.waiting) >= play.room:
+                play.close()
+            if look:
+                state.settled = play.look()
+            if callback is not None:
+                callback(state)
+        return play.result()

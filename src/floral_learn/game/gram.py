@@ -6,17 +6,25 @@
 
 from __future__ import annotations
 
+import os
+import re
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LinearOperator, eigsh
+from sklearn import get_config
 
+from floral_learn.base.validation import LARGEST
 from floral_learn.game.arrays import NUMPY, Array, NumpyBackend, draw
 from floral_learn.game.kernels import Kernel
 
-TILE_NUMBERS = 2**15  # kernel values made at a time for a dense matrix in main memory
-TINY = 1e-140  # a kernel of smaller values, or of larger ones than its inverse, is refused
+EXACT_ROWS = 1000  # up to here the whole matrix is small and fast: exact, in float64
+DENSE_ROWS = 3000  # up to here it is the choice where a small factor does not do; up to twice as many if none does
+MAX_BYTES = (
+    4e9  # a kernel matrix or factor that nobody asked for takes at most so much: half of a small laptop's memory
+)
 
 
 def format_bytes(count: float) -> str:
@@ -26,6 +34,24 @@ def format_bytes(count: float) -> str:
             return f"{count:.3g} {unit}"
         count /= 1000
     return f"{count:.3g} TB"
+
+
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+
+
+def parse_bytes(size: str | float) -> int:
+    """Bytes in ``"4GB"``, ``"500 MiB"`` or a number."""
+    if isinstance(size, str):
+        match = re.fullmatch(r"\s*([\d.]+)\s*([KMGT]?I?B|)\s*", size.upper())
+        if match is None or match[2] not in _UNITS or match[1].count(".") > 1:
+            raise ValueError(
+                f"max_memory={size!r} is not a size; use a number of bytes or text such as '4GB', '500MiB'"
+            )
+        size = float(match[1]) * _UNITS[match[2]]
+    if not size > 0:
+        raise ValueError(f"max_memory={size!r} must be above 0")
+    return int(size)
 
 
 class Gram:
@@ -82,13 +108,11 @@ class Gram:
         root = self.backend.zeros((self.n, 1), self.backend.float64) + 1 if weight is None else weight**0.5
         normal = root / (root * root).sum() ** 0.5
 
-        def centre(vector: Array) -> Array:
-            return vector - normal * (normal * vector).sum() if centred else vector
-
         def image(vector: np.ndarray) -> np.ndarray:
-            v = centre(self.backend.columns(vector.reshape(-1)))
-            found = self.matmat(v) if weight is None else root * self.matmat(root * v)
-            return self.backend.numpy(centre(found))[:, 0]
+            v = self.backend.columns(vector.reshape(-1))
+            v = v - normal * (normal * v).sum() if centred else v
+            v = self.matmat(v) if weight is None else root * self.matmat(root * v)
+            return self.backend.numpy(v - normal * (normal * v).sum() if centred else v)[:, 0]
 
         if self.n - centred <= 2:  # too small for an iteration
             matrix = np.stack([image(unit) for unit in np.eye(self.n)])
@@ -97,13 +121,13 @@ class Gram:
         first = image(start)
         if not np.isfinite(first).all():
             raise ValueError("the kernel has values that are not finite: check the kernel and the scale of X")
-        if not first.any():
+        peak = float(np.abs(first).max())
+        whole = self.matmat(self.backend.columns(start)) if centred else first
+        if peak <= 1e-13 * float(abs(whole).max()):  # equal rows: what is left is rounding
             return 0.0
-        peak = float(np.abs(first).max())  # ARPACK takes squares: those of such numbers vanish or overflow
-        if peak < TINY:
-            raise ValueError(f"the kernel has no value above {peak:.1e}: standardise the columns of X first")
-        if peak > 1 / TINY:
-            raise ValueError(f"the kernel has values up to {peak:.1e}: standardise the columns of X first")
+        if not 1 / LARGEST < peak < LARGEST:  # ARPACK takes squares
+            words = f"no value above {peak:.1e}" if peak < 1 else f"values up to {peak:.1e}"
+            raise ValueError(f"the kernel has {words}: standardise the columns of X first")
         operator = LinearOperator((self.n, self.n), matvec=image, dtype=np.float64)
         size = min(self.n - 1, 20)
         try:
@@ -111,7 +135,9 @@ class Gram:
         except ArpackNoConvergence as error:
             if len(error.eigenvalues):
                 return float(error.eigenvalues[0])
-            return _by_power(image, first, end)
+        except ArpackError:  # the start has no other direction in its image: a kernel of one or two eigenvalues
+            pass
+        return _by_power(image, first, end)
 
 
 def _by_power(image: Callable[[np.ndarray], np.ndarray], vector: np.ndarray, end: str) -> float:
@@ -162,20 +188,15 @@ class DenseGram(Gram):
         """K for all pairs of rows; each tile serves both triangles."""
         rows = kernel.prepare(X, backend, dtype)
         n = rows.shape[0]
-        matrix = backend.empty_square(n, dtype)
-        # Tiles that fit in a cache; each serves both triangles, so that small ones also save kernel values.
-        tile = 1024 if backend.name == "torch" else max(64, TILE_NUMBERS // max(n, 1))
+        matrix = backend.zeros((n, n), getattr(backend.xp, dtype)).T
+        # Tiles of 32,768 values fit in a cache; each serves both triangles, so that small ones also save kernel values.
+        tile = 1024 if backend.name == "torch" else max(64, 2**15 // n)
         for start in range(0, n, tile):
             stop = min(start + tile, n)
             block = kernel(rows[start:stop], rows[start:], backend)
             matrix[start:stop, start:] = block
             matrix[stop:, start:stop] = block[:, stop - start :].T
         return cls(matrix, backend)
-
-    @staticmethod
-    def bytes_for(n: int, dtype: str) -> int:
-        """Memory for n rows."""
-        return n * n * np.dtype(dtype).itemsize
 
     def diagonal(self) -> np.ndarray:
         """Of the matrix."""
@@ -250,3 +271,79 @@ class ChunkedGram(Gram):
             out[start:stop] += block @ columns[start:]
             out[stop:] += block[:, stop - start :].T @ columns[start:stop]
         return out
+
+
+def choose_gram(
+    X: Any,
+    kernel: Kernel,
+    *,
+    gram: str | int = "auto",
+    dtype: str | None = None,
+    rng: np.random.Generator | None = None,
+    backend: NumpyBackend = NUMPY,
+) -> Gram:
+    """The Gram operator for the rows of `X`, as `gram` says or by size (``"auto"``); a number is the rank of a factor.
+
+    Up to 1,000 rows: dense. Above: low rank where the kernel is positive semi-definite and a rank does that is small
+    for so many rows. It stops where the relative error of a product is about 0.5 % or where more rank no longer changes
+    how a probe set is told apart (`Probe`), and at 512 at the latest. If that does not suffice, dense up to 6,000 rows
+    if it fits in `MAX_BYTES`; otherwise the low-rank factor is kept, with a warning where it is far off. Kernels that
+    may be indefinite (sigmoid, callables) are dense where that fits, else chunked. Labels have no say.
+
+    Raises
+    ------
+    MemoryError
+        Before any work, if what `gram` names would not fit in this machine's memory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from floral_learn.game.gram import choose_gram
+    >>> from floral_learn.game.kernels import Kernel
+    >>> X = np.random.default_rng(0).normal(size=(100, 3))
+    >>> choose_gram(X, Kernel("rbf", gamma=0.3)).describe()
+    'dense, 100 rows, float64, 80 kB'
+    """
+    n = X.shape[0]
+    dtype = ("float64" if n <= EXACT_ROWS else "float32") if dtype is None else dtype
+    dense_bytes = n * n * np.dtype(dtype).itemsize
+    fits = dense_bytes <= MAX_BYTES
+    small = n <= (EXACT_ROWS if kernel.definite else DENSE_ROWS)
+    if gram == "dense" or (gram == "auto" and fits and (small or not kernel.definite)):
+        if not fits:
+            check_memory("a dense Gram", n, dense_bytes, backend)
+        return DenseGram.from_rows(X, kernel, dtype, backend)
+    if gram == "chunked" or (gram == "auto" and not kernel.definite):
+        return ChunkedGram(X, kernel, int(get_config()["working_memory"] * 2**20), dtype, backend)
+    from floral_learn.game.low_rank import low_rank_gram  # which builds on this file
+
+    rng = np.random.default_rng() if rng is None else rng
+    made, enough = low_rank_gram(X, kernel, gram, dtype, rng, backend)
+    if not enough and gram == "auto" and fits and n <= 2 * DENSE_ROWS:
+        return DenseGram.from_rows(X, kernel, dtype, backend)
+    if not enough and made.error > 0.25:  # decision values are then off by a quarter of their size
+        warnings.warn(
+            f"products with the rank-{made.rank} kernel are off by about {100 * made.error:.2g} %: the fit is that "
+            f"of a smoother kernel. A smaller gamma, a larger rank (gram={2 * made.rank}) or gram='dense' "
+            f"({format_bytes(dense_bytes)}) is closer.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return made
+
+
+def check_memory(what: str, n: int, needed: float, backend: NumpyBackend) -> None:
+    """Refuse what this machine cannot hold; a GPU says so itself."""
+    if backend.device is None and needed > machine_bytes():
+        raise MemoryError(
+            f"{what} of {n:,} rows takes {format_bytes(needed)}, and this machine has {format_bytes(machine_bytes())}; "
+            "use gram='low_rank', a smaller rank such as gram=128, or gram='chunked'"
+        )
+
+
+def machine_bytes() -> float:
+    """Memory of this machine; infinite where the system does not say."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return float("inf")

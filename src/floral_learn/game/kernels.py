@@ -116,16 +116,17 @@ class Kernel:
                 )
             return backend.array(values)
         if self.name == "laplacian":
-            return backend.exp_(self._manhattan(A, B, backend) * -self.gamma)
+            distances = self._manhattan(A, B, backend) * -self.gamma
+            return backend.xp.exp(distances, out=distances)
         if sparse.issparse(A) or sparse.issparse(B):
             inner = backend.array(_dense(_host(A, backend) @ _host(B, backend).T))
         else:
             inner = A @ B.T
         if self.name == "rbf":
             inner *= 2 * self.gamma
-            inner -= backend.array(self.squares(A) if squares is None else squares)[:, None]
-            inner -= backend.array(self.squares(B))[None, :]
-            return backend.exp_(inner.clip(None, 0) if backend.name == "torch" else np.minimum(inner, 0, out=inner))
+            inner -= backend.array(self.gamma * _squares(A) if squares is None else squares)[:, None]
+            inner -= backend.array(self.gamma * _squares(B))[None, :]
+            return backend.xp.exp(backend.xp.clip(inner, None, 0, out=inner), out=inner)
         if self.name == "linear":
             return inner
         inner = inner * self.gamma + self.coef0

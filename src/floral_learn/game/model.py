@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn import get_config
 
 from floral_learn.game.arrays import NumpyBackend
 from floral_learn.game.kernels import Kernel
 from floral_learn.game.pairs import vote
 
-TILE_NUMBERS = 2**24  # kernel values held at once while predicting
 # The model disagrees; the attacker often flips the label; its dual is at the cap. Short words, so that a printed table
 # keeps all its columns.
 REASONS = ("model", "attacker", "cap")
@@ -58,7 +58,7 @@ class FittedModel:
         rows = self.kernel.prepare(X, backend, self.dtype)
         basis = self.kernel.prepare(self.basis, backend, self.dtype)
         coef = backend.array(self.coef)
-        tile = max(1, TILE_NUMBERS // max(1, basis.shape[0]))
+        tile = max(1, int(get_config()["working_memory"] * 2**20) // max(1, 64 * basis.shape[0]))
         out = np.empty((X.shape[0], self.coef.shape[1]))
         for start in range(0, X.shape[0], tile):
             values = self.kernel(rows[start : start + tile], basis, backend)

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.game.arrays import FEW_COLUMNS, Array
-from floral_learn.game.gram import DenseGram, Gram, format_bytes
+from floral_learn.game.arrays import FEW_COLUMNS, NUMPY, Array, NumpyBackend
+from floral_learn.game.gram import MAX_BYTES, DenseGram, Gram, format_bytes
 from floral_learn.game.low_rank import LowRankGram
 
 
@@ -36,13 +36,9 @@ class Pairs:
     n: int
 
     @classmethod
-    def of(cls, labels: np.ndarray, n_classes: int, compact: bool = True) -> Pairs:
-        """All pairs of classes; not `compact`, every game has all n rows, -1 for those of other classes."""
-        classes = np.array(list(combinations(range(n_classes), 2)))
-        n = len(labels)
-        if not compact:
-            member = (labels[:, None] == classes[:, 0]) | (labels[:, None] == classes[:, 1])
-            return cls(classes, np.where(member, np.arange(n)[:, None], -1), n)
+    def of(cls, labels: np.ndarray, n_classes: int) -> Pairs:
+        """All pairs of classes."""
+        classes, n = np.array(list(combinations(range(n_classes), 2))), len(labels)
         by_class = [np.flatnonzero(labels == c) for c in range(n_classes)]
         own = [np.concatenate([by_class[a], by_class[b]]) for a, b in classes]
         rows = np.full((max(map(len, own)), len(classes)), -1)
@@ -113,7 +109,9 @@ class _ClassBlock:
         places = own[:, None] * m + first[:, None] + np.arange(counts[c])
         rows = pairs.rows[first[0] : first[0] + counts[c], own[0]]
         turned = backend.take_columns(base.factor.T, backend.array(rows))
-        factor = turned.T if len(own) <= FEW_COLUMNS else backend.rowwise(turned.T)
+        factor = turned.T
+        if len(own) > FEW_COLUMNS:
+            factor = np.ascontiguousarray(factor) if backend is NUMPY else factor.contiguous()
         return cls(turned, factor, own, places.reshape(-1))
 
 
@@ -146,7 +144,7 @@ class _ClassBlocks:
         for block in self.blocks:
             size = len(block.places)
             rows = own[:, at : at + size].reshape(-1, len(block.factor))
-            parts.append(backend.few_rows_times(rows, block.factor).reshape(times, -1, self.rank))
+            parts.append(_times(rows, block.factor, backend).reshape(times, -1, self.rank))
             at += size
         inner = backend.cast(xp.concatenate(parts, 1), backend.float64)
         inner = inner[:, self.both[0]] + inner[:, self.both[1]]  # F' v of each pair
@@ -154,11 +152,18 @@ class _ClassBlocks:
         for block in self.blocks:
             size = len(block.pairs)
             rows = own[:, at : at + size].reshape(-1, self.rank)
-            parts.append(backend.few_rows_times(rows, block.turned).reshape(times, -1))
+            parts.append(_times(rows, block.turned, backend).reshape(times, -1))
             at += size
-        parts.append(xp.zeros((times, 1), dtype=dtype, **backend.placed))
+        parts.append(backend.zeros((times, 1), dtype))
         product = backend.take_columns(xp.concatenate(parts, 1), self.back)
         return backend.cast(product, backend.float64).reshape(times * self.count, self.m).T
+
+
+def _times(rows: Array, matrix: Array, backend: NumpyBackend) -> Array:
+    """``rows @ matrix``; a few rows go one by one, which reads the matrix without repacking it."""
+    if backend is NUMPY and len(rows) <= FEW_COLUMNS:
+        return np.stack([row @ matrix for row in rows])
+    return rows @ matrix
 
 
 class PairedGram(Gram):
@@ -170,24 +175,27 @@ class PairedGram(Gram):
         K of all rows.
     pairs : Pairs
         Which rows belong to which column.
-    max_bytes : int
-        Matrices (or factors) of all pairs are laid out next to one another up to this size; beyond it columns are
-        spread over all rows for each product with `base`.
+        Their matrices are laid out next to one another up to half of `MAX_BYTES`; beyond it columns are spread over
+        all rows for each product with `base`.
     """
 
     kind = "paired"
 
-    def __init__(self, base: Gram, pairs: Pairs, max_bytes: int) -> None:
+    def __init__(self, base: Gram, pairs: Pairs) -> None:
         self.base, self.pairs, self.backend = base, pairs, base.backend
         self.n, self.dtype = len(pairs.rows), base.dtype
         m, count = pairs.rows.shape
         self.blocks: Array = None  # (P, m, m): the matrices of all pairs
         self.by_class: _ClassBlocks | None = None  # or the rows of a low-rank factor, class by class
         size = 0
-        if isinstance(base, LowRankGram) and base.one_process and m < pairs.n:
+        if type(base) is LowRankGram and m < pairs.n:
             self.by_class = _ClassBlocks(base, pairs)
             size = base.nbytes
-        elif isinstance(base, DenseGram) and m < pairs.n and count * m * m * np.dtype(base.dtype).itemsize <= max_bytes:
+        elif (
+            isinstance(base, DenseGram)
+            and m < pairs.n
+            and count * m * m * np.dtype(base.dtype).itemsize <= MAX_BYTES / 2
+        ):
             self.blocks = self._laid_out(base)
             size = count * m * m * np.dtype(base.dtype).itemsize
         self.nbytes = base.nbytes + size
@@ -197,7 +205,7 @@ class PairedGram(Gram):
         backend, parts = self.backend, []
         for own in self.pairs.rows.T:
             some = backend.array(own[own >= 0])
-            full = backend.xp.zeros((self.n, self.n), dtype=base.matrix.dtype, **backend.placed)
+            full = backend.zeros((self.n, self.n), base.matrix.dtype)
             full[: len(some), : len(some)] = base.matrix[some][:, some]
             parts.append(full)
         return backend.xp.stack(parts)

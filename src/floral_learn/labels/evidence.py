@@ -13,10 +13,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
 from floral_learn.base import Shown
+from floral_learn.base.rows import InputRows, read_rows
 from floral_learn.labels.flagging import Flags, flag_labels
 from floral_learn.labels.judges import SETTINGS, choose_scale, deal_folds, held_out, prepare_judges
 from floral_learn.labels.noise import PRIOR_ROWS, NoiseModel, calibrate, fit_noise, log_or_floor
-from floral_learn.tables.rows import InputRows, read_rows
 
 Progress = Callable[[str, float], None]
 

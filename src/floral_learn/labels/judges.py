@@ -19,9 +19,9 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 
+from floral_learn.base.rows import explain_refusal, take_rows
 from floral_learn.labels.noise import calibrate
 from floral_learn.labels.rows import Rows, evenly_scaled_rows, label_votes, nearest_rows, standardised_rows
-from floral_learn.tables.rows import explain_refusal, take_rows
 
 Shares = NDArray[np.float64]
 Codes = NDArray[np.intp]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from floral_learn.tables.frames import column_named, without_columns
+from floral_learn.base.frames import column_named, without_columns
 
 LONG_COLUMNS = ("task", "worker", "label")
 

@@ -17,7 +17,7 @@ _CLASSES = {
     "rs": "floral_learn.paper.smoothing:RandomizedSmoothingClassifier",
     "dpa": "floral_learn.certify.partition:PartitionAggregationClassifier",
     "rsrnn": "floral_learn.paper.rsrnn:RSRNNClassifier",
-    "transformer": "floral_learn.neural.text:TextClassifier",
+    "transformer": "floral_learn.text.classifier:TextClassifier",
 }
 # sanitisers that stand in front of an SVC
 _IN_FRONT_OF_SVC = {

@@ -15,8 +15,11 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from floral_learn.base.estimator import Estimator, whole_fit
 from floral_learn.base.validation import check_trusted, encode_labels, generator, refuse_several_labels
 from floral_learn.floral.classifier import GameClassifier
-from floral_learn.neural.torch_data import rows_and_labels
-from floral_learn.neural.training import (
+from floral_learn.paper.head import HeadMixin, build_head, check_head_takes, fit_head
+from floral_learn.paper.head_features import check_rows, find_layers, float_types, layer_features
+from floral_learn.paper.mlp_network import build_mlp, packed, torch_device, unpacked
+from floral_learn.paper.torch_data import rows_and_labels
+from floral_learn.paper.training import (
     TRAINING_CONSTRAINTS,
     History,
     MLPSettings,
@@ -25,9 +28,6 @@ from floral_learn.neural.training import (
     log_epoch,
     train,
 )
-from floral_learn.paper.head import HeadMixin, build_head, check_head_takes, fit_head
-from floral_learn.paper.head_features import check_rows, find_layers, float_types, layer_features
-from floral_learn.paper.mlp_network import build_mlp, packed, torch_device, unpacked
 
 
 def sanitised(one_hot: np.ndarray, flip_rate: np.ndarray, judged: np.ndarray) -> np.ndarray:

@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validat
 from floral_learn.base.estimator import Estimator, whole_fit
 from floral_learn.base.validation import generator, refuse_several_labels
 from floral_learn.floral.classifier import FloralClassifier
-from floral_learn.neural.torch_data import rows_and_labels, rows_only
 from floral_learn.paper.head_features import check_rows, find_layers, float_types, layer_features
+from floral_learn.paper.torch_data import rows_and_labels, rows_only
 
 
 def build_head(head: Any, random_state: Any) -> Any:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from floral_learn.neural.torch_data import rows_only
 from floral_learn.paper.mlp_network import MLP, batches_of, evaluating, in_64_bits, place_of
+from floral_learn.paper.torch_data import rows_only
 
 _NAMES = 20  # names listed in an error
 # Hooks see every forward pass of a module, and threads (clones in a search, say) may share one.

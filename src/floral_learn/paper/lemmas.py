@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from floral_learn.game.arrays import NUMPY
-from floral_learn.game.projections import Projection, project_exact
+from floral_learn.game.dual import Projection, project_exact
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from floral_learn.base.estimator import Estimator, query_input, training_input, whole_fit
-from floral_learn.game.choose_gram import parse_bytes
+from floral_learn.game.gram import parse_bytes
 from floral_learn.game.kernels import resolve_gamma
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from floral_learn.floral.classifier import SHARED_CONSTRAINTS, GameClassifier
-from floral_learn.floral.settings import Engine, Settings
-from floral_learn.game.projections import PROJECTIONS
+from floral_learn.floral.settings import Settings
+from floral_learn.game.dual import PROJECTIONS
 
 
 class PaperFloralClassifier(GameClassifier):
@@ -31,14 +31,12 @@ class PaperFloralClassifier(GameClassifier):
 
     Parameters
     ----------
-    kernel, gamma, degree, coef0, C, class_weight, flips, engine, random_state, verbose
+    kernel, gamma, C, flips, gram, device, random_state
         As in :class:`FloralClassifier`.
     budget : float, int or dict, default=0.05
         B; with three or more classes also a dict class -> B_m, for the attacker of each class.
     n_rounds : int, default=500
         T, the rounds to be played.
-    tol : float or None, default=None
-        None plays all rounds, as the paper does; a number ends the game as in :class:`FloralClassifier`.
     learning_rate : "auto" or float, default=3e-4
         eta; the paper has 1e-4 to 7e-4 for 500 rows.
     decay : (float, int) or None, default=None
@@ -86,53 +84,42 @@ gamma_, learning_rate_, gram_, flip_rate_, history_, model_, record_, n_features
         *,
         kernel: str | Callable[..., Any] = "rbf",
         gamma: str | float = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
         C: float = 1.0,
-        class_weight: dict[Any, float] | str | None = None,
         budget: float | dict[Any, float] = 0.05,
         flips: float | None = None,
         n_rounds: int = 500,
-        tol: float | None = None,
         learning_rate: str | float = 3e-4,
         decay: tuple[float, int] | None = None,
         warm_up: int = 1,
         average: bool = False,
         projection: str = "fixed_point",
         flip_distribution: Any = None,
-        engine: Engine | None = None,
+        gram: str | int = "auto",
+        device: str | None = None,
         random_state: Any = None,
-        verbose: int = 0,
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
         self.C = C
-        self.class_weight = class_weight
         self.budget = budget
         self.flips = flips
         self.n_rounds = n_rounds
-        self.tol = tol
         self.learning_rate = learning_rate
         self.decay = decay
         self.warm_up = warm_up
         self.average = average
         self.projection = projection
         self.flip_distribution = flip_distribution
-        self.engine = engine
+        self.gram = gram
+        self.device = device
         self.random_state = random_state
-        self.verbose = verbose
 
     def _settings(self) -> Settings:
         return Settings(
-            **self._shared_settings(),
+            name=type(self).__name__,
+            **self.get_params(deep=False),
             multi_class="one-vs-rest",
             per_class=False,
-            warm_up=self.warm_up,
-            decay=self.decay,
-            average=self.average,
-            projection=self.projection,
-            flip_distribution=self.flip_distribution,
             always_rounds=True,
+            tol=None,
         )

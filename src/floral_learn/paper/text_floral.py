@@ -17,15 +17,15 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state, compute_class_weight
 
 from floral_learn.base.estimator import Estimator, checked_weight, whole_fit
-from floral_learn.base.validation import check_decay, check_trusted
+from floral_learn.base.validation import check_decay, check_trusted, encode_labels
 from floral_learn.floral.classifier import FloralClassifier, GameClassifier
-from floral_learn.floral.settings import resolve_budget
+from floral_learn.floral.fitting import resolve_budget
 from floral_learn.game.arrays import backend_for
 from floral_learn.game.pairs import Pairs
-from floral_learn.neural.text import TextClassifier, TextRows
-from floral_learn.neural.text_files import NOTE, note_text, plain, read_note, replaced_folder
-from floral_learn.neural.tokens import check_labels, check_texts, some_rows
 from floral_learn.paper.head import build_head
+from floral_learn.text.classifier import TextClassifier, TextRows
+from floral_learn.text.folder import NOTE, note_text, plain, read_note, replaced_folder
+from floral_learn.text.tokens import check_labels, check_texts, some_rows
 
 
 class TextFloralClassifier(TextRows, ClassifierMixin, Estimator):
@@ -116,9 +116,7 @@ class TextFloralClassifier(TextRows, ClassifierMixin, Estimator):
         Parameters
         ----------
         X : list, array or Series of str
-            Or token numbers, or a torch Dataset or DataLoader, as in ``TextClassifier.fit``.
         y : array-like of shape (n_samples,)
-            May be left out where X is a Dataset with labels.
         validation : (texts, labels), optional
             Scored after each epoch of the encoder, for ``encoder_.history_``; needs ``fine_tune=True``.
         **head_params
@@ -136,9 +134,9 @@ class TextFloralClassifier(TextRows, ClassifierMixin, Estimator):
         given = TextClassifier() if self.encoder is None else self.encoder
         used_as_it_is = not self.fine_tune and hasattr(given, "model_")
         encoder = given if used_as_it_is else _ready(clone(given), seeds[0], self.verbose)
-        texts, y = encoder._rows_and_labels(X, y)
-        y = check_labels(y, "y")
-        classes, codes = encoder._labels(texts, y)
+        texts = check_texts(X)
+        y = check_labels(y, len(texts))
+        classes, codes = encode_labels(y, type(self).__name__)
         weight = check_fit(head, classes, codes, head_params)
         if self.fine_tune:
             rows = np.arange(len(y)) if weight is None else np.flatnonzero(weight)
@@ -193,7 +191,7 @@ class TextFloralClassifier(TextRows, ClassifierMixin, Estimator):
 
         Files of an earlier save are replaced; other files are left alone, and all of them if this fails.
         """
-        from floral_learn.files.persistence import save
+        from floral_learn.base.models import save
 
         self._check_fitted()
         model = None if self.encoder is None else self.encoder.model
@@ -214,8 +212,8 @@ class TextFloralClassifier(TextRows, ClassifierMixin, Estimator):
         must still be there, with ``fine_tune=False`` the saved encoder is used as it is. Seeds that were drawn for the
         parts are theirs now.
         """
-        from floral_learn.files.model_archive import ModelFileError
-        from floral_learn.files.persistence import load
+        from floral_learn.base.model_files import ModelFileError
+        from floral_learn.base.models import load
 
         folder = Path(folder)
         note = read_note(folder, cls.__name__)

@@ -393,7 +393,7 @@ class LabelReview(Shown):
         saving.write(path, self.state())
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, max_bytes: int = saving.MAX_BYTES) -> LabelReview:
+    def load(cls, path: str | os.PathLike[str], *, max_bytes: int = saving.MOST_BYTES) -> LabelReview:
         """Read a review that `save` wrote; any other file, or one that unpacks to more bytes, is a ModelFileError."""
         return saving.read(path, cls._from_state, max_bytes)
 

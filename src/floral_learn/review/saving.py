@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from floral_learn.files.atomic_files import write_atomically
-from floral_learn.files.model_archive import MAX_BYTES, ModelFileError
-from floral_learn.files.persistence import archive_bytes, read_archive
+from floral_learn.base.files import MOST_BYTES, write_atomically
+from floral_learn.base.model_files import ModelFileError
+from floral_learn.base.models import archive_bytes, read_archive
 
 
 def write(path: str | os.PathLike[str], state: dict[str, Any]) -> None:
@@ -21,7 +21,7 @@ def write(path: str | os.PathLike[str], state: dict[str, Any]) -> None:
     write_atomically(path, archive_bytes("review", state))
 
 
-def read(path: str | os.PathLike[str], make: Callable[[dict[str, Any]], Any], max_bytes: int = MAX_BYTES) -> Any:
+def read(path: str | os.PathLike[str], make: Callable[[dict[str, Any]], Any], max_bytes: int = MOST_BYTES) -> Any:
     """The review that `make` builds from what `write` wrote; ModelFileError for any other file."""
     state = read_archive(path, "review", max_bytes=max_bytes)
     try:

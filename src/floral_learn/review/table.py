@@ -11,6 +11,8 @@ from scipy import sparse
 from sklearn.utils.validation import check_consistent_length
 
 from floral_learn.base.alignment import align
+from floral_learn.base.frames import frame_from_parts, frame_parts, is_frame
+from floral_learn.base.rows import InputRows, as_items, read_rows, stack_rows
 from floral_learn.encoders import encoder_for
 from floral_learn.labels import judge_labels
 from floral_learn.labels.judges import log_odds_against
@@ -24,8 +26,6 @@ from floral_learn.review.rows import (
     own_scores,
     without_holes,
 )
-from floral_learn.tables.frames import frame_from_parts, frame_parts, is_frame
-from floral_learn.tables.rows import InputRows, as_items, read_rows, stack_rows
 
 
 @dataclass(frozen=True)

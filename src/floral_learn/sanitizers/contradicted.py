@@ -8,11 +8,11 @@ from sklearn.base import clone
 from sklearn.utils._param_validation import HasMethods
 
 from floral_learn.base.estimator import Estimator
+from floral_learn.base.rows import InputRows, read_rows, take_rows
 from floral_learn.labels.evidence import LabelEvidence, judge_labels
 from floral_learn.labels.flagging import Flags
 from floral_learn.labels.judges import SETTINGS, deal_folds
 from floral_learn.sanitizers.inputs import keep_rows, spare_one_of_each_class
-from floral_learn.tables.rows import InputRows, read_rows, take_rows
 
 STANDARD_ERRORS = 1.0  # by which held-out agreement must rise; chosen by `benchmarks/arena.py run --rules`
 

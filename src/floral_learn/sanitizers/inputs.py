@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_X_y
 
+from floral_learn.base.frames import is_frame
+from floral_learn.base.rows import read_rows, take_rows
 from floral_learn.base.validation import encode_labels
-from floral_learn.tables.frames import is_frame
-from floral_learn.tables.rows import read_rows, take_rows
 
 
 def sanitizer_input(sanitizer: Any, X: Any, y: Any) -> tuple[Any, NDArray[Any], NDArray[np.intp]]:

@@ -20,9 +20,9 @@ from sklearn.utils.validation import (
 )
 
 from floral_learn.base.estimator import Estimator, checked_weight, query_input, training_input, whole_fit
+from floral_learn.base.frames import is_frame
+from floral_learn.base.rows import explain_refusal
 from floral_learn.base.validation import encode_labels, refuse_several_labels
-from floral_learn.tables.frames import is_frame
-from floral_learn.tables.rows import explain_refusal
 
 
 def _inner_has(method: str) -> Any:

@@ -11,7 +11,7 @@ from floral_bench.spec import Attack, Data, Method, Suite, params
 from floral_bench.split_table import load_split_table
 from floral_bench.suites import DEFAULTS, FIXED, NETWORKS, TOLD
 from floral_learn.attacks import ATTACKS
-from floral_learn.files.atomic_files import sha256
+from floral_learn.base.files import sha256
 from floral_learn.game.kernels import resolve_gamma
 
 # A newcomer's answer within a minute, and with --thorough what takes longer.

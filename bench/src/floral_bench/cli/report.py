@@ -29,7 +29,7 @@ def write_page(folder: Path, out: Path) -> Path:
     from floral_bench.reporting.results import Results
     from floral_bench.reporting.write import read_note, suite_from
     from floral_bench.store import Store, StoreError
-    from floral_learn.files.atomic_files import write_atomically
+    from floral_learn.base.files import write_atomically
 
     note = read_note(folder)
     if not out.parent.is_dir():

@@ -15,10 +15,9 @@ import numpy as np
 
 from floral_bench.spec import Cell, CellResult, Grid
 from floral_learn.datasets import Dataset
-from floral_learn.game.dual import gradient
+from floral_learn.game.dual import PROJECTIONS, gradient
 from floral_learn.game.gram import DenseGram
 from floral_learn.game.kernels import Kernel
-from floral_learn.game.projections import PROJECTIONS
 from floral_learn.paper.lemmas import constants, kappa_z
 
 if TYPE_CHECKING:

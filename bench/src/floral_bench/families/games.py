@@ -7,24 +7,22 @@ only in labels, caps, budgets and steps; a column each. Test accuracy after ever
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from floral_bench.families.plain_rounds import solve_as_printed
+from floral_bench.families.plain_rounds import project_as_printed
 from floral_bench.families.sanitise import Prepared, prepare
 from floral_bench.spec import Cell, CellResult, Grid, Setting
 from floral_learn.datasets import Dataset
 from floral_learn.game.arrays import Array, NumpyBackend, backend_for
 from floral_learn.game.attackers import Attacker, LargestLoss, RandomizedTopK
-from floral_learn.game.choose_gram import choose_gram
-from floral_learn.game.game import Game, GameResult, solve, step_schedule
-from floral_learn.game.gram import Gram
+from floral_learn.game.game import Game, GameResult, GameState, solve, step_schedule
+from floral_learn.game.gram import Gram, choose_gram
 from floral_learn.game.kernels import Kernel
 from floral_learn.game.low_rank import LowRankGram
-from floral_learn.game.state import GameState
 
 ATTACKED = ("floral", "largest-loss", "floral-slip", "floral-printed")
 PRINTED = "floral-printed"  # its projection is numpy's alone
@@ -70,7 +68,7 @@ class ScaledGram(Gram):
 
     def matmat(self, columns: Array) -> Array:
         """The product, column by column with its own scale."""
-        scale = self.backend.constant(np.tile(self.scale, columns.shape[1] // len(self.scale)))
+        scale = self.backend.array(np.tile(self.scale, columns.shape[1] // len(self.scale)))
         return self.base.matmat(columns) * scale + columns * (1 - scale)
 
 
@@ -128,9 +126,7 @@ def run_games(
     first = cells[0]
     backend = backend_for(None if first.method.name == PRINTED else device)
     kernel = Kernel("rbf", float(first.gamma or 1.0))
-    gram: Gram = choose_gram(
-        dataset.X_train, kernel, rng=np.random.default_rng(first.seed), backend=backend, max_memory="8GB"
-    )
+    gram: Gram = choose_gram(dataset.X_train, kernel, rng=np.random.default_rng(first.seed), backend=backend)
     steepest = gram.lambda_max(30, 1e-3, centred=True)
     _warn_of_steps(columns, steepest, n)
     recorder = _play(columns, cells, prepared, gram, kernel, dataset)
@@ -186,7 +182,7 @@ def _play(
     poisoned = np.stack([part.poisoned for part in parts], axis=1)
     positive = dataset.y_test == dataset.classes[1]
     recorder = _Recorder(TestScores(gram, kernel, dataset.X_train, dataset.X_test), positive, poisoned, rounds)
-    recorder.close((solve_as_printed if name == PRINTED else solve)(game, callback=recorder.note))
+    recorder.close(solve(replace(game, projection=project_as_printed) if name == PRINTED else game, recorder.note))
     return recorder
 
 
@@ -223,15 +219,15 @@ class _Recorder:
         self.flip_rate = np.zeros(poisoned.shape)
 
     def note(self, state: GameState) -> None:
-        bias = state.history.rows["bias"][-1]
+        bias = state.history["bias"][-1]
         self._seen.append(self._metrics(self.scores(state.signs * state.dual, bias)))
-        flips = self.backend.cast(state.history.rows["flips"][-1], self.backend.int64)
+        flips = self.backend.cast(state.history["flips"][-1], self.backend.int64)
         if len(flips):
             # a row of -1 is an empty place
             found = (flips >= 0) & self._mask[flips.clip(0, None), self._columns]
             self._hits[state.round - 1] = found.sum(0)
         # The game keeps every round's flips: at n = 10,000 and k = 2,500 they would outgrow the Gram.
-        state.history.rows["flips"][-1] = state.history.rows["flips"][-1][:0]
+        state.history["flips"][-1] = state.history["flips"][-1][:0]
 
     def close(self, result: GameResult) -> None:
         scores = self.scores(self.backend.columns(result.mean_weights), self.backend.array(result.mean_bias))

@@ -11,24 +11,31 @@ from __future__ import annotations
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from floral_learn.game.arrays import backend_for
-from floral_learn.game.game import Callback, Game, GameResult, GameState, play, result_of, solve, step_schedule
+from floral_learn.game.arrays import NUMPY, NumpyBackend, backend_for
+from floral_learn.game.dual import Projection
+from floral_learn.game.game import Game, solve, step_schedule
 from floral_learn.game.gram import DenseGram
 from floral_learn.game.kernels import Kernel
-from floral_learn.game.operations import LocalRows
-from floral_learn.game.projections import Root
 
 PRINTED_ROUNDS, PRINTED_TOLERANCE = 1000, 1e-21  # T_proj and epsilon of the paper
 SWING = 1e-12
 
 
-def project_as_printed(z: np.ndarray, signs: np.ndarray, cap: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Algorithm 2 on columns z (n, R) with caps (n, R), without its lines 5 to 7: the point, and mu (R,).
+def project_as_printed(
+    z: np.ndarray,
+    signs: np.ndarray,
+    cap: np.ndarray,
+    mu: np.ndarray | float = 0.0,
+    backend: NumpyBackend = NUMPY,
+    weight: None = None,
+) -> Projection:
+    """Algorithm 2 on columns z (n, R) with caps (n, R) or (n, 1), without its lines 5 to 7; for `Game.projection`.
 
     What comes out need not satisfy ``signs' dual = 0``. Lines 5 to 7 stop where that sum is zero to the last bit, which
     float64 meets or misses by chance: met, the result is the exact projection; missed, mu swings until the rounds are
     over. Only the second reading can be repeated.
     """
+    cap = np.broadcast_to(cap, z.shape)
     last, going = np.zeros(z.shape[1]), np.arange(z.shape[1])  # columns leave once their end is known
     mu, before = np.zeros(z.shape[1]), np.full(z.shape[1], np.nan)
     for t in range(1, PRINTED_ROUNDS + 1):
@@ -48,25 +55,9 @@ def project_as_printed(z: np.ndarray, signs: np.ndarray, cap: np.ndarray) -> tup
         going, before, mu = going[~ends], mu[~ends], new[~ends]
         if not len(going):
             break
-    return np.clip(z - last * signs, 0, cap), last
-
-
-class PrintedRows(LocalRows):
-    """The rows of a game in numpy whose projection is the printed one."""
-
-    def project(self) -> Root:
-        """Algorithm 2 as printed; `accept` takes its point."""
-        cap = np.broadcast_to(self.game.cap, self.moved.shape)
-        self.projected, mu = project_as_printed(self.moved, self.signs, cap)
-        left = np.abs((self.signs * self.projected).sum(0))
-        return Root(mu, PRINTED_ROUNDS, left, left <= PRINTED_TOLERANCE)
-
-
-def solve_as_printed(game: Game, callback: Callback | None = None) -> GameResult:
-    """`core.game.solve` with the projection as printed; the game lives in numpy."""
-    backend = game.gram.backend
-    state = GameState.start(game.signs(), game.games, backend, game.rounds)
-    return result_of(game, play(PrintedRows(game, state), callback))
+    dual = np.asfortranarray(np.clip(z - last * signs, 0, cap))
+    left = np.abs((signs * dual).sum(0))
+    return Projection(dual, last, PRINTED_ROUNDS, left, left <= PRINTED_TOLERANCE)
 
 
 class EarlyStoppedSVC(ClassifierMixin, BaseEstimator):

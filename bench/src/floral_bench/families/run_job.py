@@ -19,7 +19,7 @@ from floral_bench.families.single_fits import run_fits
 from floral_bench.plan import OWN_DATA, Job
 from floral_bench.spec import Cell, CellResult
 from floral_learn.base.extras import install_line
-from floral_learn.game.choose_gram import DENSE_ROWS
+from floral_learn.game.gram import DENSE_ROWS
 
 
 def run_job(job: Job, labels: dict[str, np.ndarray], device: str | None = None) -> list[CellResult]:

@@ -19,9 +19,8 @@ from floral_bench.families.sanitise import NOT_SETTINGS, sanitiser_parameters
 from floral_bench.metrics import binary_scores, label_scores, multiclass_hinge
 from floral_bench.spec import Cell, CellResult
 from floral_learn.datasets import Dataset
-from floral_learn.floral.settings import Engine
 from floral_learn.game.arrays import backend_for
-from floral_learn.game.choose_gram import DENSE_ROWS
+from floral_learn.game.gram import DENSE_ROWS
 from floral_learn.game.kernels import Kernel, resolve_gamma
 from floral_learn.paper.defenses import DEFENSES
 
@@ -40,7 +39,7 @@ def make_estimator(cell: Cell, device: str | None = None) -> Any:
         return ARENA_ESTIMATORS[name](cell.seed, **dict(cell.method.params))
     settings = {"C": cell.C, "gamma": cell.gamma} if cell.C is not None else {}
     given = {key: value for key, value in cell.method.params if key not in NOT_SETTINGS}
-    game = {"engine": Engine(device=device), "random_state": cell.seed}
+    game = {"device": device, "random_state": cell.seed}
     if name in LIBSVM:
         own = sanitiser_parameters(cell)
         room = {"max_memory": "8GB"} if name == "ln-svm-libsvm" else {}

@@ -25,15 +25,17 @@ from floral_bench.spec import Data
 from floral_bench.split_table import two_parts
 from floral_learn.base.folders import user_cache
 from floral_learn.datasets import Dataset
-from floral_learn.neural.encoders import load_part, require_transformers, resolve_encoder, tokenize
-from floral_learn.neural.text import TextClassifier
-from floral_learn.neural.tokens import Tokens
+from floral_learn.text.classifier import TextClassifier
+from floral_learn.text.network import load_part, require_transformers, resolve_encoder
+from floral_learn.text.tokens import Tokens, tokenize
 
 WORK_VARIABLE = "FLORAL_WORK"
 MAX_LENGTH = 256
 TOKENS = ("ids", "lengths", "pad")
 EPOCHS = 3
 EPOCH_ROWS = 5_000  # test rows scored after each epoch but the last, which is scored on all
+_LAYER = "embeddings.LayerNorm.weight"  # as float16 it tells MiniLM from every other model
+_MINILM_SHA256 = "def258b6ff17046bd76123177f09ce80048eaae432297da2978e5897a66f490e"
 _NOT_LOADED = ("encoder", "epochs", "max_length")  # what is done with the reviews, not which they are
 
 
@@ -57,6 +59,22 @@ def source_of(data: Data) -> str:
     """The folder or name of the encoder of a cell's data; ``"minilm"`` is the default encoder."""
     name = dict(data.params).get("encoder", "minilm")
     return resolve_encoder(None if name == "minilm" else name)
+
+
+def encoder_name(source: str) -> str:
+    """``"minilm"`` for a folder that holds MiniLM's weights, in float32 or halved; else `source` itself."""
+    weights = Path(source) / "model.safetensors"
+    if weights.is_file():
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            with safe_open(weights, "np") as tensors:
+                found = np.asarray(tensors.get_tensor(_LAYER), dtype=np.float16).tobytes()
+        except (SafetensorError, TypeError):  # another network: no such layer, or a type that numpy does not know
+            return source
+        if hashlib.sha256(found).hexdigest() == _MINILM_SHA256:
+            return "minilm"
+    return source
 
 
 def max_length_of(data: Data) -> int:

@@ -23,7 +23,6 @@ from floral_bench.metrics import binary_scores
 from floral_bench.spec import Attack, Cell, CellResult, Data
 from floral_learn.datasets import Dataset
 from floral_learn.floral.classifier import FloralClassifier
-from floral_learn.floral.settings import Engine
 from floral_learn.paper.influence import dual_influence, overlap, top_rows
 
 TRANSFORMER = "minilm"
@@ -149,5 +148,5 @@ def _duals(
 ) -> np.ndarray:
     """Both cells of a level ask for the same game."""
     X = np.frombuffer(rows, np.float16).reshape(shape).astype(np.float32)
-    clf = FloralClassifier(C=C, gamma=gamma, budget=0.02, engine=Engine(device=device), random_state=seed)
+    clf = FloralClassifier(C=C, gamma=gamma, budget=0.02, device=device, random_state=seed)
     return dual_influence(clf.fit(X, np.frombuffer(labels, np.int64)))

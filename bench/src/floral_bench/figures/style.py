@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from floral_learn.files.atomic_files import write_atomically
+from floral_learn.base.files import write_atomically
 
 # The Okabe-Ito palette, black last.
 BLUE, ORANGE, GREEN, PURPLE, YELLOW, SKY, RED, BLACK = (

@@ -13,7 +13,7 @@ from typing import Any
 from floral_bench.reporting.environment import environment, publishable
 from floral_bench.spec import Cell
 from floral_bench.store import Store
-from floral_learn.files.atomic_files import write_atomically
+from floral_learn.base.files import write_atomically
 
 
 @dataclass

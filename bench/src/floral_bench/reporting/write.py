@@ -17,7 +17,7 @@ from floral_bench.reporting.results import Results
 from floral_bench.reporting.tables import METRICS, by_level, comparison, level_markdown, markdown, with_spread
 from floral_bench.spec import Attack, Data, Grid, Method, Suite
 from floral_bench.stability import stability, summarise
-from floral_learn.files.atomic_files import write_atomically
+from floral_learn.base.files import write_atomically
 
 NOTE, ROWS, PAGE = "run.json", "rows.csv", "accuracy.md"
 KEPT = tuple(metric for metric in METRICS if metric != "balanced_accuracy")  # of the rows

