@@ -1,7 +1,7 @@
 // One question as a person would read it.
 import { at, h, svg } from "./dom.js";
 
-export const SAID = { unsure: "not sure", skip: "skipped", later: "come back to it", out: "left out" };
+export const SAID = { unsure: "not sure", skip: "skipped", later: "later", out: "left out" };
 
 export function showQuestion(question, show) {
   const reason = at("reason");
