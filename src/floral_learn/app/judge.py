@@ -66,11 +66,11 @@ def judge(
             raise TableError(f"{source} has nothing to show beside the judges: add what they were asked about")
         say(f"{len(said):,} rows, {len(judges)} judges, {len(classes)} labels")
         page = page_options(key, guidelines, classes)
-        serve(
-            JudgeSession(
-                review, replace(table, features=shown), path=source, out=out, pictures=columns.image_folder, page=page
-            )
-        )
+        options = {"judge": judges, "also": also, "missing": missing, "prompt": prompt, "seed": seed or None}
+        options |= {name: columns.roles()[name] for name in ("ids", "drop", "sep", "encoding")}
+        options |= {"text": columns.text, **columns.picture_options()}
+        table, folder = replace(table, features=shown), columns.image_folder
+        serve(JudgeSession(review, table, path=source, out=out, pictures=folder, options=options, page=page))
 
 
 def _text(cell: Any) -> str:

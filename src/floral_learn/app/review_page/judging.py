@@ -16,7 +16,7 @@ from floral_learn.app.review_page.asking import Asking
 from floral_learn.app.review_page.shown_rows import ShownRows
 from floral_learn.app.review_page.store import AnswerStore, StoredAnswer
 from floral_learn.app.review_page.turns import Turn
-from floral_learn.app.review_page.words import percent
+from floral_learn.app.review_page.words import option_words, percent
 from floral_learn.base.cells import csv_bytes
 from floral_learn.base.files import write_set
 from floral_learn.review.judge import HORIZON, JudgeReport, JudgeReview
@@ -37,6 +37,8 @@ class JudgeSession(Asking):
         The table's file, and the folder of answers and results.
     pictures : path, optional
         Where the names of pictures begin; by default the table's folder.
+    options : mapping, optional
+        How the command was called, for the one that goes on.
     page : dict, optional
         What the page is told: own keys and guidelines.
     """
@@ -52,9 +54,10 @@ class JudgeSession(Asking):
         path: Path,
         out: Path,
         pictures: Path | None = None,
+        options: dict[str, Any] | None = None,
         page: dict[str, Any] | None = None,
     ) -> None:
-        self.review, self.path, self.table = review, Path(path), table
+        self.review, self.path, self.table, self.options = review, Path(path), table, options or {}
         begun = review.state()
         about = {
             "other answers of judges": begun["answers"][:16],
@@ -129,8 +132,7 @@ class JudgeSession(Asking):
             {"name": "judge.json", "about": "the same for programs"},
             {"name": "gold.csv", "about": f"your {len(gold):,} labels, by task"},
         ]
-        again = ["floral", "judge", str(self.path), "--out", str(self.out)]
-        again += [word for name in self.review.votes.annotators.tolist() for word in ("--judge", str(name))]
+        again = ["floral", "judge", str(self.path), *option_words(self.options), "--out", str(self.out)]
         commands = [{"about": "Go on later, for narrower intervals", "command": shlex.join(again)}]
         return {"files": files, "commands": commands, "words": " ".join(report.notes)}
 
