@@ -98,7 +98,7 @@ def test_importing_loads_nothing_heavy():
 
 
 def test_using_the_names_loads_nothing_heavy_of_our_own():
-    names = "FloralClassifier, save, load, Checkpoint, resume, poison"
+    names = "FloralClassifier, save, load, poison"
     use = "import floral_learn.attacks, floral_learn.datasets; "
     use += "import floral_learn.base.models"
     # pandas is not in this list: scikit-learn itself loads it where it is installed.
