@@ -145,7 +145,7 @@ def test_everybody_of_one_mind_is_no_classifier():
     ("gold", "message"),
     [
         ({99: 0}, "tasks that are not there"),
-        ([0, 1], "mapping task -> class or hold one entry per task"),
+        ([0, 1], "mapping task -> class, a Series indexed by task, or hold one entry per task"),
         ({0: 9}, "not among the classes"),
     ],
 )
@@ -157,6 +157,68 @@ def test_bad_gold_is_named(table, gold, message):
 def test_gold_that_is_missing_in_a_mapping_is_unknown(table):
     found = aggregate_votes(table, gold={0: None, 1: np.nan, 2: int(table[2].max())}, missing=-1, random_state=0)
     assert (found.gold >= 0).tolist() == [row == 2 for row in range(60)]
+
+
+def named(n=40, seed=0):
+    """Truth and votes of named tasks as a long frame, and features whose rows are in another order."""
+    rng = np.random.default_rng(seed)
+    truth = pd.Series(rng.integers(2, size=n), index=[f"t{i:02}" for i in range(n)])
+    said = np.where(rng.random((n, 3)) < 0.8, truth.to_numpy()[:, None], 1 - truth.to_numpy()[:, None])
+    votes = pd.DataFrame(said, index=truth.index, columns=["ann", "bob", "cy"])
+    X = pd.DataFrame({"size": 3.0 * truth + rng.normal(size=n) * 0.3}).sample(frac=1, random_state=1)
+    long = votes.stack().rename_axis(["task", "worker"]).rename("label").reset_index()
+    return truth, votes, long, X
+
+
+def test_gold_as_a_series_is_matched_by_the_names_of_its_tasks():
+    truth, wide, long, _ = named()
+    for votes in (wide, long):
+        for gold in (truth, truth[::-1], truth.sample(frac=1, random_state=0).to_dict()):
+            found = aggregate_votes(votes, gold=gold, random_state=0)
+            assert (found.labels == truth[found.items]).all()
+    with pytest.raises(ValueError, match="gold names tasks that are not there, such as 0"):
+        aggregate_votes(long, gold=truth.reset_index(drop=True))
+    with pytest.raises(ValueError, match="gold names task 't01' twice"):
+        aggregate_votes(long, gold=pd.Series([0, 0], index=["t01", "t01"]))
+
+
+def test_a_wide_frame_is_matched_to_features_in_another_order():
+    truth, wide, _, X = named()
+    assert read_votes(wide, X=X).items.tolist() == X.index.tolist()
+    found = aggregate_votes(wide, X, random_state=0)
+    assert (found.labels == truth[found.items]).mean() > 0.9  # by position it would be a half
+    with pytest.raises(ValueError, match="X and votes name different rows"):
+        aggregate_votes(wide.rename(index={"t00": "other"}), X)
+
+
+def test_one_and_its_text_are_two_names_and_that_is_said():
+    votes = pd.DataFrame({"task": [1, "1", 2, 1, "1"], "worker": list("aabbb"), "label": [0, 1, 0, 0, 1]})
+    with pytest.warns(UserWarning, match="tasks 1 and '1' are two names"):
+        assert read_votes(votes).items.tolist() == [1, "1", 2]
+
+
+def test_a_frame_says_what_each_task_is():
+    truth, _, long, _ = named()
+    frame = aggregate_votes(long, random_state=0).to_frame()
+    assert frame.columns.tolist() == ["task", "label", "probability", "decided", "votes"]
+    assert (frame["votes"] == 3).all()
+    assert (frame.set_index("task")["label"] == truth).mean() > 0.7
+
+
+def test_a_small_long_frame_with_own_names_is_not_read_as_people():
+    votes = pd.DataFrame({"id": list("xxyyzz"), "who": ["ann", "bob"] * 3, "said": [0, 1, 1, 1, 0, 0]})
+    with pytest.raises(ValueError, match="task=, worker= and label= name its columns"):
+        read_votes(votes)
+    assert read_votes(votes, task="id", worker="who", label="said").shape == (3, 2, 2)
+    functions = pd.DataFrame({"f": ["a", None, "a"], "g": [None, "b", "b"]})  # each names a class of its own
+    assert read_votes(functions).shape == (3, 2, 2)
+
+
+def test_minus_one_is_not_guessed_in_a_frame_either(table):
+    for votes in (long_of(table).replace({"label": {2: -1}}), pd.DataFrame(table.astype(float))):
+        with pytest.raises(ValueError, match="pass missing=-1"):
+            read_votes(votes)
+    assert -1 in read_votes(long_of(table).replace({"label": {2: -1}}), classes=[-1, 0, 1]).classes
 
 
 def test_gold_settles_who_lies():
@@ -215,7 +277,7 @@ def test_a_wide_frame_may_name_its_tasks(table):
     with pytest.raises(ValueError, match="column 'task' names 7 twice; a wide frame has a row per task"):
         read_votes(named.assign(task=[7, *range(59)]))
     for frame in (named.rename(columns={"task": "id"}), texts):
-        with pytest.raises(ValueError, match="'id' holds more values than one person's votes would"):
+        with pytest.raises(ValueError, match="'id' holds other values than the rest"):
             read_votes(frame)
     with pytest.raises(ValueError, match="votes have no column 'worker'"):
         read_votes(long_of(table).rename(columns={"worker": "who"}))

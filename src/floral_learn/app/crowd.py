@@ -31,6 +31,7 @@ def crowd(
     features: Path | None = typer.Option(None, "--features", "-f", help="table of the tasks, with the --task column"),
     gold: Path | None = typer.Option(None, help="known answers: a table with the columns of --task and --label"),
     out: Path = typer.Option(..., "--out", "-o", help="folder for consensus.csv, annotators.csv, next.csv, page.html"),
+    missing: str | None = typer.Option(None, help="a value that means no vote (an abstention), such as -1"),
     withhold: bool = typer.Option(False, help="leave labels blank in consensus.csv where they are not decided"),
     seed: int = typer.Option(0, "--seed", "-s", min=0, help="random seed"),
     columns: Any = None,
@@ -60,6 +61,8 @@ def crowd(
         votes, told = read_wide_file(source, task, wide, columns)
     else:
         votes, told = read_vote_file(source, task, worker, columns)
+    if missing is not None:
+        votes = votes[votes["label"].astype(str).str.strip() != missing]
     say(
         f"{source.name}: {len(votes):,} votes by {votes['worker'].nunique():,} people "
         f"on {votes['task'].nunique():,} tasks"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from floral_learn.labels.votes import Votes
+from floral_learn.crowd.votes import Votes
 
 
 @dataclass(frozen=True)

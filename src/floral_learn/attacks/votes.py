@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from floral_learn.base import Shown
-from floral_learn.labels.votes import Votes, read_votes
+from floral_learn.crowd.votes import Votes, read_votes
 
 from .vote_attacks import VOTE_ATTACKS, VoteScene
 

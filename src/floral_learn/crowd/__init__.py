@@ -1,6 +1,6 @@
 """Votes of people who may lie: labels, a classifier, a judgement of the people, and what to ask next."""
 
-from floral_learn.labels.votes import Votes, read_votes
+from floral_learn.crowd.votes import Votes, read_votes
 
 from .aggregate import VoteAggregation, aggregate_votes
 from .classifier import CrowdClassifier

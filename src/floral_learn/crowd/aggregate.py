@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -9,15 +10,16 @@ from typing import Any
 import numpy as np
 
 from floral_learn.base import Shown
+from floral_learn.base.alignment import WAY_OUT, index_of
 from floral_learn.base.frames import is_frame, same_kind, without_columns
 from floral_learn.base.rows import read_rows
 from floral_learn.base.validation import generator
-from floral_learn.labels.votes import Votes, read_votes
+from floral_learn.crowd.votes import Votes, read_votes
 
 from . import annotators as people
-from .agreement import ERROR_RATE
 from .features import encode_items
-from .solve import Solution, solve
+from .readings import ERROR_RATE, Answers
+from .solve import Solution, allow_for_shared_mistakes, solve
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,7 +48,11 @@ class VoteAggregation(Shown):
 
     @property
     def items(self) -> np.ndarray:
-        """Names of the tasks, in the order of all arrays."""
+        """(n,) names of the tasks, in the order of all arrays.
+
+        With X they are in X's order: its column of tasks, its index, or 0, 1, ... A long frame's tasks are sorted by
+        name otherwise, and a wide one's are its index, or its column of tasks.
+        """
         return self.votes.items
 
     @property
@@ -87,22 +93,37 @@ class VoteAggregation(Shown):
     @property
     def confusions(self) -> np.ndarray:
         """(A, K, K) probability of each vote given each truth, per annotator (order of `votes.annotators`)."""
-        return self.solution.confusions.matrix
+        return self.solution.fit.confusions()
 
     @cached_property
     def judged(self) -> people.People:
         """How far each annotator can be relied on, as arrays in the order of `votes.annotators`."""
-        return people.judge(self.solution)
+        s = self.solution
+        without = allow_for_shared_mistakes(s.leave_one_out)
+        return people.judge(self.votes, s.held, without, s.mirror, s.settled)
 
     @cached_property
     def people(self) -> Any:
         """`annotators` as a pandas frame, whatever the votes came in."""
-        return people.frame(self.judged, self.solution, self.votes)
+        return people.frame(self.judged, self.votes, self.solution.fit, self.solution.agreement)
 
     @property
     def annotators(self) -> Any:
         """Frame: votes, reliability with a 95 % interval, who is named or agrees with whom, and on what evidence."""
         return same_kind(self.people, self.like)
+
+    def to_frame(self) -> Any:
+        """Frame with a row per task: task, label, probability of the label, decided, votes (how many)."""
+        import pandas as pd
+
+        columns = {
+            "task": self.items,
+            "label": self.labels,
+            "probability": self.probability.max(axis=1),
+            "decided": self.decided,
+            "votes": np.round(self.votes.per_item).astype(int),
+        }
+        return same_kind(pd.DataFrame(columns), self.like)
 
     @cached_property
     def notes(self) -> list[str]:
@@ -134,7 +155,7 @@ def aggregate_votes(
         `task`, or to its index.
     groups : array-like (n,), optional
         With one label per task: who gave it.
-    gold : array-like (n,) or mapping task -> class, optional
+    gold : mapping task -> class, Series indexed by task, or array-like (n,), optional
         Answers known to be right; missing entries are unknown. They settle which of two concerted groups lies.
     classes : array-like, optional
         All classes; by default those that occur.
@@ -177,16 +198,20 @@ def read_gold(gold: Any, votes: Votes, missing: Any) -> np.ndarray | None:
         return None
     n = len(votes.items)
     codes = np.full(n, -1)
-    if hasattr(gold, "items") and not hasattr(gold, "index"):
-        place = {value: row for row, value in enumerate(votes.items.tolist())}
-        if odd := [key for key in gold if key not in place]:
-            raise ValueError(f"gold names tasks that are not there, such as {odd[0]!r}")
-        pairs = [(place[key], value) for key, value in gold.items()]
+    index = index_of(gold)
+    if index is not None and list(index) != votes.items.tolist():
+        place = {name: row for row, name in enumerate(votes.items.tolist())}
+        if odd := [name for name in index if name not in place]:
+            raise ValueError(f"gold names tasks that are not there, such as {odd[0]!r}. {WAY_OUT}")
+        if not index.is_unique:
+            raise ValueError(f"gold names task {index[index.duplicated()][0]!r} twice")
+        pairs = list(zip([place[name] for name in index], values_of(gold), strict=True))
     else:
-        values = np.asarray(gold, dtype=object)
+        values = np.asarray(values_of(gold), dtype=object)
         if values.shape != (n,):
             raise ValueError(
-                f"gold must be a mapping task -> class or hold one entry per task: {n}, got shape {values.shape}"
+                f"gold must be a mapping task -> class, a Series indexed by task, or hold one entry per task: {n}, got "
+                f"shape {values.shape}"
             )
         pairs = list(enumerate(values.tolist()))
     pairs = [(row, v) for row, v in pairs if not (v is None or v != v or v == missing)]
@@ -196,6 +221,13 @@ def read_gold(gold: Any, votes: Votes, missing: Any) -> np.ndarray | None:
             raise ValueError(f"gold holds {value!r}, which is not among the classes {list(known)[:12]}")
         codes[row] = known[value]
     return codes if (codes >= 0).any() else None
+
+
+def values_of(gold: Any) -> Any:
+    """The values of a mapping or Series as a list; anything else as it is."""
+    if isinstance(gold, Mapping) and not hasattr(gold, "iloc"):
+        return list(gold.values())
+    return gold.tolist() if hasattr(gold, "iloc") else gold
 
 
 def _notes(found: VoteAggregation) -> list[str]:
@@ -215,7 +247,7 @@ def _notes(found: VoteAggregation) -> list[str]:
     if alike := [" and ".join(map(repr, names)) for names in spelled.values() if len(names) > 1]:
         notes.append(f"Classes that differ in capitals or spaces only count as different ones: {', '.join(alike[:4])}.")
     share, limit = doubtful_share(found)
-    if share > 0.6 * limit:
+    if solution.checked and share > 0.6 * limit:
         notes.append(
             f"About {100 * share:.0f} % of the votes come from people whose answers do not fit the rest. "
             f"Above {100 * limit:.0f} %, annotators who agree on false answers would win, and nothing in the votes "
@@ -225,7 +257,11 @@ def _notes(found: VoteAggregation) -> list[str]:
             "annotators who agree on false answers may have won, and nothing in the votes would show it. Answer some "
             "tasks (gold)."
         )
-    if open_items := len(found.undecided):
+    if functions := _functions(votes):
+        notes.append(functions)
+    if not solution.checked:
+        notes.append(_why_majority(votes))
+    elif open_items := len(found.undecided):
         why = (
             "their votes are too few or contradict each other. Another vote or a known answer (gold) settles them."
             if solution.settled
@@ -235,6 +271,25 @@ def _notes(found: VoteAggregation) -> list[str]:
     if contested := int(found.contested.sum()):
         notes.append(f"Tasks that can be read in two ways: {contested:,}. They need another answer.")
     return notes
+
+
+def _functions(votes: Votes) -> str:
+    """A note on voters who name one class only, with several votes each, where they are most of all."""
+    one_class = ~Answers(votes).varied & (votes.per_annotator > 1)
+    if 2 * one_class.sum() <= len(votes.annotators):
+        return ""
+    return (
+        f"{int(one_class.sum()):,} of {len(votes.annotators):,} voters name one class only, as labelling functions do. "
+        "Where they abstain is no vote; what they say cannot be checked by hiding votes."
+    )
+
+
+def _why_majority(votes: Votes) -> str:
+    if not Answers(votes).varied.any():
+        why = "nobody names more than one class, so votes cannot check each other"
+    else:
+        why = "what one person says cannot be foretold from what the others say"
+    return f"Labels are those of the majority, and none is decided: {why}. Known answers (gold) tell more."
 
 
 def doubtful_share(found: VoteAggregation) -> tuple[float, float]:

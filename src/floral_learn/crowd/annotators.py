@@ -22,16 +22,14 @@ from scipy.sparse import csr_array
 from scipy.special import logsumexp
 from scipy.stats import beta
 
-from floral_learn.labels.votes import Votes
+from floral_learn.crowd.votes import Votes
 
-from .agreement import ERROR_RATE, benjamini_hochberg
-from .mirror import upper_half
-from .readings import habits
-from .solve import Solution
+from .camps import later_half
+from .pairs import Agreement, benjamini_hochberg
+from .readings import ERROR_RATE, Fit, habits
 
-# Chosen so that people who know one answer in five are not named (benchmarks/crowd.py, choose and honest).
+# Chosen so that people who know one answer in five are not named (benchmarks/crowd.py, honest).
 WEAK = 0.2  # share of the answers that a weak but honest person knows
-DRAWS = 200  # of each suspect's answers: a usual number, which no script chose
 
 
 @dataclass(frozen=True)
@@ -46,15 +44,17 @@ class People:
     evidence: list[str]  # in words, for those who are named
 
 
-def judge(solution: Solution) -> People:
+def judge(
+    votes: Votes, held: np.ndarray, without: np.ndarray, mirror: np.ndarray | None = None, settled: bool = True
+) -> People:
     """Share of right answers with an interval, and the evidence against "weak but honest".
 
     The label of a task leans towards the person's own vote, and without that vote it is less often right. Counted with
     it the share of right answers is too high, without it too low: the interval reaches from the lower end of one to the
     upper end of the other (Jeffreys' interval of a binomial share, at each end), and farther by the share of labels
-    that the votes themselves expect to be wrong. Where nobody can tell a reading from its mirror image, it spans both.
+    that the votes themselves expect to be wrong. Where nobody can tell a reading from the opposing one, `mirror`, it
+    spans both. `held` (n, K) are the probabilities of the labels, `without` (V, K) those without each vote.
     """
-    votes, without = solution.votes, solution.leave_one_out
     rows = np.arange(len(votes))
     n = np.maximum(votes.per_annotator, 1e-9)
 
@@ -62,31 +62,30 @@ def judge(solution: Solution) -> People:
         return np.bincount(votes.annotator, votes.weight * values, minlength=len(votes.annotators))
 
     counted_out = per_person(without[rows, votes.label])
-    counted_in = np.maximum(per_person(solution.held[votes.item, votes.label]), counted_out)
+    counted_in = np.maximum(per_person(held[votes.item, votes.label]), counted_out)
     low = beta.ppf(ERROR_RATE / 2, counted_out + 0.5, n - counted_out + 0.5)
     high = beta.ppf(1 - ERROR_RATE / 2, counted_in + 0.5, np.maximum(n - counted_in, 0.0) + 0.5)
-    wrong = float(1 - solution.held.max(axis=1).mean())
+    wrong = float(1 - held.max(axis=1).mean())
     low, high = np.maximum(low - wrong, 0.0), np.minimum(high + wrong, 1.0)
-    if solution.mirror is not None:
-        other = np.clip(per_person(solution.mirror[votes.item, votes.label]), 0, n)
+    if mirror is not None:
+        other = np.clip(per_person(mirror[votes.item, votes.label]), 0, n)
         low = np.minimum(low, beta.ppf(ERROR_RATE / 2, other + 0.5, n - other + 0.5))
         high = np.maximum(high, beta.ppf(1 - ERROR_RATE / 2, other + 0.5, n - other + 0.5))
     middle = (counted_in + counted_out) / 2
-    p_value, evidence = _tests(votes, solution)
-    named = benjamini_hochberg(p_value) if solution.settled else np.zeros(len(n), dtype=bool)
+    p_value, evidence = _tests(votes, without)
+    named = benjamini_hochberg(p_value) if settled else np.zeros(len(n), dtype=bool)
     told = [text if who else "" for text, who in zip(evidence, named.tolist(), strict=True)]
     return People((middle + 0.5) / (n + 1), low, high, p_value, named, told)
 
 
-def _tests(votes: Votes, solution: Solution) -> tuple[np.ndarray, list[str]]:
+def _tests(votes: Votes, without: np.ndarray) -> tuple[np.ndarray, list[str]]:
     """(A,) p-values, and in words what each rests on."""
     people, rows = len(votes.annotators), np.arange(len(votes))
     if len(votes.classes) < 2:
         return np.ones(people), [""] * people
-    without = solution.leave_one_out
     parts = {
         "": np.ones(len(votes), dtype=bool),
-        ", the later half of their answers": upper_half(votes, rows),  # some are honest at first
+        ", the later half of their answers": later_half(votes),  # some are honest at first
     }
     p_value, part = weaker_than_weak(votes, without, list(parts.values()))
     label = without.argmax(axis=1)
@@ -103,7 +102,9 @@ def _tests(votes: Votes, solution: Solution) -> tuple[np.ndarray, list[str]]:
     ]
 
 
-def weaker_than_weak(votes: Votes, truth: np.ndarray, parts: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def weaker_than_weak(
+    votes: Votes, truth: np.ndarray, parts: list[np.ndarray], draws: int = 200
+) -> tuple[np.ndarray, np.ndarray]:
     """(A,) p-values of "knows at least the share WEAK of the answers", and the part (A,) that says most against it.
 
     `truth` (V, K) holds the probabilities of each voted item's class without the vote. With h the habit of a person, a
@@ -142,45 +143,42 @@ def weaker_than_weak(votes: Votes, truth: np.ndarray, parts: list[np.ndarray]) -
     member = csr_array((np.ones(len(at)), (np.arange(len(at)), np.searchsorted(suspects, votes.annotator[at]))))
     rng, total = np.random.default_rng(0), np.exp(-evidence[suspects])
     step = max(1, 4_000_000 // answers[0].size)  # a block of draws at a time
-    for first in range(0, DRAWS, step):
-        way = np.arange(first, min(first + step, DRAWS)) % ways
+    for first in range(0, draws, step):
+        way = np.arange(first, min(first + step, draws)) % ways
         drawn = rng.random((len(way), len(at)))
         vote = np.minimum((drawn[:, :, None] > answers[way]).sum(axis=2), k - 1)
         each = [score[np.arange(len(at)), vote] @ member for score in scores]
         again = logsumexp(each, axis=0) - np.log(ways)
         total += np.where(again >= evidence[suspects] - 1e-9, np.exp(-again), 0.0).sum(axis=0)
-    p_value[suspects] = np.minimum(total / (DRAWS + 1), 1.0)
+    p_value[suspects] = np.minimum(total / (draws + 1), 1.0)
     return p_value, best
 
 
-def frame(people: People, solution: Solution, given: Votes) -> Any:
+def frame(people: People, votes: Votes, fit: Fit, pairs: Agreement | None = None) -> Any:
     """Everything about the annotators as a pandas DataFrame, least reliable first (by the interval's upper end)."""
     import pandas as pd
 
     found = pd.DataFrame(
         {
-            "annotator": given.annotators,
-            "votes": np.round(given.per_annotator).astype(int),
+            "annotator": votes.annotators,
+            "votes": np.round(votes.per_annotator).astype(int),
             "reliability": people.reliability,
             "low": people.low,
             "high": people.high,
             "named": people.named,
             "p_value": people.p_value,
             "evidence": people.evidence,
-            "agrees_with": _partners(solution, given),
-            "most_confused": _most_confused(solution.confusions.counts, given.classes),
+            "agrees_with": [""] * len(votes.annotators) if pairs is None else _partners(pairs, votes.annotators),
+            "most_confused": _most_confused(fit, votes.classes),
         }
     )
     return found.sort_values(["high", "reliability"], kind="stable").reset_index(drop=True)
 
 
-def _partners(solution: Solution, given: Votes) -> list[str]:
+def _partners(pairs: Agreement, names: np.ndarray) -> list[str]:
     """With whom a person agrees beyond what the tasks explain, in words; empty for everybody else."""
-    pairs = solution.agreement
-    if pairs is None:
-        return [""] * len(given.annotators)
     return [
-        f"{given.annotators[pairs.partner[a]]}: on {pairs.agreed[a]:.0f} of {pairs.tasks[a]:.0f} tasks; the tasks "
+        f"{names[pairs.partner[a]]}: on {pairs.agreed[a]:.0f} of {pairs.tasks[a]:.0f} tasks; the tasks "
         f"explain {pairs.expected[a]:.0f} (p = {pairs.p_value[a]:.1g})"
         if found
         else ""
@@ -188,14 +186,15 @@ def _partners(solution: Solution, given: Votes) -> list[str]:
     ]
 
 
-def _most_confused(counts: np.ndarray, classes: np.ndarray) -> list[str]:
+def _most_confused(fit: Fit, classes: np.ndarray) -> list[str]:
     """The most frequent mistake of each person, in words; empty where there was less than one."""
-    k = len(classes)
-    off = counts * ~np.eye(k, dtype=bool)
-    flat = off.reshape(len(off), -1)
-    place = flat.argmax(axis=1)
-    times = flat[np.arange(len(flat)), place]
+    answers, counts = fit.answers, fit.counts.sum(axis=2)
+    counts[np.arange(len(counts)), answers.answer] = 0.0
+    truth, times = counts.argmax(axis=1), counts.max(axis=1)
+    order = np.argsort(-times, kind="stable")
+    worst = np.zeros(len(fit.total), dtype=int)
+    worst[answers.person[order][::-1]] = order[::-1]
     return [
-        f"says {classes[p % k]} for {classes[p // k]} ({t:.0f}x)" if t >= 0.95 else ""
-        for p, t in zip(place.tolist(), times.tolist(), strict=True)
+        f"says {classes[answers.answer[p]]} for {classes[truth[p]]} ({times[p]:.0f}x)" if times[p] >= 0.95 else ""
+        for p in worst.tolist()
     ]

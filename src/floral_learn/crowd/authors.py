@@ -10,16 +10,46 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import gammaln, softmax
 
-from floral_learn.labels.votes import Votes
+from floral_learn.crowd.votes import Votes
 
 from . import annotators as people
-from .confusion import Confusions, estimate, left_out_guess
-from .readings import expected_counts, leave_out, read, shrunk_matrices
-from .solve import Solution
+from .readings import Answers, Reading, fix_known, leave_one_out, m_step
 
-_LEAST = 1e-6
+_LEAST = float(np.finfo(np.float32).eps)
+
+
+@dataclass(frozen=True)
+class Confusions:
+    """Expected counts (A, truth, label) and what they are shrunk to: the pool of all labels, by `strength` labels."""
+
+    counts: np.ndarray
+    pool: np.ndarray  # (truth, label)
+    strength: float
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """(A, truth, label), rows sum to 1."""
+        return (self.counts + self.strength * self.pool) / (self.counts.sum(axis=2, keepdims=True) + self.strength)
+
+
+def estimate(counts: np.ndarray) -> Confusions:
+    """Choose the strength under which the counts are most probable (Dirichlet-multinomial, empirical Bayes).
+
+    The unit of the pool is a label, never an account: ten accounts with one label each weigh as much as one with ten.
+    Two pseudo-labels per class, most of them right, say that people tend to tell the truth.
+    """
+    k = counts.shape[1]
+    pool = counts.sum(axis=0) + np.where(np.eye(k, dtype=bool), 1.4, 0.6 / max(k - 1, 1))
+    pool /= pool.sum(axis=1, keepdims=True)
+    strengths, rows = 2.0 ** np.arange(7), counts.sum(axis=2)
+
+    def evidence(s: float) -> float:
+        of_rows = (gammaln(s) - gammaln(rows + s)).sum()
+        return float(of_rows + (gammaln(counts + s * pool) - gammaln(s * pool)).sum())
+
+    return Confusions(counts, pool, float(max(strengths, key=evidence)))
 
 
 @dataclass(frozen=True)
@@ -42,9 +72,8 @@ class Authors:
         mine = self.posterior[votes.item]
         own = np.maximum(confusions.counts[who, :, said] - mine, 0)
         rest = np.maximum(confusions.counts.sum(axis=2)[who] - mine, 0)
-        s = confusions.strength
-        guess = left_out_guess(confusions, who, said, mine)
-        return np.log((own + s * guess) / (rest + s)) - np.log(confusions.pool[:, said].T)
+        s, guess = confusions.strength, confusions.pool[:, said].T
+        return np.log((own + s * guess) / (rest + s)) - np.log(guess)
 
     def weigh(self, probabilities: np.ndarray) -> np.ndarray:
         """Probabilities (n, K) of the truth, given what a judge says and who gave the label."""
@@ -60,14 +89,20 @@ class Authors:
     @property
     def frame(self) -> Any:
         """DataFrame of the people, as `VoteAggregation.annotators`."""
-        none = np.zeros(len(self.votes.items), dtype=bool)
-        without = leave_out(self.votes, self.posterior, self.confusions.matrix, 1.0, self.known)
-        solution = Solution(self.votes, self.posterior, self.posterior, self.confusions, without, ~none, none)
-        return people.frame(people.judge(solution), solution, self.votes)
+        answers = Answers(self.votes)
+        fit = m_step(answers, self.posterior[:, :, None], Reading(self.confusions.strength))
+        without = leave_one_out(answers, self.posterior, fit, self.known)
+        return people.frame(people.judge(self.votes, self.posterior, without), self.votes, fit)
 
 
 def judge_authors(
-    labels: np.ndarray, groups: np.ndarray, probabilities: np.ndarray, *, known: np.ndarray | None = None
+    labels: np.ndarray,
+    groups: np.ndarray,
+    probabilities: np.ndarray,
+    *,
+    known: np.ndarray | None = None,
+    max_iter: int = 50,
+    tol: float = 1e-3,
 ) -> Authors:
     """Find how far the author of each label can be relied on.
 
@@ -98,5 +133,21 @@ def judge_authors(
     n, k = probabilities.shape
     votes = Votes(np.arange(n), numbers, labels, np.ones(n), np.arange(n), names, np.arange(k))
     opinion = np.log(np.maximum(probabilities, _LEAST))
-    posterior = read(votes, shrunk_matrices, probabilities, gold=known, opinion=opinion)
-    return Authors(votes, posterior, estimate(expected_counts(votes, posterior)), known)
+    posterior = fix_known(probabilities, known)
+    for _ in range(max_iter):  # what each author says of each class, and the classes, in turn (EM)
+        confusions = estimate(_expected_counts(votes, posterior))
+        said = np.log(np.maximum(confusions.matrix[numbers, :, labels], 1e-9))
+        new = fix_known(softmax(opinion + said, axis=1), known)
+        moved = np.abs(new - posterior).max(axis=1).mean()
+        posterior = new
+        if moved < tol:
+            break
+    return Authors(votes, posterior, estimate(_expected_counts(votes, posterior)), known)
+
+
+def _expected_counts(votes: Votes, posterior: np.ndarray) -> np.ndarray:
+    """(A, truth, label) expected counts."""
+    people, k = len(votes.annotators), len(votes.classes)
+    counts = np.zeros((people, k, k))
+    np.add.at(counts.transpose(0, 2, 1), (votes.annotator, votes.label), posterior[votes.item])
+    return counts

@@ -13,13 +13,12 @@ from floral_learn.base.estimator import Estimator, whole_fit
 from floral_learn.base.frames import is_frame, without_columns
 from floral_learn.base.rows import explain_refusal, read_rows, take_rows
 from floral_learn.base.validation import generator
-from floral_learn.labels.votes import read_votes
+from floral_learn.crowd.votes import read_votes
 
 from .aggregate import VoteAggregation, read_gold
 from .features import MOST_ROWS, PENALTY, encode_items, linear_steps, smooth_step
+from .readings import ERROR_RATE
 from .solve import solve
-
-_SURE = 0.02  # classes less probable than this are not learned from
 
 
 class CrowdClassifier(ClassifierMixin, Estimator):
@@ -198,7 +197,7 @@ class CrowdClassifier(ClassifierMixin, Estimator):
         model = self._default(X, rng) if self.estimator is None else clone(self.estimator)
         if self.estimator is not None and not has_fit_parameter(model, "sample_weight"):
             return model.fit(take_rows(X, told), self.aggregation_.labels[told])
-        row, code = np.nonzero(probability[told] >= _SURE)
+        row, code = np.nonzero(probability[told] >= ERROR_RATE / len(self.classes_))  # less is not learned from
         weight = probability[told][row, code]
         name = "sample_weight" if self.estimator is not None else "logisticregression__sample_weight"
         return model.fit(take_rows(X, told[row]), self.classes_[code], **{name: weight})
@@ -215,7 +214,8 @@ class CrowdClassifier(ClassifierMixin, Estimator):
             steps.append(smooth_step(made, seed))
             penalty = PENALTY / steps[-1].n_components  # the EM's features are larger by the root of this number
         else:
-            penalty = PENALTY * float(made.var(axis=0).mean())  # the EM's columns have variance 1 on average
+            # The EM's columns have variance 1 on average, unless they are constant.
+            penalty = PENALTY * (float(made.var(axis=0).mean()) or 1.0)
         return make_pipeline(*steps, LogisticRegression(C=1.0 / penalty, max_iter=300))
 
     def __sklearn_tags__(self) -> Any:

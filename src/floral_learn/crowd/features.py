@@ -10,45 +10,46 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp
 
-PENALTY = 10.0  # chosen on LabelMe and simulated crowds over digits, wine, breast cancer (benchmarks/crowd.py, choose)
-# Usual numbers, which no script chose:
-MOST_COMPONENTS = 50  # as many numbers per item as the classifier reads
-LANDMARKS = 150  # of the smooth model, which is tried beside the linear one where there are more items
-FOLDS = 5  # of items, and of votes that are hidden
+from floral_learn.base.validation import check_scale
+
+from .readings import FOLDS
+
+PENALTY = 10.0  # chosen on LabelMe and simulated crowds over digits, wine and breast cancer
 MOST_ROWS = 10_000  # for speed: a model of this size learns nothing more from further rows
 
 
-def encode_items(X: Any, rng: np.random.Generator) -> list[np.ndarray]:
+def encode_items(X: Any, rng: np.random.Generator, landmarks: int = 150) -> list[np.ndarray]:
     """Return the candidate representations of the items: linear, and smooth where there are enough items."""
     from sklearn.pipeline import make_pipeline
 
+    check_scale(X)
     seed = int(rng.integers(2**31 - 1))
     Z = make_pipeline(*linear_steps(X.shape, sp.issparse(X), seed)).fit_transform(X)
     Z = np.ascontiguousarray(Z, dtype=np.float64)
     Z /= max(float(np.sqrt(Z.var(axis=0).mean())), 1e-12)  # one penalty for all data: columns of variance 1 on average
-    return [Z, _smooth(Z, seed)] if len(Z) > LANDMARKS else [Z]
+    return [Z, _smooth(Z, seed)] if len(Z) > landmarks else [Z]
 
 
-def linear_steps(shape: tuple[int, ...], sparse: bool, seed: int) -> list[Any]:
+def linear_steps(shape: tuple[int, ...], sparse: bool, seed: int, most: int = 50) -> list[Any]:
     """Scale the columns, then keep the main directions where there are many."""
     from sklearn.decomposition import PCA, TruncatedSVD
     from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
     n, d = shape
-    keep = min(MOST_COMPONENTS, n - 1, d - 1)
+    keep = min(most, n - 1, d - 1)
     if sparse:
         return [MaxAbsScaler(), TruncatedSVD(max(keep, 1), random_state=seed)]
-    if d <= MOST_COMPONENTS or n < 3:
+    if d <= most or n < 3:
         return [StandardScaler()]
     return [StandardScaler(), PCA(keep, random_state=seed)]
 
 
-def smooth_step(Z: np.ndarray, seed: int) -> Any:
+def smooth_step(Z: np.ndarray, seed: int, landmarks: int = 150) -> Any:
     """An rbf kernel through landmarks; its width is that of gamma="scale"."""
     from sklearn.kernel_approximation import Nystroem
 
     gamma = 1.0 / (Z.shape[1] * max(float(Z.var()), 1e-12))
-    return Nystroem(gamma=gamma, n_components=min(LANDMARKS, len(Z) // 2), random_state=seed)
+    return Nystroem(gamma=gamma, n_components=min(landmarks, len(Z) // 2), random_state=seed)
 
 
 def _smooth(Z: np.ndarray, seed: int) -> np.ndarray:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils import gen_batches
 
 from floral_learn.base.frames import same_kind
 
 from .aggregate import VoteAggregation
-from .agreement import ERROR_RATE
+from .readings import ERROR_RATE
 
 
 def next_tasks(found: VoteAggregation, n: int = 10, *, annotators: Any = None) -> Any:
@@ -42,12 +43,13 @@ def next_tasks(found: VoteAggregation, n: int = 10, *, annotators: Any = None) -
     asked = _who(found, annotators)
     probability = found.solution.held  # one more person is misled as well where everybody is
     rows = np.arange(len(probability)) if found.gold is None else np.flatnonzero(found.gold < 0)
-    typical = found.confusions[asked].mean(axis=0)
+    confusions = found.solution.fit.confusions(asked)
+    typical = confusions.mean(axis=0)
     first = (
         _gain(probability[rows], typical) + 1e-6 * found.contested[rows] + 1e-9 * (1 - probability[rows].max(axis=1))
     )
     rows = rows[np.argsort(-first, kind="stable")[:n]]
-    gains = np.column_stack([_gain(probability[rows], found.confusions[a]) for a in asked])
+    gains = np.column_stack([_gain(probability[rows], confusion) for confusion in confusions])
     seen = np.isin(votes.item, rows)
     column = {a: c for c, a in enumerate(asked.tolist())}
     place = {r: p for p, r in enumerate(rows.tolist())}
@@ -89,5 +91,9 @@ def _who(found: VoteAggregation, annotators: Any) -> np.ndarray:
 
 def _gain(probability: np.ndarray, confusion: np.ndarray) -> np.ndarray:
     """Expected rise of the largest probability by one vote with this confusion matrix, (n,)."""
-    joint = probability[:, :, None] * confusion[None]  # (n, truth, vote)
-    return joint.max(axis=1).sum(axis=1) - probability.max(axis=1)
+    n, k = probability.shape
+    right = np.empty(n)
+    for part in gen_batches(n, max(1, 4_000_000 // k**2)) if n else ():  # (rows, truth, vote) at a time
+        joint = probability[part, :, None] * confusion[None]
+        right[part] = joint.max(axis=1).sum(axis=1)
+    return right - probability.max(axis=1)

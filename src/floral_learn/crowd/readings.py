@@ -1,224 +1,403 @@
-"""Readings of votes: three ways to say how people err, and how well each foretells votes that it has not seen.
+"""Readings of votes: what the truth is and how each person errs, found together by EM (Dawid and Skene, 1979).
 
-A reading is an EM over two unknowns, the truth of the items and what each person says when the truth is c. The three
-differ in one step, how confusion matrices are estimated from expected counts:
+A reading says how much may differ from person to person and from task to task. Person a has an accuracy r_a, and row c
+of a's confusion matrix is shrunk towards a coin that is right so often:
 
-- ``own matrices``: every person has a matrix of one's own (Dawid and Skene, 1979);
-- ``knows or guesses``: a person knows the truth, or guesses by a habit that ignores the item (MACE, Hovy et al., 2013);
-- ``shrunk matrices``: a matrix is shrunk to the person's accuracy and the pool's pattern (see ``confusion.py``).
+    M_a[c, v]  =  (N_a[c, v] + s * coin_a[c, v]) / (N_a[c, .] + s),   N_a: expected counts, s: strength in votes.
 
-No one of them is best on all crowds: ten classes and few votes want few parameters, twelve per cent positives want a
-matrix. Which one describes a crowd can be seen without knowing the truth: hide some votes, read the rest, and ask how
-probable the hidden votes are. Readings are averaged by that number.
+A weak strength leaves everybody an own matrix, a strong one hardly more than the accuracy. Classes are as probable as
+each other before any vote, or as frequent as they are found to be. Tasks are of one kind, or some are clear and some
+hard: there people err together, which a matrix per person cannot say.
+
+Which reading fits a crowd can be seen without the truth. Some votes are hidden, the rest is read, and the hidden votes
+are foretold; the readings are mixed with the weights under which the hidden votes are most probable (stacking: Wolpert,
+1992; Yao et al., 2018). More freedom than uniform classes and one kind must show in hidden votes beyond chance.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import minimize_scalar
 from scipy.special import softmax
+from scipy.stats import norm
 
-from floral_learn.labels.votes import Votes
+from floral_learn.crowd.votes import Votes
 
-from .confusion import estimate
-from .features import FOLDS
-
-ROUNDS = 50  # of an EM, at most: most end before
-TEMPERATURES = (1.0, 0.7, 0.5, 0.35)  # scales of a reading's log-probabilities, of which hidden votes choose one
-
-Step = Callable[[np.ndarray, np.ndarray | None], np.ndarray]
-
-
-def own_matrices(counts: np.ndarray, previous: np.ndarray | None) -> np.ndarray:
-    """Rows of the counts (A, truth, vote) as shares, a tenth of a vote spread over each: Dawid and Skene's M-step."""
-    smoothed = counts + 0.1 / counts.shape[1]
-    return smoothed / smoothed.sum(axis=2, keepdims=True)
-
-
-def knows_or_guesses(counts: np.ndarray, previous: np.ndarray | None) -> np.ndarray:
-    """P(vote | truth) = know * [vote = truth] + (1 - know) * habit(vote), per person: one EM step of MACE.
-
-    A vote that equals the truth was known with probability 1 - guessed / P(vote | truth), where guessed = (1 - know) *
-    habit(vote) is what a row of `previous` has off its diagonal.
-    """
-    k = counts.shape[1]
-    if previous is None:
-        previous = np.broadcast_to(0.7 * np.eye(k) + 0.3 / k, counts.shape)
-    at = np.arange(k)
-    guessed = previous[:, (at + 1) % k, at]
-    known = counts[:, at, at] * (1 - guessed / previous[:, at, at])
-    by_habit = counts.sum(axis=1) - known + 1.0 / k
-    know = (known.sum(axis=1) + 0.5) / (counts.sum(axis=(1, 2)) + 1.0)
-    habit = by_habit / by_habit.sum(axis=1, keepdims=True)
-    return know[:, None, None] * np.eye(k) + ((1 - know)[:, None] * habit)[:, None, :]
-
-
-def shrunk_matrices(counts: np.ndarray, previous: np.ndarray | None) -> np.ndarray:
-    """Matrices with a prior in three levels, `confusion.estimate`."""
-    return estimate(counts).matrix
-
-
-STEPS: dict[str, Step] = {
-    "own matrices": own_matrices,
-    "knows or guesses": knows_or_guesses,
-    "shrunk matrices": shrunk_matrices,
-}
+ERROR_RATE = 0.05  # of every statement about a person or a reading: the usual one
+PRIOR = (4.0, 1.0)  # right and, for each other class, wrong pseudo-votes of a person: as in EBCC (Li et al., 2019)
+STRENGTHS = (1.0, 4.0, 16.0)  # nearly own matrices to nearly one accuracy; hidden votes weigh them
+FOLDS = 5  # of votes that are hidden, and of tasks: each is held out once
+LEAST = float(np.finfo(float).eps)  # probability, where a logarithm is taken
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What one reading, or an average of some, holds to be true."""
+    """How much a reading lets people, classes and tasks differ."""
 
-    posterior: np.ndarray  # (n, K)
-    score: float  # mean log-probability of hidden votes
-    temperature: float  # by which the log-probabilities were scaled
-
-
-def majority(votes: Votes) -> np.ndarray:
-    """Smoothed shares of the votes, (n, K)."""
-    share = votes.shares + 0.5 / len(votes.classes)
-    return share / share.sum(axis=1, keepdims=True)
+    strength: float
+    estimated: bool = False  # shares of the classes, which are uniform otherwise
+    kinds: int = 1  # of tasks: one, or clear and hard
 
 
-def expected_counts(votes: Votes, posterior: np.ndarray) -> np.ndarray:
-    """Expected counts (A, truth, vote), from posteriors (n, K) of the items."""
-    n_people, k = len(votes.annotators), len(votes.classes)
-    return (votes.by_answer @ posterior[votes.item]).reshape(n_people, k, k).transpose(0, 2, 1)
+PLAIN = [Reading(s) for s in STRENGTHS]
+RICH = [Reading(s, True) for s in STRENGTHS] + [Reading(s, True, 2) for s in STRENGTHS[1:]]
 
 
-def habits(votes: Votes) -> np.ndarray:
-    """(A, K) shares in which each person gives the classes, one vote more spread over them."""
-    k = len(votes.classes)
-    given = np.zeros((len(votes.annotators), k))
-    np.add.at(given, (votes.annotator, votes.label), votes.weight)
-    return (given + 1 / k) / (given.sum(axis=1, keepdims=True) + 1)
+@dataclass(frozen=True)
+class Answers:
+    """Votes as sparse matrices: column p stands for a person and an answer that this person gave.
+
+    No array has a place for answers that nobody gave, so that many people and many classes fit into memory.
+    """
+
+    votes: Votes
+
+    @cached_property
+    def _pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        return np.unique(self.votes.annotator * len(self.votes.classes) + self.votes.label, return_inverse=True)
+
+    @property
+    def keys(self) -> np.ndarray:
+        """(P,) person * K + answer, in order."""
+        return self._pairs[0]
+
+    @property
+    def pair(self) -> np.ndarray:
+        """(V,) the column of each vote."""
+        return self._pairs[1]
+
+    @cached_property
+    def person(self) -> np.ndarray:
+        """(P,) the person of each column."""
+        return self.keys // len(self.votes.classes)
+
+    @cached_property
+    def answer(self) -> np.ndarray:
+        """(P,) the answer of each column."""
+        return self.keys % len(self.votes.classes)
+
+    @cached_property
+    def by_task(self) -> sp.csr_matrix:
+        """(n, P) weights of the votes."""
+        shape = (len(self.votes.items), len(self.keys))
+        return sp.csr_matrix((self.votes.weight, (self.votes.item, self.pair)), shape=shape)
+
+    @cached_property
+    def by_pair(self) -> sp.csr_matrix:
+        """(P, n) the same, to sum over tasks."""
+        return self.by_task.T.tocsr()
+
+    @cached_property
+    def by_person(self) -> sp.csr_matrix:
+        """(A, P) ones: sums over the answers of each person."""
+        shape = (len(self.votes.annotators), len(self.keys))
+        return sp.csr_matrix((np.ones(len(self.keys)), (self.person, np.arange(len(self.keys)))), shape=shape)
+
+    @cached_property
+    def varied(self) -> np.ndarray:
+        """(A,) who gave more than one answer: votes of everybody else cannot be checked by hiding them."""
+        return np.bincount(self.person, minlength=len(self.votes.annotators)) > 1
+
+    @cached_property
+    def unseen(self) -> np.ndarray:
+        """(K,) classes for which nobody voted: free to explain whatever fits nothing else, they explain nothing."""
+        return np.bincount(self.answer, minlength=len(self.votes.classes)) == 0
+
+    def without(self, hidden: np.ndarray) -> Answers:
+        """The same columns without the votes `hidden`."""
+        weight = self.votes.weight.copy()
+        weight[hidden] = 0.0
+        rest = Answers(self.votes.reweighted(weight))
+        rest.__dict__["_pairs"] = self._pairs
+        return rest
 
 
-def log_likelihood(votes: Votes, matrix: np.ndarray) -> np.ndarray:
-    """(V, K) log-probability of each vote if the truth were c, times the vote's weight."""
-    k = len(votes.classes)
-    table = np.log(np.maximum(matrix, 1e-9)).transpose(0, 2, 1).reshape(-1, k)
-    return table[votes.annotator * k + votes.label] * votes.weight[:, None]
+def fits_in_memory(shape: tuple[int, ...], what: str, most: float = 1.5) -> None:
+    """Refuse an array of numbers that is larger than the memory limit, by its size."""
+    gib = 8 * float(np.prod([float(size) for size in shape])) / 2**30
+    if gib > most:
+        raise MemoryError(f"votes: {what}, {' x '.join(f'{size:,}' for size in shape)} numbers, take {gib:.1f} GiB")
 
 
-def class_shares(posterior: np.ndarray) -> np.ndarray:
-    """(K,) log of the shares of the classes, one item more for each."""
-    share = posterior.sum(axis=0) + 1.0
-    return np.log(share / share.sum())
+@dataclass(frozen=True)
+class Fit:
+    """A reading of some votes: G kinds of tasks, P pairs of a person and an answer."""
+
+    reading: Reading
+    answers: Answers
+    joint: np.ndarray  # (n, K, G) probability of class and kind
+    counts: np.ndarray  # (P, K, G) expected votes by truth and kind
+    total: np.ndarray  # (A, K, G)
+    accuracy: np.ndarray  # (A,)
+
+    @property
+    def posterior(self) -> np.ndarray:
+        """(n, K) probability of each class."""
+        return self.joint.sum(axis=2)
+
+    def likelihood(self) -> np.ndarray:
+        """(P, K, G) probability of each pair's answer, given the truth and the kind."""
+        a = self.answers
+        return self._shrunk(self.counts, a.person, a.answer)
+
+    def says(self, person: np.ndarray, answer: np.ndarray) -> np.ndarray:
+        """(V, K, G) probability that `person` (V,) gives `answer` (V,), given the truth and the kind."""
+        keys, wanted = self.answers.keys, person * self.total.shape[1] + answer
+        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        given = (keys[place] == wanted)[:, None, None]
+        return self._shrunk(np.where(given, self.counts[place], 0.0), person, answer)
+
+    def confusions(self, people: np.ndarray | None = None) -> np.ndarray:
+        """(A, K, K) probability of each answer given each truth, of all or some `people`; of one kind of task."""
+        a, k, _ = self.total.shape
+        chosen = np.arange(a) if people is None else people
+        fits_in_memory((len(chosen), k, k), "confusion matrices of people x classes x classes")
+        says = self.says(np.repeat(chosen, k), np.tile(np.arange(k), len(chosen)))[:, :, 0]
+        return says.reshape(len(chosen), k, k).transpose(0, 2, 1)
+
+    def _shrunk(self, counts: np.ndarray, person: np.ndarray, answer: np.ndarray) -> np.ndarray:
+        k = self.total.shape[1]
+        right = self.accuracy[person][:, None]
+        coin = np.where(answer[:, None] == np.arange(k), right, (1 - right) / max(k - 1, 1))
+        s = self.reading.strength
+        return (counts + s * coin[:, :, None]) / (self.total[person] + s)
 
 
-def fix_known(posterior: np.ndarray, gold: np.ndarray | None) -> np.ndarray:
-    """Posteriors with the known answers put in; `gold` (n,) holds class codes, -1 elsewhere."""
-    if gold is None:
-        return posterior
-    known = gold >= 0
-    posterior = posterior.copy()
-    posterior[known] = np.eye(posterior.shape[1])[gold[known]]
-    return posterior
+def m_step(answers: Answers, joint: np.ndarray, reading: Reading) -> Fit:
+    """Expected counts and accuracies, given the probabilities (n, K, G) of classes and kinds."""
+    n, k, kinds = joint.shape
+    flat = answers.by_pair @ joint.reshape(n, -1)
+    total = (answers.by_person @ flat).reshape(-1, k, kinds)
+    counts = flat.reshape(-1, k, kinds)
+    right = np.bincount(
+        answers.person, counts[np.arange(len(counts)), answers.answer].sum(axis=1), minlength=len(total)
+    )
+    accuracy = (right + PRIOR[0]) / (total.sum(axis=(1, 2)) + PRIOR[0] + PRIOR[1] * (k - 1))
+    return Fit(reading, answers, joint, counts, total, accuracy)
+
+
+def e_step(fit: Fit, there: np.ndarray, gold: np.ndarray | None, opinion: np.ndarray | None) -> np.ndarray:
+    """(n, K, G) probabilities of classes and kinds, given how everybody errs."""
+    n, k, kinds = fit.joint.shape
+    mass = fit.joint[there].sum(axis=0)
+    prior = np.log((mass + 0.5) / (mass + 0.5).sum(axis=1, keepdims=True))
+    if fit.reading.estimated:
+        prior = prior + np.log((mass.sum(axis=1) + 1) / (mass.sum() + k))[:, None]
+    log = (fit.answers.by_task @ np.log(fit.likelihood()).reshape(-1, k * kinds)).reshape(n, k, kinds) + prior
+    log[:, fit.answers.unseen] = -np.inf
+    if opinion is not None:
+        log += opinion[:, :, None]
+    if gold is not None:
+        known = np.flatnonzero(gold >= 0)
+        other = np.arange(k) != gold[known][:, None]
+        log[known] = np.where(other[:, :, None], -np.inf, np.maximum(log[known], np.log(LEAST)))
+    return softmax(log, axis=(1, 2))
 
 
 def read(
-    votes: Votes,
-    step: Step,
+    answers: Answers,
+    reading: Reading,
     start: np.ndarray,
     *,
     gold: np.ndarray | None = None,
     opinion: np.ndarray | None = None,
-    rounds: int = ROUNDS,
-) -> np.ndarray:
-    """Posterior (n, K) of the truth by EM from `start` (n, K).
-
-    `opinion` (n, K) is what features say, as log-probabilities; without it the shares of the classes stand there.
-    """
-    posterior, matrix = fix_known(start, gold), None
-    unseen = np.bincount(votes.label, minlength=len(votes.classes)) == 0  # free to explain whatever fits nothing else
-    for _ in range(rounds):
-        matrix = step(expected_counts(votes, posterior), matrix)
-        total = votes.by_item @ log_likelihood(votes, matrix)
-        total += class_shares(posterior) if opinion is None else opinion
-        total[:, unseen] = -np.inf
-        new = fix_known(softmax(total, axis=1), gold)
-        change = float(np.abs(new - posterior).max(axis=1).mean())
-        posterior = new
-        if change < 1e-3:
+    max_iter: int = 60,
+    tol: float = 1e-4,
+) -> Fit:
+    """EM from the probabilities `start` (n, K), with known answers and an `opinion` (n, K), logarithms, of others."""
+    there = answers.votes.per_item > 0
+    if gold is not None:
+        start = fix_known(start, gold)
+    joint = start[:, :, None]
+    if reading.kinds == 2:  # a task is clear as far as most agree on it
+        top = np.sort(start, axis=1)
+        clear = (top[:, -1:] - top[:, -2:-1])[:, :, None]
+        joint = np.concatenate([joint * clear, joint * (1 - clear)], axis=2)
+    fit = m_step(answers, joint, reading)
+    for _ in range(max_iter):
+        joint = e_step(fit, there, gold, opinion)
+        moved = np.abs(joint - fit.joint).sum(axis=(1, 2)).mean()
+        fit = m_step(answers, joint, reading)
+        if moved < tol:
             break
-    return posterior
+    return fit
 
 
-def leave_out(
-    votes: Votes, posterior: np.ndarray, matrix: np.ndarray, temperature: float, gold: np.ndarray | None
+def majority(votes: Votes) -> np.ndarray:
+    """(n, K) shares of the votes; uniform where there is none."""
+    k = len(votes.classes)
+    return np.where(votes.per_item[:, None] > 0, votes.shares / np.maximum(votes.per_item, 1e-9)[:, None], 1 / k)
+
+
+def fix_known(posterior: np.ndarray, gold: np.ndarray | None) -> np.ndarray:
+    """Posteriors with certainty where the answer is known."""
+    if gold is None:
+        return posterior
+    known = gold >= 0
+    fixed = posterior.copy()
+    fixed[known] = np.eye(posterior.shape[1])[gold[known]]
+    return fixed
+
+
+def habits(votes: Votes) -> np.ndarray:
+    """(A, K) shares in which each person gives the classes, one vote more spread over them."""
+    people, k = len(votes.annotators), len(votes.classes)
+    place = votes.annotator * k + votes.label
+    given = np.bincount(place, votes.weight, minlength=people * k).reshape(people, k)
+    return (given + 1 / k) / (given.sum(axis=1, keepdims=True) + 1)
+
+
+def leave_one_out(
+    answers: Answers, posterior: np.ndarray, fit: Fit, gold: np.ndarray | None, temperature: float = 1.0
 ) -> np.ndarray:
-    """(V, K) posterior of the voted item without this vote.
+    """(V, K) posterior of the voted task without this vote.
 
-    `posterior` need not be a product over the votes (it may be an average): what the votes on the item say together is
+    `posterior` need not be a product over the votes (it is an average): what the votes on the task say together is
     taken out of it, and what all but one of them say is put in.
     """
-    own = temperature * log_likelihood(votes, matrix)
-    together = votes.by_item @ own
-    by_product = softmax(together + class_shares(posterior), axis=1)
-    others = softmax((together + class_shares(posterior))[votes.item] - own, axis=1)
+    votes = answers.votes
+    log = temperature * np.log(fit.likelihood()[:, :, 0])
+    share = posterior.sum(axis=0) + 1.0
+    together = answers.by_task @ log + np.log(share / share.sum())
+    own = log[answers.pair] * votes.weight[:, None]
+    found = softmax(together[votes.item] - own, axis=1)
     # Where the product and the posterior differ, so will what is left without one vote.
-    found = others * (posterior / np.maximum(by_product, 1e-6))[votes.item].clip(0.1, 10.0)
+    found *= (posterior / np.maximum(softmax(together, axis=1), 1e-6)).clip(0.1, 10.0)[votes.item]
     found /= found.sum(axis=1, keepdims=True)
-    if gold is not None:
-        known = np.flatnonzero(gold[votes.item] >= 0)
-        found[known] = np.eye(found.shape[1])[gold[votes.item[known]]]
-    return found
+    return found if gold is None else fix_known(found, gold[votes.item])
 
 
-def hide_votes(votes: Votes, rng: np.random.Generator) -> list[tuple[Votes, np.ndarray]]:
-    """Two pairs (the rest, numbers of the hidden votes), a fold each of FOLDS; items with one vote keep it."""
-    several = np.flatnonzero(votes.per_item[votes.item] > 1.5)
-    if not len(several):
-        return []
+Hidden = list[tuple[Answers, np.ndarray]]  # the rest, and the numbers of the hidden votes that can be checked
+
+
+def hide_votes(answers: Answers, rng: np.random.Generator, enough: int = 100_000) -> Hidden:
+    """Hide votes in turn, a fold each, until all or `enough` were hidden; tasks with one vote keep it."""
+    votes = answers.votes
+    several = np.flatnonzero(np.bincount(votes.item)[votes.item] > 1)
     fold = rng.permutation(len(several)) % FOLDS
-    found = []
-    for number in range(2):
+    parts: Hidden = []
+    for number in range(FOLDS):
         hidden = np.sort(several[fold == number])
-        seen = np.ones(len(votes), dtype=bool)
-        seen[hidden] = False
-        found.append((votes.some(seen), hidden))
-    return found
+        checked = hidden[answers.varied[votes.annotator[hidden]]]
+        if len(checked) and sum(len(at) for _, at in parts) < enough:
+            parts.append((answers.without(hidden), checked))
+    return parts
 
 
-def foretell(votes: Votes, hidden: np.ndarray, rest: Votes, posterior: np.ndarray) -> np.ndarray:
-    """Log-probability of the `hidden` votes, by matrices that the `rest` and its `posterior` give."""
-    matrix = estimate(expected_counts(rest, posterior)).matrix
-    said = matrix[votes.annotator[hidden], :, votes.label[hidden]]
-    return np.log(np.maximum((posterior[votes.item[hidden]] * said).sum(axis=1), 1e-9))
+@dataclass(frozen=True)
+class Stack:
+    """Readings of all votes, and how probable each of them made the votes that it had not seen."""
+
+    fits: list[Fit]
+    foretold: np.ndarray  # (R, H)
+    hidden: np.ndarray  # (H,) numbers of votes
+    weights: np.ndarray  # (R,)
+    temperature: float  # by which the mixture's log-probabilities are scaled
+
+    @cached_property
+    def posterior(self) -> np.ndarray:
+        """(n, K) the mixture."""
+        found = sum(w * fit.posterior for w, fit in zip(self.weights, self.fits, strict=True) if w > 0)
+        return tempered(np.asarray(found), self.temperature)
+
+    @property
+    def strength(self) -> float:
+        """Of the mixture, in votes."""
+        strengths = np.log([fit.reading.strength for fit in self.fits])
+        return float(np.exp(self.weights @ strengths))
+
+    @property
+    def score(self) -> float:
+        """Mean log-probability of the hidden votes."""
+        return float(np.log(self.weights @ self.foretold).mean()) if len(self.hidden) else 0.0
+
+    @cached_property
+    def best(self) -> int:
+        """The number of the reading, of those in the mixture, that foretells hidden votes best."""
+        return best_of(self.foretold, self.weights)
+
+    def log_ratio(self, other: int) -> np.ndarray:
+        """(H,) by how much the best reading foretells hidden votes better than another one."""
+        return np.log(self.foretold[self.best] / self.foretold[other])
 
 
-def temper(posterior: np.ndarray, temperature: float) -> np.ndarray:
+def stack(
+    answers: Answers, hidden: Hidden, start: np.ndarray, gold: np.ndarray | None, opinion: np.ndarray | None = None
+) -> Stack:
+    """Mix readings by how probable they make votes that they have not seen."""
+    votes = answers.votes
+    at = np.concatenate([np.zeros(0, dtype=int), *(checked for _, checked in hidden)])
+    readings = PLAIN + RICH if len(at) else PLAIN
+
+    def foretell(reading: Reading) -> tuple[np.ndarray, np.ndarray]:
+        """(H, K) probability of the class, and of the class and the hidden vote."""
+        classes, both = [np.zeros((0, len(votes.classes)))], [np.zeros((0, len(votes.classes)))]
+        for rest, checked in hidden:
+            own = majority(rest.votes) if opinion is None else start
+            fit = read(rest, reading, own, gold=gold, opinion=opinion)
+            joint = fit.joint[votes.item[checked]]
+            classes.append(joint.sum(axis=2))
+            both.append((joint * fit.likelihood()[answers.pair[checked]]).sum(axis=2))
+        return np.concatenate(classes), np.concatenate(both)
+
+    foretold = np.array([foretell(reading)[1].sum(axis=1) for reading in readings])
+    score = np.log(foretold).sum(axis=1)
+    plain, rich = np.split(np.arange(len(readings)), [len(PLAIN)])
+    chosen = plain
+    if len(rich):
+        better = np.log(foretold[rich[score[rich].argmax()]] / foretold[plain[score[plain].argmax()]])
+        if beyond_chance(better, votes.item[at]):
+            chosen = np.arange(len(readings))
+    weights = np.zeros(len(readings))
+    weights[chosen] = stacking_weights(foretold[chosen])
+    temperature = 1.0
+    if opinion is None and len(at):
+        temperature = best_temperature(*foretell(readings[best_of(foretold, weights)]), votes.item[at])
+    fits = [read(answers, reading, start, gold=gold, opinion=opinion) for reading in readings]
+    return Stack(fits, foretold, at, weights, temperature)
+
+
+def best_of(foretold: np.ndarray, weights: np.ndarray) -> int:
+    """The number of the reading with a weight that makes the hidden votes (R, H) most probable."""
+    return int(np.where(weights > 0, np.log(foretold).sum(axis=1), -np.inf).argmax())
+
+
+def best_temperature(classes: np.ndarray, both: np.ndarray, item: np.ndarray) -> float:
+    """The scale of log-probabilities (H, K) at which hidden votes are most probable, if that is more than chance.
+
+    A reading takes votes on a task for independent and is too sure where people err together.
+    """
+    says = both / np.maximum(classes, np.finfo(float).tiny)
+
+    def foretold(temperature: float) -> np.ndarray:
+        return np.log(np.maximum((tempered(classes, temperature) * says).sum(axis=1), LEAST))
+
+    best = float(minimize_scalar(lambda t: -foretold(t).sum(), bounds=(0, 1), method="bounded").x)
+    return best if beyond_chance(foretold(best) - foretold(1.0), item) else 1.0
+
+
+def tempered(posterior: np.ndarray, temperature: float) -> np.ndarray:
     """Posteriors with log-probabilities scaled by `temperature`."""
-    return posterior if temperature == 1 else softmax(temperature * np.log(np.maximum(posterior, 1e-12)), axis=1)
+    return softmax(temperature * np.log(np.maximum(posterior, LEAST)), axis=1)
 
 
-def judge_reading(
-    votes: Votes,
-    reader: Callable[[Votes], np.ndarray],
-    hidden_parts: list[tuple[Votes, np.ndarray]],
-    gold: np.ndarray | None = None,
-    temperatures: tuple[float, ...] = TEMPERATURES,
-) -> Reading:
-    """The reading of all votes, at the temperature at which the same reader foretells hidden votes best."""
-    posterior = reader(votes)
-    total, n_hidden = np.zeros(len(temperatures)), 0
-    for rest, hidden in hidden_parts:
-        guess = reader(rest)
-        total += [foretell(votes, hidden, rest, fix_known(temper(guess, t), gold)).sum() for t in temperatures]
-        n_hidden += len(hidden)
-    best = int(total.argmax())
-    temperature = temperatures[best]
-    return Reading(fix_known(temper(posterior, temperature), gold), float(total[best] / max(n_hidden, 1)), temperature)
+def stacking_weights(foretold: np.ndarray, max_iter: int = 200) -> np.ndarray:
+    """(R,) weights of a mixture under which what its parts foretold (R, H) is most probable, by EM."""
+    weights = np.full(len(foretold), 1 / len(foretold))
+    if foretold.shape[1]:
+        for _ in range(max_iter):
+            share = weights[:, None] * foretold
+            weights = (share / share.sum(axis=0)).mean(axis=1)
+    return weights
 
 
-def average(readings: list[Reading]) -> Reading:
-    """The mean of several readings; the weight of each is the geometric mean of its probabilities of hidden votes."""
-    weight = softmax([reading.score for reading in readings])
-    posterior = sum(w * reading.posterior for w, reading in zip(weight, readings, strict=True))
-    score, temperature = (
-        float(np.dot(weight, [getattr(reading, name) for reading in readings])) for name in ("score", "temperature")
-    )
-    return Reading(np.asarray(posterior), score, temperature)
+def beyond_chance(gain: np.ndarray, item: np.ndarray) -> bool:
+    """Whether the mean gain per vote is above zero, all votes on a task counted as one observation."""
+    if not len(gain):
+        return False
+    per_task = np.bincount(item, gain)
+    return bool(gain.sum() > norm.isf(ERROR_RATE) * np.sqrt((per_task**2).sum()))

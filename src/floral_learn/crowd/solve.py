@@ -1,41 +1,50 @@
-"""From votes, and features where there are some, to the truth: a mixture of readings held against its mirror image."""
+"""From votes, and features where there are some, to the truth, and to what of it is decided.
+
+Three things keep a label from being decided. The votes show no common truth: nobody's votes can be foretold from those
+of the others, and the label is that of the majority. Or believing those who contradict the labels gives another reading
+that many people fit better: which of the two is right is not in the votes. Or a reading that foretells hidden votes as
+well says something else on this task.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.special import softmax
 
-from floral_learn.labels.votes import Votes
+from floral_learn.crowd.votes import Votes
 
-from .agreement import Agreement, agreement, unexplained
-from .confusion import Confusions, estimate
+from .camps import later_half, opposing_start, other_camp
 from .features import OutOfFold
-from .mirror import opposing_start, settle
+from .pairs import Agreement, agreement
 from .readings import (
-    ROUNDS,
-    STEPS,
+    ERROR_RATE,
+    PLAIN,
+    Answers,
+    Fit,
+    Hidden,
     Reading,
-    Step,
-    average,
-    expected_counts,
+    Stack,
+    beyond_chance,
     fix_known,
+    habits,
     hide_votes,
-    judge_reading,
-    leave_out,
-    log_likelihood,
+    leave_one_out,
+    m_step,
     majority,
     read,
+    stack,
+    tempered,
 )
 
-# Chosen on LabelMe and simulated crowds over digits, wine and breast cancer (benchmarks/crowd.py, choose):
-OPINION = 2.0  # how often the classifier's log-probabilities count beside those of the votes
-# Chosen on LabelMe and rte, with and without liars (benchmarks/crowd.py, choose):
+# Chosen on LabelMe and rte, with and without liars (docs/results/crowd.md):
 MISLED = 0.15  # share of the tasks on which the votes say nothing at all, since everybody was misled
 DECIDED = 1 - MISLED  # probability from which a label is decided, and what is promised: with many classes none is surer
-REFITS = 3  # times that the classifier learns from what was read
-LARGE = 300_000  # for speed: votes from which people are not paired
+CAMP = 1 / 3  # share of the votes, of the smaller camp or unexplained, from which nobody can tell who is right
+OPINION = 2.0  # how often the classifier's log-probabilities count beside those of the votes
 
 
 @dataclass(frozen=True)
@@ -45,19 +54,20 @@ class Solution:
     votes: Votes
     posterior: np.ndarray  # (n, K)
     held: np.ndarray  # (n, K) what the votes say, before mistakes that people share were allowed for
-    confusions: Confusions
-    leave_one_out: np.ndarray  # (V, K): posterior of the voted item without this vote
+    fit: Fit  # everybody's errors, given `held`
+    leave_one_out: np.ndarray  # (V, K): posterior of the voted task without this vote
     decided: np.ndarray  # (n,)
-    contested: np.ndarray  # (n,) items on which another reading, nearly as good, says something else
-    mirror: np.ndarray | None = None  # (n, K) the mirror image where nobody can tell it from the truth
-    view: int | None = None  # which representation of the items was chosen
-    featured: bool = False  # whether features were listened to
-    agreement: Agreement | None = None  # None where votes are too many to be paired
+    contested: np.ndarray  # (n,) tasks on which another reading, nearly as good, says something else
+    mirror: np.ndarray | None  # (n, K) the opposing reading where nobody can tell it from the truth
+    checked: bool  # whether votes show a common truth at all; the labels are those of the majority where not
+    view: int | None  # which representation of the tasks was chosen
+    featured: bool  # whether features were listened to
+    agreement: Agreement | None  # None where votes are too many to be paired
 
     @property
     def settled(self) -> bool:
-        """False where nobody can tell a reading from its mirror image."""
-        return self.mirror is None
+        """False where nobody can tell a reading from the opposing one, or from no reading at all."""
+        return self.mirror is None and self.checked
 
 
 def solve(
@@ -67,100 +77,196 @@ def solve(
     rng: np.random.Generator,
     gold: np.ndarray | None = None,
 ) -> Solution:
-    """Find the truth behind `votes`, with features `views` of the items where there are any."""
-    large = len(votes) > LARGE
+    """Find the truth behind `votes`, with features `views` of the tasks where there are any."""
     features = None if views is None else OutOfFold.split(views, rng)
-    given, pairs = votes, None
-    if not large:
-        first = np.mean([_reader(step, None, gold)(votes) for step in STEPS.values()], axis=0)
-        pairs = agreement(votes, first, estimate(expected_counts(votes, first)).matrix)
-        votes = pairs.counted_once(votes)
-    hidden = hide_votes(votes, rng)
+    crowd, found, featured = best_crowd(votes, features, gold, int(rng.integers(2**31)))
+    turned = crowd.opposing(found, featured)
+    known = crowd.gold_evidence(turned, found)
+    settled = abs(known) > -np.log(ERROR_RATE)  # a wrong reading is favoured twenty to one once in twenty times at most
+    checked = featured or settled or shows_common_truth(votes, found)
+    same = (found.posterior.argmax(axis=1) == turned.argmax(axis=1)).mean() >= 0.5
+    by_camp = not same and other_camp(votes, found.posterior, turned, found.strength) > 0.5
+    if known > 0 if settled else by_camp:
+        found, turned = crowd.turn(turned, featured), found.posterior
+    held = found.posterior if checked else fix_known(majority_with_ties(votes, found.posterior), gold)
+    label, answers = held.argmax(axis=1), Answers(votes)
+    fit = m_step(answers, held[:, :, None], Reading(found.strength))
+    without = leave_one_out(answers, held, fit, gold, found.temperature)
+    pairs = agreement(votes, without, fit)
+    camp, sure, mirror = 0.0, np.full(len(held), checked), None
+    if checked and not settled:
+        unexplained = votes.share_of(pairs.found)
+        camps = (other_camp(part, held, turned) for part in (votes, votes.some(later_half(votes))))
+        camp = max(unexplained, *camps)
+    if camp >= CAMP:
+        # An opposing reading that agrees on most tasks is the same one, in doubt on the others.
+        agree = turned.argmax(axis=1) == label
+        same = agree.mean() >= 0.5 and unexplained < CAMP
+        sure, mirror = agree & same, None if same else turned
+    posterior = fix_known(allow_for_shared_mistakes(held if mirror is None else mixed(held, mirror, camp)), gold)
+    least, contested = other_opinions(found, label)
+    decided = sure & ~contested & (posterior.max(axis=1) >= DECIDED) & survives_any_vote(votes, without, label)
+    decided &= (1 - MISLED) * least + MISLED / held.shape[1] >= DECIDED
+    if gold is not None:
+        decided |= gold >= 0
+    view = None if crowd.features is None else crowd.features.chosen or 0
+    return Solution(votes, posterior, held, fit, without, decided, contested, mirror, checked, view, featured, pairs)
 
-    def alone(start: np.ndarray | None, hidden: list[tuple[Votes, np.ndarray]]) -> list[Reading]:
-        return [judge_reading(votes, _reader(step, start, gold), hidden, gold) for step in STEPS.values()]
 
-    def with_features(start: np.ndarray, hidden: list[tuple[Votes, np.ndarray]]) -> list[Reading]:
-        assert features is not None
-        return _with_features(votes, start, features, hidden, gold)
+class _Crowd:
+    """Votes with what else is known, and the ways to read them."""
 
-    readings = alone(None, hidden)
-    best, featured = average(readings), False
-    if features is not None:
+    def __init__(self, votes: Votes, features: OutOfFold | None, gold: np.ndarray | None, seed: int) -> None:
+        self.votes, self.features, self.gold = votes, features, gold
+        self.answers = Answers(votes)
+        self.hidden: Hidden = hide_votes(self.answers, np.random.default_rng(seed))
+
+    def best_stack(self) -> tuple[Stack, bool]:
+        """Readings by votes alone, or with features where these foretell hidden votes better."""
+        found = stack(self.answers, self.hidden, majority(self.votes), self.gold)
+        if self.features is None:
+            return found, False
         # From what most say, and from what is read of it: liars may have taught the classifier, or led the reading.
-        starts = [with_features(start, hidden) for start in (majority(votes), best.posterior)]
-        informed = max(starts, key=lambda readings: average(readings).score)
-        together = average(informed)
+        starts = (majority(self.votes), found.posterior)
+        opinion, informed = max((self.with_features(start) for start in starts), key=lambda pair: pair[1].score)
+        if not self.tells(opinion, informed):
+            return found, False
         # Votes can be hidden on tasks with several only. Where these are few, somebody chose them for being hard.
-        chosen_tasks = float((votes.per_item > 1.5).mean()) < 0.5
-        featured = chosen_tasks or together.score > best.score
-        best, readings = (together, informed) if featured else (best, readings)
-    start = opposing_start(votes, best.posterior)
-    opposed = average((with_features if featured else alone)(start, [])).posterior
-    votes = given
-    matrix = estimate(expected_counts(votes, best.posterior)).matrix
-    without = leave_out(votes, best.posterior, matrix, best.temperature, gold)
-    doubtful = 0.0 if large else unexplained(votes, without, matrix)
-    held, mirror, sure = settle(votes, best.posterior, opposed, gold, doubtful)
-    posterior = allow_for_shared_mistakes(held, gold, MISLED)
-    confusions = estimate(expected_counts(votes, held))
-    contested = np.zeros(len(held), dtype=bool)
-    for reading in readings:
-        contested |= reading.posterior.argmax(axis=1) != posterior.argmax(axis=1)
-    return Solution(
-        votes,
-        posterior,
-        held,
-        confusions,
-        leave_out(votes, held, confusions.matrix, best.temperature, gold),
-        sure & (posterior.max(axis=1) >= DECIDED),
-        contested,
-        mirror,
-        None if features is None else features.chosen or 0,
-        featured,
-        pairs,
-    )
+        few = np.mean(np.bincount(self.votes.item, minlength=len(self.votes.items)) > 1) < 0.5
+        return (informed, True) if few or informed.score > found.score else (found, False)
+
+    def with_features(self, start: np.ndarray) -> tuple[np.ndarray, Stack]:
+        """The opinion of a classifier that learns from readings in turn, and readings with it."""
+        opinion = self.taught(start)
+        return opinion, stack(self.answers, self.hidden, softmax(opinion, axis=1), self.gold, opinion)
+
+    def tells(self, opinion: np.ndarray, found: Stack) -> bool:
+        """Whether the classifier foretells votes on tasks that it never saw better than the classes' shares do."""
+        votes = self.votes
+        fit = m_step(self.answers, found.posterior[:, :, None], Reading(found.strength))
+        says = fit.likelihood()[self.answers.pair, :, 0]
+        by_features = (softmax(opinion / OPINION, axis=1)[votes.item] * says).sum(axis=1)
+        return beyond_chance(np.log(by_features / (says @ found.posterior.mean(axis=0))), votes.item)
+
+    def taught(self, start: np.ndarray, refits: int = 3) -> np.ndarray:
+        """The opinion (n, K) of a classifier, which never judges a task that it learned from, in logarithms."""
+        assert self.features is not None
+        has_vote = self.votes.per_item > 0
+        learned = (has_vote if self.gold is None else has_vote | (self.gold >= 0))[:, None]
+        posterior = fix_known(start, self.gold)
+        fit = m_step(self.answers, posterior[:, :, None], Reading(4.0))
+        said = self.answers.by_task @ np.log(fit.likelihood()[:, :, 0])
+        posterior = np.exp(self.features.log_probability(posterior * learned, said))
+        for _ in range(refits):
+            opinion = OPINION * self.features.log_probability(fix_known(posterior, self.gold) * learned)
+            posterior = read(self.answers, Reading(4.0), posterior, gold=self.gold, opinion=opinion).posterior
+        return opinion
+
+    def opposing(self, found: Stack, featured: bool) -> np.ndarray:
+        """(n, K) what is read if those are believed who contradict the labels."""
+        start = opposing_start(self.votes, found.posterior)
+        opinion = None
+        if featured:
+            opinion = self.taught(start)
+            start = softmax(opinion, axis=1)
+        reading = found.fits[found.best].reading
+        return read(self.answers, reading, start, gold=self.gold, opinion=opinion).posterior
+
+    def turn(self, start: np.ndarray, featured: bool) -> Stack:
+        """The readings from another start."""
+        return self.with_features(start)[1] if featured else stack(self.answers, self.hidden, start, self.gold)
+
+    def gold_evidence(self, other: np.ndarray, found: Stack) -> float:
+        """Log-likelihood of the votes on known answers: by how much `other` is better, both without these tasks."""
+        if self.gold is None:
+            return 0.0
+        known = np.flatnonzero(self.gold[self.votes.item] >= 0)
+        rest, truth = self.answers.without(known), self.gold[self.votes.item[known]]
+        weight = self.votes.weight[known]
+        fits = (m_step(rest, q[:, :, None], Reading(found.strength)) for q in (other, found.posterior))
+        there, here = (weight @ np.log(fit.likelihood()[self.answers.pair[known], truth, 0]) for fit in fits)
+        return float(there - here)
 
 
-def allow_for_shared_mistakes(posterior: np.ndarray, gold: np.ndarray | None, misled: float) -> np.ndarray:
-    """Posteriors under which the votes say nothing at all on a share `misled` of the tasks.
+def best_crowd(
+    votes: Votes, features: OutOfFold | None, gold: np.ndarray | None, seed: int
+) -> tuple[_Crowd, Stack, bool]:
+    """The votes as they are, or with one vote per task for all who copy each other.
+
+    Two who always agree may both know the answers, or be one judge asked twice: what the others say is foretold better
+    by the right one of the two.
+    """
+    crowd = _Crowd(votes, features, gold, seed)
+    found, featured = crowd.best_stack()
+    copies = find_copies(votes, gold)
+    if not len(copies):
+        return crowd, found, featured
+    people = len(votes.annotators)
+    bloc = connected_components(coo_array((np.ones(len(copies)), copies.T), shape=(people, people)), directed=False)[1]
+    _, place, sharing = np.unique(votes.item * people + bloc[votes.annotator], return_inverse=True, return_counts=True)
+    once = _Crowd(votes.reweighted(votes.weight / sharing[place]), features, gold, seed)
+    found_once, featured_once = once.best_stack()
+    others = ~np.isin(votes.annotator[found.hidden], copies)
+    score, score_once = (np.log(each.weights @ each.foretold)[others].sum() for each in (found, found_once))
+    return (once, found_once, featured_once) if score_once > score else (crowd, found, featured)
+
+
+def find_copies(votes: Votes, gold: np.ndarray | None) -> np.ndarray:
+    """(B, 2) pairs of people who nearly always agree, and beyond what the tasks explain."""
+    answers, reading = Answers(votes), PLAIN[1]
+    first = read(answers, reading, majority(votes), gold=gold)
+    fit = m_step(answers, first.posterior[:, :, None], reading)
+    pairs = agreement(votes, leave_one_out(answers, first.posterior, fit, gold), fit)
+    copies = np.flatnonzero(pairs.found & (pairs.agreed >= DECIDED * pairs.tasks))
+    return np.column_stack([copies, pairs.partner[copies]])
+
+
+def shows_common_truth(votes: Votes, found: Stack) -> bool:
+    """Whether hidden votes are foretold better by what others say than by each person's own habit."""
+    if not len(found.hidden):
+        return False
+    at = found.hidden
+    who, weight = votes.annotator[at], votes.weight[at]
+    given = votes.per_annotator[who] + 1
+    habit = (habits(votes)[who, votes.label[at]] * given - weight) / (given - weight)  # the hidden vote left out
+    return beyond_chance(np.log(found.weights @ found.foretold / habit), votes.item[at])
+
+
+def majority_with_ties(votes: Votes, posterior: np.ndarray) -> np.ndarray:
+    """(n, K) shares of the votes, one vote more spread over the classes as a reading has them."""
+    return (votes.shares + posterior) / (votes.per_item[:, None] + 1)
+
+
+def other_opinions(found: Stack, label: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of all readings that foretell hidden votes no worse than the best one: the lowest probability (n,) that one gives
+    to the label, and whether one says something else."""
+    item, rows = found.fits[0].answers.votes.item[found.hidden], np.arange(len(label))
+    least, contested = np.ones(len(label)), np.zeros(len(label), dtype=bool)
+    for number, fit in enumerate(found.fits):
+        if not beyond_chance(found.log_ratio(number), item):
+            posterior = tempered(fit.posterior, found.temperature)
+            least = np.minimum(least, posterior[rows, label])
+            contested |= posterior.argmax(axis=1) != label
+    return least, contested
+
+
+def survives_any_vote(votes: Votes, without: np.ndarray, label: np.ndarray) -> np.ndarray:
+    """(n,) whether the label is twice as probable as all others without any one of its votes, whichever it is."""
+    kept = without[np.arange(len(votes)), label[votes.item]] > 1 - CAMP
+    return np.bincount(votes.item, ~kept, minlength=len(label)) == 0
+
+
+def mixed(held: np.ndarray, mirror: np.ndarray, camp: float) -> np.ndarray:
+    """Both readings, the opposing one by the size of its camp; labels stay."""
+    weight = min(camp, 0.5)
+    both = (1 - weight) * held + weight * mirror
+    stays = both.argmax(axis=1) == held.argmax(axis=1)
+    return np.where(stays[:, None], both, held)
+
+
+def allow_for_shared_mistakes(posterior: np.ndarray) -> np.ndarray:
+    """Posteriors under which the votes say nothing at all on a share MISLED of the tasks.
 
     People who look at the same task make the same mistake, which hidden votes cannot show.
     """
-    return fix_known((1 - misled) * posterior + misled / posterior.shape[1], gold)
-
-
-def _reader(
-    step: Step,
-    start: np.ndarray | None,
-    gold: np.ndarray | None,
-    opinion: np.ndarray | None = None,
-    rounds: int = ROUNDS,
-) -> Callable[[Votes], np.ndarray]:
-    return lambda votes: read(
-        votes, step, majority(votes) if start is None else start, gold=gold, opinion=opinion, rounds=rounds
-    )
-
-
-def _with_features(
-    votes: Votes,
-    start: np.ndarray,
-    features: OutOfFold,
-    hidden: list[tuple[Votes, np.ndarray]],
-    gold: np.ndarray | None,
-) -> list[Reading]:
-    """Readings with the opinion of a classifier, which learns from them in turn.
-
-    It never judges a task that it learned from, so that its opinion is kept while votes are hidden. Tempered,
-    labels that it bears out were less sure than they are right (LabelMe), so these readings are taken as they are.
-    """
-    told = (votes.per_item > 0) if gold is None else (votes.per_item > 0) | (gold >= 0)
-    posterior = fix_known(start, gold)
-    likelihood = votes.by_item @ log_likelihood(votes, estimate(expected_counts(votes, posterior)).matrix)
-    posterior = np.exp(features.log_probability(posterior * told[:, None], likelihood))
-    for _ in range(REFITS):
-        opinion = OPINION * features.log_probability(fix_known(posterior, gold) * told[:, None])
-        read_once = [read(votes, step, posterior, gold=gold, opinion=opinion) for step in STEPS.values()]
-        posterior = np.mean(read_once, axis=0)
-    readers = [_reader(step, posterior, gold, opinion, rounds=10) for step in STEPS.values()]
-    return [judge_reading(votes, reader, hidden, gold, temperatures=(1.0,)) for reader in readers]
+    return (1 - MISLED) * posterior + MISLED / posterior.shape[1]

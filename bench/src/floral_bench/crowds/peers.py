@@ -18,6 +18,9 @@ from floral_learn.crowd import aggregate_votes
 
 from .problems import CrowdProblem
 
+Found = np.ndarray | tuple[np.ndarray, np.ndarray]  # probabilities (n, K), and which items are decided (n,)
+Aggregator = Callable[[CrowdProblem, np.ndarray, int], Found]
+
 
 def majority(problem: CrowdProblem, votes: np.ndarray, seed: int) -> np.ndarray:
     """Shares of the votes; ties to the class that comes first."""
@@ -35,25 +38,27 @@ def ours_without_features(problem: CrowdProblem, votes: np.ndarray, seed: int) -
     return _ours(votes, None, problem, seed)
 
 
-def dawid_skene(problem: CrowdProblem, votes: np.ndarray, seed: int) -> np.ndarray:
-    """Confusion matrices by EM (crowd-kit)."""
-    from crowdkit.aggregation import DawidSkene
+def kit(name: str) -> Aggregator:
+    """An aggregator of crowd-kit at its own defaults."""
 
-    return _spread(DawidSkene(n_iter=100).fit_predict_proba(_long(votes)), problem, votes)
+    def aggregate(problem: CrowdProblem, votes: np.ndarray, seed: int) -> np.ndarray:
+        return as_frame(KIT[name](seed), _long(votes), len(problem.classes), len(votes))
 
-
-def glad(problem: CrowdProblem, votes: np.ndarray, seed: int) -> np.ndarray:
-    """Skills and difficulties (crowd-kit)."""
-    from crowdkit.aggregation import GLAD
-
-    return _spread(GLAD(n_iter=20, silent=True).fit_predict_proba(_long(votes)), problem, votes)
+    return aggregate
 
 
-def mace(problem: CrowdProblem, votes: np.ndarray, seed: int) -> np.ndarray:
-    """People who either know or spam (crowd-kit)."""
-    from crowdkit.aggregation import MACE
+def _kit(name: str, **known: Any) -> Any:
+    import crowdkit.aggregation
 
-    return _spread(MACE(n_restarts=5, n_iter=30, random_state=seed).fit_predict_proba(_long(votes)), problem, votes)
+    return getattr(crowdkit.aggregation, name)(**known)
+
+
+KIT: dict[str, Callable[[int], Any]] = {  # seed -> aggregator
+    "dawid-skene": lambda seed: _kit("DawidSkene"),
+    "one-coin": lambda seed: _kit("OneCoinDawidSkene"),
+    "mace": lambda seed: _kit("MACE", random_state=max(seed, 0)),
+    "glad": lambda seed: _kit("GLAD"),
+}
 
 
 def crowdlab(problem: CrowdProblem, votes: np.ndarray, seed: int) -> np.ndarray:
@@ -73,18 +78,14 @@ def crowdlab(problem: CrowdProblem, votes: np.ndarray, seed: int) -> np.ndarray:
     return out
 
 
-Found = np.ndarray | tuple[np.ndarray, np.ndarray]  # probabilities (n, K), and which items are decided (n,)
-Aggregator = Callable[[CrowdProblem, np.ndarray, int], Found]
 METHODS: dict[str, Aggregator] = {
     "majority": majority,
-    "dawid-skene": dawid_skene,
-    "glad": glad,
-    "mace": mace,
+    **{name: kit(name) for name in KIT},
     "crowdlab": crowdlab,
     "ours without features": ours_without_features,
     "ours": ours,
 }
-NEEDS = {"dawid-skene": "crowdkit", "glad": "crowdkit", "mace": "crowdkit", "crowdlab": "cleanlab"}
+NEEDS = {**dict.fromkeys(KIT, "crowdkit"), "crowdlab": "cleanlab"}
 
 
 def available() -> list[str]:
@@ -106,14 +107,21 @@ def _frame(votes: np.ndarray) -> Any:
     return pd.DataFrame(np.where(votes >= 0, votes, np.nan))
 
 
-def _spread(found: Any, problem: CrowdProblem, votes: np.ndarray) -> np.ndarray:
-    """A frame of items x classes that occur, as a full array; items without votes stay uniform."""
-    k = len(problem.classes)
-    out = np.full((len(votes), k), 1 / k)
+def as_frame(aggregator: Any, votes: Any, k: int, n: int | None = None) -> np.ndarray:
+    """(n, K) probabilities of tasks 0 to n - 1 from a long frame; uniform where there is no vote."""
+    found = aggregator.fit_predict_proba(votes)
+    out = np.full((votes["task"].max() + 1 if n is None else n, k), 1 / k)
     values = np.zeros((len(found), k))
     values[:, [int(c) for c in found.columns]] = found.to_numpy()
     out[found.index.to_numpy(dtype=int)] = values
     return out
+
+
+def majority_of(votes: Any, k: int) -> np.ndarray:
+    """(n, K) shares of the votes of a long frame."""
+    n = int(votes["task"].max()) + 1
+    counts = np.bincount(votes["task"].to_numpy() * k + votes["label"].to_numpy(), minlength=n * k).reshape(n, k)
+    return counts / counts.sum(axis=1, keepdims=True)
 
 
 def _held_out(problem: CrowdProblem, labels: np.ndarray, seed: int) -> np.ndarray:

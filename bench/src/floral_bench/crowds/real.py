@@ -1,18 +1,23 @@
-"""Crowds with a known truth: real ones, attacked ones, honest ones; and what is measured on them."""
+"""Crowds with a known truth: public ones, attacked ones, honest ones; and how sure labels of them are."""
 
 from __future__ import annotations
 
+import json
+import lzma
 import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from floral_learn import aggregate_votes, poison_votes
-from floral_learn.crowd.agreement import benjamini_hochberg
-from floral_learn.crowd.annotators import weaker_than_weak
-from floral_learn.labels.votes import read_votes
+from floral_learn import poison_votes
 
+FEATURED = ("labelme", "music", "product")
+FUNCTIONS = ("youtube", "semeval")  # votes are those of labelling functions
+PUBLIC = ("zc_us", "cf_amt", "web", "trec", "sp_amt", "adult", "bluebird", "music", "rte", "dogs", "product", "labelme",
+          *FUNCTIONS)  # fmt: skip
+ATTACKS = ("spam", "pair", "far", "sleeper", "collusion", "targeted")
 Crowd = tuple[np.ndarray, np.ndarray, np.ndarray]  # truth (n,), votes (n, people) with -1 for none, classes
 
 
@@ -40,58 +45,47 @@ def attacked(
     return np.asarray(found.votes), np.isin(np.arange(votes.shape[1]), found.annotators)
 
 
-def best_test(votes: np.ndarray, new: np.ndarray, y: np.ndarray, k: int, owned: np.ndarray, attack: str) -> np.ndarray:
-    """p-values (people,) of the library's test where it knows the truth, who lies and in which answers.
-
-    Of the lies alone and of all answers of a liar, whose honest mistakes count as well, the smaller one: a bound.
-    """
-    given = read_votes(new, missing=-1, classes=range(k))
-    item, who = given.items.astype(int)[given.item], given.annotators.astype(int)[given.annotator]
-    lies = owned[who] & ((given.label != votes[item, who]) | (attack in ("spam", "pair", "collusion")))
-    truth, p = np.eye(k)[y[item]], np.ones(new.shape[1])
-    both = [weaker_than_weak(given, truth, [part])[0] for part in (lies, owned[who])]
-    p[given.annotators.astype(int)] = np.minimum(*both)
-    return p
-
-
-def people(
-    found: Any, y: np.ndarray, votes: np.ndarray, new: np.ndarray, owned: np.ndarray, attack: str
-) -> dict[str, int | bool]:
-    """How many liars with 20 votes or more, and how many others, are named or said to agree with somebody."""
-    told, everybody, k = found.people.set_index("annotator"), np.arange(new.shape[1]), len(found.classes)
-    named, agree = (np.isin(everybody, told.index[mask]) for mask in (told["named"], told["agrees_with"] != ""))
-    liars = owned & ((new >= 0).sum(axis=0) >= 20)
-    accuracy = np.array([(votes[:, a] == y)[votes[:, a] >= 0].mean() for a in everybody])
-    weak = accuracy < 1 / k + 0.2 * (1 - 1 / k)  # knew hardly one answer in five before any attack
-    best = benjamini_hochberg(best_test(votes, new, y, k, owned, attack))
-    who = {
-        "liars": liars,
-        "liars_named": liars & named,
-        "liars_best": liars & best,
-        "liars_agree": liars & agree,
-        "honest_named": ~owned & ~weak & named,
-        "weak_named": ~owned & weak & named,
-        "honest_agree": ~owned & agree,
-    }
-    return {name: int(mask.sum()) for name, mask in who.items()} | {"settled": bool(found.solution.settled)}
+def public(name: str) -> tuple[np.ndarray, Any, np.ndarray]:
+    """Truth (n,), -1 where nobody knows it, votes as a long frame on tasks 0 to n - 1, and classes."""
+    home = Path(os.environ["FLORAL_DATA"])
+    if name in FUNCTIONS:
+        with lzma.open(home / "real" / f"wrench_{name}.jsonl.xz", "rt") as file:
+            rows = [row for row in map(json.loads, file) if row["split"] == "train"]
+        y, table = np.array([row["label"] for row in rows]), np.array([row["votes"] for row in rows])
+        task, worker = np.nonzero(table >= 0)
+        label = table[task, worker]
+    elif (home / "real" / f"crowd_{name}.npz").exists():
+        data = np.load(home / "real" / f"crowd_{name}.npz")
+        task, worker, label, y = (data[key].astype(int) for key in ("task", "worker", "label", "y"))
+    else:
+        _, y, table, _ = load(name)
+        task, worker = np.nonzero(table >= 0)
+        label = table[task, worker]
+    return *_voted(y, task, worker, label), np.arange(max(y.max(), label.max()) + 1)
 
 
-def sure(found: Any, y: np.ndarray, votes: np.ndarray) -> dict[str, float]:
-    """Labels right, how many were expected to be, the decided ones, and whether intervals of people hold."""
-    right, said, decided = found.labels == y, found.probability.max(axis=1), found.decided
-    out = {"accuracy": right.mean(), "expected": said.mean(), "decided": decided.mean()}
-    if decided.any():
-        out |= {"right_decided": right[decided].mean(), "said_decided": said[decided].mean()}
-    return {name: float(value) for name, value in out.items()} | {"covered": covered(votes, y, found)}
+def redrawn_people(y: np.ndarray, votes: Any, seed: int) -> tuple[np.ndarray, Any]:
+    """A bootstrap of the people: as many as there are, drawn with replacement, each draw somebody else."""
+    rng, people = np.random.default_rng(seed), np.unique(votes["worker"])
+    mine = dict(list(votes.groupby("worker")))
+    drawn = [mine[who].assign(worker=new) for new, who in enumerate(rng.choice(people, len(people)))]
+    found = pd.concat(drawn, ignore_index=True)
+    return _voted(y, *(found[name].to_numpy() for name in ("task", "worker", "label")))
 
 
-def covered(votes: np.ndarray, y: np.ndarray, found: Any) -> float:
-    """Share of the people whose share of right answers lies in their interval."""
-    people = found.annotators.set_index("annotator")
-    there = [a for a in range(votes.shape[1]) if (votes[:, a] >= 0).any()]
-    share = np.array([(votes[:, a] == y)[votes[:, a] >= 0].mean() for a in there])
-    low, high = people.loc[there, "low"].to_numpy(), people.loc[there, "high"].to_numpy()
-    return float(((low - 1e-9 <= share) & (share <= high + 1e-9)).mean())
+def _voted(y: np.ndarray, task: np.ndarray, worker: np.ndarray, label: np.ndarray) -> tuple[np.ndarray, Any]:
+    """The tasks with votes, numbered anew."""
+    there, task = np.unique(task, return_inverse=True)
+    return y[there], pd.DataFrame({"task": task, "worker": worker, "label": label})
+
+
+def sure(found: Any, y: np.ndarray, known: np.ndarray) -> dict[str, float]:
+    """How many labels were expected to be right, the decided ones, and how many of the `known` of these are."""
+    said, decided = found.probability.max(axis=1), found.decided
+    out = {"expected": said.mean(), "decided": decided.mean()}
+    if len(some := known[decided[known]]):
+        out |= {"right_decided": (found.labels == y)[some].mean(), "said_decided": said[some].mean()}
+    return {name: float(value) for name, value in out.items()}
 
 
 def simulated(seed: int, half_weak: bool = False) -> Crowd:
@@ -115,23 +109,3 @@ def simulated(seed: int, half_weak: bool = False) -> Crowd:
     guess = np.where(rng.random((n, people)) < 0.5, guess, rng.integers(k, size=(n, people)))
     votes = np.where(rng.random((n, people)) < rate, y[:, None], guess)
     return y, np.where(np.argsort(rng.random((n, people)), axis=1) < per_item, votes, -1), np.arange(k)
-
-
-def redrawn(crowd: str, seed: int) -> Crowd:
-    """Votes of a real crowd drawn anew from its fitted confusion matrices, in which everybody knows something."""
-    _, _, votes, classes = load(crowd, 1000)
-    found = aggregate_votes(votes, missing=-1, classes=classes, random_state=0)
-    rng, k = np.random.default_rng(seed), len(classes)
-    y, matrix = found.probability.argmax(axis=1), found.confusions.copy()
-    share = np.bincount(y, minlength=k) / len(y)
-    right = matrix[:, np.arange(k), np.arange(k)] @ share
-    chance = (share @ matrix) @ share
-    lift = np.clip((chance + 0.2 * (1 - chance) - right) / (1 - right), 0, 1)[:, None, None]
-    cumulated = np.cumsum((1 - lift) * matrix + lift * np.eye(k), axis=2)
-    item, person = np.nonzero(votes >= 0)
-    names = found.votes.annotators.tolist()
-    row = np.array([names.index(a) for a in range(votes.shape[1])])[person]
-    said = (rng.random(len(item))[:, None] > cumulated[row, y[item]]).sum(axis=1)
-    new = np.full_like(votes, -1)
-    new[item, person] = np.minimum(said, k - 1)
-    return y, new, classes

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from floral_learn.files.atomic_files import write_atomically
 
 from floral_bench.experiments import Experiment
 from floral_bench.real.asking import MODELS as REVIEWED
@@ -21,6 +20,7 @@ from floral_bench.real.telling_nothing import TRUE_LABELS as PLAIN_TRUE
 from floral_bench.reporting.results import cell_frame
 from floral_bench.spec import Cell
 from floral_bench.store import Store
+from floral_learn.base.files import write_atomically
 
 PLACE = ["use", "source", "set", "kind", "level"]
 FILES = {AUDIT: "audit.csv", REVIEW: "review.csv", ALONE: "alone.csv"}

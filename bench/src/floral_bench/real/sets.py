@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from floral_learn.files.atomic_files import write_atomically
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from floral_bench.public_tables import load_table
 from floral_bench.real.pictures import embed
 from floral_bench.real.planted import plant
+from floral_learn.base.files import write_atomically
 from floral_learn.datasets.files import DataNotFoundError, find_file, user_cache
 
 FORM = 1  # of what is kept in the cache; raised whenever a set is read in another way

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
+from floral_learn.base.alignment import align
 from floral_learn.base.frames import column_named, without_columns
 
 LONG_COLUMNS = ("task", "worker", "label")
@@ -39,21 +40,6 @@ class Votes:
         return len(self.item)
 
     @cached_property
-    def by_item(self) -> sp.csr_matrix:
-        """(n, V) matrix of ones: sums something per vote over the votes of each item."""
-        return sp.csr_matrix(
-            (np.ones(len(self)), (self.item, np.arange(len(self)))), shape=(len(self.items), len(self))
-        )
-
-    @cached_property
-    def by_answer(self) -> sp.csr_matrix:
-        """(A * K, V) matrix of the votes' weights: sums over the votes of each annotator for each class."""
-        n_classes = len(self.classes)
-        rows = self.annotator * n_classes + self.label
-        shape = (len(self.annotators) * n_classes, len(self))
-        return sp.csr_matrix((self.weight, (rows, np.arange(len(self)))), shape=shape)
-
-    @cached_property
     def per_item(self) -> np.ndarray:
         """Number of votes on each item, (n,)."""
         return np.bincount(self.item, self.weight, minlength=len(self.items))
@@ -68,6 +54,10 @@ class Votes:
         """(n, K) number of votes for each class."""
         n, _, k = self.shape
         return np.bincount(self.item * k + self.label, self.weight, minlength=n * k).reshape(n, k)
+
+    def share_of(self, people: np.ndarray) -> float:
+        """Share of the votes that these people, a mask (A,), gave."""
+        return float(self.per_annotator[people].sum() / self.per_annotator.sum())
 
     def people(self, names: Any) -> np.ndarray:
         """(A,) mask of the annotators with these names; an error where somebody of them did not vote."""
@@ -118,6 +108,8 @@ def read_votes(
     if groups is not None and np.ndim(votes) != 1:
         raise ValueError("groups names who gave each label of a 1-D array of labels; these votes already have names")
     columns = (task, worker, label)
+    if classes is None:
+        _refuse_hidden_missing(votes, missing, label)
     if _is_long(votes, columns):
         item, annotator, said, items = _from_long(votes, X, missing, columns)
     else:
@@ -125,7 +117,7 @@ def read_votes(
     if not len(said):
         raise ValueError("votes: there is no vote at all; every entry is missing")
     known, said = _encode(said, classes, missing)
-    annotators, annotator = _names(annotator)
+    annotators, annotator = _names(annotator, "people")
     return _merged(item, annotator, said, items, annotators, known)
 
 
@@ -154,19 +146,23 @@ def _is_long(votes: Any, columns: tuple[Any, Any, Any]) -> bool:
         raise ValueError(f"votes have no column {lacking[0]!r}; their columns are {', '.join(map(repr, given[:12]))}")
     if odd := _no_votes(votes, [name for name in given if name != columns[0]]):
         raise ValueError(
-            f"votes: column {odd!r} holds more values than one person's votes would: a long frame has one vote per "
-            "row, and task=, worker= and label= name its columns; in a wide one every column but that of task= is a "
-            "person"
+            f"votes: column {odd!r} holds other values than the rest, so these are not votes of one person per column. "
+            "A long frame has one vote per row, and task=, worker= and label= name its columns; in a wide one every "
+            "column but that of task= is a person (.to_numpy() if they are people all the same)"
         )
     return False
 
 
 def _no_votes(votes: Any, names: list[Any]) -> Any:
-    """A column with more values of its own than people's votes have: columns of a wide frame share their classes."""
-    values = {name: {str(v) for v in np.asarray(votes[name], dtype=object).tolist()} for name in names}
+    """A column with values that no other has: columns of a wide frame share their classes."""
+    values = {}
+    for name in names:
+        given = np.asarray(votes[name], dtype=object)
+        values[name] = {str(v) for v in given[~_is_missing(given, None)].tolist()}
+    values = {name: mine for name, mine in values.items() if mine}
     for name, mine in values.items():
-        others = set().union(*(values[other] for other in names if other != name))
-        if len(mine - others) > max(20, 2 * len(others)):
+        others = set().union(*(values[other] for other in values if other != name))
+        if len(values) > 1 and len(mine) > 1 and (not mine & others or len(mine - others) > max(20, 2 * len(others))):
             return name
     return None
 
@@ -209,7 +205,7 @@ def _from_long(
     _warn_of_lost("person", "people", worker, worker[given])
     if X is None:
         _warn_of_lost("task", "tasks", task, task[given])
-        items, codes = _names(task[given])
+        items, codes = _names(task[given], "tasks")
     else:
         codes, items = _matched(task[given], X, columns)
     return codes, worker[given], label[given], items
@@ -236,6 +232,11 @@ def _from_table(
             twice = next(name for place, name in enumerate(named) if name in named[:place])
             raise ValueError(f"votes: column {columns[0]!r} names {twice!r} twice; a wide frame has a row per task")
     names = np.asarray(votes.columns, dtype=object) if hasattr(votes, "columns") else None
+    if named is None:
+        votes = align(X, votes, ("X", "votes"))
+        groups = align(votes, groups, ("votes", "groups"))
+    if index is not None and named is None:
+        index = np.asarray(votes.index, dtype=object)
     mask = np.ma.getmaskarray(votes) if np.ma.isMaskedArray(votes) else None
     values = np.asarray(np.ma.getdata(votes) if mask is not None else votes)
     if values.ndim not in (1, 2) or not len(values):
@@ -245,8 +246,6 @@ def _from_table(
             f"votes are on {len(values)} tasks and X has {n_rows(X)} rows; they must match row by row "
             "(a long frame has one vote per row, and task=, worker= and label= name its columns)"
         )
-    if mask is None:
-        _refuse_hidden_missing(values, missing)
     absent = _is_missing(values, missing) if mask is None else _is_missing(values, missing) | mask
     items = index if index is not None else np.arange(len(values))
     if values.ndim == 1:
@@ -271,12 +270,24 @@ def _from_table(
     return codes[row], who[column], said, items
 
 
-def _refuse_hidden_missing(values: np.ndarray, missing: Any) -> None:
-    """A table of 0, 1, 2, ... with some -1 almost surely means "no vote" by -1: ask rather than guess."""
-    if missing is None and values.ndim == 2 and values.dtype.kind == "i" and (values == -1).any():
-        rest = np.unique(values[values != -1])
-        if len(rest) and rest[0] == 0:
-            raise ValueError("votes hold -1 beside 0, 1, ...: pass missing=-1 if it means no vote, or rename the class")
+def _refuse_hidden_missing(votes: Any, missing: Any, label: Any) -> None:
+    """Votes of 0, 1, 2, ... with some -1 almost surely mean "no vote" by -1: ask rather than guess."""
+    if missing is not None or np.ma.isMaskedArray(votes):
+        return
+    if hasattr(votes, "columns") and column_named(votes, label) is not None:
+        votes = votes[label]
+    elif np.ndim(votes) != 2:
+        return
+    values = np.asarray(votes)
+    if values.dtype.kind == "O":
+        values = np.array([v for v in values.ravel().tolist() if isinstance(v, int | float)], dtype=float)
+    if values.dtype.kind not in "if" or not (values == -1).any():
+        return
+    rest = values[(values != -1) & (values == values)]
+    if len(rest) and rest.min() == 0:
+        raise ValueError(
+            "votes hold -1 beside 0, 1, ...: pass missing=-1 if it means no vote, or classes= if it is a class"
+        )
 
 
 def _is_missing(values: np.ndarray, missing: Any) -> np.ndarray:
@@ -319,13 +330,19 @@ def _encode(label: np.ndarray, classes: Any, missing: Any) -> tuple[np.ndarray, 
     return known, place[codes].astype(np.intp)
 
 
-def _names(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct names in order (as text where they cannot be compared) and the code of each value."""
+def _names(values: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct names in order and the code of each value; 1 and "1" are two names, and that is said."""
     try:
         names, codes = np.unique(values, return_inverse=True)
+        return names, codes.astype(np.intp)
     except TypeError:
-        names, codes = np.unique(values.astype(str), return_inverse=True)
-    return names, codes.astype(np.intp)
+        several = sorted(dict.fromkeys(values.tolist()), key=lambda name: (str(name), type(name).__name__))
+    alike = [f"{a!r} and {b!r}" for a, b in itertools.pairwise(several) if str(a) == str(b)]
+    if alike:
+        _warn(f"votes: {kind} {', '.join(alike[:3])} are two names: make them one if they mean the same")
+    place = {name: code for code, name in enumerate(several)}
+    names = np.array([*several, None], dtype=object)[:-1]
+    return names, np.array([place[value] for value in values.tolist()], dtype=np.intp)
 
 
 def _merged(
