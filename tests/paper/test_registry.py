@@ -89,7 +89,7 @@ def made():
 def test_every_defense_refuses_a_regression_target():
     target = np.random.default_rng(1).normal(size=40)
     for name, model, X in made():
-        with pytest.raises(ValueError, match="Unknown label type: continuous"):
+        with pytest.raises(ValueError, match="Unknown label type"):
             model.fit(X, target)
         assert not hasattr(model, "classes_"), name
 
