@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +16,7 @@ from floral_learn.game.attackers import NoAttack, RandomizedTopK
 
 from .base import Choice, LabelAttack, Problem
 from .constraints import flipped_first
+from .search import check_whole, flipped
 
 # Flipped share of a region. All of it is a waste where two thirds suffice to turn it over.
 DENSITIES = (1.0, 0.8, 0.65, 0.5)
@@ -87,10 +87,7 @@ class Adaptive(LabelAttack):
     accept_sparse: ClassVar[bool] = False
 
     def _choose(self, problem: Problem) -> Choice:
-        for name, least in (("n_regions", 0), ("n_steps", 0), ("n_draws", 2)):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-                raise ValueError(f"{name}={value!r} must be a whole number of at least {least}")
+        check_whole(self, n_regions=0, n_steps=0, n_draws=2)
         victim = FloralClassifier() if self.victim is None else self.victim
         held_out = problem.held_out(self.X_val, self.y_val)
         games = PlayedGames(victim, problem.X, problem.y, held_out, int(self.n_draws), problem.rng)
@@ -117,7 +114,7 @@ class Adaptive(LabelAttack):
         }
         indices, worth = finalists[winner], search.worth()
         indices = indices[np.argsort(-worth[indices], kind="stable")]
-        return Choice(indices, 1 - problem.y[indices], flipped_first(worth, indices), None, details)
+        return problem.switch(indices, flipped_first(worth, indices), details)
 
 
 class _Search:
@@ -135,8 +132,7 @@ class _Search:
     def judge(self, sets: Sequence[np.ndarray], repeats: int = 1) -> np.ndarray:
         """Smoothed error and error of the victim under each flip set, (2, sets)."""
         codes = self.problem.y
-        labellings = [np.where(np.isin(np.arange(len(codes)), rows), 1 - codes, codes) for rows in sets]
-        found = self.games.judge(labellings, repeats)
+        found = self.games.judge(flipped(codes, 1 - codes, sets), repeats)
         for rows, loss in zip(sets, found[0], strict=True):
             self.harm[rows] += loss
             self.tries[rows] += 1
@@ -256,19 +252,19 @@ class PlayedGames:
             self.cross = kernel(unseen, seen, NUMPY)
         self.played = 0
 
-    def judge(self, labellings: Sequence[np.ndarray], repeats: int = 1) -> np.ndarray:
-        """Smoothed error and error of each labelling (n,) on held-out rows with their right labels, (2, labellings).
+    def judge(self, labellings: np.ndarray, repeats: int = 1) -> np.ndarray:
+        """Smoothed error and error on held-out rows, (2, labellings), of each column of labels (n, labellings).
 
         Both are means over `repeats` times `draws` games with new seeds (and new parts left out), the same for all
         labellings, so that differences between these have little noise.
         """
-        totals = np.zeros((2, len(labellings)))
+        totals = np.zeros((2, labellings.shape[1]))
         at_once = max(1, COLUMNS // self.draws)
         for _ in range(repeats):
             seeds, parts = self.rng.integers(2**62, size=self.draws), self._parts()
-            for start in range(0, len(labellings), at_once):
-                some = np.stack(labellings[start : start + at_once], axis=1)
-                totals[:, start : start + at_once] += self._play(some, seeds, parts)
+            for start in range(0, labellings.shape[1], at_once):
+                some = slice(start, start + at_once)
+                totals[:, some] += self._play(labellings[:, some], seeds, parts)
         return totals / repeats
 
     def _parts(self) -> np.ndarray:

@@ -159,6 +159,17 @@ class PoisonResult:
 
 
 @dataclass(frozen=True)
+class Choice:
+    """An attack's answer: rows, their new codes and the ranking behind them."""
+
+    indices: np.ndarray
+    codes: np.ndarray
+    scores: np.ndarray
+    stopped_early: str | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Problem:
     """One attack's input after validation: labels are codes 0..M-1 into ``classes``."""
 
@@ -190,16 +201,9 @@ class Problem:
             raise ValueError(f"y_val has labels that y has not: {np.unique(labels[~known]).tolist()}")
         return X_val, np.searchsorted(self.classes, labels)
 
-
-@dataclass(frozen=True)
-class Choice:
-    """An attack's answer: rows, their new codes and the ranking behind them."""
-
-    indices: np.ndarray
-    codes: np.ndarray
-    scores: np.ndarray
-    stopped_early: str | None = None
-    details: Mapping[str, Any] = field(default_factory=dict)
+    def switch(self, indices: np.ndarray, scores: np.ndarray, details: Mapping[str, Any]) -> Choice:
+        """The answer of an attack on two classes: the rows at `indices` get the other one."""
+        return Choice(indices, 1 - self.y[indices], scores, None, details)
 
 
 @dataclass
