@@ -11,6 +11,7 @@ from scipy.special import expit
 
 from floral_learn.floral.classifier import FloralClassifier, GameClassifier
 from floral_learn.floral.fitting import make_problem, play_problem, resolve_budget
+from floral_learn.floral.settings import Settings
 from floral_learn.game.arrays import NUMPY
 from floral_learn.game.attackers import NoAttack, RandomizedTopK
 
@@ -92,7 +93,7 @@ class Adaptive(LabelAttack):
         held_out = problem.held_out(self.X_val, self.y_val)
         games = PlayedGames(victim, problem.X, problem.y, held_out, int(self.n_draws), problem.rng)
         search = _Search(problem, games, 4 + self.n_steps)
-        starts = search.starts(self.starts, victim)
+        starts = search.starts(self.starts)
         search.tick()
         found = list(search.regions(starts, self.n_regions, held_out))
         for _ in range(2):
@@ -148,11 +149,11 @@ class _Search:
         """Mean loss of the flip sets with each row, (n,)."""
         return self.harm / np.maximum(self.tries, 1)
 
-    def starts(self, starts: Any, victim: FloralClassifier) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    def starts(self, starts: Any) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """Flipped rows and ranking of each attack to start from, under the constraints of this one."""
         from .registry import named_attacks  # which names this attack, too
 
-        limits = self.problem.constraints
+        limits, victim = self.problem.constraints, self.games.settings
         by_name = {starts} if isinstance(starts, str) else {start for start in starts if isinstance(start, str)}
         found = {}
         for name, attack in named_attacks(starts).items():
@@ -238,10 +239,9 @@ class PlayedGames:
         draws: int,
         rng: np.random.Generator,
     ) -> None:
-        _check(victim)
+        self.settings = _settings(victim)
         self.codes, self.draws, self.rng = codes, draws, rng
         seeds = rng.integers(2**62, size=2)  # as in the victim's fit: of the game and of the landmarks
-        self.settings = victim._settings()
         self.problem = make_problem(self.settings, victim._read(self.settings, X, codes), None, None, seeds)
         self.gram, self.backend = self.problem.gram, self.problem.gram.backend
         self.truth = 2.0 * (codes if held_out is None else held_out[1]) - 1
@@ -309,13 +309,15 @@ class PlayedGames:
         return resolve_budget(self.settings, labels, np.arange(2)).attacker
 
 
-def _check(victim: Any) -> None:
+def _settings(victim: Any) -> Settings:
     if not isinstance(victim, GameClassifier):
         raise ValueError(
             f"victim={victim!r} must be a FloralClassifier; for other classifiers use attack 'lfa' with surrogate=..."
         )
-    if victim.kernel == "precomputed" or victim.class_weight is not None:
+    settings = victim._settings()
+    if settings.kernel == "precomputed" or settings.class_weight is not None:
         raise ValueError("victim must have a kernel that is computed from rows, and class_weight=None")
+    return settings
 
 
 def _side_by_side(attackers: list[Any]) -> Any:
