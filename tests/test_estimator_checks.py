@@ -80,7 +80,6 @@ def test_the_frame_of_sanitiser_and_classifier(estimator, check):
 @parametrize_with_checks(
     [
         FloralClassifier(C=1.0, budget=0.05, n_rounds=100),
-        _seeded(DEFENSES["curie"](compare="random")),
         _seeded(DEFENSES["curie"](compare="all")),
         _seeded(DEFENSES["k-lid"](gamma=0.5)),
         RandomizedSmoothingClassifier(kernel="rbf", ridge=0.1),

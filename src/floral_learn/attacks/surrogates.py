@@ -11,9 +11,8 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.svm import SVC
 
 from floral_learn.base.validation import check_svm
+from floral_learn.game.gram import MAX_BYTES
 from floral_learn.game.kernels import resolve_gamma
-
-MAX_BYTES = 4_000_000_000
 
 
 def fresh(surrogate: Any, rng: np.random.Generator) -> Any:
