@@ -205,7 +205,7 @@ def test_a_wrong_parameter_is_named(params, message):
 
 
 def test_bad_rows_and_labels_are_named_before_the_game(monkeypatch):
-    monkeypatch.setattr(FloralClassifier, "_fit", lambda *a, **k: pytest.fail("the game began"))
+    monkeypatch.setattr(FloralClassifier, "fit", lambda *a, **k: pytest.fail("the game began"))
     with pytest.raises(ValueError, match=r"the module does not take rows of shape \(5,\): mat1 and mat2"):
         FloralHead(network()).fit(np.zeros((10, 5)), np.arange(10) % 2)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):

@@ -13,6 +13,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC
 
 from floral_learn.game.kernels import resolve_gamma
+from floral_learn.labels.rows import MOST_VALUES
 
 from .base import Choice, LabelAttack, Problem
 from .constraints import flipped_first
@@ -355,7 +356,7 @@ class RidgeScreen:
         for own in range(self.n_classes):
             for code in range(self.n_classes):
                 pick = np.flatnonzero((codes[rows] == own) & (new == code))
-                for part in np.array_split(pick, max(1, len(pick) * values.size // 10_000_000)):
+                for part in np.array_split(pick, max(1, len(pick) * values.size // MOST_VALUES)):
                     losses[part] = self._losses(values, rows[part], own, code, y_val)
         return losses
 

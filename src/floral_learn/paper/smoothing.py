@@ -26,9 +26,7 @@ from floral_learn.base.estimator import Estimator, query_input, training_input, 
 from floral_learn.certify.certificate import Certificate, CertifiedPredictions
 from floral_learn.certify.cheapest_flips import Attacker, turning_flips
 from floral_learn.game.kernels import resolve_gamma
-
-_NEWTON_STEPS, _DOUBLINGS = 30, 40
-_BLOCK_ENTRIES = 2_000_000  # weights a(x) held at once: a few copies of 16 MB
+from floral_learn.labels.rows import MOST_VALUES
 
 
 class RandomizedSmoothingClassifier(CertifiedPredictions, ClassifierMixin, Estimator):
@@ -192,7 +190,7 @@ class RandomizedSmoothingClassifier(CertifiedPredictions, ClassifierMixin, Estim
         features = self._features(query_input(self, X))
         n = self._influence.shape[1]
         radius = np.empty(len(features), dtype=np.intp)
-        for rows in gen_batches(len(features), max(1, _BLOCK_ENTRIES // n)):
+        for rows in gen_batches(len(features), max(1, MOST_VALUES // n)):
             radius[rows] = self._radius(features[rows] @ self._influence)
         return radius
 
@@ -262,7 +260,7 @@ def _solve_normal(normal: NDArray[np.float64], right: NDArray[np.float64]) -> ND
 
 
 def chernoff_log_failure(
-    a: NDArray[np.float64], y: NDArray[np.float64], q: float, positive: NDArray[np.bool_]
+    a: NDArray[np.float64], y: NDArray[np.float64], q: float, positive: NDArray[np.bool_], max_iter: int = 40
 ) -> NDArray[np.float64]:
     """log of an upper bound (m,) on the probability that a noisy vote misses the side in ``positive``.
 
@@ -282,13 +280,13 @@ def chernoff_log_failure(
 
     low = np.zeros(len(a))
     high = np.ones(len(a))
-    for _ in range(_DOUBLINGS):
+    for _ in range(max_iter):
         rising = slope(high)[0] >= 0
         if rising.all():
             break
         high = np.where(rising, high, 2.0 * high)
     t = low.copy()
-    for _ in range(_NEWTON_STEPS):
+    for _ in range(max_iter):
         first, second = slope(t)
         low = np.where(first < 0, t, low)
         high = np.where(first >= 0, np.minimum(t, high), high)
