@@ -233,9 +233,11 @@ def test_every_install_line_is_written_by_one_function():
 
 
 def users_of(name):
-    """Files that import `name` or define it, by their path in the package."""
+    """Files that import `name` or define it, by their path in the package; rooms that pass it on left out."""
     found = set()
     for path in FILES:
+        if path.name == "__init__.py":
+            continue
         for node in nodes(path):
             defined = isinstance(node, ast.FunctionDef) and node.name == name
             if defined or (isinstance(node, ast.ImportFrom) and any(alias.name == name for alias in node.names)):

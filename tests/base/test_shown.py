@@ -11,7 +11,7 @@ import floral_learn as fl
 from floral_bench.transfer import transfer_table
 from floral_learn import find_label_issues
 from floral_learn.paper import diagnose
-from floral_learn.review.guarantee import Accuracy
+from floral_learn.review import Accuracy
 
 X, y = make_moons(80, noise=0.2, random_state=0)
 HOSTILE = "<script>alert(1)</script>"

@@ -12,7 +12,7 @@ from floral_bench.reporting.results import Results
 from floral_bench.runner import run_suite
 from floral_bench.spec import Grid, Method
 from floral_bench.store import Store
-from floral_learn.game.kernels import Kernel
+from floral_learn.game import Kernel
 
 ETAS = (1e-3, 1e-2)
 SUITE = replace(

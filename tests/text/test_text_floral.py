@@ -24,7 +24,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from tiny_text import make_reviews, make_roberta
 
 from floral_learn import TextClassifier
-from floral_learn.floral.classifier import FloralClassifier
+from floral_learn.floral import FloralClassifier
+from floral_learn.paper import PaperFloralClassifier, TextFloralClassifier
 from floral_learn.paper.influence import (
     dual_influence,
     gradient_influence,
@@ -32,8 +33,6 @@ from floral_learn.paper.influence import (
     top_points,
     top_rows,
 )
-from floral_learn.paper.printed import PaperFloralClassifier
-from floral_learn.paper.text_floral import TextFloralClassifier
 
 TEXTS, SIGNS = make_reviews(80)
 LABELS = np.where(SIGNS > 0, "good", "bad")
