@@ -13,10 +13,7 @@ torch = pytest.importorskip("torch")
 
 from floral_bench.mlp import NeuralNetClassifier  # noqa: E402
 from floral_learn import FloralClassifier, load, save  # noqa: E402
-from floral_learn.paper import (
-    FloralHead,
-    layer_features,
-)
+from floral_learn.paper import FloralHead, layer_features  # noqa: E402
 
 X, Y = make_moons(120, noise=0.2, random_state=0)
 UNTRUSTED = np.where(np.arange(120) % 10 == 0, 1 - Y, Y)
