@@ -181,6 +181,7 @@ class _Search:
         codes, allowed = self.problem.y, np.flatnonzero(self.problem.constraints.allowed)
         for indices, scores in starts.values():
             yield indices
+            # ranks, so that adding n puts all rows of one class first
             places = np.argsort(np.argsort(scores, kind="stable"))
             for ahead in (np.zeros(len(codes)), codes == 0, codes == 1):
                 yield from self.thinned(places + len(codes) * ahead)
@@ -276,6 +277,7 @@ class PlayedGames:
         return parts
 
     def _play(self, labels: np.ndarray, seeds: np.ndarray, parts: np.ndarray) -> np.ndarray:
+        # one column of the game for each labelling and seed
         columns, games = np.repeat(labels, len(seeds), axis=1), labels.shape[1]
         out = np.zeros(columns.shape, dtype=bool)
         if self.cross is None:
@@ -291,6 +293,7 @@ class PlayedGames:
         )
         result = play_problem(replace(self.problem, game=game))
         self.played += columns.shape[1]
+        # what the victim predicts with: the averaged model, or the last one
         averaged = self.settings.average and not self.problem.solved
         weights, bias = (result.mean_weights, result.mean_bias) if averaged else (result.weights, result.bias)
         # Where one class is left there is nothing to learn: the model is that class.

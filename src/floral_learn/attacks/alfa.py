@@ -68,9 +68,11 @@ class Alfa(SVMAttack):
     def _descend(self, problem: Problem, victim: Any, clean: np.ndarray) -> Try:
         """Alternate from one random start; return the round with the lowest objective."""
         signs = problem.signs
+        # e of both copies starts at random
         gap = problem.rng.random(len(signs)) - problem.rng.random(len(signs))
         clean_gap, rounds, converged = _flip_gap(signs, clean), list[Try](), False
         for _ in range(self.max_iter):
+            # the linear program over q without prices: the rows whose flip lowers the objective most
             scores = clean_gap - gap
             indices = problem.constraints.best(scores, problem.flips)
             converged = bool(rounds) and set(indices.tolist()) == set(rounds[-1].indices.tolist())
@@ -78,6 +80,7 @@ class Alfa(SVMAttack):
                 break
             tainted = flipped(signs, -signs, [indices])[:, 0]
             values, regulariser = victim(tainted)
+            # e - x of the copies that q picks: losses of the tainted SVM less those of the clean one
             loss = np.maximum(0, 1 - tainted * values).sum() - np.maximum(0, 1 - tainted * clean).sum()
             rounds.append(Try(-float(regulariser + victim.C * loss), indices, scores))
             gap = _flip_gap(signs, values)

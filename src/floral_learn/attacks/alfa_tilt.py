@@ -96,8 +96,10 @@ class AlfaTilt(SVMAttack):
     def _proposals(self, problem: Problem, svm: _DenseSVM | _LowRankSVM) -> Iterator[Try]:
         """Flips that random SVMs propose, worth minus the cosine of the angle by which they turn the hyperplane."""
         signs, rng = problem.signs, problem.rng
+        # alpha / C - beta1 s, the part of the ranking that all proposals share
         base = np.abs(svm.beta) / svm.C - self.beta1 * _normalised(signs * svm.values)
         for start in range(0, self.n_restarts, BATCH):
+            # a hyperplane that knows nothing of the data: duals at random in [0, C]
             duals = rng.random((min(BATCH, self.n_restarts - start), len(signs))) * svm.C
             if self.random_svm == "signed":
                 duals *= rng.choice([-1.0, 1.0], size=duals.shape)
@@ -123,6 +125,7 @@ class _DenseSVM:
     def cosines(self, tainted: np.ndarray) -> Iterator[float]:
         for signs in tainted.T:
             fit = fit_dual(self.gram, signs, self.C)
+            # <w, w'> = beta' K beta; `image` is K beta of the clean SVM
             yield float(_cosine(fit.beta @ self.image, self.norm, fit.squared_norm))
 
 
@@ -136,6 +139,7 @@ class _LowRankSVM:
         if not kernel.definite:
             raise ValueError(f"kernel={settings.kernel!r} may be indefinite: use gram='dense'")
         self.C, self.gram = settings.C, LowRankGram(problem.X, kernel, attack.rank, 0.0, problem.rng)
+        # labels do not change the eigenvalues of diag(y) K diag(y): one step serves all proposals
         self.step, self.note = 1.0 / self.gram.lambda_max(centred=True), self.gram.describe()
         beta, bias = self._duals(problem.signs[:, None], tol=0.05, rounds=3000)
         self.image = self.product(beta)[:, 0]

@@ -53,6 +53,7 @@ class Constraints:
         """
         own, n_classes = self.codes[indices], len(self.limits)
         if self.flip_distribution is not None:
+            # inverse of the cumulative distribution: one draw per row
             cumulative = np.cumsum(off_diagonal(self.flip_distribution), axis=1)[own]
             draws = rng.random((len(own), 1)) * cumulative[:, -1:]
             return (draws >= cumulative).sum(axis=1)

@@ -129,6 +129,7 @@ def svc_decision(model: SVC, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if model.kernel == "linear":
         return values, np.broadcast_to(weights @ support, X.shape)
     if model.kernel == "rbf":
+        # sum_j c_j k_j (x - x_j) without an (n, n_sv, d) array
         pulls = rbf_kernel(X, support, gamma=gamma) * weights
         return values, -2 * gamma * (X * pulls.sum(axis=1, keepdims=True) - pulls @ support)
     inner = gamma * (X @ support.T) + model.coef0

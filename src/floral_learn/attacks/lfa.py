@@ -94,6 +94,7 @@ class LabelFlipping(LabelAttack):
         model = fresh(SVC() if self.surrogate is None else self.surrogate, problem.rng)
         trainer = _Trainer(model, problem.X, X_val, y_val, len(problem.classes), self.objective)
         screen = make_screen(model, problem.X, X_val, len(problem.classes), self.objective)
+        # each row is tried with every other class, unless a flip matrix has drawn one
         targets = self._targets(problem)
         codes, current = problem.y.copy(), trainer.fit(problem.y)
         flipped: list[int] = []
@@ -114,6 +115,7 @@ class LabelFlipping(LabelAttack):
                 trials = parallel(delayed(trainer.try_one)(codes, candidate) for candidate in candidates)
                 fits += len(candidates)
                 for candidate, trial in zip(candidates, trials, strict=True):
+                    # the second measure only breaks ties of the first
                     gain = np.subtract(trial.harm, current.harm)
                     measured[candidate] = gain[0] + 1e-3 * gain[1]
                 winner = max(range(len(trials)), key=lambda j: trials[j].harm)
@@ -297,6 +299,7 @@ class SVCScreen:
         own = self.gram[rows, rows] - answer[0] - (self.gram[np.ix_(free, rows)] * answer[1:]).sum(axis=0)
         stiffness = np.maximum(own, 1e-12)
         # the flipped row wants -y f = 1: solve for its dual with the others' response, then keep it in [0, C]
+        # Newton on the one dual: the gap to the margin over the curvature k_ii - k_iS M^-1 k_Si
         wanted = beta[rows] - signs[rows] * (1.0 + signs[rows] * values) / stiffness
         alpha = np.clip(-signs[rows] * wanted, 0.0, fitted.C)
         delta = -signs[rows] * alpha - beta[rows]

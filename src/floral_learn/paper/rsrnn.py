@@ -216,6 +216,7 @@ def _objective(
 ) -> float:
     nearest = squared.argmin(axis=1)
     agree = codes == labels[nearest]
+    # rows of another label than their centroid count as errors, not as distance
     distortion = squared[np.arange(len(codes)), nearest] * agree
     return float((~agree).mean() + scale * distortion.mean() + complexity * len(labels))
 
