@@ -108,6 +108,7 @@ def find_label_issues(
     if pred_probs is not None:
         among = classes if decisions is None else np.unique(data.labels)
         pred_probs = _of_judged(_merged_probabilities(pred_probs, among, names, classes, len(given)), judged, known)
+    # rows of classes too small to be learned stay out of the evidence, and get zeros afterwards
     settled = None if sure is None else sure[judged]
     evidence = judge_labels(
         _rows_of(data.rows, judged),

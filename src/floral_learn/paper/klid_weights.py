@@ -238,6 +238,7 @@ def cross_lid(
         for batch in np.array_split(own, max(1, round(len(own) / batch_size))):
             if len(batch) < 2 or len(rest) == 0:
                 continue
+            # a row is not its own neighbour
             among_own = euclidean_distances(X[batch], squared=True)
             np.fill_diagonal(among_own, np.inf)
             others = rng.choice(rest, size=min(batch_size, len(rest)), replace=False)

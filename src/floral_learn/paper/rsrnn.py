@@ -180,6 +180,7 @@ def _start(
     for code in range(n_classes):
         rows = X[codes == code]
         share = n_centroids // n_classes + (code < n_centroids % n_classes)
+        # equal rows cannot be split among several centroids
         k = min(max(1, share), len(np.unique(rows, axis=0)))
         centroids.append(KMeans(k, n_init=1, random_state=rng).fit(rows).cluster_centers_)
         labels += [code] * k
