@@ -37,7 +37,7 @@ def align(rows: Any, other: Any, names: tuple[str, str] = ("X", "y")) -> Any:
 
     Parameters
     ----------
-    rows, other : array-like, Series, frame or dict of row -> value
+    rows, other : array-like, Series, frame or dict of row -> value, or None
         `other` is returned as it came where positions match, and reordered by its index where names do. A dict has to
         name every row of `rows`, or every position from 0 where `rows` has no index; its values come as an array.
     names : pair of str
@@ -59,7 +59,8 @@ def align(rows: Any, other: Any, names: tuple[str, str] = ("X", "y")) -> Any:
     if isinstance(other, Mapping) and not hasattr(other, "iloc"):
         import pandas as pd
 
-        left = pd.RangeIndex(_length(rows)) if left is None else left
+        if left is None:
+            left = pd.RangeIndex(len(right) if rows is None else _length(rows))
         other = pd.Series(list(other.values()), index=right, dtype=object if len(right) == 0 else None)
         return _by_name(left, right, other, names).to_numpy()
     if left is None or right is None or len(left) != len(right) or left.equals(right):

@@ -234,7 +234,7 @@ def _from_table(
     names = np.asarray(votes.columns, dtype=object) if hasattr(votes, "columns") else None
     if named is None:
         votes = align(X, votes, ("X", "votes"))
-        groups = align(votes, groups, ("votes", "groups"))
+        groups = align(X, align(votes, groups, ("votes", "groups")), ("X", "groups"))
     if index is not None and named is None:
         index = np.asarray(votes.index, dtype=object)
     mask = np.ma.getmaskarray(votes) if np.ma.isMaskedArray(votes) else None
