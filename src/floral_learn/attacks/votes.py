@@ -144,8 +144,8 @@ def poison_votes(
             f"attack {attack!r} has no parameter {', '.join(unknown)}; it has {', '.join(allowed) or 'none'}"
         )
     read = read_votes(votes, classes=classes, missing=missing)
-    tasks = _named_tasks(votes, read)
-    X, y, order = (align(tasks, part, ("votes", name)) for part, name in ((X, "X"), (y, "y"), (order, "order")))
+    tasks, whose = (_named_tasks(read), "votes") if hasattr(votes, "iloc") else (X, "X")
+    X, y, order = (align(tasks, part, (whose, name)) for part, name in ((X, "X"), (y, "y"), (order, "order")))
     rng = np.random.default_rng(random_state)
     if annotators is None:
         owned = choose_owned(read, float(budget), rng)
@@ -158,10 +158,8 @@ def poison_votes(
     return VotePoisonResult(_written(votes, read, new), read.annotators[owned], changed, float(held))
 
 
-def _named_tasks(given: Any, read: Votes) -> Any:
-    """Something whose index holds the names of the tasks, where the votes have an index or a column of tasks."""
-    if not hasattr(given, "iloc"):
-        return None
+def _named_tasks(read: Votes) -> Any:
+    """Something whose index holds the names of the tasks."""
     import pandas as pd
 
     return pd.Series(0, index=pd.Index(read.items, tupleize_cols=False))

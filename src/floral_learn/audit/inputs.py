@@ -74,7 +74,9 @@ def read_arguments(
     if X is not None:
         encoder = encoder_for(X, text_encoder)
         rows = read_rows(X, allow_nan=True, encoder=encoder, y=y)
-        if issparse(rows.numbers):
+        if issparse(rows.numbers) and rows.numbers.shape[1] == 1:
+            rows = InputRows(rows.numbers.toarray(), rows.given)
+        elif issparse(rows.numbers):
             components = TruncatedSVD(min(100, rows.numbers.shape[1] - 1), random_state=0)
             rows = InputRows(components.fit_transform(rows.numbers), rows.given)
     elif rows_needed:

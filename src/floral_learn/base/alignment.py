@@ -83,7 +83,9 @@ def _by_name(left: Any, right: Any, other: Any, names: tuple[str, str]) -> Any:
     order = right.get_indexer(left)
     if len(left) != len(right) or (order < 0).any():
         lost, extra = left[order < 0], right[left.get_indexer(right) < 0]
-        parts = [f"in {name} only: {_some(index)}" for name, index in ((first, lost), (second, extra)) if len(index)]
+        parts = [
+            f"in {name} only: {first_names(index)}" for name, index in ((first, lost), (second, extra)) if len(index)
+        ]
         known = int((order >= 0).sum())
         raise ValueError(
             f"{first} and {second} name different rows: {known:,} of {len(left):,} are in both; "
@@ -96,7 +98,7 @@ def _length(rows: Any) -> int:
     return int(rows.shape[0]) if hasattr(rows, "shape") else len(rows)
 
 
-def _some(index: Any) -> str:
+def first_names(index: Any) -> str:
     """The first three names."""
     return ", ".join(map(_short, index[:3])) + (", ..." if len(index) > 3 else "")
 

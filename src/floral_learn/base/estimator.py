@@ -81,7 +81,12 @@ def training_input(
 
 def checked_weight(sample_weight: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]) -> NDArray[np.float64]:
     """Weights (n,) that are not negative and leave every class some weight."""
-    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    given = np.asarray(sample_weight)
+    if given.dtype.kind in "fiu" and given.size and (low := given.min()) < 0:
+        raise ValueError(f"sample_weight holds {low:g}; weights are 0 or more")
+    if given.size and not given.any():
+        raise ValueError("sample_weight is zero on every row; each class needs some weight.")
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
     present = np.bincount(codes, weights=weight, minlength=len(classes)) > 0
     if not present.all():
         missing = classes[~present].tolist()[0]

@@ -185,7 +185,7 @@ def stack_rows(first: Any, more: Any) -> Any:
 
 def explain_refusal(error: Exception, X: Any, estimator: Any) -> Exception:
     """`error` of a model that was handed X untouched; names the columns that are no numbers, and what helps."""
-    if not isinstance(error, ValueError | TypeError) or hasattr(estimator, "steps"):
+    if not isinstance(error, ValueError | TypeError) or estimator is None or hasattr(estimator, "steps"):
         return error
     who = f"{type(estimator).__name__} cannot be trained on"
     if not is_frame(X):

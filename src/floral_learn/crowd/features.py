@@ -23,6 +23,8 @@ def encode_items(X: Any, rng: np.random.Generator, landmarks: int = 150) -> list
     """Return the candidate representations of the items: linear, and smooth where there are enough items."""
     from sklearn.pipeline import make_pipeline
 
+    if sp.issparse(X) and X.shape[1] == 1:
+        raise ValueError("X is a sparse matrix of one column: give X.toarray()")
     check_scale(X, SPARSE if sp.issparse(X) else LARGEST)
     seed = int(rng.integers(2**31 - 1))
     Z = make_pipeline(*linear_steps(X.shape, sp.issparse(X), seed)).fit_transform(X)
