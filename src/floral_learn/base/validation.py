@@ -32,11 +32,7 @@ def encode_labels(y: Any, who: str = "this") -> tuple[np.ndarray, np.ndarray]:
             raise ValueError(f"{who} needs labels of one type, and y mixes label types: {' and '.join(kinds)}")
     elif y.dtype.kind == "f" and not np.isfinite(y).all():
         raise ValueError("Input y contains NaN or infinity")
-    if y.dtype.kind == "f" and (y != np.floor(y)).any():
-        raise ValueError(
-            f"Unknown label type: y holds {len(np.unique(y)):,} different numbers, and {who} is for classes; bin them "
-            "first, with numpy.digitize or pandas.cut"
-        )
+    refuse_measurements(y, who)
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
@@ -58,6 +54,15 @@ def refuse_several_labels(y: Any) -> None:
         raise ValueError(
             f"y should be a 1d array, one label per row, got {found}; for several labels per row (multilabel) "
             "train one classifier per label, for example with sklearn.multioutput.MultiOutputClassifier"
+        )
+
+
+def refuse_measurements(y: np.ndarray, who: str) -> None:
+    """Refuse labels that are measurements and no classes."""
+    if y.dtype.kind == "f" and (y != np.floor(y)).any():
+        raise ValueError(
+            f"Unknown label type: y holds {len(np.unique(y)):,} different numbers, and {who} is for classes; bin them "
+            "first, with numpy.digitize or pandas.cut"
         )
 
 
