@@ -22,7 +22,7 @@ def index_of(data: Any) -> Any:
     >>> index_of(np.zeros(3)) is None, index_of([1, 2]) is None
     (True, True)
     """
-    if isinstance(data, Mapping) and not hasattr(data, "iloc"):
+    if _is_dict(data):
         import pandas as pd
 
         return pd.Index(list(data), tupleize_cols=False)
@@ -56,7 +56,7 @@ def align(rows: Any, other: Any, names: tuple[str, str] = ("X", "y")) -> Any:
     if other is None:
         return None
     left, right = index_of(rows), index_of(other)
-    if isinstance(other, Mapping) and not hasattr(other, "iloc"):
+    if _is_dict(other):
         import pandas as pd
 
         if left is None:
@@ -92,6 +92,11 @@ def _by_name(left: Any, right: Any, other: Any, names: tuple[str, str]) -> Any:
             f"{'; '.join(parts)}. {WAY_OUT}"
         )
     return other.iloc[order]
+
+
+def _is_dict(data: Any) -> bool:
+    """Whether these are names and values; scipy's sparse matrices by keys are dicts of another kind."""
+    return isinstance(data, Mapping) and not hasattr(data, "iloc") and not hasattr(data, "shape")
 
 
 def _length(rows: Any) -> int:
