@@ -139,7 +139,7 @@ DOORS = {
     "LabelNoiseSVC": (predictions(LabelNoiseSVC()), ["y", "sample_weight"]),
     "RandomizedSmoothingClassifier": (predictions(RandomizedSmoothingClassifier()), ["y", "sample_weight"]),
     "RSRNNClassifier": (predictions(RSRNNClassifier(random_state=0)), ["y"]),
-    "CurieFilter": (kept(CurieFilter(random_state=0)), ["y"]),
+    "CurieFilter": (kept(CurieFilter()), ["y"]),
     "KNNRelabel": (kept(KNNRelabel()), ["y"]),
     "KLIDWeights": (lambda X, y: KLIDWeights(random_state=0).fit(X, y).sample_weight_, ["y"]),
 }

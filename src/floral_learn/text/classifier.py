@@ -162,7 +162,7 @@ class TextClassifier(TextRows, ClassifierMixin, Estimator):
         """
         texts = check_texts(X)
         classes, codes = encode_labels(check_labels(align(X, y), len(texts)), type(self).__name__)
-        sample_weight, belief = align(X, sample_weight, ("X", "sample_weight")), align(X, belief, ("X", "belief"))
+        sample_weight = align(X, sample_weight, ("X", "sample_weight"))
         # weights have a mean of one, so that the learning rate keeps its meaning
         weight = np.ones(len(codes)) if sample_weight is None else check_weights(sample_weight, len(codes))
         if not weight.all():
