@@ -93,9 +93,9 @@ def calibrate(before: np.ndarray, audited: float, foretold: np.ndarray, contradi
 
 def widened(estimate: float, low: float, high: float) -> tuple[float, float]:
     """The interval of the share, `MISFIT` times as wide in log-odds: errors need not lie as any hypothesis has them."""
-    middle, ends = logit(np.clip(estimate, 1e-9, 1 - 1e-9)), logit([low, high])
-    low, high = expit(middle + MISFIT * (np.clip(ends, -30, 30) - middle))
-    return float(min(low, estimate)), float(max(high, estimate))
+    middle, ends = logit(np.clip(estimate, 1e-9, 1 - 1e-9)), logit(np.clip([low, high], 1e-9, 1 - 1e-9))
+    below, above = expit(middle + MISFIT * (ends - middle))
+    return 0.0 if low <= 0 else float(min(below, estimate)), float(max(above, estimate))
 
 
 def _logit(p: np.ndarray) -> np.ndarray:
