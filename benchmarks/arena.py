@@ -2,7 +2,7 @@
 
 python benchmarks/arena.py run --rows ROWS --jobs 4 --seconds 500    one line per fit; goes on where it stopped
 python benchmarks/arena.py run --rows ROWS --rules                   the rule with other numbers of standard errors
-python benchmarks/arena.py publish --rows ROWS                       docs/results/arena.md and docs/which-defense.md
+python benchmarks/arena.py publish --rows ROWS                       docs/results/arena.md
 
 `ContradictedLabels` and cleanlab's CleanLearning behind four models, and every other defense at its defaults behind an
 SVM, where there is one. At most 400 training and 1,000 test rows; clean labels and four kinds of flips at 10 and 30 %.
@@ -203,22 +203,6 @@ def publish(args):
     ).round(4)
     kept.columns = [f"{BEHIND[method]}{'' if score == 'accuracy' else ', balanced'}" for score, method in kept.columns]
     write_atomically(DOCS / "results" / "arena" / "cells.csv", kept.to_csv())
-    of_svm = cells[(cells["model"] == "svc") & cells["method"].isin([*OTHERS, "safe", "cleanlab"])]
-    counts = of_svm.groupby(CELL)["method"].transform("nunique")
-    of_svm = of_svm[counts == counts.max()]
-    titles, parts = OTHERS | {"safe": "ContradictedLabels", "cleanlab": "CleanLearning"}, []
-    for words, names in (("on which nothing was chosen", UNSEEN), ("on which a number was chosen", CHOSEN)):
-        some = of_svm[of_svm["data"].isin(names)]
-        table = [{"method": titles[m]} | line(part) | {"s per fit": f"{part['seconds'].median():.2f}"}
-                 for m, part in some.groupby("method")]  # fmt: skip
-        table.sort(key=lambda row: -float(row["poisoned (95 % over data sets)"].split()[0]))
-        parts += [f"**{some['data'].nunique()} data sets {words}** ({', '.join(some['data'].unique())}):\n"]
-        parts += [markdown(pd.DataFrame(table))]
-    gains = of_svm[of_svm["level"] > 0].pivot_table(index="method", columns="attack", values="accuracy")
-    gains = gains.loc[gains.mean(axis=1).sort_values(ascending=False).index].map("{:+.3f}".format)
-    gains.index = [titles[m] for m in gains.index]
-    parts += ["**By attack**, all data sets, poisoned cells:\n", markdown(gains.rename_axis("method").reset_index())]
-    into_page(DOCS / "which-defense.md", marks[0], "\n".join(parts), marks[1])
 
 
 if __name__ == "__main__":

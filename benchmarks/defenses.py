@@ -1,7 +1,7 @@
 """Measure the defenses: ``python benchmarks/defenses.py [moon] [rare] [memory] [speed]``, all if nothing is named.
 
 moon    on five Moon splits, test accuracy of the defenses that no suite of the paper has
-rare    balanced accuracy on clean labels where one class is rare, for docs/choosing-the-budget.md
+rare    balanced accuracy on clean labels where one class is rare, for its page
 memory  peak memory of every sanitiser and of rs at n = 20,000, d = 768
 speed   fit time of every defense as a ratio to SVC.fit, MNIST 1 vs 7, n = 500, 2,000, 10,000, clean and 10 % flipped
 

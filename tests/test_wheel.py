@@ -70,7 +70,8 @@ def test_it_installs_in_an_empty_environment_and_runs_the_readme(wheel, tmp_path
     site = Path(subprocess.run(where, check=True, capture_output=True, text=True).stdout.strip())
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
 
-    example = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S)[1]
+    examples = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S)
+    (example,) = (code for code in examples if "review.train" in code)
     script = tmp_path / "readme.py"
     script.write_text(example + "\nimport floral_learn\nprint(floral_learn.__file__)\n")
     done = subprocess.run([python, str(script)], cwd=tmp_path, capture_output=True, text=True)
