@@ -12,13 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import betaln, expit, logsumexp
+from scipy.special import betaln, expit, logit, logsumexp
 from scipy.stats import norm
 
 from floral_learn.base import Shown
 from floral_learn.review.answers import USUAL
 from floral_learn.review.expectation_propagation import sigmoid
-from floral_learn.review.rules import ERROR_PRIOR, NEGLIGIBLE, SPREAD, TAIL
+from floral_learn.review.rules import ERROR_PRIOR, MISFIT, NEGLIGIBLE, SPREAD, TAIL
 
 NORMAL = float(norm.ppf(1 - TAIL))  # and in standard deviations
 _SHIFTS, _SLOPES = np.arange(-10.0, 10.1, 0.5), np.array([0.5, 1.0, 2.0, 4.0])
@@ -89,6 +89,13 @@ def calibrate(before: np.ndarray, audited: float, foretold: np.ndarray, contradi
     kept = (weights := np.exp(log - total)) >= NEGLIGIBLE
     none_wrong = float(expit(only_answers_wrong - total)) if len(foretold) else 0.0
     return Calibration(shift[kept], slope[kept], weights[kept] / weights[kept].sum(), none_wrong)
+
+
+def widened(estimate: float, low: float, high: float) -> tuple[float, float]:
+    """The interval of the share, `MISFIT` times as wide in log-odds: errors need not lie as any hypothesis has them."""
+    middle, ends = logit(np.clip(estimate, 1e-9, 1 - 1e-9)), logit([low, high])
+    low, high = expit(middle + MISFIT * (np.clip(ends, -30, 30) - middle))
+    return float(min(low, estimate)), float(max(high, estimate))
 
 
 def _logit(p: np.ndarray) -> np.ndarray:

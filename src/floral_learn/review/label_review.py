@@ -14,7 +14,7 @@ from floral_learn.base import Shown
 from floral_learn.review import saving
 from floral_learn.review.answers import Answer, Answers, checked_answers
 from floral_learn.review.beliefs import Beliefs
-from floral_learn.review.calibration import Expected, WrongShare
+from floral_learn.review.calibration import Expected, WrongShare, widened
 from floral_learn.review.guarantee import (
     Accuracy,
     Guarantee,
@@ -245,7 +245,7 @@ class LabelReview(Shown):
         chance = beliefs.posterior.probability(np.flatnonzero(beliefs.free))
         low, high = (total / n for total in beliefs.calibration.interval(chance, told))
         known = len(self.answers) + int(self.trusted.sum()) >= min(FIRST_ANSWERS, n)
-        return WrongShare(estimate, min(low, estimate), max(high, estimate), known)
+        return WrongShare(estimate, *widened(estimate, low, high), known)
 
     @property
     def still_wrong(self) -> float:
