@@ -35,10 +35,11 @@ def _sanitized_svc(sanitizer: str, **settings: Any) -> Any:
     """`SanitizedClassifier(sanitizer, SVC())`; each setting goes to the part that has a parameter of that name."""
     from sklearn.svm import SVC
 
-    from floral_learn import sanitizers
+    from floral_learn import paper, sanitizers
     from floral_learn.sanitizers.sanitized import SanitizedClassifier
 
-    model = SanitizedClassifier(getattr(sanitizers, sanitizer)(), SVC())
+    room = paper if sanitizer in paper.__all__ else sanitizers
+    model = SanitizedClassifier(getattr(room, sanitizer)(), SVC())
     return set_parts(model, **settings)
 
 
