@@ -149,7 +149,7 @@ OPTIONS: dict[str, tuple[Any, Any]] = {
 }
 
 # of commands that read a folder of pictures, whose labels are the names of its folders
-_LABEL_OR_FOLDER = (str | None, typer.Option(None, "--label", "-l", help="name of the label column"))
+_LABEL_OR_FOLDER = (list[str], typer.Option([], "--label", "-l", help="name of the label column"))
 
 
 def with_table_options(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -194,11 +194,11 @@ def prose_encoder(name: str) -> Any:
     return TextEncoder(name)
 
 
-def _only_label(given: list[str]) -> str:
+def _only_label(given: list[str]) -> str | None:
     """The label column; a second one is refused, where the last would win silently."""
     if len(given) > 1:
         raise TableError(f"--label was given {len(given)} times ({', '.join(given)}): one label a row; name one column")
-    return given[0]
+    return given[0] if given else None
 
 
 def check_same_kind(out: Path, source: Path) -> None:
