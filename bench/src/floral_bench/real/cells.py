@@ -12,7 +12,7 @@ import floral_learn
 from floral_bench.real.asking import CHOOSERS, MARKS, after_answers
 from floral_bench.real.judging import JUDGES, ON_PROBABILITIES, Judge, measures
 from floral_bench.real.planted import KINDS
-from floral_bench.real.sets import NEW_CLASS, PLANTED, SETS, TRUE, arrays, missing, problem
+from floral_bench.real.sets import PLANTED, SETS, TRUE, arrays, missing, problem
 from floral_bench.real.telling_nothing import MODELS, trained
 from floral_bench.spec import Attack, Cell, CellResult, Data, Method, params, plain_cell
 
@@ -87,7 +87,7 @@ def _labels(name: str, part: str, levels: Sequence[float]) -> Iterator[Where]:
         strengths = (levels or LEVELS) if part == AUDIT else (PLANTED_LEVEL,)
         yield from ((name, kind, level) for level in strengths for kind in KINDS)
     elif SETS[name].has_rows or part == AUDIT:
-        yield from ((name, kind, 0.0) for kind in SETS[name].kinds if part == AUDIT or kind != NEW_CLASS)
+        yield from ((name, kind, 0.0) for kind in SETS[name].kinds)
     if part != REVIEW and (name in PLANTED or SETS[name].has_rows):
         yield name, TRUE, 0.0
 

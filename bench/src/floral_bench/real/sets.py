@@ -31,7 +31,6 @@ COMPONENTS = 100  # of embeddings and of the words of texts
 MOST_TEST = 1000
 CHOOSE, REPORT = "choose", "report"
 TRUE = "true"  # the kind of labels without errors
-NEW_CLASS = "new class"  # errors got the name of a class that is none; beside the tables, never in a mean
 PEOPLE = ("aggre", "random1", "worse")  # three people a picture: their majority, the first, a wrong one if there is any
 PLANTED = ("phoneme", "spambase", "satimage", "magic04", "htru2")
 
@@ -67,10 +66,10 @@ def _people(path: Path) -> Arrays:
     data = np.load(path)
     both = np.concatenate([data["X"], data["X_test"]])
     both = both.astype(np.float32) if both.ndim == 2 else embed(both)
-    classes, n = np.unique(data["y"]), len(data["y"])
+    # what people said may be a class that no picture has
+    classes, n = np.unique(np.concatenate([data["y"], *(data[f"y_{kind}"] for kind in PEOPLE)])), len(data["y"])
     y, y_test = (np.searchsorted(classes, data[part]) for part in ("y", "y_test"))
     given = {f"given {kind}": np.searchsorted(classes, data[f"y_{kind}"]) for kind in PEOPLE}
-    given[f"given {NEW_CLASS}"] = np.where(given["given random1"] != y, len(classes), y)
     return _rows(_components(both[:n], both[n:]), y, y_test) | given
 
 
@@ -120,7 +119,7 @@ def _probabilities(path: Path) -> Arrays:
 
 SETS = {
     "cifar10n": RealSet("real/cifar10n.npz", _people, "pictures", CHOOSE, PEOPLE),
-    "catdog": RealSet("tables/catdog.npz", _people, "pictures", CHOOSE, (*PEOPLE, NEW_CLASS)),
+    "catdog": RealSet("tables/catdog.npz", _people, "pictures", CHOOSE, PEOPLE),
     "youtube": RealSet("real/wrench_youtube.jsonl.xz", _functions, "youtube", CHOOSE, ("functions",)),
     "music": RealSet("tables/music_crowd.npz", _voted, "music", CHOOSE, ("vote",)),  # 87 % of the worst votes are wrong
     "labelme": RealSet("tables/labelme_crowd.npz", _voted, "labelme", REPORT, ("vote", "worst vote")),
@@ -198,7 +197,8 @@ def problem(name: str, kind: str, level: float, split: int, most: int) -> Proble
         given = _drawn(data["votes"][rows], y, rng, worst=kind == "worst vote")
     else:
         given = plant(kind, X, y, level / 100, rng)
-    return Problem(X, y, given, data["X_test"][:MOST_TEST], data["y_test"][:MOST_TEST].astype(int))
+    some = np.sort(np.random.default_rng(0).permutation(len(data["y_test"]))[:MOST_TEST])  # they may be sorted by class
+    return Problem(X, y, given, data["X_test"][some], data["y_test"][some].astype(int))
 
 
 def _drawn(votes: np.ndarray, y: np.ndarray, rng: np.random.Generator, *, worst: bool) -> np.ndarray:
