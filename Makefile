@@ -53,11 +53,10 @@ results: $(VENV)/.dev
 	$(THREADS) $(BIN)/python benchmarks/run_suites.py run --jobs $(JOBS)
 	$(BIN)/python benchmarks/run_suites.py publish
 
-# The benchmarks that need neither words nor a GPU nor rows of another one, as a look at a tree (some read FLORAL_DATA);
-# the others say with --help how they are called.
-BENCH := "attacks.py targets --trial" "audit.py recovery" "crowd.py run ask" "defenses.py --trial" "fuzz.py" "game.py" "review.py"
+# A look at the suites that need no file and no GPU, each in a small version.
+BENCH := moon sensitivity nn-integration questions crowd
 bench: $(VENV)/.dev
-	for run in $(BENCH); do echo "== $$run"; $(THREADS) $(BIN)/python benchmarks/$$run || exit 1; done
+	$(THREADS) $(BIN)/floral bench $(BENCH) --quick --jobs $(JOBS)
 
 clean:
 	rm -rf $(VENV) build dist docs/gallery docs/api/generated docs/api/backreferences .mypy_cache .ruff_cache .hypothesis demo.png

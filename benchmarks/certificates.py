@@ -14,13 +14,13 @@ import time
 from pathlib import Path
 
 import numpy as np
-from csv_rows import into_page
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from floral_bench.reporting.making import begin
 from floral_bench.reporting.tables import grid
 from floral_learn import CertifiedKernelClassifier, PartitionAggregationClassifier, load_moon
+from floral_learn.base.files import write_atomically
 from floral_learn.certify import SpectralFeatures
 from floral_learn.datasets.files import search_path
 from floral_learn.paper import RandomizedSmoothingClassifier
@@ -29,6 +29,12 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "results" / "certificates.
 SHARES = (0.001, 0.005, 0.01, 0.02, 0.05)  # flipped labels, of the training rows
 TOGETHER = (0.001, 0.005, 0.01)
 ROWS, LABELS = 1_000, 20_000  # test rows and training labels, at most
+
+
+def into_page(page, begin, text, end):
+    """Replace what stands between two marks."""
+    before, _, rest = page.read_text(encoding="utf-8").partition(begin)
+    write_atomically(page, f"{before}{begin}\n{text}{end}{rest.partition(end)[2]}")
 
 
 def mnist():

@@ -37,6 +37,8 @@ from floral_learn.datasets.files import search_path
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE, NOTES, KEPT = "moon-reference", "suites.json", "rows.csv.gz"
+COUNTS, MARKS = "paper-suites.md", ("<!-- who leads -->\n", "<!-- /who leads -->")
+WITH_PAGE = ("moon", REFERENCE)  # the others have their rows only
 NEEDS = {REFERENCE: "moon_reference_seed42.npz", **{name: "mnist.npz" for name in SUITES if "mnist" in name}}
 KNOWN = [*SUITES, REFERENCE]
 NAMES = [name for name in KNOWN if not name.startswith("imdb")]
@@ -110,8 +112,12 @@ def publish(args: argparse.Namespace) -> int:
             shutil.rmtree(target, ignore_errors=True)
             made = [path for path in write_outputs(Results(suite, store), target, note) if path.name != "run.json"]
             (target / "run.json").unlink()
+            shown = "".join(page.read_text("utf-8") for page in args.docs.glob("*.md"))
+            paged = suite.name.removesuffix("-quick") in WITH_PAGE
             for path in made:
-                if path.suffix == ".png":
+                if not paged and path.suffix != ".csv" and f"{suite.name}/{path.name}" not in shown:
+                    path.unlink()
+                elif path.suffix == ".png":
                     with_fewer_colours(path)
                 elif path.suffix == ".csv":  # it is kept for ever: small, and the same from the same rows
                     path.with_name(KEPT).write_bytes(gzip.compress(path.read_bytes(), 9, mtime=0))
@@ -135,8 +141,8 @@ def tables(args: argparse.Namespace) -> int:
 
     for suite in chosen(args):
         folder = args.docs / suite.name
-        if {"sensitivity", "recovery", "heads", "stability"} & set(suite.figures) or not (folder / KEPT).exists():
-            print(f"{suite.name}: left as it is, its page needs the store")
+        if {"sensitivity", "recovery", "heads"} & set(suite.figures) or not (folder / PAGE).exists():
+            print(f"{suite.name}: left as it is")
             continue
         rows = pd.read_csv(folder / KEPT, low_memory=False)
         pictures = [name for name in suite.figures if (folder / f"{name}.png").exists()]
@@ -157,10 +163,14 @@ def with_fewer_colours(path: Path) -> None:
 
 
 def summary(args: argparse.Namespace) -> int:
+    """Put the counts into their page, which is begun where there is none."""
     from floral_bench.reporting.summary import read_suites, to_markdown
 
-    path = write_atomically(args.docs / "summary.md", to_markdown(read_suites(args.docs)))
-    print(f"wrote {path}")
+    page, (begin, end) = args.docs / COUNTS, MARKS
+    text = page.read_text("utf-8") if page.exists() else f"# Paper suites\n\n{begin}{end}"
+    before, _, rest = text.partition(begin)
+    write_atomically(page, f"{before}{begin}{to_markdown(read_suites(args.docs))}{end}{rest.partition(end)[2]}")
+    print(f"wrote {page}")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Every script of benchmarks/ says how it is called, at once; those that `make bench` names need no more words."""
+"""Every script of benchmarks/ says how it is called, at once, and has a page of results that names it."""
 
 import argparse
 import re
@@ -51,22 +51,12 @@ def test_a_script_says_how_it_is_called(call, capsys, script):
     assert "usage:" in capsys.readouterr().out
 
 
-def test_make_bench_names_scripts_that_need_no_more_words(call, capsys):
-    pytest.importorskip("torch")
-    line = re.search(r"^BENCH\s*:=\s*(.*)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)[1]
-    lines = re.findall(r'"([^"]+)"', line)
-    assert len(lines) > 5
-    for words in lines:
-        assert call(words.split()) is None, f"{words}: {capsys.readouterr().err}"
-    assert call(["questions.py"]) == 2, "this one needs words, and says so"
-
-
 def test_commands_on_pages_of_results_are_whole(call, capsys):
     pytest.importorskip("torch")
-    pages = sorted((ROOT / "docs" / "results").glob("*.md"))
+    pages = [*sorted((ROOT / "docs" / "results").glob("*.md")), ROOT / "docs" / "scale.md"]
     lines = {line: page.name for page in pages for line in COMMAND.findall(page.read_text("utf-8"))}
     lines = {line: page for line, page in lines.items() if " ... " not in line}  # those name the options of another
-    assert len(lines) > 20
+    assert {line.split()[0] for line in lines} == set(SCRIPTS), "a script without a page, or a page without its script"
     for line, page in lines.items():
         assert call(shlex.split(line, comments=True)) is None, f"{page}: {line}: {capsys.readouterr().err}"
 

@@ -15,7 +15,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from floral_bench.arena_methods import SAFE_VERSION
+from sklearn.datasets import load_wine
+
+from floral_bench.contenders import SAFE_VERSION
 from floral_bench.crowds.cells import crowd_cells
 from floral_bench.crowds.score import run_cell as score_votes
 from floral_bench.plan import family_of
@@ -34,18 +36,24 @@ LEFT_OUT = {"kkt_residual", "eta_lambda_max", "seconds"}
 PLACES = "places of the labels 1, summed"
 COUNTS = {"flips", "round", PLACES}  # compared exactly
 MOON = (Data("moon", params(seed=1, n_train=120, n_val=60, n_test=400)),)
-THREE = (Data("arena-wine", params(seed=1)),)
 SMALL = (Data("moon", params(seed=1, n_train=250, n_val=60, n_test=400)),)
 # Under labels of these, ContradictedLabels leaves rows out.
 CONTRADICTED = (Data("moon", params(seed=1, n_train=400, n_val=60, n_test=400)),)
-AT_HAND = ("plain-boosting", "svc-tuned")  # of the arena and of `bench --data`
+AT_HAND = ("plain-boosting",)  # of `bench --data`
 CLEANLAB = "cleanlab-svc"
 
 Golden = dict[str, dict[str, Any]]  # family and cell -> version, and "config / statistic / metric" -> number, rounded
 
 
-def suites() -> list[Suite]:
-    """Small suites of every family of `plan`: attacks, games, single fits, networks, heads, contraction."""
+def three_classes(folder: Path) -> tuple[Data, ...]:
+    """Wine as a user's file."""
+    path = folder / "wine.csv"
+    load_wine(as_frame=True).frame.to_csv(path, index=False)
+    return (Data("csv", params(path=str(path), label="target", seed=1)),)
+
+
+def suites(folder: Path) -> list[Suite]:
+    """Small suites of every family of `plan`: attacks, games, single fits, networks, heads."""
     base = replace(SUITES["moon"], data=MOON, seeds=(1,), levels=(0, 10), figures=(), paper_table=None)
     grid = Grid(rounds=60, flips=(0.05,), etas=(1e-3,), decays=(None, 20))
     attacks = tuple(Attack(name) for name in ("farthest", "alfa", "alfa-tilt", "lfa", "random", "randomized-top-k"))
@@ -66,22 +74,22 @@ def suites() -> list[Suite]:
         replace(base, name="attacks", attacks=attacks, levels=(10,), methods=(), attack_of_setting=True),
         replace(base, name="early", attacks=(early,), levels=(10,), methods=(), attack_of_setting=True),
         replace(base, name="network", attacks=(against_network,), levels=(10,), methods=(), grid=None),
-        replace(base, name="several", data=THREE, settings=((5, 0.1),), attacks=(Attack("random"),), methods=several),
+        replace(
+            base, name="several", data=three_classes(folder), settings=((5, 0.1),), attacks=(Attack("random"),),
+            methods=several,
+        ),
         replace(base, name="games", methods=(*(m for m in ALL_METHODS if m.needs_grid), *ABLATIONS), grid=grid),
         replace(base, name="fits", methods=(*fits, *others), grid=None),
         replace(base, name="at hand", data=SMALL, attacks=(biased,), levels=(30,), methods=at_hand, grid=None),
         replace(base, name="safe", data=CONTRADICTED, attacks=(biased,), levels=(25,), methods=safe, grid=None),
         replace(base, name="networks", methods=(*networks, *nn_methods(epochs=4, n_rounds=50)[1:4]), grid=None),
-        replace(base, name="contraction", methods=(Method("stability", needs_grid=True),), grid=grid),
     ]  # fmt: skip
 
 
 def questions() -> list[Cell]:
-    """A few cells of the questions suite: two and three classes, our questions and another order, wrong answers."""
-    asked = question_cells(data=["breast-cancer"], methods=["review"], levels=[30.0], reps=1)
-    others = question_cells(data=["wine"], methods=["review", "suspicious"], levels=[30.0], reps=1)
-    kept = [cell for cell in asked if cell.attack == Attack("farthest")]
-    return kept + [c for c in others if c.attack == Attack("random") and not dict(c.method.params)["wrong_answers"]]
+    """A few cells of the questions suite: two and three classes, our questions and a peer."""
+    every = question_cells(quick=True, methods=["review", "doubtful"], levels=[30.0])
+    return [cell for cell in every if cell.attack in (Attack("far"), Attack("one class"))]
 
 
 def crowds() -> list[Cell]:
@@ -95,7 +103,7 @@ def compute(folder: Path) -> Golden:
     """The cells as they are now."""
     found: Golden = {}
     with Store(folder / "golden.sqlite") as store:
-        for suite in suites():
+        for suite in suites(folder):
             report = run_suite(suite, store)
             errors = store.errors(cell.key for cell in suite.cells())
             assert not report.failed, errors
@@ -109,7 +117,7 @@ def compute(folder: Path) -> Golden:
                     found[name]["numbers"][PLACES] = int((labels == 1).nonzero()[0].sum())
     for result in ask_and_score(questions()):
         told = dict(result.cell.method.params)
-        found[_name("questions", f"{told['order']} with {told['wrong_answers']} % wrong", result)] = _of(result)
+        found[_name("questions", told["who"], result)] = _of(result)
     for result in map(score_votes, crowds()):
         found[_name("crowd", dict(result.cell.method.params)["aggregator"], result)] = _of(result)
     return found

@@ -57,28 +57,6 @@ def test_training_is_plain_torch_sgd_with_momentum():
     np.testing.assert_allclose(ours.logits[-1, 0], expected, atol=1e-4)
 
 
-def test_perturbations_stay_in_the_ball_and_raise_the_loss():
-    X, y, _, _ = problem(2, 40)
-    settings = replace(SHORT, epsilon=0.3, step=0.1, clip=(-1.0, 1.5))
-    streams = [torch.Generator().manual_seed(seed) for seed in (0, 1)]
-    parameters = batched_mlp.initial_parameters((2, 8, 4, 1), streams, torch.device("cpu"))
-    rows, labels = torch.tensor(X).clamp(-1.0, 1.5), torch.tensor(y, dtype=torch.float32)
-    moved = batched_mlp._perturbed(parameters, rows, labels, settings, streams)
-    assert (moved - rows).abs().max() <= 0.3 + 1e-6
-    assert moved.min() >= -1.0
-    assert moved.max() <= 1.5
-    losses = torch.func.vmap(batched_mlp._loss)
-    assert (losses(parameters, moved, labels) > losses(parameters, rows, labels)).all()
-
-
-def test_the_papers_network_learns_moon():
-    X, y, test, truth = problem(1, 300)
-    trained = train_mlps(X, y, test, [0], NetworkSettings(epochs=60))
-    accuracy = ((trained.logits[-1, 0] > 0) == (truth[0] == 1)).mean()
-    assert accuracy > 0.93
-    np.testing.assert_allclose(trained.decision_function(test)[0], trained.logits[-1, 0], atol=1e-5)
-
-
 def test_features_of_a_kept_epoch_are_those_of_a_shorter_training():
     X, y, test, _ = problem(2)
     long = train_mlps(X, y, test, [1, 2], replace(SHORT, epochs=4), keep=(2, 4))
@@ -89,11 +67,3 @@ def test_features_of_a_kept_epoch_are_those_of_a_shorter_training():
     last = {name: long.parameters[f"{name}2"].numpy() for name in ("weight", "bias")}
     expected = (long.features(test) @ last["weight"])[:, :, 0] + last["bias"]
     np.testing.assert_allclose(long.logits[-1], expected, atol=1e-5)
-
-
-def test_a_soft_label_is_the_loss_of_both_hard_ones_in_its_proportion():
-    X, y, _, _ = problem(1)
-    parameters = {name: value[0] for name, value in train_mlps(X, y, X, [0], SHORT).parameters.items()}
-    rows = torch.tensor(X[0])
-    zero, one, soft = (batched_mlp._loss(parameters, rows, torch.full((70,), target)) for target in (0.0, 1.0, 0.3))
-    torch.testing.assert_close(soft, 0.7 * zero + 0.3 * one)

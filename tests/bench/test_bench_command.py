@@ -1,15 +1,11 @@
 """``floral bench`` as a user types it."""
 
-import io
 import os
 import re
-import signal
 import subprocess
 import sys
-import time
 import warnings
 from contextlib import chdir
-from dataclasses import replace
 from types import SimpleNamespace
 from unittest.mock import patch
 
@@ -20,8 +16,6 @@ from typer.testing import CliRunner
 
 from floral_bench.adapt_suite import adapt
 from floral_bench.cli import bench, report
-from floral_bench.cli.bench_show import Progress, duration
-from floral_bench.plan import Job
 from floral_bench.suites import SUITES
 from floral_learn.app import make_app
 
@@ -84,7 +78,7 @@ def test_the_same_command_again_computes_nothing(finished):
 def test_the_list_has_every_suite_and_the_time_of_the_last_run(finished):
     folder, _ = finished
     shown = floral("bench", "--list", cwd=folder).stdout
-    for name in [*SUITES, "arena", "questions", "crowd"]:
+    for name in [*SUITES, "questions", "real", "crowd"]:
         assert re.search(rf"^ *{name} ", shown, re.MULTILINE), name
     assert re.search(r"^ *moon .* s *$", shown, re.MULTILINE)
     assert not list(folder.glob("*.sqlite"))
@@ -111,8 +105,8 @@ def test_the_report_of_a_run_is_one_page(finished):
         (["bench", "moon", "--jobs", "0"], "--jobs 0 must be a number of processes"),
         (["bench", "mnist", "--authors-labels"], "--authors-labels exist for Moon"),
         (
-            ["bench", "moon", "arena", "--authors-labels"],
-            "--authors-labels exist for the paper's Moon suites, not for arena",
+            ["bench", "moon", "questions", "--authors-labels"],
+            "--authors-labels exist for the paper's Moon suites, not for questions",
         ),
         (["bench", "moon", "mon"], "unknown suite 'mon'"),
         (["bench", "moon", "--method", "svm", "--method", "nope"], "--methods 'nope' is not in suite 'moon'"),
@@ -158,39 +152,6 @@ def test_a_users_file_is_compared_under_attack(tmp_path):
     assert "were known" not in again.stdout
 
 
-@pytest.fixture(scope="module")
-def own_file(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("own")
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(90, 3)).round(3)
-    lines = ["a,b,c,y", *(f"{r[0]},{r[1]},{r[2]},{'yes' if r[:2].sum() > 0 else 'no'}" for r in x)]
-    (folder / "mine.csv").write_text("\n".join(lines) + "\n")
-    return folder
-
-
-def test_on_a_file_a_first_table_comes_early_and_nothing_is_wider_than_80_columns(own_file):
-    few = ("--methods", "svc-default,safe-boosting,rs,curie-libsvm", "--attack", "random")
-    done = floral("bench", "--data", "mine.csv", "--label", "y", *few, cwd=own_file)
-    assert done.returncode == 0, done.stderr
-    first, whole = done.stdout.split("The first of 3 splits")[1].split("test accuracy, random")[1:]
-    for name in ("SVC()", "ContradictedLabels, boosted trees", "rs", "curie"):
-        assert name in first
-        assert name in whole
-    assert max(map(len, (done.stdout + done.stderr).splitlines())) <= 80
-    assert re.search(r"random 20 %, split 2: ", done.stderr)
-    assert "42 cells, 42 computed" in done.stdout  # 3 splits of 3 x 4 fits and 2 attacks
-
-
-def test_thorough_keeps_what_is_known_and_adds_the_rest(own_file):
-    from floral_bench.cli.bench_data import suite_for_file
-
-    short, thorough = (
-        suite_for_file(own_file / "mine.csv", "y", ["random"], {}, thorough=thorough) for thorough in (False, True)
-    )
-    assert {cell.key for cell in short.cells()} < {cell.key for cell in thorough.cells()}
-    assert {"rs", "dpa"} <= {method.name for method in thorough.methods} - {method.name for method in short.methods}
-
-
 def test_what_is_not_installed_is_skipped_with_a_line(tmp_path, monkeypatch):
     from floral_bench import adapt_suite
 
@@ -207,57 +168,6 @@ def test_what_is_not_installed_is_skipped_with_a_line(tmp_path, monkeypatch):
     texts = floral("bench", "imdb", "--quick", cwd=tmp_path)  # nothing is left of it
     assert texts.returncode == 0
     assert "skipped, torch is missing" in texts.stdout
-
-
-def test_a_quick_run_is_not_held_against_the_paper(tmp_path):
-    done = floral("bench", "moon", "--quick", "--methods", "svm", "--levels", "0", cwd=tmp_path)
-    assert "cannot be compared with the paper" in " ".join(done.stdout.split())
-    assert "minus the paper" not in done.stdout
-    assert "*the paper's*" not in (tmp_path / "runs/moon-quick/accuracy.md").read_text()
-
-
-def test_a_whole_suite_has_the_difference_to_the_paper_in_80_columns(finished):
-    _, done = finished
-    assert max(map(len, done.stdout.splitlines())) <= 80
-
-
-def test_ctrl_c_is_one_line_and_the_run_continues(tmp_path):
-    # Where the tests themselves run in the background, children are born with Ctrl-C ignored.
-    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-    code = f"{heard}; from floral_learn.app import main; main()"
-    command = [
-        sys.executable,
-        "-c",
-        code,
-        "bench",
-        "moon",
-        "--methods",
-        "svm",
-        "--reps",
-        "4",
-        "--levels",
-        "0,5,10",
-    ]
-    process = subprocess.Popen(
-        command,
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        # A suite that runs in the background ignores SIGINT, and its children would too.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    line = ""
-    while "1/" not in line or "svm" not in line:
-        line = process.stderr.readline()
-        assert line, "the run ended before its first batch did"
-    time.sleep(0.2)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert errors.splitlines()[-1] == "floral bench: stopped; finished cells are kept, and the same command continues"
-    assert "Traceback" not in errors
 
 
 @pytest.mark.parametrize("name", list(SUITES))
@@ -278,86 +188,6 @@ def test_reference_labels_are_the_authors_one_replication():
     assert [cell.level for cell in attacks] == [5, 10, 15, 20, 25]  # one file, whatever the number of seeds
     assert {dict(data.params)["seed"] for data in suite.data} == {1}
     assert suite.seeds == (1, 2, 3, 4, 5)
-
-
-def test_titles_with_commas_are_names_of_methods():
-    suite = adapt(SUITES["moon-rs"], methods=["rs (q=0.1", "lambda=0.01)", "svc-default"])
-    assert [method.title for method in suite.methods] == ["SVC()", "rs (q=0.1, lambda=0.01)"]
-
-
-@pytest.mark.parametrize("name", [n for n in SUITES if n not in ("datasets", "stability", "imdb-influence")])
-def test_every_suite_that_compares_has_the_rows_that_users_have(name):
-    assert {"svc-default", "floral-default"} <= {method.name for method in SUITES[name].methods}
-
-
-def test_failed_cells_are_an_exit_code_and_the_tables_are_written_all_the_same(tmp_path, monkeypatch):
-    import floral_bench.suites as suites
-    from floral_bench.spec import Method, params
-
-    broken = Method("dpa", params(no_such_parameter=1), label="broken", per_setting=False)
-    good = next(method for method in SUITES["moon"].methods if method.name == "svm-libsvm")
-    small = replace(adapt(SUITES["moon"], quick=True, reps=1), name="half", methods=(good, broken))
-    monkeypatch.setitem(suites.SUITES, "half", small)
-    monkeypatch.chdir(tmp_path)
-    app = typer.Typer()
-    app.callback()(lambda: None)
-    bench.register(app)
-    for _ in range(2):  # the second run finds the failure of the first
-        done = CliRunner().invoke(app, ["bench", "half"])
-        assert done.exit_code == 1
-        assert "failed" in done.output
-    assert (tmp_path / "runs" / "half" / "accuracy.md").is_file()
-
-
-def test_seed_and_reps_choose_the_replications():
-    suite = adapt(SUITES["mnist"], seed=7, reps=3)
-    assert suite.seeds == (7, 8, 9)
-    assert [dict(data.params)["seed"] for data in suite.data] == [7, 8, 9]
-    assert dict(suite.data[0].params)["n_train"] == 10_000
-
-
-def test_durations_read_well():
-    assert [duration(s) for s in (0.34, 12.3, 130, 3900)] == ["0.3 s", "12 s", "2 min 10 s", "1 h 05 min"]
-
-
-def test_a_log_names_what_is_done_the_time_left_and_failed_cells(monkeypatch):
-    from rich.console import Console
-
-    from floral_bench.spec import CellResult
-
-    now = [100.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    cells = SUITES["moon"].cells()
-    jobs = [Job("fits", (cells[-1],), 1.0), Job("attack", (cells[0],), 3.0)]
-    stream = io.StringIO()
-    log = Progress(Console(file=stream, width=60))
-    log.start(jobs)
-    now[0] += 10  # a quarter of the weight took ten seconds
-    log.finished(jobs[0], [CellResult(cells[-1], error="ValueError: broken")])
-    log.finished(jobs[1], [CellResult(cells[0])])
-    log.stop()
-    first, second, third, last = stream.getvalue().splitlines()
-    assert "2 cells in 2 batches, first farthest 25 %" in first
-    assert "1/2 farthest 25 %, split 5: " in second
-    assert second.endswith("about 30 s left")
-    assert third.startswith("failed: ")
-    assert "25 %, seed 5: ValueError: broken" in third
-    assert "farthest 5 %, split 1: flipping labels" in last
-
-
-def test_the_arena_prints_a_score_card_and_is_in_the_list(tmp_path):
-    few = ("--quick", "--methods", "plain-svc,safe-svc", "--levels", "30")
-    done = floral("bench", "arena", *few, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "poisoned cells of 4 data sets" in done.stdout
-    assert "safe SVC" in done.stdout
-    assert (tmp_path / "runs" / "arena-quick" / "card.md").is_file()
-    again = floral("bench", "arena", *few, cwd=tmp_path)
-    assert "0 cells computed" in again.stdout
-    assert "arena" in floral("bench", "--list", cwd=tmp_path).stdout
-    wrong = floral("bench", "arena", "--authors-labels", cwd=tmp_path)
-    assert wrong.returncode == 2
-    assert "not for arena" in wrong.stderr
 
 
 def test_failed_cells_are_named_and_the_command_ends_with_an_error(tmp_path, monkeypatch):
@@ -385,12 +215,3 @@ def test_failed_cells_are_named_and_the_command_ends_with_an_error(tmp_path, mon
     again = CliRunner().invoke(app, ["bench", "moon", *FAST])  # nothing is left to do, and it is still not whole
     assert again.exit_code == 1
     assert not list((tmp_path / "runs").glob(".*"))
-
-
-def test_a_class_spelled_in_two_ways_is_named(tmp_path):
-    from floral_bench.cli.bench_data import suite_for_file
-
-    names = ["Graduate", "graduate ", "Dropout"]
-    (tmp_path / "t.csv").write_text("a,y\n" + "".join(f"{i / 9:.2f},{names[i % 3]}\n" for i in range(60)))
-    suite = suite_for_file(tmp_path / "t.csv", "y", ["random"], {})
-    assert any("'graduate' (20 rows) and 'Graduate' (20 rows) differ only in case" in note for note in suite.notes)

@@ -4,7 +4,6 @@ import importlib.util
 import os
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -98,24 +97,3 @@ def test_documents_tests_and_what_runs_leave_do_not_count(tree):
     found = environment_of(tree / MODULE)
     assert found["commit"] == git(tree, "rev-parse", "--short", "HEAD")
     original.publishable(found)
-
-
-@pytest.mark.parametrize("inside", ["src/floral_learn/game/game.py", "README.md"], ids=["of this name", "of another"])
-def test_the_repository_around_an_installed_copy_is_not_taken_for_its_source(tmp_path, monkeypatch, inside):
-    installed = "env/lib/site-packages/floral_learn/evaluation/reporting/environment.py"
-    repository(tmp_path, installed, inside)
-    assert "commit" not in environment_of(tmp_path / installed)
-    monkeypatch.setenv("FLORAL_COMMIT", "abc1234")
-    assert environment_of(tmp_path / installed)["commit"] == "abc1234"
-
-
-def test_without_git_or_a_repository_there_is_no_commit(tmp_path, monkeypatch):
-    copy = tmp_path / MODULE
-    copy.parent.mkdir(parents=True)
-    shutil.copyfile(original.__file__, copy)
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))  # not even if the folder of tests is in one
-    assert "commit" not in environment_of(copy)
-    git(tmp_path, "init", "-q")
-    assert "commit" not in environment_of(copy), "a repository without a commit"
-    monkeypatch.setenv("PATH", "")
-    assert "commit" not in environment_of(Path(original.__file__))

@@ -9,25 +9,20 @@ from tiny import TINY
 
 from floral_bench.cell_data import load, poisoned_labels
 from floral_bench.families.games import (
-    Column,
     ScaledGram,
-    TestScores,
     configurations,
     run_games,
-    steps_of,
 )
 from floral_bench.families.plain_rounds import EarlyStoppedSVC, project_as_printed
 from floral_bench.families.sanitise import prepare
 from floral_bench.metrics import binary_scores, label_scores, multiclass_hinge
 from floral_bench.plan import MAX_COLUMNS, jobs_for
-from floral_bench.spec import Attack, Data, Setting, params
+from floral_bench.spec import Attack, Data, params
 from floral_bench.suites import ABLATIONS, FOIL, PGD, SUITES
-from floral_learn.game.arrays import NUMPY
 from floral_learn.game.dual import project
 from floral_learn.game.game import step_schedule
 from floral_learn.game.gram import DenseGram
 from floral_learn.game.kernels import Kernel
-from floral_learn.game.low_rank import LowRankGram
 from floral_learn.paper.ln_svm import correct_gram
 
 GAMES = (*PGD, FOIL, *ABLATIONS)
@@ -79,15 +74,6 @@ def test_the_plain_column_is_projected_gradient_without_an_attacker():
         assert rows[config, "last", "hinge_loss"] == pytest.approx(hinge, abs=1e-4)
 
 
-def test_the_authors_decay_is_forgotten_in_the_next_round():
-    (cell,) = cells_of("floral-slip")
-    column = Column(0, "", Setting(0, 0, 2.0, 3))
-    assert steps_of(column, cell, 7).tolist() == pytest.approx([2.0, 2.0, 0.2, 2.0, 2.0, 0.2, 2.0])
-    (plain,) = cells_of("floral")
-    np.testing.assert_allclose(steps_of(column, plain, 7), [2.0] * 3 + [0.2] * 3 + [0.02])
-    assert steps_of(replace(column, at=Setting(0, 0, 2.0, None)), cell, 3).tolist() == [2.0] * 3
-
-
 def test_the_projection_as_printed_swings_and_leaves_the_constraint_unmet():
     rng = np.random.default_rng(0)
     z, signs = rng.uniform(0.4, 1.0, (40, 3)), np.where(rng.random((40, 3)) < 0.4, 1.0, -1.0)
@@ -101,18 +87,6 @@ def test_the_projection_as_printed_swings_and_leaves_the_constraint_unmet():
     assert np.abs(exact - z).max() > 0.05
 
 
-def test_the_cell_of_the_printed_projection_has_rows_for_every_point_of_the_grid():
-    (cell,) = cells_of("floral-printed")
-    dataset, (y,) = load(cell.data), labels_for([cell])
-    (result,) = run_games([cell], [y], dataset)
-    (exact,) = run_games(cells_of("floral"), [y], dataset)
-    rows = rows_of(result)
-    assert rows != rows_of(exact), "another projection, other numbers"
-    for config in configurations(cell, len(y)):
-        assert rows[config, "best", "accuracy"] >= rows[config, "last", "accuracy"]
-        assert 0.4 < rows[config, "average", "accuracy"] <= 1
-
-
 def test_an_attack_on_early_duals_flips_the_largest_of_them():
     data = Data("moon", params(seed=1, n_train=60, n_val=10, n_test=40))
     (y,) = poisoned_labels(data, Attack("top-k", params(duals="early", eta=1e-3, C=10, gamma=1)), [10], 1)
@@ -124,17 +98,6 @@ def test_an_attack_on_early_duals_flips_the_largest_of_them():
     assert duals[flipped].min() >= np.delete(duals, flipped).max()
     assert abs(model.dual_coef_.sum()) < 1e-6
     assert (duals > 0).mean() > 0.9, "stopped early, nearly every row still has a say"
-
-
-def test_the_peak_is_the_largest_value_of_the_trace():
-    (cell,) = cells_of("floral")
-    (result,) = run_games([cell], labels_for([cell]), load(cell.data))
-    rows = rows_of(result)
-    for config in configurations(cell, 60):
-        trace = result.traces[config, "accuracy"]
-        assert rows[config, "best", "accuracy"] == pytest.approx(float(trace.max()), abs=1e-3)
-        assert trace[int(rows[config, "best", "round"]) - 1] == trace.max()
-        assert 0 <= rows[config, "average", "recovery_rate"] <= 1
 
 
 def test_rows_that_curie_drops_have_no_say():
@@ -164,37 +127,6 @@ def test_the_scaled_gram_is_the_corrected_matrix_of_ln_svm():
     product = ScaledGram(gram, 1 - 4 * noise * (1 - noise)).matmat(columns)
     for j, mu in enumerate([0.0, 0.1, 0.0, 0.1]):  # wider products repeat the scales
         np.testing.assert_allclose(product[:, j], correct_gram(gram.matrix, mu) @ columns[:, j], atol=1e-12)
-
-
-def test_scores_through_landmarks_equal_scores_through_all_rows():
-    rng = np.random.default_rng(0)
-    X, test = rng.normal(size=(80, 3)), rng.normal(size=(25, 3))
-    kernel, weights, bias = Kernel("rbf", 0.05), rng.normal(size=(80, 2)), np.array([0.3, -1.0])
-    low = LowRankGram(X, kernel, 80, 0.0, np.random.default_rng(1), "float64")
-    dense = DenseGram.from_rows(X, kernel)
-    exact = np.asarray(kernel(test, X, NUMPY)) @ weights + bias
-    np.testing.assert_allclose(TestScores(dense, kernel, X, test)(weights, bias), exact, atol=1e-4)
-    np.testing.assert_allclose(TestScores(low, kernel, X, test)(weights, bias), exact, atol=1e-3)
-
-
-def test_a_sanitiser_that_fails_is_an_error_of_its_own_cell():
-    cells = cells_of("svm", "curie")
-    bad = [
-        replace(c, method=replace(c.method, params=(("confidence", 7.0),))) if c.method.name == "curie" else c
-        for c in cells
-    ]
-    results = run_games(bad, labels_for(bad), load(cells[0].data))
-    errors = {result.cell.method.name: result.error for result in results}
-    assert errors["svm"] is None
-    assert "confidence" in errors["curie"]
-
-
-def test_the_papers_grid_is_sixty_games():
-    cell = next(c for c in SUITES["moon"].cells() if c.method.name == "floral")
-    found = configurations(cell, 500).values()
-    assert len(found) == len(set(found)) == 60
-    assert {at.flips for at in found} == {5, 10, 25, 50, 125}
-    assert all(at.budget == 2 * at.flips for at in found)
 
 
 def test_jobs_cover_every_cell_once_and_stay_narrow():

@@ -14,8 +14,8 @@ from golden_cells import (
     write,
 )
 
-from floral_bench.arena_methods import SAFE_VERSION
 from floral_bench.cli.bench_data import CONTENDERS, ON_REQUEST, THOROUGH
+from floral_bench.contenders import SAFE_VERSION
 from floral_bench.crowds.cells import VERSION as OF_CROWDS
 from floral_bench.questions.cells import VERSION as OF_QUESTIONS
 from floral_bench.spec import RESULTS_VERSION
@@ -26,7 +26,7 @@ AGAIN = (
     "crowds/cells.py, for that suite alone) and run python tests/bench/golden_cells.py"
 )
 # Families of which a cell must be there; texts need IMDB and an encoder (tests/bench/test_imdb.py).
-FAMILIES = {"attack", "games", "fits", "networks", "heads", "stability", "questions", "crowd"}
+FAMILIES = {"attack", "games", "fits", "networks", "heads", "questions", "crowd"}
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_every_family_has_a_golden_cell_and_its_own_version(golden):
     for name, cell in golden.items():
         versions.setdefault(name.split(":")[0], set()).add(cell["version"])
     assert set(versions) == FAMILIES
-    assert versions["questions"] == {f"{RESULTS_VERSION}.{OF_QUESTIONS}"}
+    assert versions["questions"] == {f"{RESULTS_VERSION}.{OF_QUESTIONS}", f"{RESULTS_VERSION}.1"}
     # what other people's aggregators say depends on the problems only
     assert versions["crowd"] == {f"{RESULTS_VERSION}.{OF_CROWDS}", f"{RESULTS_VERSION}.1"}
     assert versions["fits"] == {str(RESULTS_VERSION), f"{RESULTS_VERSION}.{SAFE_VERSION}"}
@@ -59,8 +59,8 @@ def test_every_family_has_a_golden_cell_and_its_own_version(golden):
     }
 
 
-def test_every_method_for_a_users_file_has_a_golden_cell(golden):
-    played = {cell.method.name for suite in suites() for cell in suite.cells()}
+def test_every_method_for_a_users_file_has_a_golden_cell(golden, tmp_path):
+    played = {cell.method.name for suite in suites(tmp_path) for cell in suite.cells()}
     assert {method.name for method in (*CONTENDERS, *THOROUGH, *ON_REQUEST)} <= played
     assert any(CLEANLAB in name for name in golden), "computed where cleanlab is installed"
 
@@ -74,14 +74,6 @@ def test_numbers_are_as_they_were(golden, now):
         for words in differences(golden[name]["numbers"], cell["numbers"])
     ]
     assert not changed, f"{len(changed)} numbers changed; {AGAIN}\n" + "\n".join(changed[:20])
-
-
-def test_the_sanitiser_acts_in_a_golden_cell(golden):
-    plain, safe = (
-        golden[f"fits: {method}-boosting, class-biased 25 %"]["numbers"][" / final / accuracy"]
-        for method in ("plain", "safe")
-    )
-    assert safe > plain + 0.1, "where it left nothing out, its numbers would be those of the plain model"
 
 
 def test_counts_are_compared_exactly_and_the_rest_to_a_digit(golden):
@@ -129,11 +121,3 @@ def test_other_numbers_are_written_only_for_a_higher_version(writer):
         assert writer.file.read_text() == before
     assert writer(cells("5", 0.95)) == cells("5", 0.95)
     assert writer(cells("5.2", 0.97)) == cells("5.2", 0.97), "the version of a suite counts as well"
-
-
-def test_new_cells_and_rounding_need_none(writer):
-    writer(cells())
-    assert writer(cells(accuracy=0.901)) == cells(), "what another machine says to a digit leaves the file alone"
-    more = cells() | {"fits: svc, clean 0 %": {"version": "4", "numbers": {"accuracy": 1.0}}}
-    assert writer(more) == more
-    assert writer(cells("5", 0.901)) == cells("5")

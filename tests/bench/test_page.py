@@ -52,16 +52,6 @@ def test_pictures_come_before_tables_and_each_names_its_attack(page):
     assert all("farthest" in text for text in headings)
 
 
-def test_only_columns_that_are_there_are_explained(page, tmp_path):
-    assert "The last round; the grid is chosen by test accuracy" in page
-    with Store(tmp_path / "store.sqlite") as store:
-        single = replace(TINY, methods=TINY.methods[2:], grid=None, figures=("security",))
-        run_suite(single, store)
-        short = render(Results(single, store), {"command": "floral bench tiny", "environment": {}})
-    assert "The last round" not in short
-    assert "One fit each" in short
-
-
 def test_the_page_refers_to_nothing_outside(page):
     assert not re.findall(r"""(?:src|href)\s*=\s*["'](?!data:|#)""", page)
     assert not re.findall(r"https?://", page)
@@ -82,19 +72,3 @@ def dom(path, tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
     assert done.returncode == 0, done.stderr[-500:]
     return done.stdout
-
-
-@needs_browser
-def test_in_a_browser_pictures_show_and_nothing_is_wider_than_a_phone(page, tmp_path):
-    act = """<script>
-      document.querySelectorAll('details').forEach(part => part.open = false);
-      document.body.dataset.wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
-      document.body.dataset.pictures = [...document.images].filter(i => i.complete && i.naturalWidth > 300).length;
-      document.body.dataset.name = document.title;
-    </script></body>"""
-    path = tmp_path / "page.html"
-    # the page itself allows no script
-    allowed = page.replace("default-src 'none'", "default-src 'none'; script-src 'unsafe-inline'")
-    path.write_text(allowed.replace("</body>", act), encoding="utf-8")
-    found = dict(re.findall(r'data-(pictures|name|wide)="([^"]*)"', dom(path, tmp_path)))
-    assert found == {"pictures": "5", "wide": "0", "name": "floral-learn: tiny"}

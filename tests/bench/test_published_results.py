@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from floral_bench.reporting import summary
 from floral_bench.reporting.environment import DIRTY, environment, publishable
-from floral_bench.reporting.making import Making, note_of, typed
+from floral_bench.reporting.making import Making, note_of
 from floral_bench.spec import RESULTS_VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,89 +62,21 @@ def test_a_note_is_made_of_runs_at_one_commit():
     assert note_of([one, other, dirty], trial=True)["seconds"] == 3.5
 
 
-def test_what_a_run_did_is_kept_beside_its_rows_cell_by_cell(tmp_path):
-    words = ["/somewhere/benchmarks/imdb_answers.py", "run", "/data/rows.jsonl", "--note", "two words"]
-    assert typed(words) == "python benchmarks/imdb_answers.py run rows.jsonl --note 'two words'"
-    words = ["imdb_answers.py", "--out=/data/b", "--model", "org/model", "here/rows.csv"]
-    assert typed(words) == "python benchmarks/imdb_answers.py --out=b --model org/model here/rows.csv"
-    rows = tmp_path / "rows.csv"
-    first, again, later = (
-        Making("python benchmarks/a.py", {"commit": c}, f"2026-01-0{day}")
-        for c, day in (("abc", 1), ("abc", 2), ("def", 3))
-    )
-    first.beside(rows).add(2.0)
-    rows.write_text("a\n")
-    again.beside(rows).add(1.0, cells=2)
-    note = json.loads(rows.with_name("run.json").read_text(encoding="utf-8"))
-    assert (note["cells"], note["seconds"], note["started"]) == (3, 3.0, "2026-01-01")
-    with pytest.raises(ValueError, match=r"rows\.csv has rows of commit abc, this is def"):
-        later.beside(rows)
-
-
 def test_every_folder_of_results_has_a_note():
-    """run.json, an entry of suites.json, or a date and a commit in each of its files of rows or of their parts."""
+    """run.json, an entry of suites.json, a date and a commit in its files of rows, or on its page."""
     for folder in sorted(path for path in RESULTS.iterdir() if path.is_dir() and any(path.rglob("*"))):
         if folder.name not in NOTES:
             kept = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")]
-            assert kept, folder.name
+            page = folder.with_suffix(".md").read_text(encoding="utf-8") if folder.with_suffix(".md").exists() else ""
+            assert kept or (re.search(r"20\d\d-\d\d-\d\d", page) and "commit" in page.lower()), folder.name
             notes = [part for note in kept for part in ([note] if "commit" in note else note.values())]
             assert all(note["commit"] and note["date"] for note in notes), folder.name
 
 
-@pytest.mark.parametrize("name", NOTES)
-def test_a_note_counts_the_cells_of_each_of_its_commits(name):
-    note = NOTES[name]
-    parts = note.get("parts", [])
-    assert len(parts) != 1, "one part is the whole: its environment says it all"
-    assert all(
-        part["commit"] and part["cells"] > 0 and part["results_version"] == str(RESULTS_VERSION) for part in parts
-    )
-    if parts:
-        assert sum(part["cells"] for part in parts) == note["cells"]
-
-
 def test_counts_are_those_of_the_rows():
     expected = summary.to_markdown(summary.read_suites(RESULTS))
-    assert (RESULTS / "summary.md").read_text(encoding="utf-8") == expected, "python benchmarks/run_suites.py summary"
-
-
-def test_the_numbers_of_pages_are_those_of_the_rows(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    fill = importlib.import_module("fill_numbers")
-    places = sum(len(fill.PLACE.findall(page.read_text(encoding="utf-8"))) for page in fill.PAGES)
-    assert places > 150
-    assert [line for page in fill.PAGES for line in fill.changes(page)] == [], "python benchmarks/fill_numbers.py"
-
-
-def test_a_number_is_filled_with_its_digits_and_its_sign(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    fill = importlib.import_module("fill_numbers")
-    lines = [
-        {"attack": a, "C": 10, "gamma": 1, "level": level, "method": m, "statistic": "last", "metric": "accuracy"}
-        | {"mean": mean, "configuration": ""}
-        for a in ("top-k (early)", "random")
-        for m, level, mean in (("floral", 0, 0.95), ("floral", 10, 0.91234), ("floral", 25, 0.8), ("svm", 10, 0.9))
-    ]
-    monkeypatch.setattr(fill, "rows", lambda suite: pd.DataFrame(lines))
-    assert fill.filled("has 0.1<!--=moon; floral; last; 10--> or") == "has 0.9<!--=moon; floral; last; 10--> or"
-    assert fill.filled("+0.000<!--=moon; floral - svm; last; 10-->").startswith("+0.012<")
-    assert fill.filled("9.9<!--=moon; svm - floral; last; 10; points-->").startswith("1.2<")
-    assert fill.filled("0.00<!--=moon; floral; last; poisoned; min; attack=top-k-->").startswith("0.80<")
-    assert fill.filled("0.000<!--=moon; floral; last; 10; paper-->").startswith("0.907<")
-    with pytest.raises(ValueError, match="moon has no 'last' of 'curie' at 10 %"):
-        fill.filled("0.0<!--=moon; curie; last; 10-->")
-
-
-def test_bold_on_a_page_is_the_best_of_comparable_rows():
-    table = pd.read_csv(RESULTS / "moon" / "rows.csv.gz", low_memory=False)
-    table = table[(table.metric == "accuracy") & table.compared.notna()]
-    means = table["mean"].round(3)
-    groups = [table[name] for name in ("attack", "C", "gamma", "level", "statistic", "compared")]
-    top, low = means.groupby(groups).transform("max"), means.groupby(groups).transform("min")
-    unclear = (table["mean"] * 1000 % 1 - 0.5).abs() < 0.02  # the file's digits do not say how three are rounded
-    clear = ~unclear.groupby(groups).transform("any")
-    assert clear.any()
-    assert (((means == top) & (top > low)) == (table.best == "yes"))[clear].all()
+    page = (RESULTS / "paper-suites.md").read_text(encoding="utf-8")
+    assert expected in page, "python benchmarks/run_suites.py summary"
 
 
 def rows(**values):
@@ -164,21 +97,6 @@ def test_a_lead_is_counted_to_three_digits_and_ties_count():
     assert summary.differences(behind, "floral", "svm", "last") == pytest.approx([-0.01])
 
 
-def test_a_cell_that_two_suites_show_counts_once():
-    table = rows(floral=(0.9, 0.9), svm=(0.8, 0.91))
-
-    def once(*tables):
-        return summary.once([summary.Published("a suite", table) for table in tables])
-
-    other = table.assign(gamma=0.5)
-    assert summary.leads(once(table, table), "last") == summary.Leads(1, 1)
-    assert summary.leads(once(table, table, other), "last") == summary.Leads(2, 2)
-    assert len(summary.differences(once(table, other), "floral", "svm", "last")) == 2
-    assert len(summary.differences(once(table, table.assign(data="mnist")), "floral", "svm", "last")) == 2
-    free = once(table, other).assign(per_setting=False)
-    assert summary.differences(free, "floral", "svm", "last") == pytest.approx([0.1]), "no kernel of the suite"
-
-
 def test_the_published_counts_have_everyone_and_no_cell_twice():
     """26 cells: Moon's five levels, two more kernels, three attacks; MNIST's two attacks, three levels each."""
     suites = summary.read_suites(RESULTS)
@@ -190,14 +108,6 @@ def test_the_published_counts_have_everyone_and_no_cell_twice():
     assert dict(zip(shown.method, shown.cells, strict=True)) == dict.fromkeys(methods, 26) | {
         "FloralClassifier()": 5 + 9 + 6
     }
-
-
-def test_the_command_in_a_note_names_no_folder_of_the_machine(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    run_suites = importlib.import_module("run_suites")
-    for out in (["--out", "/somewhere/else"], ["--out=/somewhere/else"], []):
-        given = ["run", "--jobs", "2", *out, "--suites", "moon"]
-        assert run_suites.command(given) == "python benchmarks/run_suites.py run --jobs 2 --suites moon"
 
 
 def test_a_tree_with_local_changes_is_not_published():
@@ -228,8 +138,9 @@ def test_a_quick_run_is_published_whole(tmp_path):
         assert done.returncode == 0, done.stdout + done.stderr
         pages += [path.read_text() for path in (tmp_path / "docs").glob("moon-quick/accuracy.md")]
     assert len(set(pages)) == 1 < len(pages), "tables are the same from rows as from the store"
-    for name in ("moon-quick", "sensitivity-quick"):
-        assert {"accuracy.md", "rows.csv.gz"} <= {path.name for path in (tmp_path / "docs" / name).iterdir()}
+    for name, page in (("moon-quick", {"accuracy.md"}), ("sensitivity-quick", set())):
+        kept = {path.name for path in (tmp_path / "docs" / name).iterdir() if path.suffix != ".png"}
+        assert kept == {"rows.csv.gz"} | page
         note = json.loads((tmp_path / "docs" / "suites.json").read_text())[name]
         assert {"command", "environment", "started", "seconds", "seeds"} <= set(note)
-    assert "How often FLORAL's game leads" in (tmp_path / "docs" / "summary.md").read_text()
+    assert "How often FLORAL's game leads" in (tmp_path / "docs" / "paper-suites.md").read_text()

@@ -12,14 +12,11 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import joblib
 import pytest
 from tiny import BROKEN, TINY
 
-from floral_bench.plan import jobs_for
 from floral_bench.runner import run_suite
-from floral_bench.store import Store, StoreError
-from floral_bench.suites import SUITES
+from floral_bench.store import Store
 
 HERE = Path(__file__).parent
 WORKER = """
@@ -67,13 +64,6 @@ def test_a_second_run_computes_nothing(tmp_path, whole):
     assert finished_rows(tmp_path / "s.sqlite") == whole  # and the same command gives the same numbers
 
 
-def test_another_method_adds_only_its_own_cells(tmp_path):
-    with Store(tmp_path / "s.sqlite") as store:
-        run_suite(replace(TINY, methods=TINY.methods[:2]), store)
-        more = run_suite(TINY, store)
-    assert more.computed == len(TINY.methods[2:]) * len(TINY.levels) * len(TINY.seeds)
-
-
 def test_several_processes_give_the_same_rows(tmp_path, whole):
     with Store(tmp_path / "s.sqlite") as store:
         run_suite(TINY, store, jobs=2)
@@ -92,18 +82,6 @@ def test_a_failing_cell_is_a_row_and_is_retried_on_demand(tmp_path):
     assert (again.failed, again.computed) == (0, 0)
     assert (retried.failed, retried.computed) == (4, 0)
     assert "no_such_parameter" in message
-
-
-def test_a_failed_cell_keeps_its_traceback(tmp_path):
-    suite = replace(TINY, methods=(BROKEN,))
-    with Store(tmp_path / "s.sqlite") as store:
-        run_suite(suite, store)
-        key, message = store.errors(cell.key for cell in suite.cells())[0]
-        where = store.traceback(key)
-    assert "no_such_parameter" in message
-    assert "\n" not in message
-    assert where.startswith("Traceback")
-    assert "single_fits.py" in where
 
 
 def test_a_failing_attack_fails_its_cells_and_nothing_else(tmp_path):
@@ -152,21 +130,6 @@ def test_kill_9_at_random_moments_loses_no_finished_cell(tmp_path, whole, jobs, 
     assert finished_rows(path) == whole
 
 
-def test_ctrl_c_keeps_what_is_finished(tmp_path, whole):
-    path = tmp_path / "store.sqlite"
-    process = start(path)
-    assert process.stdout.readline() == "ready\n"
-    time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
-    now = finished_rows(path)
-    assert all(now[key] == whole[key] for key in now)
-    with Store(path) as store:
-        report = run_suite(TINY, store)
-    assert report.reused == len(now)
-    assert finished_rows(path) == whole
-
-
 def test_a_full_disk_is_one_message_and_keeps_what_is_finished(tmp_path, whole):
     path = tmp_path / "store.sqlite"
 
@@ -184,30 +147,3 @@ def test_a_full_disk_is_one_message_and_keeps_what_is_finished(tmp_path, whole):
         report = run_suite(TINY, store)
     assert report.reused == len(now)
     assert finished_rows(path) == whole
-
-
-def test_a_store_in_an_unwritable_place_is_named(tmp_path):
-    blocked = tmp_path / "file"
-    blocked.write_text("")
-    with pytest.raises(StoreError, match="file"):
-        Store(blocked / "store.sqlite")
-
-
-def test_a_cluster_of_the_user_does_the_work(tmp_path, whole):
-    distributed = pytest.importorskip("distributed", reason="dask is not installed")
-    with distributed.Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None) as client:
-        with Store(tmp_path / "s.sqlite") as store, joblib.parallel_config("dask"):
-            run_suite(TINY, store, jobs=2)
-        assert client.cluster.scheduler.transition_counter > 0  # tasks went through the user's scheduler
-    assert finished_rows(tmp_path / "s.sqlite") == whole
-
-
-def test_a_stack_of_networks_on_many_rows_is_no_longer_than_twenty():
-    networks = {name: [c for c in SUITES[name].cells() if c.method.name == "nn-pgd"] for name in ("moon", "mnist")}
-    for name, expected in (("moon", [30]), ("mnist", [20])):
-        _, jobs = jobs_for(networks[name])
-        assert [len(job.cells) for job in jobs] == expected
-    both = networks["mnist"] + [c for c in SUITES["mnist-alfa-tilt"].cells() if c.method.name == "nn-pgd"]
-    _, jobs = jobs_for(dict.fromkeys(both))
-    assert [len(job.cells) for job in jobs] == [20, 15]
-    assert sorted(c.key for job in jobs for c in job.cells) == sorted({c.key for c in both})

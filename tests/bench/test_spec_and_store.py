@@ -1,16 +1,14 @@
-import json
 import sqlite3
 import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from tiny import BROKEN, TINY
+from tiny import TINY
 
 from floral_bench.reporting.making import parts_of
-from floral_bench.reporting.write import suite_from
 from floral_bench.runner import run_suite
-from floral_bench.spec import RESULTS_VERSION, CellResult, Grid, Method, Setting
+from floral_bench.spec import RESULTS_VERSION, CellResult, Grid, Method
 from floral_bench.store import Store, StoreError
 from floral_bench.suites import SUITES
 
@@ -39,25 +37,11 @@ def test_everything_that_decides_a_number_changes_the_key(change):
     assert replace(cell, **change).key != cell.key
 
 
-def test_a_name_for_people_does_not_change_the_key():
-    cell = TINY.cells()[-1]
-    assert replace(cell, method=replace(cell.method, label="another title")).key == cell.key
-
-
 def test_cells_shared_by_two_suites_have_one_key():
     keys = [
         {cell.key for cell in SUITES[name].cells() if cell.method.name == "floral"} for name in ("moon-rs", "moon-alfa")
     ]
     assert keys[0] == keys[1]
-
-
-@pytest.mark.parametrize("name", list(SUITES))
-def test_a_suite_survives_its_json_form(name):
-    from dataclasses import asdict
-
-    suite = SUITES[name]
-    again = suite_from(json.loads(json.dumps(asdict(suite))))
-    assert [cell.key for cell in again.cells()] == [cell.key for cell in suite.cells()]
 
 
 def result_for(cell, rows=3):
@@ -78,30 +62,6 @@ def test_what_is_committed_is_read_back(tmp_path):
         np.testing.assert_array_equal(store.trace(cell, "accuracy", "config 0"), np.arange(5))
         assert store.trace(cell, "accuracy", "config 1") is None
         assert store.costs([cell.key]) == {cell.key: (1.5, 2e6)}
-
-
-def test_a_second_commit_replaces_the_first(tmp_path):
-    cell = TINY.cells()[-1]
-    with Store(tmp_path / "store.sqlite") as store:
-        store.commit(CellResult(cell, error="it broke"))
-        assert store.status([cell.key]) == {cell.key: "error"}
-        assert store.errors([cell.key]) == [(cell.key, "it broke")]
-        store.commit(result_for(cell, rows=2))
-        assert store.status([cell.key]) == {cell.key: "done"}
-        assert len(store.rows(cell)) == 2
-
-
-def test_a_commit_that_fails_half_way_leaves_nothing(tmp_path):
-    cell = TINY.cells()[-1]
-    bad = result_for(cell)
-    bad.rows.append(("config", "last", "accuracy", None))  # NOT NULL: fails after rows were inserted
-    with Store(tmp_path / "store.sqlite") as store:
-        with pytest.raises(StoreError, match="cannot be written"):
-            store.commit(bad)
-        assert store.status([cell.key]) == {}
-        assert store.rows(cell) == []
-        store.commit(result_for(cell))
-        assert len(store.rows(cell)) == 3
 
 
 def test_cells_of_one_batch_are_there_together_or_not_at_all(tmp_path):
@@ -140,30 +100,6 @@ def test_a_store_of_another_version_is_never_mixed_with_new_rows(tmp_path, versi
         StoreError, match=rf"results of version {version or 1}, this is version {RESULTS_VERSION}.*--out"
     ):
         Store(path, read_only=read_only)
-
-
-def test_the_point_of_the_grid_is_stored_with_its_name(tmp_path):
-    cell = TINY.cells()[-1]
-    result = result_for(cell)
-    result.settings["config 0"] = Setting(10, 5, 1e-4, None)
-    with Store(tmp_path / "store.sqlite") as store:
-        store.commit(result)
-        assert store.settings({cell.key}) == {(cell.key, "config 0"): Setting(10, 5, 1e-4, None)}
-        assert store.settings({"other"}) == {}
-
-
-def test_two_processes_may_write_one_store(tmp_path):
-    first, second = TINY.cells()[-2:]
-    with Store(tmp_path / "s.sqlite") as one, Store(tmp_path / "s.sqlite") as two:
-        one.commit(result_for(first))
-        two.commit(result_for(second))
-        assert len(one.status([first.key, second.key])) == 2
-    check = sqlite3.connect(tmp_path / "s.sqlite")
-    assert check.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-
-
-def test_the_broken_method_is_known_to_be_broken():
-    assert BROKEN.title == "broken"
 
 
 def test_a_note_tells_cells_of_one_commit_from_those_of_another(tmp_path):

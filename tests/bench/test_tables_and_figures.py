@@ -1,25 +1,21 @@
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from tiny import GRID, TINY
 
-from floral_bench.cli.bench_data import suite_for_file
 from floral_bench.figures import CAPTIONS, write_figures
-from floral_bench.metrics import sample_deviation
-from floral_bench.reporting import details, tables
+from floral_bench.reporting import tables
 from floral_bench.reporting.paper import paper_value, paper_values
 from floral_bench.reporting.results import Results
 from floral_bench.reporting.tables import by_level, comparable
-from floral_bench.reporting.write import page_of, rows_of, write_outputs
+from floral_bench.reporting.write import rows_of
 from floral_bench.runner import run_suite
 from floral_bench.spec import CellResult, params
 from floral_bench.store import Store
 from floral_bench.suites import FIXED, PGD, SUITES
 
 ELSEWHERE = (
-    "stability",
     "imdb",
     "imdb_heads",
     "overlap",
@@ -103,17 +99,6 @@ def test_a_number_is_compared_with_those_that_know_as_much():
     assert heads["svm, own encoder"] != heads["svm, clean encoder"], "one of the encoders saw clean labels"
 
 
-def test_on_a_users_table_who_was_told_the_level_is_in_no_group(tmp_path):
-    rng = np.random.default_rng(0)
-    lines = [f"{a:.3f},{b:.3f},{int(a + b > 0)}" for a, b in rng.normal(size=(60, 2))]
-    path = tmp_path / "my.csv"
-    path.write_text("a,b,y\n" + "\n".join(lines) + "\n")
-    suite = suite_for_file(path, "y", ["random"], {}, everything=True)
-    groups = [comparable(suite, method, "final") for method in suite.methods if method.name != "nn"]
-    assert groups.count("told the level, own settings") == 1
-    assert set(groups) == {"told the level, own settings", "told nothing, own settings"}
-
-
 def test_every_form_of_a_table_marks_the_same_numbers(results):
     rows = tables.comparison(results)
     marked = (rows.best == "yes").sum()
@@ -150,71 +135,6 @@ def test_settings_that_the_paper_does_not_have_are_rows_that_say_so(tmp_path):
         assert (tables.comparison(Results(steps, store)).statistic == "last (wider grid)").sum() == 2
 
 
-def test_of_settings_that_are_level_the_first_is_taken(tmp_path):
-    level = {"a": (0.9, 0.7), "b": (0.9, 0.7 + 1e-9)}
-    results = planted(tmp_path, [level, level])
-    assert tables.comparison(results).set_index("statistic").configuration["last"] == "a"
-
-
-def test_the_papers_grid_has_its_forty_configurations():
-    from floral_bench.families.games import configurations
-
-    cell = next(cell for cell in SUITES["moon"].cells() if cell.method.name == "floral")
-    inside = [name for name in configurations(cell, 500) if not name.endswith("decay=none")]
-    assert (len(inside), len(configurations(cell, 500))) == (40, 60)
-
-
-def test_every_deviation_is_that_of_a_sample():
-    values = np.array([[0.1, 0.2], [0.3, 0.9], [0.8, 0.4]])
-    np.testing.assert_allclose(sample_deviation(values, axis=0), np.std(values, axis=0, ddof=1))
-    assert sample_deviation([1.0, 2.0]) == pytest.approx(np.sqrt(0.5))
-    assert np.isnan(sample_deviation([1.0]))
-    assert np.isnan(sample_deviation(np.ones((1, 4)), axis=0)).all()
-
-
-def test_accuracy_and_recovery_of_every_budget_are_a_table(tmp_path):
-    suite = replace(TINY, methods=PGD[:2], figures=("sensitivity", "recovery"))
-    with Store(tmp_path / "s.sqlite") as store:
-        run_suite(suite, store)
-        results = Results(suite, store)
-        table = details.per_budget(results)
-        poisoned = table[table.level == 10]
-        assert list(zip(poisoned.B, poisoned.k, strict=True)) == [(0, 0), (6, 3), (12, 6)]
-        assert table[(table.level == 0) | (table.B == 0)].recovery.isna().all()
-        assert poisoned.recovery[1:].between(0, 1).all()
-        place = details.floral_places(results)[1]
-        config = details.nearest_config(results, place, 6)
-        rounds, shares = details.recovery_over_rounds(results, place, config)
-        whole = np.mean(results.traces(place, "recovery", config=config), axis=0)
-        assert len(rounds) == len(shares) == len(whole) - details.WINDOW
-        assert (rounds[0], shares[0]) == (6, pytest.approx(whole[1:11].mean())), "rounds 1 to 10, without the warm-up"
-        frame = results.frame
-        mine = frame[
-            (frame.method == "floral") & (frame.level == 10) & (frame.budget == 6) & (frame.statistic == "last")
-        ]
-        expected = mine[mine.metric == "accuracy"].groupby("config")["value"].mean().max()
-        assert poisoned["last"].iloc[1] == pytest.approx(expected)
-        assert details.nearest_config(results, place, 11.0).startswith("B=12 ")
-        written = {path.name for path in write_outputs(results, tmp_path / "out", {})}
-    assert {"accuracy.md", "rows.csv", "sensitivity.png", "recovery.png", "run.json"} == written
-    page = (tmp_path / "out" / "accuracy.md").read_text()
-    assert page.split("By budget")[1].count("| 10 % |") == 3
-
-
-def test_settings_are_named_only_where_they_differ(results):
-    assert {part.setting for part in by_level(tables.comparison(results))} == {""}
-    two = replace(TINY, settings=((10, 1), (1, 1)), methods=TINY.methods[-1:])
-    run_suite(two, results.store)
-    small = by_level(tables.comparison(Results(two, results.store)))
-    assert {part.setting for part in small} == {"C = 10, gamma = 1", "C = 1, gamma = 1"}
-
-
-def test_time_and_memory_of_every_method_are_known(results):
-    found = tables.costs(results)
-    assert [name for name, _, _ in found] == [method.title for method in TINY.methods]
-    assert all(seconds > 0 and memory > 1 for _, seconds, memory in found)
-
-
 def test_every_figure_is_drawn_and_is_not_empty(tmp_path):
     from matplotlib.image import imread
 
@@ -234,36 +154,3 @@ def test_every_figure_is_drawn_and_is_not_empty(tmp_path):
         picture = imread(path)
         assert picture.shape[1] > 400
         assert picture[..., :3].std() > 0.05
-
-
-def test_figures_without_results_are_left_out(tmp_path):
-    with Store(tmp_path / "s.sqlite") as store:
-        assert write_figures(Results(replace(TINY, figures=("rounds", "security")), store), tmp_path) == []
-
-
-def test_the_last_round_is_read_in_three_ways(results):
-    found = details.last_round(results)
-    assert set(found.method) == {"floral", "svm"}
-    for place in results.cells:
-        own = found[(found.level == place.level) & (found.method == place.method.title)]
-        if not len(own):
-            continue
-        by_way = own.drop_duplicates("statistic").set_index("statistic")["mean"]
-        chosen = results.values(place, "last").mean()
-        assert by_way[details.LOWEST] <= chosen <= by_way[details.EACH] + 1e-12
-        if place.method.name == "svm":
-            settings = own[own.statistic == details.SETTINGS]
-            assert len(settings) == len(GRID.etas) * len(GRID.decays)
-            assert settings["mean"].max() == pytest.approx(chosen), "what the tables show"
-
-
-def test_a_default_that_is_the_lowest_line_is_named_in_the_caption(results):
-    rows = tables.comparison(results)
-    rows = rows[(rows.level == 10) & (rows.statistic == "final")].assign(mean=0.9)
-
-    def caption(value):
-        default = rows.iloc[:1].assign(method="FloralClassifier()", mean=value)
-        return page_of(TINY, pd.concat([rows, rows.iloc[:1].assign(mean=0.95), default]), ["security"])
-
-    assert "under farthest, `FloralClassifier()` is the lowest line at 10 %." in caption(0.8)
-    assert "lowest line" not in caption(0.905)

@@ -4,9 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
-import pytest
 
-from floral_bench.reporting.tables import by_level
 from floral_bench.reporting.verdict import verdict
 from floral_bench.spec import Data, Method, params
 
@@ -64,15 +62,3 @@ def test_svc_itself_can_win_and_methods_that_failed_somewhere_are_left_out():
     found = verdict(results({"SVC()": [0.9, 0.9], "rs": [0.8, 0.8], "told": [0.95]}, (SVC, OTHER, Method("told"))))
     assert (found.winner, found.rival, found.n_methods) == ("SVC()", "rs", 2)
     assert verdict(results({"SVC()": [0.9, 0.9]})) is None
-
-
-def test_levels_become_columns_of_one_table_per_attack():
-    places = [(attack, level, m.title) for attack in ("far", "random") for level in (0, 10) for m in (SVC, OTHER)]
-    rows = pd.DataFrame(places[:-1], columns=["attack", "level", "method"])
-    tables = by_level(rows.assign(C=1.0, gamma=1.0, statistic="final"))
-    assert [table.title for table in tables] == ["far", "random"]
-    assert tables[0].heads == ("clean", "10 %")
-    assert [name for name, _ in tables[1].rows] == ["SVC()", "rs"]
-    assert tables[1].rows[1][1][1] is None  # the cell that is missing
-    with pytest.raises(KeyError):
-        _ = type(tables[0])("far", "", "nope", (0,), ()).reading

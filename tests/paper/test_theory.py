@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-
 from floral_bench.stability import stability, summarise
+
 from floral_learn import FloralClassifier
 from floral_learn.paper import PaperFloralClassifier, constants, diagnose, find_equilibrium
 from floral_learn.paper.equilibrium import attack, gap, solve_dual

@@ -711,5 +711,5 @@ def test_a_model_that_cannot_take_the_frame_names_the_column_and_what_helps():
     pd = pytest.importorskip("pandas")
     X, y = make_moons(60, noise=0.2, random_state=0)
     frame = pd.DataFrame(X, columns=["a", "b"]).assign(city=np.where(y, "Bern", "Basel"))
-    with pytest.raises(ValueError, match=r"SVC cannot be trained on X .*'city' holds text.*TableEncoder"):
+    with pytest.raises(ValueError, match=r"SVC cannot be trained on X .*'city' .text or categories.*TableEncoder"):
         LabelReview(frame, y, random_state=0).train(SVC())

@@ -19,7 +19,7 @@ GREEDY = ("lfa",)
 # Attacks with an SVM inside take C and gamma by themselves, the others take a classifier.
 _OWN_SVM = ("alfa", "alfa-tilt")
 _SVM_BY_DEFAULT = ("top-k", "randomized-top-k", "lfa", "gradient")
-# The attacker's SVM where a suite names none (the arena, a user's table): that of the published cells.
+# The attacker's SVM where a suite names none (a user's table): that of the published cells.
 _ATTACKER_C = 10.0
 
 
@@ -38,8 +38,6 @@ def poisoned_labels(
         family = dict(attack.params)["family"]
         published = [params(**dict(data.params), labels=f"{family}-{level:g}") for level in levels]
         return [np.array(load(Data(data.name, labels)).y_train) for labels in published]
-    if attack.name == "votes":  # real wrong labels: what people said
-        return [np.array(dataset.info["votes"]) for _ in levels]
     clean = dataset.y_train_clean
     if attack.name in GREEDY and len(levels) > 1:
         result = _poison(dataset, attack, max(levels), seed, device)
@@ -71,8 +69,6 @@ def _poison(dataset: Dataset, attack: Attack, level: float, seed: int, device: s
         svm = SVC(C=arguments.pop("C"), gamma=arguments.pop("gamma"), cache_size=1000)
         if attack.name in ("top-k", "randomized-top-k", "lfa"):
             arguments["surrogate"] = svm
-    if attack.name not in _OWN_SVM and "kernel" in arguments:  # the arena's second "farthest": another victim
-        arguments["surrogate"] = SVC(kernel=arguments.pop("kernel"), C=_ATTACKER_C)
     if attack.name in _OWN_SVM:
         arguments.setdefault("C", _ATTACKER_C)
     several = attack.name == "gradient" and len(np.unique(dataset.y_train_clean)) > 2  # its default is no SVM then
@@ -81,10 +77,6 @@ def _poison(dataset: Dataset, attack: Attack, level: float, seed: int, device: s
     if attack.name == "lfa" and len(dataset.y_val):
         arguments |= {"X_val": dataset.X_val, "y_val": dataset.y_val}
     budget = flips_at(level, len(dataset.y_train_clean))
-    if arguments.pop("of", None) == "rarest":  # the arena's one-way flips: twice the level, of that class's labels
-        names, counts = np.unique(dataset.y_train_clean, return_counts=True)
-        arguments["class_weights"] = {names[counts.argmin()]: 1.0}
-        budget = flips_at(2 * level, counts.min())
     attacker = ATTACKS[attack.name](budget=budget, random_state=seed, **arguments)
     return attacker.poison(dataset.X_train, dataset.y_train_clean)
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from floral_bench.arena_data import ARENA, load_arena
 from floral_bench.datasets import DATASETS
 from floral_bench.spec import Data
 from floral_bench.split_table import load_split_table
@@ -23,13 +22,6 @@ class DataKind:
     network: dict[str, Any] = field(default_factory=dict)  # of `NetworkSettings`: shapes are the paper's, epochs ours
     quick: dict[str, int] = field(default_factory=dict)  # sizes of a quick run
     published: dict[str, tuple[int, ...]] = field(default_factory=dict)  # the authors' own labels: attack -> levels
-    wrong_votes: int = 0  # people have voted on its rows, and so many percent of the votes are wrong
-    attacks: tuple[str, ...] = ()  # the arena's attacks on it, where these are not the usual ones
-
-
-_ARENA = {name: DataKind(partial(load_arena, name)) for name in ARENA}
-_ARENA["labelme"] = replace(_ARENA["labelme"], wrong_votes=26)
-_ARENA["imdb"] = replace(_ARENA["imdb"], attacks=("gradient", "random", "class-biased"))
 
 
 def _drawn_by(load: Any, seed: int | None = None, **params: Any) -> Any:
@@ -55,7 +47,6 @@ KINDS: dict[str, DataKind] = {
         quick={"n_train": 100, "n_val": 10, "n_test": 100, "max_length": 16, "epochs": 1},
     ),
     "csv": DataKind(load_split_table, one_table=True),  # a user's file is not a data set with a name
-    **{f"arena-{name}": kind for name, kind in _ARENA.items()},
 }
 
 
@@ -64,8 +55,3 @@ def kind_of(data: Data) -> DataKind:
     if data.name not in KINDS:
         raise ValueError(f"unknown data set {data.name!r}; known: {', '.join(KINDS)}")
     return KINDS[data.name]
-
-
-def arena_kind(name: str) -> DataKind:
-    """What is known of a data set of the arena."""
-    return KINDS[f"arena-{name}"]

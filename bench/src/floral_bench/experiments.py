@@ -1,7 +1,7 @@
 """Experiments that end in one card: cells go through the runner into the store, their rows become a frame, a card.
 
-The suites of the paper have tables and pages of their own (`suites`, `reporting`); the arena, the questions and the
-votes are data for what stands here.
+The suites of the paper have tables and pages of their own (`suites`, `reporting`); the questions and the votes are
+data for what stands here.
 """
 
 from __future__ import annotations
@@ -15,14 +15,12 @@ from typing import Any
 
 import pandas as pd
 
-from floral_bench.arena import adapted, arena_card, arena_frame
-from floral_bench.arena_methods import methods as arena_methods
 from floral_bench.crowds.card import card_text as votes_card
 from floral_bench.crowds.card import crowd_frame
 from floral_bench.crowds.cells import crowd_cells
 from floral_bench.crowds.peers import METHODS, available
+from floral_bench.questions.card import NUMBERS, question_frame
 from floral_bench.questions.card import card_text as questions_card
-from floral_bench.questions.card import question_frame
 from floral_bench.questions.cells import question_cells
 from floral_bench.spec import Cell
 from floral_bench.store import Store
@@ -31,7 +29,6 @@ from floral_learn.base.files import write_atomically
 
 SPLIT = "split"
 TITLES = {
-    "arena": "24 data sets, ten attacks: what a user would run, without clean labels (each also as arena-NAME)",
     "questions": "what a person's answers bring, by who chooses the rows and how answers are read",
     "real": "labels that people, crowds and labelling functions got wrong: audit, review, and nobody to ask",
     "crowd": "labels from votes of people of whom some lie: majority, Dawid-Skene, CROWDLAB, ours, ...",
@@ -78,16 +75,9 @@ class Experiment:
 def experiment(name: str, changes: Mapping[str, Any]) -> Experiment:
     """The experiment as the user asked for it: quick, reps, methods, levels, seed."""
     title = f"{name}-quick" if changes.get("quick") else name
-    if name == "arena":
-        cells = [cell for suite in adapted(**changes) for cell in suite.cells()]
-        missing = () if any(method.name.startswith("cleanlab") for method in arena_methods()) else ("cleanlab",)
-        scores = ("accuracy", "balanced_accuracy", "seconds")
-        return Experiment(title, cells, arena_frame, arena_card, scores, notes=_left_out(missing))
     if name == "questions":
         found = question_cells(**changes)
-        pictures = {"questions": "draw_questions", "by_attack": "draw_by_attack"}
-        scores = ("accuracy", "svc", "clean")
-        return Experiment(title, found, question_frame, questions_card, scores, pictures)
+        return Experiment(title, found, question_frame, questions_card, NUMBERS, {"answers": "draw_questions"})
     if name == "real":
         from floral_bench.real.card import real_errors
 

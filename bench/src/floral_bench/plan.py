@@ -65,8 +65,6 @@ def family_of(cell: Cell) -> str:
         return "text"
     if name in GAME_METHODS:
         return "games"
-    if name == "stability":
-        return "stability"
     if name in HEAD_METHODS:
         return "heads"
     return "networks" if name in NETWORK_METHODS else "fits"

@@ -258,11 +258,6 @@ _ALL = (
         figures=("datasets",), **_ONE,
     ),
     _suite(
-        MOON, "stability", "Moon: the contraction constants of the paper's lemmas, and whether real steps contract",
-        levels=(0, 10, 25), methods=(Method("stability", needs_grid=True),), paper_table=None,
-        grid=Grid(rounds=500, flips=(), decays=(None,)), figures=("stability",),
-    ),
-    _suite(
         MNIST, "mnist-multiclass",
         "MNIST, ten digits, 5,000 rows, randomized top-k: FLORAL multi-class beside SVC",
         data=_mnist(_SEEDS, digits=None, n_train=5_000, n_test=5_000), levels=(0, 10, 25), settings=((5, 0.02),),

@@ -28,7 +28,7 @@ from floral_learn.game.gram import Gram
 Callback = Callable[["GameState"], Any]
 # A game is looked at after these rounds to see whether it has settled: 24, 32, 48, 64, 96, 128, 192, ...
 LOOKS = frozenset(first << i for first in (24, 32) for i in range(32))
-EARLY, SURER = 64, 3.0  # before that round it must be so many times as still (benchmarks/game.py --part stop)
+EARLY, SURER = 64, 3.0  # before that round it must be so many times as still (docs/results/looked-at.md)
 
 
 @dataclass(frozen=True)

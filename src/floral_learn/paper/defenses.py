@@ -21,25 +21,28 @@ _CLASSES = {
 }
 # sanitisers that stand in front of an SVC
 _IN_FRONT_OF_SVC = {
-    "curie": "CurieFilter",
-    "ls-svm": "KNNRelabel",
-    "k-lid": "KLIDWeights",
-    "contradicted": "ContradictedLabels",
+    "curie": "floral_learn.paper:CurieFilter",
+    "ls-svm": "floral_learn.paper:KNNRelabel",
+    "k-lid": "floral_learn.paper:KLIDWeights",
+    "contradicted": "floral_learn.sanitizers:ContradictedLabels",
 }
 _NAMES = (
     "floral", "svm", "ln-svm", "curie", "ls-svm", "k-lid", "contradicted", "rs", "dpa", "rsrnn", "transformer",
 )  # fmt: skip
 
 
+def _named(place: str) -> Any:
+    module, attribute = place.split(":")
+    return getattr(import_module(module), attribute)
+
+
 def _sanitized_svc(sanitizer: str, **settings: Any) -> Any:
     """`SanitizedClassifier(sanitizer, SVC())`; each setting goes to the part that has a parameter of that name."""
     from sklearn.svm import SVC
 
-    from floral_learn import paper, sanitizers
     from floral_learn.sanitizers.sanitized import SanitizedClassifier
 
-    room = paper if sanitizer in paper.__all__ else sanitizers
-    model = SanitizedClassifier(getattr(room, sanitizer)(), SVC())
+    model = SanitizedClassifier(_named(sanitizer)(), SVC())
     return set_parts(model, **settings)
 
 
@@ -70,8 +73,7 @@ class _Defenses(Mapping[str, Callable[..., Any]]):
             return partial(_sanitized_svc, _IN_FRONT_OF_SVC[name])
         if name not in _CLASSES:
             raise KeyError(f"{name!r} is not a defense; known names: {', '.join(_NAMES)}")
-        module, attribute = _CLASSES[name].split(":")
-        return getattr(import_module(module), attribute)
+        return _named(_CLASSES[name])
 
     def __iter__(self) -> Iterator[str]:
         return iter(_NAMES)

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.crowd.votes import Votes, read_votes
+from floral_learn.crowd import Votes, read_votes
 
 ALPHA = 0.05  # every interval misses in at most this share of reviews
 HORIZON = 50  # answers at which intervals are made to be narrow: what a person gives in an hour

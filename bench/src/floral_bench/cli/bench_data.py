@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from floral_bench.arena_methods import SAFE_VERSION
+from floral_bench.contenders import SAFE_VERSION
 from floral_bench.spec import Attack, Data, Method, Suite, params
 from floral_bench.split_table import load_split_table
 from floral_bench.suites import DEFAULTS, FIXED, NETWORKS, TOLD

@@ -14,7 +14,6 @@ from rich.console import Console
 from rich.table import Table
 
 from floral_bench.adapt_suite import adapt, without_missing_extras
-from floral_bench.arena import ARENA_SUITES
 from floral_bench.experiments import TITLES, experiment
 from floral_bench.reporting.environment import environment
 from floral_bench.reporting.making import note_of, parts_of
@@ -42,11 +41,10 @@ def suite_of_file(
 
 def by_name(name: str, changes: dict[str, Any]) -> Any:
     """A suite or an experiment; a ValueError names what is wrong."""
-    known = {**SUITES, **ARENA_SUITES}
-    if name in known:
-        return adapt(known[name], **changes)
+    if name in SUITES:
+        return adapt(SUITES[name], **changes)
     if name not in TITLES:
-        raise ValueError(f"unknown suite {name!r}; known: {', '.join([*SUITES, *TITLES, *ARENA_SUITES])}")
+        raise ValueError(f"unknown suite {name!r}; known: {', '.join([*SUITES, *TITLES])}")
     if changes["reference"]:
         raise ValueError(f"--authors-labels exist for the paper's Moon suites, not for {name}")
     return experiment(name, {option: value for option, value in changes.items() if option != "reference"})

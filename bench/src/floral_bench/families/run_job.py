@@ -12,7 +12,6 @@ from threadpoolctl import threadpool_limits
 
 from floral_bench.cell_data import load, poisoned_labels
 from floral_bench.data_kinds import kind_of
-from floral_bench.families.contraction import run_stability
 from floral_bench.families.games import run_games
 from floral_bench.families.on_device import neighbours_on
 from floral_bench.families.single_fits import run_fits
@@ -82,8 +81,6 @@ def _compute(family: str, cells: list[Cell], labels: dict[str, np.ndarray], devi
         from floral_bench.families.network_heads import run_heads
 
         return run_heads(cells, given, load(first.data), device)
-    if family == "stability":
-        return run_stability(cells, given, load(first.data))
     return (run_games if family == "games" else run_fits)(cells, given, load(first.data), device)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.svm import SVC
 
-from floral_bench.arena_methods import ESTIMATORS as ARENA_ESTIMATORS
+from floral_bench.contenders import ESTIMATORS
 from floral_bench.families.sanitise import NOT_SETTINGS, sanitiser_parameters
 from floral_bench.metrics import binary_scores, label_scores, multiclass_hinge
 from floral_bench.spec import Cell, CellResult
@@ -35,8 +35,8 @@ GRID_SIDE = 90  # points per side of a stored decision map
 def make_estimator(cell: Cell, device: str | None = None) -> Any:
     """The unfitted estimator of a cell."""
     name = cell.method.name
-    if name in ARENA_ESTIMATORS:
-        return ARENA_ESTIMATORS[name](cell.seed, **dict(cell.method.params))
+    if name in ESTIMATORS:
+        return ESTIMATORS[name](cell.seed, **dict(cell.method.params))
     settings = {"C": cell.C, "gamma": cell.gamma} if cell.C is not None else {}
     given = {key: value for key, value in cell.method.params if key not in NOT_SETTINGS}
     game = {"device": device, "random_state": cell.seed}

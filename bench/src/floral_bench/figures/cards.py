@@ -9,18 +9,10 @@ from matplotlib.figure import Figure
 
 from floral_bench.crowds.card import OURS, complete, groups
 from floral_bench.figures.drawing import Curve, Panel, heat, lines
-from floral_bench.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, YELLOW
-from floral_bench.questions.card import GROUPS, score_card
+from floral_bench.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED
+from floral_bench.questions.card import MARKS, hurt, recovered, wide_frame
+from floral_bench.questions.cells import RANDOM, REVIEW
 
-_COLOURS = {
-    "review": RED, "random": GREY, "suspicious": BLUE, "uncertain": GREEN, "duals": ORANGE, "cleanlab": PURPLE,
-    "activelab": SKY,
-}  # fmt: skip
-_NAMES = {
-    "posterior": "LabelReview",
-    "fixed only": "LabelReview's rows, labels fixed",
-    "answers alone": "LabelReview's rows alone",
-}
 _LOOKS = {
     OURS: (RED, "o", "-"),
     "ours without features": (ORANGE, "d", "-"),
@@ -32,58 +24,30 @@ _LOOKS = {
 }
 
 
+_CHOOSERS = {
+    REVIEW: ("LabelReview", RED, "-"),
+    RANDOM: ("random rows, corrected by its rule", ORANGE, "-"),
+    "uncertainty": ("uncertainty sampling, labels fixed", GREEN, ":"),
+    "doubtful": ("most doubtful labels fixed", BLUE, ":"),
+    "random-weight-10": ("random rows fixed, weight 10", PURPLE, ":"),
+    "random": ("random rows fixed", GREY, ":"),
+}
+
+
 def draw_questions(frame: pd.DataFrame) -> Figure:
-    """One panel per group: mean test accuracy over the poisoned cells by number of answers.
-
-    Our questions with every way to read answers; others as they are used, with the answered labels fixed.
-    """
-    card = score_card(frame[(frame["level"] > 0) & (frame["wrong_answers"] == 0)])
-    card = card[(card["order"] == "review") | (card["reading"] == "fixed only")]
-    panels = []
-    for group in (name for name in GROUPS if name in set(card["group"])):
-        part, curves = card[card["group"] == group], []
-        for (order, reading), rows in part.groupby(["order", "reading"], sort=False):
-            name = _NAMES[str(reading)] if order == "review" else f"{order}, labels fixed"
-            curves.append(_answers(name, rows.sort_values("answers"), str(order), str(reading)))
-        curves += _plain(part, part["answers"].max())
-        low = part["svc"].min() - 0.6 * (part["clean"].max() - part["svc"].min())
-        panels.append(Panel(group, curves, {"ylim": (low, None)}))
-    wide = 4 if len(panels) > 2 else 2
-    words = {"xlabel": "answers", "ylabel": "mean test accuracy, poisoned cells"}
-    return lines([panels], (2.5 * len(panels) + 1.5, 4.2), columns=wide, letters=9, **words)  # type: ignore[arg-type]
-
-
-def draw_by_attack(frame: pd.DataFrame, group: str = "tables") -> Figure:
-    """One panel per attack and level: our questions, label fixed only and read by our posterior, and SVC's accuracy."""
-    part = frame[(frame["group"] == group) & (frame["order"] == "review") & (frame["wrong_answers"] == 0)]
-    part = part[part["reading"].isin(["posterior", "fixed only"]) & (part["level"] > 0)]
-    panels: list[Panel | None] = []
-    for (attack, level), cells in part.groupby(["attack", "level"]):
-        means = cells.groupby(["reading", "answers"])[["accuracy", "svc", "clean"]].mean().reset_index()
-        ways = (("posterior", "review"), ("fixed only", "label fixed only"))
-        curves = [_answers(label, means[means.reading == way], "review", way) for way, label in ways]
-        panels.append(Panel(f"{attack}, {level:g} %", [*curves, *_plain(means, means.answers.max())]))
-    panels += [None] * (len(panels) % 2)  # levels of one attack stand one above the other
-    size = (1.9 * max(1, len(panels) // 2) + 0.6, 4.4)
-    rows = [panels[0::2], panels[1::2]] if panels else [[None]]
-    return lines(rows, size, xlabel="answers", ylabel="test accuracy", sharex=True, sharey=True)
-
-
-def _answers(name: str, rows: pd.DataFrame, order: str, reading: str) -> Curve:
-    """Accuracy by the number of answers, from none on."""
-    main = order == "review" and reading == "posterior"
-    look: dict[str, Any] = {"color": _COLOURS.get(order, GREY), "linestyle": "-" if reading == "posterior" else ":"}
-    look |= {"linewidth": 2.2 if main else 1.4, "zorder": 5 if main else 3}
-    if reading == "answers alone":
-        look = {"color": YELLOW, "linestyle": "-.", "linewidth": 1.2}
-    return Curve(name, [0, *rows["answers"]], [rows["svc"].iloc[0], *rows["accuracy"]], look)
-
-
-def _plain(rows: pd.DataFrame, last: float) -> list[Curve]:
-    """What an SVC has on the given labels, and on clean ones."""
-    kinds = (("SVC, given labels", "svc", "--"), ("SVC, clean labels", "clean", "-"))
-    look: dict[str, Any] = {"color": BLACK, "linewidth": 1}
-    return [Curve(n, [0, last], [rows[column].iloc[0]] * 2, look | {"linestyle": dash}) for n, column, dash in kinds]
+    """Shares of the lost accuracy that came back, by the number of answers, at 30 % and on the same cases."""
+    cases = {who: hurt(wide_frame(frame[frame["level"] == 30], who)) for who in _CHOOSERS}
+    cases = {who: wide for who, wide in cases.items() if len(wide)}
+    where, curves = ["data", "kind", "split"], []
+    both = set.intersection(*(set(map(tuple, wide[where].to_numpy())) for wide in cases.values())) if cases else set()
+    for who, wide in cases.items():
+        name, color, dash = _CHOOSERS[who]
+        part = wide[[tuple(case) in both for case in wide[where].to_numpy()]]
+        look = {"color": color, "linestyle": dash, "marker": "o", "markersize": 4}
+        curves.append(Curve(name, range(len(MARKS) + 1), [0.0, *(100 * recovered(part))], look))
+    ticks = {"xticks": range(len(MARKS) + 1), "xticklabels": [0, *MARKS]}
+    words = {"xlabel": "answers", "ylabel": "lost accuracy that came back, %"}
+    return lines([[Panel("", curves, ticks)]], (6.4, 4.2), columns=2, **words)  # type: ignore[arg-type]
 
 
 def draw_crowd(frame: pd.DataFrame) -> Figure:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from floral_bench.cell_data import load
 from floral_bench.families.single_fits import map_grid
 from floral_bench.figures.drawing import Curve, Panel, Points, columns, lines, plane
-from floral_bench.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, line_style, title_of
+from floral_bench.figures.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, RED, line_style, title_of
 from floral_bench.metrics import sample_deviation
 from floral_bench.reporting.details import WINDOW, floral_places, nearest_config, per_budget, recovery_over_rounds
 from floral_bench.reporting.results import Place, Results, attack_title
@@ -167,29 +167,6 @@ def _steadiest(results: Results, place: Place) -> str:
         return float(np.mean([trace[len(trace) // 2 :].mean() for trace in traces])) if traces else -1.0
 
     return max(sorted(set(mine.config)), key=height, default="")
-
-
-def stability(results: Results) -> Figure:
-    """The first level's ratios in both norms, mean over replications, with the printed bound; a panel per step."""
-    places = [place for place, cells in results.cells.items() if cells and place.method.name == "stability"]
-    panels, place = [], next(iter(places), None)
-    for eta in results.suite.grid.etas if results.suite.grid else ():
-        if place is None:
-            continue
-        config = f"eta={eta:g}"
-        ratios = [np.stack(results.traces(place, f"ratio_{norm}", config=config)).mean(0) for norm in ("inf", "2")]
-        x = np.arange(1, len(ratios[0]) + 1)
-        kappa = results.values(place, "final", "kappa_inf", config).mean()
-        curves = [
-            Curve("infinity norm", x, ratios[0], {"color": ORANGE, "linewidth": 1}),
-            Curve("spectral norm", x, ratios[1], {"color": BLUE, "linestyle": "--", "linewidth": 1}),
-            Curve("κ of the step, infinity norm", x, np.full(len(x), kappa), {"color": GREY, "linestyle": ":"}),
-            Curve("", x, np.ones(len(x)), {"color": GREY, "linewidth": 0.6}),
-        ]
-        panels.append(Panel(f"η = {eta:g}", curves))
-    return lines(
-        [panels], (7.2, 2.3), columns=3, xlabel="round", ylabel="|a - b| after / before the round", sharey=True
-    )
 
 
 def security(results: Results) -> Figure:

@@ -1,101 +1,113 @@
-"""One cell of the questions suite: ask, read, train, score."""
+"""One cell of the questions suite: ask, read, train, score. A person is simulated who knows the true labels."""
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Hashable, Iterator, Sequence
-from itertools import pairwise
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
+from scipy.stats import beta
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
-from floral_bench.questions.cells import MARKS, REVIEW
-from floral_bench.questions.orders import ORDERS
-from floral_bench.questions.problems import SharedKernelSVC, given_labels, plain_guesses, problem
+from floral_bench.questions.cells import MARKS, RANDOM, REVIEW
+from floral_bench.questions.peers import WEIGHTS, fixed_labels
+from floral_bench.questions.problems import ClassLostError, flipped, generator, split
 from floral_bench.spec import Cell, CellResult
 from floral_learn import LabelReview
-from floral_learn.datasets import Dataset
+
+OTHER_MODELS: dict[str, Any] = {
+    "forest": RandomForestClassifier(50, min_samples_leaf=2, random_state=0),
+    "logistic": LogisticRegression(max_iter=500),
+    "boosting": HistGradientBoostingClassifier(max_iter=30, random_state=0),
+}
+PLAIN = "SVC"
 
 
 def run_cells(cells: Sequence[Cell]) -> list[CellResult]:
-    """The results of several cells; those of one problem share its labels, SVC without answers, and equal orders."""
-    known: dict[Hashable, CellResult] = {}
-    return [run_cell(cell, known) for cell in cells]
+    """The results of several cells."""
+    return [run_cell(cell) for cell in cells]
 
 
-def run_cell(cell: Cell, known: dict[Hashable, CellResult] | None = None) -> CellResult:
-    """Test accuracy of SVC() after each number of answers: label fixed only, our posterior, and answers alone.
-
-    Rows of the result: config is the reading, statistic the number of answers. `known` keeps the results of fixed
-    orders, for another that asks about the same rows (ActiveLab with one annotator ranks as cleanlab does).
-    """
-    return CellResult.of(cell, lambda result: _run(cell, result, {} if known is None else known))
+def run_cell(cell: Cell) -> CellResult:
+    """Test accuracy after each number of answers: config is the model, statistic the number, "given" or "clean"."""
+    return CellResult.of(cell, _run)
 
 
-def _run(cell: Cell, result: CellResult, known: dict[Hashable, CellResult]) -> None:
-    options = dict(cell.method.params)
-    order = options["order"]
-    attack = "clean" if cell.attack is None else cell.attack.name
-    data = problem(cell.data.name, cell.seed)
-    given = given_labels(cell.data.name, cell.seed, attack, cell.level)
-    # the same seed for every order of a cell, and another for each cell
-    seed = zlib.crc32(f"{cell.data.name} {attack} {cell.level} {cell.seed}".encode())
-    rng = np.random.default_rng([seed, options["wrong_answers"]])
-    truth = data.y_train_clean
-    told = truth.copy()
-    slips = rng.random(len(told)) < options["wrong_answers"] / 100
-    told[slips] = _others(truth[slips], data.classes, rng)
-    ranked = None if order == REVIEW else ORDERS[order](data.X_train, given, rng)[: MARKS[-1]]
-    if ranked is not None:
-        same = known.setdefault((cell.data, cell.attack, cell.level, told.tobytes(), ranked.tobytes()), result)
-        if same is not result and same.error is None:
-            result.rows += same.rows
-            return
-    for name, guess in plain_guesses(cell.data.name, cell.seed, attack, cell.level).items():
-        _add(result, name, 0, data, guess)
-    review = LabelReview(data.X_train, given, classes=data.classes, random_state=seed % 2**31)
-    model = SharedKernelSVC(cell.data.name, cell.seed)
-    asked: list[int] = []
-    for rows in _batches(review, ranked):
-        review.answer(rows, told[rows])
-        asked += rows.tolist()
-        if len(asked) in MARKS:
-            fixed = given.copy()
-            fixed[asked] = told[asked]
-            _add(result, "fixed only", len(asked), data, model.fit(data.X_train, fixed).predict(data.X_test))
-            _add(result, "posterior", len(asked), data, review.train(model).predict(data.X_test))
-            if order == REVIEW:
-                _add(result, "answers alone", len(asked), data, _by_answers_alone(data, asked, told[asked]))
-
-
-def _batches(review: LabelReview, ranked: np.ndarray | None) -> Iterator[np.ndarray]:
-    """Rows to answer: one by one up to 10, then up to the next mark by fives and by tens; fixed orders mark by mark."""
-    if ranked is None:
-        count, most = 0, min(MARKS[-1], len(review.given))
-        while count < most:
-            rows = review.ask(min(1 if count < 10 else 5 if count < 20 else 10, most - count))
-            count += len(rows)
-            yield rows
+def _run(result: CellResult) -> None:
+    cell = result.cell
+    told, rows = dict(cell.method.params), dict(cell.data.params)["rows"]
+    kind = "clean" if cell.attack is None else cell.attack.name
+    X, X_test, y, y_test = split(cell.data.name, cell.seed, rows)
+    rng = generator(cell.data.name, cell.seed, kind, cell.level / 100)
+    try:
+        given = flipped(kind, cell.level / 100, X, y, rng)
+    except ClassLostError:
+        result.add("left_out", 1.0)
         return
-    for start, end in pairwise(MARKS):
-        if start < len(ranked):
-            yield ranked[start:end]
+    models = OTHER_MODELS if told.get("others") else {PLAIN: SVC()}
+    for name, model in models.items():
+        result.add("accuracy", clone(model).fit(X, given).score(X_test, y_test), "given", name)
+        result.add("accuracy", clone(model).fit(X, y).score(X_test, y_test), "clean", name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of small classes and of regressions that did not converge
+        if told["who"] in (REVIEW, RANDOM):
+            share: dict[str, Any] = {} if told["who"] == REVIEW else {"random_share": 1.0}
+            review = LabelReview(X, given, random_state=cell.seed, **share)
+            for count in answered(review, y, rng, told.get("wrong", 0) / 100):
+                _score_review(result, review, models, count, (X_test, y_test), float((given != y).mean()))
+        else:
+            weight = WEIGHTS[told["who"]]
+            for count, labels in enumerate(fixed_labels(told["who"], X, y, given, cell.seed), 1):
+                if count in MARKS:
+                    asked = _answered_rows(told["who"], labels, given, len(y), cell.seed, count)
+                    weights = np.where(asked, weight, 1.0)
+                    result.add("accuracy", SVC().fit(X, labels, weights).score(X_test, y_test), str(count), PLAIN)
+                if count == max(MARKS):
+                    return
 
 
-def _by_answers_alone(data: Dataset, asked: list[int], labels: np.ndarray) -> np.ndarray:
-    if len(np.unique(labels)) < 2:
-        return np.full(len(data.y_test), labels[0])
-    return SVC().fit(data.X_train[asked], labels).predict(data.X_test)
+def _answered_rows(who: str, labels: np.ndarray, given: np.ndarray, n: int, seed: int, count: int) -> np.ndarray:
+    """Which rows were answered, where their weight matters: those of the random order."""
+    asked = labels != given
+    if who.startswith("random"):
+        asked[np.random.default_rng(seed).permutation(n)[:count]] = True
+    return asked
 
 
-def _add(result: CellResult, name: str, answers: int, data: Dataset, guess: np.ndarray) -> None:
-    hit = guess == data.y_test
-    result.add("accuracy", float(hit.mean()), str(answers), name)
-    by_class = [hit[data.y_test == label].mean() for label in np.unique(data.y_test)]
-    result.add("balanced_accuracy", float(np.mean(by_class)), str(answers), name)
+def _score_review(
+    result: CellResult, review: LabelReview, models: dict[str, Any], count: int, test: tuple[Any, Any], wrong: float
+) -> None:
+    for name, model in models.items():
+        result.add("accuracy", review.train(clone(model)).score(*test), str(count), name)
+    if PLAIN in models:
+        result.add("accuracy", review.train(SVC(), weighted=False).score(*test), str(count), "unweighted")
+        share = review.wrong_share
+        if share.known:
+            inside = share.low - 1e-9 <= wrong <= share.high + 1e-9  # ends are rounded
+            result.add("covered", float(inside), str(count), PLAIN)
+            result.add("width", (share.high - share.low) / random_width(wrong, count), str(count), PLAIN)
 
 
-def _others(labels: np.ndarray, classes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Another class for each label, at random."""
-    codes = np.searchsorted(classes, labels)
-    return classes[(codes + rng.integers(1, len(classes), len(codes))) % len(classes)]
+def answered(review: LabelReview, y: np.ndarray, rng: np.random.Generator, errors: float) -> Iterator[int]:
+    """Answer rows one by one up to ten, then by fives and by tens; yields each of MARKS when it is reached."""
+    classes, count = np.unique(y), 0
+    while count < max(MARKS):
+        rows = review.ask(1 if count < 10 else 5 if count < 20 else 10)
+        if not len(rows):
+            return
+        errs = rng.random(len(rows)) < errors
+        said = [rng.choice(classes[classes != v]) if err else v for v, err in zip(y[rows], errs, strict=True)]
+        review.answer(rows, said)
+        count += len(rows)
+        if count in MARKS:
+            yield count
+
+
+def random_width(share: float, answers: int) -> float:
+    """Width of the 90 % interval (Jeffreys) of a share from so many answers about random rows."""
+    low, high = beta.ppf([0.05, 0.95], share * answers + 0.5, (1 - share) * answers + 0.5)
+    return float(high - low)

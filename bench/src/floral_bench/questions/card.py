@@ -1,166 +1,204 @@
-"""The card of the questions suite: how much of what poison took came back, and what harm was done."""
+"""The card of the questions suite: how much of what wrong labels took came back, and what harm was done.
+
+    python -m floral_bench.questions.card docs/results/answers/rows.csv.gz     the tables again, from kept rows
+
+A case is a data set, a split and a kind of flips. Shares are of sums over cases in which wrong labels took more than
+0.02 of accuracy; their 95 % intervals are from 2,000 draws of data sets, with all cases of each.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from floral_bench.displays import sample_deviation
-from floral_bench.questions.cells import MARKS, REVIEW
-from floral_bench.questions.problems import SEVERAL, TABLES, UNEVEN
+from floral_bench.questions.ask_and_score import OTHER_MODELS, PLAIN
+from floral_bench.questions.cells import MARKS, REVIEW, WHO
+from floral_bench.questions.problems import GROUPS, KINDS, ROWS
 from floral_bench.reporting.results import cell_frame
 from floral_bench.reporting.tables import markdown
 from floral_bench.spec import Cell
 from floral_bench.store import Store
 
-ANSWERS = tuple(mark for mark in MARKS if mark >= 10)
-SMALL_GAP = 0.02  # cells in which poison took less than this are counted under harm
-KEY = ["data", "attack", "level", "split"]
-GROUPS = ("tables", "uneven or overlapping", "small sets", "several classes")
-PLAIN = {"SVC": "svc", "SVC on clean labels": "clean"}  # readings without answers, and their columns
+TOOK = 0.02  # accuracy lost below which a case counts under harm
+DRAWS = 2000
+CASE = ["data", "kind", "level", "split", "rows"]
+KEY = ["group", *CASE, "who", "wrong", "model"]
+HEADS = [f"{mark} answers" for mark in MARKS]
+LOST = ((15, np.inf), (5, 15), (2, 5), (-np.inf, 2))  # points that wrong labels took
+SECONDS = (10, 30)  # per answer: a row of familiar columns, a text or picture to be looked at
+NUMBERS = ("accuracy", "given", "clean", "covered", "width")  # columns of the frame that are averaged over splits
 
 
 def question_frame(cells: Sequence[Cell], store: Store) -> pd.DataFrame:
-    """One row per finished cell, reading and number of answers, with SVC's accuracy on given and on clean labels."""
+    """A line per finished case, model and number of answers, with the accuracy on given and on clean labels."""
 
     def named(cell: Cell) -> dict[str, Any]:
-        where: dict[str, Any] = {"group": group_of(cell.data.name), "data": cell.data.name}
-        where |= {"attack": cell.attack.name if cell.attack else "clean", "level": cell.level, "split": cell.seed}
-        return where | {name: dict(cell.method.params)[name] for name in ("order", "wrong_answers")}
+        told = dict(cell.method.params)
+        where = {"group": GROUPS[cell.data.name], "data": cell.data.name, "level": cell.level, "split": cell.seed}
+        where |= {"kind": cell.attack.name if cell.attack else "clean", "rows": dict(cell.data.params)["rows"]}
+        return where | {"who": told["who"], "wrong": told.get("wrong", 0)}
 
-    cells = sorted(cells, key=lambda cell: GROUPS.index(group_of(cell.data.name)))
-    frame = cell_frame(cells, store, named)
-    frame = frame[frame["metric"] == "accuracy"].rename(columns={"config": "reading", "value": "accuracy"})
-    plain = frame["reading"].isin(PLAIN)
-    asked = frame[~plain].assign(answers=frame["statistic"].astype(int))
-    base = frame[plain].pivot(index="key", columns="reading", values="accuracy").rename(columns=PLAIN)
-    names = ["group", *KEY, "order", "wrong_answers", "reading", "answers", "accuracy", *PLAIN.values()]
-    return complete(asked.join(base, on="key").reindex(columns=names))
-
-
-def complete(frame: pd.DataFrame) -> pd.DataFrame:
-    """Only problems that every order of their group has finished, so that rivals have as many splits as ours."""
+    frame = cell_frame(cells, store, named).rename(columns={"config": "model"})
+    frame = frame[frame["metric"] != "left_out"]
+    names = [*KEY, "answers", *NUMBERS]
     if not len(frame):
-        return frame
-    asked = frame.assign(who=frame["order"] + frame["wrong_answers"].astype(str))
-    orders = asked.groupby(KEY)["who"].transform("nunique")
-    return frame[orders == asked.groupby("group")["who"].transform("nunique")]
+        return pd.DataFrame(columns=names)
+    scores = frame[frame["metric"] == "accuracy"].pivot(index=["key", *KEY], columns="statistic", values="value")
+    plain = scores[["given", "clean"]].reset_index()
+    base = plain[plain["model"] != "unweighted"]
+    base = pd.concat([base, base[base["model"] == PLAIN].assign(model="unweighted")])
+    asked = frame[~frame["statistic"].isin(["given", "clean"])]
+    wide = asked.pivot(index=["key", *KEY, "statistic"], columns="metric", values="value").reset_index()
+    found = wide.merge(base[["key", "model", "given", "clean"]], on=["key", "model"])
+    return found.assign(answers=found["statistic"].astype(int)).reindex(columns=names).sort_values(names[:-5])
 
 
-def group_of(name: str) -> str:
-    """Which part of the card a data set belongs to."""
-    if name in SEVERAL:
-        return "several classes"
-    if name in UNEVEN:
-        return "uneven or overlapping"
-    return "tables" if name in TABLES else "small sets"
+def wide_frame(frame: pd.DataFrame, who: str = REVIEW, model: str = PLAIN, wrong: int = 0) -> pd.DataFrame:
+    """A line per case: accuracy on given and on clean labels, and after each number of answers."""
+    part = frame[(frame["who"] == who) & (frame["model"] == model) & (frame["wrong"] == wrong)]
+    index = ["group", *CASE, "given", "clean"]
+    return part.pivot_table(index=index, columns="answers", values="accuracy").reindex(columns=MARKS).reset_index()
 
 
-def score_card(frame: pd.DataFrame) -> pd.DataFrame:
-    """One row per group, order, reading and number of answers.
-
-    ``recovered`` is (mean accuracy - mean of SVC) / (mean on clean labels - mean of SVC) over the poisoned cells,
-    ``median`` the median of the cells' own shares and ``half`` how many of them have at least half of it back, where
-    poison took two points or more;
-    ``mean_harm`` and ``worst_harm`` are differences to SVC in cells where poison took less than two points;
-    ``worst`` is the lowest difference to SVC in any cell. A cell's value is its mean over the splits.
-    """
-    rows = []
-    keys = ["group", "order", "wrong_answers", "reading", "answers"]
-    for key, part in frame.groupby(keys, sort=False):
-        cells = part.groupby(["data", "attack", "level"])[["accuracy", "svc", "clean"]].mean()
-        over, gap = cells["accuracy"] - cells["svc"], cells["clean"] - cells["svc"]
-        poisoned = cells.index.get_level_values("level") > 0
-        small = over[gap < SMALL_GAP]
-        took, share = gap[poisoned].sum(), (over / gap)[poisoned & (gap >= SMALL_GAP)]
-        rows.append(
-            {
-                **dict(zip(keys, key, strict=True)),
-                "cells": int(poisoned.sum()),
-                "accuracy": cells.loc[poisoned, "accuracy"].mean(),
-                "svc": cells.loc[poisoned, "svc"].mean(),
-                "clean": cells.loc[poisoned, "clean"].mean(),
-                "splits": part["split"].nunique(),
-                "recovered": over[poisoned].sum() / took if took > 0 else np.nan,
-                "median": share.median(),
-                "half": (share >= 0.5).mean() if len(share) else np.nan,
-                "mean_over_svc": over.mean(),
-                "worst": over.min(),
-                "harm_cells": len(small),
-                "mean_harm": small.mean(),
-                "worst_harm": small.min(),
-            }
-        )
-    return pd.DataFrame(rows)
+def hurt(wide: pd.DataFrame) -> pd.DataFrame:
+    """Cases in which wrong labels took more than `TOOK`."""
+    return wide[wide["clean"] - wide["given"] > TOOK]
 
 
-def by_attack(frame: pd.DataFrame, group: str) -> pd.DataFrame:
-    """Our questions with our reading: recovered share by attack and level (rows) and number of answers (columns)."""
-    part = frame[(frame["group"] == group) & (frame["order"] == REVIEW) & (frame["reading"] == "posterior")]
-    part = part[(part["wrong_answers"] == 0) & part["answers"].isin(ANSWERS)]
-    sums = part.groupby(["attack", "level", "answers"])[["accuracy", "svc", "clean"]].mean()
-    share = (sums["accuracy"] - sums["svc"]) / (sums["clean"] - sums["svc"]).where(lambda gap: gap > 1e-6)
-    table = share.unstack("answers")
-    table.insert(0, "clean", sums["clean"].groupby(level=[0, 1]).mean())
-    table.insert(0, "SVC", sums["svc"].groupby(level=[0, 1]).mean())
-    return table
+def recovered(wide: pd.DataFrame) -> np.ndarray:
+    """Shares that came back after each number of answers, of the sums over cases."""
+    lost = (wide["clean"] - wide["given"]).sum()
+    return np.array([(wide[mark] - wide["given"]).sum() / lost for mark in MARKS])
 
 
-def paired(frame: pd.DataFrame, group: str, answers: int) -> pd.DataFrame:
-    """Each order and reading against our questions with our posterior: mean difference and its standard error.
+def intervals(wide: pd.DataFrame) -> np.ndarray:
+    """95 % intervals (2, marks) of `recovered` over data sets; NaN for fewer than three."""
+    back = wide[list(MARKS)].sub(wide["given"], axis=0).assign(lost=wide["clean"] - wide["given"])
+    sums = back.groupby(wide["data"]).sum().to_numpy()
+    if len(sums) < 3:
+        return np.full((2, len(MARKS)), np.nan)
+    drawn = np.random.default_rng(0).integers(0, len(sums), (DRAWS, len(sums)))
+    totals = sums[drawn].sum(axis=1)
+    return np.percentile(totals[:, :-1] / totals[:, -1:], [2.5, 97.5], axis=0)
 
-    Paired over poisoned cells and splits; the error is over data sets x splits, since cells of one share their rows.
-    """
-    part = frame[(frame["group"] == group) & (frame["answers"] == answers) & (frame["wrong_answers"] == 0)]
-    part = part[part["level"] > 0]
-    wide = part.pivot_table(index=KEY, columns=["order", "reading"], values="accuracy")
-    if (REVIEW, "posterior") not in wide:
-        return pd.DataFrame()
-    rows = []
-    for name in wide.columns:
-        both = wide[[(REVIEW, "posterior"), name]].dropna()
-        apart = (both.iloc[:, 0] - both.iloc[:, 1]).groupby(level=["data", "split"]).mean()
-        error = sample_deviation(apart) / np.sqrt(len(apart))
-        rows.append({"order": name[0], "reading": name[1], "ahead_by": apart.mean(), "standard_error": error})
-    return pd.DataFrame(rows)
+
+def shares(wide: pd.DataFrame) -> list[str]:
+    """Cells of a table: pooled share, its interval, the median case."""
+    (low, high), pooled = intervals(wide), recovered(wide)
+    median = (wide[list(MARKS)].sub(wide["given"], axis=0)).div(wide["clean"] - wide["given"], axis=0).median()
+    between = ["" if np.isnan(a) else f" [{100 * a:.0f}, {100 * b:.0f}]" for a, b in zip(low, high, strict=True)]
+    return [f"{100 * p:.0f}{i} ({100 * m:.0f})" for p, i, m in zip(pooled, between, median, strict=True)]
+
+
+def peers_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """Everybody who chooses rows, on the cases at 30 % that all of them have."""
+    every = {who: wide_frame(frame[(frame["level"] == 30) & (frame["rows"] == ROWS)], who) for who in WHO}
+    every = {who: wide for who, wide in every.items() if len(wide)}
+    both = set.intersection(*(set(map(tuple, wide[CASE].to_numpy())) for wide in every.values())) if every else set()
+    lines = []
+    for who, wide in every.items():
+        part = hurt(wide[[tuple(case) in both for case in wide[CASE].to_numpy()]])
+        if len(part):
+            lines.append([who, len(part), *shares(part)])
+    return pd.DataFrame(lines, columns=["who chooses the rows", "cases", *HEADS])
+
+
+def parts_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """The review by kind of data, kind of flips and data set, on all of its cases."""
+    wide = hurt(wide_frame(frame[frame["rows"] == ROWS]))
+    high = wide[wide["level"] == 30]
+    parts = {"all, 30 %": high} | dict(list(high.groupby("group", sort=False)))
+    parts |= {f"{kind} flips, {level:g} %": wide[(wide["kind"] == kind) & (wide["level"] == level)]
+              for kind, level in KINDS if level > 0}  # fmt: skip
+    parts |= dict(list(high.groupby("data")))
+    lines = [[name, len(part), *shares(part)] for name, part in parts.items() if len(part)]
+    return pd.DataFrame(lines, columns=["the review on", "cases", *HEADS])
+
+
+def harm_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """What answers bring and cost behind several models: means over the splits of a data set and a kind of flips."""
+    lines = []
+    for model in (PLAIN, "unweighted", *OTHER_MODELS):
+        wide = wide_frame(frame[frame["rows"] == ROWS], model=model)
+        if not len(wide):
+            continue
+        means = wide.groupby(["data", "kind", "level"])[["given", "clean", *MARKS]].mean()
+        apart, small = means[list(MARKS)].sub(means["given"], axis=0), means["clean"] - means["given"] <= TOOK
+        back = recovered(means[~small]) if (~small).any() else np.full(len(MARKS), np.nan)
+        texts = [
+            " / ".join(f"{100 * b:.0f}" for b in back),
+            str(int(small.sum())),
+            " / ".join(f"{v:+.4f}" for v in apart[small].mean()),
+            " / ".join(f"{v:+.3f}" for v in apart[small].min()),
+            " / ".join(f"{v:+.3f}" for v in apart.min()),
+            " / ".join(f"{100 * v:.0f} %" for v in (apart < -0.005).mean()),
+        ]
+        lines.append([model, *texts])
+    heads = ["model", "recovered", "groups that lost at most 0.02", "there: mean difference", "there: worst"]
+    return pd.DataFrame(lines, columns=[*heads, "all groups: worst", "all groups: below -0.005"])
+
+
+def coverage_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """How often the 90 % interval of `wrong_share` holds, and its width over that of as many random answers."""
+    part = frame[(frame["who"] == REVIEW) & (frame["rows"] == ROWS) & frame["covered"].notna()]
+    lines = []
+    for (wrong, answers), cases in part.groupby(["wrong", "answers"]):
+        by_kind = cases.groupby("kind")["covered"].mean().reindex(dict.fromkeys(kind for kind, _ in KINDS))
+        held = [f"{100 * v:.0f} %" for v in (cases["covered"].mean(), *by_kind)]
+        lines.append([f"{wrong} %", answers, len(cases), *held, f"{cases['width'].mean():.2f}"])
+    kinds = dict.fromkeys(kind for kind, _ in KINDS)
+    return pd.DataFrame(lines, columns=["wrong answers", "answers", "cases", "covered", *kinds, "width"])
+
+
+def others_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """Wrong answers and more rows, each beside the review on 500 rows with right answers, on the same cases."""
+    ours = wide_frame(frame[frame["rows"] == ROWS])
+    every = {f"{w} % of the answers wrong": wide_frame(frame[frame["rows"] == ROWS], wrong=w) for w in (5, 10)}
+    every |= {f"{n:,} rows": wide_frame(frame[frame["rows"] == n]) for n in sorted(set(frame["rows"]) - {ROWS})}
+    lines = []
+    for name, wide in every.items():
+        both = hurt(wide).merge(ours[CASE[:-1]], on=CASE[:-1])
+        if len(both):
+            beside = ours.merge(both[CASE[:-1]], on=CASE[:-1])
+            lines.append([name, len(both), " / ".join(shares(both)), " / ".join(shares(beside))])
+    return pd.DataFrame(lines, columns=["", "cases", "recovered", "the review on 500 rows, right answers"])
+
+
+def cost_table(frame: pd.DataFrame) -> pd.DataFrame:
+    """By the points lost to wrong labels: points that came back, and minutes per point."""
+    wide, lines = wide_frame(frame[frame["rows"] == ROWS]), []
+    lost = 100 * (wide["clean"] - wide["given"])
+    for low, high in LOST:
+        inside = wide[(lost >= low) & (lost < high)]
+        name = f"more than {low}" if high == np.inf else f"{low} to {high}"
+        name = f"less than {high}" if low == -np.inf else name
+        for mark in MARKS if len(inside) else ():
+            back = 100 * (inside[mark] - inside["given"])
+            begin = [f"{name} (mean {lost[inside.index].mean():.1f})", len(inside)] if mark == MARKS[0] else ["", ""]
+            price = [f"{mark * s / 60 / back.mean():.1f}" if back.mean() >= 0.5 else "-" for s in SECONDS]
+            minutes = " / ".join(f"{mark * s / 60:.0f}" for s in SECONDS)
+            lines.append([*begin, mark, f"{back.mean():+.1f} ({back.median():+.1f})", minutes, " / ".join(price)])
+    heads = ["points lost", "cases", "answers", "points back (median)", "minutes", "minutes per point"]
+    return pd.DataFrame(lines, columns=heads)
 
 
 def card_text(frame: pd.DataFrame) -> str:
-    """The card as Markdown: per group the shares that came back, by attack, and paired differences."""
-    card, out = score_card(frame), []
-    for group in dict.fromkeys(card["group"]):
-        part, lines = card[card["group"] == group], []
-        first = part.iloc[0]
-        out.append(f"### {group}: {first['cells']} poisoned cells, SVC {first['svc']:.3f}, clean {first['clean']:.3f}")
-        for (order, wrong, reading), rows in part.groupby(["order", "wrong_answers", "reading"], sort=False):
-            by_number, late = rows.set_index("answers"), rows[rows["answers"] >= 20]
-            shares = {
-                f"{n} answers": f"{by_number['recovered'].get(n, np.nan):.0%} ({by_number['median'].get(n, np.nan):.0%}"
-                f", {by_number['half'].get(n, np.nan):.0%})"
-                for n in ANSWERS
-            }
-            lines.append(
-                {"who chooses, how answers are read": f"{order}, {reading}" + (f" ({wrong} % wrong)" if wrong else "")}
-                | {"splits": int(rows["splits"].max())}
-                | shares
-                | {"mean harm": f"{rows['mean_harm'].min():+.4f}", "worst harm": f"{late['worst_harm'].min():+.3f}"}
-                | {"worst cell": f"{late['worst'].min():+.3f}"}
-            )
-        out.append(markdown(pd.DataFrame(lines)))
-        table = by_attack(frame, group)
-        if len(table):
-            shown = table[["SVC", "clean"]].map("{:.3f}".format)
-            shown[list(ANSWERS)] = table[list(ANSWERS)].map(lambda v: "" if v != v else f"{v:.0%}")
-            level = [f"{v:g} %" for v in table.index.get_level_values("level")]
-            out.append(markdown(shown.assign(level=level).reset_index("attack")[["attack", "level", *shown]], left=2))
-        found = {n: paired(frame, group, n) for n in ANSWERS}
-        if all(map(len, found.values())):  # else our own questions were not run
-            both = pd.DataFrame({"ours ahead of": found[ANSWERS[0]].agg("{0[order]}, {0[reading]}".format, axis=1)})
-            for n, apart in found.items():
-                pairs = zip(apart["ahead_by"], apart["standard_error"], strict=True)
-                both[str(n)] = [f"{a:+.3f} ± {e:.3f}" for a, e in pairs]
-            out.append(markdown(both[both["ours ahead of"] != f"{REVIEW}, posterior"]))
-    return "\n\n".join(text.strip() for text in out) + "\n"
+    """The tables as Markdown."""
+    parts = {
+        "Who chooses the rows": peers_table(frame),
+        "The review by data and flips": parts_table(frame),
+        "Harm, and other models": harm_table(frame),
+        "The interval of the share of wrong labels": coverage_table(frame),
+        "Wrong answers, and more rows": others_table(frame),
+        "Minutes": cost_table(frame),
+    }
+    shown = [f"## {title}\n\n{markdown(table).strip()}\n" for title, table in parts.items() if len(table)]
+    return "\n".join(shown)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(card_text(pd.read_csv(sys.argv[1])))

@@ -165,8 +165,4 @@ def attack_title(attack: Attack) -> str:
         return f"authors' labels ({dict(attack.params)['family']})"
     if "duals" in dict(attack.params):
         return f"{attack.name} (early-stopped duals)"
-    if kernel := dict(attack.params).get("kernel"):  # one attack, two victims
-        return f"{attack.name} ({kernel})"
-    if which := dict(attack.params).get("of"):  # one attack, another class
-        return f"{attack.name} ({which} class)"
     return attack.name

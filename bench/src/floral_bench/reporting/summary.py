@@ -30,11 +30,11 @@ OTHER_LABELS = ("moon-reference", "mnist-duals")  # tables of the paper again, o
 _CELL = ["data", "attack", "C", "gamma", "level"]
 
 
-PAGE = """# Who leads, counted
+PAGE = """## Who leads, counted
 
 <!-- Written by `python benchmarks/run_suites.py summary` from the rows of each suite; do not edit. -->
 
-## Single fits, nothing chosen on clean labels
+### Single fits, nothing chosen on clean labels
 Every defense as one fit with the suite's C and gamma, minus the plain SVM (libsvm) with the same C and gamma, in \
 poisoned cells of the paper's tables; the last line is what a user gets without settings. Defenses that are given the \
 true share of poisoned labels, as the paper gives it to its baselines, and defenses that are given nothing have lines \
@@ -44,13 +44,13 @@ of their own.
 FLORAL given the share, minus K-LID given nothing: {told} on average ({beaten}); FLORAL with a budget of 2 %, given \
 nothing, minus K-LID: {untold}.
 
-## How often FLORAL's game leads
+### How often FLORAL's game leads
 Among the paper's methods (*methods*: how many of the eight a suite has), with the paper's grid and the setting chosen \
 on test labels as the paper does; ties to three digits count. In the last row a cell that several suites show counts \
 once.
 
 {leads}
-## The same tables of the paper on other labels
+### The same tables of the paper on other labels
 The authors' own label files, and top-k on duals of an SVM that was stopped early: in none of the counts above.
 
 {again}
@@ -160,7 +160,7 @@ def _leads_table(suites: Sequence[Published], total: bool) -> str:
         # the cells of one attack are one pass over the paper's table
         for attack in attacks if len(attacks) > 1 else (None,):
             part = suite.table if attack is None else suite.table[suite.table.attack == attack]
-            link = f"[{suite.name}]({suite.name}/accuracy.md)"
+            link = f"[{suite.name}]({suite.name}/rows.csv.gz)"
             lines.append(_leads_line(link + (f", {attack}" if attack else ""), suite.methods, part))
     if total and len(suites) > 1:
         lines.append(_leads_line("**all, each cell once**", "", once(suites)))

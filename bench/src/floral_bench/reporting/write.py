@@ -10,13 +10,11 @@ from typing import Any
 
 import pandas as pd
 
-from floral_bench.families.contraction import stability_table
 from floral_bench.figures import CAPTIONS, write_figures
 from floral_bench.reporting import details
 from floral_bench.reporting.results import Results
 from floral_bench.reporting.tables import METRICS, by_level, comparison, level_markdown, markdown, with_spread
 from floral_bench.spec import Attack, Data, Grid, Method, Suite
-from floral_bench.stability import stability, summarise
 from floral_learn.base.files import write_atomically
 
 NOTE, ROWS, PAGE = "run.json", "rows.csv", "accuracy.md"
@@ -46,8 +44,6 @@ def as_kept(rows: pd.DataFrame) -> pd.DataFrame:
 
 def rows_of(results: Results) -> pd.DataFrame:
     """Every number that the page shows or a sentence quotes, one per line."""
-    if _is_stability(results):
-        return stability_table(results)
     found = [comparison(results, metric) for metric in KEPT]
     found.append(details.last_round(results))
     if {"sensitivity", "recovery"} & set(results.suite.figures):
@@ -85,8 +81,6 @@ def page_of(
 
 def sections(suite: Suite, rows: pd.DataFrame) -> Iterator[tuple[str, str]]:
     """(heading, table) of every table that rows hold."""
-    if "metric" not in rows:  # those of `stability_table`
-        return
     for metric, name in (("accuracy", "Test accuracy"), ("recovery_rate", "Recovery rate"), ("overlap", "Overlap")):
         if metric != "accuracy" and metric[:8] not in " ".join(suite.figures):
             continue
@@ -99,9 +93,6 @@ def sections(suite: Suite, rows: pd.DataFrame) -> Iterator[tuple[str, str]]:
 
 def further(results: Results) -> Iterator[tuple[str, str]]:
     """(heading, table) of what is counted from single replications, which rows do not hold."""
-    if _is_stability(results):
-        yield "Constants", markdown(stability_table(results), left=2)
-        yield "Bounds, checked along games", _bounds()
     if {"sensitivity", "recovery"} & set(results.suite.figures):
         table = details.per_budget(results)
         yield "By budget of the attacker in the game", markdown(_with_spread(table), left=3)
@@ -151,10 +142,6 @@ def _with_spread(table: pd.DataFrame) -> pd.DataFrame:
     return out
 
 
-def _is_stability(results: Results) -> bool:
-    return any(method.name == "stability" for method in results.suite.methods)
-
-
 def read_note(folder: Path) -> dict[str, Any]:
     """The note that `write_outputs` left; a ValueError where there is none."""
     path = folder / NOTE
@@ -186,13 +173,3 @@ def suite_from(plain: dict[str, Any]) -> Suite:
         fields[name] = tuple(kind(**part) for part in fields[name])
     fields["grid"] = None if fields["grid"] is None else Grid(**fields["grid"])
     return Suite(**fields)
-
-
-def _bounds(n_games: int = 100, rounds: int = 100) -> str:
-    """The bounds of both lemmas held against every round of random games."""
-    table = pd.DataFrame(summarise(stability(n_games, rounds, random_state=0)))
-    table["says"] = table.says.str.replace("|", "\\|")
-    table["worst"] = table.worst.map("{:.3f}".format)
-    table[["rounds", "violated"]] = table[["rounds", "violated"]].map("{:,}".format)
-    names = {"rounds": "rounds checked", "violated": "rounds violated", "games": "games violated"}
-    return markdown(table.rename(columns=names), left=2)
