@@ -68,7 +68,7 @@ def public():
         value = getattr(floral_learn, name)
         if callable(value):
             yield value
-    for room in ("attacks", "audit", "datasets"):
+    for room in ("attacks", "audit", "datasets", "paper"):
         module = importlib.import_module(f"floral_learn.{room}")
         yield from (getattr(module, name) for name in module.__all__ if callable(getattr(module, name)))
 

@@ -35,7 +35,7 @@ def drawn():
     from floral_bench.transfer import transfer_table
     from floral_learn import FloralClassifier, load_moon, poison
     from floral_learn.attacks import PoisonDisplay
-    from floral_learn.floral.history_display import HistoryDisplay
+    from floral_learn.floral import HistoryDisplay
 
     moon = load_moon(n_train=60, n_val=1, n_test=30)
     data = moon.X_train, moon.y_train, moon.X_test, moon.y_test

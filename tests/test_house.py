@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tokenize
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -15,31 +16,41 @@ import pytest
 import floral_learn
 
 SOURCE = Path(floral_learn.__file__).parent
-# The rooms from the top down: a room imports rooms of the layers below its own, and those of its own layer that
-# BESIDE names. `app` is imported by nobody, and nothing imports the benchmarks (`floral_bench`).
+# The rooms from the top down: a room imports rooms of the layers below its own and no others, without exceptions. `app`
+# is imported by nobody, and nothing imports the benchmarks (`floral_bench`).
 LAYERS = (
     {"app"},
-    {"audit", "review", "paper", "text"},
+    {"audit", "review", "paper"},
+    {"text"},
     {"attacks"},
     {"crowd", "sanitizers", "certify"},
     {"floral"},
     {"labels"},
     {"encoders"},
-    {"game", "tables", "files", "datasets"},
+    {"game", "datasets"},
     {"base"},
 )
-BESIDE = {
-    "paper": {"text"},
-    "review": {"audit", "text"},
-    "tables": {"files", "datasets", "encoders"},  # the encoder of tables reads prose with MiniLM
-    "datasets": {"files", "tables"},
-    "game": {"files"},
-}
-ALLOWED = {
-    room: set().union(*LAYERS[depth + 1 :]) | BESIDE.get(room, set())
-    for depth, layer in enumerate(LAYERS)
-    for room in layer
-}
+ALLOWED = {room: set().union(*LAYERS[depth + 1 :]) for depth, layer in enumerate(LAYERS) for room in layer}
+# Most lines of code of each room. A change may raise one number by lowering another.
+MOST_LINES = {
+    "certify": 850, "floral": 1150, "game": 1800, "labels": 750, "sanitizers": 350,
+    # not yet where they should be (behind each); these numbers only come down
+    "app": 5050,  # 3,900
+    "attacks": 1790,  # 1,600
+    "audit": 675,  # 550
+    "base": 1550,  # 1,250
+    "crowd": 1540,  # 1,200
+    "datasets": 220,  # 150
+    "encoders": 495,  # 350
+    "paper": 2215,  # 2,100
+    "review": 1700,  # 1,550
+    "text": 670,  # 450
+}  # fmt: skip
+# The same for the whole library: what holds today, and behind it what should.
+MOST_CONSTANTS = 153  # 80: numbers that modules name; each has its reason beside it
+LONGEST_FUNCTION = 90  # 80
+MEAN_LINE = 50.8  # 50
+MOST_LONG_LINES = 0.08  # 0.07: share of the lines of code over 100 characters
 FILES = sorted(SOURCE.rglob("*.py"))
 ROOT = Path(__file__).resolve().parents[1]
 # What belongs at the root of the repository. Notes, results and scratch files have other places, or none.
@@ -81,10 +92,100 @@ def test_imports_point_down(path):
             assert parts[1] == room or parts[1] in ALLOWED[room], f"{room} must not import {module}"
 
 
-def test_every_room_is_known():
-    rooms = {p.name for p in SOURCE.iterdir() if p.is_dir() and p.name != "__pycache__"}
-    assert rooms <= set(ALLOWED)
+def test_every_room_is_known_and_has_a_number():
+    rooms = {p.name for p in SOURCE.iterdir() if (p / "__init__.py").is_file()}
+    assert rooms == set(ALLOWED) == set(MOST_LINES)
     assert [p.name for p in SOURCE.glob("*.py")] == ["__init__.py"], "a file belongs into a room"
+
+
+NO_CODE = {
+    tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER
+}  # fmt: skip
+
+
+def docstring_lines(node):
+    first = node.body[0] if node.body else None
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+        return range(first.lineno, first.end_lineno + 1)
+    return ()
+
+
+@cache
+def code_lines(path):
+    """Numbers of the lines that are neither blank, comment nor docstring; and how many comments there are."""
+    with path.open("rb") as file:
+        tokens = list(tokenize.tokenize(file.readline))[1:]
+    code = {n for t in tokens if t.type not in NO_CODE for n in range(t.start[0], t.end[0] + 1)}
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    code -= {n for node in nodes(path) if isinstance(node, documented) for n in docstring_lines(node)}
+    return frozenset(code), sum(t.type == tokenize.COMMENT for t in tokens)
+
+
+def functions():
+    """Lines of code of each function, and where it is."""
+    for path in FILES:
+        code, _ = code_lines(path)
+        for node in nodes(path):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                length = len(code & set(range(node.lineno, node.end_lineno + 1)))
+                yield length, f"{path.relative_to(SOURCE)}: {node.name}"
+
+
+def is_number(node):
+    if isinstance(node, ast.Tuple | ast.List):
+        return bool(node.elts) and all(map(is_number, node.elts))
+    parts = [part for part in ast.walk(node) if isinstance(part, ast.Constant | ast.Name | ast.Call | ast.Compare)]
+    return bool(parts) and all(isinstance(part, ast.Constant) and type(part.value) in (int, float) for part in parts)
+
+
+def constants():
+    """Numbers that modules name, as `file: NAME`."""
+    for path in FILES:
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None and is_number(node.value):
+                yield f"{path.relative_to(SOURCE)}: {ast.unparse(node).split('=')[0].strip()}"
+
+
+@pytest.mark.parametrize("room", sorted(MOST_LINES))
+def test_a_room_keeps_its_number_of_lines(room):
+    files = [path for path in FILES if path.relative_to(SOURCE).parts[0] == room]
+    assert sum(len(code_lines(path)[0]) for path in files) <= MOST_LINES[room]
+
+
+def test_pages_keep_their_number_of_lines():
+    pages = [path for path in SOURCE.rglob("*") if path.suffix in (".html", ".js", ".css")]
+    assert sum(len(path.read_text().splitlines()) for path in pages) <= 2100
+
+
+def test_few_numbers_have_names():
+    assert len(list(constants())) <= MOST_CONSTANTS, "\n".join(constants())
+
+
+def test_code_is_not_dense():
+    lengths, comments = [], 0
+    for path in FILES:
+        text = path.read_text().splitlines()
+        code, own = code_lines(path)
+        lengths += [len(text[number - 1].rstrip()) for number in code]
+        comments += own
+    assert sum(lengths) / len(lengths) <= MEAN_LINE
+    assert sum(length > 100 for length in lengths) / len(lengths) <= MOST_LONG_LINES
+    assert comments / len(lengths) >= 0.04
+
+
+def test_functions_are_short():
+    found = sorted(functions())
+    assert not [where for length, where in found if length > LONGEST_FUNCTION]
+    assert found[int(0.9 * len(found))][0] <= 20
+
+
+def test_doors_are_narrow():
+    assert len(set(floral_learn._PUBLIC)) <= 16
+    for path in FILES:
+        for node in nodes(path):
+            if isinstance(node, ast.FunctionDef) and node.name == "__init__":
+                parameters = len(node.args.args) + len(node.args.kwonlyargs) - 1
+                assert parameters <= 15, f"{path.relative_to(SOURCE)}: {parameters} parameters"
 
 
 def loaded_after(statement):
@@ -98,7 +199,7 @@ def test_importing_loads_nothing_heavy():
 
 
 def test_using_the_names_loads_nothing_heavy_of_our_own():
-    names = "FloralClassifier, save, load, Checkpoint, resume, poison"
+    names = "FloralClassifier, save, load, poison"
     use = "import floral_learn.attacks, floral_learn.datasets; "
     use += "import floral_learn.base.models"
     # pandas is not in this list: scikit-learn itself loads it where it is installed.
@@ -145,9 +246,11 @@ def test_every_install_line_is_written_by_one_function():
 
 
 def users_of(name):
-    """Files that import `name` or define it, by their path in the package."""
+    """Files that import `name` or define it, by their path in the package; rooms that pass it on left out."""
     found = set()
     for path in FILES:
+        if path.name == "__init__.py":
+            continue
         for node in nodes(path):
             defined = isinstance(node, ast.FunctionDef) and node.name == name
             if defined or (isinstance(node, ast.ImportFrom) and any(alias.name == name for alias in node.names)):
@@ -157,19 +260,10 @@ def users_of(name):
 
 def test_the_round_is_written_once():
     # Who needs a gradient step, the root of the projection or the bias takes these; nobody writes them again.
-    assert users_of("play") == {"game/game.py", "floral/dask_fit.py"}
-    assert users_of("gradient") == {
-        "game/dual.py",
-        "game/operations.py",
-        "game/accelerated.py",
-    }
-    assert users_of("find_root") == {"game/projections.py", "floral/dask_fit.py"}
-    assert users_of("optimality_of") == {
-        "game/dual.py",
-        "game/operations.py",
-        "game/accelerated.py",
-        "floral/dask_fit.py",
-    }
+    assert users_of("Play") == {"game/accelerated.py"}
+    assert users_of("gradient") == {"game/dual.py", "game/accelerated.py"}
+    assert users_of("find_root") == {"game/dual.py"}
+    assert users_of("optimality") == {"game/dual.py", "game/game.py", "game/accelerated.py"}
 
 
 def test_no_private_name_crosses_rooms():
@@ -191,15 +285,17 @@ def test_type_checkers_see_every_public_name():
     assert (SOURCE / "py.typed").is_file()
 
 
-@pytest.mark.parametrize("room", sorted(p.parent.name for p in FILES if "on_first_use(__name__" in p.read_text()))
+@pytest.mark.parametrize("room", sorted(p.parent.name for p in FILES if "on_first_use(__name__, _P" in p.read_text()))
 def test_type_checkers_see_what_a_room_loads_on_first_use(room):
-    if room in ("text", "paper"):
+    if room == "text":
         pytest.importorskip("torch")
+    path = SOURCE / room / "__init__.py"
     typed = {
-        (alias.asname, node.module)
-        for node in nodes(SOURCE / room / "__init__.py")
-        if isinstance(node, ast.ImportFrom) and node.level
+        (alias.asname, node.module.removeprefix(f"floral_learn.{room}."))
+        for node in nodes(path)
+        if isinstance(node, ast.ImportFrom)
         for alias in node.names
+        if alias.asname
     }
     assert typed == set(import_module(f"floral_learn.{room}")._PUBLIC.items())
 

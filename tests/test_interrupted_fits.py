@@ -21,8 +21,7 @@ from interruptions import MOMENTS, Stop, interrupted, moments
 
 from floral_learn import CrowdClassifier, SanitizedClassifier
 from floral_learn.base import TableEncoder
-from floral_learn.paper import KNNRelabel, LabelNoiseSVC
-from floral_learn.paper.defenses import DEFENSES
+from floral_learn.paper import DEFENSES, KNNRelabel, LabelNoiseSVC
 
 if find_spec("torch"):
     from floral_learn.paper import FloralHead, NeuralFloralClassifier

@@ -24,12 +24,12 @@ def games_of(victim, X, y, held_out=None, draws=2):
     return PlayedGames(victim, X, y, held_out, draws, np.random.default_rng(0))
 
 
-PLAYED = {"gamma": 1.0, "n_rounds": 60, "tol": None}
+PLAYED = {"gamma": 1.0, "n_rounds": 60}
 VICTIMS = {
-    "default": FloralClassifier(budget=0.2, **PLAYED),
+    "default": FloralClassifier(budget=0.2, tol=None, **PLAYED),
     "paper": PaperFloralClassifier(budget=0.2, learning_rate="auto", average=True, projection="exact", **PLAYED),
-    "off": FloralClassifier(budget=0.0, **PLAYED),
-    "linear": FloralClassifier(budget=0.2, **PLAYED | {"kernel": "linear"}),
+    "off": FloralClassifier(budget=0.0, tol=None, **PLAYED),
+    "linear": FloralClassifier(budget=0.2, tol=None, **PLAYED | {"kernel": "linear"}),
 }
 
 
@@ -39,7 +39,7 @@ def test_the_games_are_those_that_the_victim_plays(moons, victim):
     X, y = moons
     unseen, truth = make_moons(300, noise=0.15, random_state=1)
     bad = Farthest(budget=0.2).poison(X, y).y
-    _, errors = games_of(victim, X, y, (unseen, truth), draws=8).judge([y, bad])
+    _, errors = games_of(victim, X, y, (unseen, truth), draws=8).judge(np.stack([y, bad], axis=1))
     fits = [
         [1 - clone(victim).set_params(random_state=s).fit(X, labels).score(unseen, truth)
          for s in range(6)]
@@ -51,14 +51,14 @@ def test_the_games_are_those_that_the_victim_plays(moons, victim):
 def test_labellings_do_not_disturb_each_other(moons):
     X, y = moons
     bad = Farthest(budget=0.2).poison(X, y).y
-    together = games_of(VICTIM, X, y).judge([y, bad, y])
+    together = games_of(VICTIM, X, y).judge(np.stack([y, bad, y], axis=1))
     np.testing.assert_allclose(together[:, 0], together[:, 2], rtol=1e-9)
-    np.testing.assert_allclose(games_of(VICTIM, X, y).judge([bad])[:, 0], together[:, 1], rtol=1e-9)
+    np.testing.assert_allclose(games_of(VICTIM, X, y).judge(bad[:, None])[:, 0], together[:, 1], rtol=1e-9)
 
 
 def test_one_class_left_is_that_class_everywhere(moons):
     X, y = moons
-    np.testing.assert_allclose(games_of(VICTIM, X, y).judge([np.zeros_like(y)])[1], [y.mean()])
+    np.testing.assert_allclose(games_of(VICTIM, X, y).judge(np.zeros_like(y)[:, None])[1], [y.mean()])
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -106,22 +106,6 @@ def test_another_surrogate_changes_the_flips():
     assert set(svm.indices) != set(linear.indices)
 
 
-def test_costs_limit_what_is_flipped_and_the_result_says_so():
-    X, y = make_moons(100, noise=0.2, random_state=0)
-    costs = np.where(y == 1, 5.0, 1.0)
-    result = Alfa(budget=20, costs=costs, max_cost=23.0, random_state=0).poison(X, y)
-    assert costs[result.indices].sum() <= 23.0
-    assert len(result.indices) <= 20
-    rich = Alfa(budget=20, costs=costs, max_cost=1e6, random_state=0).poison(X, y)
-    free = Alfa(budget=20, random_state=0).poison(X, y)
-    np.testing.assert_array_equal(np.sort(rich.indices), np.sort(free.indices))
-    poor = Alfa(budget=20, costs=np.full(100, 2.0), max_cost=11.0, random_state=0).poison(X, y)
-    assert len(poor.indices) == 5
-    assert poor.stopped_early == "max_cost=11.0 pays for 5 of 20 flips"
-    with pytest.raises(ValueError, match="costs and max_cost must be given together"):
-        Alfa(costs=costs).poison(X, y)
-
-
 def test_a_gram_matrix_over_the_memory_limit_is_refused_with_its_size(monkeypatch):
     X, y = make_moons(100, random_state=0)
     monkeypatch.setattr(surrogates, "MAX_BYTES", 50_000)

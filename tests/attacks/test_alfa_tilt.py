@@ -86,19 +86,6 @@ def test_large_data_take_the_low_rank_path_and_the_budget_holds():
     assert len(result.indices) == 310
 
 
-def test_costs_limit_what_is_flipped_and_the_result_says_so(moons):
-    X, y = moons
-    costs = np.where(y == 1, 5.0, 1.0)
-    result = AlfaTilt(budget=20, costs=costs, max_cost=30.0, n_restarts=3, random_state=0).poison(X, y)
-    assert costs[result.indices].sum() <= 30.0
-    poor = AlfaTilt(budget=20, costs=np.full(120, 2.0), max_cost=11.0, n_restarts=3, random_state=0).poison(X, y)
-    assert len(poor.indices) == 5
-    assert poor.stopped_early == "max_cost=11.0 pays for 5 of 20 flips"
-    rich = AlfaTilt(budget=20, costs=costs, max_cost=1e6, n_restarts=3, random_state=0).poison(X, y)
-    free = AlfaTilt(budget=20, n_restarts=3, random_state=0).poison(X, y)
-    np.testing.assert_array_equal(np.sort(rich.indices), np.sort(free.indices))
-
-
 def test_settings_are_checked(moons):
     X, y = moons
     with pytest.raises(ValueError, match="has no hyperplane to tilt"):
@@ -107,7 +94,7 @@ def test_settings_are_checked(moons):
         poison(X, y, attack="alfa-tilt", budget=3, random_svm="odd")
     with pytest.raises(ValueError, match="gram='sparse' must be one of"):
         poison(X, y, attack="alfa-tilt", budget=3, gram="sparse")
-    with pytest.raises(ValueError, match="n_restarts=0 must be at least 1"):
+    with pytest.raises(ValueError, match="n_restarts=0 must be a whole number of at least 1"):
         poison(X, y, attack="alfa-tilt", budget=3, n_restarts=0)
     with pytest.raises(ValueError, match="may be indefinite"):
         poison(X, y, attack="alfa-tilt", budget=3, kernel="sigmoid", gram="low_rank")
@@ -120,12 +107,3 @@ def test_an_svc_surrogate_gives_its_settings(moons):
     )
     by_settings = poison(X, y, attack="alfa-tilt", budget=6, random_state=0, C=3.0, gamma=2.0, n_restarts=3)
     np.testing.assert_array_equal(by_surrogate.indices, by_settings.indices)
-
-
-def test_another_device_chooses_the_same_flips(moons):
-    pytest.importorskip("torch", reason="devices need torch")
-    X, y = moons
-    settings = {"budget": 0.1, "gamma": 1.0, "n_restarts": 6, "gram": "low_rank", "rank": 60, "random_state": 0}
-    here, there = (AlfaTilt(device=device, **settings).poison(X, y) for device in (None, "cpu"))
-    assert set(here.indices) == set(there.indices)
-    np.testing.assert_allclose(here.details["cosines"], there.details["cosines"], atol=1e-5)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from floral_learn.attacks import poison
-from floral_learn.attacks.constraints import Constraints, cheapest_flips, check_costs
+from floral_learn.attacks.constraints import Constraints
 from floral_learn.base.validation import count_points, encode_labels
 
 
@@ -42,38 +42,6 @@ def test_best_equals_brute_force_over_all_feasible_sets(problem, data):
     assert feasible(constraints, chosen)
     best = max(scores[list(s)].sum() for s in combinations(range(n), count) if feasible(constraints, s))
     assert scores[chosen].sum() == best
-
-
-@settings(deadline=None)
-@given(problems(), st.data())
-def test_cheapest_flips_keep_every_limit_and_leave_nothing_out_that_fits(problem, data):
-    constraints, scores = problem
-    n = len(scores)
-    costs = np.array(data.draw(st.lists(st.integers(1, 5), min_size=n, max_size=n)), dtype=float)
-    count, max_cost = data.draw(st.integers(1, n)), data.draw(st.integers(1, 15))
-    chosen = cheapest_flips(constraints, scores, count, costs, max_cost)
-    assert len(set(chosen.tolist())) == len(chosen) <= count
-    assert feasible(constraints, chosen)
-    assert costs[chosen].sum() <= max_cost
-    # nothing that still fits is left out
-    for row in set(range(n)) - set(chosen.tolist()):
-        grown = [*chosen.tolist(), row]
-        assert len(grown) > count or costs[grown].sum() > max_cost or not feasible(constraints, grown)
-
-
-def test_cheapest_flips_with_equal_costs_are_the_best_flips():
-    rng = np.random.default_rng(0)
-    constraints = Constraints(np.arange(40) % 2, np.ones(40, bool), np.array([12, 20]), None)
-    scores = rng.normal(size=40)
-    paid = cheapest_flips(constraints, scores, 9, np.ones(40), 9.0)
-    np.testing.assert_array_equal(paid, constraints.best(scores, 9))
-
-
-def test_costs_are_checked():
-    assert check_costs(None, None, 3) is None
-    for costs, most in (([1, 2, 3], None), (None, 3.0), ([1, 2], 3.0), ([1, 0, 1], 3.0), ([1, 1, 1], 0.0)):
-        with pytest.raises(ValueError, match=r"cost"):
-            check_costs(costs, most, 3)
 
 
 @settings(deadline=None)

@@ -149,7 +149,7 @@ def test_bad_data_are_refused(name, two_classes):
         attack(name, X, np.ones(N))
     with pytest.raises(ValueError, match="one-dimensional"):
         attack(name, X, y[:, None])
-    with pytest.raises(ValueError, match="continuous"):
+    with pytest.raises(ValueError, match="is for classes"):
         attack(name, X, np.linspace(0.1, 1, N))
     with pytest.raises(ValueError, match="NaN"):
         attack(name, X, np.where(np.arange(N) == 3, np.nan, y))

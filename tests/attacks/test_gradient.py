@@ -64,24 +64,12 @@ def test_softmax_gradients_are_those_of_the_cross_entropy():
         assert result.y[row] == next(c for c in likely if c != y[row])
 
 
-def test_hinge_scores_vanish_outside_the_margin(moons):
-    X, y = moons
-    model = SVC(C=2.0).fit(X, y)
-    scores = poison(X, y, attack="gradient", budget=3, surrogate=SVC(C=2.0), loss="hinge").scores
-    outside = (2 * y - 1) * model.decision_function(X) > 1
-    assert outside.any()
-    assert (scores[outside] == 0).all()
-    assert (scores[~outside] > 0).all()
-
-
 def test_unsuitable_surrogates_are_refused(moons):
     X, y = moons
     with pytest.raises(ValueError, match="has no input gradient here"):
         poison(X, y, attack="gradient", budget=3, surrogate=RandomForestClassifier())
     with pytest.raises(ValueError, match="has no input gradient here"):
         poison(X, (np.arange(80) % 3), attack="gradient", budget=3, surrogate=SVC())
-    with pytest.raises(ValueError, match="loss='square' must be"):
-        poison(X, y, attack="gradient", budget=3, loss="square")
     with pytest.raises(ValueError, match="has no input gradient here"):
         poison(X, y, attack="gradient", budget=3, surrogate=SVC(kernel=lambda a, b: a @ b.T))
 
@@ -173,7 +161,5 @@ class TestTorch:
         X, y = moons
         with pytest.raises(ValueError, match=r"logits of shape \(80, 5\), expected \(80, 2\)"):
             poison(X, y, attack="gradient", budget=5, surrogate=self.torch.nn.Linear(2, 5))
-        with pytest.raises(ValueError, match="no torch version"):
-            Gradient(budget=2, surrogate=self.torch.nn.Linear(2, 1), loss="hinge").poison(X, y)
         with pytest.raises(ValueError, match="batch_size=0"):
             Gradient(budget=2, surrogate=self.torch.nn.Linear(2, 1), batch_size=0).poison(X, y)

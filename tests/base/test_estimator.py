@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import BaseEstimator
 
 import floral_learn
+from floral_learn import paper
 from floral_learn.base import estimator
 from floral_learn.certify import SpectralFeatures
 
@@ -14,7 +15,7 @@ API = Path(__file__).resolve().parents[2] / "docs" / "api"
 
 
 def estimators():
-    found = [getattr(floral_learn, name) for name in floral_learn.__all__]
+    found = [getattr(room, name) for room in (floral_learn, paper) for name in room.__all__]
     return [kind for kind in found if isinstance(kind, type) and issubclass(kind, BaseEstimator)]
 
 

@@ -10,8 +10,10 @@ from sklearn.svm import SVC
 import floral_learn as fl
 from floral_bench.transfer import transfer_table
 from floral_learn import find_label_issues
+from floral_learn.app.tables import read_table
+from floral_learn.labels import judge_labels
 from floral_learn.paper import diagnose
-from floral_learn.review.guarantee import Accuracy
+from floral_learn.review import Accuracy
 
 X, y = make_moons(80, noise=0.2, random_state=0)
 HOSTILE = "<script>alert(1)</script>"
@@ -30,11 +32,11 @@ def results():
     yield review
     rows = review.ask(2)
     review.answer(rows, y[rows])
-    yield from (review, review.wrong_share, review.guarantee(), review.choose({"a": SVC(), "b": SVC(C=10)}))
+    yield from (review, review.wrong_share, review.ten_more, review.guarantee())
     yield Accuracy(0.9, 0.8, 0.95, 12)
     yield fl.load_moon(n_train=50, n_val=10, n_test=10)
     yield find_label_issues(X, bad.y, random_state=0)
-    yield fl.judge_labels(X, bad.y, groups=y, random_state=0)
+    yield judge_labels(X, bad.y, groups=y, random_state=0)
     yield fl.CertifiedKernelClassifier().fit(X, bad.y).certificate(X)
     yield transfer_table(X, y, X, y, attacks=["random"], victims={"svc": SVC()}, random_state=0)
 
@@ -58,7 +60,7 @@ def test_text_of_the_data_is_escaped():
 
     labels = np.array([HOSTILE, "ham"] * 10)
     changed = fl.poison(None, labels, attack="random", budget=5, random_state=0)
-    table = fl.read_table(pd.DataFrame({HOSTILE: range(20), "y": labels}), label="y")
+    table = read_table(pd.DataFrame({HOSTILE: range(20), "y": labels}), label="y")
     for found in (changed, table):
         assert HOSTILE not in found._repr_html_()
         assert "&lt;script&gt;" in found._repr_html_()

@@ -19,10 +19,7 @@ from floral_bench.metrics import binary_scores, label_scores, multiclass_hinge
 from floral_bench.plan import MAX_COLUMNS, jobs_for
 from floral_bench.spec import Attack, Data, params
 from floral_bench.suites import ABLATIONS, FOIL, PGD, SUITES
-from floral_learn.game.dual import project
-from floral_learn.game.game import step_schedule
-from floral_learn.game.gram import DenseGram
-from floral_learn.game.kernels import Kernel
+from floral_learn.game import DenseGram, Kernel, project, step_schedule
 from floral_learn.paper.ln_svm import correct_gram
 
 GAMES = (*PGD, FOIL, *ABLATIONS)

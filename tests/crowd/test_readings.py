@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from floral_learn import aggregate_votes
 from floral_learn.app.crowd_page import render
+from floral_learn.crowd import read_votes
 from floral_learn.crowd.annotators import weaker_than_weak
 from floral_learn.crowd.camps import other_camp
 from floral_learn.crowd.pairs import benjamini_hochberg
@@ -26,7 +27,6 @@ from floral_learn.crowd.readings import (
     stack,
 )
 from floral_learn.crowd.solve import allow_for_shared_mistakes
-from floral_learn.crowd.votes import read_votes
 
 
 def crowd(n=200, people=20, per_item=5, knows=0.7, k=3, liars=0.0, seed=0):

@@ -12,7 +12,7 @@ import dask.array as da
 import dask.dataframe as dd
 
 from floral_learn import FloralClassifier
-from floral_learn.game.low_rank import LowRankGram
+from floral_learn.game import LowRankGram
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(900, 5))

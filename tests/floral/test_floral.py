@@ -16,10 +16,7 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from floral_learn import FloralClassifier
-from floral_learn.game.attackers import RandomizedTopK
-from floral_learn.game.game import Game, solve, step_schedule
-from floral_learn.game.gram import DenseGram
-from floral_learn.game.kernels import Kernel
+from floral_learn.game import DenseGram, Game, Kernel, RandomizedTopK, solve, step_schedule
 from floral_learn.paper import PaperFloralClassifier
 
 X, Y = make_moons(200, noise=0.2, random_state=0)

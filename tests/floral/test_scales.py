@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import make_blobs, make_moons
 
 from floral_learn import FloralClassifier
-from floral_learn.paper.defenses import DEFENSES
+from floral_learn.paper import DEFENSES
 
 X, Y = make_moons(80, noise=0.15, random_state=0)
 THREE = make_blobs(60, centers=3, random_state=0)

@@ -4,7 +4,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from floral_learn.game.arrays import NUMPY
+from floral_learn.game import NUMPY
 
 
 def _backends():

@@ -4,11 +4,8 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from floral_learn.game.arrays import NUMPY
-from floral_learn.game.dual import gradient
-from floral_learn.game.dual import optimality as bias_residual_objective
-from floral_learn.game.gram import DenseGram
-from floral_learn.game.kernels import Kernel
+from floral_learn.game import NUMPY, DenseGram, Kernel, gradient
+from floral_learn.game import optimality as bias_residual_objective
 
 RNG = np.random.default_rng(2)
 X = RNG.normal(size=(80, 3))

@@ -6,11 +6,17 @@ from sklearn.datasets import make_blobs, make_moons
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
-from floral_learn.game.attackers import RandomizedTopK, TopK
-from floral_learn.game.game import Game, solve, step_schedule
-from floral_learn.game.gram import ChunkedGram, DenseGram
-from floral_learn.game.kernels import Kernel
-from floral_learn.game.low_rank import LowRankGram
+from floral_learn.game import (
+    ChunkedGram,
+    DenseGram,
+    Game,
+    Kernel,
+    LowRankGram,
+    RandomizedTopK,
+    TopK,
+    solve,
+    step_schedule,
+)
 
 X, Y = make_moons(150, noise=0.25, random_state=0)
 KERNEL = Kernel("rbf", gamma=1.0)

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from floral_learn.game.arrays import NUMPY
+from floral_learn.game import NUMPY, Kernel
 from floral_learn.game.gram import ChunkedGram, DenseGram, choose_gram, format_bytes, parse_bytes
-from floral_learn.game.kernels import Kernel
 from floral_learn.game.low_rank import LowRankGram, Probe
 
 RNG = np.random.default_rng(1)

@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.svm import SVC
 
-from floral_learn.game.arrays import NUMPY
+from floral_learn.game import NUMPY
 from floral_learn.game.kernels import Kernel, resolve_gamma
 
 RNG = np.random.default_rng(0)

@@ -8,11 +8,17 @@ from qpsolvers import solve_qp
 from scipy import sparse
 from sklearn.datasets import make_blobs, make_moons
 
-from floral_learn.game.attackers import LargestLoss, RandomizedTopK, TopK
-from floral_learn.game.game import Game, solve, step_schedule
-from floral_learn.game.gram import DenseGram
-from floral_learn.game.kernels import Kernel
-from floral_learn.game.low_rank import LowRankGram
+from floral_learn.game import (
+    DenseGram,
+    Game,
+    Kernel,
+    LargestLoss,
+    LowRankGram,
+    RandomizedTopK,
+    TopK,
+    solve,
+    step_schedule,
+)
 from floral_learn.game.pairs import PairedGram, Pairs
 
 X, Y = make_moons(60, noise=0.25, random_state=0)

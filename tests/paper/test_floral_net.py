@@ -13,8 +13,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 torch = pytest.importorskip("torch")
 
 from floral_learn import FloralClassifier, load, poison, save  # noqa: E402
+from floral_learn.paper import FloralHead  # noqa: E402
 from floral_learn.paper.floral_net import NeuralFloralClassifier, sanitised  # noqa: E402
-from floral_learn.paper.head import FloralHead  # noqa: E402
 from floral_learn.paper.training import (  # noqa: E402
     MLPSettings,
     Rows,

@@ -13,8 +13,7 @@ torch = pytest.importorskip("torch")
 
 from floral_bench.mlp import NeuralNetClassifier  # noqa: E402
 from floral_learn import FloralClassifier, load, save  # noqa: E402
-from floral_learn.paper.head import FloralHead  # noqa: E402
-from floral_learn.paper.head_features import layer_features  # noqa: E402
+from floral_learn.paper import FloralHead, layer_features  # noqa: E402
 
 X, Y = make_moons(120, noise=0.2, random_state=0)
 UNTRUSTED = np.where(np.arange(120) % 10 == 0, 1 - Y, Y)
@@ -205,7 +204,7 @@ def test_a_wrong_parameter_is_named(params, message):
 
 
 def test_bad_rows_and_labels_are_named_before_the_game(monkeypatch):
-    monkeypatch.setattr(FloralClassifier, "_fit", lambda *a, **k: pytest.fail("the game began"))
+    monkeypatch.setattr(FloralClassifier, "fit", lambda *a, **k: pytest.fail("the game began"))
     with pytest.raises(ValueError, match=r"the module does not take rows of shape \(5,\): mat1 and mat2"):
         FloralHead(network()).fit(np.zeros((10, 5)), np.arange(10) % 2)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):

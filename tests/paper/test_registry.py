@@ -10,7 +10,8 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.svm import SVC
 
 import floral_learn
-from floral_learn.paper.defenses import DEFENSES
+from floral_learn import paper
+from floral_learn.paper import DEFENSES
 
 FULL_NAMES = {
     "floral": "FloralClassifier",
@@ -27,7 +28,8 @@ FULL_NAMES = {
 def test_each_name_gives_the_public_class(name, full):
     assert name in DEFENSES
     assert DEFENSES[name].__name__ == full
-    assert full == "SVC" or getattr(floral_learn, full) is DEFENSES[name]
+    room = paper if full in paper.__all__ else floral_learn
+    assert full == "SVC" or getattr(room, full) is DEFENSES[name]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +89,7 @@ def made():
 def test_every_defense_refuses_a_regression_target():
     target = np.random.default_rng(1).normal(size=40)
     for name, model, X in made():
-        with pytest.raises(ValueError, match="Unknown label type: continuous"):
+        with pytest.raises(ValueError, match="Unknown label type"):
             model.fit(X, target)
         assert not hasattr(model, "classes_"), name
 

@@ -295,7 +295,7 @@ def test_certify_in_blocks_equals_certify_at_once(monkeypatch):
     X, y, queries = small_problem(n=12, seed=1)
     model = RandomizedSmoothingClassifier(flip_probability=0.3, ridge=1.0).fit(X, y)
     once = model.certified_flips(queries)
-    monkeypatch.setattr("floral_learn.paper.smoothing._BLOCK_ENTRIES", 25)
+    monkeypatch.setattr("floral_learn.paper.smoothing.MOST_VALUES", 25)
     np.testing.assert_array_equal(once, model.certified_flips(queries))
 
 

@@ -7,7 +7,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import StandardScaler
 
-from floral_learn.game.dual import project
+from floral_learn.game import project
 from floral_learn.paper import PaperFloralClassifier
 
 

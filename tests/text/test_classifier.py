@@ -27,7 +27,7 @@ from floral_learn import (  # noqa: E402
     save,
 )
 from floral_learn.base.extras import install_line  # noqa: E402
-from floral_learn.paper.defenses import DEFENSES  # noqa: E402
+from floral_learn.paper import DEFENSES  # noqa: E402
 from floral_learn.text import network  # noqa: E402
 from floral_learn.text.tokens import tokenize  # noqa: E402
 

@@ -24,16 +24,14 @@ sys.path.insert(0, str(Path(__file__).parent))
 from tiny_text import make_reviews, make_roberta
 
 from floral_learn import TextClassifier
-from floral_learn.floral.classifier import FloralClassifier
+from floral_learn.floral import FloralClassifier
+from floral_learn.paper import PaperFloralClassifier, TextFloralClassifier
 from floral_learn.paper.influence import (
     dual_influence,
     gradient_influence,
     overlap,
-    top_points,
     top_rows,
 )
-from floral_learn.paper.printed import PaperFloralClassifier
-from floral_learn.paper.text_floral import TextFloralClassifier
 
 TEXTS, SIGNS = make_reviews(80)
 LABELS = np.where(SIGNS > 0, "good", "bad")
@@ -319,10 +317,6 @@ def test_influence_of_both_models_and_its_overlap(model):
     norms = gradient_influence(model.encoder_, TEXTS, LABELS)
     assert norms.shape == (80,)
     assert 0 <= overlap(duals, norms) <= 1
-    points = top_points(norms, LABELS, TEXTS, count=3)
-    assert [p.row for p in points] == np.argsort(-norms)[:3].tolist()
-    assert points[0].text == TEXTS[points[0].row]
-    assert points[0].label == LABELS[points[0].row]
 
 
 @settings(deadline=None)  # a busy machine is no failure
@@ -350,7 +344,6 @@ def test_overlap_of_a_hand_made_case():
         (lambda: top_rows([1.0, 2.0], 3), "count from 1 to 2"),
         (lambda: top_rows([1.0, np.nan]), "finite"),
         (lambda: overlap([1.0], [1.0, 2.0]), "same rows"),
-        (lambda: top_points([1.0, 2.0], [0]), "one entry a training row"),
         (lambda: gradient_influence(SVC(), [], []), "no input_gradient_norms"),
         (lambda: gradient_influence(TextClassifier(), ["a"], [0]), "not fitted"),
         (lambda: dual_influence(FloralClassifier()), "not fitted"),

@@ -14,7 +14,6 @@ import torch
 from tiny_text import make_reviews, make_roberta
 
 from floral_learn import TextClassifier
-from floral_learn.text.training import weighted_loss
 
 
 @pytest.fixture(scope="module")
@@ -59,43 +58,6 @@ def test_weights_of_texts(folder, reviews):
     weight[:20] = 1e-6
     lowered = tiny(folder, epochs=8, batch_size=8)
     assert lowered.fit(texts, wrong, sample_weight=weight).score(texts, codes) > 0.9
-
-
-def test_belief_of_texts(folder, reviews):
-    texts, codes = reviews
-    sure = np.eye(2)[codes]
-    plain = tiny(folder).fit(texts, codes)
-    believed = tiny(folder).fit(texts, codes, belief=sure)
-    np.testing.assert_allclose(believed.decision_function(texts), plain.decision_function(texts), atol=1e-2)
-    either = sure.copy()
-    either[:20] = 0.5  # their labels say nothing, right or wrong
-    wrong = codes.copy()
-    wrong[:20] = 1 - wrong[:20]
-    taught = [tiny(folder).fit(texts, y, belief=either) for y in (codes, wrong)]
-    np.testing.assert_array_equal(*(model.decision_function(texts) for model in taught))
-
-
-def test_a_label_in_doubt_may_be_overruled():
-    scores = torch.tensor([[-6.0, 6.0]], requires_grad=True)
-    batch = {"labels": torch.tensor([0]), "belief": torch.tensor([[0.9, 0.1]])}
-    weighted_loss(scores, batch).backward()
-    assert float(scores.grad.abs().max()) < 1e-3, "the network is sure, the label is not"
-    scores.grad = None
-    weighted_loss(scores, {"labels": batch["labels"], "weight": torch.tensor([0.8])}).backward()
-    assert float(scores.grad.abs().max()) > 0.7
-
-
-@pytest.mark.parametrize(
-    ("belief", "message"),
-    [
-        (np.full((3, 2), 0.5), r"one row per text and one column per class, \(48, 2\)"),
-        (np.full((48, 2), 0.7), "whose sum is 1"),
-        (np.full((48, 2), np.nan), "probabilities"),
-    ],
-)
-def test_bad_beliefs_are_named(folder, reviews, belief, message):
-    with pytest.raises(ValueError, match=message):
-        TextClassifier(folder).fit(reviews[0], reviews[1], belief=belief)
 
 
 @pytest.mark.parametrize(

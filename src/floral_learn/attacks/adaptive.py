@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,11 +11,13 @@ from scipy.special import expit
 
 from floral_learn.floral.classifier import FloralClassifier, GameClassifier
 from floral_learn.floral.fitting import make_problem, play_problem, resolve_budget
+from floral_learn.floral.settings import Settings
 from floral_learn.game.arrays import NUMPY
 from floral_learn.game.attackers import NoAttack, RandomizedTopK
 
 from .base import Choice, LabelAttack, Problem
 from .constraints import flipped_first
+from .search import check_whole, flipped
 
 # Flipped share of a region. All of it is a waste where two thirds suffice to turn it over.
 DENSITIES = (1.0, 0.8, 0.65, 0.5)
@@ -87,15 +88,12 @@ class Adaptive(LabelAttack):
     accept_sparse: ClassVar[bool] = False
 
     def _choose(self, problem: Problem) -> Choice:
-        for name, least in (("n_regions", 0), ("n_steps", 0), ("n_draws", 2)):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-                raise ValueError(f"{name}={value!r} must be a whole number of at least {least}")
+        check_whole(self, n_regions=0, n_steps=0, n_draws=2)
         victim = FloralClassifier() if self.victim is None else self.victim
         held_out = problem.held_out(self.X_val, self.y_val)
         games = PlayedGames(victim, problem.X, problem.y, held_out, int(self.n_draws), problem.rng)
         search = _Search(problem, games, 4 + self.n_steps)
-        starts = search.starts(self.starts, victim)
+        starts = search.starts(self.starts)
         search.tick()
         found = list(search.regions(starts, self.n_regions, held_out))
         for _ in range(2):
@@ -117,7 +115,7 @@ class Adaptive(LabelAttack):
         }
         indices, worth = finalists[winner], search.worth()
         indices = indices[np.argsort(-worth[indices], kind="stable")]
-        return Choice(indices, 1 - problem.y[indices], flipped_first(worth, indices), None, details)
+        return problem.switch(indices, flipped_first(worth, indices), details)
 
 
 class _Search:
@@ -135,8 +133,7 @@ class _Search:
     def judge(self, sets: Sequence[np.ndarray], repeats: int = 1) -> np.ndarray:
         """Smoothed error and error of the victim under each flip set, (2, sets)."""
         codes = self.problem.y
-        labellings = [np.where(np.isin(np.arange(len(codes)), rows), 1 - codes, codes) for rows in sets]
-        found = self.games.judge(labellings, repeats)
+        found = self.games.judge(flipped(codes, 1 - codes, sets), repeats)
         for rows, loss in zip(sets, found[0], strict=True):
             self.harm[rows] += loss
             self.tries[rows] += 1
@@ -152,11 +149,11 @@ class _Search:
         """Mean loss of the flip sets with each row, (n,)."""
         return self.harm / np.maximum(self.tries, 1)
 
-    def starts(self, starts: Any, victim: FloralClassifier) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    def starts(self, starts: Any) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """Flipped rows and ranking of each attack to start from, under the constraints of this one."""
         from .registry import named_attacks  # which names this attack, too
 
-        limits = self.problem.constraints
+        limits, victim = self.problem.constraints, self.games.settings
         by_name = {starts} if isinstance(starts, str) else {start for start in starts if isinstance(start, str)}
         found = {}
         for name, attack in named_attacks(starts).items():
@@ -184,6 +181,7 @@ class _Search:
         codes, allowed = self.problem.y, np.flatnonzero(self.problem.constraints.allowed)
         for indices, scores in starts.values():
             yield indices
+            # ranks, so that adding n puts all rows of one class first
             places = np.argsort(np.argsort(scores, kind="stable"))
             for ahead in (np.zeros(len(codes)), codes == 0, codes == 1):
                 yield from self.thinned(places + len(codes) * ahead)
@@ -242,10 +240,9 @@ class PlayedGames:
         draws: int,
         rng: np.random.Generator,
     ) -> None:
-        _check(victim)
+        self.settings = _settings(victim)
         self.codes, self.draws, self.rng = codes, draws, rng
         seeds = rng.integers(2**62, size=2)  # as in the victim's fit: of the game and of the landmarks
-        self.settings = victim._settings()
         self.problem = make_problem(self.settings, victim._read(self.settings, X, codes), None, None, seeds)
         self.gram, self.backend = self.problem.gram, self.problem.gram.backend
         self.truth = 2.0 * (codes if held_out is None else held_out[1]) - 1
@@ -256,19 +253,19 @@ class PlayedGames:
             self.cross = kernel(unseen, seen, NUMPY)
         self.played = 0
 
-    def judge(self, labellings: Sequence[np.ndarray], repeats: int = 1) -> np.ndarray:
-        """Smoothed error and error of each labelling (n,) on held-out rows with their right labels, (2, labellings).
+    def judge(self, labellings: np.ndarray, repeats: int = 1) -> np.ndarray:
+        """Smoothed error and error on held-out rows, (2, labellings), of each column of labels (n, labellings).
 
         Both are means over `repeats` times `draws` games with new seeds (and new parts left out), the same for all
         labellings, so that differences between these have little noise.
         """
-        totals = np.zeros((2, len(labellings)))
+        totals = np.zeros((2, labellings.shape[1]))
         at_once = max(1, COLUMNS // self.draws)
         for _ in range(repeats):
             seeds, parts = self.rng.integers(2**62, size=self.draws), self._parts()
-            for start in range(0, len(labellings), at_once):
-                some = np.stack(labellings[start : start + at_once], axis=1)
-                totals[:, start : start + at_once] += self._play(some, seeds, parts)
+            for start in range(0, labellings.shape[1], at_once):
+                some = slice(start, start + at_once)
+                totals[:, some] += self._play(labellings[:, some], seeds, parts)
         return totals / repeats
 
     def _parts(self) -> np.ndarray:
@@ -280,6 +277,7 @@ class PlayedGames:
         return parts
 
     def _play(self, labels: np.ndarray, seeds: np.ndarray, parts: np.ndarray) -> np.ndarray:
+        # one column of the game for each labelling and seed
         columns, games = np.repeat(labels, len(seeds), axis=1), labels.shape[1]
         out = np.zeros(columns.shape, dtype=bool)
         if self.cross is None:
@@ -295,6 +293,7 @@ class PlayedGames:
         )
         result = play_problem(replace(self.problem, game=game))
         self.played += columns.shape[1]
+        # what the victim predicts with: the averaged model, or the last one
         averaged = self.settings.average and not self.problem.solved
         weights, bias = (result.mean_weights, result.mean_bias) if averaged else (result.weights, result.bias)
         # Where one class is left there is nothing to learn: the model is that class.
@@ -313,13 +312,15 @@ class PlayedGames:
         return resolve_budget(self.settings, labels, np.arange(2)).attacker
 
 
-def _check(victim: Any) -> None:
+def _settings(victim: Any) -> Settings:
     if not isinstance(victim, GameClassifier):
         raise ValueError(
             f"victim={victim!r} must be a FloralClassifier; for other classifiers use attack 'lfa' with surrogate=..."
         )
-    if victim.kernel == "precomputed" or victim.class_weight is not None:
+    settings = victim._settings()
+    if settings.kernel == "precomputed" or settings.class_weight is not None:
         raise ValueError("victim must have a kernel that is computed from rows, and class_weight=None")
+    return settings
 
 
 def _side_by_side(attackers: list[Any]) -> Any:

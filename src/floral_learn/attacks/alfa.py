@@ -1,27 +1,27 @@
 """alfa: flip the labels on which the clean SVM is worst and a newly trained one is best."""
 
-from dataclasses import KW_ONLY, dataclass
-from numbers import Integral
+from dataclasses import KW_ONLY, dataclass, replace
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.svm import SVC
 
-from .base import Choice, LabelAttack, Problem
-from .constraints import cheapest_flips, check_costs, cost_note
+from .base import Choice, Problem
+from .search import SVMAttack, Try, best_of, check_whole, flipped
 from .surrogates import SVMSettings, class_scores, fit_dual, fresh, margins
 
 
 @dataclass
-class Alfa(LabelAttack):
+class Alfa(SVMAttack):
     """argmin_{q, w} ``1/2 |w|^2 + C sum_i q_i (e_i(w) - x_i)`` over the doubled set {(x, y), (x, -y)}.
 
     q in {0, 1}^2n picks one copy of each row, at most ``budget`` of them flipped; e is the hinge loss
     of the tainted SVM w, x that of the SVM trained on the given labels. The two steps alternate until
     q stays: train w on the copies that q picks, then pick q by the smallest
-    (e_flip - x_flip) - (e_keep - x_keep), a sort, or a linear program where rows have costs. Both steps
-    lower the objective, so that the rounds end in a local minimum; each of ``n_init`` starts draws e at
-    random and the lowest objective wins. Xiao, Xiao and Eckert, ECAI 2012.
+    (e_flip - x_flip) - (e_keep - x_keep), a sort. Both steps lower the objective, so that the rounds end
+    in a local minimum; each of ``n_init`` starts draws e at random and the lowest objective wins. Xiao,
+    Xiao and Eckert, ECAI 2012, for flips that all cost the same.
 
     Cost: n_init * (rounds, about 10) SVM fits on one Gram matrix, O(n^2) memory.
 
@@ -29,10 +29,6 @@ class Alfa(LabelAttack):
     ----------
     C, kernel, gamma, degree, coef0 : float, str, float or str, int, float
         The SVM, as in ``sklearn.svm.SVC``.
-    costs : (n,) positive array, optional
-        What it costs the attacker to flip each row; needs ``max_cost``.
-    max_cost : float, optional
-        Most that all flips together may cost. Fewer than ``budget`` flips may fit; the result says so.
     max_iter : int, default=50
         Most rounds of one start.
     n_init : int, default=10
@@ -56,64 +52,41 @@ class Alfa(LabelAttack):
     """
 
     _: KW_ONLY
-    C: float = 1.0
-    kernel: str = "rbf"
-    gamma: float | str = "scale"
-    degree: int = 3
-    coef0: float = 0.0
-    costs: Any = None
-    max_cost: float | None = None
     max_iter: int = 50
     n_init: int = 10
-    surrogate: Any = None
 
     name: ClassVar[str] = "alfa"
-    multiclass: ClassVar[bool] = False
-    accept_sparse: ClassVar[bool] = False
 
     def _choose(self, problem: Problem) -> Choice:
-        counts = (self.max_iter, self.n_init)
-        if not all(isinstance(count, Integral) and count >= 1 for count in counts):
-            raise ValueError(f"max_iter={self.max_iter!r} and n_init={self.n_init!r} must be whole numbers from 1 on")
-        costs = check_costs(self.costs, self.max_cost, len(problem.y))
+        check_whole(self, max_iter=1, n_init=1)
         victim = _victim(self, problem)
         clean, _ = victim(problem.signs)
-        clean_gap = _flip_gap(problem.signs, clean)
-        starts = []
-        for start in range(self.n_init):
-            starts.append(self._descend(problem, victim, clean, clean_gap, costs))
-            problem.progress(start + 1, self.n_init)
-        best = min(starts, key=lambda found: found.details["objective"])
-        details = {**best.details, "objectives": [found.details["objective"] for found in starts]}
-        return Choice(best.indices, best.codes, best.scores, best.stopped_early, details)
+        starts = (self._descend(problem, victim, clean) for _ in range(self.n_init))
+        best, worth = best_of(problem, starts, self.n_init)
+        return problem.switch(best.indices, best.scores, best.details | {"objectives": (-worth).tolist()})
 
-    def _descend(
-        self, problem: Problem, victim: Any, clean: np.ndarray, clean_gap: np.ndarray, costs: np.ndarray | None
-    ) -> Choice:
+    def _descend(self, problem: Problem, victim: Any, clean: np.ndarray) -> Try:
         """Alternate from one random start; return the round with the lowest objective."""
-        signs, C = problem.signs, victim.C
+        signs = problem.signs
+        # e of both copies starts at random
         gap = problem.rng.random(len(signs)) - problem.rng.random(len(signs))
-        best, history, previous, converged = None, [], None, False
+        clean_gap, rounds, converged = _flip_gap(signs, clean), list[Try](), False
         for _ in range(self.max_iter):
+            # the linear program over q without prices: the rows whose flip lowers the objective most
             scores = clean_gap - gap
-            indices = cheapest_flips(problem.constraints, scores, problem.flips, costs, self.max_cost)
-            if previous is not None and set(indices.tolist()) == previous:
-                converged = True
+            indices = problem.constraints.best(scores, problem.flips)
+            converged = bool(rounds) and set(indices.tolist()) == set(rounds[-1].indices.tolist())
+            if converged:
                 break
-            previous = set(indices.tolist())
-            tainted = signs.copy()
-            tainted[indices] *= -1
+            tainted = flipped(signs, -signs, [indices])[:, 0]
             values, regulariser = victim(tainted)
+            # e - x of the copies that q picks: losses of the tainted SVM less those of the clean one
             loss = np.maximum(0, 1 - tainted * values).sum() - np.maximum(0, 1 - tainted * clean).sum()
-            history.append(float(regulariser + C * loss))
-            if best is None or history[-1] < best[0]:
-                best = (history[-1], indices, scores)
+            rounds.append(Try(-float(regulariser + victim.C * loss), indices, scores))
             gap = _flip_gap(signs, values)
-        assert best is not None
-        objective, indices, scores = best
-        note = cost_note(len(indices), problem.flips, self.max_cost)
-        details = {"objective": objective, "history": history, "n_iter": len(history), "converged": converged}
-        return Choice(indices, 1 - problem.y[indices], scores, note, details)
+        best, history = max(rounds, key=attrgetter("worth")), [-found.worth for found in rounds]
+        details = {"objective": -best.worth, "history": history, "n_iter": len(history), "converged": converged}
+        return replace(best, details=details)
 
 
 def _flip_gap(signs: np.ndarray, values: np.ndarray) -> np.ndarray:

@@ -1,5 +1,7 @@
 """alfa-tilt: flip the labels that turn the SVM's hyperplane the farthest."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
@@ -8,21 +10,21 @@ import numpy as np
 from sklearn.svm import SVC
 
 from floral_learn.game.accelerated import minimise
-from floral_learn.game.arrays import Array, NumpyBackend, backend_for
+from floral_learn.game.arrays import NUMPY
 from floral_learn.game.game import Game, step_schedule
-from floral_learn.game.gram import DENSE_ROWS, Gram
+from floral_learn.game.gram import DENSE_ROWS
 from floral_learn.game.kernels import Kernel, resolve_gamma
 from floral_learn.game.low_rank import LowRankGram
 
-from .base import Choice, LabelAttack, Problem
-from .constraints import cheapest_flips, check_costs, cost_note
+from .base import Choice, Problem
+from .search import SVMAttack, Try, best_of, check_one_of, check_whole, flipped
 from .surrogates import SVMSettings, fit_dual
 
-BATCH = 25
+BATCH = 25  # proposals that are solved at once: columns of the same products
 
 
 @dataclass
-class AlfaTilt(LabelAttack):
+class AlfaTilt(SVMAttack):
     """argmax_flips angle(w, w')  over ``n_restarts`` random proposals, w' trained on the flipped labels.
 
     Each proposal draws a random SVM and flips the rows with the smallest ::
@@ -48,14 +50,10 @@ class AlfaTilt(LabelAttack):
         ``"signed"`` draws random duals in [0, C] with random labels, a hyperplane that knows nothing
         of the data; ``"unsigned"`` leaves the labels out, as the authors' library does, so that all
         proposals favour rows of one class in dense regions.
-    costs, max_cost : array of shape (n,) and float, optional
-        Price of each flip and most that all may cost, as in ``Alfa``.
     gram : {"auto", "dense", "low_rank"}, default="auto"
         How the kernel matrix is held.
     rank : int, default=256
         Columns of a low-rank factor.
-    device : str, optional
-        Torch device for the duals of a low-rank kernel, such as ``"cuda"``; numpy by default.
     surrogate : SVC, optional
         Its kernel and C are used instead; other classifiers have no hyperplane.
 
@@ -74,71 +72,41 @@ class AlfaTilt(LabelAttack):
     """
 
     _: KW_ONLY
-    C: float = 1.0
-    kernel: str = "rbf"
-    gamma: float | str = "scale"
-    degree: int = 3
-    coef0: float = 0.0
     n_restarts: int = 100
     beta1: float = 0.1
     beta2: float = 0.1
     random_svm: str = "signed"
-    costs: Any = None
-    max_cost: float | None = None
     gram: str = "auto"
     rank: int = 256
-    device: str | None = None
-    surrogate: Any = None
 
     name: ClassVar[str] = "alfa-tilt"
-    multiclass: ClassVar[bool] = False
-    accept_sparse: ClassVar[bool] = False
 
     def _choose(self, problem: Problem) -> Choice:
-        self._check()
-        costs = check_costs(self.costs, self.max_cost, len(problem.y))
-        low_rank = self.gram == "low_rank" or (self.gram == "auto" and len(problem.y) > DENSE_ROWS)
-        svm = _LowRankSVM(self, problem) if low_rank else _DenseSVM(self, problem)
-        signs, rng = problem.signs, problem.rng
-        clean = svm.clean
-        base = np.abs(clean.beta) / svm.C - self.beta1 * _normalised(signs * clean.values)
-        best_cosine, best_flips, best_scores, cosines = np.inf, np.empty(0, np.intp), base, []
-        for size in _batch_sizes(self.n_restarts):
-            duals = rng.random((size, len(signs))) * svm.C
-            if self.random_svm == "signed":
-                duals *= rng.choice([-1.0, 1.0], size=duals.shape)
-            proposals = []
-            for values in svm.product(duals.T).T:
-                scores = self.beta2 * _normalised(signs * values) - base
-                flips = cheapest_flips(problem.constraints, scores, problem.flips, costs, self.max_cost)
-                proposals.append((flips, scores))
-            tainted = np.repeat(signs[:, None], size, axis=1)
-            for column, (flips, _) in enumerate(proposals):
-                tainted[flips, column] *= -1
-            for (flips, scores), cosine in zip(proposals, svm.cosines(tainted), strict=True):
-                cosines.append(float(cosine))
-                if cosine < best_cosine:
-                    best_cosine, best_flips, best_scores = float(cosine), flips, scores
-                problem.progress(len(cosines), self.n_restarts)
-        angle = float(np.degrees(np.arccos(np.clip(best_cosine, -1, 1))))
-        details = {"cosine": best_cosine, "angle_degrees": angle, "cosines": np.array(cosines), "gram": svm.describe()}
-        note = cost_note(len(best_flips), problem.flips, self.max_cost)
-        return Choice(best_flips, 1 - problem.y[best_flips], best_scores, note, details)
-
-    def _check(self) -> None:
         if self.surrogate is not None and not isinstance(self.surrogate, SVC):
             raise ValueError(f"surrogate={self.surrogate!r} has no hyperplane to tilt: alfa-tilt needs an SVC")
-        if self.n_restarts < 1:
-            raise ValueError(f"n_restarts={self.n_restarts!r} must be at least 1")
-        for name, allowed in {"random_svm": ("signed", "unsigned"), "gram": ("auto", "dense", "low_rank")}.items():
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name}={getattr(self, name)!r} must be one of {allowed}")
+        check_whole(self, n_restarts=1)
+        check_one_of(self, random_svm=("signed", "unsigned"), gram=("auto", "dense", "low_rank"))
+        low_rank = self.gram == "low_rank" or (self.gram == "auto" and len(problem.y) > DENSE_ROWS)
+        svm = _LowRankSVM(self, problem) if low_rank else _DenseSVM(self, problem)
+        best, worth = best_of(problem, self._proposals(problem, svm), self.n_restarts)
+        angle = float(np.degrees(np.arccos(np.clip(-best.worth, -1, 1))))
+        details = {"cosine": -best.worth, "angle_degrees": angle, "cosines": -worth, "gram": svm.note}
+        return problem.switch(best.indices, best.scores, details)
 
-
-@dataclass(frozen=True)
-class _Clean:
-    beta: np.ndarray
-    values: np.ndarray
+    def _proposals(self, problem: Problem, svm: _DenseSVM | _LowRankSVM) -> Iterator[Try]:
+        """Flips that random SVMs propose, worth minus the cosine of the angle by which they turn the hyperplane."""
+        signs, rng = problem.signs, problem.rng
+        # alpha / C - beta1 s, the part of the ranking that all proposals share
+        base = np.abs(svm.beta) / svm.C - self.beta1 * _normalised(signs * svm.values)
+        for start in range(0, self.n_restarts, BATCH):
+            # a hyperplane that knows nothing of the data: duals at random in [0, C]
+            duals = rng.random((min(BATCH, self.n_restarts - start), len(signs))) * svm.C
+            if self.random_svm == "signed":
+                duals *= rng.choice([-1.0, 1.0], size=duals.shape)
+            scores = [self.beta2 * _normalised(signs * values) - base for values in svm.product(duals.T).T]
+            flips = [problem.constraints.best(ranking, problem.flips) for ranking in scores]
+            cosines = svm.cosines(flipped(signs, -signs, flips))
+            yield from (Try(-float(c), *found) for c, *found in zip(cosines, flips, scores, strict=True))
 
 
 class _DenseSVM:
@@ -148,8 +116,8 @@ class _DenseSVM:
         settings = SVMSettings.of(attack)
         self.C, self.gram = settings.C, settings.gram(problem.X)
         fit = fit_dual(self.gram, problem.signs, self.C)
-        self.clean, self.norm = _Clean(fit.beta, fit.values), np.sqrt(fit.squared_norm)
-        self.image = fit.values - fit.intercept
+        self.beta, self.values, self.norm = fit.beta, fit.values, np.sqrt(fit.squared_norm)
+        self.image, self.note = fit.values - fit.intercept, f"dense, {len(self.gram):,} rows"
 
     def product(self, columns: np.ndarray) -> np.ndarray:
         return self.gram @ columns
@@ -157,10 +125,8 @@ class _DenseSVM:
     def cosines(self, tainted: np.ndarray) -> Iterator[float]:
         for signs in tainted.T:
             fit = fit_dual(self.gram, signs, self.C)
+            # <w, w'> = beta' K beta; `image` is K beta of the clean SVM
             yield float(_cosine(fit.beta @ self.image, self.norm, fit.squared_norm))
-
-    def describe(self) -> str:
-        return f"dense, {len(self.gram):,} rows"
 
 
 class _LowRankSVM:
@@ -172,18 +138,16 @@ class _LowRankSVM:
         kernel = Kernel(settings.kernel, gamma, settings.degree, settings.coef0)
         if not kernel.definite:
             raise ValueError(f"kernel={settings.kernel!r} may be indefinite: use gram='dense'")
-        self.C, self.backend = settings.C, backend_for(attack.device)
-        # The factor is made in numpy wherever the duals are: its pivots are drawn, and must be the same.
-        made = LowRankGram(problem.X, kernel, attack.rank, 0.0, problem.rng)
-        self.step, self.note = 1.0 / made.lambda_max(centred=True), made.describe()
-        self.gram: Gram = made if attack.device is None else _Factor(made.factor, self.backend)
+        self.C, self.gram = settings.C, LowRankGram(problem.X, kernel, attack.rank, 0.0, problem.rng)
+        # labels do not change the eigenvalues of diag(y) K diag(y): one step serves all proposals
+        self.step, self.note = 1.0 / self.gram.lambda_max(centred=True), self.gram.describe()
         beta, bias = self._duals(problem.signs[:, None], tol=0.05, rounds=3000)
         self.image = self.product(beta)[:, 0]
-        self.clean = _Clean(beta[:, 0], self.image + bias[0])
-        self.norm = np.sqrt(self.clean.beta @ self.image)
+        self.beta, self.values = beta[:, 0], self.image + bias[0]
+        self.norm = np.sqrt(self.beta @ self.image)
 
     def product(self, columns: np.ndarray) -> np.ndarray:
-        return np.asarray(self.backend.numpy(self.gram.matmat(self.backend.columns(columns))))
+        return np.asarray(self.gram.matmat(NUMPY.columns(columns)))
 
     def cosines(self, tainted: np.ndarray) -> np.ndarray:
         # the cosine settles long before the duals do: 200 rounds and 1,000 rank proposals alike (MNIST)
@@ -201,23 +165,6 @@ class _LowRankSVM:
         found = minimise(game, tol)
         return found.weights, found.bias
 
-    def describe(self) -> str:
-        return self.note
-
-
-class _Factor(Gram):
-    """F F' on another device."""
-
-    kind = "low rank"
-
-    def __init__(self, factor: np.ndarray, backend: NumpyBackend) -> None:
-        self.factor, self.backend = backend.array(factor), backend
-        self.n, self.dtype, self.nbytes = len(factor), str(factor.dtype), factor.nbytes
-
-    def matmat(self, columns: Array) -> Array:
-        inner = self.factor.T @ self.backend.cast(columns, self.factor.dtype)
-        return self.backend.cast(self.factor @ inner, self.backend.float64)
-
 
 def _cosine(inner: Any, norm: float, squared_norm: Any) -> Any:
     """Return <w, w'> / (|w| |w'|); one where w' vanishes, since there is nothing to turn."""
@@ -227,7 +174,3 @@ def _cosine(inner: Any, norm: float, squared_norm: Any) -> Any:
 
 def _normalised(values: np.ndarray) -> np.ndarray:
     return values / max(float(np.abs(values).max()), 1e-300)
-
-
-def _batch_sizes(total: int) -> list[int]:
-    return [min(BATCH, total - start) for start in range(0, total, BATCH)]

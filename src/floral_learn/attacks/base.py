@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import _num_samples
 
+from floral_learn.base import Shown
 from floral_learn.base.validation import check_flip_distribution, count_points, encode_labels, generator
 
 from .constraints import Constraints, allowed_rows, limits_per_class
@@ -20,7 +21,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, repr=False)
-class VictimEffect:
+class VictimEffect(Shown):
     """Accuracy and recalls of a victim on test rows, before and after an attack.
 
     Attributes
@@ -59,18 +60,12 @@ class VictimEffect:
         """Accuracy lost to the attack."""
         return self.before - self.after
 
-    def __repr__(self) -> str:
-        lines = [
-            f"{self.victim}: test accuracy {self.before:.3f} -> {self.after:.3f}; "
-            f"{self.changed:,} of {self.n_test:,} predictions changed"
-        ]
-        return "\n".join([*lines, *(f"  {label}: {b:.3f} -> {a:.3f}" for label, (b, a) in self.recalls.items())])
-
-    def _repr_html_(self) -> str:
-        rows = {"accuracy": (self.before, self.after), **{f"recall of {k}": v for k, v in self.recalls.items()}}
-        body = "".join(f"<tr><th>{escape(n)}</th><td>{b:.3f}</td><td>{a:.3f}</td></tr>" for n, (b, a) in rows.items())
-        head = f"<tr><th>{escape(self.victim)}</th><th>before</th><th>after</th></tr>"
-        return f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
+    def _facts(self) -> dict[str, str]:
+        moves = {"test accuracy": (self.before, self.after)}
+        moves |= {f"recall of {label}": recall for label, recall in self.recalls.items()}
+        changed = f"{self.changed:,} of {self.n_test:,}"
+        facts = {name: f"{before:.3f} -> {after:.3f}" for name, (before, after) in moves.items()}
+        return {"victim": self.victim, **facts, "predictions changed": changed}
 
 
 def victim_effect(
@@ -159,6 +154,17 @@ class PoisonResult:
 
 
 @dataclass(frozen=True)
+class Choice:
+    """An attack's answer: rows, their new codes and the ranking behind them."""
+
+    indices: np.ndarray
+    codes: np.ndarray
+    scores: np.ndarray
+    stopped_early: str | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Problem:
     """One attack's input after validation: labels are codes 0..M-1 into ``classes``."""
 
@@ -190,16 +196,9 @@ class Problem:
             raise ValueError(f"y_val has labels that y has not: {np.unique(labels[~known]).tolist()}")
         return X_val, np.searchsorted(self.classes, labels)
 
-
-@dataclass(frozen=True)
-class Choice:
-    """An attack's answer: rows, their new codes and the ranking behind them."""
-
-    indices: np.ndarray
-    codes: np.ndarray
-    scores: np.ndarray
-    stopped_early: str | None = None
-    details: Mapping[str, Any] = field(default_factory=dict)
+    def switch(self, indices: np.ndarray, scores: np.ndarray, details: Mapping[str, Any]) -> Choice:
+        """The answer of an attack on two classes: the rows at `indices` get the other one."""
+        return Choice(indices, 1 - self.y[indices], scores, None, details)
 
 
 @dataclass

@@ -11,8 +11,6 @@ from sklearn.utils import check_array
 from floral_learn.attacks.base import PoisonResult
 from floral_learn.base.extras import drawing_axis
 
-FIGURE = 5, 4  # inches
-
 
 @dataclass
 class PoisonDisplay:
@@ -69,7 +67,7 @@ class PoisonDisplay:
 
     def plot(self, ax: Any = None) -> PoisonDisplay:
         """Draw on ``ax`` (a new figure by default): colour is the given label, a black ring marks a flip."""
-        ax = drawing_axis(ax, FIGURE)
+        ax = drawing_axis(ax)
         for number, label in enumerate(np.unique(self.y)):
             here = self.y == label
             ax.scatter(*self.X[here].T, s=14, color=f"C{number}", alpha=0.6, linewidths=0, label=f"label {label}")

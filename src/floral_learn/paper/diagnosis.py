@@ -13,7 +13,7 @@ from floral_learn.base.extras import drawing_axis
 from floral_learn.game.arrays import NUMPY
 from floral_learn.game.attackers import Recorded
 from floral_learn.game.game import Game, GameState, solve
-from floral_learn.game.gram import DenseGram
+from floral_learn.game.gram import DENSE_ROWS, DenseGram
 from floral_learn.paper.equilibrium import Equilibrium, find_equilibrium
 from floral_learn.paper.lemmas import (
     Constants,
@@ -23,8 +23,6 @@ from floral_learn.paper.lemmas import (
     kappa_z,
     multiplier,
 )
-
-MOST_ROWS = 3000
 
 
 @dataclass(frozen=True)
@@ -216,8 +214,8 @@ def _problem(clf: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, bool]:
         rows = np.arange(len(clf.flip_rate_)) if X is not None else clf.support_
         vectors = clf.support_vectors_ if X is None else X
         vectors = vectors.toarray() if sparse.issparse(vectors) else np.asarray(vectors, dtype=float)
-        if len(vectors) > MOST_ROWS:
-            raise ValueError(f"diagnose forms K and its eigenvalues: at most {MOST_ROWS:,} rows, got {len(vectors):,}")
+        if len(vectors) > DENSE_ROWS:
+            raise ValueError(f"diagnose forms K and its eigenvalues: at most {DENSE_ROWS:,} rows, got {len(vectors):,}")
         kernel = clf.model_.kernel
         prepared = kernel.prepare(vectors, NUMPY, "float64")
         K = np.asarray(kernel(prepared, prepared, NUMPY), dtype=float)

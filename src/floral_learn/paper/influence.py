@@ -5,23 +5,12 @@ The paper's appendix compares the 25 % most influential points of both on IMDB.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from floral_learn.floral.classifier import GameClassifier
-
-
-@dataclass(frozen=True)
-class InfluentialPoint:
-    """One training row: its place, its influence (larger is more) and, for texts, what it says."""
-
-    row: int
-    influence: float
-    label: Any
-    text: str | None = None
 
 
 def dual_influence(model: Any) -> np.ndarray:
@@ -78,15 +67,3 @@ def overlap(first: np.ndarray, second: np.ndarray, share: float = 0.25) -> float
         raise ValueError(f"influences of {np.shape(first)} and {np.shape(second)} rows: both must cover the same rows")
     a, b = top_rows(first, share), top_rows(second, share)
     return len(np.intersect1d(a, b)) / max(len(a), len(b), 1)
-
-
-def top_points(influence: np.ndarray, y: Any, texts: Any = None, count: int = 5) -> list[InfluentialPoint]:
-    """The `count` most influential rows with their labels and texts."""
-    labels = np.asarray(y)
-    if len(labels) != len(influence) or (texts is not None and len(texts) != len(influence)):
-        raise ValueError("influence, y and texts must have one entry a training row")
-    rows = top_rows(influence, min(int(count), len(labels)))
-    return [
-        InfluentialPoint(int(row), float(influence[row]), labels[row], None if texts is None else str(texts[int(row)]))
-        for row in rows
-    ]

@@ -26,7 +26,6 @@ from floral_learn.game.kernels import resolve_gamma
 from floral_learn.sanitizers.inputs import sanitizer_input
 
 _FEWEST = 5  # values below which a density is not worth estimating
-_GRID = 512
 _WIDTHS = (1.0, 1 / 30, 1 / 10, 1 / 3, 3.0, 10.0, 30.0)  # times "scale", which wins where all are equal
 _SMALLEST = 1e-12  # of gamma |x - x'|^2: keeps the log of a duplicate's distance finite
 _FLATTEST = 1e-6  # of the mean log ratio: k equal distances would give an infinite dimension
@@ -194,12 +193,12 @@ def _enough(benign: NDArray[np.float64], flipped: NDArray[np.float64]) -> bool:
 
 
 def _densities(
-    benign: NDArray[np.float64], flipped: NDArray[np.float64]
+    benign: NDArray[np.float64], flipped: NDArray[np.float64], n_points: int = 512
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """A grid over s and the two kernel density estimates on it."""
     pooled = np.concatenate([benign, flipped])
     # The ratio of two LIDs has a heavy right tail; beyond the 99.5 % quantile both densities are empty.
-    grid = np.linspace(pooled.min(), np.quantile(pooled, 0.995), _GRID)
+    grid = np.linspace(pooled.min(), np.quantile(pooled, 0.995), n_points)
     return grid, gaussian_kde(benign)(grid), gaussian_kde(flipped)(grid)
 
 
@@ -239,6 +238,7 @@ def cross_lid(
         for batch in np.array_split(own, max(1, round(len(own) / batch_size))):
             if len(batch) < 2 or len(rest) == 0:
                 continue
+            # a row is not its own neighbour
             among_own = euclidean_distances(X[batch], squared=True)
             np.fill_diagonal(among_own, np.inf)
             others = rng.choice(rest, size=min(batch_size, len(rest)), replace=False)

@@ -83,6 +83,7 @@ def constants(K: np.ndarray, eta: float) -> Constants:
     >>> round(found.kappa_infinity, 2), round(found.eta_infinity, 2)
     (0.99, 1.05)
     """
+    # the infinity norm of I - eta K is its largest absolute row sum
     diagonal = np.diag(K)
     rest = np.abs(K).sum(axis=1) - np.abs(diagonal)
     values = np.linalg.eigvalsh(K)
@@ -133,6 +134,7 @@ def kappa_prime_y(K: np.ndarray, dual: np.ndarray, between: np.ndarray, eta: flo
 
     The gradient is quadratic in the labels, so that the mean value theorem is exact with xi the midpoint.
     """
+    # derivative of y o (K (y o lh)) by y: one term for each place that y has
     matrix = K * np.outer(between, dual)
     matrix[np.diag_indices_from(matrix)] += K @ (dual * between)
     return float(eta * np.abs(matrix).sum(axis=1).max())

@@ -139,6 +139,7 @@ class LabelNoiseSVC(ClassifierMixin, Estimator):
                 cache_size=self.cache_size,
                 max_iter=self.max_iter,
             )
+            # an ordinary SVM on the expected matrix Q; predictions take the plain kernel
             svm.fit(gram, np.where(side, 1, -1), sample_weight=weight)
             dual[row, svm.support_] = np.ravel(svm.dual_coef_)
             self.intercept_[row] = np.ravel(svm.intercept_)[0]

@@ -29,6 +29,10 @@ class PaperFloralClassifier(GameClassifier):
     - Algorithm 3: several classes are one column each of a single game. Each class's attacker names B_m points, k of
       the union are drawn, and their classes are redrawn from `flip_distribution`.
 
+    Where it departs from the listings: duals are compared with 16 bits, so that numpy, torch and float32 choose the
+    same points, and ties are broken at random; and only rows with a dual above zero are candidates, of which there can
+    be fewer than B. Flips that were drawn give the duals of the listings to 1e-12 (``tests/paper/test_replay.py``).
+
     Parameters
     ----------
     kernel, gamma, C, flips, gram, device, random_state

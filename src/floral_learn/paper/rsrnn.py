@@ -180,6 +180,7 @@ def _start(
     for code in range(n_classes):
         rows = X[codes == code]
         share = n_centroids // n_classes + (code < n_centroids % n_classes)
+        # equal rows cannot be split among several centroids
         k = min(max(1, share), len(np.unique(rows, axis=0)))
         centroids.append(KMeans(k, n_init=1, random_state=rng).fit(rows).cluster_centers_)
         labels += [code] * k
@@ -216,6 +217,7 @@ def _objective(
 ) -> float:
     nearest = squared.argmin(axis=1)
     agree = codes == labels[nearest]
+    # rows of another label than their centroid count as errors, not as distance
     distortion = squared[np.arange(len(codes)), nearest] * agree
     return float((~agree).mean() + scale * distortion.mean() + complexity * len(labels))
 

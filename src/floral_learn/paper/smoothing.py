@@ -26,9 +26,7 @@ from floral_learn.base.estimator import Estimator, query_input, training_input, 
 from floral_learn.certify.certificate import Certificate, CertifiedPredictions
 from floral_learn.certify.cheapest_flips import Attacker, turning_flips
 from floral_learn.game.kernels import resolve_gamma
-
-_NEWTON_STEPS, _DOUBLINGS = 30, 40
-_BLOCK_ENTRIES = 2_000_000  # weights a(x) held at once: a few copies of 16 MB
+from floral_learn.labels.rows import MOST_VALUES
 
 
 class RandomizedSmoothingClassifier(CertifiedPredictions, ClassifierMixin, Estimator):
@@ -189,10 +187,11 @@ class RandomizedSmoothingClassifier(CertifiedPredictions, ClassifierMixin, Estim
         one-vs-rest votes is positive, and it is the smallest radius of all of them.
         """
         check_is_fitted(self)
+        # the value at x is a(x)'y: all that the certificate needs of the training rows
         features = self._features(query_input(self, X))
         n = self._influence.shape[1]
         radius = np.empty(len(features), dtype=np.intp)
-        for rows in gen_batches(len(features), max(1, _BLOCK_ENTRIES // n)):
+        for rows in gen_batches(len(features), max(1, MOST_VALUES // n)):
             radius[rows] = self._radius(features[rows] @ self._influence)
         return radius
 
@@ -244,6 +243,7 @@ class RandomizedSmoothingClassifier(CertifiedPredictions, ClassifierMixin, Estim
             margin = a @ ((1.0 - 2.0 * q) * y + q) - 0.5
             positive = margin >= 0
             radius = certified_flips(chernoff_log_failure(a, y, q, positive), q, len(y))
+            # both votes must stay: the noisy majority and the mean vote, which predicts
             radii.append(np.minimum(radius, flips_to_cross(a, y, q, margin)))
             positives.append(positive)
         smallest = np.min(radii, axis=0)
@@ -262,7 +262,7 @@ def _solve_normal(normal: NDArray[np.float64], right: NDArray[np.float64]) -> ND
 
 
 def chernoff_log_failure(
-    a: NDArray[np.float64], y: NDArray[np.float64], q: float, positive: NDArray[np.bool_]
+    a: NDArray[np.float64], y: NDArray[np.float64], q: float, positive: NDArray[np.bool_], max_iter: int = 40
 ) -> NDArray[np.float64]:
     """log of an upper bound (m,) on the probability that a noisy vote misses the side in ``positive``.
 
@@ -276,23 +276,26 @@ def chernoff_log_failure(
     offset, floor = logit(chance), np.log1p(-chance).sum()
 
     def slope(t: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        # mean of Y_i under the law tilted by exp(-t a_i Y_i): the derivative of its log moment
         share = expit(offset - t[:, None] * signed)
         first = 0.5 * sign[:, 0] - (signed * share).sum(axis=1)
         return first, (signed**2 * share * (1.0 - share)).sum(axis=1)
 
     low = np.zeros(len(a))
     high = np.ones(len(a))
-    for _ in range(_DOUBLINGS):
+    for _ in range(max_iter):
+        # the exponent is convex: its minimum is below the first place where it rises
         rising = slope(high)[0] >= 0
         if rising.all():
             break
         high = np.where(rising, high, 2.0 * high)
     t = low.copy()
-    for _ in range(_NEWTON_STEPS):
+    for _ in range(max_iter):
         first, second = slope(t)
         low = np.where(first < 0, t, low)
         high = np.where(first >= 0, np.minimum(t, high), high)
         step = t - first / np.maximum(second, 1e-300)
+        # a Newton step that leaves the bracket is replaced by its middle
         inside = (step > low) & (step < high)
         t = np.where(inside, step, 0.5 * (low + high))
     exponents = offset - t[:, None] * signed
@@ -337,5 +340,6 @@ def flips_to_cross(
     """
     moves = (1.0 - 2.0 * q) * a * (1.0 - 2.0 * y)
     against = np.where((margin >= 0)[:, None], -moves, moves)
+    # the attacker flips the labels with the largest pull first
     gains = np.cumsum(-np.sort(-np.maximum(against, 0.0), axis=1), axis=1)
     return (gains < np.abs(margin)[:, None] * (1.0 - 1e-12)).sum(axis=1)

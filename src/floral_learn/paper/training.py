@@ -90,6 +90,7 @@ def train(
     device, dtype = place_of(module)
     X, target = (torch.tensor(a, dtype=dtype, device=device) for a in (rows.X, rows.target))
     weight = None if rows.weight is None else torch.tensor(rows.weight, dtype=dtype, device=device)
+    # a schedule is told all steps: batches an epoch, rounded up, times epochs
     optimiser, schedule = _optimiser(module, settings, -(-len(X) // settings.batch_size) * settings.epochs)
     measure = _loss_of(settings, device)
     joined = any(isinstance(part, torch.nn.modules.batchnorm._BatchNorm) for part in module.modules())

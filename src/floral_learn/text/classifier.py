@@ -23,7 +23,7 @@ from floral_learn.base.model_files import ModelFileError
 from floral_learn.base.validation import encode_labels
 from floral_learn.text.folder import NOTE, check_network, note_text, plain, read_note, replaced_folder
 from floral_learn.text.network import TextNetwork, load_network, quiet
-from floral_learn.text.tokens import Tokens, check_belief, check_labels, check_texts, check_weights, some_rows
+from floral_learn.text.tokens import Tokens, check_labels, check_texts, check_weights, some_rows
 
 History = dict[str, list[float]]
 _KEPT = ("epochs", "learning_rate", "weight_decay", "batch_size", "max_length", "pooling", "random_state")  # by save
@@ -143,7 +143,7 @@ class TextClassifier(TextRows, ClassifierMixin, Estimator):
 
     @whole_fit
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, validation: Any = None, sample_weight: Any = None, belief: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, validation: Any = None, sample_weight: Any = None) -> Self:
         """Fine-tune on texts `X` with labels `y`.
 
         Parameters
@@ -156,11 +156,6 @@ class TextClassifier(TextRows, ClassifierMixin, Estimator):
             Scored after each epoch, for ``history_``; nothing is chosen with it.
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the texts in the loss; only their ratios matter. Texts of weight 0 are left out.
-        belief : array-like of shape (n_samples, n_classes), optional
-            Probability of each class for each text, columns in the order of ``classes_``, where labels are in doubt.
-            The loss of a text is then ``-log(sum_c belief_c q_c)``, q being the network's softmax: a text that may
-            be either says nothing, and a label in doubt may be overruled.
-
         Returns
         -------
         self
@@ -170,16 +165,14 @@ class TextClassifier(TextRows, ClassifierMixin, Estimator):
         sample_weight = align(X, sample_weight, ("X", "sample_weight"))
         # weights have a mean of one, so that the learning rate keeps its meaning
         weight = np.ones(len(codes)) if sample_weight is None else check_weights(sample_weight, len(codes))
-        believed = None if belief is None else check_belief(belief, len(codes), len(classes))
         if not weight.all():
             kept = np.flatnonzero(weight)
             texts, codes, weight = some_rows(texts, kept), codes[kept], weight[kept]
-            believed = None if believed is None else believed[kept]
         held = None if validation is None else self._held_out(validation, classes)
         network, seed = self._load(len(classes))
         tokens = network.tokens(texts)
         held = None if held is None else (network.tokens(held[0]), held[1])
-        history = self._train(network, seed, tokens, codes, held, weight / weight.mean(), believed)
+        history = self._train(network, seed, tokens, codes, held, weight / weight.mean())
         return self._keep(network, classes, history)
 
     def freeze(self, classes: Any) -> Any:
@@ -220,7 +213,6 @@ class TextClassifier(TextRows, ClassifierMixin, Estimator):
         codes: np.ndarray,
         held: Any,
         weight: np.ndarray,
-        belief: np.ndarray | None,
     ) -> History:
         from floral_learn.text.passes import forward
         from floral_learn.text.training import TrainingRows, TrainingSettings, fine_tune, held_out_scores
@@ -241,7 +233,7 @@ class TextClassifier(TextRows, ClassifierMixin, Estimator):
         settings = TrainingSettings(
             self.epochs, float(rate), self.weight_decay, self.batch_size, seed, int(self.verbose)
         )
-        fine_tune(network.model, TrainingRows(tokens, codes, weight, belief), settings, network.device, on_epoch)
+        fine_tune(network.model, TrainingRows(tokens, codes, weight), settings, network.device, on_epoch)
         return history
 
     def _held_out(self, validation: Any, classes: np.ndarray) -> tuple[Any, np.ndarray]:

@@ -1,4 +1,4 @@
-"""What a text model is given, checked: texts, their token numbers, labels, weights and beliefs."""
+"""What a text model is given, checked: texts, their token numbers, labels and weights."""
 
 from __future__ import annotations
 
@@ -84,19 +84,6 @@ def check_weights(weight: Any, n: int) -> np.ndarray:
     if not weight.any():
         raise ValueError("sample_weight is 0 for every text; at least one must count")
     return weight
-
-
-def check_belief(belief: Any, n: int, n_classes: int) -> np.ndarray:
-    """`belief` as n rows of probabilities of the classes, all a little above 0: a loss stays finite."""
-    belief = np.asarray(belief, dtype=np.float64)
-    if belief.shape != (n, n_classes):
-        raise ValueError(
-            f"belief has the shape {belief.shape}; one row per text and one column per class, "
-            f"({n}, {n_classes}), are needed"
-        )
-    if not np.isfinite(belief).all() or (belief < 0).any() or not np.allclose(belief.sum(axis=1), 1.0, atol=1e-3):
-        raise ValueError("belief must hold probabilities: numbers from 0 to 1 whose sum is 1 in each row")
-    return np.clip(belief, 1e-6, 1.0)
 
 
 def length_batches(tokens: Tokens, batch_size: int) -> Iterator[np.ndarray]:

@@ -32,22 +32,20 @@ class TrainingSettings:
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """Texts with class numbers (n,), weights (n,) of mean one, and what is believed of the classes (n, M)."""
+    """Texts with class numbers (n,) and weights (n,) of mean one."""
 
     tokens: Tokens
     codes: np.ndarray
-    weight: np.ndarray | None = None
-    belief: np.ndarray | None = None
+    weight: np.ndarray
 
     def batch(self, picks: list[int]) -> dict[str, torch.Tensor]:
         """What the network and the loss need of some rows."""
         rows = np.asarray(picks)
-        made = batch_of(self.tokens, rows, "cpu") | {"labels": torch.as_tensor(self.codes[rows]).long()}
-        for name in ("weight", "belief"):
-            values = getattr(self, name)
-            if values is not None:
-                made[name] = torch.as_tensor(values[rows], dtype=torch.float32)
-        return made
+        told = {
+            "labels": torch.as_tensor(self.codes[rows]).long(),
+            "weight": torch.as_tensor(self.weight[rows]).float(),
+        }
+        return batch_of(self.tokens, rows, "cpu") | told
 
 
 def fine_tune(
@@ -92,13 +90,14 @@ def fine_tune(
 
 
 class _WeightedTrainer(Trainer):
-    """Rows by their weights, or by what is believed of their classes; remembers the losses of an epoch."""
+    """Rows by their weights; remembers the losses of an epoch."""
 
     losses: list[torch.Tensor]
 
     def compute_loss(self, model: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> torch.Tensor:
         scores = model(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"]).logits
-        loss = weighted_loss(scores, inputs)
+        each = torch.nn.functional.cross_entropy(scores.float(), inputs["labels"], reduction="none")
+        loss = (each * inputs["weight"]).mean()
         self.losses = [*getattr(self, "losses", []), loss.detach() * len(scores)]
         return loss
 
@@ -116,21 +115,6 @@ class _EpochEnd(TrainerCallback):
             )
         self.on_epoch(loss)
         self.trainer.model.train()
-
-
-def weighted_loss(scores: torch.Tensor, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Mean loss of a batch, rows by their weights where it has any; float32.
-
-    Cross entropy, or -log sum_c belief_c q_c where classes are in doubt, q being the softmax: the probability of what
-    is believed. A row that may be either says nothing, and a network that is sure of itself may overrule a label that
-    is not.
-    """
-    weight, belief = batch.get("weight"), batch.get("belief")
-    if belief is not None:
-        each = -torch.logsumexp(torch.log_softmax(scores.float(), dim=1) + belief.log(), dim=1)
-    else:
-        each = torch.nn.functional.cross_entropy(scores.float(), batch["labels"], reduction="none")
-    return each.mean() if weight is None else (each * weight).mean()
 
 
 def held_out_scores(logits: np.ndarray, codes: np.ndarray) -> dict[str, float]:

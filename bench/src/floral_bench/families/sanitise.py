@@ -41,7 +41,7 @@ def sanitiser_parameters(cell: Cell) -> dict[str, Any]:
     neighbors = kind_of(cell.data).n_neighbors
     given: dict[str, dict[str, Any]] = {
         "ln-svm": {"noise": level},
-        "curie": {"confidence": 1 - level, "n_neighbors": neighbors, "random_state": cell.seed},
+        "curie": {"confidence": 1 - level, "n_neighbors": neighbors},
         "ls-svm": {"threshold": 1 - level, "n_neighbors": neighbors},
         "k-lid": {"random_state": cell.seed},
     }
