@@ -102,7 +102,7 @@ FIRST_STEPS = {
     "cli": [
         "floral train t.csv --label y --out m.skops", "floral predict m.skops t.csv --out p.csv",
         "floral audit t.csv --label y --out report", "floral certify t.csv --label y --out certificates",
-        "floral review t.csv --label y --out review --finish --no-browser", "floral evidence m.skops --out e.html",
+        "floral review t.csv --label y --out review --finish --no-browser",
         "floral bench --list",
         "floral bench --data t.csv --label y --out runs --methods svm-libsvm --reps 1 --levels 0 --attack random",
     ],

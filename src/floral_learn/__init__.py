@@ -14,6 +14,7 @@ __version__ = "0.4.0"
 _PUBLIC = {
     "FloralClassifier": "floral_learn.floral.classifier",
     "LabelReview": "floral_learn.review.label_review",
+    "JudgeReview": "floral_learn.review.judge",
     "find_label_issues": "floral_learn.audit.issues",
     "aggregate_votes": "floral_learn.crowd.aggregate",
     "CrowdClassifier": "floral_learn.crowd.classifier",

@@ -11,6 +11,7 @@ from floral_learn.crowd.aggregate import aggregate_votes as aggregate_votes
 from floral_learn.crowd.classifier import CrowdClassifier as CrowdClassifier
 from floral_learn.datasets import load_moon as load_moon
 from floral_learn.floral.classifier import FloralClassifier as FloralClassifier
+from floral_learn.review.judge import JudgeReview as JudgeReview
 from floral_learn.review.label_review import LabelReview as LabelReview
 from floral_learn.sanitizers.contradicted import ContradictedLabels as ContradictedLabels
 from floral_learn.sanitizers.sanitized import SanitizedClassifier as SanitizedClassifier

@@ -87,9 +87,7 @@ def report(app, table, tmp_path_factory):
 def test_the_report_has_a_page_a_list_a_cleaned_copy_and_the_sources(report, table):
     out, said = report
     path, wrong, frame = table
-    assert sorted(p.name for p in out.iterdir()) == sorted(
-        ["cleaned.csv", "groups.csv", "issues.csv", "page.html", "floral-files.json"]
-    )
+    assert sorted(p.name for p in out.iterdir()) == sorted(["cleaned.csv", "groups.csv", "issues.csv", "page.html"])
     issues = pd.read_csv(out / "issues.csv")
     assert list(issues.columns) == ["row", "id", "given", "suggested", "score", "flagged", "contradicted", "reasons"]
     assert wrong[issues["row"][:20]].mean() > 0.9
@@ -230,7 +228,7 @@ def test_columns_that_do_not_predict_the_label_are_a_stop_sign_and_leave_no_clea
     assert done.exit_code == 0, done.output
     assert "no cleaned copy is written: the labels cannot be judged" in done.output
     assert "Stop: the columns used here do not predict the label" in done.output
-    assert sorted(p.name for p in out.iterdir()) == ["floral-files.json", "issues.csv", "page.html"]
+    assert sorted(p.name for p in out.iterdir()) == ["issues.csv", "page.html"]
     assert not pd.read_csv(out / "issues.csv")["flagged"].any()
 
 

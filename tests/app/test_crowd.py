@@ -1,5 +1,7 @@
 """floral crowd and floral poison --votes from files."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -255,6 +257,10 @@ def test_train_weighs_labels_by_who_gave_them(files):
     done = floral("train", files / "iris.csv", "--label", "y", "--group", "who", "--out", files / "m.skops")
     assert done.exit_code == 0, done.output
     assert "labels read differently, by who gave them (5 people)" in done.output
+    given, corrected = re.search(
+        r"accuracy (\S+) on the labels as given, (\S+) on the labels as corrected", done.output
+    ).groups()
+    assert float(given) < 0.9 < float(corrected)
     done = floral("predict", files / "m.skops", files / "iris.csv", "--out", files / "p.csv")
     assert done.exit_code == 0, done.output
     predicted = pd.read_csv(files / "p.csv")

@@ -50,7 +50,7 @@ def test_a_class_spelled_in_two_ways_is_named(tmp_path, monkeypatch, words):
     assert "'graduate' (20 rows) and 'Graduate' (20 rows) differ only in case" in " ".join(done.output.split())
 
 
-@pytest.mark.parametrize("command", ["review", "train", "audit", "poison", "certify", "crowd", "predict", "evidence"])
+@pytest.mark.parametrize("command", ["review", "train", "audit", "poison", "certify", "crowd", "predict"])
 def test_help_cuts_no_name_at_80_columns(command):
     done = CliRunner().invoke(make_app(), [command, "--help"], env={"COLUMNS": "80"})
     assert done.exit_code == 0

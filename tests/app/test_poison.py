@@ -171,7 +171,7 @@ WRONG = {
         ("in.csv", "-l", "y", "-o", "o.csv", "-a", "random", "--surrogate", "svc"),
         "random needs no victim",
     ),
-    "continuous label": (("in.csv", "-l", "size", "-o", "o.csv"), "continuous values"),
+    "continuous label": (("in.csv", "-l", "size", "-o", "o.csv"), "different numbers"),
     "mixed labels": (("mixed.csv", "-l", "y", "-o", "o.csv"), "mixes numbers and text (row 3 is 'three')"),
     "missing labels": (("missing.csv", "-l", "y", "-o", "o.csv"), "has 1 missing labels (first: row 2)"),
     "ragged rows": (("ragged.csv", "-l", "y", "-o", "o.csv"), "line 3 (row 1): 1 fields where the header has 2"),

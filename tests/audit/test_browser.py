@@ -20,7 +20,7 @@ DRIVER = shutil.which("chromedriver")
 pytestmark = pytest.mark.skipif(
     not (CHROME and DRIVER), reason="no Chromium with its driver on this machine (Debian: chromium chromium-driver)"
 )
-AXE = Path(__file__).parents[1] / "review_page" / "axe.min.js"
+AXE = Path(__file__).parents[1] / "app" / "review_page" / "axe.min.js"
 HOSTILE = '</script><script>window.hacked = 1</script><img src=x onerror="window.hacked = 1">'
 FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-dev-shm-usage",
@@ -406,3 +406,41 @@ def test_50_000_rows_stay_responsive(browser, large, tmp_path):
     assert page.find("#page").text == "page 1000 of 1000"
     page.press("k")
     assert page.js("return document.querySelectorAll('*').length") < 2500
+
+
+@pytest.mark.parametrize("folder", [False, True], ids=["inside", "beside"])
+def test_pictures_stand_in_the_list_on_sheets_and_side_by_side(browser, tmp_path, monkeypatch, folder):
+    pillow = pytest.importorskip("PIL.Image", reason="pictures need pillow")
+    from floral_learn.app import thumbnails
+
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=400)
+    X = np.column_stack([3 * truth + rng.normal(size=400), rng.normal(size=400)])
+    y = np.where(rng.random(400) < 0.1, 1 - truth, truth)
+    X[1], y[1] = X[0], 1 - y[0]
+    (tmp_path / "photos").mkdir()
+    paths = [tmp_path / "photos" / f"<b>{i}%20.png" for i in range(400)]
+    for path, t in zip(paths, truth, strict=True):
+        pillow.new("L", (40, 30), 60 + 120 * int(t)).save(path)
+    if folder:
+        monkeypatch.setattr(thumbnails, "MOST_BYTES", 1000)
+    pictures = thumbnails.PagePictures(paths, tmp_path / "report")
+    page = render(find_label_issues(X, y), frame=pd.DataFrame({"file": [p.name for p in paths]}), pictures=pictures)
+    (tmp_path / "report" / "thumbnails").mkdir(parents=True)
+    (tmp_path / "report" / "page.html").write_text(page, encoding="utf-8")
+    assert bool(pictures.files) == folder
+    for path, content in pictures.files.items():
+        path.write_bytes(content)
+    page = Page(browser, tmp_path / "report" / "page.html")
+    page.js("const s = document.getElementById('size'); s.value = 100; s.dispatchEvent(new Event('change'))")
+    page.js("document.querySelector('.tile').click()")
+    assert page.js("return document.querySelectorAll('img').length") < 300
+    page.wait(lambda: page.js("return document.querySelector('.figures img').naturalWidth") == 40)
+    page.wait(lambda: page.js("return document.querySelector('.tile img').naturalWidth") == 40)
+    page.find("#search").send_keys("<b>0%20")
+    page.wait(lambda: len(page.rows()) == 1)
+    page.find("button.open").click()
+    page.wait(lambda: page.js("return document.querySelectorAll('.figures img').length") == 2)
+    link = page.js("return document.querySelector('.figures a').href")
+    assert link == paths[0].as_uri()
+    assert page.js("return window.hacked === undefined")

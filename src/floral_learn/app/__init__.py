@@ -15,14 +15,14 @@ __getattr__ = on_first_use(__name__, {"read_table": "tables.table"})
 # holds these lines to the commands themselves.
 COMMANDS = {
     "demo": "Train on poisoned labels, with and without answers: a table and a picture, in about half a minute.",
-    "train": "Train a classifier on untrusted labels and save it as a model file for `floral predict`.",
-    "predict": "Predict a label for every row of DATA; columns that the model does not know are ignored.",
     "audit": "Find labels that look wrong: floral audit data.csv --label y --out report/",
     "review": "Ask a person about a few rows of DATA and correct the other labels from the answers.",
     "crowd": "Find the true labels from votes of several people, some of whom may lie.",
-    "certify": "Say how many wrong labels of DATA predictions survive, whichever they are.",
-    "evidence": "Say how the labels behind a model were checked, by whom and drawn how, and what is not known.",
+    "judge": "Say how often judges (language models, rules, people) are wrong, from a few blind questions to you.",
+    "train": "Train a classifier on untrusted labels and save it as a model file for `floral predict`.",
+    "predict": "Predict a label for every row of DATA; columns that the model does not know are ignored.",
     "poison": "Write a copy of a data file with poisoned labels; nothing else in it changes.",
+    "certify": "Say how many wrong labels of DATA predictions survive, whichever they are.",
 }
 # Commands of the laboratory, a package of its own in the folder `bench` of this repository. It names its modules under
 # this entry-point group; where it is not installed, the commands say how to get it.
@@ -30,6 +30,7 @@ BENCH_COMMANDS = {
     "bench": "Compare defenses under attack: experiments of the paper by name, or classifiers on your own table.",
     "report": "Write one page about a run of `floral bench`: pictures, tables, settings, versions, how to repeat it.",
 }
+RESEARCH = ("poison", "certify", *BENCH_COMMANDS)  # these stand under a heading of their own
 ENTRY_POINTS = "floral_learn.commands"
 
 
@@ -65,7 +66,7 @@ def make_app() -> Any:
                 return None
             absent = cmd_name in BENCH_COMMANDS and find_spec("floral_bench") is None
             line = f"Not installed: {bench_install_line()}" if absent else (COMMANDS | BENCH_COMMANDS)[cmd_name]
-            return TyperCommand(cmd_name, help=line)
+            return TyperCommand(cmd_name, help=line, rich_help_panel="Research" if cmd_name in RESEARCH else None)
 
         def resolve_command(self, ctx: Any, args: list[str]) -> Any:
             if args[0] not in self.commands:

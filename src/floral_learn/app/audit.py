@@ -78,6 +78,7 @@ def audit(
     from floral_learn.base.files import write_set
 
     from .pictures import problems_file
+    from .thumbnails import FOLDER, PagePictures
 
     check_target(to)
     given, (source, columns) = source, columns.find(source)
@@ -97,7 +98,10 @@ def audit(
         if note not in result.class_notes:  # these come with the summary
             say(f"  {note}")
     shown = table.features if table.groups is None else table.features.assign(**{str(columns.group): table.groups})
-    page: Any = render(result, title=given.name, frame=shown)
+    pictures = None
+    if columns.image is not None:
+        pictures = PagePictures([columns.image_folder / name for name in table.features[columns.image]], out)
+    page: Any = render(result, title=given.name, frame=shown, pictures=pictures)
     issues = result.to_frame().round({"score": 4})
     files = {out / "page.html": page.encode(), out / "issues.csv": frame_bytes(issues)}
     if len(result.near_duplicate_pairs):
@@ -106,6 +110,10 @@ def audit(
         files[out / "problems.csv"] = problems_file(columns)
     if columns.group:
         files[out / "groups.csv"] = frame_bytes(result.group_ranking().round(4))
+    if pictures is not None and pictures.files:
+        (out / FOLDER).mkdir(parents=True, exist_ok=True)
+        for path, content in pictures.files.items():
+            path.write_bytes(content)
     if write_cleaned and result.informative:
         new = result.cleaned_labels()
         changed = (new != table.labels).nonzero()[0]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from floral_learn.app.pages import render_page
+from floral_learn.app.thumbnails import PagePictures
 from floral_learn.audit.result import LabelIssues, sentences
 from floral_learn.base.files import write_atomically
 from floral_learn.base.frames import as_pandas
@@ -34,6 +35,7 @@ def render(
     notes: list[str] | None = None,
     most_rows: int = MOST_ROWS,
     lead: list[str] | None = None,
+    pictures: PagePictures | None = None,
 ) -> str:
     """Return the page for `result`.
 
@@ -51,8 +53,13 @@ def render(
         Rows in the page, the most doubtful ones and their neighbours; issues.csv has all of them.
     lead : list of str, optional
         What the page says first, in place of the audit's own sentences, where scores come from elsewhere.
+    pictures : PagePictures, optional
+        The picture of each row.
     """
     data = page_data(result, frame=frame, ids=ids, most_rows=most_rows)
+    if pictures is not None:
+        first = [*result.near_duplicate_pairs.ravel().tolist(), *result.ranking.tolist()]
+        data["pictures"] = pictures.of(_kept(result, most_rows).tolist(), list(dict.fromkeys(first)))
     return render_page(
         "audit",
         title=title,
@@ -65,6 +72,7 @@ def render(
         total=len(result),
         has_groups=result.groups is not None,
         has_content=bool(data["columns"]),
+        has_pictures=pictures is not None,
     )
 
 

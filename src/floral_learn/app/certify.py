@@ -8,7 +8,6 @@ from typing import Any
 
 import typer
 
-from floral_learn.app.evidence import certificate_facts
 from floral_learn.app.options import KINDS, check_out_folder, with_table_options
 from floral_learn.app.terminal import one_line, say
 from floral_learn.base import TableError
@@ -26,7 +25,7 @@ def register(app: typer.Typer) -> None:
 )
 def certify(
     source: Path = typer.Argument(..., metavar="DATA", help=f"data file: {KINDS}"),
-    out: Path = typer.Option(..., "--out", "-o", help="folder for page.html, certificates.csv and certificate.json"),
+    out: Path = typer.Option(..., "--out", "-o", help="folder for page.html and certificates.csv"),
     flip: list[str] = typer.Option([], "--flip", help="what can be wrong: spam=ham, and nothing else (repeatable)"),
     rows: int = typer.Option(2000, "--rows", min=1, help="most rows to certify; more are drawn at random"),
     seed: int = typer.Option(0, "--seed", "-s", min=0, help="random seed of that draw"),
@@ -35,8 +34,8 @@ def certify(
     """Say how many wrong labels of DATA predictions survive, whichever they are.
 
     Each row is predicted by a kernel ridge regression from the labels of all other rows. OUT gets page.html (open it in
-    any browser), certificates.csv (per row: prediction, wrong labels survived, and which labels would turn it) and
-    certificate.json, for `floral evidence --with OUT`. DATA itself is never changed.
+    any browser) and certificates.csv (per row: prediction, wrong labels survived, and which labels would turn it). DATA
+    itself is never changed.
     """
     started = time.perf_counter()
     check_out_folder(out)
@@ -95,7 +94,6 @@ def certify(
     files = {
         out / "page.html": page.encode(),
         out / "certificates.csv": frame_bytes(frame),
-        out / "certificate.json": certificate_facts(source, found, flip),
     }
     write_set(files, "floral certify")
     say(headline(found.flips, found.n_labels))

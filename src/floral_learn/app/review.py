@@ -6,10 +6,11 @@ import contextlib
 import getpass
 import tempfile
 import webbrowser
+from collections.abc import Callable, Iterator
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -17,9 +18,10 @@ from floral_learn.app.options import KINDS, OPTIONS, check_out_folder, check_tar
 from floral_learn.app.terminal import STOPPED, one_line, say
 from floral_learn.base.extras import install_line
 
-FIRST = (
-    100  # tasks for another tool in the order of what their answer would settle; then by how probably they are wrong
-)
+if TYPE_CHECKING:
+    from floral_learn.app.review_page.asking import Asking
+
+FIRST = 100  # tasks for another tool by what their answer would settle; then by how probably they are wrong
 
 
 def register(app: typer.Typer) -> None:
@@ -28,15 +30,27 @@ def register(app: typer.Typer) -> None:
     app.command(name="review")(one_line("floral review", stopped)(review))
 
 
+# what `floral review` and `floral judge` say alike about their page
+REVIEWER = typer.Option(None, help="name to store answers under (default: the user's name)")
+PORT = typer.Option(0, metavar="PORT", help="port of the page (default: a free one, the same when resumed)")
+HOST = typer.Option("127.0.0.1", help="address to listen on; any other address opens the page to a network")
+BROWSER = typer.Option(True, "--browser/--no-browser", help="open the page in a browser")
+FINISH = typer.Option(False, "--finish", help="no page: write the files from the answers so far")
+KEYS = typer.Option([], "--key", metavar="LABEL=KEY", help="own key for a label: spam=s (repeatable)")
+GUIDELINES = typer.Option(None, help="text file to show beside the question (# titles, - lists)")
+
+
 @with_table_options(*(name for name in OPTIONS if name != "weight"))
 def review(
     source: Path = typer.Argument(..., metavar="DATA", help=f"data file: {KINDS}"),
     out: Path = typer.Option(..., "--out", "-o", help="folder for the answers and the final files"),
-    reviewer: str | None = typer.Option(None, help="name to store answers under (default: the user's name)"),
-    port: int = typer.Option(0, metavar="PORT", help="port of the page (default: a free one, the same when resumed)"),
-    host: str = typer.Option("127.0.0.1", help="address to listen on; any other address opens the page to a network"),
-    browser: bool = typer.Option(True, "--browser/--no-browser", help="open the page in a browser"),
-    finish: bool = typer.Option(False, "--finish", help="no page: write the files from the answers so far"),
+    reviewer: str | None = REVIEWER,
+    port: int = PORT,
+    host: str = HOST,
+    browser: bool = BROWSER,
+    finish: bool = FINISH,
+    key: list[str] = KEYS,
+    guidelines: Path | None = GUIDELINES,
     seed: int | None = typer.Option(None, "--seed", "-s", help="repeatable questions; voids the guarantee"),
     to: str | None = typer.Option(None, "--to", help="no page: write tasks for another tool (label-studio) into OUT"),
     columns: Any = None,
@@ -48,57 +62,89 @@ def review(
     never changes.
     """
     check_target(to)
-    if not 0 <= port <= 65535:
-        raise ValueError(f"--port {port} must be from 0 to 65535")
     given, (source, columns) = source, columns.find(source)
     if to is not None:
         write_tasks(source, out, columns, seed)
         return
     from floral_learn.app.review_page.outputs import file_names
-    from floral_learn.app.review_page.server import ReviewServer, bind
     from floral_learn.app.review_page.session import ReviewSession
     from floral_learn.app.tables.source import table_suffix
 
-    if not finish and (missing := [name for name in ("starlette", "uvicorn") if find_spec(name) is None]):
-        raise ImportError(f"the review page needs {' and '.join(missing)}: {install_line('cli')}")
     check_out_folder(out, source, *file_names(table_suffix(source)))
-    name = reviewer_name(reviewer)
-    listening = None if finish else bind(host, port)
-    say(f"reading {given}")
-    table = columns.read(source).check_classes()
-    say(f"{len(table):,} rows, {len(table.classes)} classes")
-    encoder = table.encoder or columns.encoder()
-    read = {name: columns.roles()[name] for name in ("text", "ids", "groups", "trusted", "drop")}
-    options = {**read, "text_encoder": columns.text_encoder, "skip_blank_labels": columns.skip_blank}
-    options |= columns.picture_options()
-    session = ReviewSession(
-        table, encoder, path=source, out=out, options=options, seed=seed, pictures=columns.image_folder
-    )
-    try:
+    with opened_page(port, host, browser, finish, reviewer, given.name) as serve:
+        say(f"reading {given}")
+        table = columns.read(source).check_classes()
+        say(f"{len(table):,} rows, {len(table.classes)} classes")
+        encoder = table.encoder or columns.encoder()
+        read = {name: columns.roles()[name] for name in ("text", "ids", "groups", "trusted", "drop")}
+        options = {**read, "text_encoder": columns.text_encoder, "skip_blank_labels": columns.skip_blank}
+        options |= columns.picture_options()
+        page = page_options(key, guidelines, table.classes.tolist())
+        session = ReviewSession(
+            table, encoder, path=source, out=out, options=options, seed=seed, pictures=columns.image_folder, page=page
+        )
         for note in [*table.notes, *encoder.notes_]:
             say(f"  {note}")
+        serve(session)
+
+
+def page_options(keys: list[str], guidelines: Path | None, classes: list[Any]) -> dict[str, Any]:
+    """Own keys by label, and the guidelines' text."""
+    known = {str(label) for label in classes}
+    found: dict[str, str] = {}
+    for text in keys:
+        label, _, key = text.rpartition("=")
+        if label not in known or len(key) != 1 or not key.isalnum():
+            labels = ", ".join(sorted(known)[:12])
+            raise ValueError(f"--key {text!r} must be LABEL=KEY with one letter or digit; the labels are {labels}")
+        if label in found or key in found.values():
+            raise ValueError(f"--key {text!r}: this label or key was given before")
+        found[label] = key
+    return {"keys": found, "guidelines": "" if guidelines is None else guidelines.read_text(encoding="utf-8")}
+
+
+@contextlib.contextmanager
+def opened_page(
+    port: int, host: str, browser: bool, finish: bool, reviewer: str | None, title: str
+) -> Iterator[Callable[[Asking], None]]:
+    """Yield what serves a session until Ctrl-C, or writes its files at once; what cannot work is said first."""
+    if not 0 <= port <= 65535:
+        raise ValueError(f"--port {port} must be from 0 to 65535")
+    if not finish and (missing := [name for name in ("starlette", "uvicorn") if find_spec(name) is None]):
+        raise ImportError(f"the page needs {' and '.join(missing)}: {install_line('cli')}")
+    from floral_learn.app.review_page.server import ReviewServer, bind
+
+    name = reviewer_name(reviewer)
+    listening = None if finish else bind(host, port)
+    sessions = []
+
+    def serve(session: Asking) -> None:
+        nonlocal listening
+        sessions.append(session)
         if finish:
             if not session.answered:
-                say("no answers are stored yet: the files have the labels as given")
+                say("no answers are stored yet")
             for file in session.write_files():
-                say(f"wrote {out / file['name']}: {file['about']}")
+                say(f"wrote {session.out / file['name']}: {file['about']}")
             return
         if not port:
             listening = _same_again(session.store, host, listening)
-        server = ReviewServer(
-            session.start(), title=given.name, reviewer=name, folder=out, host=host, listening=listening
-        )
+        server = ReviewServer(session, title=title, reviewer=name, folder=session.out, host=host, listening=listening)
         session.store.put("port", str(server.port).encode())
-        _say_where(server.address, host, session.answered, out)
+        _say_where(server.address, host, session.answered, session.out)
         if browser:
             open_browser(server.address)
         with contextlib.suppress(KeyboardInterrupt):
             server.run()
         # Only Ctrl-C, or another signal, ends the page; whoever started it ignoring Ctrl-C hears the same.
-        say(f"stopped: {session.answered:,} answers are stored in {out}; the same command continues")
+        say(f"stopped: {session.answered:,} answers are stored in {session.out}; the same command continues")
         raise typer.Exit(STOPPED)
+
+    try:
+        yield serve
     finally:
-        session.close()
+        for session in sessions:
+            session.close()
 
 
 def write_tasks(source: Path, out: Path, columns: Any, seed: int | None) -> None:

@@ -33,9 +33,6 @@ def train(
     seed: int = typer.Option(0, "--seed", "-s", help="random seed"),
     decisions: Path | None = typer.Option(None, help="decisions.csv of an audit: its labels replace those in DATA"),
     held_out: bool = typer.Option(True, help="check the method on rows held out before the final fit"),
-    cluster: str | None = typer.Option(
-        None, metavar="ADDRESS", help="floral: dask scheduler, such as tcp://host:8786; its workers read DATA"
-    ),
     columns: Any = None,
 ) -> None:
     """Train a classifier on untrusted labels and save it as a model file for `floral predict`."""
@@ -48,60 +45,23 @@ def train(
     classifier = make_classifier(method, penalty, gamma, share, seed)
     from floral_learn import save
 
-    if cluster is not None:
-        if columns.image or columns.embeddings:
-            raise TableError("--image and --embeddings are for one machine; drop --cluster")
-        if columns.trusted or columns.weight or decisions or columns.group:
-            raise TableError("--trusted, --weight, --decisions and --group are for one machine; drop --cluster")
-        from floral_learn.app.cluster import fit_table_on_cluster
-
-        model, note = fit_table_on_cluster(cluster, source, columns, classifier, seed)
-        n = len(classifier.flip_rate_)
-        say(f"columns: {note}")
-        checked = "not checked on held-out rows"
-    else:
-        source, columns = columns.find(source)
-        table = columns.read(source).check_classes()
-        if decisions is not None:
-            table = with_decisions(table, decisions)
-        per_row = row_arguments(table, classifier, method)
-        n = len(table)
-        if budget is not None:
-            parse_budget(budget, n_rows=n)  # before the held-out fit, which has fewer rows, complains
-        say(f"{n:,} rows; {classes_in_words(table.labels)}")
-        model, checked = fit(table, classifier, table.encoder or columns.encoder(seed), seed, held_out, per_row)
-        for line in (*table.notes, *model.named_steps["columns"].notes_):
-            say(f"  {line}")
-    model.evidence_ = training_facts(source, n, table if cluster is None else None, checked)
+    source, columns = columns.find(source)
+    table = columns.read(source).check_classes()
+    if decisions is not None:
+        table = with_decisions(table, decisions)
+    per_row = row_arguments(table, classifier, method)
+    n = len(table)
+    if budget is not None:
+        parse_budget(budget, n_rows=n)  # before the held-out fit, which has fewer rows, complains
+    say(f"{n:,} rows; {classes_in_words(table.labels)}")
+    model, checked = fit(table, classifier, table.encoder or columns.encoder(seed), seed, held_out, per_row)
+    for line in (*table.notes, *model.named_steps["columns"].notes_):
+        say(f"  {line}")
     save(model, out)
     played = getattr(classifier, "budget", None)
     bought = f", budget {played:g}" if isinstance(played, int | float) else ""
     say(f"trained {method} on {n:,} rows{bought} in {time.perf_counter() - started:.1f} s; {checked}")
     say(f"wrote {out}")
-
-
-def training_facts(source: Path, n: int, table: Any, checked: str) -> dict[str, Any]:
-    """What `floral evidence` tells of a model: its data by digest, and what was known of the labels."""
-    import datetime
-
-    import sklearn
-
-    from floral_learn import __version__
-    from floral_learn.base.files import sha256
-
-    data: dict[str, Any] = {"file": source.name, "rows": n}
-    if source.is_file():
-        data["SHA-256"] = sha256(source)
-    if table is not None and table.trusted is not None:
-        data["labels marked as known to be right"] = int(table.trusted.sum())
-    if table is not None and table.groups is not None:
-        data["people or sources that labels come from"] = len(set(table.groups.tolist()))
-    return {
-        "written": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "versions": f"floral-learn {__version__}, scikit-learn {sklearn.__version__}",
-        "data": data,
-        "measured": {"on held-out rows": checked},
-    }
 
 
 def make_classifier(method: str, penalty: float | None, gamma: str, budget: float | None, seed: int) -> Any:
@@ -162,14 +122,14 @@ def fit(
 
     with step("columns into numbers"):
         X = encoder.fit_transform(table.features)
+    given = table.labels
     if table.groups is not None:
         with step("weigh the labels by who gave them"):
             table = labels_from_annotators(table, X, seed)
     checked = "not checked on held-out rows"
     if held_out:
         with step("check on held-out rows"):
-            kind = "as given" if table.groups is None else "as read from who gave them"
-            checked = check(X, table.labels, clone(classifier), seed, per_row, kind)
+            checked = check(X, table.labels, clone(classifier), seed, per_row, given)
     with step(f"fit on {len(table):,} rows"):
         classifier.fit(X, table.labels, **per_row)
     return Pipeline([("columns", encoder), ("classifier", classifier)]), checked
@@ -195,8 +155,8 @@ def labels_from_annotators(table: Any, X: Any, seed: int) -> Any:
     return replace(table, labels=found.labels)
 
 
-def check(X: Any, labels: Any, classifier: Any, seed: int, per_row: dict[str, Any], kind: str = "as given") -> str:
-    """Held-out accuracy against the most frequent class, from a split that keeps the classes' shares."""
+def check(X: Any, labels: Any, classifier: Any, seed: int, per_row: dict[str, Any], given: Any) -> str:
+    """Held-out accuracy against the most frequent class; where `labels` differ from `given`, on either, by name."""
     import numpy as np
     from sklearn.model_selection import train_test_split
 
@@ -209,12 +169,13 @@ def check(X: Any, labels: Any, classifier: Any, seed: int, per_row: dict[str, An
         np.arange(len(labels)), train_size=n_train, test_size=n_test, stratify=labels, random_state=seed
     )
     classifier.fit(X[train], labels[train], **{name: values[train] for name, values in per_row.items()})
-    right = float((classifier.predict(X[test]) == labels[test]).mean())
-    most = float((labels[test] == classes[counts.argmax()]).mean())
-    return (
-        f"held-out accuracy {right:.3f}, majority class {most:.3f} "
-        f"({n_test:,} rows, a fit on {n_train:,}, labels {kind})"
-    )
+    found = classifier.predict(X[test])
+    right, as_given = (float((found == some[test]).mean()) for some in (labels, given))
+    most = float((given[test] == classes[counts.argmax()]).mean())
+    told = f"held-out accuracy {as_given:.3f} on the labels as given"
+    if not np.array_equal(labels, given):
+        told += f", {right:.3f} on the labels as corrected by who gave them"
+    return f"{told}, majority class {most:.3f} ({n_test:,} rows, a fit on {n_train:,})"
 
 
 def classes_in_words(labels: Any) -> str:

@@ -76,7 +76,6 @@ def changed(begun, tmp_path, statements):
         "training.csv",
         "model.skops",
         "report.html",
-        "floral-files.json",
     ):
         (tmp_path / "out" / name).unlink()
     base = sqlite3.connect(tmp_path / "out" / "answers.sqlite", isolation_level=None)

@@ -133,9 +133,21 @@ def test_half_requests_end(running, monkeypatch, part):
 
 
 def test_half_bodies_end(running, monkeypatch, lines):
-    monkeypatch.setattr(guard, "BODY_SECONDS", 0.5)
+    monkeypatch.setattr(guard, "SECONDS", 0.5)
     assert ended(raw(running.client, head(running.client, "Content-Length: 500"), b'{"row":'), 20)
     assert not lines()
+
+
+def test_a_body_that_drips_ends(running, monkeypatch):
+    monkeypatch.setattr(guard, "SECONDS", 1.0)
+    connection = raw(running.client, head(running.client, "Content-Length: 500"))
+    for _ in range(100):
+        try:
+            connection.sendall(b" ")
+        except OSError:
+            return
+        time.sleep(0.1)
+    raise AssertionError("the connection is still open after ten seconds")
 
 
 def test_a_half_request_after_a_whole_one_ends(running, monkeypatch):

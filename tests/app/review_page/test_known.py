@@ -10,7 +10,7 @@ from floral_learn import LabelReview
 from floral_learn.app.review_page import words
 from floral_learn.app.review_page.known import describe, regions, where
 from floral_learn.app.review_page.shown_rows import ShownRows
-from floral_learn.review import Accuracy, Expected, Guarantee
+from floral_learn.review import Expected, Guarantee
 
 
 @pytest.fixture
@@ -71,15 +71,12 @@ def test_all_parts_are_told_for_two_and_for_many_classes(rows):
         rng = np.random.default_rng(classes)
         labels = rng.integers(0, classes, 300)
         shown = ShownRows(rows.frame, labels, rows.X, folder=rows.folder)
-        told = {}
         review = LabelReview(rows.X, labels, random_state=0)
         for _ in range(2):
-            for part in describe(review, shown):
-                told.update(part)
-            assert set(told) == {"estimate", "guarantee", "changed", "where", "ten", "stop", "accuracy"}
+            assert set(describe(review, shown)) == {"estimate", "guarantee", "changed", "where", "ten", "stop"}
             asked = review.ask(24)
             review.answer(asked, labels[asked])
-        assert told["estimate"]["known"]
+        assert describe(review, shown)["estimate"]["known"]
 
 
 def test_before_twenty_answers_it_says_that_the_estimate_is_the_audits(rows):
@@ -88,10 +85,8 @@ def test_before_twenty_answers_it_says_that_the_estimate_is_the_audits(rows):
     for answers in (0, 19):
         asked = review.ask(answers or 1)[:answers]
         review.answer(asked, labels[asked])
-        told = {}
-        for part in describe(review, ShownRows(rows.frame, labels, rows.X, folder=rows.folder)):
-            told.update(part)
-        assert (told["where"], told["ten"], told["accuracy"]) == ([], None, None)
+        told = describe(review, ShownRows(rows.frame, labels, rows.X, folder=rows.folder))
+        assert (told["where"], told["ten"]) == ([], None)
         assert not told["estimate"]["known"]
         assert "so far is mostly the audit’s" in told["estimate"]["words"]
 
@@ -126,4 +121,5 @@ def test_sentences():
     assert "in doubt" in words.reason("question", 0)
     assert "less than one further label" in words.ten_more(3.0, Expected(0.2, 0.0, 1.0), 500)
     assert "about 4 of them right (2 to 7)" in words.ten_more(30.0, Expected(4.2, 2.0, 7.1), 500)
-    assert "gets 6 right" in words.accuracy(Accuracy(0.75, 0.3, 0.9, 8), Accuracy(1.0, 0.6, 1.0, 8))
+    options = {"ids": "part", "drop": ["a", "b"], "text": ()}
+    assert words.option_words(options) == ["--id", "part", "--drop", "a", "--drop", "b"]

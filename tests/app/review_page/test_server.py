@@ -34,12 +34,9 @@ def test_another_name_for_this_machine_is_refused(running):
     for host in (
         "evil.example",
         f"evil.example:{client.port}",
-        "127.0.0.1",
-        "127.0.0.1:1",
-        "",
         f"127.0.0.2:{client.port}",
     ):
-        assert status(client, "GET", "", headers={"Host": host}) == 421, host
+        assert status(client, "GET", "", headers={"Host": host}) == 400, host
     for host in (f"localhost:{client.port}", f"LOCALHOST:{client.port}"):
         assert status(client, "GET", "", headers={"Host": host}) == 200
 
@@ -104,7 +101,7 @@ def test_the_page_has_no_script_style_or_address_of_others_inside(running):
         ({"label": "ugly"}, "none of the classes"),
         ({"label": None}, "none of the classes"),
         ({"kind": "unsure"}, "none of the classes"),
-        ({"kind": "drop"}, "none of label, unsure, skip"),
+        ({"kind": "drop"}, "none of label, unsure, skip, later, out"),
         ({"row": "1"}, "a number"),
         ({"row": True}, "a number"),
         ({"row": 10**9}, "another window"),

@@ -5,7 +5,7 @@ Where wrong labels gather is said in words by a small tree over the columns that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,6 @@ from floral_learn.app.review_page import words
 from floral_learn.app.review_page.shown_rows import as_text, missing
 
 CONFIDENCE = 0.95
-_MOST_ROWS = 3000  # rows up to which the model whose accuracy is counted is an SVC
 _FEWEST = 2  # contradicted labels from which a part of the data is named
 _DEPTH = 2  # of the tree that finds regions
 _MOST_VALUES = 20  # of a category column
@@ -24,10 +23,8 @@ _WORDS = 200  # of a text column
 _TREE_ROWS = 20_000  # on which the tree is grown
 
 
-def describe(
-    review: Any, rows: Any, groups: np.ndarray | None = None, hurry: Callable[[], bool] = lambda: False
-) -> Iterator[dict[str, Any]]:
-    """Yield what is known as parts of one dict, the quick ones first.
+def describe(review: Any, rows: Any, groups: np.ndarray | None = None) -> dict[str, Any]:
+    """What is known, for the page.
 
     Parameters
     ----------
@@ -37,11 +34,9 @@ def describe(
         The table as people read it.
     groups : ndarray of shape (n,), optional
         Where each label comes from.
-    hurry : callable() -> bool
-        Asked now and then; where it says yes, the rest is left untold.
     """
     share, sure = review.wrong_share, review.guarantee(confidence=CONFIDENCE)
-    yield {
+    known = {
         "estimate": {
             "known": share.known,
             "share": float(share.estimate),
@@ -55,31 +50,13 @@ def describe(
         "where": [],
     }
     if not share.known:
-        yield {"ten": None, "stop": words.too_early(), "accuracy": None}
-        return
-    yield {"where": where(review, rows, groups)}
+        return known | {"ten": None, "stop": words.too_early()}
     ten = review.ten_more
-    yield {"ten": {"labels": ten.labels, "words": words.ten_more(review.still_wrong, ten, len(rows.labels))}}
-    yield {"stop": words.stop(bool(review.should_stop))}
-    if hurry():
-        return
-    if not review.guarantee().checked:
-        yield {"accuracy": None}
-        return
-    before, after = (review.accuracy(plain_model(len(rows.labels)), reviewed=reviewed) for reviewed in (False, True))
-    yield {"accuracy": {"before": float(before), "after": float(after), "words": words.accuracy(before, after)}}
-
-
-def plain_model(n: int) -> Any:
-    """The model whose accuracy is counted: an SVC, and logistic regression where an SVC would take too long."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-    from sklearn.svm import SVC
-
-    if n <= _MOST_ROWS:
-        return SVC()
-    return make_pipeline(StandardScaler(with_mean=False), LogisticRegression(max_iter=200))
+    return known | {
+        "where": where(review, rows, groups),
+        "ten": {"labels": ten.labels, "words": words.ten_more(review.still_wrong, ten, len(rows.labels))},
+        "stop": words.stop(bool(review.should_stop)),
+    }
 
 
 def where(review: Any, rows: Any, groups: np.ndarray | None) -> list[dict[str, Any]]:

@@ -11,10 +11,11 @@ import numpy as np
 
 from floral_learn.app.review_page import words
 from floral_learn.app.review_page.store import StoredAnswer
+from floral_learn.app.review_page.turns import spoken
 from floral_learn.app.tables.source import table_suffix
 from floral_learn.base.cells import csv_bytes
-from floral_learn.base.files import sha256, write_set
-from floral_learn.review.evidence import review_evidence
+from floral_learn.base.files import write_set
+from floral_learn.review.training import fit_reviewed
 
 
 @dataclass(frozen=True)
@@ -54,41 +55,41 @@ class Outputs:
             cleaned: self.table.relabelled(changed, labels[changed]),
             "decisions.csv": decisions(answers, self.rows),
             "changes.csv": changes(review, answers, self.rows),
-            "training.csv": training(review, self.rows),
-            "model.skops": self._model(review),
+            "training.csv": training(review, self.rows, left_out(answers)),
+            "model.skops": self._model(review, left_out(answers)),
             "report.html": page.encode(),
         }
         self.folder.mkdir(exist_ok=True)
         write_set({self.folder / name: raw for name, raw in content.items()}, "floral review --finish")
-        told = len({answer.row for answer in answers if answer.kind != "skip"})
+        told = len({answer.row for answer in spoken(answers)})
+        out = len(left_out(answers))
         return [
             {"name": cleaned, "about": f"the table with {len(changed):,} labels replaced, nothing else changed"},
             {"name": "decisions.csv", "about": f"what was answered about {told:,} rows, by whom and when"},
             {"name": "changes.csv", "about": "each replaced label: by an answer, or by the model"},
-            {"name": "training.csv", "about": "label and weight of every row, to train any model with"},
+            {
+                "name": "training.csv",
+                "about": "label and weight of every row, to train any model with" + f"; {out} left out" * bool(out),
+            },
             {"name": "model.skops", "about": "a model trained on the corrected labels; floral predict uses it"},
             {"name": "report.html", "about": "all rows by how likely their label in the file is wrong"},
         ]
 
-    def _model(self, review: Any) -> bytes:
+    def _model(self, review: Any, out: set[int]) -> bytes:
         """A FLORAL model behind the encoder that read the table, for ``floral predict``."""
         from sklearn.pipeline import Pipeline
 
-        from floral_learn import FloralClassifier, __version__
+        from floral_learn import FloralClassifier
         from floral_learn.base.models import model_bytes
 
-        classifier = review.train(FloralClassifier(random_state=0))
+        classifier = FloralClassifier(random_state=0)
+        if out:
+            kept = np.setdiff1d(np.arange(len(review.labels)), list(out))
+            classifier = fit_reviewed(classifier, review.table, review.beliefs, kept)
+        else:
+            classifier = review.train(classifier)
         model = Pipeline([("columns", self.encoder), ("classifier", classifier)])
-        versions = f"floral-learn {__version__}"
-        model.evidence_ = {"versions": versions, "data": self._data(), "review": review_evidence(review)}
         return model_bytes(model)
-
-    def _data(self) -> dict[str, str]:
-        """The table by name and digest, for `floral evidence`."""
-        known = {"file": self.source.name, "rows": f"{len(self.table):,}"}
-        if self.source.is_file():
-            known["SHA-256"] = sha256(self.source)
-        return known
 
 
 def file_names(suffix: str) -> list[str]:
@@ -98,8 +99,8 @@ def file_names(suffix: str) -> list[str]:
 
 def decisions(answers: Sequence[StoredAnswer], rows: Any) -> bytes:
     """Every answer that stands, the latest of each reviewer on each row, as ``floral audit apply`` reads them."""
-    latest = {(answer.row, answer.reviewer): answer for answer in answers if answer.kind != "skip"}
-    header = ["row", "id", "given", "decision", "label", "reviewer", "time", "given_label_seen"]
+    latest = {(answer.row, answer.reviewer): answer for answer in spoken(answers)}
+    header = ["row", "id", "given", "decision", "label", "reviewer", "time", "given_label_seen", "note"]
     lines = []
     for answer in sorted(latest.values(), key=lambda answer: answer.id):
         given = str(rows.labels[answer.row])
@@ -107,7 +108,9 @@ def decisions(answers: Sequence[StoredAnswer], rows: Any) -> bytes:
         name = "" if rows.ids is None else str(rows.ids[answer.row])
         seen = "yes" if answer.seen else "no"
         label = answer.label if answer.label is not None else given
-        lines.append([str(rows.numbers[answer.row]), name, given, decision, label, answer.reviewer, answer.time, seen])
+        note = "left out" if answer.kind == "out" else ""
+        who = [label, answer.reviewer, answer.time, seen, note]
+        lines.append([str(rows.numbers[answer.row]), name, given, decision, *who])
     return csv_bytes(header, lines)
 
 
@@ -124,14 +127,21 @@ def changes(review: Any, answers: Sequence[StoredAnswer], rows: Any) -> bytes:
     return csv_bytes(header, lines)
 
 
-def training(review: Any, rows: Any) -> bytes:
-    """What to train on, a line for each row of the table."""
+def left_out(answers: Sequence[StoredAnswer]) -> set[int]:
+    """Rows that the last word about them leaves out of training."""
+    last = {answer.row: answer.kind for answer in spoken(answers)}
+    return {row for row, kind in last.items() if kind == "out"}
+
+
+def training(review: Any, rows: Any, out: set[int]) -> bytes:
+    """What to train on, a line for each row of the table; rows left out have no weight."""
     found = review.training
     header = ["row", "id", "label", "weight", "wrong_probability", "state"]
     lines = []
     columns = (np.asarray(found[name]).tolist() for name in header[2:])
     for row, (label, weight, wrong, state) in enumerate(zip(*columns, strict=True)):
         name = "" if rows.ids is None else str(rows.ids[row])
+        weight, state = (0.0, "left out") if row in out else (weight, state)
         lines.append([str(rows.numbers[row]), name, str(label), f"{weight:.4f}", f"{wrong:.4f}", state])
     return csv_bytes(header, lines)
 
@@ -160,11 +170,10 @@ def report(
     others = belief.copy()
     others[np.arange(len(others)), given] = -1.0
     decided = {}
-    for answer in answers:
-        if answer.kind != "skip":
-            was = str(rows.labels[answer.row])
-            said = answer.label if answer.label is not None else was
-            decided[answer.row] = Decision(answer.row, _decision(answer, was), said, was, answer.reviewer)
+    for answer in spoken(answers):
+        was = str(rows.labels[answer.row])
+        said = answer.label if answer.label is not None else was
+        decided[answer.row] = Decision(answer.row, _decision(answer, was), said, was, answer.reviewer)
     found = LabelIssues(
         classes=classes,
         given=given,

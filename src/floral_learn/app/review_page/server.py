@@ -9,10 +9,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from floral_learn.app.review_page.guard import Guard, Waiting, impatient_protocol
-from floral_learn.app.review_page.session import Refused, ReviewSession
+from floral_learn.app.review_page.asking import Asking, Refused
+from floral_learn.app.review_page.guard import Guard, impatient_protocol
 from floral_learn.app.review_page.store import StoreError
-from floral_learn.base.extras import install_line
 
 _STATIC = {
     "/": ("page.html", "text/html; charset=utf-8"),
@@ -27,10 +26,13 @@ _LOCAL = ("127.0.0.1", "localhost", "[::1]")
 _NAME = 60  # characters of a reviewer's name
 
 
-def make_app(session: ReviewSession, *, title: str, reviewer: str, folder: Path) -> Any:
+def make_app(session: Asking, *, title: str, reviewer: str, folder: Path) -> Any:
     """The application: the page's files, questions, answers, pictures and the files of the end."""
-    starlette = _import_starlette()
-    Response, JSONResponse, Route = starlette
+    from starlette.applications import Starlette
+    from starlette.concurrency import run_in_threadpool
+    from starlette.requests import ClientDisconnect
+    from starlette.responses import JSONResponse, Response
+    from starlette.routing import Route
 
     def page(name: str, kind: str) -> Any:
         content = files("floral_learn.app.review_page").joinpath("static", name).read_bytes()
@@ -40,25 +42,13 @@ def make_app(session: ReviewSession, *, title: str, reviewer: str, folder: Path)
 
         return show
 
-    from starlette.concurrency import run_in_threadpool
-    from starlette.requests import ClientDisconnect
+    def handle(what: Callable[[Any], Any]) -> Callable[[Any], Awaitable[Any]]:
+        """What is asked for, or done, with what came in the address or in the body."""
 
-    def reading(what: Callable[[Any], Any]) -> Callable[[Any], Awaitable[Any]]:
-        async def handle(request: Any) -> Any:
+        async def reply(request: Any) -> Any:
             try:
-                return JSONResponse(await run_in_threadpool(what, request.query_params))
-            except Refused as error:
-                return JSONResponse({"error": str(error)}, status_code=409)
-            except StoreError as error:
-                return JSONResponse({"error": str(error)}, status_code=507)
-
-        return handle
-
-    def writing(what: Callable[[dict[str, Any]], Any]) -> Callable[[Any], Awaitable[Any]]:
-        async def handle(request: Any) -> Any:
-            try:
-                sent = await request.json()
-                if not isinstance(sent, dict):
+                sent = request.query_params if request.method != "POST" else await request.json()
+                if request.method == "POST" and not isinstance(sent, dict):
                     raise ValueError("no object")
             except (ValueError, RecursionError):  # nested without end, numbers of thousands of digits
                 return JSONResponse({"error": "this is not JSON"}, status_code=400)
@@ -71,39 +61,36 @@ def make_app(session: ReviewSession, *, title: str, reviewer: str, folder: Path)
             except StoreError as error:
                 return JSONResponse({"error": str(error)}, status_code=507)
 
-        return handle
+        return reply
 
     def about(query: Any) -> dict[str, Any]:
-        return {"title": title, "classes": list(session.names), "reviewer": reviewer}
-
-    def question(query: Any) -> dict[str, Any]:
-        return session.question(_reviewer(query))
+        return {"title": title, "reviewer": reviewer, **session.about()}
 
     def state(query: Any) -> dict[str, Any]:
         return {**session.state(_reviewer(query)), "folder": str(folder)}
 
     def answer(sent: dict[str, Any]) -> dict[str, Any]:
-        row, label = sent.get("row"), sent.get("label")
-        if not isinstance(row, int) or isinstance(row, bool) or not (label is None or isinstance(label, str)):
+        label = sent.get("label")
+        if not (label is None or isinstance(label, str)):
             raise Refused("an answer has a row (a number) and a label (text, or null)")
         said = session.answer(
-            reviewer=_reviewer(sent), request=_request(sent), row=row, kind=str(sent.get("kind")), label=label,
+            reviewer=_reviewer(sent), request=_request(sent), row=_row(sent), kind=str(sent.get("kind")), label=label,
             seen=sent.get("seen") is True,
         )  # fmt: skip
         return {"saved": said.id, "row": said.row, "kind": said.kind, "label": said.label}
+
+    def again(sent: dict[str, Any]) -> dict[str, Any]:
+        return {"row": session.again(reviewer=_reviewer(sent), row=_row(sent)).row}
 
     def undo(sent: dict[str, Any]) -> dict[str, Any]:
         said = session.undo(reviewer=_reviewer(sent), request=_request(sent))
         return {"row": said.row, "kind": said.kind, "label": said.label}
 
-    def finish(sent: dict[str, Any]) -> dict[str, Any]:
-        session.finish()
-        return {"state": "writing"}
-
     async def image(request: Any) -> Any:
         row, column = (request.path_params[name] for name in ("row", "column"))
         numbers = all(part.isdecimal() and len(part) < 12 for part in (row, column))
-        found = await run_in_threadpool(session.rows.image, int(row), int(column)) if numbers else None
+        small = "small" in request.query_params
+        found = await run_in_threadpool(session.rows.image, int(row), int(column), small) if numbers else None
         if found is None:
             return Response("There is no picture to show.", status_code=404)
         return Response(found[0], headers={"Content-Type": found[1]})
@@ -119,17 +106,13 @@ def make_app(session: ReviewSession, *, title: str, reviewer: str, folder: Path)
             content, headers={"Content-Type": "application/octet-stream", "Content-Disposition": disposition}
         )
 
-    from starlette.applications import Starlette
-
+    reading = {"about": about, "question": lambda query: session.question(_reviewer(query)), "state": state}
+    writing = {"answer": answer, "again": again, "undo": undo, "finish": lambda sent: session.finish()}
     return Starlette(
         routes=[
             *(Route(path, page(*what), methods=["GET"]) for path, what in _STATIC.items()),
-            Route("/api/about", reading(about), methods=["GET"]),
-            Route("/api/question", reading(question), methods=["GET"]),
-            Route("/api/state", reading(state), methods=["GET"]),
-            Route("/api/answer", writing(answer), methods=["POST"]),
-            Route("/api/undo", writing(undo), methods=["POST"]),
-            Route("/api/finish", writing(finish), methods=["POST"]),
+            *(Route(f"/api/{name}", handle(what), methods=["GET"]) for name, what in reading.items()),
+            *(Route(f"/api/{name}", handle(what), methods=["POST"]) for name, what in writing.items()),
             Route("/image/{row}/{column}", image, methods=["GET"]),
             Route("/file/{name}", download, methods=["GET"]),
         ]
@@ -141,8 +124,8 @@ class ReviewServer:
 
     Parameters
     ----------
-    session : ReviewSession
-        The review.
+    session : Asking
+        The review, or the judging.
     title, reviewer : str
         The table's name, and the name under which answers are stored unless the page is told another.
     folder : path
@@ -155,7 +138,7 @@ class ReviewServer:
 
     def __init__(
         self,
-        session: ReviewSession,
+        session: Asking,
         *,
         title: str,
         reviewer: str,
@@ -163,7 +146,6 @@ class ReviewServer:
         host: str = "127.0.0.1",
         listening: socket.socket | None = None,
     ) -> None:
-        _import_starlette()
         import uvicorn
 
         self.session = session
@@ -171,14 +153,14 @@ class ReviewServer:
         self.socket = bind(host, 0) if listening is None else listening
         self.port = self.socket.getsockname()[1]
         everywhere = host in ("0.0.0.0", "::", "")
-        hosts = {*_LOCAL, *({"*", socket.gethostname().lower()} if everywhere else {_bracketed(host)})}
-        app = make_app(session, title=title, reviewer=reviewer, folder=folder)
-        guarded = Waiting(Guard(app, token=self.token, port=self.port, hosts=hosts))
+        # On a network this machine has names that it does not know; what keeps others out is the secret.
+        hosts = {"*"} if everywhere else {*_LOCAL, _bracketed(host)}
+        guarded = Guard(make_app(session, title=title, reviewer=reviewer, folder=folder), token=self.token, hosts=hosts)
         shown = socket.gethostname() if everywhere else _bracketed(host)
         self.address = f"http://{shown}:{self.port}/{self.token}/"
         config = uvicorn.Config(
             guarded, log_level="warning", access_log=False, server_header=False, lifespan="off", ws="none",
-            timeout_graceful_shutdown=2, timeout_keep_alive=30, http=impatient_protocol(guarded),
+            timeout_graceful_shutdown=2, timeout_keep_alive=30, http=impatient_protocol(),
         )  # fmt: skip
         self.server = uvicorn.Server(config)
 
@@ -224,11 +206,8 @@ def _request(sent: dict[str, Any]) -> str:
     return request
 
 
-def _import_starlette() -> tuple[Any, Any, Any]:
-    try:
-        import uvicorn  # noqa: F401
-        from starlette.responses import JSONResponse, Response
-        from starlette.routing import Route
-    except ImportError as error:
-        raise ImportError(f"the review page needs starlette and uvicorn: {install_line('cli')}") from error
-    return Response, JSONResponse, Route
+def _row(sent: dict[str, Any]) -> int:
+    row = sent.get("row")
+    if not isinstance(row, int) or isinstance(row, bool):
+        raise Refused("an answer has a row (a number) and a label (text, or null)")
+    return row

@@ -17,7 +17,8 @@ NEAREST = 5
 _RARE = 0.005  # share of the rows below which a value is called rare
 _LONG = 60  # characters from which a value is read as a text
 _DATES = 100  # values by which dates are told
-_IMAGE_NAMES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp")
+_IMAGE_NAMES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff")
+_THUMBNAIL, _LARGE = 160, 1600  # pixels a side
 _IMAGE_BYTES = 20_000_000
 
 
@@ -44,7 +45,7 @@ class ShownRows:
         The columns to show, without the label.
     labels : ndarray of shape (n,)
         Labels as given.
-    X : ndarray of shape (n, d)
+    X : ndarray of shape (n, d) or None
         The same rows as numbers, to find the nearest ones.
     folder : path
         The table's folder; a column that names files in it is shown as pictures.
@@ -112,7 +113,9 @@ class ShownRows:
                 self.columns[i] = replace(self.columns[i], main=False)
 
     def nearest(self, row: int) -> np.ndarray:
-        """Row numbers of the nearest other rows."""
+        """Row numbers of the nearest other rows; none where the rows are not known as numbers."""
+        if self.X is None:
+            return np.array([], dtype=int)
         if self._near is None:
             from sklearn.neighbors import NearestNeighbors
 
@@ -127,7 +130,11 @@ class ShownRows:
     def card(self, row: int) -> dict[str, Any]:
         """All that the page shows of one row."""
         fields = [self._field(i, column, row) for i, column in enumerate(self.columns)]
-        near = [{"row": int(r), "name": self.name(r), "line": self.line(r)} for r in self.nearest(row)]
+        pictures = [i for i, column in enumerate(self.columns) if column.kind == "image"]
+        near = [
+            {"row": int(r), "name": self.name(r), "line": self.line(r), "column": pictures[0] if pictures else None}
+            for r in self.nearest(row)
+        ]
         return {"row": row, "name": self.name(row), "fields": fields, "nearest": near}
 
     def _field(self, i: int, column: Column, row: int) -> dict[str, Any]:
@@ -161,8 +168,11 @@ class ShownRows:
         line = " ".join(line.split())
         return line if len(line) <= most else line[: most - 1] + "…"
 
-    def image(self, row: int, i: int) -> tuple[bytes, str] | None:
-        """The bytes and the type of the picture that a cell names; None where there is none to show."""
+    def image(self, row: int, i: int, small: bool = False) -> tuple[bytes, str] | None:
+        """The bytes and the type of the picture that a cell names; None where there is none to show.
+
+        Small ones, and kinds of pictures that browsers do not show (TIFF), come as JPEG.
+        """
         if not (0 <= row < len(self.labels) and 0 <= i < len(self.columns)) or self.columns[i].kind != "image":
             return None
         path = inside(self.folder, str(self.frame.iat[row, i]))
@@ -172,6 +182,13 @@ class ShownRows:
         with os.fdopen(handle, "rb") as stream:
             content = stream.read(_IMAGE_BYTES)
         kind = image_type(content)
+        if small or content[:4] in (b"II*\0", b"MM\0*"):
+            from floral_learn.encoders.pictures import Unreadable, thumbnail
+
+            try:
+                return thumbnail(content, _THUMBNAIL if small else _LARGE), "image/jpeg"
+            except (Unreadable, ImportError):
+                return None if kind is None else (content, kind)
         return None if kind is None else (content, kind)
 
 

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 FILE = "answers.sqlite"
-KINDS = ("label", "unsure", "skip")
+KINDS = ("label", "unsure", "skip", "later", "out")
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS about (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS answers (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   request TEXT NOT NULL UNIQUE,
   row INTEGER NOT NULL,
-  kind TEXT NOT NULL CHECK (kind IN ('label', 'unsure', 'skip')),
+  kind TEXT NOT NULL CHECK (kind IN ('label', 'unsure', 'skip', 'later', 'out')),
   label TEXT,
   reviewer TEXT NOT NULL,
   time TEXT NOT NULL,
@@ -47,8 +47,8 @@ class StoredAnswer:
         Place in the order of answers.
     row : int
         Row of the table, from 0.
-    kind : {"label", "unsure", "skip"}
-        What was said.
+    kind : {"label", "unsure", "skip", "later", "out"}
+        What was said: a label, not sure, asked again ten questions later, set aside, left out of training.
     label : str or None
         The label as text, where one was given.
     reviewer, time : str

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from floral_learn.app.review_page.store import StoredAnswer
 from floral_learn.review.answers import latest_answers
@@ -16,7 +15,7 @@ LOOKS = 2  # times that a reviewer is asked about one row
 
 @dataclass(frozen=True)
 class Turn:
-    """A row to ask about, and why: "disagreement", "second opinion", "skipped", "drawn" (at random) or "question".
+    """A row to ask about, and why: "disagreement", "second opinion", "skipped", "drawn", "again" or "question".
 
     `others` is the number of rows about which a question's answer tells, too.
     """
@@ -26,21 +25,9 @@ class Turn:
     others: int = 0
 
 
-@dataclass
-class Desk:
-    """What lies before one reviewer: the question on the page, and the one after it."""
-
-    shown: Turn | None = None
-    ready: Turn | None = None
-    ready_after: int = -1  # changes that the ready question knows of
-    ahead: dict[str | None, Turn | None] = field(default_factory=dict)  # by answer to the shown one, the one after it
-    ahead_of: tuple[int, int] | None = None  # changes and row for which `ahead` was worked out
-    seen_at: float = field(default_factory=time.monotonic)
-
-
 def spoken(answers: Sequence[StoredAnswer]) -> list[StoredAnswer]:
-    """Without the skips, which say nothing."""
-    return [answer for answer in answers if answer.kind != "skip"]
+    """Without rows that were skipped or set aside, about which nothing was said."""
+    return [answer for answer in answers if answer.kind not in ("skip", "later")]
 
 
 def disagreements(answers: Sequence[StoredAnswer]) -> dict[int, dict[str, StoredAnswer]]:

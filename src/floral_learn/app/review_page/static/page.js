@@ -1,6 +1,6 @@
 // Asks, sends answers, and keeps what is known in sight.
 import { at, h } from "./dom.js";
-import { showKnown } from "./known.js";
+import { showDone, showKnown } from "./known.js";
 import { showGiven, showQuestion } from "./question.js";
 
 const CALM = 300; // milliseconds in which a second press is taken for a slip
@@ -67,6 +67,7 @@ function show(next) {
     showQuestion(question, settings.given);
   }
   shownAt = performance.now();
+  at("slip").replaceChildren();
   at("search").value = "";
   search();
   press(true);
@@ -83,7 +84,11 @@ function press(allowed) {
 }
 
 async function answer(kind, label = null, button = null) {
-  if (sending || !question || question.row < 0 || performance.now() - shownAt < CALM) return;
+  if (sending || !question || performance.now() - shownAt < CALM) {
+    if (question === null || question.row >= 0) at("slip").replaceChildren("Ignored: that came within 0.3 seconds of this question. Answer again if you meant it.");
+    return;
+  }
+  if (question.row < 0) return;
   const asked = question;
   const said = { reviewer: settings.name, request: request(), row: asked.row, kind, label, seen: asked.seen };
   press(false);
@@ -114,7 +119,10 @@ async function send(post, then) {
 
 function tellSaved(asked, kind, label) {
   const label_ = (text) => h("span", { class: "label" }, text);
-  if (kind === "skip") at("last").replaceChildren(`Skipped ${asked.name}; it comes back ten questions later.`);
+  if (kind === "skip") at("last").replaceChildren(asked.before ? `Left ${asked.name} as it was.` : `Skipped ${asked.name}; it comes back ten questions later.`);
+  else if (kind === "later") at("last").replaceChildren(`Set ${asked.name} aside; it stands under “To come back to”.`);
+  else if (kind === "out") at("last").replaceChildren(`Left out ${asked.name}: nothing is trained on it.`);
+  else if (about.blind) at("last").replaceChildren(`Saved: ${kind === "unsure" ? "not sure about" : ""} ${asked.name}${kind === "unsure" ? "." : " is"}`, ...(label === null ? [] : [label_(label)]));
   else if (kind === "unsure") at("last").replaceChildren(`Saved: not sure about ${asked.name}. The file says`, label_(asked.given));
   else if (label === asked.given) at("last").replaceChildren(`Saved: ${asked.name} is`, label_(label), "as the file says.");
   else at("last").replaceChildren(`Saved: ${asked.name} is`, label_(label), "while the file says", label_(asked.given));
@@ -127,16 +135,33 @@ async function undo() {
   await send(() => call("undo", sent), () => at("last").replaceChildren("Taken back. Here is the question again."));
 }
 
+async function open(row) {
+  if (sending) return;
+  press(false);
+  await send(() => call("again", { reviewer: settings.name, row }), () => at("last").replaceChildren());
+}
+
+async function finish() {
+  at("finish").disabled = true;
+  at("files").textContent = "Training the model and writing the files…";
+  try {
+    showDone(await call("finish", { reviewer: settings.name }));
+  } catch (error) {
+    trouble(error.message);
+  }
+  at("finish").disabled = false;
+  soon(0);
+}
+
 async function look() {
   try {
     const state = await call("state");
-    showKnown(state);
-    document.documentElement.dataset.busy = state.busy ? "yes" : "no";
+    showKnown(state, open);
     document.documentElement.dataset.answers = state.answers;
     if (state.broken) trouble(state.broken);
-    soon(state.busy || state.files.state === "writing" ? 400 : 4000);
   } catch {
-    document.documentElement.dataset.busy = "unknown";
+    document.documentElement.dataset.answers = "unknown";
+  } finally {
     soon(4000);
   }
 }
@@ -148,15 +173,24 @@ function soon(milliseconds) {
 
 function keys(event) {
   const plain = !(event.ctrlKey || event.metaKey || event.altKey || event.repeat);
-  if (!settings.keys || !plain || at("settings").open || event.target.matches("input, select, textarea")) return;
-  const button = keyOf.get(event.key);
-  if (button) answer("label", button.dataset.label, button);
-  else if (event.key === "u") answer("unsure", null, at("unsure"));
-  else if (event.key === "s") answer("skip", null, at("skip"));
-  else if (event.key === "z") undo();
+  if (!settings.keys || !plain || document.querySelector("dialog[open]") || event.target.matches("input, select, textarea")) return;
+  const list = document.activeElement.closest?.("#answers, #set-aside");
+  const found = keyOf.get(event.key);
+  const name = typeof found === "string" ? found : null;
+  if (found instanceof Element) answer("label", found.dataset.label, found);
+  else if (about.kinds.includes(name)) answer(name, null, at(name));
+  else if (name === "undo") undo();
+  else if (name === "change") at("answers").querySelector("button")?.focus();
+  else if (list && (event.key === "ArrowDown" || event.key === "ArrowUp")) move(list, event.key === "ArrowDown" ? 1 : -1);
+  else if (event.key === "+") document.querySelector("#fields img")?.classList.toggle("zoomed");
   else if (event.key === "/" && !at("search-line").hidden) at("search").focus();
   else return;
   event.preventDefault();
+}
+
+function move(list, by) {
+  const buttons = [...list.querySelectorAll("button")];
+  buttons[Math.min(Math.max(buttons.indexOf(document.activeElement) + by, 0), buttons.length - 1)]?.focus();
 }
 
 function apply() {
@@ -184,7 +218,7 @@ async function closeSettings() {
     await ask();
     soon(0);
   } else if (question && question.row >= 0) {
-    showGiven(question, settings.given || question.seen);
+    if (question.given !== undefined) showGiven(question, settings.given || question.seen);
   }
 }
 
@@ -205,19 +239,38 @@ function searchKey(event) {
   }
 }
 
-function classButtons(names) {
-  // Classes called 0 and 1 have these keys, not 1 and 2.
+const COMMANDS = { unsure: "u", skip: "s", later: "f", out: "x", undo: "z", change: "c" };
+
+function classButtons({ classes: names, keys: own = {}, kinds }) {
+  // Classes called 0 and 1 have these keys, not 1 and 2; own keys come before all others.
   const digits = names.every((name) => /^[0-9]$/.test(name));
+  const taken = new Set(Object.values(own));
+  const standard = (name, i) => (digits ? name : i < 10 ? String((i + 1) % 10) : null);
   keyOf = new Map();
   at("classes").classList.toggle("short", names.every((name) => name.length <= 4) && names.length > 3);
   at("classes").replaceChildren(...names.map((name, i) => {
-    const key = digits ? name : i < 10 ? String((i + 1) % 10) : null;
-    const button = h("button", { type: "button", "data-label": name }, h("span", {}, name), key === null || digits ? null : h("kbd", {}, key));
+    const key = own[name] ?? (taken.has(standard(name, i)) ? null : standard(name, i));
+    const button = h("button", { type: "button", "data-label": name }, h("span", {}, name), key === null || key === name ? null : h("kbd", {}, key));
     button.addEventListener("click", () => answer("label", name, button));
     if (key !== null) keyOf.set(key, button);
     return button;
   }));
+  for (const [name, key] of Object.entries(COMMANDS)) {
+    const free = taken.has(key) ? key.toUpperCase() : key; // a command whose key a class has takes the capital
+    if (!taken.has(free)) keyOf.set(free, name);
+    const place = at(name)?.querySelector("kbd") ?? at("recent").querySelector("kbd");
+    place.textContent = taken.has(free) ? "" : free;
+    if (at(name)) at(name).hidden = name !== "undo" && !kinds.includes(name);
+  }
   at("search-line").hidden = names.length <= 10;
+}
+
+// Titles, lists and paragraphs of the guidelines; everything else stays as it was written.
+function guidelines(text) {
+  at("rules").hidden = !text;
+  const line = (one) => (/^#/.test(one) ? h("p", { class: "title" }, one.replace(/^#+\s*/, ""))
+    : /^\s*[-*]\s/.test(one) ? h("p", { class: "item" }, one.replace(/^\s*[-*]\s+/, "")) : h("p", {}, one));
+  at("guidelines").replaceChildren(...(text || "").split("\n").filter((one) => one.trim()).map(line));
 }
 
 async function start() {
@@ -234,21 +287,20 @@ async function start() {
   apply();
   at("title").textContent = about.title;
   document.title = `${about.title}: label review`;
-  classButtons(about.classes);
+  classButtons(about);
+  guidelines(about.guidelines);
+  at("wrong").hidden = at("given").hidden = about.blind;
+  at("judged").hidden = !about.blind;
+  if (about.blind) at("aim").textContent = "You label a few rows without seeing what the judges say of them.";
   await ask();
   soon(0);
 }
 
-at("unsure").addEventListener("click", () => answer("unsure", null, at("unsure")));
-at("skip").addEventListener("click", () => answer("skip", null, at("skip")));
+for (const kind of ["unsure", "skip", "later", "out"]) at(kind).addEventListener("click", () => answer(kind, null, at(kind)));
 at("undo").addEventListener("click", undo);
 at("search").addEventListener("input", search);
 at("search").addEventListener("keydown", searchKey);
-at("finish").addEventListener("click", async () => {
-  at("finish").disabled = true;
-  await call("finish", { reviewer: settings.name }).catch((error) => trouble(error.message));
-  soon(100);
-});
+at("finish").addEventListener("click", finish);
 at("open-settings").addEventListener("click", openSettings);
 at("settings").addEventListener("close", closeSettings);
 document.addEventListener("keydown", keys);

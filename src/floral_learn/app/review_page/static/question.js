@@ -1,6 +1,8 @@
 // One question as a person would read it.
 import { at, h, svg } from "./dom.js";
 
+export const SAID = { unsure: "not sure", skip: "skipped", later: "later", out: "left out" };
+
 export function showQuestion(question, show) {
   const reason = at("reason");
   reason.hidden = !question.why;
@@ -8,12 +10,17 @@ export function showQuestion(question, show) {
   reason.textContent = question.reason === "disagreement" ? opinions(question) : question.why;
   at("ask").replaceChildren("Which label is right? ", h("small", {}, question.name));
   at("fields").replaceChildren(...fields(question));
-  showGiven(question, show);
+  if (question.before) reason.append(` You said ${question.before.label ?? SAID[question.before.kind]}.`);
+  if (question.given === undefined) at("given").hidden = true;
+  else showGiven(question, show);
   const near = question.nearest.map((row) => {
     const now = row.answer !== null && row.answer !== row.given ? ` answered: ${row.answer}` : "";
-    return h("li", {}, h("span", {}, h("span", { class: "label" }, row.given)),
-      h("span", { class: "line" }, row.line, " ", h("small", {}, `${row.name}${now}`)));
+    const label = h("span", { class: "label" }, row.given);
+    if (row.column === null) return h("li", {}, h("span", {}, label), h("span", { class: "line" }, row.line, " ", h("small", {}, `${row.name}${now}`)));
+    const image = h("img", { class: "large", src: `image/${row.row}/${row.column}?small`, alt: row.name, loading: "lazy" });
+    return h("li", { class: "thumbnail" }, image, label, h("small", {}, `${row.name}${now}`));
   });
+  at("nearest").classList.toggle("pictures", question.nearest.some((row) => row.column !== null));
   at("nearest").replaceChildren(...near);
   at("near").hidden = !near.length;
 }
@@ -61,7 +68,7 @@ function picture(question, field) {
     figure.append(h("p", {}, `${field.value} (no picture of that name in the table’s folder)`));
     return figure;
   }
-  const image = h("img", { src: `image/${question.row}/${field.column}`, alt: `Picture ${field.value}` });
+  const image = h("img", { class: "large", src: `image/${question.row}/${field.column}`, alt: `Picture ${field.value}` });
   image.addEventListener("load", () => {
     // As large as it helps: small pictures are blown up, tiny ones with their pixels in sight.
     image.classList.toggle("tiny", image.naturalWidth < 120);

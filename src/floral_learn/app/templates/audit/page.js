@@ -105,6 +105,28 @@
   const size = () => +$("size").value;
   const pages = () => Math.max(1, Math.ceil(list.length / size()));
   const shown = () => list.subarray(state.page * size(), (state.page + 1) * size());
+  const P = D.pictures;
+  const SHEET = 144;  // pictures on the sheets of all classes
+  const thumb = (r) => (P && P.small[r] ? el("img", { class: "thumb", src: P.small[r], alt: "", loading: "lazy" }) : null);
+  const original = (r) => {
+    const image = el("img", { src: P.large[r], alt: idOf(r), onerror: () => { if (P.small[r] && image.getAttribute("src") !== P.small[r]) image.src = P.small[r]; } });
+    return el("figure", null, el("a", { href: P.large[r], target: "_blank", rel: "noopener" }, image), el("figcaption", null, idOf(r), ": ", el("strong", null, givenOf(r))));
+  };
+  const sheets = () => {
+    const by = new Map();
+    for (const r of [...byS].reverse()) if (D.flagged[r] && P.small[r]) { const k = D.given[r]; if (!by.has(k)) by.set(k, []); by.get(k).push(r); }
+    const each = Math.max(1, Math.floor(SHEET / Math.max(by.size, 12)));
+    for (const [k, rows] of [...by].sort((a, b) => a[0] - b[0]).slice(0, SHEET)) {
+      const shown = rows.slice(0, each).map((r) => el("button", { type: "button", class: "tile", title: idOf(r), "aria-label": "open " + idOf(r), onclick: () => openRow(r) }, thumb(r), el("span", null, D.classes[D.suggested[r]] + "?")));
+      $("sheets").append(el("h3", null, D.classes[k]), el("div", { class: "sheet" }, ...shown));
+    }
+    if (!by.size) $("sheets").append(el("p", null, "No label is flagged."));
+  };
+  const openRow = (r) => {
+    let at = list.indexOf(r); if (at < 0) { clear(); at = list.indexOf(r); }
+    state.page = Math.floor(at / size()); state.selected = state.open = r; drawTable(); drawMap();
+    const node = body.querySelector("tr.selected"); if (node) node.scrollIntoView({ block: "start" });
+  };
   const chips = (w) => { const f = document.createDocumentFragment(); D.reasons.forEach((t, i) => { if (w & (1 << i)) f.append(el("span", { class: "chip" }, t)); }); return f; };
   // In the list prose comes first, then what says most about the label; short values carry the names of their columns.
   const typical = D.cells.map((c) => { let t = 0, k = Math.min(n, 200); for (let r = 0; r < k; r++) t += c[r].length; return t / Math.max(k, 1); });
@@ -125,7 +147,7 @@
       el("td", { "data-name": "given" }, givenOf(r)),
       el("td", { "data-name": "suggested" }, D.classes[m && m.mark === "wrong" ? m.label : D.suggested[r]]),
       el("td", { "data-name": "score" }, el("span", { class: "meter" }, el("b", null, score(s)), el("i", { style: "width:" + Math.round(60 * s) + "px" }))));
-    if (D.columns.length) tr.append(el("td", { "data-name": "content", class: "wide content" }, el("div", null, brief(r, 180))));
+    if (D.columns.length) tr.append(el("td", { "data-name": "content", class: "wide content" }, thumb(r), el("div", null, brief(r, 180))));
     tr.append(el("td", { "data-name": "reasons", class: "wide" }, chips(D.why[r])));
     if (D.group) tr.append(el("td", { "data-name": "source" }, groupOf(r)));
     tr.append(markCell(r));
@@ -140,7 +162,7 @@
     const body = el("tbody");
     for (const j of rows) {
       const cells = some ? D.cells.map((c) => el("td", null, c[j].length > 60 ? c[j].slice(0, 59) + "…" : c[j])) : D.columns.length ? [el("td", null, brief(j, 160))] : [];
-      body.append(el("tr", null, el("td", null, idOf(j)), el("td", { class: D.given[j] !== D.given[r] ? "other" : "" }, D.classes[D.given[j]]), el("td", null, score(D.score[j])), ...cells));
+      body.append(el("tr", null, el("td", null, thumb(j), idOf(j)), el("td", { class: D.given[j] !== D.given[r] ? "other" : "" }, D.classes[D.given[j]]), el("td", null, score(D.score[j])), ...cells));
     }
     return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": first }, el("table", null, el("thead", null, el("tr", null, ...heads.map((t) => el("th", { scope: "col" }, t)))), body));
   };
@@ -153,6 +175,7 @@
     const td = el("td", { colspan: width },
       el("p", null, "The model gives other labels ", el("strong", null, percent(D.model[r])), "; ", el("strong", null, percent(D.near[r])), " of the neighbours carry one."),
       el("p", { class: "bar" }, el("label", null, "Mark as wrong, to be replaced by ", pick), note, m && m.reviewer ? el("span", { class: "hint" }, "marked by " + m.reviewer) : null),
+      P ? el("div", { class: "figures" }, original(r), ...twins.slice(0, 5).map(original)) : null,
       D.columns.length ? cellsOf(r) : null,
       twins.length ? el("h3", null, "Nearly equal rows with another label") : null, twins.length ? rowsTable(twins, r, "equal row") : null,
       el("h3", null, "Nearest rows"), rowsTable(D.neighbours[r], r, "neighbour"));
@@ -221,10 +244,7 @@
   canvas.addEventListener("mouseleave", () => { tip.hidden = true; });
   canvas.addEventListener("click", (e) => {
     const box = canvas.getBoundingClientRect(), r = nearest(e.clientX - box.left, e.clientY - box.top);
-    if (r < 0) return;
-    let at = list.indexOf(r); if (at < 0) { clear(); at = list.indexOf(r); }
-    state.page = Math.floor(at / size()); state.selected = state.open = r; drawTable(); drawMap();
-    const node = body.querySelector("tr.selected"); if (node) node.scrollIntoView({ block: "center" });
+    if (r >= 0) openRow(r);
   });
   $("map-note").textContent = (n < D.total ? "The rows of this page as dots" : "Every row as a dot") + ", placed by " + D.map + ". Choose a dot to open its row.";
 
@@ -342,5 +362,6 @@
   let again = 0;
   window.addEventListener("resize", () => { clearTimeout(again); again = setTimeout(drawMap, 100); });
   confusion(); groups(); select();
+  if (P) sheets();
   document.documentElement.dataset.ready = "yes";
 })();

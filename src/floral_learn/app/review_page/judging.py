@@ -1,0 +1,198 @@
+"""Judges under question: a `JudgeReview` behind the page, which asks a person about rows without what judges say."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from floral_learn.app.pages import render_page
+from floral_learn.app.review_page.asking import Asking
+from floral_learn.app.review_page.shown_rows import ShownRows
+from floral_learn.app.review_page.store import AnswerStore, StoredAnswer
+from floral_learn.app.review_page.turns import Turn
+from floral_learn.app.review_page.words import option_words, percent
+from floral_learn.base.cells import csv_bytes
+from floral_learn.base.files import write_set
+from floral_learn.review.judge import HORIZON, JudgeReport, JudgeReview
+
+FILES = ("judge.html", "judge.json", "gold.csv")
+
+
+class JudgeSession(Asking):
+    """Blind questions about rows that judges labelled; answers are kept as those of a review are.
+
+    Parameters
+    ----------
+    review : JudgeReview
+        New; stored answers are told to it.
+    table : Table
+        What is shown of the rows.
+    path, out : path
+        The table's file, and the folder of answers and results.
+    pictures : path, optional
+        Where the names of pictures begin; by default the table's folder.
+    options : mapping, optional
+        How the command was called, for the one that goes on.
+    page : dict, optional
+        What the page is told: own keys and guidelines.
+    """
+
+    kinds = ("label", "unsure")
+    blind = True
+
+    def __init__(
+        self,
+        review: JudgeReview,
+        table: Any,
+        *,
+        path: Path,
+        out: Path,
+        pictures: Path | None = None,
+        options: dict[str, Any] | None = None,
+        page: dict[str, Any] | None = None,
+    ) -> None:
+        self.review, self.path, self.table, self.options = review, Path(path), table, options or {}
+        begun = review.state()
+        about = {
+            "other answers of judges": begun["answers"][:16],
+            "another prompt": "none" if begun["prompt"] is None else begun["prompt"][:16],
+            "another seed": str(begun["random_state"]),
+        }
+        store = AnswerStore(out, about=about)
+        rows = ShownRows(
+            table.features,
+            np.zeros(len(table.rows), dtype=int),
+            None,
+            folder=self.path.parent if pictures is None else pictures,
+            ids=table.ids,
+            numbers=table.rows,
+        )
+        super().__init__(store, rows, review.votes.classes.tolist(), Path(out), page)
+
+    def state(self, reviewer: str) -> dict[str, Any]:
+        """What is known of the judges so far."""
+        found = super().state(reviewer)
+        rows = found["rows"]
+        return found | {"progress": {"answered": rows, "about": max(HORIZON, rows) if rows else HORIZON}}
+
+    def _catch_up(self, answers: Sequence[StoredAnswer]) -> None:
+        """The same draws as ever, as far as there are answers, and the latest answer to each."""
+        latest = {said.row: None if said.label is None else self.names[said.label] for said in answers}
+        items = self.review.votes.items.tolist()
+        while not set(latest) <= {items[row] for row in self.review.drawn}:
+            if len(self.review.ask(len(self.review.drawn) + 1)) == 0 or len(self.review.drawn) == len(items):
+                break
+        self.review.given.clear()
+        self.review.answer(latest, latest.values())
+
+    def _choose(self, reviewer: str, answers: Sequence[StoredAnswer]) -> Turn | None:
+        row = self.review.ask(1)
+        return Turn(int(row[0]), "drawn") if len(row) else None
+
+    def _card(self, turn: Turn, answers: Sequence[StoredAnswer]) -> dict[str, Any]:
+        why = "You have been here before; a new answer takes the place of the one you gave."
+        return {**self.rows.card(turn.row), "why": why if turn.reason == "again" else "", "others": []}
+
+    def _tell(self, answers: Sequence[StoredAnswer]) -> dict[str, Any]:
+        report = self.review.report()
+        judges = [{name: row[name] for name in ("judge", "low", "high")} for row in _of_all(report)]
+        enough = "Go on: intervals get narrow at 20 to 50 answers." if len(answers) < 20 else report.notes[-1]
+        return {"judges": judges, "stop": {"now": False, "words": enough}, "ten": {"words": report.notes[0]}}
+
+    def _write(self, answers: Sequence[StoredAnswer]) -> dict[str, Any]:
+        report, number = self.review.report(), self.table.rows
+        gold = {self._name(row): str(label) for row, label in sorted(self.review.gold().items())}
+        apart = [self._name(row) for row in report.disagreements]
+        told = {
+            "answered": report.answered,
+            "prompt": self.review.prompt,
+            "errors": report.errors,
+            "agreement": report.agreement,
+            "totals": report.totals,
+            "best": report.best,
+            "notes": report.notes,
+            "disagreements": apart,
+            "answers": [{"row": int(number[said.row]), "label": said.label, "by": said.reviewer} for said in answers],
+        }
+        page = render_page("judge", title=self.path.name, prompt=self.review.prompt, **self._shown_report(report))
+        content = {
+            "judge.html": page.encode(),
+            "judge.json": (json.dumps(_plain(told), indent=1, ensure_ascii=False) + "\n").encode(),
+            "gold.csv": csv_bytes(["task", "label"], [list(pair) for pair in gold.items()]),
+        }
+        write_set({self.out / name: raw for name, raw in content.items()}, "floral judge --finish")
+        files = [
+            {"name": "judge.html", "about": "how often each judge is wrong, with intervals, as a page"},
+            {"name": "judge.json", "about": "the same for programs"},
+            {"name": "gold.csv", "about": f"your {len(gold):,} labels, by task"},
+        ]
+        again = ["floral", "judge", str(self.path), *option_words(self.options), "--out", str(self.out)]
+        commands = [{"about": "Go on later, for narrower intervals", "command": shlex.join(again)}]
+        return {"files": files, "commands": commands, "words": " ".join(report.notes)}
+
+    def _name(self, row: Any) -> str:
+        return str(self.table.rows[row] if self.table.ids is None else self.table.ids[row])
+
+    def _shown_report(self, report: JudgeReport) -> dict[str, Any]:
+        """The report as words and widths for the page."""
+
+        def shown(row: dict[str, Any], size: float = 1.0, text: Any = percent) -> dict[str, Any]:
+            low, high = row["low"], row["high"]
+            return {key: str(value) for key, value in row.items() if key in ("judge", "class", "rows", "answered")} | {
+                "range": f"{text(low)} to {text(high)}",
+                "left": round(100 * low / size, 1),
+                "width": max(round(100 * (high - low) / size, 1), 0.5),
+            }
+
+        agreement = {row["judge"]: row for row in report.agreement}
+        judges = []
+        for row in _of_all(report):
+            said = agreement[row["judge"]]
+            beyond = "–" if math.isnan(said["kappa"]) else f"{said['kappa']:.2f}"
+            judges.append(shown(row) | {"point": percent(row["error"]), "kappa": beyond})
+        totals = [
+            shown(row, len(self.rows.labels), lambda value: f"{value:,.0f}")
+            | {"given": f"{row['given']:,}", "corrected": f"{row['corrected']:,.0f}"}
+            for row in report.totals
+        ]
+        lines = [
+            {"name": self._name(row), "line": self.rows.line(row), "said": self._said_of(row)}
+            for row in report.disagreements[:50]
+        ]
+        return {
+            "answered": f"{report.answered:,}",
+            "n": f"{len(self.rows.labels):,}",
+            "judges": judges,
+            "best": report.best,
+            "classes": [shown(row) for row in report.errors if row["class"] != ""],
+            "totals": totals,
+            "notes": report.notes,
+            "lines": lines,
+            "more": len(report.disagreements) - len(lines),
+        }
+
+    def _said_of(self, row: Any) -> str:
+        votes = self.review.votes
+        place = votes.items.tolist().index(row)
+        pairs = zip(votes.annotators.tolist(), self.review.said[place], strict=True)
+        return ", ".join(f"{judge}: {votes.classes[code]}" for judge, code in pairs if code >= 0)
+
+
+def _of_all(report: JudgeReport) -> list[dict[str, Any]]:
+    return [row for row in report.errors if row["class"] == ""]
+
+
+def _plain(value: Any) -> Any:
+    """Without numpy's types, and None for what is not a number."""
+    if isinstance(value, dict):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    value = value.item() if isinstance(value, np.generic) else value
+    return None if isinstance(value, float) and math.isnan(value) else value
