@@ -261,7 +261,7 @@ def test_options_of_commands_in_running_text_exist(command_line):
     """Commands within sentences are too short to run as they stand; their words must still be right."""
     seen = 0
     for page in PAGES:
-        if "results" in page.parts:
+        if "results" in page.parts or page.name == "CHANGELOG.md":  # that one names commands which are gone
             continue
         text = BLOCK.sub("", page.read_text(encoding="utf-8"))
         for command in re.findall(r"`(floral [a-z][^`]*)`", text):
