@@ -5,7 +5,6 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from floral_bench.families import on_device
 from floral_learn.labels.rows import nearest_others
 from floral_learn.paper import KNNRelabel
 
@@ -25,20 +24,6 @@ def test_blocks_of_any_size_give_the_sorted_distances_to_all_others(monkeypatch,
             np.testing.assert_allclose(away, np.sort(full)[:7])
             np.testing.assert_allclose(np.linalg.norm(X[others] - X[row], axis=1), away)
     assert seen == list(range(40))
-
-
-def test_torch_finds_the_same_neighbours(monkeypatch):
-    pytest.importorskip("torch", reason="the search on a device needs torch")
-    monkeypatch.setattr(BLOCK, 50)
-    monkeypatch.setattr(on_device, "_ENTRIES", 300)
-    X = np.random.default_rng(0).normal(size=(40, 3)) + 100
-    expected = [(indices, distances) for _, indices, distances in nearest_others(X, 7)]
-    with on_device.neighbours_on("cpu"):
-        found = [(indices, distances) for _, indices, distances in nearest_others(X, 7)]
-    for number in (0, 1):
-        first, second = (np.concatenate([block[number] for block in blocks]) for blocks in (expected, found))
-        np.testing.assert_allclose(np.sort(first), np.sort(second), atol=1e-4)
-    assert not (found[0][0] == 0)[0].any()  # row 0 is not its own neighbour
 
 
 def test_among_many_duplicates_a_row_is_still_not_its_own_neighbour():

@@ -63,8 +63,6 @@ def _poison(dataset: Dataset, attack: Attack, level: float, seed: int, device: s
 
         given = {name: arguments.pop(name) for name in ("C", "gamma", "eta")}
         arguments["surrogate"] = EarlyStoppedSVC(**given, device=device)
-    if attack.name == "alfa-tilt":
-        arguments["device"] = device
     if attack.name not in _OWN_SVM and "C" in arguments:
         svm = SVC(C=arguments.pop("C"), gamma=arguments.pop("gamma"), cache_size=1000)
         if attack.name in ("top-k", "randomized-top-k", "lfa"):

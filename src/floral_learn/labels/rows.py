@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextvars import ContextVar
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +13,6 @@ from sklearn.neighbors import NearestNeighbors
 MOST_VALUES = 4_000_000  # numbers held at a time, 32 MB: more are not faster
 
 Block = tuple[slice, np.ndarray, np.ndarray]
-# What finds neighbours in place of scikit-learn, where somebody has a faster way for many rows, such as a GPU.
-SEARCH: ContextVar[Callable[[Any, int], Iterator[Block]] | None] = ContextVar("neighbour search", default=None)
 
 
 @dataclass(frozen=True)
@@ -120,9 +117,6 @@ def nearest_others(X: Any, k: int, *, among: np.ndarray | None = None) -> Iterat
     n = X.shape[0]
     some = np.arange(n) if among is None else among
     k = min(k, len(some) - 1)
-    if (search := SEARCH.get()) is not None and among is None:
-        yield from search(X, k)
-        return
     algorithm = "auto" if X.shape[1] < 8 else "brute"  # from eight columns on a tree is slower than all pairs
     search = NearestNeighbors(n_neighbors=k + 1, algorithm=algorithm).fit(X[some])
     size = max(1, MOST_VALUES // (k + 1))

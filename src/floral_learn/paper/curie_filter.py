@@ -36,8 +36,8 @@ class CurieFilter(Estimator):
         Rows of the same cluster that a row is compared with.
     compare : {"nearest", "all"}
         The ``n_neighbors`` nearest rows of the cluster in feature space, or the whole cluster: the original
-        definition. On Moon, flips far from a linear model's boundary, the whole cluster is better: 0.928 against 0.915 of test
-        rows at 10 % flips, 0.782 against 0.760 at 25 % (ten replications, an SVC with C = 10 behind it).
+        definition. On Moon, flips far from a linear model's boundary, the whole cluster is better: 0.928 against 0.915
+        of test rows at 10 % flips, 0.782 against 0.760 at 25 % (ten replications, an SVC with C = 10 behind it).
     label_weight : float
         Distance between two different labels, in units of the features' root mean square distance from their mean.
     eps : float or "auto"

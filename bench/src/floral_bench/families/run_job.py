@@ -13,7 +13,6 @@ from threadpoolctl import threadpool_limits
 from floral_bench.cell_data import load, poisoned_labels
 from floral_bench.data_kinds import kind_of
 from floral_bench.families.games import run_games
-from floral_bench.families.on_device import neighbours_on
 from floral_bench.families.single_fits import run_fits
 from floral_bench.plan import OWN_DATA, Job
 from floral_bench.spec import Cell, CellResult
@@ -34,7 +33,7 @@ def run_job(job: Job, labels: dict[str, np.ndarray], device: str | None = None) 
         small = job.family in OWN_DATA or (not own and len(load(job.cells[0].data).y_train) <= DENSE_ROWS)
         # Nor is a device any faster on so few rows, but for games, which are played in batches of many columns.
         on = None if small and job.family != "games" else device
-        with threadpool_limits(1 if small else None), neighbours_on(None if small else on):
+        with threadpool_limits(1 if small else None):
             results = _compute(job.family, list(job.cells), labels, on)
     except Exception as error:
         results = [CellResult.failed(cell, error) for cell in job.cells]

@@ -15,7 +15,6 @@ import numpy as np
 
 from floral_bench.cell_data import gradient_labels as labels_by_gradient
 from floral_bench.families.games import run_games
-from floral_bench.families.on_device import neighbours_on
 from floral_bench.families.sanitise import assumed_noise
 from floral_bench.families.single_fits import run_fits
 from floral_bench.families.text_data import Draw, Encoded, draw_of, encode
@@ -97,16 +96,15 @@ def _heads(cells: list[Cell], labels: np.ndarray, dataset: Dataset, device: str 
     games = [cell for cell in cells if cell.grid is not None]
     fits = [cell for cell in cells if cell.grid is None]
     results: list[CellResult] = []
-    with neighbours_on("cuda" if device == "cuda" else None):
-        if games:
-            started = time.perf_counter()
-            results += run_games(games, [labels] * len(games), dataset, device, traced=_CURVES[:2])
-            took = time.perf_counter() - started
-            columns = sum(len(result.traces) for result in results) or 1
-            for result in results:  # a cell's share of the batch; the encoder's time is the transformer's
-                result.seconds = took * max(len(result.traces), 1) / columns
-        if fits:
-            results += run_fits(fits, [labels] * len(fits), dataset, device=device)
+    if games:
+        started = time.perf_counter()
+        results += run_games(games, [labels] * len(games), dataset, device, traced=_CURVES[:2])
+        took = time.perf_counter() - started
+        columns = sum(len(result.traces) for result in results) or 1
+        for result in results:  # a cell's share of the batch; the encoder's time is the transformer's
+            result.seconds = took * max(len(result.traces), 1) / columns
+    if fits:
+        results += run_fits(fits, [labels] * len(fits), dataset, device=device)
     for result in results:
         for (config, name), values in result.traces.items():
             if name in _CURVES and len(values) > 10 * EVERY:
