@@ -12,7 +12,7 @@ JOBS   ?= 2
 SITE   := build/docs
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test test-all lint types docs bench results browser clean
+.PHONY: demo test test-all test-oldest lint types docs bench results browser clean
 .SILENT:
 
 demo: $(VENV)/.demo
@@ -23,6 +23,13 @@ test: lint types browser
 
 test-all: lint types docs browser
 	$(THREADS) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations=20
+
+# The oldest versions that pyproject.toml names, in an environment of their own.
+OLDEST := numpy==1.26.* scipy==1.11.* scikit-learn==1.6.0 joblib==1.3.* threadpoolctl==3.1.* narwhals==2.0.* skops==0.12.* pandas==2.1.* pyarrow==15.*
+test-oldest:
+	$(PYTHON) -m venv $(VENV)-oldest
+	$(VENV)-oldest/bin/python -m pip install -qq --disable-pip-version-check -e . -e ./bench pytest hypothesis polars $(OLDEST:%='%')
+	$(THREADS) $(VENV)-oldest/bin/python -m pytest -m "not slow" tests/base tests/labels tests/certify tests/floral tests/test_doors.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check --quiet src bench/src tests benchmarks examples docs/conf.py docs/_ext
@@ -59,7 +66,7 @@ bench: $(VENV)/.dev
 	$(THREADS) $(BIN)/floral bench $(BENCH) --quick --jobs $(JOBS)
 
 clean:
-	rm -rf $(VENV) build dist docs/gallery docs/api/generated docs/api/backreferences .mypy_cache .ruff_cache .hypothesis demo.png
+	rm -rf $(VENV) $(VENV)-oldest build dist docs/gallery docs/api/generated docs/api/backreferences .mypy_cache .ruff_cache .hypothesis demo.png
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -35,7 +35,7 @@ ALLOWED = {room: set().union(*LAYERS[depth + 1 :]) for depth, layer in enumerate
 MOST_LINES = {
     "certify": 850, "floral": 1150, "game": 1800, "labels": 750, "sanitizers": 350,
     # not yet where they should be (behind each); these numbers only come down
-    "app": 5050,  # 3,900
+    "app": 4840,  # 3,900
     "attacks": 1790,  # 1,600
     "audit": 675,  # 550
     "base": 1550,  # 1,250

@@ -176,7 +176,7 @@ def test_gold_as_a_series_is_matched_by_the_names_of_its_tasks():
         for gold in (truth, truth[::-1], truth.sample(frac=1, random_state=0).to_dict()):
             found = aggregate_votes(votes, gold=gold, random_state=0)
             assert (found.labels == truth[found.items]).all()
-    with pytest.raises(ValueError, match="gold names tasks that are not there, such as 0"):
+    with pytest.raises(ValueError, match="gold names tasks that are not there: 0, 1, 2"):
         aggregate_votes(long, gold=truth.reset_index(drop=True))
     with pytest.raises(ValueError, match="gold names task 't01' twice"):
         aggregate_votes(long, gold=pd.Series([0, 0], index=["t01", "t01"]))

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from floral_learn.base.alignment import align
 from floral_learn.base.validation import count_points, encode_labels
 
 from .adaptive import Adaptive
@@ -62,7 +63,7 @@ def poison(
     X : array-like or CSR matrix of shape (n, d)
         Rows; the attacks that look at labels only take ``None`` too.
     y : array-like of shape (n,)
-        Labels of any kind; never modified.
+        Labels of any kind, matched with the rows by index where both have one; never modified.
     attack : str, default="farthest"
         One of ``ATTACKS``: random, class-biased, farthest, near-boundary, top-k, randomized-top-k, alfa, alfa-tilt,
         lfa, gradient, evasive, adaptive, pointwise.
@@ -82,7 +83,7 @@ def poison(
     Returns
     -------
     PoisonResult
-        The poisoned labels, which rows changed, and the attack's ranking of all rows.
+        The poisoned labels in the order of X, which rows changed, and the attack's ranking of all rows.
 
     Examples
     --------
@@ -109,8 +110,10 @@ def poison(
     if target is not None and np.ndim(target) > 0 and "target" in allowed:
         attack_params["target"] = target
     elif target is not None:
-        classes, codes = encode_labels(np.asarray(y), f"attack {attack!r}")
-        permitted = allowed_rows(attack_params.get("mask"), len(codes))
+        first, whose = (y, "y") if X is None else (X, "X")
+        mask = align(first, attack_params.get("mask"), (whose, "mask"))
+        classes, codes = encode_labels(align(first, y), f"attack {attack!r}")
+        permitted = allowed_rows(mask, len(codes))
         flips = count_points(budget, len(codes), "budget")
         attack_params["mask"] = aimed_rows(target, X, codes, classes, flips, permitted)
     return cls(budget=budget, random_state=random_state, **attack_params).poison(X, y)

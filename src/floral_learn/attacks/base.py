@@ -12,6 +12,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _num_samples
 
 from floral_learn.base import Shown
+from floral_learn.base.alignment import align
 from floral_learn.base.validation import check_flip_distribution, count_points, encode_labels, generator
 
 from .constraints import Constraints, allowed_rows, limits_per_class
@@ -72,7 +73,7 @@ def victim_effect(
     victim: Any, X: Any, before: np.ndarray, after: np.ndarray, X_test: Any, y_test: Any, random_state: Any
 ) -> VictimEffect:
     """Train a copy of ``victim`` on each labelling of X and compare the two on test rows with clean labels."""
-    model, truth = fresh(victim, generator(random_state)), np.asarray(y_test)
+    model, truth = fresh(victim, generator(random_state)), np.asarray(align(X_test, y_test, ("X_test", "y_test")))
     told, fooled = (np.asarray(model.fit(X, labels).predict(X_test)) for labels in (before, after))
     if truth.shape != told.shape:
         raise ValueError(f"y_test has shape {truth.shape}, X_test {told.shape[0]} rows")
@@ -187,6 +188,7 @@ class Problem:
             raise ValueError("X_val and y_val must be given together")
         if X_val is None:
             return None
+        y_val = align(X_val, y_val, ("X_val", "y_val"))
         X_val = check_array(X_val, accept_sparse="csr", input_name="X_val")
         labels, width = np.asarray(y_val), self.X.shape[1]
         if X_val.shape[1] != width or labels.shape != (X_val.shape[0],):
@@ -249,9 +251,13 @@ class LabelAttack(ABC):
     accept_sparse: ClassVar[bool] = True
 
     def poison(self, X: Any, y: Any) -> PoisonResult:
-        """Return poisoned labels for rows ``X`` (n, d) with labels ``y`` (n,); the inputs stay as they are."""
-        labels = np.asarray(y)
-        problem = self._problem(X, labels)
+        """Return poisoned labels for rows ``X`` (n, d) with labels ``y`` (n,); the inputs stay as they are.
+
+        Where both carry an index, ``y`` and a mask are matched with ``X`` by it; the result is in the order of ``X``.
+        """
+        first, whose = (y, "y") if X is None else (X, "X")
+        labels = np.asarray(align(first, y))
+        problem = self._problem(X, labels, align(first, self.mask, (whose, "mask")))
         if problem.flips == 0:
             return PoisonResult(labels.copy(), np.empty(0, np.intp), np.zeros(len(labels)), 0, before=labels.copy())
         choice = self._choose(problem)
@@ -277,7 +283,7 @@ class LabelAttack(ABC):
             return X
         return check_array(X, accept_sparse="csr" if self.accept_sparse else False, input_name="X")
 
-    def _problem(self, X: Any, labels: np.ndarray) -> Problem:
+    def _problem(self, X: Any, labels: np.ndarray, mask: Any) -> Problem:
         classes, codes = encode_labels(labels, f"attack {self.name!r}")
         n = len(codes)
         if (X is not None or self.needs_features) and _num_samples(X) != n:
@@ -289,7 +295,7 @@ class LabelAttack(ABC):
             )
         flips = count_points(self.budget, n, "budget")
         matrix = check_flip_distribution(self.flip_distribution, len(classes))
-        allowed = allowed_rows(self.mask, n)
+        allowed = allowed_rows(mask, n)
         if matrix is not None:
             allowed &= (np.diag(matrix) < 1)[codes]
         limits = limits_per_class(self.class_limits, classes, codes)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from floral_learn.base import Shown
+from floral_learn.base.alignment import align
 from floral_learn.crowd.votes import Votes, read_votes
 
 from .vote_attacks import VOTE_ATTACKS, VoteScene
@@ -143,6 +144,8 @@ def poison_votes(
             f"attack {attack!r} has no parameter {', '.join(unknown)}; it has {', '.join(allowed) or 'none'}"
         )
     read = read_votes(votes, classes=classes, missing=missing)
+    tasks, whose = (_named_tasks(read), "votes") if hasattr(votes, "iloc") else (X, "X")
+    X, y, order = (align(tasks, part, (whose, name)) for part, name in ((X, "X"), (y, "y"), (order, "order")))
     rng = np.random.default_rng(random_state)
     if annotators is None:
         owned = choose_owned(read, float(budget), rng)
@@ -153,6 +156,13 @@ def poison_votes(
     held = read.per_annotator[owned].sum() / read.per_annotator.sum()
     changed = int((new != read.label).sum())
     return VotePoisonResult(_written(votes, read, new), read.annotators[owned], changed, float(held))
+
+
+def _named_tasks(read: Votes) -> Any:
+    """Something whose index holds the names of the tasks."""
+    import pandas as pd
+
+    return pd.Series(0, index=pd.Index(read.items, tupleize_cols=False))
 
 
 def _written(given: Any, read: Votes, new: np.ndarray) -> Any:

@@ -18,7 +18,7 @@ from floral_learn.base.cells import as_texts, merge_alike, name_of, plain_name
 from floral_learn.base.encoder import TableEncoder
 from floral_learn.base.frames import column_at, frame_columns, is_frame, place_of, without_columns
 from floral_learn.base.rows import InputRows, read_rows
-from floral_learn.base.validation import check_trusted
+from floral_learn.base.validation import check_trusted, refuse_several_labels
 from floral_learn.encoders import encoder_for
 from floral_learn.labels.evidence import read_labels, read_names
 
@@ -74,7 +74,9 @@ def read_arguments(
     if X is not None:
         encoder = encoder_for(X, text_encoder)
         rows = read_rows(X, allow_nan=True, encoder=encoder, y=y)
-        if issparse(rows.numbers):
+        if issparse(rows.numbers) and rows.numbers.shape[1] == 1:
+            rows = InputRows(rows.numbers.toarray(), rows.given)
+        elif issparse(rows.numbers):
             components = TruncatedSVD(min(100, rows.numbers.shape[1] - 1), random_state=0)
             rows = InputRows(components.fit_transform(rows.numbers), rows.given)
     elif rows_needed:
@@ -173,6 +175,7 @@ def _copies(frame: Any, labels: Any) -> list[str]:
 
 def check_labels(y: Any, n: int) -> np.ndarray:
     """Labels (n,) of any kind that sorts, none missing, and of fewer classes than there are rows."""
+    refuse_several_labels(y)
     labels = np.asarray(y)
     if labels.shape != (n,):
         raise ValueError(f"y has shape {labels.shape}; X has {n} rows, so it must be ({n},)")

@@ -22,7 +22,7 @@ def index_of(data: Any) -> Any:
     >>> index_of(np.zeros(3)) is None, index_of([1, 2]) is None
     (True, True)
     """
-    if isinstance(data, Mapping) and not hasattr(data, "iloc"):
+    if _is_dict(data):
         import pandas as pd
 
         return pd.Index(list(data), tupleize_cols=False)
@@ -37,7 +37,7 @@ def align(rows: Any, other: Any, names: tuple[str, str] = ("X", "y")) -> Any:
 
     Parameters
     ----------
-    rows, other : array-like, Series, frame or dict of row -> value
+    rows, other : array-like, Series, frame or dict of row -> value, or None
         `other` is returned as it came where positions match, and reordered by its index where names do. A dict has to
         name every row of `rows`, or every position from 0 where `rows` has no index; its values come as an array.
     names : pair of str
@@ -56,10 +56,11 @@ def align(rows: Any, other: Any, names: tuple[str, str] = ("X", "y")) -> Any:
     if other is None:
         return None
     left, right = index_of(rows), index_of(other)
-    if isinstance(other, Mapping) and not hasattr(other, "iloc"):
+    if _is_dict(other):
         import pandas as pd
 
-        left = pd.RangeIndex(_length(rows)) if left is None else left
+        if left is None:
+            left = pd.RangeIndex(len(right) if rows is None else _length(rows))
         other = pd.Series(list(other.values()), index=right, dtype=object if len(right) == 0 else None)
         return _by_name(left, right, other, names).to_numpy()
     if left is None or right is None or len(left) != len(right) or left.equals(right):
@@ -82,7 +83,9 @@ def _by_name(left: Any, right: Any, other: Any, names: tuple[str, str]) -> Any:
     order = right.get_indexer(left)
     if len(left) != len(right) or (order < 0).any():
         lost, extra = left[order < 0], right[left.get_indexer(right) < 0]
-        parts = [f"in {name} only: {_some(index)}" for name, index in ((first, lost), (second, extra)) if len(index)]
+        parts = [
+            f"in {name} only: {first_names(index)}" for name, index in ((first, lost), (second, extra)) if len(index)
+        ]
         known = int((order >= 0).sum())
         raise ValueError(
             f"{first} and {second} name different rows: {known:,} of {len(left):,} are in both; "
@@ -91,11 +94,16 @@ def _by_name(left: Any, right: Any, other: Any, names: tuple[str, str]) -> Any:
     return other.iloc[order]
 
 
+def _is_dict(data: Any) -> bool:
+    """Whether these are names and values; scipy's sparse matrices by keys are dicts of another kind."""
+    return isinstance(data, Mapping) and not hasattr(data, "iloc") and not hasattr(data, "shape")
+
+
 def _length(rows: Any) -> int:
     return int(rows.shape[0]) if hasattr(rows, "shape") else len(rows)
 
 
-def _some(index: Any) -> str:
+def first_names(index: Any) -> str:
     """The first three names."""
     return ", ".join(map(_short, index[:3])) + (", ..." if len(index) > 3 else "")
 

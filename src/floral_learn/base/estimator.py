@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 import floral_learn
+from floral_learn.base.alignment import align
 from floral_learn.base.validation import check_scale, encode_labels, refuse_several_labels
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
@@ -65,11 +65,13 @@ def training_input(
 ) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.float64] | None]:
     """Validate ``fit`` arguments and set ``classes_`` and ``n_features_in_`` on the estimator.
 
-    Returns X (n, d) as float64, codes (n,) into ``classes_``, and the weights (n,) or None.
+    Returns X (n, d) as float64, codes (n,) into ``classes_``, and the weights (n,) or None. What carries an index is
+    matched with X by it.
     """
+    y, sample_weight = align(X, y), align(X, sample_weight, ("X", "sample_weight"))
     refuse_several_labels(y)
     X, y = validate_data(estimator, X, y, dtype=np.float64, ensure_min_samples=2, **check)
-    if not any_scale and not issparse(X):
+    if not any_scale:
         check_scale(X)
     estimator.classes_, codes = encode_labels(y, type(estimator).__name__)
     if sample_weight is None:
@@ -79,7 +81,12 @@ def training_input(
 
 def checked_weight(sample_weight: Any, X: Any, codes: NDArray[np.intp], classes: NDArray[Any]) -> NDArray[np.float64]:
     """Weights (n,) that are not negative and leave every class some weight."""
-    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    given = np.asarray(sample_weight)
+    if given.dtype.kind in "fiu" and given.size and (low := given.min()) < 0:
+        raise ValueError(f"sample_weight holds {low:g}; weights are 0 or more")
+    if given.size and not given.any():
+        raise ValueError("sample_weight is zero on every row; each class needs some weight.")
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
     present = np.bincount(codes, weights=weight, minlength=len(classes)) > 0
     if not present.all():
         missing = classes[~present].tolist()[0]

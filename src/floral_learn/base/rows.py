@@ -13,6 +13,7 @@ from sklearn.utils import _safe_indexing, check_array
 from floral_learn.base.cells import TableError, reason, short
 from floral_learn.base.encoder import TableEncoder
 from floral_learn.base.frames import column_at, frame_columns, is_frame, typed_column
+from floral_learn.base.validation import check_scale
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,7 @@ def read_rows(
         ensure_all_finite="allow-nan" if allow_nan else True,
         input_name="X",
     )
+    check_scale(numbers)
     return InputRows(numbers, X if frame else numbers)
 
 
@@ -183,7 +185,7 @@ def stack_rows(first: Any, more: Any) -> Any:
 
 def explain_refusal(error: Exception, X: Any, estimator: Any) -> Exception:
     """`error` of a model that was handed X untouched; names the columns that are no numbers, and what helps."""
-    if not isinstance(error, ValueError | TypeError) or hasattr(estimator, "steps"):
+    if not isinstance(error, ValueError | TypeError) or estimator is None or hasattr(estimator, "steps"):
         return error
     who = f"{type(estimator).__name__} cannot be trained on"
     if not is_frame(X):

@@ -19,6 +19,7 @@ LARGEST_SINGLE = 1e18  # and a float32
 
 def encode_labels(y: Any, who: str = "this") -> tuple[np.ndarray, np.ndarray]:
     """Sorted classes (M,) and the code (n,) of each label; what is no list of at least two classes is refused."""
+    refuse_several_labels(y)
     y = np.asarray(y)
     if y.ndim != 1:
         raise ValueError(f"y must be one-dimensional, one label per row; got shape {y.shape}")
@@ -31,11 +32,7 @@ def encode_labels(y: Any, who: str = "this") -> tuple[np.ndarray, np.ndarray]:
             raise ValueError(f"{who} needs labels of one type, and y mixes label types: {' and '.join(kinds)}")
     elif y.dtype.kind == "f" and not np.isfinite(y).all():
         raise ValueError("Input y contains NaN or infinity")
-    if y.dtype.kind == "f" and (y != np.floor(y)).any():
-        raise ValueError(
-            f"Unknown label type: y holds {len(np.unique(y)):,} different numbers, and {who} is for classes; bin them "
-            "first, with numpy.digitize or pandas.cut"
-        )
+    refuse_measurements(y, who)
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
@@ -57,6 +54,15 @@ def refuse_several_labels(y: Any) -> None:
         raise ValueError(
             f"y should be a 1d array, one label per row, got {found}; for several labels per row (multilabel) "
             "train one classifier per label, for example with sklearn.multioutput.MultiOutputClassifier"
+        )
+
+
+def refuse_measurements(y: np.ndarray, who: str) -> None:
+    """Refuse labels that are measurements and no classes."""
+    if y.dtype.kind == "f" and (y != np.floor(y)).any():
+        raise ValueError(
+            f"Unknown label type: y holds {len(np.unique(y)):,} different numbers, and {who} is for classes; bin them "
+            "first, with numpy.digitize or pandas.cut"
         )
 
 
@@ -93,15 +99,22 @@ def check_flip_distribution(matrix: Any, n_classes: int) -> np.ndarray | None:
 
 
 def check_scale(X: Any, largest: float = LARGEST) -> None:
-    """Refuse rows whose squared distances would overflow or vanish: scores would be NaN, or the same everywhere."""
+    """Refuse rows whose squared distances would overflow or vanish: scores would be NaN, or the same everywhere.
+
+    The one place that decides which scales are computed on, for all that takes rows. Missing values are skipped.
+    """
     values = X.data if issparse(X) else np.asarray(X)
-    if values.dtype.kind not in "fiu":
+    if values.dtype.kind not in "fiu" or not values.size:
         return
-    peak = float(np.abs(values).max(initial=0.0))
+    high, low = np.fmax.reduce(values, axis=0), np.fmin.reduce(values, axis=0)
+    peak = float(np.fmax.reduce([float(np.fmax.reduce(high, axis=None)), -float(np.fmin.reduce(low, axis=None)), 0.0]))
     if peak > largest:
         raise ValueError(f"X has values up to {peak:.1e}, whose squares overflow: standardise its columns first.")
     if 0 < peak < 1 / largest:
         raise ValueError(f"X has no value above {peak:.1e}; squares of such vanish: standardise its columns first.")
+    spread = float(np.fmax.reduce(np.append(np.asarray(high, dtype=float) - low, 0.0)))
+    if not issparse(X) and 0 < spread < 1 / largest:
+        raise ValueError(f"X varies by at most {spread:.1e}; squares of such vanish: standardise its columns first.")
 
 
 def generator(random_state: Any) -> np.random.Generator:

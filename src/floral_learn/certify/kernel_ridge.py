@@ -140,8 +140,7 @@ class CertifiedKernelClassifier(CertifiedPredictions, ClassifierMixin, Estimator
             Itself.
         """
         self._validate_params()
-        y, trusted = align(X, y), align(X, trusted, ("X", "trusted"))
-        sample_weight = align(X, sample_weight, ("X", "sample_weight"))
+        trusted = align(X, trusted, ("X", "trusted"))
         X, codes, weight = training_input(self, X, y, sample_weight, accept_sparse="csr")
         reachable = check_trusted(trusted, len(codes))
         reachable = np.ones(len(codes), dtype=bool) if reachable is None else reachable

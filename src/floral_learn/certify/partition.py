@@ -24,7 +24,6 @@ from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
 
-from floral_learn.base.alignment import align
 from floral_learn.base.estimator import Estimator, query_input, training_input, whole_fit
 
 from .certificate import Certificate, CertifiedPredictions
@@ -140,7 +139,6 @@ class PartitionAggregationClassifier(CertifiedPredictions, ClassifierMixin, Esti
         if params and not _routing_enabled():
             raise TypeError(f"fit() got an unexpected keyword {next(iter(params))!r}.")
         routed = dict(process_routing(self, "fit", **params).estimator.fit) if params else {}
-        y, sample_weight = align(X, y), align(X, sample_weight, ("X", "sample_weight"))
         X, codes, weight = training_input(self, X, y, sample_weight)
         base = self._base()
         if not is_classifier(base):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from floral_learn.base import Shown
-from floral_learn.base.alignment import WAY_OUT, index_of
+from floral_learn.base.alignment import WAY_OUT, align, first_names, index_of
 from floral_learn.base.frames import is_frame, same_kind, without_columns
 from floral_learn.base.rows import read_rows
 from floral_learn.base.validation import generator
@@ -186,10 +186,18 @@ def aggregate_votes(
     read = read_votes(
         votes, groups=groups, X=X, classes=classes, missing=missing, task=task, worker=worker, label=label
     )
-    known = read_gold(gold, read, missing)
+    known = read_gold(gold_of_rows(gold, votes, X), read, missing)
     rng = generator(random_state)
     views = None if X is None else encode_items(read_rows(without_columns(X, task)).numbers, rng)
     return VoteAggregation(read, solve(read, views, rng=rng, gold=known), known, votes if is_frame(votes) else None)
+
+
+def gold_of_rows(gold: Any, votes: Any, X: Any) -> Any:
+    """Known answers in the order of the votes' rows, where these are a plain table and have no names of tasks."""
+    if hasattr(votes, "columns") or hasattr(votes, "iloc") or not hasattr(gold, "iloc"):
+        return gold
+    gold = align(X, gold, ("X", "gold"))
+    return gold.to_numpy() if len(gold) == len(votes) else gold
 
 
 def read_gold(gold: Any, votes: Votes, missing: Any) -> np.ndarray | None:
@@ -202,7 +210,7 @@ def read_gold(gold: Any, votes: Votes, missing: Any) -> np.ndarray | None:
     if index is not None and list(index) != votes.items.tolist():
         place = {name: row for row, name in enumerate(votes.items.tolist())}
         if odd := [name for name in index if name not in place]:
-            raise ValueError(f"gold names tasks that are not there, such as {odd[0]!r}. {WAY_OUT}")
+            raise ValueError(f"gold names tasks that are not there: {first_names(odd)}. {WAY_OUT}")
         if not index.is_unique:
             raise ValueError(f"gold names task {index[index.duplicated()][0]!r} twice")
         pairs = list(zip([place[name] for name in index], values_of(gold), strict=True))

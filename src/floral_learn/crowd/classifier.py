@@ -15,7 +15,7 @@ from floral_learn.base.rows import explain_refusal, read_rows, take_rows
 from floral_learn.base.validation import generator
 from floral_learn.crowd.votes import read_votes
 
-from .aggregate import VoteAggregation, read_gold
+from .aggregate import VoteAggregation, gold_of_rows, read_gold
 from .features import MOST_ROWS, PENALTY, encode_items, linear_steps, smooth_step
 from .readings import ERROR_RATE
 from .solve import solve
@@ -106,7 +106,7 @@ class CrowdClassifier(ClassifierMixin, Estimator):
         read = read_votes(
             votes, groups=groups, X=X, classes=classes, missing=missing, task=task, worker=worker, label=label
         )
-        known = read_gold(gold, read, missing)
+        known = read_gold(gold_of_rows(gold, votes, X), read, missing)
         given, X = self._items(without_columns(X, task), reset=True)
         if len(read.classes) < 2:
             raise ValueError(f"votes: everybody voted {read.classes.tolist()[0]!r}; a classifier needs two classes")

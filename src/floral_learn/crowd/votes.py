@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.base.alignment import align
+from floral_learn.base.alignment import align, index_of
 from floral_learn.base.frames import column_named, without_columns
 
 LONG_COLUMNS = ("task", "worker", "label")
@@ -234,9 +234,12 @@ def _from_table(
     names = np.asarray(votes.columns, dtype=object) if hasattr(votes, "columns") else None
     if named is None:
         votes = align(X, votes, ("X", "votes"))
-        groups = align(votes, groups, ("votes", "groups"))
+        first, whose = (votes, "votes") if index_of(X) is None else (X, "X")
+        groups = align(first, groups, (whose, "groups"))
     if index is not None and named is None:
         index = np.asarray(votes.index, dtype=object)
+    elif index is None and (names_of_rows := index_of(X)) is not None and names_of_rows.is_unique:
+        index = np.asarray(names_of_rows, dtype=object)
     mask = np.ma.getmaskarray(votes) if np.ma.isMaskedArray(votes) else None
     values = np.asarray(np.ma.getdata(votes) if mask is not None else votes)
     if values.ndim not in (1, 2) or not len(values):

@@ -87,7 +87,7 @@ class GameClassifier(ClassifierMixin, Estimator):
         """
         self._validate_params()
         settings = self._settings()
-        if hasattr(X, "iloc"):
+        if not is_dask(X):  # whose index lies with its blocks
             y, sample_weight, trusted = (
                 align(X, part, ("X", name))
                 for part, name in ((y, "y"), (sample_weight, "sample_weight"), (trusted, "trusted"))

@@ -16,6 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from floral_learn.base import Shown
 from floral_learn.base.alignment import align
 from floral_learn.base.rows import InputRows, read_rows
+from floral_learn.base.validation import refuse_measurements, refuse_several_labels
 from floral_learn.labels.flagging import Flags, flag_labels
 from floral_learn.labels.judges import deal_folds, held_out, in_best_scale, near_rows, three_judges
 from floral_learn.labels.noise import PRIOR_ROWS, NoiseModel, calibrate, fit_noise, log_or_floor
@@ -299,6 +300,7 @@ def refuse_another_order(probability: np.ndarray, codes: np.ndarray, classes: np
 
 def read_labels(y: Any, most: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Return classes (M,), at most `most`, and the code (n,) of each label; of any kind that sorts, none missing."""
+    refuse_several_labels(y)
     labels = np.asarray(y)
     if labels.ndim != 1:
         raise ValueError(f"y has shape {labels.shape}; it must be one label per row")
@@ -308,6 +310,7 @@ def read_labels(y: Any, most: int | None = None) -> tuple[np.ndarray, np.ndarray
         labels = np.array(labels.tolist())
     elif labels.dtype.kind == "f" and np.isnan(labels).any():
         raise ValueError("y has missing labels; drop those rows or label them first")
+    refuse_measurements(labels, "an audit")
     classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(f"y has only one class ({classes.tolist()[0]!r}); at least 2 are needed")

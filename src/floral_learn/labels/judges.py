@@ -180,7 +180,7 @@ def in_best_scale(X: Any, codes: Codes, n_classes: int, rng: np.random.Generator
     sample, labels = X[some], codes[some]
     spread = np.nanstd(np.asarray(sample, dtype=np.float64), axis=0)
     spread = spread[spread > 0]
-    if not len(spread) or np.allclose(spread, spread[0], rtol=0.01) or len(np.unique(labels)) < 2:
+    if not len(spread) or np.allclose(spread, spread[0], rtol=0.01, atol=0) or len(np.unique(labels)) < 2:
         return standardised_rows(X, at_a_time)
     folds, seed = deal_folds(labels, rng), int(rng.integers(2**31))
 

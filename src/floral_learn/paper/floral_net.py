@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from floral_learn.base.alignment import align
 from floral_learn.base.estimator import Estimator, whole_fit
 from floral_learn.base.validation import check_trusted, encode_labels, generator, refuse_several_labels
 from floral_learn.floral.classifier import GameClassifier
@@ -158,7 +159,8 @@ class NeuralFloralClassifier(HeadMixin, ClassifierMixin, Estimator):
         if self.alternations and not isinstance(head, GameClassifier):
             raise ValueError(f"alternations={self.alternations} needs a FloralClassifier as head, got {head!r}")
         check_head_takes(head, sample_weight, trusted)
-        X, y = rows_and_labels(X, y)
+        sample_weight, trusted = align(X, sample_weight, ("X", "sample_weight")), align(X, trusted, ("X", "trusted"))
+        X, y = rows_and_labels(X, align(X, y))
         refuse_several_labels(y)
         X, y = validate_data(self, X, y, allow_nd=self.module is not None, dtype=float_types(X), ensure_min_samples=2)
         classes, codes = encode_labels(y, type(self).__name__)

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
+from floral_learn.base.alignment import align
 from floral_learn.base.estimator import Estimator, whole_fit
 from floral_learn.base.validation import generator, refuse_several_labels
 from floral_learn.floral.classifier import FloralClassifier
@@ -190,7 +191,8 @@ class FloralHead(HeadMixin, ClassifierMixin, Estimator):
         find_layers(self.module, self.layer)
         head = build_head(self.head, self.random_state)
         check_head_takes(head, sample_weight, trusted)
-        X, y = rows_and_labels(X, y)
+        sample_weight, trusted = align(X, sample_weight, ("X", "sample_weight")), align(X, trusted, ("X", "trusted"))
+        X, y = rows_and_labels(X, align(X, y))
         refuse_several_labels(y)
         X, y = validate_data(self, X, y, allow_nd=True, dtype=float_types(X), ensure_min_samples=2)
         check_rows(self.module, X)

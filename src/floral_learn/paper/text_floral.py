@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone, is
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state, compute_class_weight
 
+from floral_learn.base.alignment import align
 from floral_learn.base.estimator import Estimator, checked_weight, whole_fit
 from floral_learn.base.validation import check_decay, check_trusted, encode_labels
 from floral_learn.floral.classifier import FloralClassifier, GameClassifier
@@ -135,7 +136,8 @@ class TextFloralClassifier(TextRows, ClassifierMixin, Estimator):
         used_as_it_is = not self.fine_tune and hasattr(given, "model_")
         encoder = given if used_as_it_is else _ready(clone(given), seeds[0], self.verbose)
         texts = check_texts(X)
-        y = check_labels(y, len(texts))
+        head_params = {name: align(X, value, ("X", name)) for name, value in head_params.items()}
+        y = check_labels(align(X, y), len(texts))
         classes, codes = encode_labels(y, type(self).__name__)
         weight = check_fit(head, classes, codes, head_params)
         if self.fine_tune:

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from floral_learn.base.alignment import align, index_of
 from floral_learn.review.rules import ERROR_PRIOR, SETTLED
 
 USUAL = ERROR_PRIOR[0] / sum(ERROR_PRIOR)  # how often reviewers err, before anything is known of them
@@ -144,6 +145,9 @@ def checked_answers(rows: Any, labels: Any, n: int, classes: np.ndarray) -> tupl
         if len(rows) != 1:
             raise ValueError(f"labels={labels!r} must hold one label per row, {len(rows)} in all")
         labels = [labels]
+    names = index_of(labels)
+    if isinstance(labels, Mapping) or (names is not None and set(names) == set(rows)):
+        labels = align(dict.fromkeys(rows), labels, ("rows", "labels"))
     labels = list(labels)
     if len(rows) != len(labels):
         raise ValueError(f"rows has {len(rows)} entries and labels has {len(labels)}; they must match")

@@ -97,6 +97,8 @@ def rank_questions(
     trained on it. What it settles elsewhere counts by the probability that labels were flipped in regions. Rows count
     by their `weight` (n,).
     """
+    if not len(free):
+        return Ranking(free, np.zeros(0), np.zeros(0), posterior.regions_chance)
     doubted = free[np.argsort(-misread[free] * weight[free], kind="stable")[: SAMPLE // 4]]
     some = np.union1d(subset(free, SAMPLE - len(doubted), rng), doubted)
     own, chance = misread[some] * weight[some], posterior.regions_chance

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_consistent_length
 from floral_learn.base.alignment import align
 from floral_learn.base.frames import frame_from_parts, frame_parts, is_frame
 from floral_learn.base.rows import InputRows, as_items, read_rows, stack_rows
+from floral_learn.base.validation import refuse_measurements, refuse_several_labels
 from floral_learn.encoders import encoder_for
 from floral_learn.labels import judge_labels
 from floral_learn.review.beliefs import ReviewData
@@ -56,6 +57,7 @@ class ReviewTable:
     @classmethod
     def read(cls, X: Any, y: Any, trusted: Any, groups: Any, sample_weight: Any, classes: Any) -> ReviewTable:
         """Check everything that a caller hands in; what carries an index is matched by it."""
+        refuse_several_labels(y)
         y, trusted = align(X, y), align(X, trusted, ("X", "trusted"))
         groups, weight = align(X, groups, ("X", "groups")), align(X, sample_weight, ("X", "sample_weight"))
         rows = read_rows(X, allow_nan=True, min_rows=2, encoder=encoder_for(X), y=y)
@@ -85,7 +87,9 @@ class ReviewTable:
         rows = stack_rows(self.rows.given, X if as_given else read_rows(X, allow_nan=True).numbers)
         named = {"y": y, "trusted": trusted, "groups": groups, "sample_weight": sample_weight}
         y, trusted, groups, sample_weight = (align(X, value, ("X", name)) for name, value in named.items())
+        refuse_several_labels(y)
         y, count = np.asarray(y), rows.shape[0] - len(self.given)
+        refuse_measurements(y, "LabelReview")
         if len(y) != count:
             raise ValueError(f"X has {count} new rows and y has {len(y)} labels; they must match")
         unknown = sorted({str(v) for v in y.tolist()} - {str(c) for c in self.classes.tolist()})

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import HasMethods
 
+from floral_learn.base.alignment import align
 from floral_learn.base.estimator import Estimator
 from floral_learn.base.rows import read_rows
 from floral_learn.labels.evidence import judge_labels
@@ -75,6 +76,7 @@ class ContradictedLabels(Estimator):
         labels; no judge is trained then.
         """
         self._validate_params()
+        y, pred_probs = align(X, y), align(X, pred_probs, ("X", "pred_probs"))
         rows = read_rows(X, allow_nan=True, min_rows=2)
         given = {"model": self.model, "pred_probs": pred_probs}
         evidence = judge_labels(rows, y, n_jobs=self.n_jobs, random_state=self.random_state, **given)

@@ -6,17 +6,21 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_X_y
 
+from floral_learn.base.alignment import align
 from floral_learn.base.frames import is_frame
 from floral_learn.base.rows import read_rows, take_rows
-from floral_learn.base.validation import encode_labels
+from floral_learn.base.validation import check_scale, encode_labels, refuse_several_labels
 
 
 def sanitizer_input(sanitizer: Any, X: Any, y: Any) -> tuple[Any, NDArray[Any], NDArray[np.intp]]:
     """Checked parameters and data: X (n, d) floats (a frame's columns encoded), classes (M,), codes (n,)."""
     sanitizer._validate_params()
+    y = align(X, y)
+    refuse_several_labels(y)
     if is_frame(X):
         X = read_rows(X, min_rows=2).numbers
     X, y = check_X_y(X, y, dtype=np.float64, ensure_min_samples=2, estimator=sanitizer)
+    check_scale(X)
     classes, codes = encode_labels(y, type(sanitizer).__name__)
     return X, classes, codes
 

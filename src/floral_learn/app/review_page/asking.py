@@ -119,10 +119,7 @@ class Asking:
                 answers = self._heard()
             except Refused:
                 answers = self.store.active()
-            numbers = [said.id for said in answers]
-            if self.broken is None and (self._known is None or self._known[0] != numbers):
-                self._known = numbers, self._tell(answers)
-            known, files, told = {} if self._known is None else self._known[1], dict(self.files), spoken(answers)
+            known, files, told = self._known_by(answers), dict(self.files), spoken(answers)
             mine = {said.row: said for said in answers if said.reviewer == reviewer}
         last = sorted(mine.values(), key=lambda said: -said.id)
         return {
@@ -135,6 +132,13 @@ class Asking:
             "files": files,
             "broken": self.broken,
         }
+
+    def _known_by(self, answers: Sequence[StoredAnswer]) -> dict[str, Any]:
+        """What is known, worked out once for the same answers."""
+        numbers = [said.id for said in answers]
+        if self.broken is None and (self._known is None or self._known[0] != numbers):
+            self._known = numbers, self._tell(answers)
+        return {} if self._known is None else self._known[1]
 
     def finish(self) -> dict[str, Any]:
         """Write the files of the end; returns their names and what they are."""

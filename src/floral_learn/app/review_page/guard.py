@@ -58,9 +58,7 @@ class Guard:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                kept = [(name, value) for name, value in message["headers"] if name.decode().title() not in HEADERS]
-                ours = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
-                message = {**message, "headers": [*kept, *ours]}
+                message = {**message, "headers": _with_ours(message["headers"])}
             await send(message)
 
         try:
@@ -111,6 +109,11 @@ class Guard:
         if not secrets.compare_digest(given.encode(), self.token.encode()):
             return 404, "Open the address that the command printed: it ends in a secret that this one lacks."
         return None
+
+
+def _with_ours(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    kept = [(name, value) for name, value in headers if name.decode().title() not in HEADERS]
+    return [*kept, *((name.lower().encode(), value.encode()) for name, value in HEADERS.items())]
 
 
 async def _plain(send: Any, status: int, words: str, more: list[tuple[bytes, bytes]] | None = None) -> None:
