@@ -22,10 +22,11 @@ pytestmark = pytest.mark.skipif(not (ROOT / "pyproject.toml").is_file(), reason=
 
 
 def built(source, folder):
+    """The wheel, made of the source archive, which lies beside it."""
     # With hatchling at hand nothing is downloaded; otherwise `build` fetches it into an environment of its own.
     isolation = ["--no-isolation"] if importlib.util.find_spec("hatchling") else []
     done = subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", *isolation, "--outdir", str(folder), str(source)],
+        [sys.executable, "-m", "build", *isolation, "--outdir", str(folder), str(source)],
         capture_output=True,
         text=True,
     )
@@ -46,6 +47,14 @@ def test_the_wheel_holds_every_file_of_the_package(wheel):
     missing = {str(p.relative_to(SOURCE.parent)) for p in files} - inside
     assert not missing
     assert not [name for name in inside if name.startswith(("tests/", "docs/"))]
+
+
+def test_the_wheel_and_the_source_archive_pass_twine(wheel):
+    pytest.importorskip("twine", reason="pip install '.[dev]'")
+    both = [str(wheel), *map(str, wheel.parent.glob("*.tar.gz"))]
+    assert len(both) == 2
+    done = subprocess.run([sys.executable, "-m", "twine", "check", "--strict", *both], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_it_installs_in_an_empty_environment_and_runs_the_readme(wheel, tmp_path):
@@ -70,7 +79,8 @@ def test_it_installs_in_an_empty_environment_and_runs_the_readme(wheel, tmp_path
     site = Path(subprocess.run(where, check=True, capture_output=True, text=True).stdout.strip())
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
 
-    example = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S)[1]
+    examples = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S)
+    (example,) = (code for code in examples if "review.train" in code)
     script = tmp_path / "readme.py"
     script.write_text(example + "\nimport floral_learn\nprint(floral_learn.__file__)\n")
     done = subprocess.run([python, str(script)], cwd=tmp_path, capture_output=True, text=True)

@@ -8,7 +8,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 
 # public name -> module that holds it
 _PUBLIC = {

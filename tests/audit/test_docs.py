@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGES = [DOCS / "audit.md", DOCS / "theory-diagnostics.md"]
+PAGES = [DOCS / "audit.md"]
 EXAMPLES = [
     (page.name, code)
     for page in PAGES
@@ -18,7 +18,7 @@ EXAMPLES = [
 @pytest.mark.skipif(not DOCS.is_dir(), reason="docs are not part of the source archive")
 def test_pages_and_their_pictures_exist():
     assert len(EXAMPLES) >= 2
-    for page in [*PAGES, DOCS / "results" / "real-errors.md"]:
+    for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).is_file(), f"{page.name}: {target}"
 

@@ -34,6 +34,7 @@ from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScale
 from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn.svm import SVC, SVR, LinearSVC, NuSVC, OneClassSVM
 
+import floral_learn
 from floral_learn import FloralClassifier, load, save
 from floral_learn.base import ModelFileError
 from floral_learn.base.model_files import every_part
@@ -385,7 +386,7 @@ def test_categories_and_words_name_columns_that_exist(tmp_path):
     counter = CountVectorizer().fit(["some words"])
     for numbers in ({"some": 10**9, "words": 1}, {"some": -1, "words": 0}, {"some": 0, "words": 0}, {"some": 1.5}):
         counter.vocabulary_ = numbers
-        path.write_bytes(skops.io.dumps({"format": 2, "floral_learn": "0.3.0", "model": counter}))
+        path.write_bytes(skops.io.dumps({"format": 2, "floral_learn": floral_learn.__version__, "model": counter}))
         with pytest.raises(ModelFileError, match="vocabulary_ of its CountVectorizer does not fit"):
             load(path)
 
@@ -477,7 +478,7 @@ def test_an_estimator_without_a_parameter_is_refused(tmp_path):
     broken = LabelNoiseSVC().fit(X, Y)
     del broken.kernel
     path = tmp_path / "m.skops"
-    path.write_bytes(skops.io.dumps({"format": 2, "floral_learn": "0.3.0", "model": broken}))
+    path.write_bytes(skops.io.dumps({"format": 2, "floral_learn": floral_learn.__version__, "model": broken}))
     with pytest.raises(ModelFileError, match="its LabelNoiseSVC has no kernel"):
         load(path)
 
