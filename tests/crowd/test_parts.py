@@ -1,41 +1,14 @@
-"""Confusions, cliques, calibration and next tasks, part by part."""
+"""Cliques, calibration and next tasks, part by part."""
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 from floral_learn import CrowdClassifier, aggregate_votes, poison_votes
 from floral_learn.app.crowd_page import render
 from floral_learn.crowd import next_tasks, read_votes
-from floral_learn.crowd.authors import estimate
 from floral_learn.crowd.features import softmax_regression
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.integers(1, 6), st.integers(2, 4), st.integers(0, 10**6))
-def test_confusions_are_distributions_for_any_counts(people, k, seed):
-    rng = np.random.default_rng(seed)
-    counts = rng.gamma(0.5, 4.0, size=(people, k, k)) * (rng.random((people, k, k)) < 0.7)
-    found = estimate(counts)
-    np.testing.assert_allclose(found.matrix.sum(axis=2), 1)
-    assert (found.matrix > 0).all()
-
-
-def test_many_small_accounts_buy_no_more_of_the_prior_than_one_large_one():
-    honest = np.tile(np.diag([20.0, 20.0]), (5, 1, 1))
-    lies = np.array([[0.0, 10.0], [10.0, 0.0]])
-    one = estimate(np.concatenate([honest, lies[None]])).pool
-    split = estimate(np.concatenate([honest, np.tile(lies / 10, (10, 1, 1))])).pool
-    np.testing.assert_allclose(one, split)
-
-
-def test_someone_without_votes_is_like_the_pool():
-    honest = np.tile(np.diag([30.0, 30.0]) + 3.0, (8, 1, 1))
-    found = estimate(np.concatenate([honest, np.zeros((1, 2, 2))]))
-    np.testing.assert_allclose(found.matrix[-1], found.pool)
 
 
 def test_softmax_regression_on_hard_labels_is_logistic_regression():

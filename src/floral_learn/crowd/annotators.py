@@ -88,17 +88,23 @@ def _tests(votes: Votes, without: np.ndarray) -> tuple[np.ndarray, list[str]]:
         ", the later half of their answers": later_half(votes),  # some are honest at first
     }
     p_value, part = weaker_than_weak(votes, without, list(parts.values()))
-    label = without.argmax(axis=1)
     inside = np.stack(list(parts.values()))[part[votes.annotator], rows]
-    weak = WEAK * without[rows, label] + (1 - WEAK) * habits(votes)[votes.annotator, label]
-    counts = (
-        np.bincount(votes.annotator, votes.weight * inside * values, minlength=people)
-        for values in (votes.label == label, 1.0, weak)
-    )
+    counts = _agreement(votes, without, inside)
     return p_value, [
         f"agrees with the labels that the others give on {agreed:.0f} of {tasks:.0f} tasks{list(parts)[which]}; a weak "
         f"but honest person would on {expected:.0f} (p = {p:.1g})"
         for agreed, tasks, expected, which, p in zip(*counts, part.tolist(), p_value, strict=True)
+    ]
+
+
+def _agreement(votes: Votes, without: np.ndarray, inside: np.ndarray) -> list[np.ndarray]:
+    """Of each person (A,): tasks answered as the others do, tasks, and how many a weak but honest one would."""
+    label = without.argmax(axis=1)
+    weak = WEAK * without[np.arange(len(votes)), label] + (1 - WEAK) * habits(votes)[votes.annotator, label]
+    weight = votes.weight * inside
+    return [
+        np.bincount(votes.annotator, weight * values, minlength=len(votes.annotators))
+        for values in (votes.label == label, 1.0, weak)
     ]
 
 

@@ -326,11 +326,16 @@ def _encode(label: np.ndarray, classes: Any, missing: Any) -> tuple[np.ndarray, 
             raise ValueError(f"votes hold {len(found)} different values among {len(label)}: not classes")
         return found, codes.astype(np.intp)
     known = np.unique(np.asarray(classes))
+    return known, _places(found, known)[codes].astype(np.intp)
+
+
+def _places(found: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Where each of the classes `found` stands among those that the user names."""
     place = np.searchsorted(known, found) if known.dtype.kind == found.dtype.kind or known.dtype.kind in "iuf" else None
     if place is None or (place >= len(known)).any() or (known[np.minimum(place, len(known) - 1)] != found).any():
         odd = [v for v in found.tolist() if v not in known.tolist()]
         raise ValueError(f"votes hold {odd[:8]}, which classes={known.tolist()[:12]} does not; drop or rename them")
-    return known, place[codes].astype(np.intp)
+    return place
 
 
 def _names(values: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray]:

@@ -80,10 +80,6 @@ class NumpyBackend:
         x[rows[place, game], game] = values[place, game]
         return x
 
-    def side_by_side(self, *parts: Array) -> Array:
-        """(n, c1), (n, c2), ... as one (n, c1 + c2 + ...), column by column in memory."""
-        return parts[0] if len(parts) == 1 else self.xp.concatenate([part.T for part in parts]).T
-
     def top(self, keys: Array, count: int) -> Array:
         """Places of the `count` largest keys (n,) that are not negative, in no order; a device fills up with -1."""
         bar = len(keys) - count

@@ -122,11 +122,6 @@ def margins(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return (own - others.max(axis=1)) / 2
 
 
-def without_own(scores: np.ndarray, weights: np.ndarray, diagonal: np.ndarray) -> np.ndarray:
-    """f(x_i) - w_i k(x_i, x_i), the decision values without each row's own term, (n, columns)."""
-    return scores - weights * diagonal[:, None]
-
-
 def predicted(scores: np.ndarray) -> np.ndarray:
     """The class that each row of `scores` (n, columns) names, (n,)."""
     return (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
