@@ -107,10 +107,10 @@ def test_an_interrupted_encoder_is_the_old_one():
     frame = pd.DataFrame(
         {"a": X[:, 0], "c": list("uvw") * 20, "t": [f"word{i % 7} of some text {i}" for i in range(60)]}
     )
-    encoder = TableEncoder(text_encoder="tfidf", text=["t"]).fit(frame)
+    encoder = TableEncoder(text=["t"]).fit(frame)
     before = encoder.transform(frame)
     other = frame.assign(a=X[:, 1], c=list("xy") * 30)
-    total = interrupted(lambda: TableEncoder(text_encoder="tfidf", text=["t"]).fit(other))
+    total = interrupted(lambda: TableEncoder(text=["t"]).fit(other))
     for moment in moments(total)[1:-2]:
         with pytest.raises(Stop):
             interrupted(lambda: encoder.fit(other), moment)

@@ -72,7 +72,7 @@ def test_known_answers_on_tasks_without_votes_are_left_out_and_counted(files):
     more[-1:].to_csv(files / "more.csv", index=False)
     done = floral("crowd", files / "votes.csv", *COLUMNS, "--gold", files / "more.csv", "-o", files / "none")
     assert done.exit_code == 2
-    assert "gold names tasks that are not there, such as 'new'" in done.output
+    assert "gold names tasks that are not there: 'new'" in done.output
 
 
 def test_unlikely_answers_keep_their_p_value(files):

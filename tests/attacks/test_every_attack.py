@@ -200,7 +200,8 @@ def test_a_two_class_flip_distribution_can_protect_a_class(name, two_classes):
 def test_pandas_input_is_taken(name, two_classes):
     pd = pytest.importorskip("pandas")
     X, y = two_classes
-    frame, series = pd.DataFrame(X, columns=["a", "b"]), pd.Series(np.where(y == 1, "x", "w"), index=range(100, 160))
+    names = range(100, 160)
+    frame, series = pd.DataFrame(X, names, columns=["a", "b"]), pd.Series(np.where(y == 1, "x", "w"), index=names)
     result = attack(name, frame, series)
     np.testing.assert_array_equal(result.indices, attack(name, X, y).indices)
 
