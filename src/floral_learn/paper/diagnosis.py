@@ -307,7 +307,7 @@ def _premises(
         reach = f"a step size of {best[0]:.3g}"
     small_prime = f"a step size below {known.eta / prime:.3g}" if prime >= 1 else ""
     factor = kappa_z(n) * known.kappa_infinity
-    printed = "use the proven constants: the printed bound is violated in practice (see the stability check)"
+    printed = "use the proven constants: the printed bound is violated in practice (in a third of random games)"
     random_flips = "PaperFloralClassifier, budget = flips, no trusted labels: else flips are random, or not the largest"
     ties = "a larger C or another k: several duals share the value at the cut"
     dominant = "a kernel that is more diagonally dominant (a larger gamma)"
