@@ -98,6 +98,32 @@ def test_people_who_name_one_class_only_do_not_score_and_majority_decides():
     assert any("majority" in note for note in found.notes)
 
 
+@pytest.mark.parametrize("features", [False, True])
+@pytest.mark.parametrize("known", [0, 10, 30])
+@pytest.mark.parametrize("wrong", [[0], [0, 0], [1], [1, 1], [0, 1]])
+def test_one_or_two_voters_decide_nothing_and_it_is_said(wrong, known, features):
+    """Nobody can outvote them, liars or not, with a classifier that learned from them or without."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=150)
+    X = y[:, None] * 3 + rng.standard_normal((150, 2)) if features else None
+    votes = (y[:, None] + np.array(wrong)) % 3
+    found = aggregate_votes(votes, X, gold={row: y[row] for row in range(known)} or None, random_state=0)
+    assert np.flatnonzero(found.decided).tolist() == list(range(known))
+    assert any(("one voter" if len(wrong) == 1 else "two voters") in note for note in found.notes)
+    same = found.votes.shares.max(axis=1) == len(wrong)
+    if not known and not features:
+        assert (found.labels == votes[:, 0])[same].all()
+        assert (found.labels[:, None] == votes).any(axis=1).all()
+
+
+def test_a_third_voter_lets_labels_be_decided():
+    y = np.random.default_rng(0).integers(3, size=150)
+    votes = np.column_stack([y, y, np.where(np.arange(150) < 30, (y + 1) % 3, y)])
+    found = aggregate_votes(votes, random_state=0)
+    assert found.decided.any()
+    assert (found.labels == y)[found.decided].all()
+
+
 def test_where_all_answer_at_random_the_majority_decides_and_it_is_said():
     votes = np.random.default_rng(0).integers(2, size=(100, 9))
     found = aggregate_votes(votes, random_state=0)

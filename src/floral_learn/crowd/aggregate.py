@@ -267,8 +267,9 @@ def _notes(found: VoteAggregation) -> list[str]:
         )
     if functions := _functions(votes):
         notes.append(functions)
-    if not solution.checked:
-        notes.append(_why_majority(votes))
+    few = len(votes.annotators) < 3
+    if few or not solution.checked:
+        notes.append(_why_undecided(votes, few, solution.checked))
     elif open_items := len(found.undecided):
         why = (
             "their votes are too few or contradict each other. Another vote or a known answer (gold) settles them."
@@ -292,12 +293,17 @@ def _functions(votes: Votes) -> str:
     )
 
 
-def _why_majority(votes: Votes) -> str:
-    if not Answers(votes).varied.any():
+def _why_undecided(votes: Votes, few: bool, read: bool) -> str:
+    labels = "read from the votes and what else is known" if read else "those of the majority"
+    if few and len(votes.annotators) == 1:
+        why = "there is one voter, whom nobody can contradict"
+    elif few:
+        why = "there are two voters; where they differ either may be right, where they agree nobody can contradict them"
+    elif not Answers(votes).varied.any():
         why = "nobody names more than one class, so votes cannot check each other"
     else:
         why = "what one person says cannot be foretold from what the others say"
-    return f"Labels are those of the majority, and none is decided: {why}. Known answers (gold) tell more."
+    return f"Labels are {labels}, and none is decided but known answers (gold): {why}."
 
 
 def doubtful_share(found: VoteAggregation) -> tuple[float, float]:

@@ -83,7 +83,8 @@ def solve(
     turned = crowd.opposing(found, featured)
     known = crowd.gold_evidence(turned, found)
     settled = abs(known) > -np.log(ERROR_RATE)  # a wrong reading is favoured twenty to one once in twenty times at most
-    checked = featured or settled or shows_common_truth(votes, found)
+    enough = len(votes.annotators) >= 3  # two who agree may be wrong together, as one alone may
+    checked = featured or settled or (enough and shows_common_truth(votes, found))
     same = (found.posterior.argmax(axis=1) == turned.argmax(axis=1)).mean() >= 0.5
     by_camp = not same and other_camp(votes, found.posterior, turned, found.strength) > 0.5
     if known > 0 if settled else by_camp:
@@ -93,7 +94,7 @@ def solve(
     fit = m_step(answers, held[:, :, None], Reading(found.strength))
     without = leave_one_out(answers, held, fit, gold, found.temperature)
     pairs = agreement(votes, without, fit)
-    camp, sure, mirror = 0.0, np.full(len(held), checked), None
+    camp, sure, mirror = 0.0, np.full(len(held), checked and enough), None
     if checked and not settled:
         unexplained = votes.share_of(pairs.found)
         camps = (other_camp(part, held, turned) for part in (votes, votes.some(later_half(votes))))
@@ -102,7 +103,7 @@ def solve(
         # An opposing reading that agrees on most tasks is the same one, in doubt on the others.
         agree = turned.argmax(axis=1) == label
         same = agree.mean() >= 0.5 and unexplained < CAMP
-        sure, mirror = agree & same, None if same else turned
+        sure, mirror = sure & agree & same, None if same else turned
     posterior = fix_known(allow_for_shared_mistakes(held if mirror is None else mixed(held, mirror, camp)), gold)
     least, contested = other_opinions(found, label)
     decided = sure & ~contested & (posterior.max(axis=1) >= DECIDED) & survives_any_vote(votes, without, label)
