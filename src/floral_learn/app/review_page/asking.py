@@ -106,10 +106,15 @@ class Asking:
     def undo(self, *, reviewer: str, request: str) -> StoredAnswer:
         """Take the reviewer's last answer back; its row is the question again."""
         with self._lock:
+            standing = self.store.active()
             said = self.store.undo(request=request, reviewer=reviewer)
             if said is None:
                 raise Refused("there is no answer of yours to take back")
-            self._shown[reviewer] = Turn(said.row), time.monotonic()
+            back = Turn(said.row), time.monotonic()
+            if said in standing:
+                self._shown[reviewer] = back
+            elif not any(other.reviewer == reviewer and other.id > said.id for other in standing):
+                self._shown.setdefault(reviewer, back)  # a repeated message, perhaps after a restart
         return said
 
     def state(self, reviewer: str) -> dict[str, Any]:
