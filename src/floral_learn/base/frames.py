@@ -96,6 +96,8 @@ def typed_columns(X: Any) -> dict[str, np.ndarray]:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise TableError(f"there are two columns named {short(twice)}; rename one of them")
+    if hasattr(X, "iloc") and set(X.dtypes) == {np.dtype(float)}:  # one block: a wide table of numbers
+        return dict(zip(names, np.array(X.to_numpy().T, order="C"), strict=True))
     columns: dict[str, np.ndarray] = {}
     for position, name in enumerate(names):
         typed = typed_column(column_at(X, position))
