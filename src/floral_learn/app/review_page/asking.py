@@ -110,11 +110,9 @@ class Asking:
             said = self.store.undo(request=request, reviewer=reviewer)
             if said is None:
                 raise Refused("there is no answer of yours to take back")
-            back = Turn(said.row), time.monotonic()
-            if said in standing:
-                self._shown[reviewer] = back
-            elif not any(other.reviewer == reviewer and other.id > said.id for other in standing):
-                self._shown.setdefault(reviewer, back)  # a repeated message, perhaps after a restart
+            later = any(other.reviewer == reviewer and other.id > said.id for other in standing)
+            if said in standing or not (later or reviewer in self._shown):  # no copy of a message that comes late
+                self._shown[reviewer] = Turn(said.row), time.monotonic()
         return said
 
     def state(self, reviewer: str) -> dict[str, Any]:
