@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from floral_learn.base.cells import TableError
+
 WAY_OUT = "Give them the same index, or match them by position with .reset_index(drop=True) or .to_numpy()."
 
 
@@ -74,7 +76,7 @@ def refuse_repeated_columns(rows: Any, name: str = "X") -> None:
     """Refuse a frame of pandas or pyarrow with two columns of one name: nothing says which of them is meant."""
     columns = getattr(rows, "columns" if hasattr(rows, "iloc") else "column_names", ())
     if repeated := [column for column, times in Counter(list(columns)).items() if times > 1]:
-        raise ValueError(f"{name} has two columns named {_short(repeated[0])}; rename one of them")
+        raise TableError(f"{name} has two columns named {_short(repeated[0])}; rename one of them")
 
 
 def _by_name(left: Any, right: Any, other: Any, names: tuple[str, str]) -> Any:
