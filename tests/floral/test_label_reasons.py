@@ -6,7 +6,7 @@ from sklearn.metrics import average_precision_score
 from sklearn.preprocessing import StandardScaler
 
 from floral_learn import FloralClassifier
-from floral_learn.game.model import REASONS, margins, predicted, reason_texts, without_own
+from floral_learn.game.model import REASONS, margins, predicted, reason_texts
 
 
 def test_margins_of_two_and_of_more_classes():
@@ -20,14 +20,6 @@ def test_reasons_are_named():
     scores = np.array([[-3.0], [3.0], [0.0], [3.0]])
     texts = reason_texts(scores, np.ones(4, int), np.array([0.4, 0.0, 0.1, 0.4]), np.array([1.0, 0.2, 0.0, 0.0]))
     assert texts == [", ".join(REASONS), "", "", REASONS[1]]
-
-
-def test_without_own_leaves_out_exactly_one_term():
-    rng = np.random.default_rng(0)
-    X, weights = rng.normal(size=(6, 2)), rng.normal(size=(6, 3))
-    K = np.exp(-((X[:, None] - X[None]) ** 2).sum(-1))
-    expected = np.array([np.delete(K[i], i) @ np.delete(weights, i, axis=0) for i in range(6)])
-    np.testing.assert_allclose(without_own(K @ weights, weights, np.diag(K)), expected)
 
 
 def test_the_score_ranks_planted_flips_first():
