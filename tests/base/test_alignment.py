@@ -2,10 +2,19 @@
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from floral_learn import (
+    CertifiedKernelClassifier,
+    CrowdClassifier,
+    FloralClassifier,
+    LabelReview,
+    find_label_issues,
+    poison,
+)
 from floral_learn.base.alignment import align
 
 X = pd.DataFrame({"a": [1.0, 2.0, 3.0]}, index=["r", "s", "t"])
@@ -49,3 +58,25 @@ def test_a_dict_names_rows():
     assert align(np.zeros((2, 1)), {1: "b", 0: "a"}).tolist() == ["a", "b"]
     with pytest.raises(ValueError, match="in y only: 'q'"):
         align(X, {"r": 1, "s": 2, "t": 3, "q": 4})
+
+
+@pytest.mark.parametrize("kind", [lambda X: X, pa.Table.from_pandas], ids=["pandas", "pyarrow"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda X, y, plain: FloralClassifier(n_rounds=5).fit(X, y),
+        lambda X, y, plain: CertifiedKernelClassifier().fit(plain, y).predict(X),
+        lambda X, y, plain: CrowdClassifier().fit(X, pd.DataFrame({"task": range(40), "worker": "w", "label": y})),
+        lambda X, y, plain: LabelReview(X, y),
+        lambda X, y, plain: find_label_issues(X, y),
+        lambda X, y, plain: poison(X, y),
+    ],
+    ids=["fit", "predict", "crowd", "review", "issues", "poison"],
+)
+def test_two_columns_of_one_name_are_refused(call, kind):
+    plain = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=["a", "b", "c"])
+    y = np.where(plain["a"] > 0, "yes", "no")
+    twins = kind(plain)
+    twins = plain.set_axis(["a", "b", "a"], axis=1) if twins is plain else twins.rename_columns(["a", "b", "a"])
+    with pytest.raises(ValueError, match="two columns named 'a'; rename one of them"):
+        call(twins, y, plain)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+
+from floral_learn.base.cells import TableError
 
 WAY_OUT = "Give them the same index, or match them by position with .reset_index(drop=True) or .to_numpy()."
 
@@ -53,6 +56,7 @@ def align(rows: Any, other: Any, names: tuple[str, str] = ("X", "y")) -> Any:
     >>> align(X, [1, 0])
     [1, 0]
     """
+    refuse_repeated_columns(rows, names[0])
     if other is None:
         return None
     left, right = index_of(rows), index_of(other)
@@ -66,6 +70,13 @@ def align(rows: Any, other: Any, names: tuple[str, str] = ("X", "y")) -> Any:
     if left is None or right is None or len(left) != len(right) or left.equals(right):
         return other  # a wrong length is refused where lengths are checked, in the words of that place
     return _by_name(left, right, other, names)
+
+
+def refuse_repeated_columns(rows: Any, name: str = "X") -> None:
+    """Refuse a frame of pandas or pyarrow with two columns of one name: nothing says which of them is meant."""
+    columns = getattr(rows, "columns" if hasattr(rows, "iloc") else "column_names", ())
+    if repeated := [column for column, times in Counter(list(columns)).items() if times > 1]:
+        raise TableError(f"{name} has two columns named {_short(repeated[0])}; rename one of them")
 
 
 def _by_name(left: Any, right: Any, other: Any, names: tuple[str, str]) -> Any:

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 import floral_learn
-from floral_learn.base.alignment import align
+from floral_learn.base.alignment import align, refuse_repeated_columns
 from floral_learn.base.validation import check_scale, encode_labels, refuse_several_labels
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
@@ -96,6 +96,7 @@ def checked_weight(sample_weight: Any, X: Any, codes: NDArray[np.intp], classes:
 
 def query_input(estimator: Any, X: Any, **check: Any) -> Any:
     """Validate the rows of a ``predict``-like call against what ``fit`` saw."""
+    refuse_repeated_columns(X)
     return validate_data(estimator, X, dtype=np.float64, reset=False, **check)
 
 

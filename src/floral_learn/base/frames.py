@@ -12,6 +12,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
+from floral_learn.base.alignment import refuse_repeated_columns
 from floral_learn.base.cells import MissingColumn, TableError, is_missing, objects, short, some, typed_values
 
 
@@ -93,9 +94,9 @@ def typed_columns(X: Any) -> dict[str, np.ndarray]:
     if not is_frame(X):
         raise TableError(f"a pandas or polars DataFrame is needed, not {type(X).__name__}")
     names = frame_columns(X)
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise TableError(f"there are two columns named {short(twice)}; rename one of them")
+    refuse_repeated_columns(X)
+    if hasattr(X, "iloc") and set(X.dtypes) == {np.dtype(float)}:  # one block: a wide table of numbers
+        return dict(zip(names, np.array(X.to_numpy().T, order="C"), strict=True))
     columns: dict[str, np.ndarray] = {}
     for position, name in enumerate(names):
         typed = typed_column(column_at(X, position))

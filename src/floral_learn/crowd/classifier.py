@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
+from floral_learn.base.alignment import refuse_repeated_columns
 from floral_learn.base.estimator import Estimator, whole_fit
 from floral_learn.base.frames import is_frame, without_columns
 from floral_learn.base.rows import explain_refusal, read_rows, take_rows
@@ -128,6 +129,7 @@ class CrowdClassifier(ClassifierMixin, Estimator):
         if not is_frame(X):
             X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
             return X, X
+        refuse_repeated_columns(X)
         X = validate_data(self, X, skip_check_array=True, reset=reset)
         if reset:
             rows = read_rows(X)

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _get_feature_names, check_is_fitted, check_X_y, validate_data
 
-from floral_learn.base.alignment import align
+from floral_learn.base.alignment import align, refuse_repeated_columns
 from floral_learn.base.estimator import Estimator
 from floral_learn.base.extras import install_line
 from floral_learn.base.validation import encode_labels, generator, refuse_several_labels
@@ -160,6 +160,7 @@ class GameClassifier(ClassifierMixin, Estimator):
             rows = check_tensor(X, n_features=self.n_features_in_)
             device = str(X.device) if device is None else device
         else:
+            refuse_repeated_columns(X)
             kind = {"accept_sparse": False if self._needs_matrix else "csr", "dtype": [np.float64, np.float32]}
             try:
                 rows = validate_data(self, as_host(X), reset=False, **kind)

@@ -39,6 +39,23 @@ def test_a_question_stays_until_it_is_answered_and_undo_brings_it_back(running, 
     assert "no answer of yours" in error
 
 
+def test_a_late_copy_of_an_undo_changes_nothing(running):
+    client, undo = running.client, {"reviewer": "ann", "request": "undo request"}
+    first = client.get("question")["row"]
+    client.answer(first, "good", "request 1")
+    undone = client.post("undo", undo)
+    assert client.post("undo", undo) == undone
+    assert client.get("question")["row"] == first
+    client.answer(first, "bad", "request 2")
+    assert client.post("undo", undo) == undone, "before the next question is there"
+    second = client.get("question")["row"]
+    assert second != first
+    assert client.post("undo", undo) == undone
+    assert client.get("question")["row"] == second
+    client.answer(second, "good", "request 3")
+    assert client.settled()["answers"] == 2
+
+
 def test_a_repeated_answer_counts_once_and_a_second_window_is_told(running, parts):
     client = running.client
     row = client.get("question")["row"]

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 
 from floral_learn import load, save
 from floral_learn.app.tables import read_table
-from floral_learn.base import TableEncoder, TableError
+from floral_learn.base import TableEncoder, TableError, frames
 
 
 @pytest.fixture(scope="module")
@@ -122,3 +122,15 @@ def test_prose_is_read_by_the_encoder_that_is_passed_in():
     assert "tf-idf" in TableEncoder().fit(frame).notes_[0]
     with pytest.raises(ValueError, match="text_encoder='minilm' must be a transformer of texts"):
         TableEncoder(text_encoder="minilm").fit(frame)
+
+
+def test_a_wide_table_of_numbers_costs_no_call_and_no_search_per_column(monkeypatch):
+    """Names looked up one by one in a list of all, or columns wrapped one by one, took minutes for 100,000."""
+    asked = []
+    monkeypatch.setattr(frames, "column_at", lambda *what: asked.append(what))
+    wide = pd.DataFrame(np.random.default_rng(0).normal(size=(25, 5000)), columns=[f"c{i}" for i in range(5000)])
+    encoder = TableEncoder().fit(wide)
+    assert encoder.transform(wide.iloc[:, ::-1]).shape == (25, 5000)
+    assert encoder.get_feature_names_out().tolist() == list(wide.columns)
+    assert not asked
+    assert [places.dtype.kind for _, _, places in encoder.transformer_.transformers] == ["i"]

@@ -106,10 +106,13 @@ class Asking:
     def undo(self, *, reviewer: str, request: str) -> StoredAnswer:
         """Take the reviewer's last answer back; its row is the question again."""
         with self._lock:
+            standing = self.store.active()
             said = self.store.undo(request=request, reviewer=reviewer)
             if said is None:
                 raise Refused("there is no answer of yours to take back")
-            self._shown[reviewer] = Turn(said.row), time.monotonic()
+            later = any(other.reviewer == reviewer and other.id > said.id for other in standing)
+            if said in standing or not (later or reviewer in self._shown):  # no copy of a message that comes late
+                self._shown[reviewer] = Turn(said.row), time.monotonic()
         return said
 
     def state(self, reviewer: str) -> dict[str, Any]:

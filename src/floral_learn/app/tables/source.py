@@ -72,6 +72,9 @@ class Source:
 
     def cells(self, position: int, rows: Any = None) -> list[Any]:
         """The cells of a column, or of some rows of it: text, Python values, None where missing."""
+        if self.typed_text is not None:  # a table of pyarrow, whose columns take longer to wrap than to read
+            column = self.frame.column(position)
+            return (column if rows is None else column.take(rows)).to_pylist()
         return self._read(position, lambda column: (column if rows is None else column[rows]).to_list())
 
     def typed(self, position: int, as_text: bool = False) -> Any:

@@ -246,9 +246,7 @@ def read_table(
         ids=_names(kept.get("id"), keep, ""),
         groups=_names(kept.get("group"), keep, "(missing)"),
         weights=_weights(kept.get("weight"), keep, opened.name),
-        trusted=as_flags(kept["trusted"], f"{opened.name}: column {short(trusted)}")[keep]
-        if "trusted" in kept
-        else None,
+        trusted=_flags(kept.get("trusted"), keep, f"{opened.name}: column {short(trusted)}"),
         rows=keep,
         text=tuple(unique[place] for place in sorted(prose)),
         name=opened.name,
