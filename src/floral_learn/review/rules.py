@@ -38,6 +38,6 @@ SETTLED = 0.8  # share of the likelihood from which an answer is taken for the l
 FIRST_ANSWERS = 20  # before which nobody is told to stop, and the share is hardly more than what the audit said
 TAIL = 0.05  # on each side of an interval
 # How much wider the share's interval is than the model's own, in log-odds: at 1 it held in 70 % of 46 cases after 10,
-# 20 and 50 answers, at 2.5 in 90 % of 48 on development sets and in 93 % of 116 on eight others; chosen
+# 20 and 50 answers, at 2.5 in 90 % of 48 on development sets and in 93 % of 116 on eight others, all in view; chosen
 MISFIT = 2.5
 LEAST_WEIGHT = 0.1  # of a row in doubt; prior
