@@ -14,7 +14,6 @@ __getattr__ = on_first_use(__name__, {"read_table": "tables.table"})
 # subcommand -> its line in `floral --help`, in that order. A command's module is imported when it is asked for; a test
 # holds these lines to the commands themselves.
 COMMANDS = {
-    "demo": "Train on poisoned labels, with and without answers: a table and a picture, in about half a minute.",
     "audit": "Find labels that look wrong: floral audit data.csv --label y --out report/",
     "review": "Ask a person about a few rows of DATA and correct the other labels from the answers.",
     "crowd": "Find the true labels from votes of several people, some of whom may lie.",
