@@ -9,6 +9,8 @@ which region is wrong; a person who looks at a few rows can say. ``make demo`` r
 # %%
 # The rows of the table: models on the given labels, the same SVC after a person fixed or answered some, and the SVC on
 # the true labels.
+import sys
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits
@@ -72,10 +74,6 @@ def table(datasets=("moon", "breast cancer", "digits"), splits=(1, 2, 3)):
     return {name: {data: np.mean(found) for data, found in by.items()} for name, by in scores.items()}
 
 
-if __name__ == "__main__":
-    for name, by_data in table().items():
-        print(f"{name:45}", *(f"{data} {score:.3f}" for data, score in by_data.items()), sep="  ")
-
 # %%
 # Moon: crosses are flipped labels, rings the ten rows that were asked about.
 X, given, true, X_test, y_test = problem("moon", 1)
@@ -95,6 +93,8 @@ for ax, name in zip(axes, ("SVC on the given labels", "10 answers to what LabelR
     ax.set(title=f"{name}: test accuracy {model.score(X_test, y_test):.3f}", xticks=[], yticks=[])
 figure.legend(*axes[1].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
 figure.suptitle(f"Moon, {100 * SHARE:.0f} % of the training labels flipped")
-if __name__ == "__main__":
-    figure.savefig("demo.png", dpi=130)
+if __name__ == "__main__" and sys.argv[1:]:  # make demo
+    figure.savefig(sys.argv[1], dpi=130)
+    for name, by_data in table().items():
+        print(f"{name:45}", *(f"{data} {score:.3f}" for data, score in by_data.items()), sep="  ")
 plt.show()

@@ -15,7 +15,7 @@ import typer  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
 from floral_learn.app import poison as command  # noqa: E402
-from floral_learn.app.tables.table import read_table  # noqa: E402
+from floral_learn.app.tables import read_table  # noqa: E402
 from floral_learn.attacks import ATTACKS  # noqa: E402
 from floral_learn.base import files as atomic_files  # noqa: E402
 

@@ -9,7 +9,7 @@ from typing import Any
 from floral_learn.base import on_first_use
 from floral_learn.base.extras import bench_install_line, install_line
 
-__getattr__ = on_first_use(__name__, {"read_table": "tables.table"})
+__getattr__ = on_first_use(__name__, {"read_table": "tables"})
 
 # subcommand -> its line in `floral --help`, in that order. A command's module is imported when it is asked for; a test
 # holds these lines to the commands themselves.

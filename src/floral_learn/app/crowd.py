@@ -202,7 +202,7 @@ def read_export_items(exported: Any, seed: int, columns: Any) -> tuple[Any, list
     """The data of an export's tasks as numbers; None where they hold nothing to compare tasks by."""
     import pandas as pd
 
-    from floral_learn.app.tables.table import read_table
+    from floral_learn.app.tables import read_table
 
     voted = set(exported.votes["task"])
     keep = [name for name in exported.tasks if name in voted]

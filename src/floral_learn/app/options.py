@@ -60,7 +60,7 @@ class TableOptions:
 
     def read(self, source: Any, **other: Any) -> Any:
         """The table behind `source`; `other` are further arguments of `read_table`, or other values of these."""
-        from floral_learn.app.tables.table import read_table
+        from floral_learn.app.tables import read_table
 
         table = read_table(source, **(self.roles() | {"skip_blank_labels": self.skip_blank} | other))
         if self.image is not None or self.embeddings is not None:

@@ -9,19 +9,17 @@ import zlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
 
-from floral_learn.base.cells import TableError, reason, short
+from floral_learn.base.cells import TableError, objects, reason, short
 from floral_learn.base.files import MOST_BYTES
 from floral_learn.base.frames import column_at, frame_columns, place_of, typed_column
 
 from .labels import as_labels
 
-TEXT_FILES, JSON_FILES, STUDIO_FILES = (".csv", ".tsv", ".txt"), (".jsonl", ".ndjson"), (".json",)
-PARQUET_FILES, EXCEL_FILES = (".parquet", ".pq"), (".xlsx",)
 KINDS = ".csv, .tsv, .txt, .jsonl or .json of Label Studio (each also as .gz), .parquet or .xlsx"
 _FOREIGN = {b"PK\x03\x04": "an Excel", b"PAR1": "a Parquet", b"\x1f\x8b": "a compressed"}
 
@@ -78,18 +76,24 @@ class Source:
         return self._read(position, lambda column: (column if rows is None else column[rows]).to_list())
 
     def typed(self, position: int, as_text: bool = False) -> Any:
-        """The column as floats, dates or text (missing where it is); None where its values are nested."""
+        """The column as floats, dates or text (missing where it is); None where its values are nested.
+
+        As text, pictures inside the table are their names.
+        """
         if self.typed_text is not None and not as_text:
             return self.typed_text(self.columns[position], self.frame.column(position))
-        return self._read(position, lambda column: typed_column(column, as_text))
+        typed = self._read(position, lambda column: typed_column(column, as_text))
+        if typed is None and as_text and (names := picture_names(self.cells(position))) is not None:
+            return objects(names)
+        return typed
 
     def _read(self, position: int, read: Callable[[Any], Any]) -> Any:
         """What `read` makes of a column; values that Python cannot hold are one line."""
         try:
             return read(column_at(self.frame, position))
+        except MemoryError:
+            raise
         except Exception as error:  # each library has exceptions of its own
-            if isinstance(error, MemoryError):
-                raise
             where = f"{self.name}: column {short(self.columns[position])}"
             raise TableError(f"{where} cannot be read ({reason(error)})") from None
 
@@ -112,31 +116,59 @@ class Source:
         return gzip.compress(made, mtime=0) if self.packed else made
 
 
+def picture_names(cells: list[Any]) -> list[str] | None:
+    """Names of pictures that lie inside a table, {"bytes": ..., "path": ...} as Hugging Face writes them; else None."""
+    given = [cell for cell in cells if cell is not None]
+    if not given or not all(isinstance(cell, dict) and {"bytes", "path"} <= cell.keys() for cell in given):
+        return None
+    paths = [str((cell or {}).get("path") or "") for cell in cells]
+    # the row makes them unique, and what a path says about folders is nobody's place to write to
+    return [f"{row}-{PurePath(path).name}" if path else str(row) for row, path in enumerate(paths)]
+
+
 def table_suffix(path: str | os.PathLike[str]) -> str:
     """What says the kind of a file: its extension, with the one before .gz; empty where there is none."""
-    if _is_dataset_folder(path):
+    if is_dataset_folder(path):
         return ".parquet"
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     return "".join(suffixes[-2:]) if suffixes[-1:] == [".gz"] else "".join(suffixes[-1:])
 
 
+def is_dataset_folder(path: str | os.PathLike[str]) -> bool:
+    """Whether `save_to_disk` of a Hugging Face data set wrote this folder."""
+    folder = Path(path)
+    return folder.is_dir() and any((folder / name).is_file() for name in ("state.json", "dataset_dict.json"))
+
+
 def open_source(source: Any, sep: str | None, encoding: str | None, label: Any = None) -> Source:
     """A frame of pandas, polars or pyarrow, a Hugging Face data set, or the path of a file of one of the `KINDS`."""
-    from . import frame_source, hugging_face
+    from . import frames  # this and others make a Source; they are imported where they are needed
 
     if not isinstance(source, str | os.PathLike):
         a_dataset = type(source).__module__.split(".")[0] == "datasets"  # nothing is imported to find out
-        return hugging_face.dataset_source(source) if a_dataset else frame_source.from_frame(source)
-    if _is_dataset_folder(source):
-        return hugging_face.read_dataset_folder(source)
+        return frames.dataset_source(source) if a_dataset else frames.from_frame(source)
+    if is_dataset_folder(source):
+        return frames.read_dataset_folder(source)
+    from . import delimited, json_lines, label_studio, workbook
+
     path, name = Path(source), str(source)
     suffix = table_suffix(path)
-    packed = suffix.endswith(".gz")
     kind = suffix.removesuffix(".gz")
-    if kind not in (*TEXT_FILES, *JSON_FILES, *STUDIO_FILES, *(() if packed else (*PARQUET_FILES, *EXCEL_FILES))):
+    binary = {".parquet": frames.read_parquet, ".pq": frames.read_parquet, ".xlsx": workbook.read_workbook}
+    if suffix in binary:
+        return binary[suffix](name, read_content(path))
+    if kind not in (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".json"):
         raise TableError(f"{path}: cannot read {suffix or 'a file without extension'}; use {KINDS}")
-    opened = _opened(name, kind, read_content(path), sep, encoding, label)
-    opened.packed = packed
+    raw = read_content(path)
+    if foreign := next((what for mark, what in _FOREIGN.items() if raw.startswith(mark)), None):
+        raise TableError(f"{name} is not text: it looks like {foreign} file under another name; use {KINDS}")
+    if kind in (".csv", ".tsv", ".txt"):
+        opened = delimited.read_delimited(name, raw, sep, encoding, "\t" if kind == ".tsv" else ",")
+    elif kind == ".json":
+        opened = label_studio.read_label_studio(name, delimited.decode(raw, encoding, name)[0], label)
+    else:
+        opened = json_lines.read_json_lines(name, delimited.decode(raw, encoding, name)[0])
+    opened.packed = kind != suffix
     return opened
 
 
@@ -155,26 +187,3 @@ def read_content(path: Path) -> bytes:
     if len(content) > MOST_BYTES:
         raise TableError(f"{path} unpacks to more than {MOST_BYTES // 2**20:,} MiB; unpack it yourself if it is yours")
     return content
-
-
-def _is_dataset_folder(path: str | os.PathLike[str]) -> bool:
-    """Whether `save_to_disk` of a Hugging Face data set wrote this folder."""
-    folder = Path(path)
-    return folder.is_dir() and any((folder / name).is_file() for name in ("state.json", "dataset_dict.json"))
-
-
-def _opened(name: str, kind: str, raw: bytes, sep: str | None, encoding: str | None, label: Any) -> Source:
-    from . import delimited, frame_source, json_lines, label_studio, workbook  # each of them makes a Source
-
-    if kind in PARQUET_FILES:
-        return frame_source.read_parquet(name, raw)
-    if kind in EXCEL_FILES:
-        return workbook.read_workbook(name, raw)
-    if foreign := next((what for mark, what in _FOREIGN.items() if raw.startswith(mark)), None):
-        raise TableError(f"{name} is not text: it looks like {foreign} file under another name; use {KINDS}")
-    if kind in TEXT_FILES:
-        return delimited.read_delimited(name, raw, sep, encoding, "\t" if kind == ".tsv" else ",")
-    text = delimited.decode(raw, encoding, name)[0]
-    if kind in STUDIO_FILES:
-        return label_studio.read_label_studio(name, text, label)
-    return json_lines.read_json_lines(name, text)

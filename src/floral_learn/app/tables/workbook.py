@@ -13,7 +13,7 @@ from floral_learn.base.cells import TableError, reason
 from floral_learn.base.extras import install_line
 from floral_learn.base.files import MOST_BYTES
 
-from .frame_source import MOST_CELLS
+from .frames import MOST_CELLS
 from .source import Source
 
 MOST_ROWS = 2**20  # of a sheet in Excel; a few bytes can claim a row far below, with empty ones up to it
@@ -36,11 +36,9 @@ def read_workbook(name: str, raw: bytes) -> Source:
         sheet = book.worksheets[0]
         sheet.reset_dimensions()  # what the file says about its size may be wrong
         header, numbers, rows = _read(sheet.iter_rows(values_only=True), name)
-    except TableError:
+    except (TableError, MemoryError):
         raise
     except Exception as error:  # openpyxl lets through what its XML, zip and date readers raise
-        if isinstance(error, MemoryError):
-            raise
         raise TableError(f"{name} is not a readable .xlsx workbook ({reason(error)})") from None
     frame = pd.DataFrame({place: pd.Series(cells, dtype=object) for place, cells in enumerate(zip(*rows, strict=True))})
     frame.columns = pd.Index(header, dtype=object)
@@ -49,9 +47,9 @@ def read_workbook(name: str, raw: bytes) -> Source:
         """All of it is read here, other sheets and formats too, of which reading took the cells alone."""
         try:
             whole = openpyxl.load_workbook(io.BytesIO(raw))
+        except MemoryError:
+            raise
         except Exception as error:
-            if isinstance(error, MemoryError):
-                raise
             raise TableError(f"{name} cannot be copied with other labels ({reason(error)})") from None
         for number, value, old in zip(numbers, values, (row[place] for row in rows), strict=True):
             if value != old or type(value) is not type(old):
@@ -77,18 +75,14 @@ def _read(lines: Iterable[tuple[Any, ...]], name: str) -> tuple[list[str], list[
     for number, line in enumerate(lines, 1):
         if number > MOST_ROWS:
             raise TableError(f"{name} has rows below {MOST_ROWS:,}, where Excel's sheets end")
-        if line.count(None) == len(line):
-            continue
+        width = max((place for place, value in enumerate(line, 1) if value is not None), default=0)
         if not header:
-            width = max(place for place, value in enumerate(line, 1) if value is not None)
             header = ["" if value is None else str(value).strip() for value in line[:width]]
-            continue
-        beyond = line[len(header) :]
-        if beyond.count(None) < len(beyond):
-            found = max(place for place, value in enumerate(line, 1) if value is not None)
-            raise TableError(f"{name}, row {number}: {found} cells where the header has {len(header)}")
-        numbers.append(number)
-        rows.append((*line[: len(header)], *[None] * (len(header) - len(line))))
+        elif width > len(header):
+            raise TableError(f"{name}, row {number}: {width} cells where the header has {len(header)}")
+        elif width:
+            numbers.append(number)
+            rows.append((*line[:width], *[None] * (len(header) - width)))
         if len(rows) * len(header) > MOST_CELLS:
             raise TableError(f"{name} has more than {MOST_CELLS:,} cells; save it as .csv or .parquet")
     if not rows:
