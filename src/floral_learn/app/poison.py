@@ -14,11 +14,6 @@ from floral_learn.app.options import KINDS, check_out_file, check_same_kind, par
 from floral_learn.app.terminal import one_line, progress_bar, say
 from floral_learn.base import TableError
 
-# The names of floral_learn.attacks.ATTACKS, which takes a second to import; a test compares them.
-NAMES = tuple(
-    "random class-biased farthest near-boundary top-k randomized-top-k alfa alfa-tilt lfa gradient evasive adaptive "
-    "pointwise".split()
-)
 _NO_TEXT = {"surrogate", "X_val", "y_val", "victim", "starts", "target"}  # parameters that --param cannot give
 
 
@@ -31,7 +26,7 @@ def register(app: typer.Typer) -> None:
 def poison(
     source: Path = typer.Argument(..., metavar="IN", help=f"data file: {KINDS}"),
     out: Path = typer.Option(..., "--out", "-o", help="file to write, of the same kind as IN"),
-    attack: str = typer.Option("farthest", "--attack", "-a", help=f"one of: {', '.join(NAMES)}"),
+    attack: str = typer.Option("farthest", "--attack", "-a", help="farthest, random, alfa, ...: a name that is unknown lists all"),
     budget: str = typer.Option(
         "0.1", "--budget", "-b", help="labels to flip: a share of the rows (0.1), a percentage (10%) or a count (25)"
     ),

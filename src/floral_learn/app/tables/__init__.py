@@ -14,8 +14,7 @@ from floral_learn.base.cells import TableError, as_numbers, as_texts, is_missing
 from floral_learn.base.frames import frame_columns, frame_of, spread_vectors
 from floral_learn.base.rows import take_rows
 
-from .labels import as_flags, as_labels
-from .source import Source, open_source
+from .source import Source, as_flags, as_labels, open_source
 
 __all__ = ["Table", "read_table"]
 

@@ -124,7 +124,11 @@ def label_studio_tasks(table: Any, numbers: Any, suggested: Sequence[Any], score
     tasks = []
     for name, row, label, sure in zip(names, rows, suggested, score, strict=True):
         result = {"from_name": choice, "to_name": item, "type": "choices", "value": {"choices": [str(label)]}}
-        prediction = {"model_version": f"floral-learn {__version__}", "score": round(float(sure), 6), "result": [result]}
+        prediction = {
+            "model_version": f"floral-learn {__version__}",
+            "score": round(float(sure), 6),
+            "result": [result],
+        }
         data = {key: _shown(row.get(key)) for key in shown}
         tasks.append({"data": data, "predictions": [prediction], "meta": {"floral_row": str(name)}})
     config = label_studio_config(shown, table.classes.tolist(), choice=choice, item=item)
