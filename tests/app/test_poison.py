@@ -157,7 +157,10 @@ WRONG = {
     "other kind out": (("in.csv", "-l", "y", "-o", "o.parquet"), "must end in .csv"),
     "over the input": (("in.csv", "-l", "y", "-o", "in.csv"), "is an input; inputs are never overwritten"),
     "no folder": (("in.csv", "-l", "y", "-o", "deep/o.csv"), "folder of --out"),
-    "unknown attack": (("in.csv", "-l", "y", "-o", "o.csv", "-a", "magic"), f"--attack 'magic' is unknown; choose one of {', '.join(ATTACKS)}"),
+    "unknown attack": (
+        ("in.csv", "-l", "y", "-o", "o.csv", "-a", "magic"),
+        f"--attack 'magic' is unknown; choose one of {', '.join(ATTACKS)}",
+    ),
     "large budget": (("in.csv", "-l", "y", "-o", "o.csv", "-b", "81"), "--budget 81 must be at least 0 and at most 80"),
     "odd budget": (("in.csv", "-l", "y", "-o", "o.csv", "-b", "some"), "--budget 'some' must be"),
     "odd param": (("in.csv", "-l", "y", "-o", "o.csv", "-p", "C=1"), "--param 'C': farthest takes no parameters"),

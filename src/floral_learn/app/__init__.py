@@ -127,18 +127,7 @@ def _load(name: str) -> Any:
         try:
             found[name].load().register(alone)
         except (KeyError, ImportError):  # not installed, or its files are gone
-            _say_how_to_install(alone, name)
+            line = f"floral {name}: the benchmarks are a package of their own: {bench_install_line()}"
+            print(line, file=sys.stderr)
+            raise SystemExit(2) from None
     return typer.main.get_command(alone).commands[name]  # type: ignore[attr-defined]
-
-
-def _say_how_to_install(app: Any, name: str) -> None:
-    """Add a command in the place of one that is not installed: one line and exit code 2."""
-    import typer
-
-    line = bench_install_line()
-    context = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
-
-    @app.command(name=name, context_settings=context, help=f"Not installed: {line}")
-    def missing(_: typer.Context) -> None:
-        print(f"floral {name}: the benchmarks are a package of their own: {line}", file=sys.stderr)
-        raise typer.Exit(2)

@@ -12,8 +12,6 @@ from floral_learn.app.options import KINDS, check_out_folder, with_table_options
 from floral_learn.app.terminal import one_line, say
 from floral_learn.base import TableError
 
-NAMED = 20  # labels that certificates.csv names for each row
-
 
 def register(app: typer.Typer) -> None:
     """Add the command to ``app``."""
@@ -123,9 +121,9 @@ def parse_flips(texts: list[str], classes: Any) -> dict[Any, list[Any]] | None:
     return possible
 
 
-def _named(rows: Any, labels: Any, names: list[str]) -> str:
+def _named(rows: Any, labels: Any, names: list[str], most: int = 20) -> str:
     """The first labels to change, as text for a cell."""
     if rows is None:
         return ""
-    told = [f"{names[row]} -> {label}" for row, label in zip(rows[:NAMED].tolist(), labels[:NAMED], strict=True)]
-    return "; ".join(told) + (f"; and {len(rows) - NAMED} more" if len(rows) > NAMED else "")
+    told = [f"{names[row]} -> {label}" for row, label in zip(rows[:most].tolist(), labels[:most], strict=True)]
+    return "; ".join(told) + (f"; and {len(rows) - most} more" if len(rows) > most else "")

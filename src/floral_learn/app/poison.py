@@ -26,7 +26,9 @@ def register(app: typer.Typer) -> None:
 def poison(
     source: Path = typer.Argument(..., metavar="IN", help=f"data file: {KINDS}"),
     out: Path = typer.Option(..., "--out", "-o", help="file to write, of the same kind as IN"),
-    attack: str = typer.Option("farthest", "--attack", "-a", help="farthest, random, alfa, ...: a name that is unknown lists all"),
+    attack: str = typer.Option(
+        "farthest", "--attack", "-a", help="farthest, random, alfa, ...: a name that is unknown lists all"
+    ),
     budget: str = typer.Option(
         "0.1", "--budget", "-b", help="labels to flip: a share of the rows (0.1), a percentage (10%) or a count (25)"
     ),
