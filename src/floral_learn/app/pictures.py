@@ -81,8 +81,8 @@ def find_pictures(source: Path, columns: Any, labelled: bool = True) -> tuple[Pa
         source = _unpacked(source)
         if tables := [path for path in _files(source) if path.suffix.lower() in _ENDINGS]:
             if len(tables) > 1:
-                names = ", ".join(path.name for path in tables[:5])
-                raise TableError(f"{source.name} holds {len(tables)} tables ({names}); unpack it and name one")
+                some = ", ".join(path.name for path in tables[:5])
+                raise TableError(f"{source.name} holds {len(tables)} tables ({some}); unpack it and name one")
             source = tables[0]
     if source.is_dir() and not table_suffix(source):
         listed, problems = list_folder(source, labelled)
