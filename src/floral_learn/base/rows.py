@@ -39,8 +39,8 @@ class InputRows:
 
     @property
     def notes(self) -> list[str]:
-        """What was made of each column, a line each; empty where rows were taken as they are."""
-        return [] if self.encoder is None else [f"{name}: {made}" for name, made in self.encoder.made_.items()]
+        """What was made of the columns; empty where rows were taken as they are."""
+        return [] if self.encoder is None else list(self.encoder.notes_)
 
     def take(self, rows: Any) -> Any:
         """Some of the given rows, by number or mask, in the caller's own kind."""
@@ -100,7 +100,7 @@ def read_rows(
     >>> rows.numbers.shape
     (3, 3)
     >>> rows.notes
-    ['size: number, standardised; 1 missing or infinite values became the median', 'colour: category, 2 indicators']
+    ['1 number column standardised (1 missing or infinite values became the median): size', '1 category column as 2 indicators: colour']
     >>> rows.take([0, 2])["colour"].tolist()
     ['red', 'red']
     """

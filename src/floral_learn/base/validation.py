@@ -13,8 +13,8 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.multiclass import check_classification_targets
 
-LARGEST = 1e152  # entries whose squares, summed over a row, a float64 still holds
-LARGEST_SINGLE = 1e18  # and a float32
+# entries whose squares, summed over a row, a float64 still holds, and a float32
+LARGEST, LARGEST_SINGLE = (float(np.sqrt(np.finfo(kind).max)) / 100 for kind in (np.float64, np.float32))
 
 
 def encode_labels(y: Any, who: str = "this") -> tuple[np.ndarray, np.ndarray]:

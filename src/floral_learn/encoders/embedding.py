@@ -68,11 +68,6 @@ class FrozenEncoder(TransformerMixin, Estimator):
     notes_: Any
     as_text: Sequence[str] = ()  # columns that a table must keep as text
 
-    @property
-    def made_(self) -> dict[str, str]:
-        """What became of the rows, by what they are."""
-        return dict(note.split(": ", 1) for note in self.notes_)
-
     def _cache(self, key: str) -> EmbeddingCache | None:
         """Where vectors of this kind are kept; None where they are not."""
         folder = None if isinstance(self.cache, bool) else Path(self.cache)
