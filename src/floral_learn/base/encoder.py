@@ -121,7 +121,7 @@ class TableEncoder(TransformerMixin, Estimator):
                 + (f"; ignored: {ignored}" if ignored else "")
                 + ". A column of prose can be named with --text (text=)"
             )
-        parts = [
+        parts: list[tuple[Any, list[str]]] = [
             (NumberColumns(), _of(roles, "number")),
             (CategoryColumns(self.max_categories), _of(roles, "category")),
             *((DateColumn(name, kinds[name][1]), [name]) for name in _of(roles, "date")),
