@@ -89,7 +89,7 @@ def test_unreadable_pictures_are_named_and_the_others_are_still_encoded(tmp_path
     assert list(problems) == [1, 2, 3]
     assert np.isfinite(vectors[0]).all()
     assert np.isnan(vectors[1:]).all()
-    with pytest.raises(ValueError, match=r"3 of 4 pictures cannot be used: empty.png is empty; cut.png cannot be read"):
+    with pytest.raises(ValueError, match=r"3 of 4 pictures cannot be used: empty.png is empty; and 2 more"):
         encoder.transform(names)
 
 

