@@ -7,8 +7,7 @@ from urllib.request import urlopen
 import pytest
 
 from floral_bench.datasets.download import find_or_download
-from floral_learn.datasets import DataNotFoundError
-from floral_learn.datasets.files import find_file
+from floral_learn.datasets import DataNotFoundError, find_file
 
 
 def look(*download):

@@ -36,8 +36,7 @@ from sklearn.svm import SVC, SVR, LinearSVC, NuSVC, OneClassSVM
 
 import floral_learn
 from floral_learn import FloralClassifier, load, save
-from floral_learn.base import ModelFileError
-from floral_learn.base.model_files import every_part
+from floral_learn.base import ModelFileError, model_files
 from floral_learn.paper import LabelNoiseSVC
 
 X, Y = make_moons(60, noise=0.2, random_state=0)
@@ -368,7 +367,11 @@ def test_an_svc_of_sparse_rows_keeps_to_its_rows(tmp_path):
 def test_what_is_checked_is_loaded_as_it_was(model, tmp_path):
     save(model, path := tmp_path / "m.skops")
     kept, read = (
-        sorted(part.tobytes() for part in every_part(one) if isinstance(part, np.ndarray) and not part.dtype.hasobject)
+        sorted(
+            part.tobytes()
+            for part in model_files.every_part(one)
+            if isinstance(part, np.ndarray) and not part.dtype.hasobject
+        )
         for one in (model, load(path))
     )
     assert read == kept

@@ -5,9 +5,8 @@ import pytest
 
 from floral_bench.datasets import DATASETS, load_mnist, mnist
 from floral_bench.datasets.download import find_or_download
-from floral_learn.base.folders import user_cache
-from floral_learn.datasets import DataNotFoundError, Dataset, load_moon
-from floral_learn.datasets.files import find_file
+from floral_learn.base import user_cache
+from floral_learn.datasets import DataNotFoundError, Dataset, find_file, load_moon
 
 REFERENCE = "moon_reference_seed42.npz"
 

@@ -9,8 +9,7 @@ Image = pytest.importorskip("PIL.Image")
 
 import floral_learn.encoders.embedding as embedding  # noqa: E402
 from floral_learn import load, save  # noqa: E402
-from floral_learn.encoders import ImageEncoder, encode, encoder_for  # noqa: E402
-from floral_learn.encoders.pictures import thumbnail  # noqa: E402
+from floral_learn.encoders import ImageEncoder, encode, encoder_for, thumbnail  # noqa: E402
 
 
 def colours(batch):

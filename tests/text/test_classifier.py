@@ -26,10 +26,9 @@ from floral_learn import (  # noqa: E402
     poison,
     save,
 )
-from floral_learn.base.extras import install_line  # noqa: E402
+from floral_learn.base import install_line  # noqa: E402
 from floral_learn.paper import DEFENSES  # noqa: E402
-from floral_learn.text import network  # noqa: E402
-from floral_learn.text.tokens import tokenize  # noqa: E402
+from floral_learn.text import network, tokenize  # noqa: E402
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from tiny_text import make_gpt, make_reviews, make_roberta, make_tokenizer  # noqa: E402
 
 from floral_learn import TextClassifier  # noqa: E402
-from floral_learn.text.network import chosen_device, load_network, load_part, readable_length  # noqa: E402
+from floral_learn.text import load_part  # noqa: E402
+from floral_learn.text.network import chosen_device  # noqa: E402
 
 TEXTS, SIGNS = make_reviews(24)
 
@@ -79,7 +80,7 @@ def test_a_checkpoint_for_another_kind_of_problem_is_trained_on_classes(classifi
 def test_roberta_reads_what_its_places_hold(folder):
     words = [" ".join(["film"] * 100)] * 4
     cut = tiny(folder).fit(words, [0, 1, 0, 1])
-    assert cut.max_length_ == 38 == readable_length(cut.model_)  # 40 places, the first two are padding's
+    assert cut.max_length_ == 38  # 40 places, the first two are padding's
     assert cut.predict(words).shape == (4,)
     assert tiny(folder, max_length=20).fit(words, [0, 1, 0, 1]).max_length_ == 20
 
@@ -234,5 +235,5 @@ def test_a_folder_of_a_newer_format_is_refused(fitted, tmp_path):
 
 def test_loading_reads_the_saved_last_layer(fitted, tmp_path):
     fitted.save(tmp_path)
-    again = load_network(str(tmp_path), "cpu", 256).model
+    again = TextClassifier.load(tmp_path, device="cpu").model_
     assert torch.equal(again.classifier.out_proj.weight, fitted.model_.classifier.out_proj.weight)

@@ -77,4 +77,3 @@ class Dataset(Shown):
     def with_labels(self, y_train: np.ndarray) -> "Dataset":
         """Return the same data set with other training labels (the clean ones are kept beside them)."""
         return replace(self, y_train=np.asarray(y_train))
-

@@ -23,7 +23,7 @@ from floral_learn.base.cells import is_missing
 from floral_learn.base.columns import WordVectors
 from floral_learn.base.estimator import whole_fit
 from floral_learn.base.extras import install_line
-from floral_learn.encoders.embedding import FrozenEncoder, Progress, embed
+from floral_learn.encoders.embedding import FrozenEncoder, embed
 
 METHODS = ("minilm", "tfidf", "both")
 _PENALTIES = (0.001, 0.01, 0.1)  # C of the models that compare: the best is above with clean labels, below with noisy
@@ -41,15 +41,11 @@ class TextEncoder(FrozenEncoder):
     ----------
     method : {"auto", "minilm", "tfidf", "both"}, default="auto"
         "auto" is "tfidf" where the extra [text] is not installed. With it, it is what five-fold logistic regression
-        on `sample` texts prefers (log loss), and "both" without labels.
+        on 1,000 texts prefers (log loss), and "both" without labels.
     encoder : callable or None, default=None
         In place of MiniLM: list of texts -> vectors (b, d). It is not cached.
-    components : int, default=100
-        Numbers made of the words, by singular vectors.
     max_tokens : int, default=128
         Tokens that MiniLM reads; twice as many take twice as long.
-    sample : int, default=1000
-        Texts on which the ways are compared: half a minute of MiniLM on one core.
     cache : bool or path, default=True
         Whether vectors are kept, and in which folder if not in the user's cache folder.
 
@@ -75,16 +71,12 @@ class TextEncoder(FrozenEncoder):
         method: str = "auto",
         *,
         encoder: Any = None,
-        components: int = 100,
         max_tokens: int = 128,
-        sample: int = 1000,
         cache: Any = True,
     ) -> None:
         self.method = method
         self.encoder = encoder
-        self.components = components
         self.max_tokens = max_tokens
-        self.sample = sample
         self.cache = cache
 
     @whole_fit
@@ -101,7 +93,7 @@ class TextEncoder(FrozenEncoder):
         self.words_: Any = None
         if self.method_ != "minilm":
             try:
-                self.words_ = WordVectors(self.components).fit(texts)
+                self.words_ = WordVectors().fit(texts)
             except ValueError:  # no words
                 if self.method_ == "tfidf":
                     raise
@@ -115,8 +107,8 @@ class TextEncoder(FrozenEncoder):
         check_is_fitted(self, "method_")
         return self._vectors(as_list(X), self.method_)
 
-    def minilm(self, texts: Sequence[str], progress: Progress | None = None) -> np.ndarray:
-        """Vectors (n, 384) of length 1 by MiniLM, or those of `encoder`; ``progress(done, total, seconds_left)``."""
+    def _minilm(self, texts: Sequence[str]) -> np.ndarray:
+        """Vectors (n, 384) of length 1 by MiniLM, or those of `encoder`."""
         if self.encoder is not None:
             return np.asarray(self.encoder(list(texts)), dtype=np.float32)
         name, compute = _minilm_network(self.max_tokens)
@@ -126,7 +118,6 @@ class TextEncoder(FrozenEncoder):
             read=lambda text: text,
             compute=compute,
             cache=self._cache(f"{name}-{self.max_tokens}"),
-            progress=progress,
         )[0]
 
     @property
@@ -136,10 +127,10 @@ class TextEncoder(FrozenEncoder):
         losses = ", ".join(f"{ways[name]} {loss:.3f}" for name, loss in self.held_out_loss_.items())
         return [f"texts: by {ways[self.method_]}" + (f"; log loss on held-out labels: {losses}" if losses else "")]
 
-    def _compare(self, texts: list[str], y: np.ndarray, n_folds: int = 5) -> None:
-        """Take the way whose held-out probabilities fit the labels best, on some of the texts."""
+    def _compare(self, texts: list[str], y: np.ndarray, n_folds: int = 5, sample: int = 1000) -> None:
+        """Take the way whose held-out probabilities fit the labels best, on a sample (half a minute on one core)."""
         rng = np.random.default_rng(0)
-        some = rng.permutation(len(texts))[: self.sample]
+        some = rng.permutation(len(texts))[:sample]
         classes, counts = np.unique(y[some], return_counts=True)
         some = some[np.isin(y[some], classes[counts >= n_folds])]
         if len(y) != len(texts) or len(np.unique(y[some])) < 2:
@@ -157,7 +148,7 @@ class TextEncoder(FrozenEncoder):
         self.method_ = min(self.held_out_loss_, key=lambda name: self.held_out_loss_[name])
 
     def _vectors(self, texts: list[str], method: str) -> np.ndarray:
-        made = [] if method == "tfidf" else [self.minilm(texts)]
+        made = [] if method == "tfidf" else [self._minilm(texts)]
         if method != "minilm":
             made.append(self.words_.transform(texts).astype(np.float32))
         return np.hstack(made)

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.base.extras import install_line
 from floral_bench.datasets.download import find_or_download
+from floral_learn.base.extras import install_line
 from floral_learn.base.validation import generator
 from floral_learn.datasets.dataset import Dataset
 from floral_learn.datasets.files import DataNotFoundError
