@@ -64,6 +64,7 @@ def test_foreign_types_are_not_created_unless_trusted(tmp_path):
     assert load(path, trusted=["numpy.sinc"]).predict(X).shape == Y.shape
 
 
+@pytest.mark.filterwarnings("ignore:load will refuse this file")
 def test_a_file_cannot_call_a_function_of_ours(tmp_path):
     target, path = tmp_path / "written.txt", tmp_path / "model.skops"
     save({"model": (str(target), b"by load")}, path)
