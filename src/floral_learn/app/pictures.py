@@ -26,8 +26,7 @@ from floral_learn.app.tables.source import table_suffix
 from floral_learn.base import TableError
 from floral_learn.base.cells import csv_bytes
 from floral_learn.base.estimator import Estimator
-from floral_learn.base.files import sha256, write_atomically
-from floral_learn.base.folders import user_cache
+from floral_learn.base.files import sha256, user_cache, write_atomically
 from floral_learn.encoders.pictures import PICTURE_NAMES
 
 from .terminal import progress_bar, say

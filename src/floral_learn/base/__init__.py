@@ -49,8 +49,7 @@ _PUBLIC = {
     "TableError": "cells",
     "align": "alignment",
     "install_line": "extras",
-    "user_cache": "folders",
-    **dict.fromkeys(("unfinished", "write_all", "write_atomically", "write_set"), "files"),
+    **dict.fromkeys(("unfinished", "user_cache", "write_all", "write_atomically", "write_set"), "files"),
 }
 __all__ = list(_PUBLIC)
 __getattr__ = on_first_use(__name__, _PUBLIC)

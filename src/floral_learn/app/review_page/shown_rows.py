@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.base.columns import find_date_format
+from floral_learn.base.encoder import find_date_format
 
 MOST_NUMBERS, FEW_NUMBERS = 12, 5  # shown at once, and beside a text or picture; the others are one press away
 TICKS = 120  # other rows drawn in a strip
