@@ -46,10 +46,6 @@ class AlfaTilt(SVMAttack):
         Random proposals (2,000 in the original).
     beta1, beta2 : float, default=0.1
         Weights of s and q.
-    random_svm : {"signed", "unsigned"}, default="signed"
-        ``"signed"`` draws random duals in [0, C] with random labels, a hyperplane that knows nothing
-        of the data; ``"unsigned"`` leaves the labels out, as the authors' library does, so that all
-        proposals favour rows of one class in dense regions.
     gram : {"auto", "dense", "low_rank"}, default="auto"
         How the kernel matrix is held.
     rank : int, default=256
@@ -75,7 +71,6 @@ class AlfaTilt(SVMAttack):
     n_restarts: int = 100
     beta1: float = 0.1
     beta2: float = 0.1
-    random_svm: str = "signed"
     gram: str = "auto"
     rank: int = 256
 
@@ -85,7 +80,7 @@ class AlfaTilt(SVMAttack):
         if self.surrogate is not None and not isinstance(self.surrogate, SVC):
             raise ValueError(f"surrogate={self.surrogate!r} has no hyperplane to tilt: alfa-tilt needs an SVC")
         check_whole(self, n_restarts=1)
-        check_one_of(self, random_svm=("signed", "unsigned"), gram=("auto", "dense", "low_rank"))
+        check_one_of(self, gram=("auto", "dense", "low_rank"))
         low_rank = self.gram == "low_rank" or (self.gram == "auto" and len(problem.y) > DENSE_ROWS)
         svm = _LowRankSVM(self, problem) if low_rank else _DenseSVM(self, problem)
         best, worth = best_of(problem, self._proposals(problem, svm), self.n_restarts)
@@ -99,10 +94,10 @@ class AlfaTilt(SVMAttack):
         # alpha / C - beta1 s, the part of the ranking that all proposals share
         base = np.abs(svm.beta) / svm.C - self.beta1 * _normalised(signs * svm.values)
         for start in range(0, self.n_restarts, BATCH):
-            # a hyperplane that knows nothing of the data: duals at random in [0, C]
+            # a hyperplane that knows nothing of the data: random labels and duals in [0, C]. The authors' library leaves
+            # the labels out, so that all proposals favour rows of one class in dense regions.
             duals = rng.random((min(BATCH, self.n_restarts - start), len(signs))) * svm.C
-            if self.random_svm == "signed":
-                duals *= rng.choice([-1.0, 1.0], size=duals.shape)
+            duals *= rng.choice([-1.0, 1.0], size=duals.shape)
             scores = [self.beta2 * _normalised(signs * values) - base for values in svm.product(duals.T).T]
             flips = [problem.constraints.best(ranking, problem.flips) for ranking in scores]
             cosines = svm.cosines(flipped(signs, -signs, flips))
