@@ -38,7 +38,7 @@ SHARED_CONSTRAINTS: dict[str, list[Any]] = {
     "flips": [Real, None],
     "n_rounds": [Interval(Integral, 1, None, closed="left")],
     "learning_rate": [StrOptions({"auto"}), Interval(Real, 0.0, None, closed="neither")],
-    "gram": [StrOptions({"auto", "dense", "chunked", "low_rank"}), Interval(Integral, 1, None, closed="left")],
+    "gram": [StrOptions({"auto", "dense", "low_rank"}), Interval(Integral, 1, None, closed="left")],
     "device": [str, None],
     "random_state": ["random_state", np.random.Generator],
 }
@@ -296,11 +296,10 @@ class FloralClassifier(GameClassifier):
     multi_class : {"pairs", "one-vs-rest"}, default="pairs"
         Three or more classes: a game for each pair of classes, decided by votes as in SVC, or one column per class in a
         single game (the paper's Algorithm 3).
-    gram : {"auto", "dense", "chunked", "low_rank"} or int, default="auto"
+    gram : {"auto", "dense", "low_rank"} or int, default="auto"
         How products with the kernel matrix are computed; an int is the rank of a low-rank kernel. "low_rank" stops
         where products are exact to half a percent or where more rank no longer changes how rows are told apart on a
-        probe set, "auto" also takes the whole matrix where that is small; "chunked" computes it again for each product.
-        What was chosen stands in ``gram_``. Labels have no say in it. Up to 1,000 rows it is float64, above float32.
+        probe set, "auto" also takes the whole matrix where that is small. What was chosen stands in ``gram_``. Labels have no say in it. Up to 1,000 rows it is float64, above float32.
     device : str or None, default=None
         None computes with numpy, and a tensor where it lies; "cpu", "cuda" and so on with torch.
     random_state : int, RandomState, Generator or None, default=None

@@ -183,6 +183,8 @@ class NoAttack(Attacker):
 class RandomizedTopK(Attacker):
     """k points at random among the B largest duals (the paper's Algorithm 1, line 3; Algorithm 3 for M > 1).
 
+    With k = B it is the deterministic attacker of the paper's inner problem (eq. 5-7).
+
     With several classes each class names its own top B_m, k points are drawn from the union, and their classes are
     redrawn from ``flip_distribution[old]``.
 
@@ -230,36 +232,6 @@ class RandomizedTopK(Attacker):
         classes = view.backend.array(np.arange(view.n_classes))[:, None, None]
         labels = view.labels if view.times == 1 else view.of_columns(view.labels)
         return (np.repeat(caps, view.times, axis=0).T.reshape(-1), classes == labels.T) if caps.any() else None
-
-
-@dataclass(frozen=True)
-class TopK(Attacker):
-    """The k largest duals, deterministic: the paper's inner problem (eq. 5-7) solved exactly.
-
-    Parameters
-    ----------
-    flips : array of shape (R,) or int
-        k, for each game.
-    flip_distribution : ndarray of shape (n_classes, n_classes), optional
-        As in :class:`RandomizedTopK`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from floral_learn.game.attackers import TopK
-    >>> from floral_learn.game.game import Game, solve
-    >>> from floral_learn.game.gram import DenseGram
-    >>> game = Game(DenseGram(np.eye(4)), np.array([0, 0, 1, 1]), np.ones(4), np.full(9, 0.1), TopK(1))
-    >>> solve(game).history["flips"].shape
-    (9, 1, 1)
-    """
-
-    flips: Counts
-    flip_distribution: np.ndarray | None = None
-
-    def prepare(self, view: View) -> tuple[np.ndarray] | None:
-        """How many rows of each column are candidates: as many as flips."""
-        return (np.broadcast_to(self.flips, (view.games,)).repeat(view.times),) if np.any(self.flips) else None
 
 
 @dataclass(frozen=True)
