@@ -242,7 +242,7 @@ def test_features_that_miss_an_item_are_named(files):
 
 
 def test_the_names_in_the_help_are_those_of_the_attacks():
-    from floral_learn.attacks.vote_attacks import VOTE_ATTACKS
+    from floral_learn.attacks.votes import VOTE_ATTACKS
 
     assert tuple(VOTE_ATTACKS) == ON_VOTES
 

@@ -30,7 +30,7 @@ NAMES = (
     "adaptive",
     "pointwise",
 )
-# Those of floral_learn.attacks.vote_attacks.VOTE_ATTACKS, on votes.
+# Those of floral_learn.attacks.votes.VOTE_ATTACKS, on votes.
 ON_VOTES = ("spam", "pair", "far", "sleeper", "collusion", "targeted")
 SURROGATES = ("svc", "logistic", "forest", "mlp", "knn")
 _NO_TEXT = {"surrogate", "X_val", "y_val", "victim", "starts", "target"}  # parameters that --param cannot give

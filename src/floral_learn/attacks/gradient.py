@@ -14,8 +14,6 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 from sklearn.utils import check_array
 
-from floral_learn.base.extras import install_line
-
 from .base import Problem, RankingAttack
 from .surrogates import fresh
 
@@ -142,15 +140,6 @@ def is_module(candidate: Any) -> bool:
     return torch is not None and isinstance(candidate, torch.nn.Module)
 
 
-def require_torch() -> Any:
-    """Return torch, or say how to install it."""
-    try:
-        import torch
-    except ImportError as error:
-        raise ImportError(f"gradients of a network need torch: {install_line('torch')}") from error
-    return torch
-
-
 def module_gradients(
     module: Any, X: np.ndarray, codes: np.ndarray, n_classes: int, batch_size: int
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -159,7 +148,8 @@ def module_gradients(
     The loss is cross entropy; one logit means the log-odds of class 1. Parameters, their gradients and the
     training mode of the module are left as they were.
     """
-    torch = require_torch()
+    import torch
+
     if batch_size < 1:
         raise ValueError(f"batch_size={batch_size!r} must be at least 1")
     reference = next(module.parameters(), None)

@@ -15,10 +15,9 @@ from sklearn.svm import SVC
 from floral_learn.game.kernels import resolve_gamma
 from floral_learn.labels.rows import MOST_VALUES
 
-from .base import Choice, LabelAttack, Problem
+from .base import Choice, LabelAttack, Problem, check_whole
 from .constraints import flipped_first
-from .search import check_whole
-from .surrogates import SVMSettings, class_scores, fresh, margins
+from .surrogates import class_scores, fresh, margins, svm_gram
 
 Candidate = tuple[int, int]
 # (fitted model, its class scores on the validation rows, codes, candidates, y_val) -> estimated loss per candidate
@@ -34,9 +33,10 @@ class LabelFlipping(LabelAttack):
     are decided by the mean hinge loss on the same rows. Each row is flipped at most once. With more
     classes every other class of every row is a candidate. Paudice, Munoz-Gonzalez and Lupu, 2018.
 
-    Cost: ``n_first`` + k * ``n_check`` fits of the surrogate for k flips. The loss after every flip is estimated (by the
-    SVM's own optimality conditions for an ``SVC``, ridge regression for other classifiers), and only the ``n_check``
-    most promising are retrained for. With ``n_check`` and ``n_first`` of at least n every flip is, as published.
+    Cost: ``n_first`` + k * ``n_check`` fits of the surrogate for k flips. The loss after every flip is estimated (by
+    the SVM's own optimality conditions for an ``SVC``, ridge regression for other classifiers), and only the
+    ``n_check`` most promising are retrained for. With ``n_check`` and ``n_first`` of at least n every flip is, as
+    published.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ def _keeps_two(counts: np.ndarray, own: int, code: int) -> bool:
 
 
 class _Trial(NamedTuple):
-    """A retrained surrogate: its validation error and hinge loss, the model, its class scores on the validation rows."""
+    """A retrained surrogate: its error and hinge loss on the validation rows, the model, its class scores there."""
 
     error: float
     loss: float
@@ -253,8 +253,7 @@ class SVCScreen:
     """
 
     def __init__(self, model: SVC, X: Any, X_val: Any) -> None:
-        kernel = SVMSettings.of(model).kernel_of(X)
-        self.gram, self.gram_val = kernel(X), kernel(X_val, X)
+        self.gram, self.gram_val = svm_gram(model, X), svm_gram(model, X, X_val)
 
     def __call__(
         self,

@@ -299,7 +299,8 @@ class FloralClassifier(GameClassifier):
     gram : {"auto", "dense", "low_rank"} or int, default="auto"
         How products with the kernel matrix are computed; an int is the rank of a low-rank kernel. "low_rank" stops
         where products are exact to half a percent or where more rank no longer changes how rows are told apart on a
-        probe set, "auto" also takes the whole matrix where that is small. What was chosen stands in ``gram_``. Labels have no say in it. Up to 1,000 rows it is float64, above float32.
+        probe set, "auto" also takes the whole matrix where that is small. What was chosen stands in ``gram_``. Labels
+        have no say in it. Up to 1,000 rows it is float64, above float32.
     device : str or None, default=None
         None computes with numpy, and a tensor where it lies; "cpu", "cuda" and so on with torch.
     random_state : int, RandomState, Generator or None, default=None

@@ -1,11 +1,11 @@
 """Networks: build a perceptron, run any trained module in batches, train one by SGD on class probabilities.
 
-Training is min_theta mean_i w_i CE(t_i, f_theta(x_i)); targets t_i are one-hot for given labels, soft for sanitised ones.
+Training is min_theta mean_i w_i CE(t_i, f_theta(x_i)). Targets t_i are one-hot for given labels, soft for sanitised
+ones.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -163,7 +163,7 @@ def batches_of(X: Any, size: int, device: torch.device, dtype: torch.dtype) -> I
 
 
 def mean_loss(output: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None = None) -> torch.Tensor:
-    """Mean cross entropy of class probabilities `target` (n, M), rows by their weights; one logit is that of class 1."""
+    """Mean cross entropy of class probabilities `target` (n, M), by `weight`; one logit is the log-odds of class 1."""
     functional = torch.nn.functional
     if output.ndim == 1 or output.shape[1] == 1:
         odds = output.reshape(-1)
