@@ -311,7 +311,7 @@ class Play:
         history["step"].append(self.steps[state.round - 1])
         history["mu"].append(point.mu)
         history["projection_iterations"].append(point.iterations)
-        history["projected"].append(point.converged.all())
+        history["projected"].append(point.converged)
         history["flips"].append(flips.points if game.keep_flips else flips.points[:0])
 
     def close(self) -> None:
@@ -360,6 +360,7 @@ class Play:
                     row[: len(values)] = values
             else:
                 history[name] = np.array(rows)
+        history["projected"] = history["projected"].all(axis=1)
         weights = backend.numpy(state.signs * state.dual)
         bias = history["bias"][-1]
         mean_weights, mean_bias = self.averages() if average else (weights, bias)
