@@ -188,7 +188,7 @@ def project_exact(
     high = reach - low
     one = backend is NUMPY and u.shape[1] == 1
     ops, start = (Numbers, float(mu[0] if np.ndim(mu) else mu)) if one else (xp, mu + u[0] * 0)
-    clipped, total = u, 0.0
+    clipped, total, ones = u, 0.0, np.ones(len(u)) if one else None
 
     def sums(at: Any) -> tuple[Any, ...]:
         nonlocal clipped, total
@@ -198,9 +198,9 @@ def project_exact(
         # The same for one column, in a third of the calls: small games spend most of their time here.
         moved = u - at
         clipped = np.minimum(np.maximum(moved, low), high)
-        phi, slope = np.add.reduce(clipped, None).item(), np.count_nonzero(clipped == moved)
+        phi, slope = ones.dot(clipped).item(), np.count_nonzero(clipped == moved)
         if total == 0 or abs(phi) <= 1e-6 * total:  # otherwise phi is far from the rounding that it is held against
-            total = np.add.reduce(np.abs(clipped), None).item()
+            total = ones.dot(np.abs(clipped)).item()
         return phi, slope, total
 
     root = find_root(sums, -HUGE, HUGE, start, ops, 8)  # Newton's steps alone nearly always do, and need no bracket
@@ -350,6 +350,6 @@ def optimality(
     upper = xp.where(least < np.inf, least, lower)
     crossed = (most > -np.inf) & (least < np.inf) & (lower > upper)
     size = share.sum(0)
-    mean = xp.where(free, gap * share, 0.0).sum(0) / xp.where(size > 0, size, 1)
+    mean = (gap * share).sum(0) / xp.where(size > 0, size, 1)
     bias = xp.where(size > 0, mean, (lower + upper) / 2)
     return bias, xp.where(crossed, lower - upper, 0.0), 0.5 * (dual * signs * product).sum(0) - dual.sum(0)
