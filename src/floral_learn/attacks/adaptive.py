@@ -10,8 +10,7 @@ import numpy as np
 from scipy.special import expit
 
 from floral_learn.floral.classifier import FloralClassifier, GameClassifier
-from floral_learn.floral.fitting import make_problem, play_problem, resolve_budget
-from floral_learn.floral.settings import Settings
+from floral_learn.floral.fitting import Settings, make_problem, play_problem, resolve_budget
 from floral_learn.game.arrays import NUMPY
 from floral_learn.game.attackers import NoAttack, RandomizedTopK
 

@@ -19,9 +19,15 @@ from floral_learn.base.alignment import align, refuse_repeated_columns
 from floral_learn.base.estimator import Estimator
 from floral_learn.base.extras import install_line
 from floral_learn.base.validation import encode_labels, generator, refuse_several_labels
-from floral_learn.floral.fitting import TrainingInput, fitted_attributes, make_problem, play_problem, unsettled
+from floral_learn.floral.fitting import (
+    Settings,
+    TrainingInput,
+    fitted_attributes,
+    make_problem,
+    play_problem,
+    unsettled,
+)
 from floral_learn.floral.inputs import check_tensor, in_other_words, tensor_of
-from floral_learn.floral.settings import Settings
 from floral_learn.game.arrays import NUMPY, ONE_THREAD, SMALL_PRODUCT, as_host, backend_for, is_dask, is_tensor
 from floral_learn.game.kernels import KERNELS
 from floral_learn.game.model import FittedModel, TrainingRecord, margins, predicted, reason_texts
@@ -88,10 +94,8 @@ class GameClassifier(ClassifierMixin, Estimator):
         self._validate_params()
         settings = self._settings()
         if not is_dask(X):  # whose index lies with its blocks
-            y, sample_weight, trusted = (
-                align(X, part, ("X", name))
-                for part, name in ((y, "y"), (sample_weight, "sample_weight"), (trusted, "trusted"))
-            )
+            y, trusted = align(X, y), align(X, trusted, ("X", "trusted"))
+            sample_weight = align(X, sample_weight, ("X", "sample_weight"))
         data = self._read(settings, X, y)
         seeds = generator(settings.random_state).integers(2**62, size=2)
         n = len(data.labels)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from floral_learn.floral.settings import Settings
+from floral_learn.floral.fitting import Settings
 from floral_learn.game.arrays import NUMPY, Array, as_host
 from floral_learn.game.kernels import Kernel
 from floral_learn.game.low_rank import LowRankGram, low_rank_gram, missing_columns

@@ -103,8 +103,9 @@ class View:
         bits = (bits + 128) & ~255
         keys = (backend.cast(bits, backend.int64) << 31) | (self.wide_ties if wide else self.ties)
         closed = values <= 0
-        if self.eligible is not None:
-            closed = closed | ~(self.wide_eligible if wide else self.eligible)
+        eligible = self.wide_eligible if wide else self.eligible
+        if eligible is not None:
+            closed = closed | ~eligible
         return never(keys, closed)
 
     def largest(self, values: Array, counts: np.ndarray, rows: Any = None) -> Array:
@@ -233,7 +234,8 @@ class RandomizedTopK(Attacker):
         caps = np.broadcast_to(np.asarray(self.class_budget), (view.games, view.n_classes))
         if view.columns == 1:
             labels = view.backend.numpy(view.labels)[:, 0]
-            return caps[0].tolist(), [view.backend.array(np.flatnonzero(labels == c)) for c in range(view.n_classes)]
+            rows = map(np.flatnonzero, (labels == 0, labels == 1))
+            return caps[0].tolist(), list(map(view.backend.array, rows))
         classes = view.backend.array(np.arange(view.n_classes))[:, None, None]
         labels = view.labels if view.times == 1 else view.of_columns(view.labels)
         return (np.repeat(caps, view.times, axis=0).T.reshape(-1), classes == labels.T) if caps.any() else None

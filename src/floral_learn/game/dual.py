@@ -188,7 +188,7 @@ def project_exact(
     high = reach - low
     one = backend is NUMPY and u.shape[1] == 1
     ops, start = (Numbers, float(mu[0] if np.ndim(mu) else mu)) if one else (xp, mu + u[0] * 0)
-    clipped, total, ones = u, 0.0, np.ones(len(u)) if one else None
+    clipped, total, ones = u, 0.0, np.ones(len(u) if one else 0)
 
     def sums(at: Any) -> tuple[Any, ...]:
         nonlocal clipped, total

@@ -242,7 +242,8 @@ def choose_gram(
     dtype = ("float64" if n <= EXACT_ROWS else "float32") if dtype is None else dtype
     dense_bytes = n * n * np.dtype(dtype).itemsize
     if gram == "dense" or (gram == "auto" and (n <= EXACT_ROWS or not kernel.definite)):
-        check_memory("a dense Gram", n, dense_bytes, backend)
+        if dense_bytes > MAX_BYTES:
+            check_memory("a dense Gram", n, dense_bytes, backend)
         return DenseGram.from_rows(X, kernel, dtype, backend)
     from floral_learn.game.low_rank import low_rank_gram  # which builds on this file
 
