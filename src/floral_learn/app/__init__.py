@@ -9,12 +9,11 @@ from typing import Any
 from floral_learn.base import on_first_use
 from floral_learn.base.extras import bench_install_line, install_line
 
-__getattr__ = on_first_use(__name__, {"read_table": "tables.table"})
+__getattr__ = on_first_use(__name__, {"read_table": "tables"})
 
 # subcommand -> its line in `floral --help`, in that order. A command's module is imported when it is asked for; a test
 # holds these lines to the commands themselves.
 COMMANDS = {
-    "demo": "Train on poisoned labels, with and without answers: a table and a picture, in about half a minute.",
     "audit": "Find labels that look wrong: floral audit data.csv --label y --out report/",
     "review": "Ask a person about a few rows of DATA and correct the other labels from the answers.",
     "crowd": "Find the true labels from votes of several people, some of whom may lie.",
@@ -128,18 +127,7 @@ def _load(name: str) -> Any:
         try:
             found[name].load().register(alone)
         except (KeyError, ImportError):  # not installed, or its files are gone
-            _say_how_to_install(alone, name)
+            line = f"floral {name}: the benchmarks are a package of their own: {bench_install_line()}"
+            print(line, file=sys.stderr)
+            raise SystemExit(2) from None
     return typer.main.get_command(alone).commands[name]  # type: ignore[attr-defined]
-
-
-def _say_how_to_install(app: Any, name: str) -> None:
-    """Add a command in the place of one that is not installed: one line and exit code 2."""
-    import typer
-
-    line = bench_install_line()
-    context = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
-
-    @app.command(name=name, context_settings=context, help=f"Not installed: {line}")
-    def missing(_: typer.Context) -> None:
-        print(f"floral {name}: the benchmarks are a package of their own: {line}", file=sys.stderr)
-        raise typer.Exit(2)

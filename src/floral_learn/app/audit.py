@@ -74,10 +74,9 @@ def audit(
     started = time.perf_counter()
     from floral_learn.app.tables.source import table_suffix
     from floral_learn.audit import find_label_issues
-    from floral_learn.base.cells import frame_bytes
+    from floral_learn.base.cells import csv_bytes, frame_bytes
     from floral_learn.base.files import write_set
 
-    from .pictures import problems_file
     from .thumbnails import FOLDER, PagePictures
 
     check_target(to)
@@ -107,7 +106,7 @@ def audit(
     if len(result.near_duplicate_pairs):
         files[out / "near_duplicates.csv"] = frame_bytes(result.near_duplicates())
     if columns.problems:
-        files[out / "problems.csv"] = problems_file(columns)
+        files[out / "problems.csv"] = csv_bytes(["file", "problem", "detail"], columns.problems)
     if columns.group:
         files[out / "groups.csv"] = frame_bytes(result.group_ranking().round(4))
     if pictures is not None and pictures.files:

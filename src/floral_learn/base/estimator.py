@@ -22,7 +22,7 @@ class Estimator(BaseEstimator):
 
 
 def training_input(
-    estimator: Any, X: Any, y: Any, sample_weight: Any = None, *, any_scale: bool = False, **check: Any
+    estimator: Any, X: Any, y: Any, sample_weight: Any = None, **check: Any
 ) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.float64] | None]:
     """Validate ``fit`` arguments and set ``classes_`` and ``n_features_in_`` on the estimator.
 
@@ -32,8 +32,7 @@ def training_input(
     y, sample_weight = align(X, y), align(X, sample_weight, ("X", "sample_weight"))
     refuse_several_labels(y)
     X, y = validate_data(estimator, X, y, dtype=np.float64, ensure_min_samples=2, **check)
-    if not any_scale:
-        check_scale(X)
+    check_scale(X)
     estimator.classes_, codes = encode_labels(y, type(estimator).__name__)
     if sample_weight is None:
         return X, codes, None

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from floral_learn import LabelReview, load
-from floral_learn.app.tables.table import read_table
+from floral_learn.app.tables import read_table
 
 
 def answer_some(client, truth, count, reviewer="ann"):
