@@ -53,7 +53,7 @@ def most_telling(frame: Any, labels: np.ndarray) -> list[int]:
     for at in range(frame.shape[1]):
         column = frame.iloc[:, at]
         if column.dtype.kind in "iuf":
-            column = pd.qcut(column.rank(), 10, labels=False, duplicates="drop")
+            column = pd.qcut(column.rank(), max(2, min(10, len(labels) // 10)), labels=False, duplicates="drop")
         codes, names = pd.factorize(column)
         chance = (len(names) - 1) * (len(np.unique(labels)) - 1) / (2 * len(labels))
         told = mutual_info_score(labels, codes) - chance if len(names) <= max(2, len(labels) // 10) else 0.0
@@ -61,7 +61,7 @@ def most_telling(frame: Any, labels: np.ndarray) -> list[int]:
     return np.argsort(-np.array(shares), kind="stable").tolist()
 
 
-# -- votes and the people behind them, which names somebody only on evidence --------------------------------------------
+# -- votes and the people behind them, which names somebody only on evidence -------------------------------------------
 
 
 def votes_page(found: VoteAggregation, *, title: str = "Votes", most_tasks: int = 50) -> str:
@@ -148,7 +148,7 @@ def _labels(found: VoteAggregation) -> list[dict[str, Any]]:
     ]
 
 
-# -- certificates: what survives how many wrong labels, and what does not -----------------------------------------------
+# -- certificates: what survives how many wrong labels, and what does not ----------------------------------------------
 
 
 def survival(flips: np.ndarray, n_labels: int) -> list[tuple[int, float]]:

@@ -20,7 +20,7 @@ class Answer:
     """One reviewer's answer about one row.
 
     `code` is a class's number, or None for "not sure"; `turn` counts calls of answer(); `drawn` says whether the row
-    had been reached in the secret random order; `along` is the row that was looked at, where this one is nearly the same.
+    had been reached in the secret random order; `along` is the row that was looked at in its place.
     """
 
     row: int

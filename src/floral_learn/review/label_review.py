@@ -25,9 +25,9 @@ from floral_learn.review.guarantee import (
     spent_on,
     wrong_bounds,
 )
-from floral_learn.review.questions import Question, Ranking, rank_questions, rows_like, subset
-from floral_learn.review.rows import Likeness, is_integer
-from floral_learn.review.rules import FIRST_ANSWERS, SAMPLE
+from floral_learn.review.questions import Question, Ranking, rank_questions, rows_like
+from floral_learn.review.rows import is_integer
+from floral_learn.review.rules import FIRST_ANSWERS
 from floral_learn.review.table import ReviewTable, prepare
 from floral_learn.review.training import (
     checked_model,
@@ -159,9 +159,9 @@ class LabelReview(Shown):
         """The rows of `ask`, each with whether it comes from the random order."""
         if not is_integer(n) or n < 1:
             raise ValueError(f"n={n!r} must be an integer of at least 1")
-        open_rows = self.beliefs.free.copy()
-        open_rows[list(self._answers.along)] = ~self.trusted[list(self._answers.along)]  # for `guarantee`, each by itself
-        waiting = self._order[open_rows[self._order]]
+        unseen = self.beliefs.free.copy()
+        unseen[list(self._answers.along)] = True  # `guarantee` counts rows that somebody looked at
+        waiting = self._order[unseen[self._order]]
         kinds = [is_drawn(len(self._answers) + k, self.random_share) for k in range(min(n, len(waiting)))]
         best, drawn = iter(() if all(kinds) else self._ranked(n).rows.tolist()), iter(waiting.tolist())
         chosen: dict[int, bool] = {}
@@ -183,10 +183,7 @@ class LabelReview(Shown):
 
         Nearly the same are rows within a tenth of the typical distance to the nearest one: one answer may do for them.
         """
-        if self._likeness is None:
-            some = subset(np.arange(len(self.given)), SAMPLE, np.random.default_rng(self._seed))
-            self._likeness = Likeness.of(self.table.rows.numbers, some)
-        return self._likeness.nearest(row, n)
+        return self.table.likeness.nearest(row, n)
 
     def answer(self, rows: Any, labels: Any, *, reviewer: str = "reviewer", along: Any = ()) -> None:
         """Take in the true labels of `rows`.
@@ -200,9 +197,9 @@ class LabelReview(Shown):
         reviewer : str
             Who answers. A later answer of the same reviewer replaces the former; those of others are further votes.
         along : sequence of int
-            Further rows, nearly the same as the one of `rows`, for which its answer holds, too (`nearest`). All count as
-            one answer: estimates learn from the row that was looked at, and to `guarantee` a row counts once it comes up
-            in the random order and is answered itself, so that rows made to look alike cannot fool it.
+            Further rows, nearly the same as the one of `rows`, for which its answer holds, too (`nearest`). All count
+            as one answer: estimates learn from the row that was looked at, and to `guarantee` a row counts once it
+            comes up in the random order and is answered itself, so that rows made to look alike cannot fool it.
         """
         if not isinstance(reviewer, str) or not reviewer:
             raise ValueError(f"reviewer={reviewer!r} must be a name that is not empty")
@@ -434,7 +431,7 @@ class LabelReview(Shown):
 
     def _set_up(self, table: ReviewTable) -> None:
         """Compute what does not depend on answers, and only then take the table over."""
-        self._data, self._likeness = prepare(table, self._seed), None
+        self._data = prepare(table, self._seed)
         self.table, self.given, self.classes, self.trusted = table, table.given, table.classes, table.trusted
         self._order = random_order(len(table.given), self.random_state, self._order)
         self._forget()

@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from floral_learn.app.pages import render_page
-from floral_learn.app.review_page.asking import Asking
+from floral_learn.app.review_page.asking import Asking, Turn
+from floral_learn.app.review_page.known import percent
+from floral_learn.app.review_page.outputs import option_words
 from floral_learn.app.review_page.shown_rows import ShownRows
 from floral_learn.app.review_page.store import AnswerStore, StoredAnswer
-from floral_learn.app.review_page.turns import Turn
-from floral_learn.app.review_page.words import option_words, percent
 from floral_learn.base.cells import csv_bytes
 from floral_learn.base.files import write_set
 from floral_learn.review.judge import HORIZON, JudgeReport, JudgeReview
@@ -68,7 +68,6 @@ class JudgeSession(Asking):
         rows = ShownRows(
             table.features,
             np.zeros(len(table.rows), dtype=int),
-            None,
             folder=self.path.parent if pictures is None else pictures,
             ids=table.ids,
             numbers=table.rows,
@@ -91,7 +90,7 @@ class JudgeSession(Asking):
         self.review.given.clear()
         self.review.answer(latest, latest.values())
 
-    def _choose(self, reviewer: str, answers: Sequence[StoredAnswer]) -> Turn | None:
+    def _choose(self, reviewer: str, answers: Sequence[StoredAnswer], taken: Collection[int]) -> Turn | None:
         row = self.review.ask(1)
         return Turn(int(row[0]), "drawn") if len(row) else None
 
