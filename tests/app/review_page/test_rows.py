@@ -101,3 +101,11 @@ def test_types_go_by_the_first_bytes():
     assert image_type(b"RIFF0000WEBPVP8 ") == "image/webp"
     assert image_type(b"GIF89a...") == "image/gif"
     assert image_type(b"<html>") is None
+
+
+def test_of_a_row_that_is_nearly_the_same_the_difference_is_shown_in_full(tmp_path):
+    long = "word " * 100
+    frame = pd.DataFrame({"text": [long, long, long + "end", None], "size": [1.0, 1.0, 1.0, 2.0]})
+    rows = shown(frame, tmp_path)
+    said = [rows.difference(0, other) for other in (1, 2, 3)]
+    assert said == ["the same in every column", f"text {long}end", "text ?, size 2"]

@@ -119,7 +119,9 @@ class ReviewSession(Asking):
         for other in card["nearest"]:
             votes = {answer.label for answer in said.get(other["row"], {}).values() if answer.kind == "label"}
             other["answer"] = votes.pop() if len(votes) == 1 else None
-            other["given"] = None if other["row"] in turn.along else str(self.rows.labels[other["row"]])
+            other["given"] = str(self.rows.labels[other["row"]])
+            if other["row"] in turn.along:  # its label would sway the answer as the row's own
+                other |= {"given": None, "line": self.rows.difference(turn.row, other["row"])}
         others = [*map(_vote, said.get(turn.row, {}).values())] if turn.reason == "disagreement" else []
         why = reason(turn.reason, turn.others)
         return {**card, "given": str(self.rows.labels[turn.row]), "why": why, "others": others}

@@ -115,6 +115,13 @@ class ShownRows:
             return {**shown, "note": f"as in {percent(float(same.mean()))} of the rows" if same.sum() > 1 else ""}
         return shown
 
+    def difference(self, row: int, other: int) -> str:
+        """What the reader of `row` does not know of `other`: the values that differ, in full."""
+        cells = [(column.name, as_text(self.frame.iat[other, i])) for i, column in enumerate(self.columns)]
+        known = [as_text(self.frame.iat[row, i]) for i in range(len(self.columns))]
+        parts = [f"{name} {value or '?'}" for (name, value), here in zip(cells, known, strict=True) if value != here]
+        return ", ".join(parts) or "the same in every column"
+
     def line(self, row: int, most: int = 140) -> str:
         """One line that stands for a row: its texts, or its first values with their names."""
         texts = [i for i, column in enumerate(self.columns) if column.kind == "text"]
