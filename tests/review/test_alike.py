@@ -28,7 +28,7 @@ def others_of(row):
 def test_nearly_the_same_is_told_from_near():
     rng = np.random.default_rng(1)
     X = np.vstack([rng.normal(size=(100, 4)), np.full((2, 4), 3.0)])
-    X = np.vstack([X, X[:1] + 1e-4, X[1:2] + [0, 0, 0, 0.5]])
+    X = np.vstack([X, X[:1] + 1e-4, X[1:2] + np.array([0, 0, 0, 0.5])])
     review = LabelReview(X, rng.integers(2, size=len(X)), random_state=0)
     assert [(near[0], bool(same[0])) for near, same in map(review.nearest, (0, 1, 100))] == [
         (102, True),

@@ -23,7 +23,6 @@ from floral_learn.encoders.pictures import Unreadable, thumbnail
 MOST_COLUMNS = 30
 REASON_TEXTS = ("model disagrees", "neighbours disagree", "equal row, other label", "class too small", "source")
 _CHARACTERS = 25_000_000  # of cells in the page: longer texts are cut where there are many rows
-MOST_PICTURES = 2000  # small ones; of other rows the page shows the original once they are opened
 MOST_BYTES = 5_000_000  # of small pictures inside the page: more lie in a folder beside it
 FOLDER = "thumbnails"
 
@@ -190,15 +189,18 @@ class PagePictures:
         The picture of each row.
     out : path
         The page's folder.
+    most : int
+        Small pictures, of the most doubtful rows; of others the page shows the original once they are opened.
     """
 
     paths: Sequence[Path]
     out: Path
+    most: int = 2000
     files: dict[Path, bytes] = field(default_factory=dict)  # what must be written beside the page
 
     def of(self, rows: list[int], first: list[int]) -> dict[str, list[str | None]]:
         """Where the page finds the small picture and the original of `rows`; those of `first` get small ones."""
-        wanted = [row for row in first if row in set(rows)][:MOST_PICTURES]
+        wanted = [row for row in first if row in set(rows)][: self.most]
         with ThreadPoolExecutor() as pool:
             made = dict(zip(wanted, pool.map(self._small, wanted), strict=True))
         small = {row: content for row, content in made.items() if content}

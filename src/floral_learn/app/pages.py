@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,7 +30,17 @@ def render_page(name: str, **values: Any) -> str:
         values = values | {"data": Markup(script_json(values["data"]))}
     loader = PackageLoader("floral_learn.app", "templates")
     environment = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["percent"] = percent
     return environment.get_template(f"{name}.html").render(version=__version__, **values)
+
+
+def percent(share: float) -> str:
+    """A share for people: whole percents, with one decimal below two, and the % sign on the same line."""
+    if 0 < share < 0.0005:
+        return "under 0.1\u00a0%"
+    digits = 10 if share < 0.02 else 1
+    # halves go up, as in the browser: a number reads the same in a sentence and in a picture
+    return f"{math.floor(100 * share * digits + 0.5) / digits:g}\u00a0%"
 
 
 def script_json(value: Any) -> str:

@@ -89,6 +89,16 @@ class Page:
     def settled(self, answers):
         self.wait(lambda: self.js("return document.documentElement.dataset.answers") == str(answers))
 
+    def violations(self):
+        """What axe finds against WCAG."""
+        self.js(AXE)
+        found = self.browser.execute_async_script(
+            f"const done = arguments[0]; axe.run(document, {RULES}).then(r => done([r.violations.map(v => v.id + ': ' "
+            "+ v.nodes.map(n => n.target.join(' ') + ' ' + n.failureSummary).join('; ')), r.passes.length]))"
+        )
+        assert found[1] > 20, "axe did not look"
+        return found[0]
+
     def errors(self):
         return [entry["message"] for entry in self.browser.get_log("browser") if entry["level"] == "SEVERE"]
 
@@ -227,6 +237,10 @@ def test_rows_that_are_nearly_the_same_are_answered_at_once_by_keyboard(browser,
     key_of = {"bad": "1", "good": "2"}
     assert "These 4 rows are nearly the same" in page.text("#alike-title")
     assert len(page.text("#alikes").split("\n")) == 3
+    for dark in (False, True):
+        page.shape(390, dark)
+        assert page.violations() == []
+    page.shape(1280)
     first = press(key_of[truth[page.row()]])
     said = store.active()[-1]
     assert sorted(said.rows) == list(range(4 * (first // 4), 4 * (first // 4) + 4))
@@ -440,16 +454,9 @@ def test_it_fits_the_screen_and_meets_wcag(page, parts, width, dark):
         "b.getBoundingClientRect().height < 24).map(b => b.textContent)"
     )
     assert small == []
-    page.js(AXE)
-    for opened in (False, True):
-        if opened:
-            page.js("document.getElementById('open-settings').click()")
-        found = page.browser.execute_async_script(
-            f"const done = arguments[0]; axe.run(document, {RULES}).then(r => done([r.violations.map(v => v.id + ': ' "
-            "+ v.nodes.map(n => n.target.join(' ') + ' ' + n.failureSummary).join('; ')), r.passes.length]))"
-        )
-        assert found[0] == []
-        assert found[1] > 20, "axe did not look"
+    assert page.violations() == []
+    page.js("document.getElementById('open-settings').click()")
+    assert page.violations() == []
 
 
 def test_everything_can_be_reached_with_the_keyboard_alone(page, running):

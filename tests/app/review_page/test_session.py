@@ -62,6 +62,8 @@ def test_a_repeated_answer_counts_once_and_a_second_window_is_told(running, part
     assert client.answer(row, "good", "request 1") == client.answer(row, "good", "request 1")
     said = {"reviewer": "ann", "request": "request 2", "row": row, "kind": "label", "label": "bad", "seen": False}
     assert "another window" in client.post("answer", said, status=409)["error"]
+    taken = said | {"request": "request 1", "reviewer": "bob", "row": 5}
+    assert "number was used" in client.post("answer", taken, status=409)["error"], "nobody is told saved who is not"
     assert client.settled()["answers"] == 1
 
 
@@ -119,6 +121,30 @@ def test_the_same_command_goes_on_with_the_same_walk(parts, tmp_path, start):
     assert again.client.get("question")["row"] not in rows
 
 
+def test_texts_are_there_again_after_a_restart(tmp_path):
+    from floral_learn.app.review_page.session import ReviewSession
+    from floral_learn.base import TableEncoder
+
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=80)
+    words = np.array([["dull", "cold", "grim", "long"], ["fine", "warm", "kind", "wise"]])
+    texts = [f"A {' '.join(rng.choice(words[t], 3))} film, seen on a rainy evening in a half empty hall" for t in truth]
+    path = tmp_path / "films.csv"
+    pd.DataFrame({"text": texts, "liked": np.where(truth, "yes", "no")}).to_csv(path, index=False)
+    said = []
+    for _ in range(2):
+        table = read_table(path, label="liked", text=["text"])
+        work = ReviewSession(table, TableEncoder(text=["text"]), path=path, out=tmp_path / "review", options={})
+        said.append(work.question("ann"))
+        assert said[-1]["fields"][0]["value"] == texts[said[-1]["row"]]
+        if len(said) == 1:
+            row = said[-1]["row"]
+            work.answer(reviewer="ann", request="request 1", row=row, kind="label", label="no", seen=False)
+            said[0] = work.question("ann")
+        work.close()
+    assert said[0] == said[1]
+
+
 def test_each_start_draws_another_secret_order(parts, tmp_path, opened):
     orders = []
     for name in ("one", "two"):
@@ -136,7 +162,6 @@ def test_files_at_the_end(parts, start, tmp_path):
     client.post("finish", {"reviewer": "ann"})
     state = client.settled()
     assert state["files"]["state"] == "written", state["files"]
-    assert "drawn at random" in state["files"]["words"]
     names = [file["name"] for file in state["files"]["files"]]
     assert names == ["cleaned.csv", "decisions.csv", "changes.csv", "training.csv", "model.skops", "report.html"]
     out = running.session.out
@@ -292,10 +317,10 @@ def test_bad_input_is_one_line_and_writes_nothing(parts, tmp_path, monkeypatch, 
 
 
 def test_commands_to_copy_carry_every_option_that_the_table_was_read_with(tmp_path, monkeypatch):
-    from floral_learn.app.review_page.outputs import commands
     from typer.testing import CliRunner
 
     from floral_learn.app import make_app
+    from floral_learn.app.review_page.outputs import commands
     from floral_learn.datasets import sample_table
 
     monkeypatch.chdir(tmp_path)

@@ -13,7 +13,6 @@ import numpy as np
 
 from floral_learn.app.pages import render_page
 from floral_learn.app.review_page.asking import Asking, Turn
-from floral_learn.app.review_page.known import percent
 from floral_learn.app.review_page.outputs import option_words
 from floral_learn.app.review_page.shown_rows import ShownRows
 from floral_learn.app.review_page.store import AnswerStore, StoredAnswer
@@ -107,19 +106,15 @@ class JudgeSession(Asking):
     def _write(self, answers: Sequence[StoredAnswer]) -> dict[str, Any]:
         report, number = self.review.report(), self.table.rows
         gold = {self._name(row): str(label) for row, label in sorted(self.review.gold().items())}
-        apart = [self._name(row) for row in report.disagreements]
-        told = {
-            "answered": report.answered,
+        lines = [(self._name(row), self.rows.line(row), self._said_of(row)) for row in report.disagreements]
+        told = vars(report) | {
             "prompt": self.review.prompt,
-            "errors": report.errors,
-            "agreement": report.agreement,
-            "totals": report.totals,
-            "best": report.best,
-            "notes": report.notes,
-            "disagreements": apart,
+            "disagreements": [name for name, _, _ in lines],
             "answers": [{"row": int(number[said.row]), "label": said.label, "by": said.reviewer} for said in answers],
         }
-        page = render_page("judge", title=self.path.name, prompt=self.review.prompt, **self._shown_report(report))
+        page = render_page(
+            "judge", title=self.path.name, prompt=self.review.prompt, report=report, n=len(number), lines=lines
+        )
         content = {
             "judge.html": page.encode(),
             "judge.json": (json.dumps(_plain(told), indent=1, ensure_ascii=False) + "\n").encode(),
@@ -137,44 +132,6 @@ class JudgeSession(Asking):
 
     def _name(self, row: Any) -> str:
         return str(self.table.rows[row] if self.table.ids is None else self.table.ids[row])
-
-    def _shown_report(self, report: JudgeReport) -> dict[str, Any]:
-        """The report as words and widths for the page."""
-
-        def shown(row: dict[str, Any], size: float = 1.0, text: Any = percent) -> dict[str, Any]:
-            low, high = row["low"], row["high"]
-            return {key: str(value) for key, value in row.items() if key in ("judge", "class", "rows", "answered")} | {
-                "range": f"{text(low)} to {text(high)}",
-                "left": round(100 * low / size, 1),
-                "width": max(round(100 * (high - low) / size, 1), 0.5),
-            }
-
-        agreement = {row["judge"]: row for row in report.agreement}
-        judges = []
-        for row in _of_all(report):
-            said = agreement[row["judge"]]
-            beyond = "–" if math.isnan(said["kappa"]) else f"{said['kappa']:.2f}"
-            judges.append(shown(row) | {"point": percent(row["error"]), "kappa": beyond})
-        totals = [
-            shown(row, len(self.rows.labels), lambda value: f"{value:,.0f}")
-            | {"given": f"{row['given']:,}", "corrected": f"{row['corrected']:,.0f}"}
-            for row in report.totals
-        ]
-        lines = [
-            {"name": self._name(row), "line": self.rows.line(row), "said": self._said_of(row)}
-            for row in report.disagreements[:50]
-        ]
-        return {
-            "answered": f"{report.answered:,}",
-            "n": f"{len(self.rows.labels):,}",
-            "judges": judges,
-            "best": report.best,
-            "classes": [shown(row) for row in report.errors if row["class"] != ""],
-            "totals": totals,
-            "notes": report.notes,
-            "lines": lines,
-            "more": len(report.disagreements) - len(lines),
-        }
 
     def _said_of(self, row: Any) -> str:
         votes = self.review.votes

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 from scipy.stats import fisher_exact
 
+from floral_learn.app.pages import percent
 from floral_learn.review.rules import FIRST_ANSWERS
-
-_NARROW = "\u00a0"  # a number and its % sign stay on one line
 
 
 def describe(review: Any, groups: np.ndarray | None = None) -> dict[str, Any]:
@@ -67,15 +65,6 @@ def where(review: Any, groups: np.ndarray | None, alpha: float) -> list[dict[str
         if share > wrong.mean() and fisher_exact(table, alternative="greater").pvalue <= alpha / len(parts):
             notable.append({"name": name, "share": share, "answers": [table[0][0], sum(table[0])]})
     return sorted(notable, key=lambda part: -part["share"])
-
-
-def percent(share: float) -> str:
-    """A share for people: whole percents, with one decimal below two."""
-    if 0 < share < 0.0005:
-        return f"under 0.1{_NARROW}%"
-    digits = 10 if share < 0.02 else 1
-    # halves go up, as in the browser: a number reads the same in a sentence and in a picture
-    return f"{math.floor(100 * share * digits + 0.5) / digits:g}{_NARROW}%"
 
 
 def count(number: float, what: str = "label") -> str:

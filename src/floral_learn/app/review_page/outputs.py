@@ -48,7 +48,7 @@ def write(work: Any, answers: Sequence[StoredAnswer]) -> dict[str, Any]:
     return {
         "files": [{"name": name, "about": words} for name, words in zip(names, about.values(), strict=True)],
         "commands": commands(folder, source, str(work.table.label), work.options),
-        "words": gained(review),
+        "words": "",
     }
 
 
@@ -206,23 +206,3 @@ def commands(out: Path, table: Path, label: str, options: Mapping[str, Any]) -> 
         "Go on with this review later": ["review", str(table), *read, "--out", str(out)],
     }
     return [{"about": about, "command": shlex.join(["floral", *words])} for about, words in parts.items()]
-
-
-def gained(review: Any) -> str:
-    """How many of the rows drawn at random a plain model gets right, which did not see them; "" if none was."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-    from sklearn.svm import SVC
-
-    if not review.guarantee().checked:
-        return ""
-    model: Any = SVC()
-    if len(review.labels) > 3000:  # where an SVC would take too long
-        model = make_pipeline(StandardScaler(with_mean=False), LogisticRegression(max_iter=200))
-    before, after = (review.accuracy(model, reviewed=reviewed) for reviewed in (False, True))
-    return (
-        f"Of the {count(before.checked, 'row')} drawn at random, a plain model that did not see them gets "
-        f"{round(before.estimate * before.checked):,} right when it is trained on the labels in the file, and "
-        f"{round(after.estimate * after.checked):,} on the labels as corrected."
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,13 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from floral_learn.app.pages import most_telling
-from floral_learn.app.review_page.known import percent
+from floral_learn.app.pages import most_telling, percent
 from floral_learn.encoders.pictures import PICTURE_NAMES, Unreadable, thumbnail
 
 MOST_NUMBERS = 8  # number columns shown at once; the others are one press away
 LINE = 60  # characters of a line: longer values are read as texts, and no reviewer's name is longer
-SCREEN = 1600  # pixels a side of a picture of a kind that browsers do not show
 _TYPES = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg", b"GIF87a": "gif", b"GIF89a": "gif", b"BM": "bmp"}
 
 
@@ -151,7 +150,7 @@ class ShownRows:
             content = start + stream.read()
         if small or kind is None:
             try:
-                return (thumbnail(content) if small else thumbnail(content, SCREEN)), "image/jpeg"
+                return (thumbnail(content) if small else thumbnail(content, sys.maxsize)), "image/jpeg"
             except (Unreadable, ImportError):
                 pass
         return None if kind is None else (content, kind)

@@ -6,7 +6,7 @@ import contextlib
 import json
 import sqlite3
 import threading
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -251,31 +251,19 @@ class AnswerStore:
         if hasattr(self, "_base"):
             self._base.close()
 
-    def _transaction(self) -> _Transaction:
-        return _Transaction(self._base, self.path)
-
-
-class _Transaction:
-    """BEGIN to COMMIT; whatever goes wrong leaves the file as it was and the connection ready for another try."""
-
-    def __init__(self, base: sqlite3.Connection, path: Path) -> None:
-        self.base, self.path = base, path
-
-    def __enter__(self) -> None:
-        if not self.base.in_transaction:
-            self.base.execute("BEGIN IMMEDIATE")
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """BEGIN to COMMIT; whatever goes wrong leaves the file as it was and the connection ready for another try."""
         try:
-            if error is None:
-                self.base.execute("COMMIT")
-                return
-        except sqlite3.Error as failed:
-            error = failed
-        if self.base.in_transaction:
-            self.base.execute("ROLLBACK")
-        if isinstance(error, sqlite3.Error):
+            if not self._base.in_transaction:
+                self._base.execute("BEGIN IMMEDIATE")
+            yield
+            self._base.execute("COMMIT")
+        except sqlite3.Error as error:
             raise StoreError(_words(error, self.path)) from None
+        finally:
+            if self._base.in_transaction:
+                self._base.execute("ROLLBACK")
 
 
 def now() -> str:
