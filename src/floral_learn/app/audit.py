@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from floral_learn.app.audit_page import render
+from floral_learn.app.audit_page import FOLDER, PagePictures, render
 from floral_learn.app.options import (
     KINDS,
     OPTIONS,
@@ -76,8 +76,6 @@ def audit(
     from floral_learn.audit import find_label_issues
     from floral_learn.base.cells import csv_bytes, frame_bytes
     from floral_learn.base.files import write_set
-
-    from .thumbnails import FOLDER, PagePictures
 
     check_target(to)
     given, (source, columns) = source, columns.find(source)
