@@ -13,7 +13,6 @@ from floral_learn.base.extras import install_line
 from floral_learn.base.frames import as_pandas, same_kind
 from floral_learn.labels.evidence import Authors
 from floral_learn.labels.noise import PRIOR_ROWS
-from floral_learn.labels.rows import MOST_VALUES
 
 SHOWN = 6  # neighbours that a page shows
 REASONS = ("model", "neighbours", "twin", "small class", "source")
@@ -244,23 +243,11 @@ class LabelIssues:
 
 def overlapping_pairs(probability: np.ndarray, known: np.ndarray) -> list[tuple[int, int, int]]:
     """Pairs of classes, the second at least half as probable as the first, and in how many rows; most rows first."""
-    m = probability.shape[1]
-    counts: dict[int, int] = {}
-    for start in range(0, len(probability), step := max(1, MOST_VALUES // m)):
-        block = probability[start : start + step]
-        top = np.argpartition(-block, 1, axis=1)[:, :2]
-        two = np.take_along_axis(block, top, axis=1)
-        close = 2 * two.min(axis=1) >= two.max(axis=1)
-        pairs, times = np.unique(np.sort(known[top[close]], axis=1) @ [m + known.max(), 1], return_counts=True)
-        for pair, rows in zip(pairs.tolist(), times.tolist()):
-            counts[pair] = counts.get(pair, 0) + rows
-    base = m + int(known.max())
-    return [(pair // base, pair % base, rows) for pair, rows in sorted(counts.items(), key=lambda item: -item[1])]
-
-
-def alike_pairs(result: LabelIssues, least: float = 0.05) -> list[tuple[int, int, int]]:
-    """The overlapping pairs of classes that are worth a sentence: in this share of the rows or more."""
-    return [pair for pair in result.overlapping if pair[2] >= least * len(result)]
+    top = np.argpartition(-probability, 1, axis=1)[:, :2]
+    two = np.take_along_axis(probability, top, axis=1)
+    close = 2 * two.min(axis=1) >= two.max(axis=1)
+    pairs, rows = np.unique(np.sort(known[top[close]], axis=1), axis=0, return_counts=True)
+    return [(int(a), int(b), int(n)) for (a, b), n in sorted(zip(pairs, rows), key=lambda item: -item[1])]
 
 
 def headline(result: LabelIssues) -> str:
@@ -276,8 +263,8 @@ def headline(result: LabelIssues) -> str:
     return f"{share} look wrong, and about {wrong:.1f} % of all labels are estimated wrong. {wide}"
 
 
-def sentences(result: LabelIssues) -> list[str]:
-    """The result in a few sentences, the most important first; `names` come before them."""
+def sentences(result: LabelIssues, least: float = 0.05) -> list[str]:
+    """The result in a few sentences, the most important first; classes that overlap in `least` of the rows."""
     said = [headline(result)]
     if not result.informative:
         said.append(
@@ -293,7 +280,8 @@ def sentences(result: LabelIssues) -> list[str]:
     said += [
         f"{str(result.classes[a])!r} and {str(result.classes[b])!r} look alike in {rows:,} rows: their labels there "
         "cannot be judged from these columns."
-        for a, b, rows in alike_pairs(result)[:3]
+        for a, b, rows in result.overlapping[:3]
+        if rows >= least * len(result)
     ]
     said += _twins(result) + _sources(result)
     said.append(
@@ -304,10 +292,8 @@ def sentences(result: LabelIssues) -> list[str]:
 
 
 def _twins(result: LabelIssues) -> list[str]:
-    if not len(result.near_duplicate_pairs):
-        return []
     pairs = len(result.near_duplicate_pairs)
-    return [f"{pairs:,} pair{'s' if pairs > 1 else ''} of nearly equal rows carry different labels."]
+    return [f"{pairs:,} pair{'s' if pairs > 1 else ''} of nearly equal rows carry different labels."] if pairs else []
 
 
 def doubtful_sources(people: Authors) -> np.ndarray:
