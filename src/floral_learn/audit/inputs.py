@@ -14,16 +14,16 @@ from scipy.sparse import issparse
 from sklearn.decomposition import TruncatedSVD
 
 from floral_learn.base.alignment import align
-from floral_learn.base.cells import as_texts, merge_alike, name_of, plain_name
+from floral_learn.base.cells import as_texts, merge_alike, name_of
 from floral_learn.base.encoder import TableEncoder
 from floral_learn.base.frames import column_at, frame_columns, is_frame, place_of, without_columns
 from floral_learn.base.rows import InputRows, read_rows
 from floral_learn.base.validation import check_trusted, refuse_several_labels
 from floral_learn.encoders import encoder_for
 from floral_learn.labels.evidence import read_labels, read_names
+from floral_learn.labels.judges import FOLDS
 
-LEAST_ROWS = 20  # below that, held-out models are trained on too few rows to contradict a label
-FEWEST = 5  # rows of a class below which nobody can learn what it looks like
+LEAST_ROWS = 4 * FOLDS  # below that, held-out models are trained on too few rows to contradict a label
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def check_labels(y: Any, n: int) -> np.ndarray:
     labels = np.asarray(y)
     if labels.shape != (n,):
         raise ValueError(f"y has shape {labels.shape}; X has {n} rows, so it must be ({n},)")
-    classes, codes = read_labels(labels, most=max(LEAST_ROWS, n // FEWEST))
+    classes, codes = read_labels(labels, most=max(LEAST_ROWS, n // FOLDS))
     return classes[codes]
 
 
@@ -197,7 +197,7 @@ class ClassNames:
 
 
 def look_at_names(classes: np.ndarray, counts: np.ndarray) -> ClassNames:
-    """Find classes that repeat another's name, look like a slip of the pen, or have too few rows.
+    """Find classes that repeat another's name or have too few rows: not one for each held-out fold.
 
     Examples
     --------
@@ -208,26 +208,7 @@ def look_at_names(classes: np.ndarray, counts: np.ndarray) -> ClassNames:
     ([2, 1, 2], ["'Stays' (1 row) and 'stays' (60 rows) differ only in case or spaces: probably one class"])
     """
     merged, lines = merge_alike(classes, counts)
-    names = [str(c) if isinstance(c, str) else None for c in classes.tolist()]
     total = np.bincount(merged, weights=counts, minlength=len(classes))
-    few = np.array([c for c in range(len(classes)) if merged[c] == c and 0 < total[c] < FEWEST], dtype=int)
-    for c in few:
-        like = next((d for d in range(len(classes)) if d not in few and _slip(names[c], names[d])), None)
-        hint = "" if like is None else f"; perhaps {str(classes[like])!r} is meant"
-        lines.append(f"class {name_of(classes, counts, c)} is too small to judge: its labels are not audited{hint}")
+    few = np.flatnonzero((merged == np.arange(len(classes))) & (total > 0) & (total < FOLDS))
+    lines += [f"class {name_of(classes, counts, c)} is too small to judge: its labels are not audited" for c in few]
     return ClassNames(merged, few, lines)
-
-
-def _slip(one: str | None, other: str | None, shortest: int = 4) -> bool:
-    """Whether two names differ by one letter added, left out, replaced or swapped with its neighbour; digits count."""
-    # of `shortest` letters or more, since short names differ in one letter for a reason
-    if one is None or other is None:
-        return False
-    a, b = plain_name(one), plain_name(other)
-    if min(len(a), len(b)) < shortest or abs(len(a) - len(b)) > 1:
-        return False
-    start = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
-    x, y = a[start:], b[start:]
-    if any(character.isdigit() for character in x[:1] + y[:1]):
-        return False
-    return x[1:] == y[1:] or x[1:] == y or x == y[1:] or (x[:2] == y[1::-1] and x[2:] == y[2:])

@@ -9,8 +9,9 @@ import numpy as np
 from scipy.stats import beta
 
 from floral_learn.audit.decisions import Decision
+from floral_learn.base import Shown
 from floral_learn.base.extras import install_line
-from floral_learn.base.frames import as_pandas, same_kind
+from floral_learn.base.frames import same_kind
 from floral_learn.labels.evidence import Authors
 from floral_learn.labels.noise import PRIOR_ROWS
 
@@ -28,7 +29,7 @@ def pandas() -> Any:
 
 
 @dataclass(frozen=True, repr=False)
-class LabelIssues:
+class LabelIssues(Shown):
     """Every label's score, flag and the evidence for it; rows are in the order of the data.
 
     Attributes
@@ -230,15 +231,9 @@ class LabelIssues:
         """Return the result in sentences: what the classes' names say, what is known, and what is not."""
         return [*self.class_notes, *sentences(self)]
 
-    def __repr__(self) -> str:
-        lines = [f"LabelIssues: {len(self):,} rows, {len(self.classes)} classes", *self.class_notes, headline(self)]
-        return "\n  ".join(lines)
-
-    def _repr_html_(self) -> str:
-        from html import escape
-
-        table = as_pandas(self.to_frame()).head(10).to_html(float_format="{:.3f}".format, border=0)
-        return "".join(f"<p>{escape(line)}</p>" for line in self.summary()) + table
+    def _facts(self) -> dict[str, str]:
+        names = {"names": "; ".join(self.class_notes)} if self.class_notes else {}
+        return {"labels": f"{len(self):,}, {len(self.classes)} classes", **names, "found": headline(self)}
 
 
 def overlapping_pairs(probability: np.ndarray, known: np.ndarray) -> list[tuple[int, int, int]]:

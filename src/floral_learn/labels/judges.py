@@ -24,6 +24,7 @@ from floral_learn.labels.rows import MOST_VALUES, Rows, evenly_scaled_rows, labe
 
 Shares = NDArray[np.float64]
 Codes = NDArray[np.intp]
+FOLDS = 5  # a row is judged by models of the other four
 
 
 def three_judges(
@@ -192,7 +193,7 @@ def in_best_scale(X: Any, codes: Codes, n_classes: int, rng: np.random.Generator
     return evenly_scaled_rows(X, at_a_time) if even else standardised_rows(X, at_a_time)
 
 
-def deal_folds(codes: Codes, rng: np.random.Generator, folds: int = 5) -> Codes:
+def deal_folds(codes: Codes, rng: np.random.Generator, folds: int = FOLDS) -> Codes:
     """The fold (n,) of each row: every class is shuffled and dealt in turn, so that a rare class is spread too.
 
     Unlike StratifiedKFold this takes classes with fewer rows than folds.
