@@ -383,7 +383,6 @@ def large():
         map_position=rng.normal(size=(n, 2)),
         map_method="chance",
         log_loss_saved=0.5,
-        agreement=0.9,
         row_numbers=np.arange(n),
     )
 

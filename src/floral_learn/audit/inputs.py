@@ -18,7 +18,7 @@ from floral_learn.base.cells import as_texts, merge_alike, name_of
 from floral_learn.base.encoder import TableEncoder
 from floral_learn.base.frames import column_at, frame_columns, is_frame, place_of, without_columns
 from floral_learn.base.rows import InputRows, read_rows
-from floral_learn.base.validation import check_trusted, refuse_several_labels
+from floral_learn.base.validation import check_trusted
 from floral_learn.encoders import encoder_for
 from floral_learn.labels.evidence import read_labels, read_names
 from floral_learn.labels.judges import FOLDS
@@ -122,10 +122,13 @@ def _united(
     """Everything known of the rows, checked; `numbers` are those of the rows in their file."""
     n = len(np.asarray(labels)) if rows is None else len(rows)
     _refuse_few_rows(n)
+    classes, codes = read_labels(labels, most=max(LEAST_ROWS, n // FOLDS))
+    if len(codes) != n:
+        raise ValueError(f"y has {len(codes)} labels; X has {n} rows")
     doubtful = check_trusted(None if trusted is None else np.asarray(trusted), n)
     return Rows(
         rows=rows,
-        labels=check_labels(labels, n),
+        labels=classes[codes],
         row_numbers=np.arange(n) if numbers is None else numbers,
         ids=None if ids is None else read_names(ids, n, "ids"),
         groups=None if groups is None else np.array(read_names(groups, n, "groups")),
@@ -152,16 +155,6 @@ def _copies(frame: Any, labels: Any) -> list[str]:
         if as_texts(column.head(LEAST_ROWS).to_list()) == known[:LEAST_ROWS] and as_texts(column.to_list()) == known:
             found.append(name)
     return found
-
-
-def check_labels(y: Any, n: int) -> np.ndarray:
-    """Labels (n,) of any kind that sorts, none missing, and of fewer classes than there are rows."""
-    refuse_several_labels(y)
-    labels = np.asarray(y)
-    if labels.shape != (n,):
-        raise ValueError(f"y has shape {labels.shape}; X has {n} rows, so it must be ({n},)")
-    classes, codes = read_labels(labels, most=max(LEAST_ROWS, n // FOLDS))
-    return classes[codes]
 
 
 def _refuse_few_rows(n: int) -> None:
@@ -210,5 +203,7 @@ def look_at_names(classes: np.ndarray, counts: np.ndarray) -> ClassNames:
     merged, lines = merge_alike(classes, counts)
     total = np.bincount(merged, weights=counts, minlength=len(classes))
     few = np.flatnonzero((merged == np.arange(len(classes))) & (total > 0) & (total < FOLDS))
-    lines += [f"class {name_of(classes, counts, c)} is too small to judge: its labels are not audited" for c in few]
+    lines += [
+        f"class {name_of(classes, counts, int(c))} is too small to judge: its labels are not audited" for c in few
+    ]
     return ClassNames(merged, few, lines)

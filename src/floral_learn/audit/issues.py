@@ -143,7 +143,6 @@ def find_label_issues(
         **around,
         log_loss_saved=flags.gain,
         informative=flags.informative,
-        agreement=float((evidence.probability.argmax(axis=1) == codes).mean()),
         overlapping=overlapping_pairs(evidence.probability, known) if flags.informative else [],
         class_notes=names.lines,
         row_numbers=data.row_numbers,

@@ -10,22 +10,12 @@ from scipy.stats import beta
 
 from floral_learn.audit.decisions import Decision
 from floral_learn.base import Shown
-from floral_learn.base.extras import install_line
 from floral_learn.base.frames import same_kind
 from floral_learn.labels.evidence import Authors
 from floral_learn.labels.noise import PRIOR_ROWS
 
 SHOWN = 6  # neighbours that a page shows
 REASONS = ("model", "neighbours", "twin", "small class", "source")
-
-
-def pandas() -> Any:
-    """Import pandas, or say how to get it."""
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError(f"tables of label issues need pandas: {install_line('cli')}") from error
-    return pd
 
 
 @dataclass(frozen=True, repr=False)
@@ -65,8 +55,6 @@ class LabelIssues(Shown):
         Share of the log loss of guessing by class shares that the held-out predictions save.
     informative : bool
         Whether they are better than guessing by class shares; if not, nothing is flagged.
-    agreement : float
-        Share of the judged labels that the held-out predictions repeat.
     overlapping : list of (int, int, int)
         Pairs of classes that cannot be told apart in some rows, and in how many.
     class_notes : list of str
@@ -119,7 +107,6 @@ class LabelIssues(Shown):
     map_method: str = "nothing"
     log_loss_saved: float = float("nan")
     informative: bool = True
-    agreement: float = float("nan")
     overlapping: list[tuple[int, int, int]] = field(default_factory=list)
     class_notes: list[str] = field(default_factory=list)
     row_numbers: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=int))
@@ -153,8 +140,10 @@ class LabelIssues(Shown):
         DataFrame
             row, (id,) given, suggested, score, flagged, contradicted, reasons.
         """
+        import pandas as pd
+
         order = self.ranking
-        frame = pandas().DataFrame(
+        frame = pd.DataFrame(
             {
                 "row": self.row_numbers[order],
                 "given": self.classes[self.given[order]],
@@ -178,8 +167,10 @@ class LabelIssues(Shown):
         DataFrame
             row, given, other_row, other_given.
         """
+        import pandas as pd
+
         one, other = self.near_duplicate_pairs.reshape(-1, 2).T
-        frame = pandas().DataFrame(
+        frame = pd.DataFrame(
             {
                 "row": self.row_numbers[one],
                 "given": self.classes[self.given[one]],
@@ -208,6 +199,8 @@ class LabelIssues(Shown):
         and ``high`` a 95 % interval for it: few rows leave a wide one. A low fit has many innocent causes, hard rows
         among them.
         """
+        import pandas as pd
+
         if self.groups is None:
             return None
         names, code = np.unique(self.groups, return_inverse=True)
@@ -215,9 +208,7 @@ class LabelIssues(Shown):
         flagged = np.bincount(code, weights=self.flagged).astype(int)
         overall = flagged.sum() / len(self)
         score = (flagged + PRIOR_ROWS * overall) / (rows + PRIOR_ROWS)
-        frame = pandas().DataFrame(
-            {"group": names, "rows": rows, "flagged": flagged, "rate": flagged / rows, "score": score}
-        )
+        frame = pd.DataFrame({"group": names, "rows": rows, "flagged": flagged, "rate": flagged / rows, "score": score})
         frame["ratio"] = frame["score"] / overall if overall else 1.0
         if self.authors is not None:
             at = np.minimum(np.searchsorted(self.authors.names, names), len(self.authors.names) - 1)
@@ -269,7 +260,7 @@ def sentences(result: LabelIssues, least: float = 0.05) -> list[str]:
         )
         return said + _twins(result)
     said.append(
-        f"Held-out predictions agree with {100 * result.agreement:.1f} % of the labels and save "
+        f"Held-out predictions agree with {100 * (1 - result.contradicted.mean()):.1f} % of the labels and save "
         f"{100 * result.log_loss_saved:.0f} % of the log loss of guessing by class shares."
     )
     said += [
