@@ -382,7 +382,6 @@ def large():
         near_duplicate_pairs=np.zeros((0, 2), dtype=int),
         map_position=rng.normal(size=(n, 2)),
         map_method="chance",
-        log_loss_saved=0.5,
         row_numbers=np.arange(n),
     )
 

@@ -5,7 +5,6 @@ And what the names of the classes say: classes of a few rows, and names that mea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,12 +82,12 @@ def read_arguments(
 def _from_array(X: Any, y: Any, text_encoder: str) -> InputRows:
     """Rows of numbers, sparse ones made dense: 100 components of them."""
     rows = read_rows(X, allow_nan=True, encoder=encoder_for(X, text_encoder), y=y)
+    width = rows.numbers.shape[1]
     if not issparse(rows.numbers):
         return rows
-    if rows.numbers.shape[1] == 1:
-        return InputRows(rows.numbers.toarray(), rows.given)
-    components = TruncatedSVD(min(100, rows.numbers.shape[1] - 1), random_state=0)
-    return InputRows(components.fit_transform(rows.numbers), rows.given)
+    if width > 1:
+        return InputRows(TruncatedSVD(min(100, width - 1), random_state=0).fit_transform(rows.numbers), rows.given)
+    return InputRows(rows.numbers.toarray(), rows.given)
 
 
 def _from_frame(
@@ -163,11 +162,7 @@ def _refuse_few_rows(n: int) -> None:
 
 
 def _several(names: Any) -> list[str]:
-    if isinstance(names, str):
-        return [names]
-    if not isinstance(names, Sequence):
-        raise ValueError(f"text= and drop= take a column name or a list of them, not {names!r}")
-    return list(names)
+    return [names] if isinstance(names, str) else list(names)
 
 
 @dataclass(frozen=True)

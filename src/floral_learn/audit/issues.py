@@ -10,7 +10,7 @@ from sklearn.decomposition import PCA
 
 from floral_learn.audit.decisions import read_decisions, settle
 from floral_learn.audit.inputs import ClassNames, Rows, look_at_names, read_arguments
-from floral_learn.audit.result import REASONS, SHOWN, LabelIssues, overlapping_pairs
+from floral_learn.audit.result import REASONS, SHOWN, LabelIssues
 from floral_learn.base.alignment import align
 from floral_learn.base.rows import InputRows
 from floral_learn.labels import LabelEvidence, judge_labels
@@ -141,9 +141,7 @@ def find_label_issues(
         probability=probability,
         reasons=_reasons(evidence, flags.flagged, codes, judged, around),
         **around,
-        log_loss_saved=flags.gain,
         informative=flags.informative,
-        overlapping=overlapping_pairs(evidence.probability, known) if flags.informative else [],
         class_notes=names.lines,
         row_numbers=data.row_numbers,
         index=data.index,
@@ -204,9 +202,7 @@ def _neighbours(data: Rows, near: np.ndarray | None, judged: np.ndarray) -> np.n
     """The nearest rows that a page shows, among all rows, (n, at most SHOWN)."""
     if data.rows is None or near is None:
         return np.empty((len(judged), 0), dtype=int)
-    if judged.all():
-        return near[:, :SHOWN]
-    return nearest_rows(np.nan_to_num(data.rows.numbers), SHOWN)
+    return near[:, :SHOWN] if judged.all() else nearest_rows(np.nan_to_num(data.rows.numbers), SHOWN)
 
 
 def _favourite(near: np.ndarray, codes: np.ndarray, m: int) -> np.ndarray:

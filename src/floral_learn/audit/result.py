@@ -51,12 +51,8 @@ class LabelIssues(Shown):
         Positions on a map.
     map_method : str
         How the map was made.
-    log_loss_saved : float
-        Share of the log loss of guessing by class shares that the held-out predictions save.
     informative : bool
-        Whether they are better than guessing by class shares; if not, nothing is flagged.
-    overlapping : list of (int, int, int)
-        Pairs of classes that cannot be told apart in some rows, and in how many.
+        Whether held-out predictions are better than guessing by class shares; if not, nothing is flagged.
     class_notes : list of str
         Classes of a few rows and names that mean the same class: what to look at before anything else.
     row_numbers : int ndarray of shape (n,)
@@ -105,9 +101,7 @@ class LabelIssues(Shown):
     map_position: np.ndarray
     wrong_share: float = float("nan")
     map_method: str = "nothing"
-    log_loss_saved: float = float("nan")
     informative: bool = True
-    overlapping: list[tuple[int, int, int]] = field(default_factory=list)
     class_notes: list[str] = field(default_factory=list)
     row_numbers: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=int))
     index: Any = None
@@ -227,26 +221,24 @@ class LabelIssues(Shown):
         return {"labels": f"{len(self):,}, {len(self.classes)} classes", **names, "found": headline(self)}
 
 
-def overlapping_pairs(probability: np.ndarray, known: np.ndarray) -> list[tuple[int, int, int]]:
+def overlapping_pairs(probability: np.ndarray) -> list[tuple[int, int, int]]:
     """Pairs of classes, the second at least half as probable as the first, and in how many rows; most rows first."""
-    top = np.argpartition(-probability, 1, axis=1)[:, :2]
+    top = np.sort(np.argpartition(-probability, 1, axis=1)[:, :2], axis=1)
     two = np.take_along_axis(probability, top, axis=1)
-    close = 2 * two.min(axis=1) >= two.max(axis=1)
-    pairs, rows = np.unique(np.sort(known[top[close]], axis=1), axis=0, return_counts=True)
-    return [(int(a), int(b), int(n)) for (a, b), n in sorted(zip(pairs, rows), key=lambda item: -item[1])]
+    close = (2 * two.min(axis=1) >= two.max(axis=1)) & two.any(axis=1)  # rows without any were not judged
+    pairs, rows = np.unique(top[close], axis=0, return_counts=True)
+    return [(*pairs[k].tolist(), int(rows[k])) for k in np.argsort(-rows, kind="stable")]
 
 
 def headline(result: LabelIssues) -> str:
     """What was found, in one sentence."""
     n, flagged = len(result), int(result.flagged.sum())
-    share = f"{flagged:,} of {n:,} labels ({100 * flagged / n:.1f} %)"
     if not result.informative:
         return "Stop: the columns used here do not predict the label, so no label can be called wrong from them."
     if not flagged:
         return f"No label of {n:,} stands out as wrong."
-    wrong, contradicted = 100 * result.wrong_share, int(result.contradicted.sum())
-    wide = f"Held-out predictions contradict {contradicted:,}."
-    return f"{share} look wrong, and about {wrong:.1f} % of all labels are estimated wrong. {wide}"
+    found = f"{flagged:,} of {n:,} labels ({100 * flagged / n:.1f} %) look wrong, and about {100 * result.wrong_share:.1f} %"
+    return f"{found} of all are estimated wrong. Held-out predictions contradict {result.contradicted.sum():,}."
 
 
 def sentences(result: LabelIssues, least: float = 0.05) -> list[str]:
@@ -254,19 +246,15 @@ def sentences(result: LabelIssues, least: float = 0.05) -> list[str]:
     said = [headline(result)]
     if not result.informative:
         said.append(
-            f"Held-out predictions save {max(0.0, 100 * result.log_loss_saved):.1f} % of the log loss of guessing by "
-            "class shares. Nothing is flagged. Use other columns (--text COLUMN reads prose, --drop leaves a column "
-            "out) or, in Python, another judge (model=, pred_probs=)."
+            "Held-out predictions are no better than the shares of the classes. Nothing is flagged. Use other columns "
+            "(--text COLUMN reads prose, --drop leaves one out) or, in Python, another judge (model=, pred_probs=)."
         )
         return said + _twins(result)
-    said.append(
-        f"Held-out predictions agree with {100 * (1 - result.contradicted.mean()):.1f} % of the labels and save "
-        f"{100 * result.log_loss_saved:.0f} % of the log loss of guessing by class shares."
-    )
+    said.append(f"Held-out predictions agree with {100 * (1 - result.contradicted.mean()):.1f} % of the labels.")
     said += [
         f"{str(result.classes[a])!r} and {str(result.classes[b])!r} look alike in {rows:,} rows: their labels there "
         "cannot be judged from these columns."
-        for a, b, rows in result.overlapping[:3]
+        for a, b, rows in overlapping_pairs(result.probability)[:3]
         if rows >= least * len(result)
     ]
     said += _twins(result) + _sources(result)
@@ -282,23 +270,21 @@ def _twins(result: LabelIssues) -> list[str]:
     return [f"{pairs:,} pair{'s' if pairs > 1 else ''} of nearly equal rows carry different labels."] if pairs else []
 
 
-def doubtful_sources(people: Authors) -> np.ndarray:
-    """Which sources fit less often than the middle one, the worst first: one in twenty honest lists names somebody.
+def _sources(result: LabelIssues) -> list[str]:
+    """Sources whose labels surely fit less often than those of the rest, in words that do not accuse.
 
-    The level is shared by all sources (Bonferroni): with thirty of them one interval in forty would name many in vain.
+    One in twenty honest lists names somebody. The level is shared by all sources (Bonferroni): with thirty of them one
+    interval in forty would name many in vain.
     """
+    people = result.authors
+    if people is None:
+        return []
     usual, seen = float(np.median(people.reliability)), people.labels + PRIOR_ROWS
     below = beta.cdf(usual, people.reliability * seen, (1 - people.reliability) * seen)
     low = np.flatnonzero(1 - below < 0.05 / len(seen))
-    return low[np.argsort(people.reliability[low], kind="stable")]
-
-
-def _sources(result: LabelIssues) -> list[str]:
-    """Sources whose labels surely fit less often than those of the rest, in words that do not accuse."""
-    people = result.authors
-    if people is None or not len(low := doubtful_sources(people)):
+    low = low[np.argsort(people.reliability[low], kind="stable")]
+    if not len(low):
         return []
-    usual = float(np.median(people.reliability))
     some = ", ".join(f"{people.names[a]} ({100 * people.low[a]:.0f} to {100 * people.high[a]:.0f} %)" for a in low[:3])
     more = f" and {len(low) - 3} more" if len(low) > 3 else ""
     return [
