@@ -237,8 +237,9 @@ def headline(result: LabelIssues) -> str:
         return "Stop: the columns used here do not predict the label, so no label can be called wrong from them."
     if not flagged:
         return f"No label of {n:,} stands out as wrong."
-    found = f"{flagged:,} of {n:,} labels ({100 * flagged / n:.1f} %) look wrong, and about {100 * result.wrong_share:.1f} %"
-    return f"{found} of all are estimated wrong. Held-out predictions contradict {result.contradicted.sum():,}."
+    found = f"{flagged:,} of {n:,} labels ({100 * flagged / n:.1f} %) look wrong"
+    share = f"about {100 * result.wrong_share:.1f} % of all labels are estimated wrong"
+    return f"{found}, and {share}. Held-out predictions contradict {result.contradicted.sum():,}."
 
 
 def sentences(result: LabelIssues, least: float = 0.05) -> list[str]:
