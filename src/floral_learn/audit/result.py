@@ -175,9 +175,19 @@ class LabelIssues(Shown):
         return same_kind(frame, self.columns)
 
     def cleaned_labels(self) -> np.ndarray:
-        """Return the labels, those that are flagged and more probably wrong than right replaced by the suggestion."""
+        """Return the labels, those that are flagged and more probably wrong than right replaced by the suggestion.
+
+        See `why_not_cleaned` before you train on them.
+        """
         replaced = self.flagged & (self.wrong_probability > 0.5)
         return self.classes[np.where(replaced, self.suggested, self.given)]
+
+    def why_not_cleaned(self) -> str | None:
+        """Return why flagged labels should not be replaced unseen, or None where they may be."""
+        if not self.informative:
+            return "the labels cannot be judged"
+        overlap = 2 * self.wrong_share < self.contradicted.mean()
+        return "classes overlap, and most of the contradicted labels are estimated right" if overlap else None
 
     def confusion(self) -> np.ndarray:
         """Count flagged rows by given (row) and suggested (column) class, (M, M)."""

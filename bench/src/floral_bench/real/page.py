@@ -96,11 +96,11 @@ def _sentences(tables: Tables) -> list[str]:
     foils = ("cleanlab, SVC", "cleanlab, LR", "cleanlab, forest", CONTRADICTED, "kNN vote")
     said = [
         f"The audit ranks wrong labels with an average precision of {_means(audit, 'average precision', OURS, foils)}.",
-        f"Its flags have an F1 of {_means(audit, 'F1', OURS, foils)}. It flags {_means(right, 'flagged', OURS)} of true "
-        "labels.",
+        f"Its flags have an F1 of {_means(audit, 'F1', OURS, foils)}. Of true labels {_means(right, 'flagged', OURS)} "
+        "are flagged.",
         f"Of the three columns of CIFAR-10N it estimates these shares to be wrong: {shares or 'not measured'}.",
         f"After {LATE} right answers the review leaves {_means(late, 'left', OURS, CHOOSERS[1:])} of the wrong labels.",
-        f"With nobody to ask, {SANITIZED} gains {_means(over, 'over', SANITIZED, (CLEAN_LEARNING,))} over plain models.",
+        f"With nobody to ask, {SANITIZED} gains {_means(over, 'over', SANITIZED, (CLEAN_LEARNING,))} of accuracy.",
     ]
     return [f"- {sentence}" for sentence in said]
 
