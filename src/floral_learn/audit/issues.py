@@ -110,8 +110,9 @@ def find_label_issues(
     if pred_probs is not None:
         pred_probs = _probabilities_of(pred_probs, classes, names, judged, known)
     settled = None if sure is None else sure[judged]
+    rows = data.rows
     evidence = judge_labels(
-        _rows_of(data.rows, judged),
+        rows if rows is None or judged.all() else InputRows(rows.numbers[judged], rows.take(judged)),
         codes,
         model=model,
         pred_probs=pred_probs,
@@ -124,7 +125,7 @@ def find_label_issues(
     )
     flags = evidence.flags(trusted=settled)
     near = _neighbours(data, evidence.neighbours, judged)
-    around = surroundings(None if data.rows is None else data.rows.numbers, merged, near, rng)
+    around = surroundings(None if rows is None else rows.numbers, merged, near, rng)
     report("map", 1.0)
     suggested = _favourite(near, merged, len(classes))
     suggested[judged] = known[flags.suggested]
@@ -168,10 +169,6 @@ def _judged(merged: np.ndarray, names: ClassNames) -> tuple[np.ndarray, np.ndarr
     return judged, known
 
 
-def _rows_of(rows: InputRows | None, judged: np.ndarray) -> InputRows | None:
-    return rows if rows is None or judged.all() else InputRows(rows.numbers[judged], rows.take(judged))
-
-
 def _probabilities_of(
     pred_probs: Any, classes: np.ndarray, names: ClassNames, judged: np.ndarray, known: np.ndarray
 ) -> np.ndarray:
@@ -207,8 +204,6 @@ def _neighbours(data: Rows, near: np.ndarray | None, judged: np.ndarray) -> np.n
 
 def _favourite(near: np.ndarray, codes: np.ndarray, m: int) -> np.ndarray:
     """The class that most neighbours carry, the row's own left out, (n,); any other one without neighbours."""
-    if not near.shape[1]:
-        return (codes + 1) % m
     others = label_votes(near, codes, m)
     others[np.arange(len(codes)), codes] = -1
     return others.argmax(axis=1)

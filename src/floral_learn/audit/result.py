@@ -164,15 +164,10 @@ class LabelIssues(Shown):
         import pandas as pd
 
         one, other = self.near_duplicate_pairs.reshape(-1, 2).T
-        frame = pd.DataFrame(
-            {
-                "row": self.row_numbers[one],
-                "given": self.classes[self.given[one]],
-                "other_row": self.row_numbers[other],
-                "other_given": self.classes[self.given[other]],
-            }
-        )
-        return same_kind(frame, self.columns)
+        named = {"row": self.row_numbers, "given": self.classes[self.given]}
+        pair = {name: values[one] for name, values in named.items()}
+        pair |= {f"other_{name}": values[other] for name, values in named.items()}
+        return same_kind(pd.DataFrame(pair), self.columns)
 
     def cleaned_labels(self) -> np.ndarray:
         """Return the labels, those that are flagged and more probably wrong than right replaced by the suggestion.
