@@ -18,7 +18,7 @@ from floral_learn.base.encoder import TableEncoder
 from floral_learn.base.frames import column_at, frame_columns, is_frame, place_of, without_columns
 from floral_learn.base.rows import InputRows, read_rows
 from floral_learn.base.validation import check_trusted
-from floral_learn.encoders import encoder_for
+from floral_learn.encoders import TextEncoder, encoder_for
 from floral_learn.labels.evidence import read_labels, read_names
 from floral_learn.labels.judges import FOLDS
 
@@ -138,11 +138,7 @@ def _united(
 
 def _prose(name: str) -> Any:
     """What makes vectors of prose, by its name; None is tf-idf."""
-    if name == "tfidf":
-        return None
-    from floral_learn.encoders import TextEncoder
-
-    return TextEncoder(name)
+    return None if name == "tfidf" else TextEncoder(name)
 
 
 def _copies(frame: Any, labels: Any) -> list[str]:
