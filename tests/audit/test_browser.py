@@ -11,8 +11,7 @@ import pandas as pd
 import pytest
 
 from floral_learn.app.audit_page import render, write_audit_page
-from floral_learn.audit import LabelIssues, find_label_issues
-from floral_learn.audit.decisions import read_decisions
+from floral_learn.audit import LabelIssues, find_label_issues, read_decisions
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 CHROME = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

@@ -11,7 +11,7 @@ from sklearn.svm import LinearSVC
 
 from floral_learn import find_label_issues
 from floral_learn.app.audit_page import write_audit_page
-from floral_learn.audit.decisions import read_decisions
+from floral_learn.audit import read_decisions
 from floral_learn.base import TableEncoder
 
 

@@ -105,4 +105,5 @@ def test_a_door_says_what_it_said(now, cell):
 
 
 if __name__ == "__main__":
-    FILE.write_text(json.dumps(compute(), indent=1) + "\n", encoding="utf-8")
+    lines = [f" {json.dumps(cell)}: {json.dumps(numbers)}" for cell, numbers in compute().items()]
+    FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
