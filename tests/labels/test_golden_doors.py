@@ -4,7 +4,8 @@ golden_doors.json holds the numbers; after a change that was meant to change the
 
     python tests/labels/test_golden_doors.py
 
-The doors are `find_label_issues`, `FloralClassifier.label_issues` and `ContradictedLabels`; each cell is a few numbers that change when any row is judged differently.
+The doors are `find_label_issues`, `FloralClassifier.label_issues` and `ContradictedLabels`; each cell is a few numbers
+that change when any row is judged differently.
 """
 
 import json
@@ -75,10 +76,12 @@ def of_contradicted(X, given, model=None):
 def compute():
     """Every cell as it is now: "door: cell" -> numbers."""
     found = {}
-    for name, X, truth, given in cells():
+    every = list(cells())
+    for name, X, _, given in every:
         found[f"find_label_issues: {name}"] = of_audit(X, given)
         found[f"label_issues: {name}"] = of_label_issues(X, given)
         found[f"ContradictedLabels: {name}"] = of_contradicted(X, given)
+    _, X, truth, given = every[-1]
     found["find_label_issues: a model"] = of_audit(X, given, model=LogisticRegression())
     chances = np.where(np.arange(2) == truth[:, None], 0.8, 0.2)
     found["find_label_issues: probabilities"] = of_audit(X, given, pred_probs=chances)
