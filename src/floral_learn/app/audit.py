@@ -111,7 +111,8 @@ def audit(
         (out / FOLDER).mkdir(parents=True, exist_ok=True)
         for path, content in pictures.files.items():
             path.write_bytes(content)
-    if write_cleaned and result.informative:
+    refused = result.why_not_cleaned()
+    if write_cleaned and refused is None:
         new = result.cleaned_labels()
         changed = (new != table.labels).nonzero()[0]
         files[cleaned] = table.relabelled(changed, new[changed])
@@ -127,8 +128,8 @@ def audit(
         say(line)
     if decided := len(result.decisions):
         say(f"{decided:,} decisions taken into account")
-    if write_cleaned and not result.informative:
-        say("no cleaned copy is written: the labels cannot be judged")
+    if write_cleaned and refused is not None:
+        say(f"no cleaned copy is written: {refused}")
     say(f"wrote {', '.join(str(path) for path in files)} ({time.perf_counter() - started:.1f} s)")
     say(f"open {out / 'page.html'} in a browser")
 
