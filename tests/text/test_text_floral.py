@@ -278,13 +278,14 @@ def test_trusted_labels_go_to_the_head(encoder):
 
 
 def test_wrong_input_stops_before_the_encoder(encoder, monkeypatch):
+    fitted = clone(encoder).freeze(["bad", "good"])
     monkeypatch.setattr(TextClassifier, "_load", lambda *_: pytest.fail("the encoder was read"))
     made = TextFloralClassifier(encoder)
     with pytest.raises(ValueError, match="empty text"):
         made.fit(["a", ""], [0, 1])
     with pytest.raises(ValueError, match="encoder"):
         TextFloralClassifier(encoder=SVC()).fit(TEXTS, LABELS)
-    for one in (encoder, clone(encoder).freeze(["bad", "good"])):
+    for one in (encoder, fitted):
         with pytest.raises(ValueError, match="fine_tune=False has none"):
             TextFloralClassifier(one, fine_tune=False).fit(TEXTS, LABELS, (TEXTS, LABELS))
     with pytest.raises(NotFittedError):
