@@ -78,7 +78,8 @@ def read_arguments(
             rows = InputRows(rows.numbers.toarray(), rows.given)
         elif issparse(rows.numbers):
             components = TruncatedSVD(min(100, rows.numbers.shape[1] - 1), random_state=0)
-            rows = InputRows(components.fit_transform(rows.numbers), rows.given)
+            with np.errstate(invalid="ignore"):  # rows of zeros have no variance to explain
+                rows = InputRows(components.fit_transform(rows.numbers), rows.given)
     elif rows_needed:
         raise ValueError("X is missing: give rows, or pred_probs=, probabilities of your own")
     n = len(np.asarray(y)) if rows is None else len(rows)

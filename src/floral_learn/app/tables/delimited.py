@@ -66,10 +66,10 @@ def decode(raw: bytes, encoding: str | None, name: str) -> tuple[str, str]:
 
 
 def _as_utf8(raw: bytes, encoding: str | None, name: str) -> tuple[bytes, str]:
-    """The text as UTF-8 and its own encoding; plain UTF-8 is not looked at, since pyarrow does."""
-    if encoding is None and not any(raw.startswith(mark) for mark, _ in _MARKS):
-        return raw, "utf-8"
+    """The text as UTF-8 and its own encoding; pyarrow prints a traceback at a short row that is not UTF-8."""
     text, known = decode(raw, encoding, name)
+    if encoding is None and known == "utf-8":
+        return raw, known
     return text.removeprefix("\ufeff").encode("utf-8", "surrogatepass"), known
 
 
@@ -98,7 +98,6 @@ def _split(name: str, data: bytes, sep: str, header: list[str]) -> pa.Table:
         except pa.ArrowInvalid as error:
             problem = reason(error)
     else:
-        decode(data, None, name)
         _explain(name, data, sep, header)
         raise TableError(f"{name} cannot be read as a table ({problem})")
     if problems:
