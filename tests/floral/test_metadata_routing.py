@@ -45,7 +45,7 @@ def test_a_search_splits_by_groups_and_hands_the_rest_on(clf):
     name = type(clf).__name__.lower()
     scorer = get_scorer("accuracy").set_score_request(
         sample_weight=True
-    )  # scikit-learn 1.6 asks a pipeline's own score
+    )  # 1.6 asks the pipeline otherwise
     search = GridSearchCV(pipe, {f"{name}__budget": [0.1, 0.3]}, scoring=scorer, cv=GroupKFold(3))
     search.fit(X, Y, trusted=TRUSTED, sample_weight=WEIGHT, groups=GROUPS)
     assert search.best_estimator_[-1].flip_rate_[TRUSTED].max() == 0
