@@ -39,7 +39,7 @@ BLOCK = re.compile(r"(?:<!-- not run: (?P<reason>[^>]+) -->\n)?^```(?P<kind>\w*)
 # Commands that cannot run inside a test, wherever they stand.
 NOT_RUN = {
     "pip install": "tests/test_wheel.py builds and installs the wheel",
-    "make": "tests run inside `make test`; tests/app/test_demo.py runs the demo",
+    "make": "tests run inside `make test`; tests/test_demo.py runs the demo",
 }
 
 

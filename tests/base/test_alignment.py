@@ -15,7 +15,7 @@ from floral_learn import (
     find_label_issues,
     poison,
 )
-from floral_learn.base.alignment import align
+from floral_learn.base import align
 
 X = pd.DataFrame({"a": [1.0, 2.0, 3.0]}, index=["r", "s", "t"])
 

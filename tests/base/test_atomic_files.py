@@ -6,8 +6,7 @@ import threading
 
 import pytest
 
-from floral_learn.base import files
-from floral_learn.base.files import write_all, write_atomically
+from floral_learn.base import files, write_all, write_atomically
 
 
 def test_the_mode_follows_the_umask_and_the_umask_is_never_touched(tmp_path, monkeypatch):

@@ -10,8 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from floral_learn.app import make_app
-from floral_learn.base import files
-from floral_learn.base.files import unfinished, write_set
+from floral_learn.base import files, unfinished, write_set
 
 OLD = {"a.csv": b"old a", "b.html": b"old b", "c.skops": b"old c"}
 NEW = {"a.csv": b"new a", "b.html": b"new b", "c.skops": b"new c"}

@@ -48,7 +48,7 @@ def test_scikit_learn_checks(estimator, check):
         FloralClassifier(n_rounds=2000, budget=0),
         FloralClassifier(n_rounds=20, budget=0.3, multi_class="one-vs-rest"),
         FloralClassifier(n_rounds=20, kernel="linear", gram="low_rank"),
-        FloralClassifier(n_rounds=10, device="cpu", gram="chunked"),
+        FloralClassifier(n_rounds=10, device="cpu", gram="dense"),
         PaperFloralClassifier(n_rounds=100, learning_rate="auto"),
     ],
     expected_failed_checks=explained,
@@ -231,7 +231,7 @@ class TestMultiClass:
             PaperFloralClassifier(flip_distribution=np.ones((4, 4))).fit(self.P, self.labels)
 
 
-@pytest.mark.parametrize("gram", ["dense", "chunked", 200])
+@pytest.mark.parametrize("gram", ["dense", 200])
 @pytest.mark.parametrize("device", [None, "cpu"])
 def test_every_operator_and_device_gives_the_same_model(gram, device):
     if device is not None:

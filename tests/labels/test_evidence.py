@@ -14,9 +14,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 from sklearn.preprocessing import StandardScaler, scale
 
-from floral_learn.labels import judge_labels
-from floral_learn.labels.flagging import flag_labels, gain_over_shares, largest_expected_f1
-from floral_learn.labels.noise import calibrate, fit_noise
+from floral_learn.labels import calibrate, fit_noise, flag_labels, judge_labels
+from floral_learn.labels.flagging import largest_expected_f1
 
 
 def two(p):
@@ -219,12 +218,12 @@ def test_what_is_flagged_has_the_largest_expected_f1_of_all_cuts(rows):
 
 def test_the_gain_is_that_of_log_loss_and_chance_is_told_from_knowledge():
     labels = np.repeat([0, 1], 50)
-    gain, informative = gain_over_shares(np.where(np.arange(2) == labels[:, None], 0.9, 0.1), labels)
-    np.testing.assert_allclose(gain, 1 - np.log(0.9) / np.log(0.5))
-    assert informative
+    known = flag_labels(np.where(np.arange(2) == labels[:, None], 0.9, 0.1), labels)
+    np.testing.assert_allclose(known.gain, 1 - np.log(0.9) / np.log(0.5))
+    assert known.informative
     rng = np.random.default_rng(0)
-    guesses = [gain_over_shares(calibrate(rng.normal(size=(100, 2)), labels), labels)[1] for _ in range(200)]
-    assert sum(guesses) <= 2
+    guesses = [flag_labels(calibrate(rng.normal(size=(100, 2)), labels), labels) for _ in range(200)]
+    assert sum(found.informative for found in guesses) <= 2
 
 
 def test_calibrated_scores_are_probabilities_and_useless_ones_become_the_class_shares():

@@ -26,10 +26,9 @@ from floral_learn import (  # noqa: E402
     poison,
     save,
 )
-from floral_learn.base.extras import install_line  # noqa: E402
+from floral_learn.base import install_line  # noqa: E402
 from floral_learn.paper import DEFENSES  # noqa: E402
-from floral_learn.text import network  # noqa: E402
-from floral_learn.text.tokens import tokenize  # noqa: E402
+from floral_learn.text import network, tokenize  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +98,7 @@ def test_embeddings_are_the_last_layer_at_the_first_token_in_the_order_of_the_te
 
 def test_frozen_embeddings_are_means_over_the_tokens(folder, tmp_path):
     texts = ["great film", "a very dull and tired story with the actor", "fine"]
-    pooled, first = (TextClassifier(folder, pooling=pooling).freeze([0, 1]) for pooling in ("auto", "first"))
+    pooled, first = (tiny(folder, pooling=pooling).freeze([0, 1]) for pooling in ("auto", "first"))
     assert (first.pooling_, pooled.pooling_) == ("first", "mean")
     network = pooled._fitted_network()
     for row, text in enumerate(texts):
@@ -109,9 +108,9 @@ def test_frozen_embeddings_are_means_over_the_tokens(folder, tmp_path):
             states = pooled.model_(input_ids=ids, output_hidden_states=True).hidden_states[-1][0].numpy()
         np.testing.assert_allclose(pooled.embed(texts)[row], states.mean(0), atol=1e-5)  # padding of the batch left out
         np.testing.assert_allclose(first.embed(texts)[row], states[0], atol=1e-5)
-    assert TextClassifier(folder, epochs=1).fit(texts[:2], [1, 0]).pooling_ == "first", "tuning trains the first token"
+    assert tiny(folder, epochs=1).fit(texts[:2], [1, 0]).pooling_ == "first", "tuning trains the first token"
     pooled.save(tmp_path / "saved")
-    again = TextClassifier.load(tmp_path / "saved")
+    again = TextClassifier.load(tmp_path / "saved", device="cpu")
     assert again.pooling_ == "mean"
     np.testing.assert_array_equal(again.embed(texts), pooled.embed(texts))
     with pytest.raises(ValueError, match="'pooling' parameter of TextClassifier must be a str among"):
@@ -241,8 +240,6 @@ def test_quiet_and_leaves_nothing_behind(folder, tmp_path, monkeypatch, capfd):
     assert capfd.readouterr() == ("", "")
     assert list(tmp_path.iterdir()) == []
     assert (logging.get_verbosity(), logging.is_progress_bar_enabled()) == before
-    tiny(folder, epochs=2, verbose=1).fit(texts, y)
-    assert "4/4" in capfd.readouterr().err  # steps
 
 
 def test_it_is_a_scikit_learn_citizen(folder):
@@ -277,11 +274,11 @@ BAD_ROWS = [
     ((np.zeros((2, 3)), [0, 1]), "flat list of texts"),
     ((7, [0, 1]), "list of texts, not int"),
     ((["a film", "a plot"], [0]), "2 texts but y has 1 labels"),
-    ((["a film", "a plot"], [[0], [1]]), "flat list of labels"),
+    ((["a film", "a plot"], [[0], [1]]), "one label per row"),
     ((["a film", "a plot"], [1, 1]), "at least 2 classes"),
     ((["a film", "a plot"], [0.0, np.nan]), "y contains NaN"),
     ((["a film", "a plot"], np.array(["x", None], dtype=object)), "missing labels"),
-    ((["a film", "a plot"], np.array(["x", NA()], dtype=object)), "y has missing labels"),
+    ((["a film", "a plot"], np.array(["x", NA()], dtype=object)), "y has 1 missing labels"),
     ((["a film", NA()], [0, 1]), r"X\[1\] is missing"),
     (([np.zeros(2), np.zeros(2)], [0, 1]), r"X\[0\] is no text but ndarray"),
     (({"a film": 1, "a plot": 2}, [0, 1]), "list of texts, not dict"),
@@ -326,7 +323,6 @@ def test_a_generator_of_texts_is_read_once(folder):
         ({"batch_size": 0}, "batch_size"),
         ({"max_length": 2}, "max_length"),
         ({"device": "tpu"}, "device"),
-        ({"max_length": 400}, "over the 38 tokens"),
     ],
 )
 def test_bad_parameters_are_named(folder, changes, message, monkeypatch):

@@ -1,4 +1,4 @@
-"""Kinds of columns and the numbers that are made of each, on scikit-learn's own encoders.
+"""Kinds of columns and the numbers that are made of each, on scikit-learn's own encoders; X is a list of columns.
 
 Every column has the weight of one standardised number in a distance (mean squared norm 1 over the training rows, a text
 4): else a category of many values, or a text of hundreds of components, would drown the numbers.
@@ -14,13 +14,13 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler, normalize
 
 from floral_learn.base.cells import TableError, as_texts, objects, short
-from floral_learn.base.frames import column_at, frame_columns
+from floral_learn.base.validation import LARGEST_SINGLE
 
 TEXT_WEIGHT = 2.0  # norm of a text's numbers: it counts as much as four standardised numbers
-FARTHEST = 1e6  # standard deviations; a wild value in new rows stays finite in every kernel
+FARTHEST = LARGEST_SINGLE ** (1 / 3)  # standard deviations; cubes of a wild new value stay finite in every kernel
 DATE_FORMATS = (
     "%Y-%m-%d",
     "%Y/%m/%d",
@@ -101,13 +101,14 @@ class CategoryColumns(TransformerMixin, BaseEstimator):
 class DateColumn(TransformerMixin, BaseEstimator):
     """When in time, standardised, and when in the year, the week and the day, as points on circles."""
 
-    def __init__(self, date_format: str | None = None) -> None:
+    def __init__(self, name: str, date_format: str | None = None) -> None:
+        self.name = name
         self.date_format = date_format
 
     def fit(self, X: Any, y: Any = None) -> DateColumn:
         """Learn the span of time, and which circles say more than one thing."""
         days = self._days(X)
-        self.time_ = NumberColumns().fit(days)
+        self.time_ = NumberColumns().fit(days.T)
         self.parts_ = [part for part, made in _circles(days).items() if np.nanstd(made, axis=0).max() > 1e-6]
         return self
 
@@ -115,7 +116,7 @@ class DateColumn(TransformerMixin, BaseEstimator):
         """Time, then sine and cosine of each circle; a missing date is the median date, on no circle."""
         days = self._days(X)
         circles, share = _circles(days), 1 / np.sqrt(max(len(self.parts_), 1))
-        return np.hstack([self.time_.transform(days), *(np.nan_to_num(circles[p]) * share for p in self.parts_)])
+        return np.hstack([self.time_.transform(days.T), *(np.nan_to_num(circles[p]) * share for p in self.parts_)])
 
     def names(self, columns: list[str]) -> list[str]:
         """Names of the columns made."""
@@ -124,50 +125,62 @@ class DateColumn(TransformerMixin, BaseEstimator):
 
     def _days(self, X: Any) -> np.ndarray:
         """Days since 1970 (n, 1), NaN where missing."""
-        values = column_at(X, 0).to_numpy()
-        found = parse_dates(values, self.date_format)
+        found = parse_dates(X[0], self.date_format)
         if found is None:
-            name = short(frame_columns(X)[0])
-            raise TableError(f"column {name} has values that are not dates in the format of the training rows")
+            raise TableError(
+                f"column {short(self.name)} has values that are not dates in the format of the training rows"
+            )
         return found[:, None]
 
 
-class TextColumn(TransformerMixin, BaseEstimator):
-    """Vectors of one length: of the words (tf-idf and a few singular vectors), or of an encoder that is passed in."""
+class WordVectors(TransformerMixin, BaseEstimator):
+    """Vectors of length one by the words of texts: tf-idf and its first singular vectors; zero without a known word."""
 
-    def __init__(self, encoder: Any = None, components: int = 100, random_state: int = 0) -> None:
-        self.encoder = encoder
+    def __init__(self, components: int = 100, random_state: int = 0) -> None:
         self.components = components
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> TextColumn:
-        """Learn the words, or what `encoder` learns of texts (and labels); a ValueError where there are no words."""
-        texts = _texts(X, "")[:, 0].tolist()
-        self.words_: Any = None
-        self.components_: Any = None
-        self.encoder_: Any = None
-        if self.encoder is not None:
-            self.encoder_ = clone(self.encoder).fit(texts, y)
-        else:
-            self.words_, table = _words(texts)
+    def fit(self, texts: Any, y: Any = None) -> WordVectors:
+        """Learn words that two texts have, or any sign where there are too few; a ValueError where there is nothing."""
+        for pattern, least in ((r"(?u)\b\w\w+\b", 2), (r"(?u)\S+", 1)):
+            self.tfidf_ = TfidfVectorizer(sublinear_tf=True, min_df=least, max_features=20_000, token_pattern=pattern)
+            try:
+                table = self.tfidf_.fit_transform(texts)
+            except ValueError:  # no word occurs so often
+                continue
             rank = min(self.components, table.shape[1] - 1, table.shape[0] - 1)
-            if rank >= 1:
+            self.vectors_ = TruncatedSVD(rank, random_state=self.random_state) if rank >= 1 else None
+            if self.vectors_ is not None:
                 with np.errstate(invalid="ignore", divide="ignore"):  # the share of a variance that may be none
-                    self.components_ = TruncatedSVD(rank, random_state=self.random_state).fit(table)
+                    self.vectors_.fit(table)
+                return self
+        if hasattr(self, "vectors_"):  # one word, or one text
+            return self
+        raise ValueError("no words to compare rows by")
+
+    def transform(self, texts: Any) -> np.ndarray:
+        """Vectors (n, components)."""
+        table = self.tfidf_.transform(texts)
+        return normalize(table.toarray() if self.vectors_ is None else self.vectors_.transform(table))
+
+
+class TextColumn(TransformerMixin, BaseEstimator):
+    """Vectors of one length, made by `encoder`: `WordVectors`, or what is passed in."""
+
+    def __init__(self, encoder: Any) -> None:
+        self.encoder = encoder
+
+    def fit(self, X: Any, y: Any = None) -> TextColumn:
+        """Learn what `encoder` learns of texts (and labels)."""
+        self.encoder_ = clone(self.encoder).fit(_texts(X, "")[:, 0].tolist(), y)
         self.width_ = self.transform(X).shape[1]
         return self
 
     def transform(self, X: Any) -> np.ndarray:
         """Vectors of one length; an empty text is zero."""
         texts = _texts(X, "")[:, 0].tolist()
-        if self.words_ is None:
-            made = np.asarray(self.encoder_.transform(texts), dtype=float)
-            made = np.where([[bool(text.strip())] for text in texts], made, 0.0)
-        else:
-            table = self.words_.transform(texts)
-            made = table.toarray() if self.components_ is None else self.components_.transform(table)
-        length = np.linalg.norm(made, axis=1, keepdims=True)
-        return TEXT_WEIGHT * made / np.where(length > 0, length, 1)
+        made = normalize(np.asarray(self.encoder_.transform(texts), dtype=float))
+        return TEXT_WEIGHT * np.where([[bool(text.strip())] for text in texts], made, 0.0)
 
     def names(self, columns: list[str]) -> list[str]:
         """Names of the columns made."""
@@ -175,9 +188,9 @@ class TextColumn(TransformerMixin, BaseEstimator):
 
     def describe(self) -> str:
         """What is done to the text, for people."""
-        if self.words_ is None:
-            return f"{type(self.encoder).__name__}, {self.width_} numbers"
-        return f"tf-idf of {len(self.words_.vocabulary_):,} words, {self.width_} components"
+        if isinstance(self.encoder_, WordVectors):
+            return f"tf-idf of {len(self.encoder_.tfidf_.vocabulary_):,} words, {self.width_} components"
+        return f"{type(self.encoder).__name__}, {self.width_} numbers"
 
 
 def parse_dates(column: np.ndarray, date_format: str | None) -> np.ndarray | None:
@@ -221,25 +234,13 @@ def _circles(days: np.ndarray) -> dict[str, np.ndarray]:
     return {part: np.hstack([np.sin(2 * np.pi * turn), np.cos(2 * np.pi * turn)]) for part, turn in turns.items()}
 
 
-def _words(texts: list[str]) -> tuple[TfidfVectorizer, Any]:
-    """The words of at least two texts, and tf-idf of these (n, words); any sign where there are no such words."""
-    for pattern, least in ((r"(?u)\b\w\w+\b", 2), (r"(?u)\S+", 1)):
-        words = TfidfVectorizer(sublinear_tf=True, min_df=least, max_features=20_000, token_pattern=pattern)
-        try:
-            return words, words.fit_transform(texts)
-        except ValueError:
-            continue
-    raise ValueError("no words to compare rows by")
-
-
 def _texts(X: Any, missing: str = "(missing)") -> np.ndarray:
-    """The cells (n, d) of a frame as texts."""
-    columns = [as_texts(column_at(X, place).to_list()) for place in range(X.shape[1])]
-    return np.array([[missing if t is None else t for t in texts] for texts in columns], dtype=object).T
+    """The cells (n, d) of d columns as texts."""
+    return np.array([[missing if t is None else t for t in as_texts(column)] for column in X], dtype=object).T
 
 
 def _finite(X: Any, scale: Any = 1.0) -> np.ndarray:
-    """Numbers (n, d) in units of `scale`, NaN where missing or infinite."""
+    """The numbers (n, d) of d columns in units of `scale`, NaN where missing or infinite."""
     with np.errstate(over="ignore"):
-        values = np.asarray(X, dtype=float) / scale
+        values = np.column_stack(X) / scale
     return np.where(np.isfinite(values), values, np.nan)

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn import config_context
 from sklearn.base import TransformerMixin
-from sklearn.compose import ColumnTransformer
 from sklearn.utils.validation import check_is_fitted
 
 from floral_learn.base.cells import TableError, as_numbers, as_texts, short, some
-from floral_learn.base.columns import CategoryColumns, DateColumn, NumberColumns, TextColumn, find_date_format
+from floral_learn.base.columns import (
+    CategoryColumns,
+    DateColumn,
+    NumberColumns,
+    TextColumn,
+    WordVectors,
+    find_date_format,
+)
 from floral_learn.base.estimator import Estimator, whole_fit
-from floral_learn.base.frames import frame_of, typed_columns
+from floral_learn.base.frames import typed_columns
 
 WORDS = 3  # mean words from which a column of many values is prose
 LONG = 40  # mean characters from which it is prose too
@@ -49,12 +55,10 @@ class TableEncoder(TransformerMixin, Estimator):
     ----------
     columns_ : dict of str to str
         The role of every column: "number", "category", "date", "text" or "ignored (why)".
-    transformer_ : ColumnTransformer
-        What was learned from the columns that are used.
+    parts_ : list of (transformer, ndarray of int)
+        What was learned, and the places of its columns in ``feature_names_in_``.
     notes_ : list of str
         What became of the columns, one line per role, for people.
-    made_ : dict of str to str
-        What became of each column, in a few words.
     feature_names_in_ : ndarray of str
         Columns that `transform` needs.
 
@@ -102,19 +106,13 @@ class TableEncoder(TransformerMixin, Estimator):
             Itself.
         """
         columns = typed_columns(X)
-        if not hasattr(self.text_encoder or TextColumn, "transform"):
+        words = self.text_encoder or WordVectors(self.text_components, self.random_state)
+        if not hasattr(words, "transform"):
             raise ValueError(f"text_encoder={self.text_encoder!r} must be a transformer of texts, or None for tf-idf")
         if absent := [name for name in self.text if name not in columns]:
             raise TableError(f"text={short(absent[0])} is not a column; the columns are: {some(columns)}")
         kinds = {name: self._kind(name, column) for name, column in columns.items()}
         roles = {name: role for name, (role, _) in kinds.items()}
-        prose = TextColumn(self.text_encoder, self.text_components, self.random_state)
-        parts = [
-            ("numbers", NumberColumns(), _of(roles, "number")),
-            ("categories", CategoryColumns(self.max_categories), _of(roles, "category")),
-            *((f"date {name}", DateColumn(kinds[name][1]), [name]) for name in _of(roles, "date")),
-            *((f"text {name}", prose, [name]) for name in _of(roles, "text")),
-        ]
         used = [name for name, role in roles.items() if not role.startswith("ignored")]
         if not used:
             ignored = ", ".join(f"{short(name)} ({role[9:-1]})" for name, role in list(roles.items())[:12])
@@ -123,17 +121,23 @@ class TableEncoder(TransformerMixin, Estimator):
                 + (f"; ignored: {ignored}" if ignored else "")
                 + ". A column of prose can be named with --text (text=)"
             )
-        # by place: scikit-learn looks each name up in a list of all, which takes minutes for 100,000 columns
+        parts: list[tuple[Any, list[str]]] = [
+            (NumberColumns(), _of(roles, "number")),
+            (CategoryColumns(self.max_categories), _of(roles, "category")),
+            *((DateColumn(name, kinds[name][1]), [name]) for name in _of(roles, "date")),
+            *((TextColumn(words), [name]) for name in _of(roles, "text")),
+        ]
+        # by place: in a model file a list of 100,000 names would be as many objects
         place = {name: number for number, name in enumerate(used)}
-        chosen = [(part, kind, np.array([place[name] for name in names])) for part, kind, names in parts if names]
-        made = ColumnTransformer(chosen, sparse_threshold=0)
-        with config_context(transform_output="default"):  # ours is set on the whole, not on its parts
-            self.transformer_ = made.fit(frame_of({name: columns[name] for name in used}, X), y)
+        self.parts_ = [
+            (part.fit([columns[name] for name in names], y), np.array([place[name] for name in names]))
+            for part, names in parts
+            if names
+        ]
         self.columns_ = roles
         self.feature_names_in_ = np.array(used, dtype=object)
         self.n_features_in_ = len(used)
-        missing = {name: int((~np.isfinite(columns[name])).sum()) for name in _of(roles, "number")}
-        self.notes_, self.made_ = self._described(missing)
+        self.notes_ = self._notes(sum(int((~np.isfinite(columns[name])).sum()) for name in _of(roles, "number")))
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -157,12 +161,11 @@ class TableEncoder(TransformerMixin, Estimator):
                 + (f" (nor {len(absent) - 1} more)" if len(absent) > 1 else "")
                 + f"; the columns are: {some(columns)}"
             )
-        used = {
-            name: _numbers(name, columns[name]) if self.columns_[name] == "number" else columns[name]
+        used = [
+            _numbers(name, columns[name]) if self.columns_[name] == "number" else columns[name]
             for name in self.feature_names_in_
-        }
-        with config_context(transform_output="default"):
-            return self.transformer_.transform(frame_of(used, X))
+        ]
+        return np.hstack([part.transform([used[place] for place in places]) for part, places in self.parts_])
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the columns that `transform` makes.
@@ -178,9 +181,9 @@ class TableEncoder(TransformerMixin, Estimator):
             One name per column.
         """
         check_is_fitted(self)
-        parts = self.transformer_.transformers_
         used = self.feature_names_in_
-        return np.array([name for _, kind, places in parts for name in kind.names(used[places].tolist())], dtype=object)
+        made = [name for part, places in self.parts_ for name in part.names(used[places].tolist())]
+        return np.array(made, dtype=object)
 
     def describe(self) -> str:
         """What became of the columns, in one line."""
@@ -224,32 +227,37 @@ class TableEncoder(TransformerMixin, Estimator):
             return "text", None
         return (f"ignored ({distinct:,} different values)" if distinct > len(present) / 2 else "category"), None
 
-    def _described(self, missing: dict[str, int]) -> tuple[list[str], dict[str, str]]:
-        """What became of the columns, a note per role, and of each column in a few words."""
-        used, fitted = self.feature_names_in_, self.transformer_.transformers_
-        parts = {used[places[0]]: kind for _, kind, places in fitted}  # of a role's first column
+    def _notes(self, missing: int) -> list[str]:
+        """What became of the columns, a note per role and per text."""
+        fitted = {self.feature_names_in_[places[0]]: part for part, places in self.parts_}  # by its first column
         numbers, categories, dates, texts = (_of(self.columns_, r) for r in ("number", "category", "date", "text"))
-        notes, made = [], dict(self.columns_)
-        for name, count in missing.items():
-            made[name] = f"number, standardised{_filled(count)}"
+        notes = []
         if numbers:
-            filled = _filled(sum(missing.values())).replace("; ", " (") + ")" * any(missing.values())
+            filled = f" ({missing:,} missing or infinite values became the median)" if missing else ""
             notes.append(f"{_count(numbers, 'number column')} standardised{filled}: {_plain(numbers)}")
         if categories:
-            widths = list(map(len, parts[categories[0]].values_))
-            made |= {name: f"category, {width} indicators" for name, width in zip(categories, widths, strict=True)}
-            notes.append(f"{_count(categories, 'category column')} as {sum(widths)} indicators: {_plain(categories)}")
+            width = sum(map(len, fitted[categories[0]].values_))
+            notes.append(f"{_count(categories, 'category column')} as {width} indicators: {_plain(categories)}")
         if dates:
             notes.append(f"{_count(dates, 'date column')} as trend and season: {_plain(dates)}")
-        for name in dates:
-            circles = ", ".join(parts[name].parts_)
-            made[name] = "date, a trend" + (f" and circles of {circles}" if circles else "")
-        for name in texts:
-            made[name] = f"text, {parts[name].describe()}"
-            notes.append(f"text column {name}: {parts[name].describe()}")
+        notes += [f"text column {name}: {fitted[name].describe()}" for name in texts]
         if ignored := [f"{name or repr(name)} ({r[9:-1]})" for name, r in self.columns_.items() if r[:7] == "ignored"]:
             notes.append(f"ignored: {_plain(ignored)}")
-        return notes, made
+        return notes
+
+    def __getstate__(self) -> dict[str, Any]:
+        """As attributes, with the names of columns as one text: skops writes a file of its own for each of a list."""
+        state = super().__getstate__()
+        if "columns_" in state:
+            return state | {"columns_": json.dumps(state["columns_"]), "feature_names_in_": None}
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "columns_" in state:
+            roles = json.loads(state["columns_"])
+            used = [name for name, role in roles.items() if not role.startswith("ignored")]
+            state = state | {"columns_": roles, "feature_names_in_": np.array(used, dtype=object)}
+        super().__setstate__(state)
 
 
 def _of(roles: dict[str, str], role: str) -> list[str]:
@@ -284,10 +292,6 @@ def _numbers(name: str, column: np.ndarray) -> np.ndarray:
             f"column {short(name)} was numbers in training and has other values here (row {odd} is {short(texts[odd])})"
         )
     return found[0]
-
-
-def _filled(count: int) -> str:
-    return f"; {count:,} missing or infinite values became the median" if count else ""
 
 
 def _count(names: list[str], what: str) -> str:

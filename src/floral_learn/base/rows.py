@@ -39,8 +39,8 @@ class InputRows:
 
     @property
     def notes(self) -> list[str]:
-        """What was made of each column, a line each; empty where rows were taken as they are."""
-        return [] if self.encoder is None else [f"{name}: {made}" for name, made in self.encoder.made_.items()]
+        """What was made of the columns; empty where rows were taken as they are."""
+        return [] if self.encoder is None else list(self.encoder.notes_)
 
     def take(self, rows: Any) -> Any:
         """Some of the given rows, by number or mask, in the caller's own kind."""
@@ -99,8 +99,8 @@ def read_rows(
     >>> rows = read_rows(pd.DataFrame({"size": [1.0, None, 3.0], "colour": ["red", "blue", "red"]}))
     >>> rows.numbers.shape
     (3, 3)
-    >>> rows.notes
-    ['size: number, standardised; 1 missing or infinite values became the median', 'colour: category, 2 indicators']
+    >>> rows.notes[1]
+    '1 category column as 2 indicators: colour'
     >>> rows.take([0, 2])["colour"].tolist()
     ['red', 'red']
     """

@@ -12,6 +12,7 @@ from floral_learn.base import on_first_use
 
 if TYPE_CHECKING:  # type checkers and editors do not follow names that load on first use
     from .image import ImageEncoder as ImageEncoder
+    from .pictures import thumbnail as thumbnail
     from .rows import encode as encode
     from .rows import encoder_for as encoder_for
     from .text import TextEncoder as TextEncoder
@@ -22,6 +23,7 @@ _PUBLIC = {
     "TextEncoder": "text",
     "encode": "rows",
     "encoder_for": "rows",
+    "thumbnail": "pictures",
 }
 
 __all__ = list(_PUBLIC)

@@ -24,7 +24,8 @@ from floral_bench.public_tables import load_table
 from floral_bench.real.pictures import embed
 from floral_bench.real.planted import plant
 from floral_learn.base.files import write_atomically
-from floral_learn.datasets.files import DataNotFoundError, find_file, user_cache
+from floral_learn.base.folders import user_cache
+from floral_learn.datasets.files import DataNotFoundError, find_file
 
 FORM = 1  # of what is kept in the cache; raised whenever a set is read in another way
 COMPONENTS = 100  # of embeddings and of the words of texts
