@@ -43,9 +43,7 @@ def test_a_pipeline_hands_trust_and_weights_on(clf):
 def test_a_search_splits_by_groups_and_hands_the_rest_on(clf):
     pipe = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), clf)
     name = type(clf).__name__.lower()
-    scorer = get_scorer("accuracy").set_score_request(
-        sample_weight=True
-    )  # 1.6 asks the pipeline otherwise
+    scorer = get_scorer("accuracy").set_score_request(sample_weight=True)  # 1.6 asks the pipeline otherwise
     search = GridSearchCV(pipe, {f"{name}__budget": [0.1, 0.3]}, scoring=scorer, cv=GroupKFold(3))
     search.fit(X, Y, trusted=TRUSTED, sample_weight=WEIGHT, groups=GROUPS)
     assert search.best_estimator_[-1].flip_rate_[TRUSTED].max() == 0

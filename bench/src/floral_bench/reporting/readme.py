@@ -8,11 +8,21 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pandas as pd
+
+from floral_bench.real.asking import CHOOSERS
+from floral_bench.real.card import by_source, gains, interval, read_tables
+from floral_bench.real.cells import AUDIT, REVIEW
+from floral_bench.real.judging import OURS
+from floral_bench.real.sets import REPORT, TRUE
+from floral_bench.reporting.tables import grid
 from floral_learn.base.files import write_atomically
 
 BEGIN, END = "<!-- tables: python -m floral_bench.reporting.readme -->\n", "<!-- end of tables -->"
-REPORT, OURS, CLEANLAB = "**sets to report on**", "ours", "cleanlab"
-RANDOM, SUSPECTS = "random rows, same correction", "top suspects, answers only"
+US = "**floral-learn**"
+MEASURES = ("average precision", "F1")
+SUSPECTS, RANDOM = "top suspects, answers only", "random rows, same correction"
+MARKS, CHOSEN = (20, 50, 100), 50  # answers that are shown; those after which the best foil is named
 KINDS = {
     "far": "labels far from the boundary flipped",
     "blob": "all labels of a region flipped",
@@ -22,13 +32,11 @@ Rows = list[dict[str, str]]
 
 
 def render(results: Path) -> str:
-    """The tables; a page that has lost a row or a column that they need is a KeyError or an IndexError."""
-    real = tables(results / "real-errors.md")
-    audit = reported(next(rows for rows in real if "ours ahead: average precision" in rows[0]))
-    review = reported(next(rows for rows in real if "wrong answers" in rows[0]))
+    """The tables; a page that has lost what they need is an error."""
+    found = read_tables(results / "real")
     (planted,) = (rows for rows in tables(results / "answers.md") if any(name.startswith("blob") for name in rows[0]))
-    parts = [_audit(audit), _review([row for row in review if row["wrong answers"] == "0 %"]), _planted(planted)]
-    return "\n\n".join(parts) + "\n"
+    parts = (_audit(_reported(found[AUDIT])), _review(_reported(gains(found[REVIEW]))), _planted(planted))
+    return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
 def write(readme: Path, results: Path) -> None:
@@ -46,33 +54,34 @@ def tables(page: Path) -> list[Rows]:
     return found
 
 
-def reported(rows: Rows) -> Rows:
-    """The rows under "sets to report on", whose first cell names who."""
-    named = [{"who": next(iter(row.values())), **row} for row in rows]
-    return named[[row["who"] for row in named].index(REPORT) + 1 :]
+def _reported(table: pd.DataFrame) -> pd.DataFrame:
+    """What enters the means of the sets to report on: labels with errors, and rows, not probabilities alone."""
+    return table[(table["use"] == REPORT) & (table["kind"] != TRUE) & (table["set"] != "roman")]
 
 
-def _audit(rows: Rows) -> str:
+def _audit(table: pd.DataFrame) -> str:
     """Ours, the best others and the best of cleanlab, by each measure, with how far ours is ahead of them."""
-    ours, others = rows[0], rows[1:]
-    measures = ("average precision", "F1")
-    shown = {}
-    for foils in (others, [row for row in others if row["who"].startswith(CLEANLAB)]):
-        for measure in measures:
-            best = max(foils, key=lambda row: float(row[measure]))
-            shown[best["who"]] = [f"{best[name]} ({best[f'ours ahead: {name}']})" for name in measures]
-    lines = [["**floral-learn**", *(ours[name] for name in measures)], *([who, *said] for who, said in shown.items())]
-    return _table(["which labels are wrong (ours ahead by)", *measures], lines)
+    found = {measure: by_source(table, measure) for measure in MEASURES}
+    others = [who for who in found["F1"] if who != OURS]
+    lines = {OURS: [US, *(f"{values[OURS].mean():.3f}" for values in found.values())]}
+    for foils in (others, [who for who in others if who.startswith("cleanlab")]):
+        for best in (values[foils].mean().idxmax() for values in found.values()):
+            lines[best] = [best, *(f"{v[best].mean():.3f} ({_ahead(v, best)})" for v in found.values())]
+    return grid(["which labels are wrong (ours ahead by)", *MEASURES], list(lines.values()))
 
 
-def _review(rows: Rows) -> str:
-    """Ours, the best other chooser after 50 answers, random rows, and answers about suspects alone."""
-    at = [name for name in rows[0] if re.fullmatch(r"left, (10|20|50|100)", name)]
-    by_name = {row["who"]: row for row in rows}
-    best = min(rows[1:], key=lambda row: float(row["left, 50"]))["who"]
-    shown = [[name, *(by_name[name][mark] for mark in at)] for name in dict.fromkeys((best, RANDOM, SUSPECTS))]
-    head = ["share of the wrong labels left, right answers", *(f"{mark.removeprefix('left, ')} answers" for mark in at)]
-    return _table(head, [["**floral-learn**", *(by_name[OURS][mark] for mark in at)], *shown])
+def _ahead(found: pd.DataFrame, who: str) -> str:
+    return "{:+.3f} [{:+.3f}, {:+.3f}]".format(*interval((found[OURS] - found[who]).to_numpy()))
+
+
+def _review(table: pd.DataFrame) -> str:
+    """Ours, the best other chooser, random rows, and answers about suspects alone; right answers."""
+    right = table[table["wrong_answers"] == 0]
+    left = {mark: by_source(right[right["answers"] == mark], "left").mean() for mark in MARKS}
+    best = left[CHOSEN][[name for name in CHOOSERS if name != OURS]].idxmin()
+    lines = [[US if who == OURS else who, *(f"{left[mark][who]:.3f}" for mark in MARKS)]
+             for who in dict.fromkeys((OURS, best, RANDOM, SUSPECTS))]  # fmt: skip
+    return grid(["share of the wrong labels left", *(f"{mark} right answers" for mark in MARKS)], lines)
 
 
 def _planted(rows: Rows) -> str:
@@ -86,13 +95,9 @@ def _planted(rows: Rows) -> str:
             pooled, median = named[who][columns[kind]].rstrip(")").split(" (")
             pairs = zip(pooled.split(" / "), median.split(", "), strict=True)
             lines.append([title, *(f"{one} ({other}) %" for one, other in pairs)])
-    head = ["errors planted by an attacker: share of lost accuracy back (median)", "10 answers", "20", "50"]
-    return _table(head, lines)
-
-
-def _table(head: list[str], rows: list[list[str]]) -> str:
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
-    return "\n".join(f"| {' | '.join(line)} |" if line[0] != "---" else f"|{'|'.join(line)}|" for line in lines)
+    return grid(
+        ["errors planted by an attacker: share of lost accuracy back (median)", "10 answers", "20", "50"], lines
+    )
 
 
 if __name__ == "__main__":
