@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from floral_learn.app.audit_page import render
+from floral_learn.app.audit_page import FOLDER, PagePictures, render
 from floral_learn.app.options import (
     KINDS,
     OPTIONS,
@@ -77,8 +77,6 @@ def audit(
     from floral_learn.base.cells import csv_bytes, frame_bytes
     from floral_learn.base.files import write_set
 
-    from .thumbnails import FOLDER, PagePictures
-
     check_target(to)
     given, (source, columns) = source, columns.find(source)
     cleaned = out / f"cleaned{table_suffix(source)}"
@@ -111,7 +109,8 @@ def audit(
         (out / FOLDER).mkdir(parents=True, exist_ok=True)
         for path, content in pictures.files.items():
             path.write_bytes(content)
-    if write_cleaned and result.informative:
+    refused = result.why_not_cleaned()
+    if write_cleaned and refused is None:
         new = result.cleaned_labels()
         changed = (new != table.labels).nonzero()[0]
         files[cleaned] = table.relabelled(changed, new[changed])
@@ -127,8 +126,8 @@ def audit(
         say(line)
     if decided := len(result.decisions):
         say(f"{decided:,} decisions taken into account")
-    if write_cleaned and not result.informative:
-        say("no cleaned copy is written: the labels cannot be judged")
+    if write_cleaned and refused is not None:
+        say(f"no cleaned copy is written: {refused}")
     say(f"wrote {', '.join(str(path) for path in files)} ({time.perf_counter() - started:.1f} s)")
     say(f"open {out / 'page.html'} in a browser")
 
