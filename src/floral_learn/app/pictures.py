@@ -83,7 +83,7 @@ def find_pictures(source: Path, columns: Any, labelled: bool = True) -> tuple[Pa
                 some = ", ".join(path.name for path in tables[:5])
                 raise TableError(f"{source.name} holds {len(tables)} tables ({some}); unpack it and name one")
             source = tables[0]
-    if source.is_dir() and not table_suffix(source):
+    if source.is_dir():
         listed, problems = list_folder(source, labelled)
         place = user_cache() / "pictures" / hashlib.sha256(os.fsencode(source.resolve())).hexdigest()[:12]
         place.mkdir(parents=True, exist_ok=True)
