@@ -111,11 +111,8 @@ def _class_names(table: Any) -> dict[int, list[str]]:
         features = json.loads(table.schema.metadata[b"huggingface"])["info"]["features"]
         kinds = [(place, features[column]) for place, column in enumerate(table.column_names)]
         named = {place: kind["names"] for place, kind in kinds if kind.get("_type") == "ClassLabel"}
-        return {
-            p: names
-            for p, names in named.items()
-            if max(filter(None, table.column(p).to_pylist()), default=0) < len(names)
-        }
+        codes = {place: set(table.column(place).to_pylist()) - {None} for place in named}
+        return {place: names for place, names in named.items() if codes[place] <= {-1, *range(len(names))}}
     except (AttributeError, KeyError, TypeError, ValueError):  # none, or written by somebody else
         return {}
 

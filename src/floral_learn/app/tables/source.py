@@ -134,9 +134,14 @@ def picture_names(cells: list[Any]) -> list[str] | None:
     given = [cell for cell in cells if cell is not None]
     if not given or not all(isinstance(cell, dict) and {"bytes", "path"} <= cell.keys() for cell in given):
         return None
-    names = (PurePath(str((cell or {}).get("path") or "")).name for cell in cells)
-    # The row makes them unique; what else a name may do on a disk or in a page is left out of it.
-    return [f"{row}-{re.sub(r'[^0-9A-Za-z._-]', '_', name)[-60:]}" for row, name in enumerate(names)]
+    names = []
+    for row, cell in enumerate(cells):
+        path = str((cell or {}).get("path") or "")
+        if path and cell.get("bytes") is None:  # the picture lies elsewhere
+            names.append(path)
+        else:  # the row makes it unique; what else a name may do on a disk or in a page is left out of it
+            names.append(f"{row}-{re.sub(r'[^0-9A-Za-z._-]', '_', PurePath(path).name)[-60:]}")
+    return names
 
 
 def table_suffix(path: str | os.PathLike[str]) -> str:
