@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from floral_learn import CrowdClassifier, aggregate_votes, poison_votes
+from floral_learn import CrowdClassifier, aggregate_votes
 from floral_learn.app.crowd_page import render
 from floral_learn.crowd import next_tasks, read_votes
 from floral_learn.crowd.features import softmax_regression
@@ -30,16 +30,6 @@ def dense_crowd(n=150, people=12, per_item=6, accuracy=0.75, k=4, seed=0):
     return y, np.where(keep, votes, -1)
 
 
-def test_too_many_doubtful_votes_are_said_aloud():
-    y, votes = dense_crowd()
-    result = poison_votes(votes, y=y, attack="pair", budget=0.34, missing=-1, random_state=0)
-    notes = aggregate_votes(result.votes, missing=-1, random_state=0).notes
-    assert any("agree on false answers would win" in note for note in notes)
-    assert not any(
-        "agree on false answers" in note for note in aggregate_votes(votes, missing=-1, random_state=0).notes
-    )
-
-
 def test_next_tasks_asks_people_who_have_not_voted_about_unsure_items():
     _, votes = dense_crowd(per_item=2)
     found = aggregate_votes(votes, missing=-1, random_state=0)
@@ -51,9 +41,6 @@ def test_next_tasks_asks_people_who_have_not_voted_about_unsure_items():
     assert tasks["annotator"].nunique() > 1
     with pytest.raises(ValueError, match="at least 1"):
         next_tasks(found, 0)
-    with pytest.raises(ValueError, match="nobody called 'nobody' voted"):
-        next_tasks(found, 5, annotators=["nobody"])
-    assert next_tasks(found, 5, annotators=[3, 4])["annotator"].isin([3, 4]).all()
 
 
 def test_where_everybody_has_voted_nobody_is_asked():
@@ -62,7 +49,6 @@ def test_where_everybody_has_voted_nobody_is_asked():
     assert tasks["annotator"].isna().all()
     assert (tasks["gain"] == 0).all()
     found = aggregate_votes(pd.DataFrame(votes, columns=list("abcde")), missing=-1, random_state=0)
-    assert next_tasks(found, 5, annotators="b")["annotator"].isna().all()
     assert render(found).count("an answer of your own") == (~found.decided).sum() > 0
 
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from floral_learn.app.pages import render_page
-from floral_learn.crowd.aggregate import VoteAggregation
-from floral_learn.crowd.next_tasks import next_tasks
+from floral_learn.crowd import VoteAggregation, next_tasks
 
 MOST_PEOPLE = 500
 MOST_TASKS = 50
@@ -83,9 +82,9 @@ def _tasks(found: VoteAggregation) -> list[dict[str, Any]]:
 def _labels(found: VoteAggregation) -> list[dict[str, Any]]:
     votes = found.votes
     labels = found.probability.argmax(axis=1)
-    right = labels[votes.item] == votes.label
-    given = np.bincount(votes.label, votes.weight, minlength=len(votes.classes))
-    confirmed = np.bincount(votes.label, votes.weight * right, minlength=len(votes.classes))
+    right = votes.right(labels[votes.item])
+    given = np.bincount(votes.label, votes.weight, minlength=len(votes.answers))
+    confirmed = np.bincount(votes.label, votes.weight * right, minlength=len(votes.answers))
     return [
         {
             "name": str(name),

@@ -77,30 +77,20 @@ def judge(
 
 def _tests(votes: Votes, without: np.ndarray) -> tuple[np.ndarray, list[str]]:
     """(A,) p-values, and in words what each rests on: votes that name a class."""
-    if votes.negative.any():
-        votes, without = votes.some(~votes.negative), without[~votes.negative]
-    people, rows = len(votes.annotators), np.arange(len(votes))
+    votes, without = votes.some(~votes.negative), without[~votes.negative]
     if len(votes.classes) < 2 or not len(votes):
-        return np.ones(people), [""] * people
-    parts = {
-        "": np.ones(len(votes), dtype=bool),
-        ", the later half of their answers": later_half(votes),  # some are honest at first
-    }
-    p_value, part = weaker_than_weak(votes, without, list(parts.values()))
-    inside = np.stack(list(parts.values()))[part[votes.annotator], rows]
-    counts = _agreement(votes, without, inside)
-    return p_value, [
-        f"agrees with the labels that the others give on {agreed:.0f} of {tasks:.0f} tasks{list(parts)[which]}; a weak "
-        f"but honest person would on {expected:.0f} (p = {p:.1g})"
-        for agreed, tasks, expected, which, p in zip(*counts, part.tolist(), p_value, strict=True)
-    ]
-
-
-def _agreement(votes: Votes, without: np.ndarray, inside: np.ndarray) -> list[np.ndarray]:
-    """Of each person (A,): tasks answered as the others do, tasks, and how many a weak but honest one would."""
-    label = without.argmax(axis=1)
+        return np.ones(len(votes.annotators)), [""] * len(votes.annotators)
+    every, later = np.ones(len(votes), dtype=bool), later_half(votes)  # some are honest at first
+    p_value, part = weaker_than_weak(votes, without, [every, later])
+    inside, label = np.where(part[votes.annotator] == 0, every, later), without.argmax(axis=1)
     weak = WEAK * without[np.arange(len(votes)), label] + (1 - WEAK) * habits(votes)[votes.annotator, label]
-    return [votes.per_person(inside * values) for values in (votes.label == label, 1.0, weak)]
+    counts = (votes.per_person(inside * values) for values in (votes.label == label, 1.0, weak))
+    return p_value, [
+        f"agrees with the labels that the others give on {agreed:.0f} of {tasks:.0f} tasks"
+        f"{', the later half of their answers' if half else ''}; a weak but honest person would on {expected:.0f} "
+        f"(p = {p:.1g})"
+        for agreed, tasks, expected, half, p in zip(*counts, part.tolist(), p_value, strict=True)
+    ]
 
 
 def weaker_than_weak(
@@ -278,9 +268,7 @@ def benjamini_hochberg(p_value: np.ndarray, rate: float = ERROR_RATE) -> np.ndar
 
 def later_half(votes: Votes) -> np.ndarray:
     """(V,) whether a vote is in the later half of its person's votes: some are honest at first."""
-    order = np.lexsort((np.arange(len(votes)), votes.annotator))
-    size = np.bincount(votes.annotator, minlength=len(votes.annotators))
-    first = np.concatenate([[0], np.cumsum(size)[:-1]])
-    place = np.empty(len(votes))
-    place[order] = np.arange(len(votes)) - first[votes.annotator[order]]
-    return place >= size[votes.annotator] / 2
+    order = np.argsort(votes.annotator, kind="stable")
+    who, later = votes.annotator[order], np.empty(len(votes), dtype=bool)
+    later[order] = 2 * np.arange(len(who)) >= np.searchsorted(who, who) + np.searchsorted(who, who, "right")
+    return later
