@@ -18,7 +18,7 @@ from floral_learn.base.rows import read_rows
 from floral_learn.base.validation import generator
 from floral_learn.crowd.votes import Votes, read_votes
 
-from . import annotators as people
+from .annotators import judge
 from .features import encode_items
 from .readings import ERROR_RATE, Answers
 from .solve import MISLED, Solution, allow_for_shared_mistakes, solve
@@ -92,16 +92,19 @@ class VoteAggregation(Shown):
         return self.solution.fit.confusions()
 
     @cached_property
-    def judged(self) -> people.People:
-        """How far each annotator can be relied on, as arrays in the order of `votes.annotators`."""
+    def judged(self) -> dict[str, Any]:
+        """How far each annotator can be relied on: columns in the order of `votes.annotators`."""
         s = self.solution
         without = allow_for_shared_mistakes(s.leave_one_out, MISLED, len(self.classes))
-        return people.judge(self.votes, s.held, without, s.mirror, s.settled)
+        return judge(s.fit, s.held, without, s.mirror, s.settled, s.agreement)
 
     @cached_property
     def people(self) -> Any:
-        """`annotators` as a pandas frame, whatever the votes came in."""
-        return people.frame(self.judged, self.votes, self.solution.fit, self.solution.agreement)
+        """`annotators` as a pandas frame, whatever the votes came in: least reliable first, by the upper end."""
+        import pandas as pd
+
+        frame = pd.DataFrame(self.judged).sort_values(["high", "reliability"], kind="stable")
+        return frame.reset_index(drop=True)
 
     @property
     def annotators(self) -> Any:
@@ -179,17 +182,8 @@ def aggregate_votes(
     >>> found.annotators["annotator"].tolist()[0]
     3
     """
-    read = read_votes(
-        votes,
-        groups=groups,
-        X=X,
-        classes=classes,
-        missing=missing,
-        task=task,
-        worker=worker,
-        label=label,
-        negations=True,
-    )
+    columns = {"task": task, "worker": worker, "label": label}
+    read = read_votes(votes, groups=groups, X=X, classes=classes, missing=missing, negations=True, **columns)
     known = read_gold(gold_of_rows(gold, votes, X), read, missing)
     rng = generator(random_state)
     views = None if X is None else encode_items(read_rows(without_columns(X, task)).numbers, rng)
@@ -311,9 +305,9 @@ def next_tasks(found: VoteAggregation, n: int = 10) -> Any:
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise ValueError(f"n={n!r} must be a number of tasks, at least 1")
     votes, people = found.votes, found.judged
-    trusted = np.flatnonzero(people.p_value > ERROR_RATE)
+    trusted = np.flatnonzero(people["p_value"] > ERROR_RATE)
     asked = np.arange(len(votes.annotators)) if not len(trusted) else trusted
-    asked = asked[np.argsort(-people.low[asked], kind="stable")[:50]]
+    asked = asked[np.argsort(-people["low"][asked], kind="stable")[:50]]
     rows = np.arange(len(votes.items)) if found.gold is None else np.flatnonzero(found.gold < 0)
     confusions = found.solution.fit.confusions(asked)
     held = found.solution.held[rows]  # one more person is misled as well where everybody is

@@ -34,21 +34,9 @@ from .readings import ERROR_RATE, Fit, habits
 WEAK = 0.2  # share of the answers that a weak but honest person knows
 
 
-@dataclass(frozen=True)
-class People:
-    """One entry per annotator."""
-
-    reliability: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    p_value: np.ndarray
-    named: np.ndarray
-    evidence: list[str]  # in words, for those who are named
-
-
 def judge(
-    votes: Votes, held: np.ndarray, without: np.ndarray, mirror: np.ndarray | None = None, settled: bool = True
-) -> People:
+    fit: Fit, held: np.ndarray, without: np.ndarray, mirror: np.ndarray | None, settled: bool, pairs: Agreement
+) -> dict[str, Any]:
     """Share of right answers with an interval, and the evidence against "weak but honest".
 
     The label of a task leans towards the person's own vote, and without that vote it is less often right. Counted with
@@ -57,6 +45,7 @@ def judge(
     that the votes themselves expect to be wrong. Where nobody can tell a reading from the opposing one, `mirror`, it
     spans both. `held` (n, K) are the probabilities of the labels, `without` (V, K) those without each vote.
     """
+    votes = fit.answers.votes
     n = np.maximum(votes.per_annotator, 1e-9)
     counted_out = votes.per_person(votes.belief(without))
     counted_in = np.maximum(votes.per_person(votes.belief(held[votes.item])), counted_out)
@@ -71,8 +60,18 @@ def judge(
     middle = (counted_in + counted_out) / 2
     p_value, evidence = _tests(votes, without)
     named = benjamini_hochberg(p_value) if settled else np.zeros(len(n), dtype=bool)
-    told = [text if who else "" for text, who in zip(evidence, named.tolist(), strict=True)]
-    return People((middle + 0.5) / (n + 1), low, high, p_value, named, told)
+    return {
+        "annotator": votes.annotators,
+        "votes": np.round(votes.per_annotator).astype(int),
+        "reliability": (middle + 0.5) / (n + 1),
+        "low": low,
+        "high": high,
+        "named": named,
+        "p_value": p_value,
+        "evidence": np.where(named, evidence, ""),
+        "agrees_with": _partners(pairs, votes.annotators),
+        "most_confused": _most_confused(fit, votes),
+    }
 
 
 def _tests(votes: Votes, without: np.ndarray) -> tuple[np.ndarray, list[str]]:
@@ -131,37 +130,12 @@ def weaker_than_weak(
     answers = np.where(inside[:, None, :, None], weak * np.exp(ratio), weak).reshape(ways, len(at), k).cumsum(axis=2)
     member = csr_array((np.ones(len(at)), (np.arange(len(at)), np.searchsorted(suspects, votes.annotator[at]))))
     rng, total = np.random.default_rng(0), np.exp(-evidence[suspects])
-    step = max(1, 4_000_000 // answers[0].size)  # a block of draws at a time
-    for first in range(0, draws, step):
-        way = np.arange(first, min(first + step, draws)) % ways
-        drawn = rng.random((len(way), len(at)))
-        vote = np.minimum((drawn[:, :, None] > answers[way]).sum(axis=2), k - 1)
-        each = [score[np.arange(len(at)), vote] @ member for score in scores]
-        again = logsumexp(each, axis=0) - np.log(ways)
-        total += np.where(again >= evidence[suspects] - 1e-9, np.exp(-again), 0.0).sum(axis=0)
+    for draw in range(draws):
+        vote = np.minimum((rng.random((len(at), 1)) > answers[draw % ways]).sum(axis=1), k - 1)
+        again = logsumexp([score[np.arange(len(at)), vote] @ member for score in scores], axis=0) - np.log(ways)
+        total += np.where(again >= evidence[suspects] - 1e-9, np.exp(-again), 0.0)
     p_value[suspects] = np.minimum(total / (draws + 1), 1.0)
     return p_value, best
-
-
-def frame(people: People, votes: Votes, fit: Fit, pairs: Agreement) -> Any:
-    """Everything about the annotators as a pandas DataFrame, least reliable first (by the interval's upper end)."""
-    import pandas as pd
-
-    found = pd.DataFrame(
-        {
-            "annotator": votes.annotators,
-            "votes": np.round(votes.per_annotator).astype(int),
-            "reliability": people.reliability,
-            "low": people.low,
-            "high": people.high,
-            "named": people.named,
-            "p_value": people.p_value,
-            "evidence": people.evidence,
-            "agrees_with": _partners(pairs, votes.annotators),
-            "most_confused": _most_confused(fit, votes),
-        }
-    )
-    return found.sort_values(["high", "reliability"], kind="stable").reset_index(drop=True)
 
 
 def _partners(pairs: Agreement, names: np.ndarray) -> list[str]:

@@ -161,7 +161,7 @@ class _Crowd:
     def better(self, one: Stack, other: Stack) -> Stack:
         """Of two that are the same the one that foretells hidden votes better, else the one that more people fit."""
         if same_reading(one.posterior, other.posterior):
-            return max(one, other, key=lambda each: each.score)
+            return max(one, other, key=lambda each: each.log_score.sum())
         return other if self.more_fit(one.posterior, other.posterior) else one
 
     def more_fit(self, here: np.ndarray, there: np.ndarray) -> bool:
@@ -270,7 +270,7 @@ def opposing_start(votes: Votes, posterior: np.ndarray) -> np.ndarray:
 
 
 def other_camp(votes: Votes, here: np.ndarray, there: np.ndarray) -> tuple[float, float]:
-    """Share of the camp of `there` (n, K) among the votes of people who fit one of the two readings; its standard error.
+    """Share of the camp of `there` (n, K) in the votes of people who fit one of the two readings; its standard error.
 
     Everybody belongs to the camp of the reading that they fit better, as far as that is not chance.
     """
