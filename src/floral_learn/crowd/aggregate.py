@@ -186,8 +186,8 @@ def aggregate_votes(
     read = read_votes(votes, groups=groups, X=X, classes=classes, missing=missing, negations=True, **columns)
     known = read_gold(gold_of_rows(gold, votes, X), read, missing)
     rng = generator(random_state)
-    views = None if X is None else encode_items(read_rows(without_columns(X, task)).numbers, rng)
-    return VoteAggregation(read, solve(read, views, rng=rng, gold=known), known, votes if is_frame(votes) else None)
+    Z = None if X is None else encode_items(read_rows(without_columns(X, task)).numbers, rng)
+    return VoteAggregation(read, solve(read, Z, rng=rng, gold=known), known, votes if is_frame(votes) else None)
 
 
 def gold_of_rows(gold: Any, votes: Any, X: Any) -> Any:

@@ -16,7 +16,7 @@ from floral_learn.base.rows import explain_refusal, read_rows, take_rows
 from floral_learn.base.validation import generator
 
 from .aggregate import aggregate_votes
-from .features import MOST_ROWS, PENALTY, linear_steps, smooth_step
+from .features import MOST_ROWS, PENALTY, linear_steps
 from .readings import ERROR_RATE
 
 
@@ -29,10 +29,10 @@ class CrowdClassifier(ClassifierMixin, Estimator):
     Parameters
     ----------
     estimator : classifier, optional
-        What predicts in the end. By default a logistic regression on the tasks' main directions, or on an rbf kernel
-        through landmarks, whichever makes the votes more likely. It is fitted with sample weights where it takes them.
+        What predicts in the end. By default a logistic regression on the tasks' main directions. It is fitted with
+        sample weights where it takes them.
     random_state : int, Generator or None
-        Source of the folds and landmarks.
+        Source of the folds.
 
     Attributes
     ----------
@@ -142,12 +142,8 @@ class CrowdClassifier(ClassifierMixin, Estimator):
         seed = int(rng.integers(2**31 - 1))
         steps = linear_steps(X.shape, sp.issparse(X), seed)
         made = make_pipeline(*steps).fit_transform(X[:MOST_ROWS])
-        if self.aggregation_.solution.view == 1:
-            steps.append(smooth_step(made, seed))
-            penalty = PENALTY / steps[-1].n_components  # the EM's features are larger by the root of this number
-        else:
-            # The EM's columns have variance 1 on average, unless they are constant.
-            penalty = PENALTY * (float(made.var(axis=0).mean()) or 1.0)
+        # The EM's columns have variance 1 on average, unless they are constant.
+        penalty = PENALTY * (float(made.var(axis=0).mean()) or 1.0)
         return make_pipeline(*steps, LogisticRegression(C=1.0 / penalty, max_iter=300))
 
     def __sklearn_tags__(self) -> Any:

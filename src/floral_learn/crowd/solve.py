@@ -21,7 +21,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
-from scipy.special import softmax
+from scipy.special import log_softmax, logsumexp, softmax
 
 from floral_learn.crowd.votes import Votes
 
@@ -67,7 +67,6 @@ class Solution:
     contested: np.ndarray  # (n,) tasks on which another reading, nearly as good, says something else
     mirror: np.ndarray | None  # (n, K) the opposing reading where nobody can tell it from the truth
     checked: bool  # whether votes show a common truth at all; the labels are those of the majority where not
-    view: int | None  # which representation of the tasks was chosen
     featured: bool  # whether features were listened to
     agreement: Agreement  # who agrees with whom
 
@@ -79,13 +78,13 @@ class Solution:
 
 def solve(
     votes: Votes,
-    views: list[np.ndarray] | None,
+    Z: np.ndarray | None,
     *,
     rng: np.random.Generator,
     gold: np.ndarray | None = None,
 ) -> Solution:
-    """Find the truth behind `votes`, with features `views` of the tasks where there are any."""
-    features = None if views is None else OutOfFold.split(views, rng)
+    """Find the truth behind `votes`, with features `Z` (n, d) of the tasks where there are any."""
+    features = None if Z is None else OutOfFold.split(Z, rng)
     crowd = count_copies_once(_Crowd(votes, features, gold, int(rng.integers(2**31))))
     found, turned, settled = crowd.believed()
     enough = len(votes.annotators) >= 3  # two who agree may be wrong together, as one alone may
@@ -110,9 +109,8 @@ def solve(
     decided &= allow_for_shared_mistakes(least, misled, len(held.T)) >= DECIDED
     if gold is not None:
         decided |= gold >= 0
-    view = None if features is None else features.chosen or 0
     return Solution(
-        votes, fix_known(posterior, gold), held, fit, without, decided, contested, mirror, checked, view,
+        votes, fix_known(posterior, gold), held, fit, without, decided, contested, mirror, checked,
         found.featured, pairs,
     )  # fmt: skip
 
@@ -187,13 +185,22 @@ class _Crowd:
         has_vote, reading = self.votes.per_item > 0, Reading(STRENGTHS[1])
         learned = (has_vote if self.gold is None else has_vote | (self.gold >= 0))[:, None]
         posterior = fix_known(start, self.gold)
-        fit = m_step(self.answers, posterior[:, :, None], reading)
-        said = self.answers.by_task @ np.log(fit.likelihood()[:, :, 0])
-        posterior = np.exp(self.features.log_probability(posterior * learned, said))
-        for _ in range(refits):
+        for turn in range(refits + 1):
             opinion = self.features.log_probability(fix_known(posterior, self.gold) * learned)
-            posterior = read(self.answers, reading, posterior, gold=self.gold, opinion=opinion).posterior
+            fit = m_step(self.answers, posterior[:, :, None], reading)
+            opinion = log_softmax(self.scale(opinion, fit) * opinion, axis=1)
+            start = posterior if turn else np.exp(opinion)
+            posterior = read(self.answers, reading, start, gold=self.gold, opinion=opinion).posterior
         return opinion
+
+    def scale(self, opinion: np.ndarray, fit: Fit) -> float:
+        """How often the classifier's logarithms count: so that votes on tasks that it never saw are most probable."""
+        said = self.answers.by_task @ np.log(fit.likelihood()[:, :, 0])
+
+        def unlikely(scale: float) -> float:
+            return -float(logsumexp(log_softmax(scale * opinion, axis=1) + said, axis=1).sum())
+
+        return float(minimize_scalar(unlikely, bounds=(0, 10), method="bounded").x)
 
     def opposing(self, found: Stack) -> np.ndarray:
         """(n, K) what is read if those are believed who contradict the labels."""
