@@ -339,8 +339,8 @@ def mixed(held: np.ndarray, mirror: np.ndarray, camp: float) -> np.ndarray:
     """Both readings, the opposing one by the size of its camp, or as far as the label stays the most probable class."""
     rows, label = np.arange(len(held)), held.argmax(axis=1)
     ahead, gain = held[rows, label][:, None] - held, np.maximum(mirror - mirror[rows, label][:, None], 0.0)
-    most = np.where(gain > 0, ahead / np.maximum(ahead + gain, LEAST), 1.0).min(axis=1) - LEAST
-    weight = np.minimum(camp, np.maximum(most, 0.0))[:, None]
+    most = np.where(gain > 0, ahead / np.maximum(ahead + gain, LEAST), 1.0).min(axis=1)
+    weight = np.minimum(camp, most * (1 - np.sqrt(LEAST)))[:, None]
     return (1 - weight) * held + weight * mirror
 
 
