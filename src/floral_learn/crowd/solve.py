@@ -163,8 +163,9 @@ class _Crowd:
         return other if self.more_fit(one.posterior, other.posterior) else one
 
     def more_fit(self, here: np.ndarray, there: np.ndarray) -> bool:
-        """Whether `there` is another reading than `here`, and more people fit it."""
-        return not same_reading(here, there) and other_camp(self.votes, here, there)[0] > 0.5
+        """Whether `there` is another reading than `here`, and more people fit it, by more than a standard error."""
+        share, error = other_camp(self.votes, here, there)
+        return share - error > 0.5 and not same_reading(here, there)
 
     def with_features(self, start: np.ndarray) -> Stack:
         """Readings with the opinion of a classifier that learns from readings in turn."""
@@ -227,15 +228,14 @@ class _Crowd:
         return allow_for_shared_mistakes(self.on_known(posterior), MISLED, len(self.votes.classes))
 
     def share_misled(self, found: Stack) -> float:
-        """Share of the tasks on which the votes say nothing: as known answers have it, and at least MISLED."""
+        """Share of the tasks on which the votes say nothing: MISLED, or more if known answers are far likelier then."""
         right, k = self.on_known(found.posterior), len(self.votes.classes)
-        if not len(right):
-            return MISLED
 
         def unlikely(misled: float) -> float:
             return -float(np.log(allow_for_shared_mistakes(right, misled, k)).sum())
 
-        return max(MISLED, float(minimize_scalar(unlikely, bounds=(0, 1), method="bounded").x))
+        most = minimize_scalar(unlikely, bounds=(MISLED, 1), method="bounded")
+        return float(most.x) if unlikely(MISLED) - most.fun > -np.log(ERROR_RATE) else MISLED
 
 
 def count_copies_once(crowd: _Crowd) -> _Crowd:
