@@ -48,15 +48,6 @@ def test_liars_with_a_third_of_the_votes_do_not_win(problem, attack):
     assert (crowd.labels_ == y).mean() > 0.88
 
 
-def test_liars_are_ranked_last(problem):
-    X, y, votes = problem
-    result = poison_votes(votes, X, y, attack="pair", budget=0.2, missing=-1, random_state=1)
-    people = aggregate_votes(result.votes, X, missing=-1, random_state=0).annotators
-    assert set(people["annotator"][: len(result.annotators)]) == set(result.annotators)
-    assert people["named"][: len(result.annotators)].all()
-    assert not people["named"][len(result.annotators) :].any()
-
-
 def test_the_same_seed_gives_the_same_answer(problem):
     X, _, votes = problem
     first, second = (aggregate_votes(votes, X, missing=-1, random_state=3).probability for _ in range(2))

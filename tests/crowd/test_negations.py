@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-
 from typer.testing import CliRunner
 
 from floral_learn import CrowdClassifier, JudgeReview, aggregate_votes, poison_votes
@@ -58,7 +57,7 @@ def test_what_one_rules_out_is_shared_by_the_other_classes_in_the_majority():
 
 
 def test_a_reading_is_a_fixed_point_of_em_with_rectangular_confusion_matrices(crowd):
-    """Written again with dense arrays: people x 4 truths x 8 answers, the coin of "not v" right for all other truths."""
+    """Written again with dense arrays: people x 4 truths x 8 answers, "not v" right for all other truths."""
     votes = read_votes(crowd[1], negations=True)
     fit = read(Answers.of(votes), Reading(4.0), majority(votes), max_iter=500, tol=1e-12)
     q, (n, people, k) = fit.posterior, votes.shape

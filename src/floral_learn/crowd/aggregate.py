@@ -325,9 +325,10 @@ def next_tasks(found: VoteAggregation, n: int = 10) -> Any:
         whom[task] = np.where(each >= max(0.95 * each.max(), 0.0), load, np.inf).argmin()
         load[whom[task]] += 1
     names = votes.annotators[asked[whom]].astype(object)
+    names[gains.max(axis=1) < 0] = None
     columns = {
         "task": votes.items[rows],
-        "annotator": np.where(gains.max(axis=1) >= 0, names, None),
+        "annotator": names,
         "gain": np.maximum(gains[np.arange(len(rows)), whom], 0.0),
         "probability": found.probability[rows].max(axis=1),
         "decided": found.decided[rows],
