@@ -178,12 +178,12 @@ class LabelReview(Shown):
         """About how many other rows an answer about `row` tells, too."""
         return rows_like(self.beliefs.posterior, row, self._data.pool)
 
-    def nearest(self, row: int, n: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    def nearest(self, row: int, n: int = 5, *, nearer: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
         """The `n` rows most like `row` by all columns, nearest first, and whether each is nearly the same.
 
-        Nearly the same are rows within a tenth of the typical distance to the nearest one: one answer may do for them.
+        Nearly the same are rows within `nearer` of the typical distance to the nearest one: one answer may do for them.
         """
-        return self.table.likeness.nearest(row, n)
+        return self.table.likeness.nearest(row, n, nearer)
 
     def answer(self, rows: Any, labels: Any, *, reviewer: str = "reviewer", along: Any = ()) -> None:
         """Take in the true labels of `rows`.

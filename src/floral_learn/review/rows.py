@@ -15,7 +15,6 @@ from floral_learn.labels.rows import Rows, evenly_scaled_rows, standardised_rows
 from floral_learn.review.rules import COMPONENTS
 
 _FEW_COLUMNS, _MANY_COLUMNS = 1.0, 0.01  # C of the linear model, up to a hundred columns and above
-NEARLY = 0.1  # of the typical distance to the nearest row, up to which rows are nearly the same: as in the audit
 _MANY_ROWS = 10_000  # from which directions and linear models are learned on a sample
 
 
@@ -48,12 +47,12 @@ class Likeness:
             nearest.append(far.min())
         return cls(rows, float(np.median(nearest)))
 
-    def nearest(self, row: int, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """The n rows most like `row`, nearest first, and whether each is nearly the same."""
+    def nearest(self, row: int, n: int, nearer: float) -> tuple[np.ndarray, np.ndarray]:
+        """The n rows most like `row`, nearest first, and which are within `nearer` of the typical distance."""
         far = self.rows.distances(np.array([row]), slice(None))[0]
         far[row] = np.inf
         near = np.argsort(far, kind="stable")[: min(n, len(far) - 1)]
-        return near, far[near] <= NEARLY**2 * self.typical + np.finfo(np.float32).eps
+        return near, far[near] <= nearer**2 * self.typical + np.finfo(np.float32).eps
 
 
 def _principal_components(values: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
