@@ -39,7 +39,7 @@ class Likeness:
     @classmethod
     def of(cls, X: Any, some: np.ndarray) -> Likeness:
         """Of rows `X` (n, d); the typical distance is that from `some` of them."""
-        rows = standardised_rows(X)
+        rows = standardised_rows(X)  # not by principal components: what they leave out may differ
         nearest = []
         for row in some.tolist():
             far = rows.distances(np.array([row]), slice(None))[0]
@@ -52,6 +52,7 @@ class Likeness:
         far = self.rows.distances(np.array([row]), slice(None))[0]
         far[row] = np.inf
         near = np.argsort(far, kind="stable")[: min(n, len(far) - 1)]
+        # the last term is the rounding of a distance: equal rows are nearly the same where most rows have a twin
         return near, far[near] <= nearer**2 * self.typical + np.finfo(np.float32).eps
 
 

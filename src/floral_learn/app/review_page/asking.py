@@ -140,6 +140,7 @@ class Asking:
         with self._lock:
             answers = self._heard()
             if reviewer not in self._shown:
+                # what lies before others is left to them, unless nothing else is left
                 before_others = {row for turn in self._shown.values() for row in (turn.row, *turn.along)}
                 turn = self._choose(reviewer, answers, before_others) or self._choose(reviewer, answers, ())
                 if turn is None:
@@ -181,6 +182,7 @@ class Asking:
     def again(self, *, reviewer: str, row: int) -> Turn:
         """Lay a row before `reviewer` that was answered or set aside before."""
         with self._lock:
+            # rows that were looked at since keep the answer of their own
             mine = [said for said in self.store.active() if said.reviewer == reviewer]
             along = [said.along for said in mine if said.row == row]
             if not along:
@@ -196,6 +198,7 @@ class Asking:
             said = self.store.undo(request=request, reviewer=reviewer)
             if said is None:
                 raise Refused("there is no answer of yours to take back")
+            # what came after is still there: the question before the reviewer stays
             later = any(other.reviewer == reviewer and other.id > said.id for other in standing)
             if said in standing or not (later or reviewer in self._shown):  # no copy of a message that comes late
                 self._shown[reviewer] = Turn(said.row, along=said.along)

@@ -54,6 +54,7 @@ def where(review: Any, groups: np.ndarray | None, alpha: float) -> list[dict[str
     wrong, given = review.wrong_probability, review.given
     parts = [(f"labelled “{name}”", given == name) for name in review.classes.tolist()]
     parts += [(f"from “{name}”", groups == name) for name in ([] if groups is None else np.unique(groups).tolist())]
+    # "not sure" speaks neither for a label nor against it
     answers = {row: label for row, label in review.answers.items() if label is not None}
     rows = np.array(list(answers), dtype=int)
     changed = np.array([given[row] != label for row, label in answers.items()], dtype=bool)

@@ -134,6 +134,7 @@ def report(work: Any, answers: Answers) -> str:
     belief, wrong, classes = review.label_probability, review.wrong_probability, review.classes
     given = np.searchsorted(classes, review.given)
     around = surroundings(X, given, nearest_rows(np.nan_to_num(X), SHOWN), np.random.default_rng(0))
+    # reasons in the order of the audit: the model, the neighbours, an equal row with another label
     holds = np.zeros((len(given), len(REASONS)), dtype=bool)
     holds[:, 0] = belief.argmax(axis=1) != given
     holds[:, 1] = around["neighbour_disagreement"] > 0.5

@@ -153,6 +153,7 @@ class ReviewSession(Asking):
         answered = {row for answer in self._applied for row in answer.rows}
         for row, drawn in self.review.questions(len(set(closed) - answered) + 1):
             if row not in closed:
+                # as many as the page has in sight: nobody answers for rows that were not shown
                 near, same = self.review.nearest(row)
                 free = near[same & ~self.review.trusted[near]].tolist()
                 along = tuple(one for one in free if one not in answered and one not in closed)
