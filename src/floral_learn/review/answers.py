@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from floral_learn.base.alignment import align, index_of
-from floral_learn.review.rules import ERROR_PRIOR, SETTLED
 
+ERROR_PRIOR = (1.0, 29.0)  # Beta prior of a reviewer's error rate: about three in a hundred
+SETTLED = 0.8  # share of the likelihood from which an answer is taken for the label: not that of a likely liar
 USUAL = ERROR_PRIOR[0] / sum(ERROR_PRIOR)  # how often reviewers err, before anything is known of them
 
 
@@ -30,19 +32,9 @@ class Answer:
     drawn: bool
 
 
-class _Said(Protocol):
-    @property
-    def row(self) -> int: ...
-    @property
-    def reviewer(self) -> str: ...
-
-
-S = TypeVar("S", bound=_Said)
-
-
-def latest_answers(log: Iterable[S]) -> dict[int, dict[str, S]]:
+def latest_answers(log: Iterable[Any]) -> dict[int, dict[str, Any]]:
     """The latest answer of each reviewer about each row, ``{row: {reviewer: answer}}``, in order of first answer."""
-    latest: dict[int, dict[str, S]] = {}
+    latest: dict[int, dict[str, Any]] = {}
     for answer in log:
         latest.setdefault(answer.row, {})[answer.reviewer] = answer
     return latest
@@ -134,6 +126,15 @@ class Answers:
                     missed[reviewer] += 1 - float(belief[k, code])
                     total[reviewer] += 1
         return {who: min((a + missed[who]) / (a + b + total[who]), self.guessing) for who in missed}
+
+
+def read_log(entries: Iterable[Any], n: int, n_classes: int) -> list[Answer]:
+    """The answers about `n` rows that a file lists."""
+    log = [Answer(int(row), code, str(who), int(turn), bool(drawn)) for row, code, who, turn, drawn in entries]
+    codes = {None, *range(n_classes)}
+    if not all(0 <= a.row < n and a.code in codes for a in log) or any(a.turn > b.turn for a, b in pairwise(log)):
+        raise ValueError("the answers cannot be those of a review")
+    return log
 
 
 def checked_answers(rows: Any, labels: Any, n: int, classes: np.ndarray) -> tuple[list[int], list[int | None]]:

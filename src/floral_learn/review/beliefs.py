@@ -14,9 +14,9 @@ import numpy as np
 from floral_learn.review.answers import USUAL, Answers
 from floral_learn.review.calibration import Calibration, calibrate
 from floral_learn.review.groups import group_shift
-from floral_learn.review.posterior import Evidence, Posterior, Problem, infer
-from floral_learn.review.rules import REGIONS, SAMPLE, SUSPECT
+from floral_learn.review.posterior import REGIONS, SAMPLE, Evidence, Posterior, Problem, infer
 
+SUSPECT = 0.1  # prior probability that one of several reviewers guesses, or lies
 _SUSPECTS = 4  # reviewers up to whom each is doubted in turn: each costs two posteriors
 
 

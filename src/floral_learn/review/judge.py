@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 
 from floral_learn.crowd import Votes, read_votes
+from floral_learn.review.calibration import TAIL
 
-ALPHA = 0.05  # every interval misses in at most this share of reviews
-HORIZON = 50  # answers at which intervals are made to be narrow: what a person gives in an hour
+HORIZON = 50  # answers at which intervals (of 1 - TAIL) are made to be narrow: what a person gives in an hour
 
 
 @dataclass(frozen=True)
@@ -263,8 +263,8 @@ def bet(lower: np.ndarray, upper: np.ndarray, chance: np.ndarray, n: int, points
 
 
 def _ruled_out(values: np.ndarray, chance: np.ndarray, n: int, grid: np.ndarray) -> np.ndarray:
-    """Which means `grid` are too small for the `values` drawn, at level ALPHA / 2."""
-    goal = np.log(2 / ALPHA)
+    """Which means `grid` are too small for the `values` drawn, at level TAIL / 2."""
+    goal = np.log(2 / TAIL)
     log, ruled, seen = np.zeros(len(grid)), np.zeros(len(grid), dtype=bool), 0.0
     paid = values / (n * chance)
     for t, pay in enumerate(paid):

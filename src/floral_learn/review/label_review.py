@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from floral_learn.base import Shown
-from floral_learn.review import saving
-from floral_learn.review.answers import Answer, Answers, checked_answers
+from floral_learn.base import ModelFileError, Shown
+from floral_learn.base.files import MOST_BYTES, write_atomically
+from floral_learn.base.models import archive_bytes, read_archive
+from floral_learn.review.answers import Answer, Answers, checked_answers, read_log
 from floral_learn.review.beliefs import Beliefs
 from floral_learn.review.calibration import Expected, WrongShare, widened
 from floral_learn.review.guarantee import (
@@ -26,9 +27,7 @@ from floral_learn.review.guarantee import (
     wrong_bounds,
 )
 from floral_learn.review.questions import Question, Ranking, rank_questions, rows_like
-from floral_learn.review.rows import is_integer
-from floral_learn.review.rules import FIRST_ANSWERS
-from floral_learn.review.table import ReviewTable, prepare
+from floral_learn.review.table import ReviewTable, is_integer, prepare
 from floral_learn.review.training import (
     checked_model,
     fit_or_constant,
@@ -37,6 +36,8 @@ from floral_learn.review.training import (
     training_frame,
     training_set,
 )
+
+FIRST_ANSWERS = 20  # before which nobody is told to stop, and the share is hardly more than what the audit said
 
 
 class LabelReview(Shown):
@@ -133,14 +134,10 @@ class LabelReview(Shown):
         random_state: int | np.random.Generator | np.random.RandomState | None = None,
         secret: Mapping[str, Any] | None = None,
     ) -> None:
-        if not isinstance(random_share, int | float | np.number) or not 0.0 <= random_share <= 1.0:
-            raise ValueError(f"random_share={random_share!r} must be a number from 0 to 1")
-        self.random_share = float(random_share)
-        self.random_state = _seed_from(random_state)
+        self.random_share, self.random_state = _checked_share(random_share), _seed_from(random_state)
         self._seed = secrets.randbits(63) if self.random_state is None else self.random_state
         self._log: list[Answer] = []
-        self._turn = self._appends = 0
-        self._order = np.zeros(0, dtype=np.intp)
+        self._appends, self._order = 0, np.zeros(0, dtype=np.intp)
         if secret is not None:
             self.random_state, self._seed = secret["random_state"], secret["seed"]
             self._order = np.array(secret["order"], dtype=np.intp)
@@ -193,10 +190,10 @@ class LabelReview(Shown):
         numbers, codes = checked_answers(rows, labels, len(self.given), self.classes)
         if not numbers:
             return
-        self._turn += 1
+        turn = self._log[-1].turn + 1 if self._log else 1
         reached = set(self._drawn({**self.answers, **dict.fromkeys(numbers)}))
         self._log += [
-            Answer(row, code, reviewer, self._turn, row in reached) for row, code in zip(numbers, codes, strict=True)
+            Answer(row, code, reviewer, turn, row in reached) for row, code in zip(numbers, codes, strict=True)
         ]
         self._forget()
 
@@ -389,18 +386,26 @@ class LabelReview(Shown):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the review, with its rows and the secret order, to a skops file: whole or not at all."""
-        saving.write(path, self.state())
+        write_atomically(path, archive_bytes("review", self.state()))
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, max_bytes: int = saving.MOST_BYTES) -> LabelReview:
+    def load(cls, path: str | os.PathLike[str], *, max_bytes: int = MOST_BYTES) -> LabelReview:
         """Read a review that `save` wrote; any other file, or one that unpacks to more bytes, is a ModelFileError."""
-        return saving.read(path, cls._from_state, max_bytes)
+        state = read_archive(path, "review", max_bytes=max_bytes)
+        try:
+            return cls._from_state(state)
+        except KeyError as error:
+            raise ModelFileError(f"{path} is damaged: it has no {error.args[0]}") from error
+        except MemoryError as error:
+            raise ModelFileError(f"{path} needs more memory than there is") from error
+        except Exception as error:  # what no review would have taken
+            raise ModelFileError(f"{path} is damaged: {error}") from error
 
     def state(self) -> dict[str, Any]:
         """What `save` writes: arrays and plain values."""
         log = [[a.row, a.code, a.reviewer, a.turn, a.drawn] for a in self._log]
         own = {"random_share": self.random_share, "random_state": self.random_state}
-        counts = {"seed": self._seed, "turn": self._turn, "appends": self._appends, "order": self._order}
+        counts = {"seed": self._seed, "appends": self._appends, "order": self._order}
         return {**self.table.state(), **own, **counts, "log": log}
 
     @property
@@ -451,14 +456,21 @@ class LabelReview(Shown):
 
     @classmethod
     def _from_state(cls, state: dict[str, Any]) -> LabelReview:
-        review = cls.__new__(cls)
-        review.random_share, review.random_state = state["random_share"], state["random_state"]
-        review._seed = state["seed"]
-        review._turn, review._appends = state["turn"], state["appends"]
-        review._log = [Answer(*entry) for entry in state["log"]]
-        review._order = state["order"]  # of as many rows: setting up keeps it
-        review._set_up(ReviewTable.from_state(state))
+        review, table = cls.__new__(cls), ReviewTable.from_state(state)
+        review.random_share = _checked_share(state["random_share"])
+        review.random_state, review._seed = _seed_from(state["random_state"]), int(state["seed"])
+        review._appends, review._order = int(state["appends"]), state["order"].astype(np.intp)
+        review._log = read_log(state["log"], len(table.given), len(table.classes))
+        if len(review._order) != len(table.given):
+            raise ValueError("the order of rows is not of these rows")
+        review._set_up(table)  # which keeps the order
         return review
+
+
+def _checked_share(random_share: Any) -> float:
+    if not isinstance(random_share, int | float | np.number) or not 0.0 <= random_share <= 1.0:
+        raise ValueError(f"random_share={random_share!r} must be a number from 0 to 1")
+    return float(random_share)
 
 
 def _seed_from(random_state: Any) -> int | None:

@@ -9,8 +9,7 @@ import numpy as np
 
 from floral_learn.review.calibration import NORMAL, Expected
 from floral_learn.review.expectation_propagation import averaged_sigmoid
-from floral_learn.review.posterior import Moments, Posterior, wrong_chance
-from floral_learn.review.rules import NEGLIGIBLE, SAMPLE
+from floral_learn.review.posterior import NEGLIGIBLE, SAMPLE, Moments, Posterior, wrong_chance
 
 POOL = 10 * SAMPLE  # rows among which questions are sought
 

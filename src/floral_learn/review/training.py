@@ -13,9 +13,9 @@ from sklearn.pipeline import Pipeline
 from floral_learn.base.alignment import index_of
 from floral_learn.base.rows import explain_refusal
 from floral_learn.review.beliefs import Beliefs
-from floral_learn.review.rules import LEAST_WEIGHT
 from floral_learn.review.table import ReviewTable
 
+LEAST_WEIGHT = 0.1  # of a row in doubt; prior
 _FEW_ANSWERS = 3.0  # answers with which doubt and the expected sizes of classes count half; chosen
 _IN_FULL = 1.25  # rows that are read right with 90 % and more count in full
 _MOST_SHIFT = 4.0  # how much more, or less, a class may weigh than the rows that are read as it

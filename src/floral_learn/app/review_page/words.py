@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from floral_learn.app.tables.source import table_suffix
-from floral_learn.review.rules import FIRST_ANSWERS
+from floral_learn.review.label_review import FIRST_ANSWERS
 
 _NARROW = "\u00a0"  # a number and its % sign stay on one line
 TEN = 10  # answers ahead, of which the page says what they would bring
