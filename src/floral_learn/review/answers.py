@@ -13,7 +13,6 @@ import numpy as np
 from floral_learn.base.alignment import align, index_of
 
 ERROR_PRIOR = (1.0, 29.0)  # Beta prior of a reviewer's error rate: about three in a hundred
-SETTLED = 0.8  # share of the likelihood from which an answer is taken for the label: not that of a likely liar
 USUAL = ERROR_PRIOR[0] / sum(ERROR_PRIOR)  # how often reviewers err, before anything is known of them
 
 
@@ -101,11 +100,12 @@ class Answers:
 
     @cached_property
     def settled(self) -> dict[int, int]:
-        """The class of each row on which reviewers agree who are believed (not someone who has been found out)."""
+        """The class of each row on which reviewers agree who are believed: who err as is usual rather than guess."""
+        least = 1 - (USUAL + self.guessing) / 2
         return {
             row: code
             for (row, code), likely in zip(self.agreed.items(), self.likelihood, strict=True)
-            if code is not None and likely[code] >= SETTLED * likely.sum()
+            if code is not None and likely[code] >= least * likely.sum()
         }
 
     def with_errors(self, errors: Mapping[str, float]) -> Answers:

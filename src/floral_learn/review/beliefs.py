@@ -6,6 +6,7 @@ numbers that are shown (wrong labels, labels still wrong, what ten more answers 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -17,7 +18,6 @@ from floral_learn.review.groups import group_shift
 from floral_learn.review.posterior import REGIONS, SAMPLE, Evidence, Posterior, Problem, infer
 
 SUSPECT = 0.1  # prior probability that one of several reviewers guesses, or lies
-_SUSPECTS = 4  # reviewers up to whom each is doubted in turn: each costs two posteriors
 
 
 @dataclass(frozen=True)
@@ -196,29 +196,31 @@ def read_classes(belief: np.ndarray, codes: np.ndarray, free: np.ndarray) -> np.
 def _learned_errors(data: ReviewData, answers: Answers) -> dict[str, float]:
     """Each reviewer's error rate: averaged over "all mean well", "this one guesses" and "this one lies".
 
-    Two reviewers who contradict each other leave two such readings. Neither is chosen: each counts as far as it
-    explains the answers, and as long as both do, what the two disagree on says nothing. A liar's answers are told by
-    reading them backwards, but never used so: they count as none.
+    Two reviewers who contradict each other leave two such readings: the two who err most are doubted in turn. Neither
+    is chosen: each counts as far as it explains the answers, and as long as both do, what the two disagree on says
+    nothing. A liar's answers are told by reading them backwards, but never used so: they count as none.
     """
-    start = dict(answers.errors)
-    if len(start) < 2:
-        return start
-    readings: list[tuple[str | None, float]] = [(None, 0.0)]
-    if len(start) <= _SUSPECTS:
-        readings += [(name, rate) for name in start for rate in (answers.guessing, 1 - USUAL)]
-    rates, log = [], []
-    for suspect, rate in readings:
-        read = answers if suspect is None else answers.with_errors({**start, suspect: rate})
-        posterior = _posterior(data, read)
-        # P(true class) of the answered rows, no answer taken for certain
-        belief = _class_beliefs(data, posterior.probability(read.rows), read.rows, read) * read.likelihood
-        learned = read.learned_errors(belief / belief.sum(axis=1, keepdims=True))
-        rates.append(learned if suspect is None else {**learned, suspect: answers.guessing})
-        prior = 1 - SUSPECT if suspect is None else SUSPECT / len(readings[1:])
-        log.append(posterior.evidence + np.log(prior))
+    if len(answers.errors) < 2:
+        return dict(answers.errors)
+    evidence, mean_well = _read_with(data, answers, answers.errors)
+    log, rates = [evidence + np.log(1 - SUSPECT)], [mean_well]
+    for suspect in sorted(mean_well, key=lambda name: mean_well[name])[-2:]:
+        for rate in (answers.guessing, 1 - USUAL):
+            evidence, learned = _read_with(data, answers, {**answers.errors, suspect: rate})
+            log.append(evidence + np.log(SUSPECT / 4))
+            rates.append({**learned, suspect: answers.guessing})
     weights = np.exp(np.array(log) - max(log))
     weights /= weights.sum()
-    return {name: float(sum(w * rate[name] for w, rate in zip(weights, rates, strict=True))) for name in start}
+    return {name: float(sum(w * rate[name] for w, rate in zip(weights, rates, strict=True))) for name in mean_well}
+
+
+def _read_with(data: ReviewData, answers: Answers, errors: Mapping[str, float]) -> tuple[float, dict[str, float]]:
+    """Log evidence of the answers if reviewers err as `errors` says, and the rates that they show then."""
+    read = answers.with_errors(errors)
+    posterior = _posterior(data, read)
+    # P(true class) of the answered rows, no answer taken for certain
+    belief = _class_beliefs(data, posterior.probability(read.rows), read.rows, read) * read.likelihood
+    return posterior.evidence, read.learned_errors(belief / belief.sum(axis=1, keepdims=True))
 
 
 def _evidence(data: ReviewData, answers: Answers) -> Evidence:
