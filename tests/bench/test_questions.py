@@ -84,9 +84,9 @@ def frame():
                         given = svc if level else 0.9
                         rows.append(
                             {"group": "tables", "data": data, "kind": kind, "level": level, "split": number,
-                             "rows": 500, "who": who, "wrong": 0, "model": "SVC", "answers": answers,
+                             "rows": 500, "who": who, "wrong": 0, "groups": "none", "model": "SVC", "answers": answers,
                              "accuracy": given + (gain - less if level else -0.01), "given": given, "clean": 0.9,
-                             "covered": 1.0, "width": 1.5}
+                             "left": 0.5, "covered": 1.0, "width": 1.5}
                         )  # fmt: skip
     return pd.DataFrame(rows)
 
@@ -116,8 +116,8 @@ def test_the_command_resumes_and_leaves_a_card(tmp_path, monkeypatch):
     arguments = ["bench", "questions", "--quick", "--methods", "random", "--levels", "30", "--out", str(tmp_path)]
     first = CliRunner().invoke(make_app(), arguments)
     assert first.exit_code == 0, first.output
-    assert "8 cells, 0 known" in first.output
-    assert "8 cells, 8 known" in CliRunner().invoke(make_app(), arguments).output
+    assert "10 cells, 0 known" in first.output
+    assert "10 cells, 10 known" in CliRunner().invoke(make_app(), arguments).output
     assert {path.name for path in (tmp_path / "questions-quick").iterdir()} == {
         "card.md", "cells.csv", "run.json", "answers.png",
     }  # fmt: skip

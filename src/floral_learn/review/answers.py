@@ -13,7 +13,8 @@ import numpy as np
 from floral_learn.base.alignment import align, index_of
 
 ERROR_PRIOR = (1.0, 29.0)  # Beta prior of a reviewer's error rate: about three in a hundred
-USUAL = ERROR_PRIOR[0] / sum(ERROR_PRIOR)  # how often reviewers err, before anything is known of them
+# how often reviewers err, before anything is known of them
+USUAL = ERROR_PRIOR[0] / sum(ERROR_PRIOR)
 
 
 @dataclass(frozen=True)

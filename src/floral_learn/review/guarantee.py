@@ -19,7 +19,8 @@ from scipy.stats import beta
 
 from floral_learn.base import Shown
 
-_PRIOR = (0.5, 1.5)  # wrong labels are the rarer kind; any choice is valid, this one is tight below one half
+# wrong labels are the rarer kind; any choice is valid, this one is tight below one half
+_PRIOR = (0.5, 1.5)
 
 
 @dataclass(frozen=True, repr=False)

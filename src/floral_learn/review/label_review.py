@@ -37,7 +37,8 @@ from floral_learn.review.training import (
     training_set,
 )
 
-FIRST_ANSWERS = 20  # before which nobody is told to stop, and the share is hardly more than what the audit said
+# before which nobody is told to stop, and the share is hardly more than what the audit said
+FIRST_ANSWERS = 20
 
 
 class LabelReview(Shown):
@@ -436,11 +437,11 @@ class LabelReview(Shown):
         """The best rows to ask about, at least ten and at least n if the pool has as many."""
         if self._ranking is None or len(self._ranking.rows) < n:
             beliefs, pool = self.beliefs, self._data.pool
-            misread = np.zeros(len(self.given))
-            misread[pool] = beliefs.misread(pool)
+            unsure = np.zeros(len(self.given))
+            unsure[pool] = 1 - beliefs.of(pool).max(axis=1)
             free, rng = pool[beliefs.free[pool]], np.random.default_rng([self._seed, len(self._log)])
             n = max(n, 10)
-            self._ranking = rank_questions(beliefs.posterior, free, pool, misread, self.table.weight, n, rng)
+            self._ranking = rank_questions(beliefs.posterior, free, pool, unsure, self.table.weight, n, rng)
         return self._ranking
 
     def _facts(self) -> dict[str, str]:

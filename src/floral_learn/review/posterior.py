@@ -39,26 +39,25 @@ REGIONS = (
 )
 # mean and standard deviation of logit r where there are regions; where there are none, it is one deviation lower; prior
 CENTRE, HEIGHT = -1.0, 3.0
-# P(labels were flipped in regions) before any answer, for reading labels: few answers can turn a region over; chosen
-REGIONS_PRIOR = 0.87
-MAJORITY = 60.0  # how fast belief falls in a hypothesis by which more than half of the labels are wrong; prior
+# how fast belief falls in a hypothesis by which more than half of the labels are wrong; prior
+MAJORITY = 60.0
 SAMPLE = 200  # rows that stand for all, and candidates for a question; more are only slower
 NEGLIGIBLE = 1e-3  # weight below which a hypothesis is not carried on
-SPREAD = 1.5  # standard deviation of log-odds: of a group's effect, and of how far the model is off; prior
+# standard deviation of log-odds: of a group's effect, and of how far the model is off; prior
+SPREAD = 1.5
 
 
 @dataclass(frozen=True)
 class Components:
     """Hypotheses, one entry of each array for each; `field` numbers the kinds of regions, -1 where there are none.
 
-    `base`, `slope` and `centre` are b, a and c above, `prior` the weight before any answer.
+    `base`, `slope` and `centre` are b, a and c above. Before any answer all weigh alike.
     """
 
     field: np.ndarray
     base: np.ndarray
     slope: np.ndarray
     centre: np.ndarray
-    prior: np.ndarray
 
     def __len__(self) -> int:
         return len(self.field)
@@ -77,9 +76,7 @@ def default_components() -> Components:
     """The grid that is averaged over: kinds of log-odds, each with every kind of regions and without."""
     kinds = np.arange(-1, len(REGIONS))
     field, own = np.tile(kinds, len(OWN)), np.repeat(np.array(OWN), len(kinds), axis=0)
-    regional = field >= 0
-    prior = np.where(regional, REGIONS_PRIOR / regional.sum(), (1 - REGIONS_PRIOR) / (~regional).sum())
-    return Components(field, own[:, 0], own[:, 1], CENTRE - np.where(regional, 0.0, HEIGHT), prior)
+    return Components(field, own[:, 0], own[:, 1], CENTRE - np.where(field >= 0, 0.0, HEIGHT))
 
 
 @dataclass(frozen=True)
@@ -163,8 +160,7 @@ class Posterior:
     def regions_chance(self) -> float:
         """P(labels were flipped in regions), given the answers, had the odds been even before them."""
         have = float(self.weights[self.components.regional].sum())
-        for_them, against = have * (1 - REGIONS_PRIOR), (1 - have) * REGIONS_PRIOR
-        return for_them / (for_them + against)
+        return have / (have + len(REGIONS) * (1 - have))
 
     def own(self, at: np.ndarray) -> np.ndarray:
         """q by component, (components, len(at))."""
@@ -221,7 +217,8 @@ def infer(problem: Problem, evidence: Evidence, components: Components | None = 
         half = Evidence(at[: m // 2], evidence.right[: m // 2], evidence.wrong[: m // 2])
         first = infer(problem, half, components)
         likely = first.weights >= NEGLIGIBLE
-        likely[np.argmax(np.where(first.components.regional, first.weights, -1.0))] = True  # regions may come back
+        # regions may come back
+        likely[np.argmax(np.where(first.components.regional, first.weights, -1.0))] = True
         components = first.components.only(np.flatnonzero(likely))
     own = problem.own(components, at)
     # in a region that was flipped, a label that would have been right by itself is wrong, and the other way round
@@ -231,12 +228,12 @@ def infer(problem: Problem, evidence: Evidence, components: Components | None = 
         plain=own * evidence.wrong + (1 - own) * evidence.right,
         turned=own * evidence.right + (1 - own) * evidence.wrong,
     )
-    # Bayes' rule over components: prior times marginal likelihood
-    log = sites.evidence + np.log(components.prior)
-    weights = np.exp(log - log.max())
-    total = float(log.max() + np.log(weights.sum()))
+    # Bayes' rule over components
+    weights = np.exp(sites.evidence - sites.evidence.max())
+    total = float(sites.evidence.max() + np.log(weights.sum()))
     posterior = Posterior(problem, components, at, sites, weights / weights.sum(), total)
-    every_class = len(np.unique(problem.codes)) == problem.n_classes  # else a whole class must be among the wrong
+    # else a whole class must be among the wrong
+    every_class = len(np.unique(problem.codes)) == problem.n_classes
     return _plausible(posterior) if m and every_class else posterior
 
 

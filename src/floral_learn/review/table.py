@@ -144,7 +144,8 @@ def prepare(table: ReviewTable, seed: int) -> ReviewData:
         flags = evidence.flags(trusted=table.trusted if table.trusted.any() else None)
         proba[:, present], score, audited = evidence.probability, flags.score, float(flags.wrong_share)
     own = np.clip(proba[np.arange(n), codes], 1e-9, 1 - 1e-9)
-    against = np.clip(np.log1p(-own) - np.log(own), -4, 4)  # no label is more certain than that before an answer
+    # no label is more certain than that before an answer
+    against = np.clip(np.log1p(-own) - np.log(own), -4, 4)
     # the values of the log-odds in the order of the audit's score, which ranks wrong labels better
     order = np.lexsort((against, score))
     against[order] = np.sort(against)
@@ -168,7 +169,8 @@ def compared_rows(X: Any, codes: np.ndarray, n_classes: int, rng: np.random.Gene
 
 def _principal_components(values: np.ndarray, count: int) -> np.ndarray:
     """The first `count` principal components of standardised `values` (n, d)."""
-    directions = np.linalg.eigh((values.T @ values).astype(np.float64))[1][:, ::-1][:, :count]  # largest ones first
+    # largest ones first
+    directions = np.linalg.eigh((values.T @ values).astype(np.float64))[1][:, ::-1][:, :count]
     return values @ directions.astype(values.dtype)
 
 
