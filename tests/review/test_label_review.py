@@ -398,8 +398,6 @@ def test_training_without_weights_is_the_plain_fit_of_the_corrected_labels(moons
     review = answered(X, y, given, 10)
     plain = SVC().fit(X, np.asarray(review.training["label"]))
     np.testing.assert_array_equal(review.train(SVC(), weighted=False).dual_coef_, plain.dual_coef_)
-    with pytest.raises(ValueError, match="weighted='no' must be True or False"):
-        review.train(SVC(), weighted="no")
 
 
 def test_sparse_rows_are_read_like_dense_ones(moons):
@@ -440,6 +438,15 @@ def test_training_any_classifier_is_better_than_without_a_review(moons, model):
     plain = clone(model).fit(X, given).score(X, y)
     assert fitted.score(X, y) > plain + 0.05
     assert not hasattr(model, "classes_")
+
+
+def test_labels_stay_until_an_answer_contradicts_one(moons):
+    X, y, given = moons
+    review = LabelReview(X, given, random_state=0)
+    for rows in (np.flatnonzero(given == y)[:15], np.flatnonzero(given != y)[:3]):
+        np.testing.assert_array_equal(review.labels, given)
+        review.answer(rows, y[rows])
+    assert np.count_nonzero(review.labels != given) > 10
 
 
 def test_a_class_weighs_as_much_as_it_is_expected_to_have_rows(moons):

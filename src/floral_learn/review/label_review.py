@@ -82,7 +82,7 @@ class LabelReview(Shown):
     classes, given, trusted : ndarrays of shape (M,), (n,) and (n,)
         The labels that can be true, the given labels, and which of them are known to be right.
     labels : ndarray of shape (n,)
-        The corrected labels; before any answer the given ones.
+        The corrected labels: the likeliest class; the given ones as long as no answer contradicts one.
     label_probability, wrong_probability : ndarrays of shape (n, M) and (n,)
         P(true class), and P(the given label is wrong), for every row.
     wrong_share : WrongShare
@@ -326,10 +326,9 @@ class LabelReview(Shown):
     def train(self, estimator: Any, *, weighted: bool = True) -> Any:
         """A clone of `estimator` fitted on the labels as they are now.
 
-        As long as no answer contradicts a label, it is the plain fit. Then answers are put in, and rows nobody answered
-        are corrected, if such corrections would have been right on the answered rows, each held out in turn. Answered
-        and trusted rows are ``trusted`` where fit takes that; a FLORAL ``budget`` that still
-        has its default becomes the expected share of wrong labels among those trained on, where that is less.
+        As long as no answer contradicts a label, it is the plain fit. Answered and trusted rows are ``trusted`` where
+        fit takes that; a FLORAL ``budget`` that still has its default becomes the expected share of wrong labels among
+        those trained on, where that is less.
 
         Parameters
         ----------
@@ -338,8 +337,6 @@ class LabelReview(Shown):
         weighted : bool, default=True
             Whether rows in doubt weigh less, where fit takes ``sample_weight``: the weights of `training`.
         """
-        if weighted not in (True, False):
-            raise ValueError(f"weighted={weighted!r} must be True or False")
         checked_model(estimator, "estimator")
         codes = np.unique(training_set(self.beliefs)[0])
         if len(codes) < 2:

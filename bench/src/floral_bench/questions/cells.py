@@ -54,8 +54,8 @@ def question_cells(
     cells += [_cell(b, REVIEW, groups=groups) for b in twice if b[2] in GROUPED for groups in (AUTHOR, NAMES)]
     cells += [_cell(b, who) for b in once for who in WEIGHTS]
     if not quick:
-        cells += [_cell(b, REVIEW, wrong=wrong) for wrong in WRONG for b in twice]
-        cells += [_cell(b, REVIEW, others=True) for b in base if b[1] < first + 3 and b[0] in NARROW]
+        cells += [_cell(b, REVIEW, wrong=wrong) for wrong in WRONG for b in once]
+        cells += [_cell(b, REVIEW, others=True) for b in base if b[1] == first and b[0] in NARROW]
         large = [b for b in once if b[0] in LARGE and b[3] == 30 and b[2] != "random"]
         cells += [_cell(b, REVIEW, rows=rows) for rows in MORE_ROWS for b in large]
     return [cell for cell in cells if not methods or dict(cell.method.params)["who"] in methods]

@@ -32,7 +32,7 @@ KINDS = (
     ("far", 30.0), ("blob", 30.0), ("one class", 30.0), ("near", 30.0), ("random", 30.0), ("far", 10.0),
     ("one author", 12.0), ("clean", 0.0),
 )  # fmt: skip
-GROUPED = ("one author", "random", "far")  # kinds whose reviews are told of groups, too
+GROUPED = ("one author", "random")  # kinds whose reviews are told of groups, too
 AUTHORS = 5  # of labels, in turn; rows are in random order
 
 
