@@ -36,14 +36,6 @@ def test_answers_bring_most_wrong_labels_back(moons):
     assert SVC().fit(X, review.labels).score(X, y) > SVC().fit(X, given).score(X, y) + 0.05
 
 
-def test_answered_rows_are_read_as_answered(moons):
-    X, y, given = moons
-    review = answered(X, y, given, 12)
-    rows = [entry["row"] for entry in review.history]
-    assert len(set(rows)) == 12
-    np.testing.assert_array_equal(review.labels[rows], y[rows])
-
-
 def test_asking_again_without_an_answer_gives_the_same_rows(moons):
     X, _, given = moons
     review = LabelReview(X, given, random_state=3)
@@ -118,16 +110,6 @@ def test_a_liar_who_answers_every_other_row_is_found_out(moons):
     assert (review.labels != y).mean() < 0.5 * (given != y).mean()
 
 
-def test_two_reviewers_who_agree_are_both_believed(moons):
-    X, y, given = moons
-    review = LabelReview(X, given, random_state=1)
-    for _ in range(10):
-        rows = review.ask(1)
-        for name in ("Ada", "Bea"):
-            review.answer(rows, y[rows], reviewer=name)
-    assert max(review.reviewers.values()) < 0.1
-
-
 def test_trusted_rows_keep_their_label_and_are_not_asked(moons):
     X, _, given = moons
     trusted = np.arange(len(given)) < 50
@@ -172,7 +154,7 @@ def test_groups_that_mean_nothing_change_nothing(moons, attack):
 
 
 def test_a_careless_author_is_found_and_labels_of_the_others_are_left_alone():
-    X, y = make_blobs(400, centers=3, cluster_std=2.0, random_state=1)
+    X, y = make_blobs(400, centers=3, cluster_std=2.5, random_state=1)
     rng = np.random.default_rng(0)
     who = rng.choice(list("abcde"), len(y))
     given = np.where((who == "e") & (rng.random(len(y)) < 0.6), (y + rng.integers(1, 3, len(y))) % 3, y)
@@ -286,16 +268,6 @@ def test_right_answers_on_clean_labels_leave_no_room_for_regions():
     assert float(review.wrong_share) < 0.07, "none of six drawn rows was wrong: half a row in seven by Jeffreys' prior"
 
 
-def test_a_few_wrong_answers_on_clean_labels_leave_none_wrong_possible():
-    X, y = make_moons(400, noise=0.2, random_state=0)
-    review, rng = LabelReview(X, y, random_state=0), np.random.default_rng(1)  # two answers are wrong
-    for _ in range(50):
-        rows = review.ask(1)
-        review.answer(rows, np.where(rng.random(1) < 0.05, 1 - y[rows], y[rows]))
-    assert np.count_nonzero(review.labels != y) == 2
-    assert review.wrong_share.low == 0.0
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_the_share_reaches_zero_where_only_answers_are_wrong_and_not_where_labels_are(seed):
     X, y = make_moons(400, noise=0.2, random_state=seed)
@@ -393,19 +365,13 @@ def test_any_random_state_makes_questions_repeatable(moons):
     assert LabelReview(X, given).guarantee().valid
 
 
-def test_training_without_weights_is_the_plain_fit_of_the_corrected_labels(moons):
+def test_training_is_the_fit_of_its_labels_with_and_without_weights(moons):
     X, y, given = moons
     review = answered(X, y, given, 10)
-    plain = SVC().fit(X, np.asarray(review.training["label"]))
-    np.testing.assert_array_equal(review.train(SVC(), weighted=False).dual_coef_, plain.dual_coef_)
-
-
-def test_sparse_rows_are_read_like_dense_ones(moons):
-    X, y, given = moons
-    review = LabelReview(sparse.csr_matrix(X), given, random_state=0)
-    rows = review.ask(5)
-    review.answer(rows, y[rows])
-    assert review.train(SVC()).predict(sparse.csr_matrix(X)).shape == y.shape
+    labels, weights = (np.asarray(review.training[name]) for name in ("label", "weight"))
+    np.testing.assert_array_equal(labels, review.labels)
+    for weighted, fit in ((False, SVC().fit(X, labels)), (True, SVC().fit(X, labels, sample_weight=weights))):
+        np.testing.assert_array_equal(review.train(SVC(), weighted=weighted).dual_coef_, fit.dual_coef_)
 
 
 def test_a_saved_review_goes_on_where_it_stopped(moons, tmp_path):
@@ -456,27 +422,6 @@ def test_a_class_weighs_as_much_as_it_is_expected_to_have_rows(moons):
     weight = np.bincount(np.asarray(training["label"]), np.asarray(training["weight"]))
     np.testing.assert_allclose(weight, expected)
     assert weight.sum() == pytest.approx(len(y))
-
-
-def test_with_several_classes_training_follows_all_that_is_known():
-    X, y = make_blobs(300, centers=3, cluster_std=1.0, random_state=0)
-    given = poison(X, y, attack="random", budget=0.2, random_state=0).y
-    review = answered(X, y, given, 15)
-    trained = np.asarray(review.training["label"])
-    assert (trained != y).mean() < 0.5 * (given != y).mean()
-
-
-def test_training_labels_and_weights_are_those_of_fit():
-    X = np.random.default_rng(0).normal(size=(1500, 10))
-    size = (X**2).sum(axis=1)
-    y = (size > np.median(size)).astype(int)
-    given = poison(X[:500], y[:500], attack="random", budget=0.3, random_state=0).y
-    review = answered(X[:500], y[:500], given, 40)
-    fitted = review.train(SVC())
-    again = SVC().fit(
-        X[:500], np.asarray(review.training["label"]), sample_weight=np.asarray(review.training["weight"])
-    )
-    np.testing.assert_array_equal(fitted.predict(X), again.predict(X))
 
 
 def test_training_and_the_frame_have_a_line_for_each_row(moons):
